@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what Sluice needs on Debian 12 and configures one build folder. Cheap when nothing is missing.
+#
+#   tools/setup.sh                 packages, ONNX library, configure and build into build/
+#   tools/setup.sh --deps          packages and ONNX library only
+#   tools/setup.sh --references    also the Python environment with PyTorch (5 GB) that reference tests and benchmarks use
+#
+# SLUICE_DEPS names the folder for what is not a Debian package (default: ~/.cache/sluice).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+deps=${SLUICE_DEPS:-$HOME/.cache/sluice}
+onnx_version=1.19.1
+onnx_sha256=737524d6eb3907d3499ea459c6f01c5a96278bb3a0f2ff8ae04786fb5d7f1ed5
+onnx_prefix=$deps/onnx-$onnx_version
+
+say() { printf 'setup: %s\n' "$*"; }
+
+install_packages() {
+  local wanted=(build-essential cmake ninja-build git ca-certificates ccache python3 python3-venv python3-numpy
+    libmlir-22-dev llvm-22-dev llvm-22-tools mlir-22-tools libdnnl-dev libprotobuf-dev protobuf-compiler
+    nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev)
+  local missing=()
+  for package in "${wanted[@]}"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  say "installing Debian packages: ${missing[*]}"
+  local sudo=""
+  [ "$(id -u)" -eq 0 ] || sudo=sudo
+  $sudo apt-get update -q
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+
+# The ONNX C++ library from its source distribution; Debian's own stops at opset 17.
+install_onnx() {
+  [ -f "$onnx_prefix/.complete" ] && return
+  say "building the ONNX library $onnx_version into $onnx_prefix (about two minutes, once)"
+  local work
+  work=$(mktemp -d)
+  python3 -m venv "$work/venv"
+  (cd "$work" && venv/bin/pip download -q --no-deps --no-binary=onnx "onnx==$onnx_version")
+  echo "$onnx_sha256  $work/onnx-$onnx_version.tar.gz" | sha256sum --check --quiet
+  tar -C "$work" -xf "$work/onnx-$onnx_version.tar.gz"
+  rm -rf "$onnx_prefix"
+  cmake -S "$work/onnx-$onnx_version" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$onnx_prefix" \
+    -DONNX_BUILD_PYTHON=OFF -DONNX_USE_PROTOBUF_SHARED_LIBS=ON -DONNX_ML=ON -DCMAKE_POSITION_INDEPENDENT_CODE=ON >"$work/log" 2>&1 ||
+    { cat "$work/log"; exit 1; }
+  cmake --build "$work/build" --target install >"$work/log" 2>&1 || { tail -n 50 "$work/log"; exit 1; }
+  # The distribution's backend tests and light models are test data of ours.
+  cp -r "$work/onnx-$onnx_version/onnx/backend/test/data" "$onnx_prefix/test-data"
+  touch "$onnx_prefix/.complete"
+  rm -rf "$work"
+}
+
+# PyTorch and friends, for reference files and benchmarks; the core test suite runs without it.
+install_references() {
+  [ -f "$deps/venv/.complete" ] && return
+  say "installing PyTorch and the Python references into $deps/venv (5 GB)"
+  rm -rf "$deps/venv"
+  python3 -m venv "$deps/venv"
+  "$deps/venv/bin/pip" install -q torch torchvision timm onnx onnxscript onnxruntime scikit-learn safetensors
+  touch "$deps/venv/.complete"
+}
+
+build() {
+  local type=${1:-release}
+  say "configuring and building (preset $type)"
+  cmake --preset "$type" -DSLUICE_ONNX_ROOT="$onnx_prefix" >/dev/null
+  cmake --build --preset "$type"
+}
+
+main() {
+  install_packages
+  install_onnx
+  case "${1:-}" in
+    --deps) ;;
+    --references) install_references ;;
+    "") build ;;
+    *) say "unknown option $1"; exit 2 ;;
+  esac
+}
+
+# test.sh and demo.sh source this file for its functions.
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then main "$@"; fi
