@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// One training step as the planner sees it: ops in program order, the buffers that they read and write, and what it costs to do
+// something else with a buffer than to keep it. Plain data; no MLIR. The pass plan-memory builds it from the IR, tests build it by hand.
+//
+// Units: bytes, seconds, bytes per second. Positions are indices into `ops`. A buffer is storage, not an SSA value: views share one
+// buffer and an in-place op both reads and writes it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::planner {
+
+using Bytes = int64_t;
+using Seconds = double;
+
+/// What an op mainly is; strategies that choose by kind (vDNN, SuperNeurons, Gist, ...) ask for it.
+enum class OpKind { Conv, Pool, Activation, Norm, FullyConnected, Join, Concat, Dropout, Loss, Update, Other };
+enum class Phase { Forward, Backward, Update };
+
+/// Another way to run an op, e.g. a convolution algorithm with less workspace. Alternative 0 is the one in use.
+struct Alternative {
+  Seconds seconds = 0;
+  Bytes workspace = 0;
+};
+
+struct Op {
+  std::string name; ///< ONNX node and what is done for it, for reports
+  OpKind kind = OpKind::Other;
+  Phase phase = Phase::Forward;
+  int stage = 0;              ///< stage of the linearized graph; a backward op has the stage of its forward op
+  Seconds seconds = 0;        ///< duration on the compute stream
+  Bytes workspace = 0;        ///< live only while the op runs
+  std::vector<int> reads;     ///< buffers read; resident while the op runs
+  std::vector<int> writes;    ///< buffers written; resident from the op's start
+  bool recomputable = true;   ///< forward ops only: may be cloned before a backward reader
+  std::vector<Alternative> alternatives;
+};
+
+/// A smaller lossless form that is all the backward readers need (1-bit ReLU mask, pool indices, dropout mask from its counter).
+struct Encoding {
+  std::string codec; ///< "mask", "argmax", "counter"
+  Bytes bytes = 0;   ///< size of the encoded form, 0 when it is derived from a counter
+  Seconds encodeSeconds = 0, decodeSeconds = 0;
+};
+
+/// The buffer's value can be rebuilt from another buffer that is kept anyway (BatchNorm + LeakyReLU from its output).
+struct Inversion {
+  int source = -1; ///< buffer that holds the value to invert
+  Seconds seconds = 0;
+  Bytes sideBytes = 0; ///< planned slot for channels whose condition forbids inversion
+};
+
+struct Buffer {
+  std::string name; ///< ONNX tensor that it holds
+  Bytes bytes = 0;
+  int stage = 0;
+  /// True for an activation: written by forward ops, read again by backward ops. Only activations carry actions.
+  bool activation = false;
+  bool offloadable = false;
+  /// Forward ops whose re-execution restores the content, in order (empty: cannot be recomputed). In-place writers are all listed.
+  std::vector<int> producers;
+  std::vector<Encoding> encodings;
+  std::optional<Inversion> inversion;
+  double zeroFraction = 0; ///< expected share of zeros, for zvc
+  /// Buffers that are live through the whole step (parameters, states, batch slots) are not listed: they are Problem::base.
+};
+
+/// Device and link of the plan. Loaded from passes/profiles/*.json; see Profile.h.
+struct Link {
+  double d2h = 0, h2d = 0; ///< bytes per second, one direction alone
+  double duplex = 0;       ///< bytes per second of each direction when both run; 0: one transfer at a time
+  Seconds latency = 0;     ///< fixed cost of one copy
+};
+
+struct Problem {
+  std::vector<Op> ops;         ///< forward, then backward with updates, in program order
+  std::vector<Buffer> buffers;
+  Bytes base = 0;              ///< live through the whole step: parameters, states, optimizer state, constants, batch slots
+  Bytes alignment = 256;       ///< every slot's offset and size is rounded up to it
+  Link link;
+  /// codec name -> bytes of raw data per second, for codecs that the target has
+  std::vector<std::pair<std::string, double>> codecRates;
+};
+
+} // namespace sluice::planner
