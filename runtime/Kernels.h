@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels that generated programs are made of. Each object is created once, before any arena exists: it checks shapes, builds its
+// vendor primitives and knows the scratch bytes it needs. Each call enqueues on the stream given and returns at once.
+//
+// 4-D activations are NHWC unless said otherwise; convolution weights are OIHW row-major; vectors are [C]. A kernel never allocates
+// while it runs: scratch is the last argument, at least workspaceBytes() long. Constructors throw std::invalid_argument naming the node.
+// Results are the same bits from run to run for a given thread count.
+#pragma once
+
+#include "runtime/Stream.h"
+
+#include <memory>
+
+namespace sluice {
+
+/// Threads that kernels may use. Set before the first kernel is created: primitives and workspaces depend on it.
+void setThreads(int count);
+int threads();
+
+class Kernel {
+public:
+  const char *node;              ///< ONNX node, for traces and errors; must outlive the kernel
+  size_t workspaceBytes() const { return workspace; }
+
+protected:
+  explicit Kernel(const char *node) : node(node) {}
+  size_t workspace = 0;
+};
+
+/// Geometry of a convolution or pooling window. pads: top, left, bottom, right.
+struct Window {
+  int64_t kernel[2], strides[2], pads[4], dilations[2] = {1, 1};
+};
+
+enum class ConvPass { Forward, BackwardData, BackwardWeight };
+
+/// 2-D convolution, one object per pass. x [N,C,H,W], w [O,C/groups,kh,kw] row-major, y [N,O,H',W'].
+/// A transposed convolution is BackwardData with x and y exchanged.
+class Conv : public Kernel {
+public:
+  Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias);
+  ~Conv();
+  Conv(Conv &&);
+  /// y = x * w + bias
+  void forward(Stream &, const Tensor &x, const Tensor &w, const Tensor &bias, const Tensor &y, const Tensor &scratch) const;
+  /// dx = gradient of y with respect to x
+  void backwardData(Stream &, const Tensor &dy, const Tensor &w, const Tensor &dx, const Tensor &scratch) const;
+  /// dw (row-major OIHW) and, when the object was made with bias, dbias
+  void backwardWeight(Stream &, const Tensor &dy, const Tensor &x, const Tensor &dw, const Tensor &dbias, const Tensor &scratch) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+/// Maximum pooling. `indices` (same shape as y, U8 below 256 window positions, else I32) says which window position won; the backward
+/// pass reads nothing else of the forward pass. Ties go to the first position; NaN wins.
+class MaxPool : public Kernel {
+public:
+  MaxPool(const char *node, Shape x, Shape y, Window window);
+  void forward(Stream &, const Tensor &x, const Tensor &y, const Tensor &indices, const Tensor &scratch) const;
+  void backward(Stream &, const Tensor &dy, const Tensor &indices, const Tensor &dx, const Tensor &scratch) const;
+
+private:
+  Shape x, y;
+  Window window;
+};
+
+/// Average pooling; global average pooling is a window as large as the image.
+class AveragePool : public Kernel {
+public:
+  AveragePool(const char *node, Shape x, Shape y, Window window, bool countIncludePad);
+  void forward(Stream &, const Tensor &x, const Tensor &y, const Tensor &scratch) const;
+  void backward(Stream &, const Tensor &dy, const Tensor &dx, const Tensor &scratch) const;
+
+private:
+  Shape x, y;
+  Window window;
+  bool countIncludePad;
+};
+
+/// Per-channel mean and 1/sqrt(biased variance + epsilon) of x [N,C,...]: NHWC for rank 4, row-major [N,C] for rank 2.
+class BatchNormStatistics : public Kernel {
+public:
+  BatchNormStatistics(const char *node, Shape x, float epsilon);
+  void run(Stream &, const Tensor &x, const Tensor &mean, const Tensor &rstd, const Tensor &scratch) const;
+
+private:
+  Shape x;
+  float epsilon;
+};
+
+/// running = (1 - momentum) * running + momentum * batch, with PyTorch's meaning of momentum and the unbiased variance
+/// var * count / (count - 1), where var = 1/rstd^2 - epsilon.
+class UpdateStatistics : public Kernel {
+public:
+  UpdateStatistics(const char *node, int64_t channels, int64_t count, float momentum, float epsilon);
+  void run(Stream &, const Tensor &mean, const Tensor &rstd, const Tensor &runningMean, const Tensor &runningVar) const;
+
+private:
+  int64_t channels, count;
+  float momentum, epsilon;
+};
+
+/// Local response normalization across channels (ONNX LRN): y = x / (bias + alpha/size * sum of squares)^beta.
+class Lrn : public Kernel {
+public:
+  Lrn(const char *node, Shape x, int64_t size, float alpha, float beta, float bias);
+  void forward(Stream &, const Tensor &x, const Tensor &y, const Tensor &scratch) const;
+  void backward(Stream &, const Tensor &dy, const Tensor &x, const Tensor &dx, const Tensor &scratch) const;
+
+private:
+  Shape x;
+  int64_t size;
+  float alpha, beta, bias;
+};
+
+/// c = alpha * op(a) op(b) + beta * bias. Row-major; leading dimensions beyond the last two are batches and broadcast in a or b when 1 or
+/// absent. op(a) is [M,K], op(b) [K,N]. bias is absent, or broadcasts to c: [N], [1,N], [M,1], [M,N].
+class Matmul : public Kernel {
+public:
+  Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1, Shape bias = {});
+  ~Matmul();
+  Matmul(Matmul &&);
+  void run(Stream &, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c, const Tensor &scratch) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+/// Softmax or its logarithm along `axis`; x, y row-major. The backward pass reads y.
+class Softmax : public Kernel {
+public:
+  Softmax(const char *node, Shape x, int axis, bool logarithm);
+  void forward(Stream &, const Tensor &x, const Tensor &y) const;
+  void backward(Stream &, const Tensor &dy, const Tensor &y, const Tensor &dx) const;
+
+private:
+  Shape x;
+  int axis;
+  bool logarithm;
+};
+
+/// What a loss averages over is PyTorch's "mean". All write one float to `loss`; backward writes the gradient of that mean.
+enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
+
+/// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids. The others: x and target of one shape and layout.
+class Loss : public Kernel {
+public:
+  Loss(const char *node, LossKind kind, Shape x);
+  void forward(Stream &, const Tensor &x, const Tensor &target, const Tensor &loss, const Tensor &scratch) const;
+  void backward(Stream &, const Tensor &x, const Tensor &target, const Tensor &dx) const;
+  /// Number of samples whose largest logit is the target's, added to an int64 (SoftmaxCrossEntropy only).
+  void countCorrect(Stream &, const Tensor &x, const Tensor &target, const Tensor &count) const;
+
+private:
+  LossKind kind;
+  Shape x;
+};
+
+enum class ResizeMode { Nearest, Linear };
+enum class ResizeCoordinates { HalfPixel, PytorchHalfPixel, AlignCorners, Asymmetric };
+enum class NearestRounding { RoundPreferFloor, RoundPreferCeil, Floor, Ceil };
+
+/// Spatial resize of NHWC x to NHWC y; scales are y's extent over x's, or as given by the model.
+class Resize : public Kernel {
+public:
+  Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode, ResizeCoordinates, NearestRounding);
+  void forward(Stream &, const Tensor &x, const Tensor &y) const;
+  void backward(Stream &, const Tensor &dy, const Tensor &dx) const;
+
+private:
+  Shape x, y;
+  float scaleH, scaleW;
+  ResizeMode mode;
+  ResizeCoordinates coordinates;
+  NearestRounding rounding;
+};
+
+/// y = x with its logical dimensions permuted and its layout changed. `permutation` maps y's dimensions to x's (ONNX Transpose).
+/// With `reshape`, x and y have different shapes and equal logical (row-major) element order; the permutation is then empty.
+class Reorder : public Kernel {
+public:
+  Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);
+  void run(Stream &, const Tensor &x, const Tensor &y) const;
+
+private:
+  int rank = 0;
+  int64_t extent[2 * Shape::maxRank], strideX[2 * Shape::maxRank], strideY[2 * Shape::maxRank];
+};
+
+/// Copies the slab [start, start + length) of `axis` between a large tensor and a small one (Concat, Split, Slice and their gradients).
+/// Same type and layout on both sides.
+class Slab : public Kernel {
+public:
+  Slab(const char *node, const Tensor &large, const Tensor &small, int axis, int64_t start);
+  void insert(Stream &, const Tensor &small, const Tensor &large) const;  ///< large[slab] = small
+  void extract(Stream &, const Tensor &large, const Tensor &small) const; ///< small = large[slab]
+
+private:
+  int64_t outer, largeStride, smallStride, start;
+};
+
+/// y = sum of x over the dimensions in which y has extent 1 (or which y lacks in front): the gradient of broadcasting. F32.
+/// `scale` multiplies the sum (1/count makes a mean).
+class SumTo : public Kernel {
+public:
+  SumTo(const char *node, const Tensor &x, const Tensor &y, float scale = 1);
+  void run(Stream &, const Tensor &x, const Tensor &y, const Tensor &scratch) const;
+
+private:
+  Tensor x, y;
+  float scale;
+};
+
+/// y = x broadcast to y's shape (numpy rules), times `scale`. F32.
+class BroadcastTo : public Kernel {
+public:
+  BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale = 1);
+  void run(Stream &, const Tensor &x, const Tensor &y) const;
+
+private:
+  Tensor x, y;
+  float scale;
+};
+
+/// Optimizer updates with PyTorch's formulas; hyperparameters come from Session::state. All tensors have w's size and layout.
+/// sgd: d = dw + weightDecay*w; m = step==1 ? d : momentum*m + d; w -= lr*m.
+void updateSgd(Stream &, const Tensor &w, const Tensor &dw, const Tensor &momentum, const char *node);
+/// adam adds weightDecay*w to dw; adamw (decoupled) shrinks w by lr*weightDecay first.
+void updateAdam(Stream &, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq, bool decoupled, const char *node);
+
+} // namespace sluice

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole API that generated programs call. Two runtimes implement it with the same file names: runtime/host and runtime/cuda.
+#pragma once
+
+#include "runtime/Fused.h"
+#include "runtime/Kernels.h"
+#include "runtime/Program.h"
+#include "runtime/Stream.h"
+#include "runtime/Tensor.h"

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tensor as generated programs name it: element type, physical layout, logical shape and a fixed place in one of the two arenas.
+// Plain constants; nothing here owns memory. Logical shapes are ONNX's (NCHW for images) whatever the layout.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+namespace sluice {
+
+enum class DataType : uint8_t { F32, I64, I32, U8 };
+
+constexpr size_t byteWidth(DataType type) {
+  return type == DataType::I64 ? 8 : type == DataType::U8 ? 1 : 4;
+}
+
+/// RowMajor: last logical dimension fastest. NHWC: rank 4 only, logical N,C,H,W stored as N,H,W,C.
+enum class Layout : uint8_t { RowMajor, NHWC };
+
+/// Up to six logical dimensions; rank 0 is a scalar.
+struct Shape {
+  static constexpr int maxRank = 6;
+  int rank = 0;
+  int64_t dims[maxRank] = {};
+
+  constexpr Shape() = default;
+  constexpr Shape(std::initializer_list<int64_t> list) {
+    for (int64_t d : list)
+      dims[rank++] = d;
+  }
+  constexpr int64_t operator[](int i) const { return dims[i]; }
+  constexpr int64_t elements() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank; ++i)
+      n *= dims[i];
+    return n;
+  }
+  constexpr bool operator==(const Shape &o) const {
+    if (rank != o.rank)
+      return false;
+    for (int i = 0; i < rank; ++i)
+      if (dims[i] != o.dims[i])
+        return false;
+    return true;
+  }
+};
+
+/// Device: the arena that the budget limits. Host: the second arena (pinned memory on cuda), or a file.
+enum class Space : uint8_t { Device, Host };
+
+struct Tensor {
+  size_t offset = 0; ///< bytes from the start of the arena
+  Shape shape;
+  DataType type = DataType::F32;
+  Layout layout = Layout::RowMajor;
+  Space space = Space::Device;
+  bool present = false; ///< false: an optional operand that is not there, see `none`
+
+  constexpr size_t bytes() const { return static_cast<size_t>(shape.elements()) * byteWidth(type); }
+};
+
+/// An absent optional operand (no bias).
+constexpr Tensor none{};
+
+constexpr Tensor device(size_t offset, Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
+  return {offset, shape, type, layout, Space::Device, true};
+}
+constexpr Tensor host(size_t offset, Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
+  return {offset, shape, type, layout, Space::Host, true};
+}
+/// Scratch bytes of one kernel call.
+constexpr Tensor scratch(size_t offset, int64_t bytes) {
+  return {offset, {bytes}, DataType::U8, Layout::RowMajor, Space::Device, true};
+}
+
+} // namespace sluice
