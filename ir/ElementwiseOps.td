@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise ops, forward and backward: one scalar rule each (Elementwise.cpp), one gradient rule each for the forward ones
+// (Gradients.cpp). The frontend and build-backward create them, the fuse pass gathers them into train.fused, whose region holds arith and
+// math ops on scalars. Nothing after fuse sees them.
+#ifndef SLUICE_IR_ELEMENTWISE_OPS
+#define SLUICE_IR_ELEMENTWISE_OPS
+
+include "ir/ForwardOps.td"
+
+class Train_ElementwiseOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure,
+    DeclareOpInterfaceMethods<Train_Elementwise>, DeclareOpInterfaceMethods<Train_Costed>, DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>] # traits>;
+
+/// Unary or broadcasting binary forward op; the result has the broadcast shape.
+class Train_PointwiseOp<string mnemonic, list<Trait> traits = []> : Train_ElementwiseOp<mnemonic, [
+    DeclareOpInterfaceMethods<Train_Differentiable>, DeclareOpInterfaceMethods<Train_Recomputable>, InferTypeOpAdaptorWithIsCompatible] # traits> {
+  let results = (outs Train_Float:$y);
+}
+class Train_UnaryOp<string mnemonic, list<Trait> traits = []> : Train_PointwiseOp<mnemonic, traits> {
+  let arguments = (ins Train_Float:$x);
+}
+class Train_BinaryOp<string mnemonic> : Train_PointwiseOp<mnemonic> {
+  let arguments = (ins Train_Float:$a, Train_Float:$b);
+}
+
+def Train_ReluOp : Train_UnaryOp<"relu"> {
+  let summary = "x where x > 0, else 0; the gradient reads the result";
+  let description = [{
+    NaN gives 0 for the gradient's predicate and NaN for the value.
+    ```mlir
+    %y = train.relu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+}
+def Train_LeakyReluOp : Train_PointwiseOp<"leaky_relu", [DeclareOpInterfaceMethods<Train_Invertible>]> {
+  let summary = "x where x > 0, else alpha * x; invertible for alpha > 0";
+  let description = [{
+    ```mlir
+    %y = train.leaky_relu %x {alpha = 1.0e-2 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, F32Attr:$alpha);
+}
+def Train_ClipOp : Train_PointwiseOp<"clip"> {
+  let summary = "x limited to [min, max]; ReLU6 is clip to [0, 6]";
+  let description = [{
+    The gradient passes where min <= x <= max, as in PyTorch's clamp and hardtanh's open interval differ only on the bounds.
+    ```mlir
+    %y = train.clip %x {min = 0.0 : f32, max = 6.0 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, F32Attr:$min, F32Attr:$max);
+}
+def Train_SigmoidOp : Train_UnaryOp<"sigmoid"> {
+  let summary = "1 / (1 + exp(-x)); the gradient reads the result";
+  let description = [{
+    ```mlir
+    %y = train.sigmoid %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+}
+def Train_TanhOp : Train_UnaryOp<"tanh"> {
+  let summary = "hyperbolic tangent; the gradient reads the result";
+  let description = [{
+    ```mlir
+    %y = train.tanh %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+}
+def Train_ScaleOp : Train_PointwiseOp<"scale"> {
+  let summary = "factor * x";
+  let description = [{
+    ```mlir
+    %y = train.scale %x {factor = 5.0e-1 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, F32Attr:$factor);
+}
+def Train_DropoutOp : Train_PointwiseOp<"dropout"> {
+  let summary = "x / (1 - ratio) with probability 1 - ratio, else 0";
+  let description = [{
+    The draw is a function of (seed, key, step, element), so the backward op and a recomputed clone draw the same mask and nothing is kept.
+    ```mlir
+    %y = train.dropout %x {ratio = 5.0e-1 : f32, key = 7 : i64} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, F32Attr:$ratio, I64Attr:$key);
+}
+def Train_AddOp : Train_BinaryOp<"add"> {
+  let summary = "a + b with broadcasting; sums of gradients too";
+  let description = [{
+    ```mlir
+    %y = train.add %a, %b : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+}
+def Train_SubOp : Train_BinaryOp<"sub"> {
+  let summary = "a - b with broadcasting";
+  let description = [{
+    ```mlir
+    %y = train.sub %a, %b : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+}
+def Train_MulOp : Train_BinaryOp<"mul"> {
+  let summary = "a * b with broadcasting";
+  let description = [{
+    ```mlir
+    %y = train.mul %a, %b : (tensor<8x4x2x2xf32>, tensor<8x4x1x1xf32>) -> tensor<8x4x2x2xf32>
+    ```
+  }];
+}
+def Train_DivOp : Train_BinaryOp<"div"> {
+  let summary = "a / b with broadcasting";
+  let description = [{
+    ```mlir
+    %y = train.div %a, %b : (tensor<8x4xf32>, tensor<8x1xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+}
+def Train_ChannelAffineOp : Train_PointwiseOp<"channel_affine", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand"]>,
+    DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>]> {
+  let summary = "(x - mean) / sqrt(variance + epsilon) * scale + bias with given statistics";
+  let description = [{
+    BatchNormalization with running statistics: evaluation, and training under --batch-norm=frozen (gradients to x, scale and bias).
+    ```mlir
+    %y = train.channel_affine %x, %mean, %variance, %scale, %bias {epsilon = 1.0e-5 : f32}
+        : (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<8x4x2x2xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Vector:$mean, Train_Vector:$variance, Train_Vector:$scale, Train_Vector:$bias, F32Attr:$epsilon);
+}
+
+// What fuse makes of train.batch_norm and its backward op.
+
+def Train_NormalizeOp : Train_ElementwiseOp<"normalize", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand"]>]> {
+  let summary = "(x - mean) * rstd * scale + bias per channel";
+  let description = [{
+    ```mlir
+    %y = train.normalize %x, %mean, %rstd, %scale, %bias : (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<8x4x2x2xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Vector:$mean, Train_Vector:$rstd, Train_Vector:$scale, Train_Vector:$bias);
+  let results = (outs Train_Float:$y);
+}
+def Train_NormalizeReduceOp : Train_ElementwiseOp<"normalize_reduce", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand", "isSumResult"]>]> {
+  let summary = "the two channel sums of BatchNorm's gradient: sum dy * xhat and sum dy";
+  let description = [{
+    With xhat = (x - mean) * rstd they are the gradients of scale and bias.
+    ```mlir
+    %dscale, %dbias = train.normalize_reduce %dy, %x, %mean, %rstd : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$mean, Train_Vector:$rstd);
+  let results = (outs Train_Vector:$dscale, Train_Vector:$dbias);
+}
+def Train_NormalizeBackwardOp : Train_ElementwiseOp<"normalize_backward", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand"]>]> {
+  let summary = "gradient of BatchNorm with respect to x, given its channel sums";
+  let description = [{
+    dx = scale * rstd * (dy - dbias/count - xhat * dscale/count).
+    ```mlir
+    %dx = train.normalize_backward %dy, %x, %mean, %rstd, %scale, %dscale, %dbias {count = 32 : i64} : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>,
+        tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<8x4x2x2xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$mean, Train_Vector:$rstd, Train_Vector:$scale, Train_Vector:$dscale,
+      Train_Vector:$dbias, I64Attr:$count);
+  let results = (outs Train_Float:$dx);
+}
+
+// Backward rules.
+
+class Train_PointwiseBackwardOp<string mnemonic> : Train_ElementwiseOp<mnemonic> {
+  let results = (outs Train_Float:$dx);
+}
+def Train_ReluBackwardOp : Train_PointwiseBackwardOp<"relu_backward"> {
+  let summary = "dy where y > 0 or y is NaN, else 0";
+  let description = [{
+    ```mlir
+    %dx = train.relu_backward %dy, %y : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$y);
+}
+def Train_LeakyReluBackwardOp : Train_PointwiseBackwardOp<"leaky_relu_backward"> {
+  let summary = "dy where the result (alpha > 0) was positive, else alpha * dy; reads x when alpha <= 0";
+  let description = [{
+    ```mlir
+    %dx = train.leaky_relu_backward %dy, %y {alpha = 1.0e-2 : f32} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$y, F32Attr:$alpha);
+}
+def Train_ClipBackwardOp : Train_PointwiseBackwardOp<"clip_backward"> {
+  let summary = "dy where min < y < max, else 0; reads the result";
+  let description = [{
+    ```mlir
+    %dx = train.clip_backward %dy, %y {min = 0.0 : f32, max = 6.0 : f32} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$y, F32Attr:$min, F32Attr:$max);
+}
+def Train_SigmoidBackwardOp : Train_PointwiseBackwardOp<"sigmoid_backward"> {
+  let summary = "dy * y * (1 - y)";
+  let description = [{
+    ```mlir
+    %dx = train.sigmoid_backward %dy, %y : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$y);
+}
+def Train_TanhBackwardOp : Train_PointwiseBackwardOp<"tanh_backward"> {
+  let summary = "dy * (1 - y * y)";
+  let description = [{
+    ```mlir
+    %dx = train.tanh_backward %dy, %y : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$y);
+}
+def Train_ChannelAffineReduceOp : Train_ElementwiseOp<"channel_affine_reduce", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand", "isSumResult"]>]> {
+  let summary = "gradients of scale and bias of train.channel_affine";
+  let description = [{
+    ```mlir
+    %dscale, %dbias = train.channel_affine_reduce %dy, %x, %mean, %variance {epsilon = 1.0e-5 : f32} : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$mean, Train_Vector:$variance, F32Attr:$epsilon);
+  let results = (outs Train_Vector:$dscale, Train_Vector:$dbias);
+}
+def Train_ChannelAffineBackwardOp : Train_ElementwiseOp<"channel_affine_backward", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand"]>]> {
+  let summary = "dy * scale / sqrt(variance + epsilon)";
+  let description = [{
+    ```mlir
+    %dx = train.channel_affine_backward %dy, %variance, %scale {epsilon = 1.0e-5 : f32} : (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<8x4x2x2xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Vector:$variance, Train_Vector:$scale, F32Attr:$epsilon);
+  let results = (outs Train_Float:$dx);
+}
+
+def Train_UniformOp : Train_Op<"uniform", []> {
+  let summary = "inside a region: the element's draw from [0, 1) of generator `key` in this step";
+  let description = [{
+    A function of (seed, key, step, element index in the physical order of the region's shape).
+    ```mlir
+    %u = train.uniform {key = 7 : i64} : () -> f32
+    ```
+  }];
+  let arguments = (ins I64Attr:$key);
+  let results = (outs F32:$u);
+}
+
+def Train_YieldOp : Train_Op<"yield", [Terminator, Pure]> {
+  let summary = "values of a fused region: its outputs, then its sums";
+  let description = [{
+    ```mlir
+    train.yield %a, %b : f32, f32
+    ```
+  }];
+  let arguments = (ins Variadic<F32>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlockImplicitTerminator<"YieldOp">, IsolatedFromAbove,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>, DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>, DeclareOpInterfaceMethods<Train_Recomputable>]> {
+  let summary = "elementwise ops as one kernel: a scalar region run for every element of `shape`";
+  let description = [{
+    Created by fuse; codegen prints the region as one function for either target. The region's arguments are one f32 for every operand;
+    it yields one f32 for every result. Results are full tensors first, then `sums` [C] vectors: the region's value summed over every
+    dimension but 1. Operands listed in `channels` are [C] vectors indexed by dimension 1; the others broadcast by numpy's rules.
+
+    - C1: as many region arguments as operands, as many yielded values as results.
+    - C2: the first results() - sums results have one type; every operand not in `channels` broadcasts to it (or, with sums only, to
+      operand 0's shape); operands in `channels` and sums are [C].
+
+    ```mlir
+    %y = train.fused (%x, %b : tensor<8x4xf32>, tensor<8x4xf32>) channels [] sums 0 -> (tensor<8x4xf32>) {
+    ^bb0(%s: f32, %t: f32):
+      %0 = arith.addf %s, %t : f32
+      train.yield %0 : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Train_Float>:$inputs, DenseI64ArrayAttr:$channels, I64Attr:$sums);
+  let results = (outs Variadic<Train_Float>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`(` $inputs `:` type($inputs) `)` `channels` $channels `sums` $sums `->` `(` type($outputs) `)` attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Type whose shape the region runs over: the first full result's, or operand 0's when all results are sums.
+    ::mlir::RankedTensorType domain();
+    bool isChannel(unsigned operand) { return ::llvm::is_contained(getChannels(), static_cast<int64_t>(operand)); }
+    unsigned fullResults() { return getNumResults() - getSums(); }
+  }];
+}
+
+#endif

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forward tensor ops with kernels of their own. The frontend creates them; all live until codegen, except train.batch_norm, which the
+// fuse pass splits into statistics and an elementwise part.
+#ifndef SLUICE_IR_FORWARD_OPS
+#define SLUICE_IR_FORWARD_OPS
+
+include "ir/TrainDialect.td"
+include "ir/TrainInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Train_Op<string mnemonic, list<Trait> traits = []> : Op<TrainDialect, mnemonic, traits> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+/// A forward op whose result type follows from its operands and attributes (encodings aside).
+class Train_ForwardOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure,
+    DeclareOpInterfaceMethods<Train_Differentiable>, DeclareOpInterfaceMethods<Train_Costed>, DeclareOpInterfaceMethods<Train_Recomputable>,
+    InferTypeOpAdaptorWithIsCompatible] # traits>;
+/// A forward op whose result type says something that operands and attributes do not.
+class Train_ShapedOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure,
+    DeclareOpInterfaceMethods<Train_Differentiable>, DeclareOpInterfaceMethods<Train_Costed>, DeclareOpInterfaceMethods<Train_Recomputable>] # traits> {
+  let hasVerifier = 1;
+}
+
+def Train_VariableOp : Train_Op<"variable", [Symbol]> {
+  let summary = "a tensor that outlives the step: parameter, running statistic, constant or optimizer state";
+  let description = [{
+    Lives in a slot of its own through the whole program. `value` holds constants that are small or equal everywhere; without it the
+    first value follows `init`: `file` takes the initializer of the same name from the model.
+
+    - C1: the type is a static f32 or i64 tensor.
+    - C2: `value`, when present, has that type.
+
+    ```mlir
+    train.variable @conv1.weight role(parameter) init(kaiming) : tensor<64x3x3x3xf32> {fan_in = 27, fan_out = 576}
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Train_Role:$role, Train_Init:$init, TypeAttrOf<Train_Tensor>:$type,
+      OptionalAttr<ElementsAttr>:$value, DefaultValuedAttr<I64Attr, "0">:$fan_in, DefaultValuedAttr<I64Attr, "0">:$fan_out,
+      OptionalAttr<StrAttr>:$reason);
+  let assemblyFormat = "$sym_name `role` `(` $role `)` `init` `(` $init `)` `:` $type attr-dict";
+  let hasVerifier = 1;
+}
+
+def Train_ReadOp : Train_Op<"read", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the current value of a variable, in place";
+  let description = [{
+    Costs nothing: kernels read the variable's own slot.
+
+    - C1: the symbol names a train.variable of the result's shape and element type.
+
+    ```mlir
+    %w = train.read @conv1.weight : tensor<64x3x3x3xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$variable attr-dict `:` type($result)";
+}
+
+def Train_ConvOp : Train_ForwardOp<"conv", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let summary = "2-D convolution of x [N,C,H,W] with w [O,C/group,kh,kw]";
+  let description = [{
+    `pads` are top, left, bottom, right.
+
+    - C1: x and w have rank 4; channels = group * w.dim(1); group divides O.
+    - C2: every attribute list has its length and is positive (pads: not negative); the output is not empty.
+    - C3: bias is [O].
+
+    ```mlir
+    %y = train.conv %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 3, 3, 3, 3>, dilations = array<i64: 1, 1>, group = 1 : i64}
+        : (tensor<16x3x224x224xf32>, tensor<64x3x7x7xf32>) -> tensor<16x64x112x112xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Float:$w, Optional<Train_Vector>:$bias,
+      DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, I64Attr:$group);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let summary = "transposed 2-D convolution of x [N,C,H,W] with w [C,O/group,kh,kw]";
+  let description = [{
+    The data gradient of the convolution with the same attributes that maps y to x. A bias is an elementwise add after it.
+
+    - C1: x and w have rank 4; x.dim(1) = w.dim(0); group divides it.
+    - C2: `output_size` (H, W) is what strides, pads, dilations and output padding give.
+
+    ```mlir
+    %y = train.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64,
+        output_size = array<i64: 64, 64>} : (tensor<4x128x32x32xf32>, tensor<128x64x2x2xf32>) -> tensor<4x64x64x64xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Float:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+      DenseI64ArrayAttr:$dilations, I64Attr:$group, DenseI64ArrayAttr:$output_size);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_BatchNormOp : Train_ForwardOp<"batch_norm", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+    DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "normalization by the batch's own mean and variance per channel";
+  let description = [{
+    y = (x - mean) * rstd * scale + bias with rstd = 1/sqrt(biased variance + epsilon). mean and rstd feed the backward op and the
+    update of the running statistics. The fuse pass splits it.
+
+    - C1: scale and bias are [C] with C = x.dim(1).
+
+    ```mlir
+    %y, %mean, %rstd = train.batch_norm %x, %scale, %bias {epsilon = 1.0e-5 : f32}
+        : (tensor<16x64x32x32xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<16x64x32x32xf32>, tensor<64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Vector:$scale, Train_Vector:$bias, F32Attr:$epsilon);
+  let results = (outs Train_Float:$y, Train_Vector:$mean, Train_Vector:$rstd);
+}
+
+def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Pure, DeclareOpInterfaceMethods<Train_Costed>, Train_Recomputable,
+    InferTypeOpAdaptorWithIsCompatible, DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "mean and 1/sqrt(variance + epsilon) of every channel";
+  let description = [{
+    Created by fuse from train.batch_norm.
+
+    ```mlir
+    %mean, %rstd = train.batch_norm_statistics %x {epsilon = 1.0e-5 : f32} : (tensor<16x64x32x32xf32>) -> (tensor<64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, F32Attr:$epsilon);
+  let results = (outs Train_Vector:$mean, Train_Vector:$rstd);
+}
+
+def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "maximum over windows, and which window position won";
+  let description = [{
+    `indices` counts positions inside the window, row by row; it is all that the backward op reads.
+
+    - C1: x has rank 4; every list has its length; every window meets the image.
+    - C2: indices are i8 when the window has fewer than 256 positions, else i32.
+
+    ```mlir
+    %y, %indices = train.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>,
+        dilations = array<i64: 1, 1>, ceil_mode = false} : (tensor<16x64x32x32xf32>) -> (tensor<16x64x16x16xf32>, tensor<16x64x16x16xi8>)
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+      DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$ceil_mode);
+  let results = (outs Train_Float:$y, Train_Tensor:$indices);
+}
+
+def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "mean over windows";
+  let description = [{
+    Global average pooling is a window as large as the image.
+
+    - C1: x has rank 4; every list has its length; every window meets the image.
+
+    ```mlir
+    %y = train.average_pool %x {kernel = array<i64: 7, 7>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, ceil_mode = false,
+        count_include_pad = false} : (tensor<16x512x7x7xf32>) -> tensor<16x512x1x1xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+      DefaultValuedAttr<BoolAttr, "false">:$ceil_mode, DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_LrnOp : Train_ForwardOp<"lrn", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "local response normalization across channels";
+  let description = [{
+    y = x / (bias + alpha/size * sum of x^2 over `size` channels)^beta. The backward op computes the denominator again.
+
+    ```mlir
+    %y = train.lrn %x {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<8x96x27x27xf32>) -> tensor<8x96x27x27xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_MatmulOp : Train_ForwardOp<"matmul", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let summary = "alpha * op(a) op(b) + beta * bias over the last two dimensions";
+  let description = [{
+    ONNX's Gemm and MatMul, and their gradients. Leading dimensions are batches that broadcast. Row-major.
+
+    - C1: a and b have rank 2 or more; the inner extents agree; batches broadcast.
+    - C2: bias is [N], [1,N], [M,1] or [M,N], with rank-2 a and b only.
+
+    ```mlir
+    %y = train.matmul %x, %w, %b {transpose_a = false, transpose_b = true}
+        : (tensor<16x512xf32>, tensor<10x512xf32>, tensor<10xf32>) -> tensor<16x10xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$a, Train_Float:$b, Optional<Train_Float>:$bias, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
+      DefaultValuedAttr<BoolAttr, "false">:$transpose_b, DefaultValuedAttr<F32Attr, "1.0f">:$alpha, DefaultValuedAttr<F32Attr, "1.0f">:$beta);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_SoftmaxOp : Train_ForwardOp<"softmax"> {
+  let summary = "softmax, or its logarithm, along one dimension";
+  let description = [{
+    When it is the model's last op before a softmax cross-entropy, the frontend lets the loss absorb it.
+
+    - C1: 0 <= axis < rank.
+
+    ```mlir
+    %y = train.softmax %x {axis = 1 : i64, logarithm = false} : (tensor<16x10xf32>) -> tensor<16x10xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$logarithm);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_ConcatOp : Train_ForwardOp<"concat", [DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>]> {
+  let summary = "tensors side by side along one dimension";
+  let description = [{
+    - C1: one operand at least; all extents but that of `axis` agree.
+
+    ```mlir
+    %y = train.concat %a, %b {axis = 1 : i64} : (tensor<8x64x28x28xf32>, tensor<8x32x28x28xf32>) -> tensor<8x96x28x28xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Train_Float>:$xs, I64Attr:$axis);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_SliceOp : Train_ForwardOp<"slice", [DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>]> {
+  let summary = "the slab [start, start + length) of one dimension";
+  let description = [{
+    The gradient of concat, and ONNX Split and Slice with step 1.
+
+    - C1: 0 <= start, 0 < length, start + length <= extent of `axis`.
+
+    ```mlir
+    %y = train.slice %x {axis = 1 : i64, start = 64 : i64, length = 32 : i64} : (tensor<8x96x28x28xf32>) -> tensor<8x32x28x28xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, I64Attr:$axis, I64Attr:$start, I64Attr:$length);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_ReshapeOp : Train_ShapedOp<"reshape"> {
+  let summary = "the same elements in the same logical order under another shape";
+  let description = [{
+    A view: no kernel, the result shares its operand's bytes. Both sides are row-major; assign-layouts puts a train.reorder before it
+    where the operand is NHWC and order matters.
+
+    - C1: both shapes have the same number of elements.
+
+    ```mlir
+    %y = train.reshape %x : (tensor<16x64x16x16xf32>) -> tensor<16x16384xf32>
+    ```
+  }];
+  let arguments = (ins Train_Tensor:$x);
+  let results = (outs Train_Tensor:$y);
+}
+
+def Train_TransposeOp : Train_ForwardOp<"transpose"> {
+  let summary = "logical dimensions permuted: y.dim(i) = x.dim(permutation[i])";
+  let description = [{
+    - C1: permutation is one of 0..rank-1.
+
+    ```mlir
+    %y = train.transpose %x {permutation = array<i64: 0, 2, 1>} : (tensor<4x8x16xf32>) -> tensor<4x16x8xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, DenseI64ArrayAttr:$permutation);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_ReorderOp : Train_ShapedOp<"reorder", [DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>]> {
+  let summary = "the same tensor in another physical layout";
+  let description = [{
+    Created by assign-layouts. A view where both layouts put the elements in the same order (one channel, or a 1x1 image).
+
+    - C1: both types differ in nothing but their encoding.
+
+    ```mlir
+    %y = train.reorder %x : (tensor<16x64x7x7xf32, #train.layout<nhwc>>) -> tensor<16x64x7x7xf32>
+    ```
+  }];
+  let arguments = (ins Train_Tensor:$x);
+  let results = (outs Train_Tensor:$y);
+}
+
+def Train_ResizeOp : Train_ForwardOp<"resize", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "spatial resize of x [N,C,H,W] to `size`, nearest or bilinear";
+  let description = [{
+    - C1: x has rank 4; size is two positive extents; scales are positive.
+
+    ```mlir
+    %y = train.resize %x {size = array<i64: 64, 64>, scale_h = 2.0 : f32, scale_w = 2.0 : f32, mode = 0 : i32, coordinates = 3 : i32, nearest = 2 : i32}
+        : (tensor<4x64x32x32xf32>) -> tensor<4x64x64x64xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, DenseI64ArrayAttr:$size, F32Attr:$scale_h, F32Attr:$scale_w, Train_ResizeMode:$mode,
+      Train_Coordinates:$coordinates, Train_NearestMode:$nearest);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to"> {
+  let summary = "x repeated to a larger shape by numpy's rules, times `factor`";
+  let description = [{
+    Gradient of train.sum_to; row-major.
+
+    - C1: x broadcasts to the result's shape.
+
+    ```mlir
+    %y = train.broadcast_to %x {factor = 1.0 : f32} : (tensor<16x64x1x1xf32>) -> tensor<16x64x7x7xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, DefaultValuedAttr<F32Attr, "1.0f">:$factor);
+  let results = (outs Train_Float:$y);
+}
+
+def Train_SumToOp : Train_ShapedOp<"sum_to"> {
+  let summary = "sum of x over the dimensions that the smaller result shape broadcasts, times `factor`";
+  let description = [{
+    Gradient of a broadcast; with factor 1/count, a mean. Row-major.
+
+    - C1: the result's shape broadcasts to x's.
+
+    ```mlir
+    %y = train.sum_to %x {factor = 1.0 : f32} : (tensor<16x10xf32>) -> tensor<10xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, DefaultValuedAttr<F32Attr, "1.0f">:$factor);
+  let results = (outs Train_Float:$y);
+}
+
+class Train_LossOp<string mnemonic, list<Trait> traits = []> : Train_ForwardOp<mnemonic, traits> {
+  let results = (outs Train_Scalar:$loss);
+}
+def Train_SoftmaxCrossEntropyOp : Train_LossOp<"softmax_cross_entropy"> {
+  let summary = "mean cross-entropy of softmax(logits) against class ids";
+  let description = [{
+    - C1: logits are [N,K,d...], target is i64 [N,d...].
+
+    ```mlir
+    %loss = train.softmax_cross_entropy %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, RankedTensorOf<[I64]>:$target);
+}
+def Train_MseOp : Train_LossOp<"mse"> {
+  let summary = "mean of squared differences";
+  let description = [{
+    - C1: x and target have one shape.
+
+    ```mlir
+    %loss = train.mse %x, %target : (tensor<16x3xf32>, tensor<16x3xf32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Float:$target);
+}
+def Train_BceWithLogitsOp : Train_LossOp<"bce_with_logits"> {
+  let summary = "mean binary cross-entropy of sigmoid(x) against targets in [0,1]";
+  let description = [{
+    - C1: x and target have one shape.
+
+    ```mlir
+    %loss = train.bce_with_logits %x, %target : (tensor<16x1xf32>, tensor<16x1xf32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Float:$target);
+}
+
+def Train_CountCorrectOp : Train_Op<"count_correct", [Pure, DeclareOpInterfaceMethods<Train_Costed>]> {
+  let summary = "number of samples whose largest logit is the target's; evaluation only";
+  let description = [{
+    ```mlir
+    %n = train.count_correct %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<i64>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, RankedTensorOf<[I64]>:$target);
+  let results = (outs 0DTensorOf<[I64]>:$count);
+}
+
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradient ops with kernels of their own, one per backward kernel. build-backward creates them through the Differentiable methods in
+// Gradients.cpp. What an op reads of the forward pass are its operands: that list is what the planner plans. Gradients of matmul,
+// concat, slice, reshape and conv_transpose are forward ops again; those of elementwise ops are in ElementwiseOps.td.
+#ifndef SLUICE_IR_GRADIENT_OPS
+#define SLUICE_IR_GRADIENT_OPS
+
+include "ir/ElementwiseOps.td"
+
+class Train_GradientOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<Train_Costed>] # traits>;
+
+def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let summary = "gradient of a convolution with respect to its input";
+  let description = [{
+    ```mlir
+    %dx = train.conv_backward_data %dy, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64}
+        : (tensor<8x64x14x14xf32>, tensor<64x32x3x3xf32>) -> tensor<8x32x14x14xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+      DenseI64ArrayAttr:$dilations, I64Attr:$group);
+  let results = (outs Train_Float:$dx);
+}
+def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [DeclareOpInterfaceMethods<Train_LayoutAware, ["isResultLayoutFixed"]>,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let summary = "gradient of a convolution with respect to its weights, and to its bias where it has one";
+  let description = [{
+    ```mlir
+    %dw = train.conv_backward_weight %dy, %x {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64}
+        : (tensor<8x64x14x14xf32>, tensor<8x32x14x14xf32>) -> tensor<64x32x3x3xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+      DenseI64ArrayAttr:$dilations, I64Attr:$group);
+  let results = (outs Train_Float:$dw, Optional<Train_Vector>:$dbias);
+}
+def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "gradients of train.batch_norm with respect to x, scale and bias; split by fuse";
+  let description = [{
+    ```mlir
+    %dx, %ds, %db = train.batch_norm_backward %dy, %x, %scale, %mean, %rstd : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>,
+        tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$scale, Train_Vector:$mean, Train_Vector:$rstd);
+  let results = (outs Train_Float:$dx, Train_Vector:$dscale, Train_Vector:$dbias);
+}
+def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "sends every gradient to the window position that won";
+  let description = [{
+    ```mlir
+    %dx = train.max_pool_backward %dy, %indices {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>,
+        dilations = array<i64: 1, 1>} : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xi8>) -> tensor<8x4x4x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Tensor:$indices, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides,
+      DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations);
+  let results = (outs Train_Float:$dx);
+}
+def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "spreads every gradient evenly over its window";
+  let description = [{
+    ```mlir
+    %dx = train.average_pool_backward %dy {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, count_include_pad = false}
+        : (tensor<8x4x2x2xf32>) -> tensor<8x4x4x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+      DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
+  let results = (outs Train_Float:$dx);
+}
+def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "gradient of train.lrn; computes the denominator again from x";
+  let description = [{
+    ```mlir
+    %dx = train.lrn_backward %dy, %x {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<8x96x27x27xf32>, tensor<8x96x27x27xf32>) -> tensor<8x96x27x27xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
+  let results = (outs Train_Float:$dx);
+}
+def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward"> {
+  let summary = "gradient of train.softmax; reads its result";
+  let description = [{
+    ```mlir
+    %dx = train.softmax_backward %dy, %y {axis = 1 : i64, logarithm = false} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$y, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$logarithm);
+  let results = (outs Train_Float:$dx);
+}
+def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+  let summary = "gradient of train.resize";
+  let description = [{
+    ```mlir
+    %dx = train.resize_backward %dy {scale_h = 2.0 : f32, scale_w = 2.0 : f32, mode = 0 : i32, coordinates = 3 : i32, nearest = 2 : i32} : (tensor<4x64x64x64xf32>) -> tensor<4x64x32x32xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, F32Attr:$scale_h, F32Attr:$scale_w, Train_ResizeMode:$mode, Train_Coordinates:$coordinates,
+      Train_NearestMode:$nearest);
+  let results = (outs Train_Float:$dx);
+}
+def Train_PadSlabOp : Train_GradientOp<"pad_slab", [DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>]> {
+  let summary = "gradient of train.slice: zeros, with dy in the slab that starts at `start`";
+  let description = [{
+    ```mlir
+    %dx = train.pad_slab %dy {axis = 1 : i64, start = 64 : i64} : (tensor<8x32x28x28xf32>) -> tensor<8x96x28x28xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, I64Attr:$axis, I64Attr:$start);
+  let results = (outs Train_Float:$dx);
+}
+def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>]> {
+  let summary = "gradient of the attached loss with respect to the model's output";
+  let description = [{
+    `loss` names the forward op. Reads the logits and the target; the upstream gradient of a loss is 1.
+    ```mlir
+    %dx = train.loss_backward %logits, %target {loss = "softmax_cross_entropy"} : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<16x10xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Tensor:$target, StrAttr:$loss);
+  let results = (outs Train_Float:$dx);
+}
+
+#endif

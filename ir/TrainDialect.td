@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The train dialect: one training step in value semantics. Op groups lie in ForwardOps.td, ElementwiseOps.td, GradientOps.td,
+// UpdateOps.td and MemoryOps.td; the facts that analyses need are interface methods, see TrainInterfaces.td.
+#ifndef SLUICE_IR_TRAIN_DIALECT
+#define SLUICE_IR_TRAIN_DIALECT
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def TrainDialect : Dialect {
+  let name = "train";
+  let cppNamespace = "::sluice::train";
+  let summary = "one training step of a network, forward, backward and update";
+  let description = [{
+    ```
+      ONNX  --frontend-->  forward ops  --build-backward-->  + gradient and update ops
+            --fuse, assign-layouts, linearize-->  train.fused, layouts, stages
+            --plan-memory, apply-plan-->          + memory ops   --schedule-streams-->  sched dialect
+    ```
+    A module holds `train.variable` symbols and the functions `@step` (one training step; arguments are the model's inputs and the
+    target; returns the loss) and `@evaluate` (forward with running statistics; returns loss and number of correct samples).
+
+    - After the frontend: forward ops, elementwise ops and one loss op; `func.return` of the loss.
+    - After build-backward: gradient and update ops as well. Every op carries `train.forward`, the ordinal of its forward op.
+    - After fuse: elementwise ops exist only inside `train.fused`; `train.batch_norm` and its backward op are gone.
+    - After assign-layouts: rank-4 activations carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
+    - After linearize: every op carries `train.stage`.
+    - After apply-plan: memory ops say the whole plan.
+
+    Tensor types are builtin; shapes are logical (NCHW); no encoding means row-major.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect"];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+// Layout of a tensor, its encoding.
+def Train_LayoutKind : I32EnumAttr<"LayoutKind", "physical order of a tensor's elements", [
+    I32EnumAttrCase<"RowMajor", 0, "row_major">,
+    I32EnumAttrCase<"NHWC", 1, "nhwc">]> {
+  let cppNamespace = "::sluice::train";
+  let genSpecializedAttr = 0;
+}
+def Train_LayoutAttr : AttrDef<TrainDialect, "Layout"> {
+  let mnemonic = "layout";
+  let summary = "encoding of a tensor type that is not row-major";
+  let parameters = (ins EnumParameter<Train_LayoutKind>:$kind);
+  let assemblyFormat = "`<` $kind `>`";
+}
+
+def Train_Role : I32EnumAttr<"Role", "what a variable is for", [
+    I32EnumAttrCase<"Parameter", 0, "parameter">,
+    I32EnumAttrCase<"State", 1, "state">,
+    I32EnumAttrCase<"Constant", 2, "constant">,
+    I32EnumAttrCase<"Optimizer", 3, "optimizer">]> {
+  let cppNamespace = "::sluice::train";
+}
+def Train_Init : I32EnumAttr<"Init", "where a variable's first value comes from", [
+    I32EnumAttrCase<"File", 0, "file">,
+    I32EnumAttrCase<"Zero", 1, "zero">,
+    I32EnumAttrCase<"One", 2, "one">,
+    I32EnumAttrCase<"Kaiming", 3, "kaiming">,
+    I32EnumAttrCase<"Xavier", 4, "xavier">]> {
+  let cppNamespace = "::sluice::train";
+}
+def Train_UpdateRule : I32EnumAttr<"UpdateRule", "optimizer", [
+    I32EnumAttrCase<"Sgd", 0, "sgd">,
+    I32EnumAttrCase<"Adam", 1, "adam">,
+    I32EnumAttrCase<"AdamW", 2, "adamw">]> {
+  let cppNamespace = "::sluice::train";
+}
+def Train_ResizeMode : I32EnumAttr<"ResizeMode", "interpolation", [
+    I32EnumAttrCase<"Nearest", 0, "nearest">, I32EnumAttrCase<"Linear", 1, "linear">]> {
+  let cppNamespace = "::sluice::train";
+}
+def Train_Coordinates : I32EnumAttr<"Coordinates", "ONNX coordinate_transformation_mode", [
+    I32EnumAttrCase<"HalfPixel", 0, "half_pixel">, I32EnumAttrCase<"PytorchHalfPixel", 1, "pytorch_half_pixel">,
+    I32EnumAttrCase<"AlignCorners", 2, "align_corners">, I32EnumAttrCase<"Asymmetric", 3, "asymmetric">]> {
+  let cppNamespace = "::sluice::train";
+}
+def Train_NearestMode : I32EnumAttr<"NearestMode", "ONNX nearest_mode", [
+    I32EnumAttrCase<"RoundPreferFloor", 0, "round_prefer_floor">, I32EnumAttrCase<"RoundPreferCeil", 1, "round_prefer_ceil">,
+    I32EnumAttrCase<"Floor", 2, "floor">, I32EnumAttrCase<"Ceil", 3, "ceil">]> {
+  let cppNamespace = "::sluice::train";
+}
+
+// Element types that the dialect knows today: f32 activations, i64 class ids, i8 and i32 pool indices.
+def Train_Tensor : RankedTensorOf<[F32, I64, I32, I8]>;
+def Train_Float : RankedTensorOf<[F32]>;
+def Train_Vector : 1DTensorOf<[F32]>;
+def Train_Scalar : 0DTensorOf<[F32]>;
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What analyses ask of an op: its gradient, its cost, the layout that it wants, whether it can run again or be inverted, and, for
+// elementwise ops, its scalar rule.
+#ifndef SLUICE_IR_TRAIN_INTERFACES
+#define SLUICE_IR_TRAIN_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def Train_Differentiable : OpInterface<"Differentiable"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{
+    An op that builds its own gradient ops. `buildGradients` is called with the insertion point in the backward part, once all uses of
+    the op's results have contributed; it reads gradients.of(result) and calls gradients.add(operand, gradient) for every operand that
+    gradients.wanted(operand). It builds nothing for operands that are not wanted.
+  }];
+  let methods = [
+    InterfaceMethod<"builds the gradient ops of this op", "::mlir::LogicalResult", "buildGradients",
+      (ins "::mlir::OpBuilder &":$builder, "::sluice::train::Gradients &":$gradients)>,
+    InterfaceMethod<"true for operands that carry a trained tensor when an initializer is connected to them (weights, scales, biases)",
+      "bool", "isWeightOperand", (ins "unsigned":$index), "", "return false;">,
+  ];
+}
+
+def Train_Costed : OpInterface<"Costed"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{ Arithmetic and memory traffic of one execution, for the roofline estimate. Workspace belongs to a target's
+    kernels and is asked from the runtime by estimate-cost. }];
+  let methods = [
+    InterfaceMethod<"floating-point operations", "int64_t", "flops", (ins), "", [{
+      int64_t n = 0;
+      for (::mlir::Value v : $_op->getResults()) n += ::sluice::train::elements(v.getType());
+      return n;
+    }]>,
+    InterfaceMethod<"bytes read and written once each", "int64_t", "bytesMoved", (ins), "", [{
+      int64_t n = 0;
+      for (::mlir::Value v : $_op->getOperands()) n += ::sluice::train::bytes(v.getType());
+      for (::mlir::Value v : $_op->getResults()) n += ::sluice::train::bytes(v.getType());
+      return n;
+    }]>,
+  ];
+}
+
+def Train_Recomputable : OpInterface<"Recomputable"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{ A forward op that may be cloned before a backward user: it changes no state, and a second run gives the same
+    bits (dropout draws from a counter). }];
+}
+
+def Train_Invertible : OpInterface<"Invertible"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{ An op whose first operand can be rebuilt from its first result, up to rounding. }];
+  let methods = [
+    InterfaceMethod<"whether this instance is invertible with its attributes", "bool", "isInvertible", (ins)>,
+    InterfaceMethod<"builds the ops that rebuild operand 0 from `result`", "::mlir::Value", "buildInverse",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$result)>,
+  ];
+}
+
+def Train_LayoutAware : OpInterface<"LayoutAware"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{ Which physical order an op's rank-4 operands and results have. Ops without the interface are row-major. }];
+  let methods = [
+    InterfaceMethod<"ChannelsLast: NHWC; Follow: that of the operands; all full-shape ones agree", "::sluice::train::LayoutWish", "layoutWish", (ins), "",
+      "return ::sluice::train::LayoutWish::ChannelsLast;">,
+    InterfaceMethod<"operands that stay row-major whatever the wish (convolution weights)", "bool", "isLayoutFixed",
+      (ins "unsigned":$operand), "", "return false;">,
+    InterfaceMethod<"same for results (weight gradients)", "bool", "isResultLayoutFixed", (ins "unsigned":$result), "", "return false;">,
+  ];
+}
+
+def Train_Elementwise : OpInterface<"Elementwise"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{
+    An op defined by a scalar rule. The fuse pass puts the rule into the region of a train.fused, and codegen prints it for either
+    target. Operands broadcast by numpy's rules, those of isChannelOperand by the channel dimension 1. Results that are sums are [C].
+  }];
+  let methods = [
+    InterfaceMethod<"scalar results of the rule applied to one element of each operand", "::llvm::SmallVector<::mlir::Value>", "buildScalar",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$scalars)>,
+    InterfaceMethod<"a [C] operand indexed by dimension 1", "bool", "isChannelOperand", (ins "unsigned":$index), "", "return false;">,
+    InterfaceMethod<"a [C] result: the rule's value summed over all dimensions but 1", "bool", "isSumResult", (ins "unsigned":$index), "",
+      "return false;">,
+  ];
+}
+
+#endif
