@@ -17,10 +17,20 @@ namespace sluice {
 void setThreads(int count);
 int threads();
 
+/// Constructors only describe vendor primitives, so that the compiler can ask for workspaces quickly. This builds all that were
+/// described since the last call; programs call it once, between creating their kernels and allocating the arenas.
+void buildPrimitives();
+
+/// OpenMP workers of vendor libraries that spin between parallel regions would hold the cores that our own threads need. Call first in
+/// main: starts the program again with OMP_WAIT_POLICY=passive unless the variable is set; it is only read when a program is loaded.
+void ensurePassiveOpenMP(int argc, char **argv);
+
 class Kernel {
 public:
   const char *node;              ///< ONNX node, for traces and errors; must outlive the kernel
   size_t workspaceBytes() const { return workspace; }
+  /// Throws MemoryNotAvailable, naming both numbers, when the slot that the plan reserved is too small on this machine.
+  void checkWorkspace(const Tensor &slot) const;
 
 protected:
   explicit Kernel(const char *node) : node(node) {}

@@ -7,12 +7,27 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
+#include <vector>
 
 namespace sluice {
 
 class Session;
 
-/// Index into the session's events. A wait waits for the latest record of that event which was enqueued before the wait was.
+/// An arena or a workspace cannot be had (exit status 3). The message names both numbers.
+struct MemoryNotAvailable : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// One executed op, in seconds since the session began. `bytes` is what a copy moved, else 0.
+struct OpRecord {
+  const char *node, *op, *stream;
+  double start, end;
+  size_t bytes;
+};
+
+/// Index into the session's events. A wait waits for the latest record of that event which was enqueued before the wait was; with no
+/// such record it waits for nothing. One event is recorded on one stream only.
 struct Event {
   int id = -1;
 };
@@ -27,11 +42,12 @@ public:
   /// Enqueue; returns at once.
   void record(Event event);
   void wait(Event event);
-  /// Blocks the caller until all that was enqueued has run. Rethrows the first exception that a kernel raised.
+  /// Blocks the caller until all that was enqueued has run. Rethrows the first exception that a kernel of the session raised; work
+  /// behind it was skipped.
   void synchronize();
 
   /// For kernels of the host runtime: enqueues `work`. `node` and `op` name it in traces and profiles and must outlive the program.
-  void launch(const char *node, const char *op, std::function<void()> work);
+  void launch(const char *node, const char *op, std::function<void()> work, size_t bytes = 0);
 
   /// Address of a tensor in its arena.
   void *address(const Tensor &tensor) const;
@@ -54,9 +70,11 @@ struct StepState {
 /// Both arenas, the streams and the events. Allocated once, with the exact sizes of the plan; nothing allocates during a step.
 class Session {
 public:
-  /// Throws MemoryNotAvailable (exit status 3) naming both numbers when either arena cannot be had.
-  Session(size_t deviceBytes, size_t hostBytes, int eventCount);
+  /// Throws MemoryNotAvailable naming both numbers when either arena cannot be had. `hostFile` keeps the host arena in that file.
+  Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile = nullptr);
   ~Session();
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
 
   /// The slot of the current batch: inputs have two device slots that alternate from step to step.
   Tensor batch(const Tensor (&slots)[2]) const { return slots[batchParity]; }
@@ -65,7 +83,22 @@ public:
   /// Says that nothing reads these bytes any more. In poison mode (SLUICE_POISON=1) fills them with NaN on the compute stream.
   void release(const Tensor &tensor);
 
+  /// Waits for all three streams; in poison mode also checks that nothing was written outside the arenas.
   void synchronize();
+
+  /// For the code around the step (initial values, losses, checkpoints): synchronizes, then copies a tensor's bytes out of or into
+  /// its arena. `to` and `from` hold tensor.bytes() bytes in the tensor's own layout.
+  void read(const Tensor &tensor, void *to);
+  void write(const Tensor &tensor, const void *from);
+
+  /// Shows a gradient to `onGradient`, right after it was computed and before its update; does nothing while that is empty. The hook
+  /// runs on the compute stream; `data` is readable by the CPU, in the tensor's layout, until it returns.
+  void captureGradient(const char *parameter, const Tensor &gradient);
+  std::function<void(const char *parameter, const Tensor &gradient, const void *data)> onGradient;
+
+  /// Recording of every op's times, off at first. Take the records after synchronize(); taking empties them.
+  void enableRecording(bool on);
+  std::vector<OpRecord> takeRecords();
 
   struct Impl;
   std::unique_ptr<Impl> impl;
