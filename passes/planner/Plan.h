@@ -13,21 +13,26 @@ namespace sluice::planner {
 
 enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 
-/// What happens to one buffer between its last forward access and its first backward access.
-/// Positions are op indices of the Problem. The device bytes are live
-///   - up to and including op `freeBefore - 1`: op `freeBefore` is the first that may reuse them, and waits for the copy (or codec), then
-///   - again from the end of op `prefetchAfter` on: the copy back is issued there and op `neededBy` waits for it.
+/// What happens to one buffer between its last forward access and its first later access.
+/// Position k of the program is op k together with the recomputed ops that stand just before it. The device bytes are live
+///   - from the first writer up to and including position `freeBefore - 1`: position `freeBefore` is the first that may reuse them, and
+///     waits for the copy out, then
+///   - again from position `prefetchAfter + 1` on: the copy back is issued when op `prefetchAfter` has ended (and when the bytes that it
+///     reuses have left), and position `neededBy` waits for it.
+/// Encode: the raw bytes are gone from `freeBefore` on and never return; the encoded form lives from op `offloadAfter` to the last access.
+/// Recompute: positions stay -1; the first life ends at the last access before the re-execution that writes the buffer again.
 struct Decision {
   Action action = Action::Keep;
   std::string codec;      ///< offload: "", "fp16", "zvc"; compress: "zfp", "fp16"; encode: "mask", "argmax", "counter"
-  int offloadAfter = -1;  ///< the copy out (encode, compress) is issued when this op has ended: the last forward access, or later
-  int freeBefore = -1;    ///< first op that runs with the device bytes gone
+  int offloadAfter = -1;  ///< the copy out (encode, compress) is issued when this op has ended: the last forward access
+  int freeBefore = -1;    ///< first position that runs with the device bytes gone; offloadAfter < freeBefore <= prefetchAfter
   int prefetchAfter = -1; ///< the copy back (decode, invert) is issued when this op has ended
-  int neededBy = -1;      ///< first op that reads the content again
+  int neededBy = -1;      ///< first position that reads the content again; prefetchAfter < neededBy
   std::string reason;     ///< one line for --explain
 };
 
-/// Forward ops that run again just before op `before`, in this order. Their outputs live from there to their last backward reader.
+/// Forward ops that run again just before op `before`, in this order. An op that writes a buffer without reading it starts a new life of
+/// the buffer, which ends at its last reader; every later access means that new life.
 struct Recompute {
   int before = -1;
   std::vector<int> ops;
@@ -36,16 +41,23 @@ struct Recompute {
 struct Plan {
   std::string strategy;
   std::vector<Decision> decisions; ///< one per buffer of the Problem
-  std::vector<Recompute> recomputes;
-  std::vector<int> alternatives;   ///< chosen alternative per op (empty: all 0)
+  std::vector<Recompute> recomputes; ///< by increasing `before`
+  std::vector<int> alternatives;   ///< chosen alternative per op (empty: all as in the Problem)
+  Bytes peakBytes = 0;             ///< most bytes live at once by program order, base included
+  Bytes arenaBytes = 0;            ///< base + packed height; what the device arena needs
 };
 
-/// No plan of this strategy fits; `smallestMemory` would do.
+/// No plan of this strategy fits; planning again with `smallestMemory` succeeds.
 struct Infeasible {
   Bytes smallestMemory = 0;
   std::string reason;
 };
 
-using Answer = std::variant<Plan, Infeasible>;
+/// The request makes no sense: unknown strategy or knob, an action that the target cannot execute, missing data. Names the culprit.
+struct Refused {
+  std::string reason;
+};
+
+using Answer = std::variant<Plan, Infeasible, Refused>;
 
 } // namespace sluice::planner

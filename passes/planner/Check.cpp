@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays a plan in program order. Residency comes from a backward liveness scan and content from counting writers, which is how neither
+// the planner nor the simulator derive them.
+#include "passes/planner/Check.h"
+
+#include <algorithm>
+#include <map>
+
+namespace sluice::planner {
+
+namespace {
+
+struct Run {
+  int op, position;
+  bool again;
+};
+
+struct Use {
+  int run;
+  bool reads, writes;
+};
+
+class PlanCheck {
+public:
+  PlanCheck(const Problem &problem, const Plan &plan, Bytes memory) : problem(problem), plan(plan), memory(memory) {}
+
+  std::string check() {
+    for (auto step : {&PlanCheck::shape, &PlanCheck::layOut, &PlanCheck::decisions, &PlanCheck::content, &PlanCheck::bytes})
+      if (std::string error = (this->*step)(); !error.empty())
+        return error;
+    return "";
+  }
+
+private:
+  std::string shape();
+  std::string layOut();
+  std::string decisions();
+  std::string decision(int b, const Decision &d);
+  std::string content();
+  std::string contentOf(int b) const;
+  std::string bytes();
+  void addLiveBytes(int b, std::vector<Bytes> &change) const;
+  Bytes padded(Bytes b) const { return (b / problem.alignment + (b % problem.alignment != 0)) * problem.alignment; }
+  std::string buffer(int b) const { return "buffer '" + problem.buffers[b].name + "'"; }
+  std::string op(int k) const { return "op " + std::to_string(k) + " '" + problem.ops[k].name + "'"; }
+
+  const Problem &problem;
+  const Plan &plan;
+  const Bytes memory;
+  std::vector<Run> runs;
+  std::vector<std::vector<Use>> uses; ///< per buffer, by run
+  std::vector<int> opens;             ///< first run of each position
+};
+
+std::string PlanCheck::shape() {
+  const int n = problem.ops.size();
+  if (plan.decisions.size() != problem.buffers.size())
+    return "plan has " + std::to_string(plan.decisions.size()) + " decisions for " + std::to_string(problem.buffers.size()) + " buffers";
+  if (!plan.alternatives.empty() && plan.alternatives.size() != problem.ops.size())
+    return "plan has " + std::to_string(plan.alternatives.size()) + " alternatives for " + std::to_string(n) + " ops";
+  for (size_t k = 0; k < plan.alternatives.size(); ++k)
+    if (!problem.ops[k].alternatives.empty() &&
+        (plan.alternatives[k] < 0 || plan.alternatives[k] >= static_cast<int>(problem.ops[k].alternatives.size())))
+      return op(k) + " has " + std::to_string(problem.ops[k].alternatives.size()) + " alternatives, plan names " +
+             std::to_string(plan.alternatives[k]);
+  for (const Recompute &r : plan.recomputes) {
+    if (r.before < 0 || r.before >= n)
+      return "recompute stands before op " + std::to_string(r.before) + ", there are " + std::to_string(n);
+    for (int k : r.ops)
+      if (k < 0 || k >= r.before)
+        return "recompute before op " + std::to_string(r.before) + " runs op " + std::to_string(k) + ", which has not run yet";
+      else if (problem.ops[k].phase != Phase::Forward || !problem.ops[k].recomputable)
+        return op(k) + " may not run twice, plan runs it again before op " + std::to_string(r.before);
+  }
+  return "";
+}
+
+std::string PlanCheck::layOut() {
+  uses.resize(problem.buffers.size());
+  for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
+    opens.push_back(runs.size());
+    for (const Recompute &r : plan.recomputes)
+      if (r.before == k)
+        for (int again : r.ops)
+          runs.push_back({again, k, true});
+    runs.push_back({k, k, false});
+  }
+  opens.push_back(runs.size());
+  for (int r = 0; r < static_cast<int>(runs.size()); ++r) {
+    std::map<int, Use> here;
+    for (int b : problem.ops[runs[r].op].reads)
+      here[b] = {r, true, false};
+    for (int b : problem.ops[runs[r].op].writes)
+      here.emplace(b, Use{r, false, true}).first->second.writes = true;
+    for (auto [b, use] : here)
+      uses[b].push_back(use);
+  }
+  return "";
+}
+
+std::string PlanCheck::decision(int b, const Decision &d) {
+  const int n = problem.ops.size();
+  const bool returns = d.action != Action::Encode;
+  if (d.offloadAfter < 0 || d.freeBefore <= d.offloadAfter || d.freeBefore >= n)
+    return buffer(b) + " leaves after op " + std::to_string(d.offloadAfter) + " and is free before " + std::to_string(d.freeBefore);
+  if (returns && (d.prefetchAfter < d.freeBefore || d.neededBy <= d.prefetchAfter || d.neededBy >= n))
+    return buffer(b) + " is free before op " + std::to_string(d.freeBefore) + ", comes back after op " +
+           std::to_string(d.prefetchAfter) + " and is needed by " + std::to_string(d.neededBy);
+  for (const Use &use : uses[b]) {
+    const Run &run = runs[use.run];
+    if (run.position > d.offloadAfter && run.position < d.freeBefore && use.writes)
+      return op(run.op) + " writes " + buffer(b) + " while it is copied out after op " + std::to_string(d.offloadAfter);
+    if (returns && run.position >= d.freeBefore && run.position < d.neededBy)
+      return op(run.op) + " uses " + buffer(b) + " at position " + std::to_string(run.position) + ", away from " +
+             std::to_string(d.freeBefore) + " until " + std::to_string(d.neededBy);
+    if (!returns && run.position >= d.freeBefore && problem.ops[run.op].phase == Phase::Forward)
+      return op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) + ", encoded since " +
+             std::to_string(d.freeBefore);
+  }
+  return "";
+}
+
+std::string PlanCheck::decisions() {
+  for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
+    const Decision &d = plan.decisions[b];
+    if (d.action == Action::Keep || d.action == Action::Recompute)
+      continue;
+    if (d.action == Action::Offload && !problem.buffers[b].offloadable)
+      return buffer(b) + " may not be offloaded";
+    if (d.action == Action::Encode) {
+      const auto &forms = problem.buffers[b].encodings;
+      if (std::none_of(forms.begin(), forms.end(), [&](const Encoding &e) { return e.codec == d.codec; }))
+        return buffer(b) + " has no encoding '" + d.codec + "'";
+    }
+    if (std::string error = decision(b, d); !error.empty())
+      return error;
+  }
+  return "";
+}
+
+/// Counts writers: the content that op k expects of a buffer is the number of original writers before k.
+std::string PlanCheck::contentOf(int b) const {
+  std::map<int, int> rank; // original writer -> how many wrote before it
+  std::map<int, int> expected;
+  for (const Use &use : uses[b]) {
+    if (runs[use.run].again)
+      continue;
+    expected[runs[use.run].op] = rank.size();
+    if (use.writes)
+      rank.emplace(runs[use.run].op, rank.size());
+  }
+  int state = 0;
+  const Decision &d = plan.decisions[b];
+  for (const Use &use : uses[b]) {
+    const Run &run = runs[use.run];
+    auto e = expected.find(run.op);
+    const bool bitsOnly = d.action == Action::Encode && run.position >= d.freeBefore;
+    if ((use.reads || (use.writes && e->second > 0)) && !bitsOnly && state != e->second)
+      return op(run.op) + (run.again ? " again at position " : " at position ") + std::to_string(run.position) + " finds " +
+             buffer(b) + " after " + std::to_string(state) + " writers, it needs " + std::to_string(e->second);
+    if (use.writes)
+      state = e->second + 1;
+    if (use.writes && run.again && !use.reads && d.freeBefore >= 0)
+      return buffer(b) + " is written again at position " + std::to_string(run.position) + " although it leaves before " +
+             std::to_string(d.freeBefore);
+  }
+  return "";
+}
+
+std::string PlanCheck::content() {
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+    if (std::string error = contentOf(b); !error.empty())
+      return error;
+  return "";
+}
+
+void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
+  const Decision &d = plan.decisions[b];
+  const Bytes size = padded(problem.buffers[b].bytes);
+  auto add = [&](int first, int last, Bytes bytes) {
+    if (first > last)
+      return;
+    change[first] += bytes;
+    change[last + 1] -= bytes;
+  };
+  const bool away = d.freeBefore >= 0 && d.action != Action::Keep && d.action != Action::Recompute;
+  const int gone = away ? opens[d.freeBefore] : 0, back = away && d.prefetchAfter >= 0 ? opens[d.prefetchAfter + 1] : runs.size();
+  // Backwards: between two accesses the bytes are needed unless the later one begins a new life.
+  int needed = -1; // last run of the life that the scan is in
+  for (int i = static_cast<int>(uses[b].size()) - 1; i >= 0; --i) {
+    const Use &use = uses[b][i];
+    needed = std::max(needed, use.run);
+    bool begins = use.writes && !use.reads && runs[use.run].again;
+    int from = use.run;
+    if (i == 0) {
+      begins = true;
+      from = use.writes && !use.reads ? use.run : 0;
+    }
+    if (!begins)
+      continue;
+    add(from, needed, size);
+    if (away && from < gone && needed >= gone)
+      add(gone, std::min(needed, back - 1), -size);
+    needed = -1;
+  }
+  if (d.action == Action::Encode && away)
+    for (const Encoding &e : problem.buffers[b].encodings)
+      if (e.codec == d.codec)
+        add(opens[d.offloadAfter + 1] - 1, uses[b].back().run, padded(e.bytes));
+}
+
+std::string PlanCheck::bytes() {
+  std::vector<Bytes> change(runs.size() + 1, 0);
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+    addLiveBytes(b, change);
+  Bytes now = problem.base;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    now += change[r];
+    const Op &op = problem.ops[runs[r].op];
+    Bytes workspace = op.workspace;
+    if (!plan.alternatives.empty() && !op.alternatives.empty())
+      workspace = op.alternatives[plan.alternatives[runs[r].op]].workspace;
+    if (now + padded(workspace) > memory)
+      return this->op(runs[r].op) + " at position " + std::to_string(runs[r].position) + " needs " +
+             std::to_string(now + padded(workspace)) + " bytes, memory is " + std::to_string(memory);
+  }
+  return "";
+}
+
+} // namespace
+
+std::string checkPlan(const Problem &problem, const Plan &plan, Bytes memory) { return PlanCheck(problem, plan, memory).check(); }
+
+} // namespace sluice::planner

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays a timeline against its plan: who ran when, whether that was allowed, and which bytes were on the device meanwhile.
+#include "passes/planner/Check.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+namespace sluice::planner {
+
+namespace {
+
+struct Span {
+  Seconds start = -1, end = -1;
+  bool seen() const { return start >= 0; }
+};
+
+class TimelineCheck {
+public:
+  TimelineCheck(const Problem &problem, const Plan &plan, const Timeline &timeline)
+      : problem(problem), plan(plan), timeline(timeline) {}
+
+  std::string check() {
+    for (auto step : {&TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::collect, &TimelineCheck::transfers})
+      if (std::string error = (this->*step)(); !error.empty())
+        return error;
+    return "";
+  }
+
+private:
+  std::string streams();
+  std::string order();
+  std::string collect();
+  std::string transfers();
+  std::string transfer(int b, const Decision &d);
+  std::string reuse(int b, const Decision &d);
+  std::string duration(int b, const Span &span, bool toHost) const;
+  std::string name(int b) const { return "'" + problem.buffers[b].name + "'"; }
+  Seconds opens(int position) const { return position < int(starts.size()) ? starts[position] : timeline.makespan; }
+
+  const Problem &problem;
+  const Plan &plan;
+  const Timeline &timeline;
+  std::map<int, Span> out, in;
+  std::vector<Seconds> starts, ends; ///< of each position's first run and of its own op
+  // Times are sums of doubles in different orders on both sides.
+  const Seconds slack = 1e-9 * (1 + timeline.makespan);
+};
+
+std::string text(Seconds a) {
+  std::ostringstream s;
+  s.precision(12);
+  s << a;
+  return s.str();
+}
+
+std::string TimelineCheck::streams() {
+  std::map<int, Seconds> freeAt;
+  for (const Event &e : timeline.events) {
+    if (!(e.start >= 0) || !(e.end >= e.start) || e.end > timeline.makespan + slack)
+      return "event runs from " + text(e.start) + " to " + text(e.end) + ", makespan is " + text(timeline.makespan);
+    int stream = static_cast<int>(e.stream);
+    if (problem.link.duplex == 0 && stream == 2)
+      stream = 1; // one engine serves both directions
+    if (e.start + slack < freeAt[stream])
+      return std::string("stream ") + streamName(e.stream) + " starts at " + text(e.start) + " while busy until " + text(freeAt[stream]);
+    freeAt[stream] = std::max(freeAt[stream], e.end);
+  }
+  return "";
+}
+
+std::string TimelineCheck::order() {
+  std::vector<std::pair<int, bool>> expected; // op, again
+  for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
+    for (const Recompute &r : plan.recomputes)
+      for (int op : r.before == k ? r.ops : std::vector<int>{})
+        expected.push_back({op, true});
+    expected.push_back({k, false});
+  }
+  size_t next = 0;
+  bool opens = true;
+  for (const Event &e : timeline.events) {
+    if (e.stream != Stream::Compute)
+      continue;
+    if (opens)
+      starts.push_back(e.start);
+    opens = false;
+    if (e.what != Event::What::Run && e.what != Event::What::Rerun)
+      continue;
+    if (next == expected.size() || expected[next] != std::pair(e.op, e.what == Event::What::Rerun))
+      return "compute runs op " + std::to_string(e.op) + " as number " + std::to_string(next) + ", the plan has another there";
+    Seconds seconds = problem.ops[e.op].seconds;
+    if (!plan.alternatives.empty() && !problem.ops[e.op].alternatives.empty())
+      seconds = problem.ops[e.op].alternatives[plan.alternatives[e.op]].seconds;
+    if (e.end - e.start + slack < seconds)
+      return "op " + std::to_string(e.op) + " runs " + text(e.end - e.start) + " seconds, it takes " + text(seconds);
+    if (e.what == Event::What::Run) {
+      ends.push_back(e.end);
+      opens = true;
+    }
+    ++next;
+  }
+  return next == expected.size() ? "" : "compute runs " + std::to_string(next) + " ops of " + std::to_string(expected.size());
+}
+
+std::string TimelineCheck::collect() {
+  for (const Event &e : timeline.events) {
+    if (e.stream == Stream::Compute)
+      continue;
+    auto &spans = e.stream == Stream::DeviceToHost ? out : in;
+    if (!spans.emplace(e.buffer, Span{e.start, e.end}).second)
+      return "buffer " + name(e.buffer) + " is copied twice in one direction";
+    if (plan.decisions[e.buffer].action != Action::Offload)
+      return "buffer " + name(e.buffer) + " is copied although it is not offloaded";
+  }
+  return "";
+}
+
+std::string TimelineCheck::duration(int b, const Span &span, bool toHost) const {
+  const double fp16 = plan.decisions[b].codec == "fp16" ? 0.5 : 1;
+  const double rate = toHost ? problem.link.d2h : problem.link.h2d;
+  const Seconds least = problem.buffers[b].bytes * fp16 / rate + problem.link.latency;
+  if (span.end - span.start + slack < least)
+    return "copy of " + name(b) + " lasts " + text(span.end - span.start) + " seconds, the link needs " + text(least);
+  return "";
+}
+
+/// Whoever returns after op p may take bytes that count as free from position p + 1 on: their copies out must be over.
+std::string TimelineCheck::reuse(int b, const Decision &d) {
+  for (const auto &[other, span] : out)
+    if (plan.decisions[other].freeBefore <= d.prefetchAfter + 1 && in[b].start + slack < span.end)
+      return "copy in of " + name(b) + " starts at " + text(in[b].start) + ", bytes of " + name(other) + " leave until " + text(span.end);
+  return "";
+}
+
+std::string TimelineCheck::transfer(int b, const Decision &d) {
+  if (!out.count(b) || !in.count(b))
+    return "buffer " + name(b) + " is offloaded, its copies are missing";
+  const Span o = out[b], i = in[b];
+  if (o.start + slack < ends[d.offloadAfter])
+    return "copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(d.offloadAfter) + " ends at " +
+           text(ends[d.offloadAfter]);
+  if (opens(d.freeBefore) + slack < o.end)
+    return "position " + std::to_string(d.freeBefore) + " reuses " + name(b) + " at " + text(opens(d.freeBefore)) +
+           ", its copy ends at " + text(o.end);
+  if (i.start + slack < ends[d.prefetchAfter])
+    return "copy in of " + name(b) + " starts at " + text(i.start) + ", op " + std::to_string(d.prefetchAfter) + " ends at " +
+           text(ends[d.prefetchAfter]);
+  if (opens(d.neededBy) + slack < i.end)
+    return "position " + std::to_string(d.neededBy) + " reads " + name(b) + " at " + text(opens(d.neededBy)) + ", its copy ends at " +
+           text(i.end);
+  for (auto [span, toHost] : {std::pair(o, true), std::pair(i, false)})
+    if (std::string error = duration(b, span, toHost); !error.empty())
+      return error;
+  return reuse(b, d);
+}
+
+std::string TimelineCheck::transfers() {
+  for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
+    if (plan.decisions[b].action == Action::Offload)
+      if (std::string error = transfer(b, plan.decisions[b]); !error.empty())
+        return error;
+  return "";
+}
+
+} // namespace
+
+std::string checkTimeline(const Problem &problem, const Plan &plan, const Timeline &timeline) {
+  return TimelineCheck(problem, plan, timeline).check();
+}
+
+} // namespace sluice::planner

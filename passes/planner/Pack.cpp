@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Best-fit packing in several orders, and the checks around it. Fixed items are placed first; every other item goes into the smallest
+// gap that it fits among the placed items whose lifetimes meet its own, or above them.
+#include "passes/planner/Pack.h"
+
+#include "passes/planner/PackSearch.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace sluice::planner {
+
+static Bytes roundUp(Bytes offset, Bytes alignment) { return (offset + alignment - 1) / alignment * alignment; }
+
+static bool meet(const PackItem &a, const PackItem &b) { return a.lower < b.upper && b.lower < a.upper; }
+
+std::string packError(const std::vector<PackItem> &items) {
+  const Bytes largest = Bytes(1) << 60;
+  Bytes total = 0;
+  for (const PackItem &item : items) {
+    const std::string who = "item '" + item.id + "' ";
+    if (item.size < 0)
+      return who + "has size " + std::to_string(item.size);
+    if (item.upper <= item.lower)
+      return who + "lives from " + std::to_string(item.lower) + " to " + std::to_string(item.upper) + ", which is empty";
+    if (item.alignment < 1)
+      return who + "has alignment " + std::to_string(item.alignment);
+    if (item.offset && (*item.offset < 0 || *item.offset % item.alignment != 0))
+      return who + "is fixed at " + std::to_string(*item.offset) + ", alignment is " + std::to_string(item.alignment);
+    const Bytes reach = item.offset ? *item.offset : 0;
+    if (item.size > largest - total || item.alignment > largest - total - item.size || reach > largest - total)
+      return who + "brings the total size above " + std::to_string(largest);
+    total += item.size + (item.alignment > 1 ? item.alignment : 0);
+  }
+  std::vector<const PackItem *> fixed;
+  for (const PackItem &item : items)
+    if (item.offset && item.size > 0)
+      fixed.push_back(&item);
+  for (size_t i = 0; i < fixed.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (meet(*fixed[i], *fixed[j]) && *fixed[i]->offset < *fixed[j]->offset + fixed[j]->size &&
+          *fixed[j]->offset < *fixed[i]->offset + fixed[i]->size)
+        return "items '" + fixed[j]->id + "' and '" + fixed[i]->id + "' are fixed at " + std::to_string(*fixed[j]->offset) +
+               " and " + std::to_string(*fixed[i]->offset) + ", where they overlap";
+  return "";
+}
+
+Bytes packLoad(const std::vector<PackItem> &items) {
+  std::vector<std::pair<int64_t, Bytes>> changes;
+  for (const PackItem &item : items) {
+    changes.push_back({item.lower, item.size});
+    changes.push_back({item.upper, -item.size});
+  }
+  std::sort(changes.begin(), changes.end()); // ends sort before starts at the same time: lifetimes are half-open
+  Bytes now = 0, load = 0;
+  for (auto [time, change] : changes)
+    load = std::max(load, now += change);
+  return load;
+}
+
+std::string packingError(const std::vector<PackItem> &items, const Packing &packing) {
+  if (packing.offsets.size() != items.size())
+    return "packing has " + std::to_string(packing.offsets.size()) + " offsets for " + std::to_string(items.size()) + " items";
+  Bytes height = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Bytes offset = packing.offsets[i];
+    height = std::max(height, offset + items[i].size);
+    if (offset < 0 || offset % items[i].alignment != 0 || (items[i].offset && *items[i].offset != offset))
+      return "item '" + items[i].id + "' lies at " + std::to_string(offset) + " against its alignment " +
+             std::to_string(items[i].alignment) + " or fixed position";
+    for (size_t j = 0; j < i; ++j)
+      if (meet(items[i], items[j]) && offset < packing.offsets[j] + items[j].size &&
+          packing.offsets[j] < offset + items[i].size)
+        return "items '" + items[j].id + "' at " + std::to_string(packing.offsets[j]) + " and '" + items[i].id + "' at " +
+               std::to_string(offset) + " overlap";
+  }
+  if (height != packing.height)
+    return "packing claims height " + std::to_string(packing.height) + ", offsets reach " + std::to_string(height);
+  return "";
+}
+
+namespace {
+
+enum class Fit { Lowest, Smallest };
+
+/// Placement of one item after the other; `placed` holds what has an offset, in order of offset.
+class BestFit {
+public:
+  BestFit(const std::vector<PackItem> &items, Fit fit) : items(items), fit(fit), offsets(items.size(), 0) {
+    for (size_t i = 0; i < items.size(); ++i)
+      if (items[i].offset)
+        put(i, *items[i].offset);
+  }
+
+  Packing run(const std::vector<int> &order) {
+    for (int i : order)
+      if (!items[i].offset)
+        put(i, find(items[i]));
+    Packing packing;
+    packing.height = height;
+    packing.offsets = offsets;
+    return packing;
+  }
+
+private:
+  void put(int i, Bytes offset) {
+    offsets[i] = offset;
+    height = std::max(height, offset + items[i].size);
+    auto at = std::upper_bound(placed.begin(), placed.end(), offset, [&](Bytes o, int p) { return o < offsets[p]; });
+    placed.insert(at, i);
+  }
+
+  Bytes find(const PackItem &item) const {
+    Bytes best = -1, bestGap = 0, top = 0;
+    for (int p : placed) {
+      if (!meet(items[p], item))
+        continue;
+      const Bytes at = roundUp(top, item.alignment), gap = offsets[p] - top;
+      if (at + item.size <= offsets[p] && (best < 0 || gap < bestGap)) {
+        best = at;
+        bestGap = gap;
+        if (fit == Fit::Lowest)
+          return best;
+      }
+      top = std::max(top, offsets[p] + items[p].size);
+    }
+    return best >= 0 ? best : roundUp(top, item.alignment);
+  }
+
+  const std::vector<PackItem> &items;
+  const Fit fit;
+  std::vector<Bytes> offsets;
+  std::vector<int> placed;
+  Bytes height = 0;
+};
+
+struct Order {
+  const char *name;
+  double (*key)(const PackItem &); ///< descending
+};
+
+double bySize(const PackItem &i) { return i.size; }
+double byArea(const PackItem &i) { return double(i.size) * (i.upper - i.lower); }
+double byWidth(const PackItem &i) { return i.upper - i.lower; }
+double byBirth(const PackItem &i) { return -double(i.lower); }
+double byDeath(const PackItem &i) { return i.upper; }
+
+} // namespace
+
+Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
+  Packing best;
+  best.height = std::numeric_limits<Bytes>::max();
+  const Bytes load = packLoad(items), target = std::max(load, options.goodEnough);
+  const Order orders[] = {{"size", bySize}, {"width", byWidth}, {"area", byArea}, {"birth", byBirth}, {"death", byDeath}};
+  for (const Order &order : orders)
+    for (Fit fit : {Fit::Smallest, Fit::Lowest}) {
+      if (best.height <= target)
+        continue;
+      std::vector<int> sorted(items.size());
+      std::iota(sorted.begin(), sorted.end(), 0);
+      std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) {
+        const double ka = order.key(items[a]), kb = order.key(items[b]);
+        return ka != kb ? ka > kb : items[a].size > items[b].size;
+      });
+      Packing packing = BestFit(items, fit).run(sorted);
+      if (packing.height < best.height) {
+        best = std::move(packing);
+        best.method = std::string(fit == Fit::Smallest ? "best-fit " : "first-fit ") + order.name;
+      }
+    }
+  best.load = load;
+  best.optimal = best.height == load;
+  if (best.height > target && options.nodeLimit > 0)
+    searchPacking(items, options, best);
+  return best;
+}
+
+std::vector<PackItem> packItems(const Problem &problem, const Program &program) {
+  std::vector<PackItem> items;
+  for (const Life &life : program.lives) {
+    const bool workspace = life.form == Life::Form::Workspace;
+    std::string id = workspace ? "workspace of " + problem.ops[program.steps[life.first].op].name : problem.buffers[life.buffer].name;
+    if (life.form == Life::Form::Encoded)
+      id += " encoded";
+    if (life.bytes > 0)
+      items.push_back({id + "@" + std::to_string(life.first), life.first, life.last + 1, life.bytes, problem.alignment, {}});
+  }
+  return items;
+}
+
+} // namespace sluice::planner

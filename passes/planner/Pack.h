@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Static packing: fixed lifetimes in, offsets of one arena out. Two items may share addresses only if their lifetimes are disjoint; a
+// lifetime must therefore reach to where the program orders the next user of the bytes after the last one, copies included.
+#pragma once
+
+#include "passes/planner/Program.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::planner {
+
+/// Occupies `size` bytes at every time t with lower <= t < upper, at a multiple of `alignment`.
+struct PackItem {
+  std::string id;
+  int64_t lower = 0, upper = 0;
+  Bytes size = 0;
+  Bytes alignment = 1;
+  std::optional<Bytes> offset; ///< fixed position
+};
+
+struct PackOptions {
+  /// Packing stops as soon as the height is at most this; 0 stops at the load bound only.
+  Bytes goodEnough = 0;
+  /// Nodes of the exact search, over all its restarts; 0 leaves it out. Nodes, not seconds: the result is deterministic.
+  int64_t nodeLimit = 2'000'000;
+};
+
+struct Packing {
+  Bytes height = 0;           ///< largest offset + size
+  Bytes load = 0;             ///< largest total size alive at one time: no packing is lower
+  std::vector<Bytes> offsets; ///< one per item
+  bool optimal = false;       ///< proved: height equals load, or the search exhausted every lower height
+  int64_t nodes = 0;          ///< that the exact search used
+  std::string method;         ///< what found it: "best-fit size", "search", ...
+};
+
+/// Empty when the items make sense; otherwise names the item and its numbers (negative size, empty lifetime, overflow, fixed overlap).
+std::string packError(const std::vector<PackItem> &items);
+
+/// Largest total size alive at one time.
+Bytes packLoad(const std::vector<PackItem> &items);
+
+/// Best-fit in several orders (non-offloaded-high-end is not among them: see strategies/VdnnPool.h), then the exact search of PackSearch.h.
+/// Items must pass packError().
+Packing pack(const std::vector<PackItem> &items, const PackOptions &options = {});
+
+/// Independent validation, plain O(n^2): empty, or the first violation with both items and their numbers.
+std::string packingError(const std::vector<PackItem> &items, const Packing &packing);
+
+/// The plan's lives as items, times in steps; base is not among them.
+std::vector<PackItem> packItems(const Problem &problem, const Program &program);
+
+} // namespace sluice::planner

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Refuses problems that no planner should see: indices out of range, negative or non-finite numbers, sums that leave 63 bits, reads of
+// what was never written.
+#include "passes/planner/Program.h"
+
+#include <cmath>
+
+namespace sluice::planner {
+
+// Sums of sizes stay below this, so that no later addition can overflow.
+static constexpr Bytes largestTotal = Bytes(1) << 60;
+
+static bool badSeconds(Seconds s) { return !std::isfinite(s) || s < 0; }
+
+static std::string opError(const Problem &problem, int k) {
+  const Op &op = problem.ops[k];
+  const std::string who = "op " + std::to_string(k) + " '" + op.name + "' ";
+  const int n = problem.buffers.size();
+  if (badSeconds(op.seconds))
+    return who + "takes " + std::to_string(op.seconds) + " seconds";
+  if (op.workspace < 0)
+    return who + "has a workspace of " + std::to_string(op.workspace) + " bytes";
+  for (const auto *list : {&op.reads, &op.writes})
+    for (int b : *list)
+      if (b < 0 || b >= n)
+        return who + "names buffer " + std::to_string(b) + ", there are " + std::to_string(n);
+  for (const Alternative &a : op.alternatives)
+    if (badSeconds(a.seconds) || a.workspace < 0)
+      return who + "has an alternative of " + std::to_string(a.seconds) + " seconds and " + std::to_string(a.workspace) +
+             " bytes of workspace";
+  return "";
+}
+
+static std::string bufferError(const Problem &problem, int k) {
+  const Buffer &buffer = problem.buffers[k];
+  const std::string who = "buffer " + std::to_string(k) + " '" + buffer.name + "' ";
+  const int n = problem.ops.size();
+  if (buffer.bytes < 0 || buffer.bytes > largestTotal)
+    return who + "has " + std::to_string(buffer.bytes) + " bytes";
+  for (int op : buffer.producers)
+    if (op < 0 || op >= n)
+      return who + "names producer " + std::to_string(op) + ", there are " + std::to_string(n) + " ops";
+  for (const Encoding &e : buffer.encodings)
+    if (e.bytes < 0 || e.bytes > largestTotal || badSeconds(e.encodeSeconds) || badSeconds(e.decodeSeconds))
+      return who + "has encoding '" + e.codec + "' of " + std::to_string(e.bytes) + " bytes";
+  if (buffer.inversion && (buffer.inversion->source < 0 || buffer.inversion->source >= static_cast<int>(problem.buffers.size())))
+    return who + "is inverted from buffer " + std::to_string(buffer.inversion->source) + ", there are " +
+           std::to_string(problem.buffers.size());
+  return "";
+}
+
+std::string problemError(const Problem &problem) {
+  Bytes total = problem.base;
+  if (problem.base < 0 || problem.base > largestTotal)
+    return "base has " + std::to_string(problem.base) + " bytes";
+  if (problem.alignment < 1)
+    return "alignment is " + std::to_string(problem.alignment) + ", at least 1 is needed";
+  for (double rate : {problem.link.d2h, problem.link.h2d, problem.link.duplex, problem.link.latency})
+    if (badSeconds(rate))
+      return "link has a figure of " + std::to_string(rate);
+  for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
+    if (std::string error = opError(problem, k); !error.empty())
+      return error;
+    if (problem.ops[k].workspace > largestTotal - total)
+      return "workspaces and buffers exceed " + std::to_string(largestTotal) + " bytes at op " + std::to_string(k);
+    total += problem.ops[k].workspace;
+  }
+  for (int k = 0; k < static_cast<int>(problem.buffers.size()); ++k) {
+    if (std::string error = bufferError(problem, k); !error.empty())
+      return error;
+    const Bytes bytes = aligned(problem, problem.buffers[k].bytes);
+    if (bytes > largestTotal - total)
+      return "buffers exceed " + std::to_string(largestTotal) + " bytes at buffer " + std::to_string(k) + " '" +
+             problem.buffers[k].name + "'";
+    total += bytes;
+  }
+  return "";
+}
+
+} // namespace sluice::planner

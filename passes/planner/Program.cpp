@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Derives lives from program order: walks the steps once, binding every access to the current life of its buffer. A re-execution that
+// writes a buffer without reading it ends the old life at its last access and starts a new one.
+#include "passes/planner/Program.h"
+
+#include <algorithm>
+#include <set>
+
+namespace sluice::planner {
+
+Bytes aligned(const Problem &problem, Bytes bytes) {
+  const Bytes a = std::max<Bytes>(problem.alignment, 1);
+  return (bytes + a - 1) / a * a;
+}
+
+std::vector<Accesses> accessesOf(const Problem &problem) {
+  std::vector<Accesses> all(problem.buffers.size());
+  auto note = [&](int buffer, int op) {
+    Accesses &a = all[buffer];
+    if (a.first < 0)
+      a.first = op;
+    a.last = op;
+    if (problem.ops[op].phase == Phase::Forward)
+      a.lastForward = op;
+    else if (a.firstLater < 0)
+      a.firstLater = op;
+  };
+  for (int op = 0; op < static_cast<int>(problem.ops.size()); ++op) {
+    for (int b : problem.ops[op].reads)
+      note(b, op);
+    for (int b : problem.ops[op].writes) {
+      note(b, op);
+      if (all[b].firstWrite < 0)
+        all[b].firstWrite = op;
+    }
+  }
+  return all;
+}
+
+static const Alternative *chosen(const Problem &problem, const Plan &plan, int op) {
+  if (plan.alternatives.empty() || problem.ops[op].alternatives.empty())
+    return nullptr;
+  return &problem.ops[op].alternatives[plan.alternatives[op]];
+}
+
+Seconds secondsOf(const Problem &problem, const Plan &plan, int op) {
+  const Alternative *a = chosen(problem, plan, op);
+  return a ? a->seconds : problem.ops[op].seconds;
+}
+
+Bytes workspaceOf(const Problem &problem, const Plan &plan, int op) {
+  const Alternative *a = chosen(problem, plan, op);
+  return a ? a->workspace : problem.ops[op].workspace;
+}
+
+static void insertSteps(const Problem &problem, const Plan &plan, Program &program) {
+  const int n = problem.ops.size();
+  std::vector<std::vector<const Recompute *>> before(n);
+  for (const Recompute &r : plan.recomputes)
+    before[r.before].push_back(&r);
+  for (int k = 0; k < n; ++k) {
+    program.firstStep.push_back(program.steps.size());
+    for (const Recompute *r : before[k])
+      for (int op : r->ops)
+        program.steps.push_back({op, k, true});
+    program.stepOf.push_back(program.steps.size());
+    program.steps.push_back({k, k, false});
+  }
+  program.firstStep.push_back(program.steps.size());
+}
+
+/// Lives as if every buffer stayed on the device between its accesses.
+static std::vector<Life> residentLives(const Problem &problem, const Plan &plan, const Program &program) {
+  std::vector<Life> lives;
+  std::vector<int> current(problem.buffers.size(), -1);
+  auto touch = [&](int b, int s, bool startsAnew) {
+    if (current[b] < 0 || startsAnew) {
+      // A buffer that nobody wrote arrives from outside: it is there from the start.
+      const int first = startsAnew || current[b] >= 0 ? s : 0;
+      current[b] = lives.size();
+      lives.push_back({b, first, s, aligned(problem, problem.buffers[b].bytes), Life::Form::Raw});
+    }
+    lives[current[b]].last = s;
+  };
+  for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) {
+    const Op &op = problem.ops[program.steps[s].op];
+    for (int b : op.reads)
+      touch(b, s, false);
+    for (int b : op.writes) {
+      const bool reads = std::find(op.reads.begin(), op.reads.end(), b) != op.reads.end();
+      touch(b, s, !reads && (current[b] < 0 || program.steps[s].recomputed));
+    }
+    if (Bytes w = workspaceOf(problem, plan, program.steps[s].op))
+      lives.push_back({-1, s, s, aligned(problem, w), Life::Form::Workspace});
+  }
+  return lives;
+}
+
+static Bytes encodedBytes(const Problem &problem, int buffer, const std::string &codec) {
+  for (const Encoding &e : problem.buffers[buffer].encodings)
+    if (e.codec == codec)
+      return aligned(problem, e.bytes);
+  return 0;
+}
+
+/// Splits the lives of buffers that leave the device between two accesses.
+static void cutGaps(const Problem &problem, const Plan &plan, Program &program) {
+  std::vector<Life> cut;
+  for (const Life &life : program.lives) {
+    const Decision *d = life.buffer < 0 ? nullptr : &plan.decisions[life.buffer];
+    const bool leaves = d && d->freeBefore >= 0;
+    const int gone = leaves ? program.firstStep[d->freeBefore] : -1;
+    if (!leaves || life.first >= gone || life.last < gone) {
+      cut.push_back(life);
+      continue;
+    }
+    Life before = life;
+    before.last = gone - 1;
+    cut.push_back(before);
+    if (d->action == Action::Encode) {
+      if (Bytes bytes = encodedBytes(problem, life.buffer, d->codec))
+        cut.push_back({life.buffer, program.stepOf[d->offloadAfter], life.last, bytes, Life::Form::Encoded});
+      continue;
+    }
+    Life after = life;
+    after.first = program.firstStep[d->prefetchAfter + 1];
+    if (after.first <= after.last)
+      cut.push_back(after);
+  }
+  program.lives = std::move(cut);
+}
+
+Program expand(const Problem &problem, const Plan &plan) {
+  Program program;
+  insertSteps(problem, plan, program);
+  program.lives = residentLives(problem, plan, program);
+  cutGaps(problem, plan, program);
+  return program;
+}
+
+std::vector<Bytes> liveBytes(const Problem &problem, const Program &program) {
+  std::vector<Bytes> bytes(program.steps.size() + 1, 0);
+  for (const Life &life : program.lives) {
+    bytes[life.first] += life.bytes;
+    bytes[life.last + 1] -= life.bytes;
+  }
+  Bytes now = problem.base;
+  for (Bytes &b : bytes)
+    b = now += b;
+  bytes.pop_back();
+  return bytes;
+}
+
+Bytes peakBytes(const Problem &problem, const Program &program) {
+  Bytes peak = problem.base;
+  for (Bytes b : liveBytes(problem, program))
+    peak = std::max(peak, b);
+  return peak;
+}
+
+Plan keepPlan(const Problem &problem) {
+  Plan plan;
+  plan.strategy = "keep";
+  plan.decisions.resize(problem.buffers.size());
+  return plan;
+}
+
+} // namespace sluice::planner

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program that a plan describes: ops in order with the recomputed ones inserted, and the life of every buffer in it. Memory is read
+// off these lives; nothing here knows of time. Strategies, simulator and packing build on it; the checker does not.
+#pragma once
+
+#include "passes/planner/Plan.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice::planner {
+
+/// One executed op. Position k holds the ops recomputed before op k, then op k itself.
+struct Step {
+  int op = 0;
+  int position = 0;
+  bool recomputed = false;
+};
+
+/// Bytes on the device over steps first..last, both included.
+struct Life {
+  enum class Form { Raw, Encoded, Workspace };
+  int buffer = -1; ///< -1 for a workspace
+  int first = 0, last = 0;
+  Bytes bytes = 0; ///< rounded up to the problem's alignment
+  Form form = Form::Raw;
+};
+
+struct Program {
+  std::vector<Step> steps;
+  std::vector<int> firstStep; ///< first step of position k; one past the last position: the number of steps
+  std::vector<int> stepOf;    ///< step of the original op k
+  std::vector<Life> lives;    ///< raw, encoded and workspace bytes; base is not listed
+};
+
+/// Where a buffer is accessed by the original ops. Forward accesses are those by ops of Phase::Forward.
+struct Accesses {
+  int firstWrite = -1, first = -1, lastForward = -1, firstLater = -1, last = -1;
+  bool hasGap() const { return lastForward >= 0 && firstLater > lastForward + 1; }
+};
+
+/// Empty when the problem is well formed; otherwise what is wrong, naming op or buffer with the values.
+std::string problemError(const Problem &problem);
+
+/// `bytes` rounded up to the problem's alignment.
+Bytes aligned(const Problem &problem, Bytes bytes);
+
+/// One entry per buffer.
+std::vector<Accesses> accessesOf(const Problem &problem);
+
+/// Seconds and workspace of op `op` under the alternative that the plan chose.
+Seconds secondsOf(const Problem &problem, const Plan &plan, int op);
+Bytes workspaceOf(const Problem &problem, const Plan &plan, int op);
+
+/// Inserts recomputed ops and derives every life. Decisions of offloaded buffers need their positions.
+Program expand(const Problem &problem, const Plan &plan);
+
+/// Live bytes during every step, base and workspace included.
+std::vector<Bytes> liveBytes(const Problem &problem, const Program &program);
+
+/// The largest of liveBytes(); base for a program without steps.
+Bytes peakBytes(const Problem &problem, const Program &program);
+
+/// A plan that keeps everything.
+Plan keepPlan(const Problem &problem);
+
+} // namespace sluice::planner

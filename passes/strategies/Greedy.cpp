@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// greedy: O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies for Deep Neural Network Training, Euro-Par 2020,
+// Section 4.2, algorithm GREEDY.
+// Rule: offload the earliest-born activations, a prefix of the chain that is just large enough, in order of birth; prefetch in the
+// opposite order; every op and copy starts as soon as data and memory allow.
+// Changed: works tensor by tensor on a branching program, because a stage may be a whole dense block. A tensor whose absence relieves no
+// op above the limit is passed over, and tensors that the later ones made unnecessary are given back, latest-born first: both only
+// save copies. Where leaving does not help (two ops meet at the turn) the prefix stays a prefix in order of birth.
+// Complexity O(tensors * ops). Knobs: min-copy=65536, bytes below which a copy costs more than it brings.
+// Fails below the live bytes that remain when every activation is away between its uses; chooses badly when the last tensor of the
+// prefix is much larger than what was missing (dynprog and mixed repair that).
+#include "passes/planner/Transfers.h"
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace sluice::planner {
+
+namespace {
+
+/// Live bytes by position if the chosen tensors are away as long as they can be.
+class Profile {
+public:
+  Profile(const Problem &problem, Bytes memory) : memory(memory), live(problem.ops.size(), 0) {
+    const Program program = expand(problem, keepPlan(problem));
+    const std::vector<Bytes> bytes = liveBytes(problem, program);
+    for (size_t s = 0; s < bytes.size(); ++s)
+      live[program.steps[s].position] = std::max(live[program.steps[s].position], bytes[s]);
+    over = std::count_if(live.begin(), live.end(), [&](Bytes b) { return b > memory; });
+  }
+
+  bool fits() const { return over == 0; }
+  Bytes peak() const { return *std::max_element(live.begin(), live.end()); }
+
+  bool relieves(Gap gap) const {
+    return std::any_of(live.begin() + gap.first, live.begin() + gap.last + 1, [&](Bytes b) { return b > memory; });
+  }
+
+  bool hasRoom(Gap gap, Bytes bytes) const {
+    return std::all_of(live.begin() + gap.first, live.begin() + gap.last + 1, [&](Bytes b) { return b + bytes <= memory; });
+  }
+
+  void add(Gap gap, Bytes bytes) {
+    for (int k = gap.first; k <= gap.last; ++k) {
+      over -= live[k] > memory;
+      live[k] += bytes;
+      over += live[k] > memory;
+    }
+  }
+
+private:
+  const Bytes memory;
+  std::vector<Bytes> live;
+  int over = 0;
+};
+
+} // namespace
+
+Answer planGreedy(const Problem &problem, Bytes memory, const Options &options) {
+  Plan plan = keepPlan(problem);
+  plan.strategy = "greedy";
+  Profile profile(problem, memory);
+  if (profile.fits())
+    return plan;
+  if (!options.executable.count("offload"))
+    return Refused{"strategy 'greedy' needs action 'offload', which the target does not execute"};
+  const auto knob = options.knobs.find("min-copy");
+  const Bytes smallest = knob == options.knobs.end() ? 65536 : std::stoll(knob->second);
+
+  const std::vector<Gap> gaps = gapsOf(problem, plan);
+  const std::vector<Accesses> accesses = accessesOf(problem);
+  std::vector<int> candidates;
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+    if (problem.buffers[b].offloadable && !gaps[b].empty() && problem.buffers[b].bytes >= smallest)
+      candidates.push_back(b);
+  std::stable_sort(candidates.begin(), candidates.end(), [&](int a, int b) { return accesses[a].first < accesses[b].first; });
+
+  std::vector<int> taken;
+  for (int b : candidates) {
+    if (profile.fits())
+      break;
+    if (!profile.relieves(gaps[b]))
+      continue;
+    profile.add(gaps[b], -aligned(problem, problem.buffers[b].bytes));
+    taken.push_back(b);
+  }
+  if (!profile.fits())
+    return Infeasible{profile.peak(), "offloading every activation leaves " + std::to_string(profile.peak()) +
+                                          " bytes live, memory is " + std::to_string(memory)};
+  for (auto b = taken.rbegin(); b != taken.rend(); ++b) {
+    const Bytes bytes = aligned(problem, problem.buffers[*b].bytes);
+    if (!profile.hasRoom(gaps[*b], bytes)) {
+      plan.decisions[*b].action = Action::Offload;
+      plan.decisions[*b].reason = "among the earliest-born that make room";
+    } else {
+      profile.add(gaps[*b], bytes);
+    }
+  }
+  placeTransfers(problem, memory, plan);
+  return plan;
+}
+
+} // namespace sluice::planner

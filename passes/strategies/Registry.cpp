@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of strategies, and what every plan goes through: expansion, packing, checking, and planning again with less when the packed
+// arena does not fit.
+#include "passes/strategies/Registry.h"
+
+#include "passes/planner/Check.h"
+#include "passes/planner/Pack.h"
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace sluice::planner {
+
+const std::vector<Strategy> &strategies() {
+  static const std::vector<Strategy> all = {
+      {"keep", "every activation stays on the device", {}, planKeep},
+      {"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", {"min-copy"}, planGreedy},
+  };
+  return all;
+}
+
+std::vector<std::string> strategyNames() {
+  std::vector<std::string> names;
+  for (const Strategy &s : strategies())
+    names.push_back(s.name);
+  return names;
+}
+
+static std::string listed(const std::vector<std::string> &names) {
+  std::string list;
+  for (const std::string &name : names)
+    list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+static std::string knobError(const Strategy &strategy, const Options &options) {
+  for (const auto &[knob, value] : options.knobs)
+    if (std::find(strategy.knobs.begin(), strategy.knobs.end(), knob) == strategy.knobs.end())
+      return "strategy '" + strategy.name + "' has no knob '" + knob + "'" +
+             (strategy.knobs.empty() ? "" : ", it has " + listed(strategy.knobs));
+  return "";
+}
+
+/// Sets peak and arena of a plan.
+static void measure(const Problem &problem, const Options &options, Bytes budget, Plan &plan) {
+  const Program program = expand(problem, plan);
+  plan.peakBytes = peakBytes(problem, program);
+  plan.arenaBytes = plan.peakBytes;
+  if (!options.pack)
+    return;
+  PackOptions limits;
+  limits.goodEnough = budget - problem.base;
+  limits.nodeLimit = options.packNodes;
+  plan.arenaBytes = problem.base + pack(packItems(problem, program), limits).height;
+}
+
+namespace {
+
+/// Plans with an inner limit on live bytes until the packed arena is within the budget.
+class Planner {
+public:
+  Planner(const Problem &problem, const Strategy &strategy, const Options &options)
+      : problem(problem), strategy(strategy), options(options) {}
+
+  Answer run(Bytes budget) {
+    Bytes inner = budget;
+    // Most plans pack at their load; the excess of the last try is the best guess of what the next one must leave.
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      Answer answer = strategy.plan(problem, inner, options);
+      Plan *plan = std::get_if<Plan>(&answer);
+      if (!plan) {
+        if (std::holds_alternative<Refused>(answer))
+          return answer;
+        break;
+      }
+      measure(problem, options, budget, *plan);
+      if (plan->arenaBytes <= budget)
+        return checked(*plan, budget);
+      inner = std::min(plan->peakBytes, inner) - std::max<Bytes>(plan->arenaBytes - budget, problem.alignment);
+    }
+    return smallest(budget);
+  }
+
+private:
+  /// The plan with the least live bytes: the last resort, and what the smallest feasible budget is read off.
+  Answer smallest(Bytes budget) {
+    Answer answer = strategy.plan(problem, 0, options);
+    Infeasible *none = std::get_if<Infeasible>(&answer);
+    const Bytes live = none ? none->smallestMemory : 0;
+    const std::string reason = none ? none->reason : "";
+    answer = strategy.plan(problem, live, options);
+    Plan *plan = std::get_if<Plan>(&answer);
+    if (!plan)
+      return answer;
+    // Packed for its own load, whatever the budget, so that the figure does not depend on who asks.
+    measure(problem, options, problem.base, *plan);
+    if (plan->arenaBytes <= budget)
+      return checked(*plan, budget);
+    return Infeasible{plan->arenaBytes, "strategy '" + strategy.name + "' needs " + std::to_string(plan->arenaBytes) +
+                                            " bytes at least, budget is " + std::to_string(budget)};
+  }
+
+  Answer checked(const Plan &plan, Bytes budget) {
+    if (std::string error = checkPlan(problem, plan, budget); !error.empty())
+      throw std::logic_error("plan of strategy '" + strategy.name + "' fails the checker: " + error);
+    return plan;
+  }
+
+  const Problem &problem;
+  const Strategy &strategy;
+  const Options &options;
+};
+
+} // namespace
+
+Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {
+  if (std::string error = problemError(problem); !error.empty())
+    return Refused{error};
+  for (const Strategy &strategy : strategies()) {
+    if (strategy.name != name)
+      continue;
+    if (std::string error = knobError(strategy, options); !error.empty())
+      return Refused{error};
+    return Planner(problem, strategy, options).run(budget);
+  }
+  return Refused{"no strategy '" + name + "', there are " + listed(strategyNames())};
+}
+
+} // namespace sluice::planner

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random training steps for fuzzing: branching forward graphs with in-place ops, long skips and masks, and their backward halves.
+#pragma once
+
+#include "passes/planner/Problem.h"
+
+#include <algorithm>
+#include <random>
+
+namespace sluice::planner::test {
+
+struct RandomShape {
+  int forwardOps = 12;
+  double skipChance = 0.3;    ///< an op also reads an older value
+  double inPlaceChance = 0.2; ///< an op overwrites its input
+  Bytes unit = 4096;          ///< sizes are 1..64 of these
+  bool slowLink = false;
+};
+
+/// A well-formed problem; the same one for the same seed.
+inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
+  std::mt19937 random(seed);
+  auto below = [&](int n) { return static_cast<int>(random() % n); };
+  auto chance = [&](double p) { return random() % 1000 < p * 1000; };
+  Problem p;
+  p.base = below(100) * 256;
+  const double rate = shape.slowLink ? 2e7 : 1e9;
+  p.link = {rate, rate * (1 + below(3)) / 2, chance(0.3) ? 0 : rate * 0.8, chance(0.5) ? 1e-5 : 0};
+
+  auto addBuffer = [&](const std::string &name, Bytes bytes, bool activation) {
+    Buffer b;
+    b.name = name;
+    b.bytes = bytes;
+    b.activation = b.offloadable = activation;
+    p.buffers.push_back(b);
+    return static_cast<int>(p.buffers.size()) - 1;
+  };
+  std::vector<int> values = {addBuffer("input", shape.unit * (1 + below(64)), true)};
+  Op load;
+  load.name = "load";
+  load.writes = values;
+  load.recomputable = false;
+  p.ops.push_back(load);
+  p.buffers[0].producers = {};
+  for (int i = 0; i < shape.forwardOps; ++i) {
+    Op op;
+    op.name = "f" + std::to_string(i);
+    op.kind = static_cast<OpKind>(below(5));
+    op.stage = i;
+    op.seconds = 1e-5 * (1 + below(100));
+    op.workspace = chance(0.3) ? shape.unit * below(20) : 0;
+    op.reads = {values.back()};
+    if (chance(shape.skipChance)) {
+      const int other = values[below(values.size())];
+      if (other != op.reads[0])
+        op.reads.push_back(other);
+    }
+    if (chance(shape.inPlaceChance) && op.reads.size() == 1 && i > 0) {
+      op.writes = op.reads;
+      values.push_back(op.reads[0]);
+      p.buffers[op.reads[0]].producers.push_back(p.ops.size());
+    } else {
+      op.writes = {addBuffer("v" + std::to_string(i), shape.unit * (1 + below(64)), true)};
+      values.push_back(op.writes[0]);
+      p.buffers[op.writes[0]].producers = {static_cast<int>(p.ops.size())};
+      p.buffers[op.writes[0]].stage = i;
+      if (chance(0.3))
+        p.buffers[op.writes[0]].encodings.push_back({"mask", (p.buffers[op.writes[0]].bytes + 31) / 32, 1e-6, 0});
+    }
+    p.ops.push_back(op);
+  }
+  // Backward: op i reads some of what its forward op saw, the incoming gradients, and adds to the outgoing ones.
+  const int forward = p.ops.size();
+  std::vector<int> gradient(p.buffers.size(), -1);
+  const int activations = p.buffers.size();
+  gradient[values.back()] = addBuffer("seed gradient", p.buffers[values.back()].bytes, false);
+  Op loss;
+  loss.name = "loss";
+  loss.phase = Phase::Backward;
+  loss.reads = {values.back()};
+  loss.writes = {gradient[values.back()]};
+  p.ops.push_back(loss);
+  for (int k = forward - 1; k > 0; --k) {
+    const Op f = p.ops[k];
+    Op op;
+    op.name = "b" + std::to_string(k);
+    op.phase = Phase::Backward;
+    op.kind = f.kind;
+    op.stage = f.stage;
+    op.seconds = f.seconds * 2;
+    op.workspace = f.workspace;
+    if (gradient[f.writes[0]] < 0)
+      continue;
+    op.reads = {gradient[f.writes[0]]};
+    for (int b : f.reads)
+      if (chance(0.7))
+        op.reads.push_back(b);
+    if (chance(0.4) && std::find(op.reads.begin(), op.reads.end(), f.writes[0]) == op.reads.end())
+      op.reads.push_back(f.writes[0]);
+    for (int b : f.reads) {
+      if (b == f.writes[0]) {
+        op.writes.push_back(gradient[b]);
+        continue;
+      }
+      if (gradient[b] < 0)
+        gradient[b] = addBuffer("d" + p.buffers[b].name, p.buffers[b].bytes, false);
+      else
+        op.reads.push_back(gradient[b]);
+      op.writes.push_back(gradient[b]);
+    }
+    p.ops.push_back(op);
+  }
+  for (int b = 0; b < activations; ++b) {
+    bool later = false;
+    for (size_t k = forward; k < p.ops.size(); ++k)
+      later |= std::find(p.ops[k].reads.begin(), p.ops[k].reads.end(), b) != p.ops[k].reads.end();
+    p.buffers[b].activation = p.buffers[b].offloadable = later;
+  }
+  return p;
+}
+
+} // namespace sluice::planner::test

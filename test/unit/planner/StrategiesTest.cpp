@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every strategy on random branching problems: plans pass the independent checker at every budget, infeasible answers name a budget that
+// works, and what must never be slower than keep is not.
+#include "passes/planner/Bounds.h"
+#include "passes/planner/Check.h"
+#include "passes/planner/Program.h"
+#include "passes/planner/Simulate.h"
+#include "passes/strategies/Registry.h"
+#include "test/unit/planner/RandomProblems.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::planner {
+
+using test::randomProblem;
+
+static Bytes keepPeak(const Problem &p) { return peakBytes(p, expand(p, keepPlan(p))); }
+
+/// What must hold of any answer.
+static void expectSound(const Problem &p, Bytes budget, const std::string &name, const Options &options) {
+  Answer answer = runStrategy(p, budget, name, options);
+  ASSERT_FALSE(std::holds_alternative<Refused>(answer)) << std::get<Refused>(answer).reason;
+  if (auto *none = std::get_if<Infeasible>(&answer)) {
+    ASSERT_GT(none->smallestMemory, budget);
+    ASSERT_GE(none->smallestMemory, memoryFloor(p));
+    answer = runStrategy(p, none->smallestMemory, name, options);
+    ASSERT_TRUE(std::holds_alternative<Plan>(answer)) << name << " fails at its own smallest budget";
+    budget = none->smallestMemory;
+  }
+  const Plan &plan = std::get<Plan>(answer);
+  ASSERT_EQ(checkPlan(p, plan, budget), "");
+  ASSERT_LE(plan.arenaBytes, budget);
+  const Timeline timeline = simulate(p, plan);
+  ASSERT_EQ(checkTimeline(p, plan, timeline), "");
+  ASSERT_LE(timeline.peakBytes, budget);
+}
+
+TEST(Strategies, RandomBranchingProblemsAreSound) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    test::RandomShape shape;
+    shape.forwardOps = 3 + seed % 25;
+    shape.slowLink = seed % 3 == 0;
+    const Problem p = randomProblem(seed, shape);
+    ASSERT_EQ(problemError(p), "");
+    for (const std::string &name : strategyNames())
+      for (double share : {0.0, 0.3, 0.5, 0.7, 0.9, 1.0}) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + " strategy " + name + " share " + std::to_string(share));
+        Options options;
+        options.executable = {"keep", "offload", "recompute", "mask"};
+        expectSound(p, p.base + Bytes((keepPeak(p) - p.base) * share), name, options);
+        if (HasFatalFailure())
+          return;
+      }
+  }
+}
+
+TEST(Strategies, UnknownNameAndKnobAreRefusedByName) {
+  const Problem p = randomProblem(1);
+  const Answer name = runStrategy(p, 1 << 30, "gready");
+  ASSERT_TRUE(std::holds_alternative<Refused>(name));
+  EXPECT_NE(std::get<Refused>(name).reason.find("'gready'"), std::string::npos);
+  Options options;
+  options.knobs["depth"] = "3";
+  const Answer knob = runStrategy(p, 1 << 30, "greedy", options);
+  ASSERT_TRUE(std::holds_alternative<Refused>(knob));
+  EXPECT_NE(std::get<Refused>(knob).reason.find("'depth'"), std::string::npos);
+}
+
+} // namespace sluice::planner
