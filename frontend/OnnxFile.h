@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ONNX file: read, checked, functions inlined, tensor data found (inside the file or beside it) and measured against the declared
+// shapes. Opsets 7 to 24 are kept as they are: the importers of single ops read either form of what moved between attributes and
+// inputs, so no conversion has to be trusted. No MLIR in here.
+#ifndef SLUICE_FRONTEND_ONNX_FILE_H
+#define SLUICE_FRONTEND_ONNX_FILE_H
+
+#include "frontend/Result.h"
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace onnx {
+class ModelProto;
+}
+
+namespace sluice {
+
+/// A tensor of the file, in place: the bytes live as long as the OnnxFile (external ones are mapped, so reading them is what costs).
+struct FileTensor {
+  int32_t elementType = 0; ///< onnx::TensorProto::DataType
+  std::vector<int64_t> shape;
+  std::string_view bytes; ///< row-major, little-endian; shape x element size of them
+};
+
+class OnnxFile {
+public:
+  static Result<OnnxFile> read(const std::string &path);
+  OnnxFile(OnnxFile &&);
+  OnnxFile &operator=(OnnxFile &&);
+  ~OnnxFile();
+
+  const std::string &path() const;
+  /// The checked model, local functions and unknown composite ops inlined; initializers keep their names.
+  const onnx::ModelProto &model() const;
+  /// Version of the default operator set.
+  int64_t opset() const;
+  /// An initializer, or the output of a Constant node, by name; null when there is none.
+  const FileTensor *tensor(std::string_view name) const;
+
+private:
+  struct Contents;
+  explicit OnnxFile(std::unique_ptr<Contents> contents);
+  std::unique_ptr<Contents> contents;
+};
+
+/// Elements x element size of a tensor, or nothing when the product overflows, an extent is negative or the type has no fixed size.
+bool tensorBytes(int32_t elementType, const std::vector<int64_t> &shape, int64_t &bytes);
+
+} // namespace sluice
+
+#endif

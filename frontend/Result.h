@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A value or the message of an error. The frontend reports bad input this way; it never throws, prints or exits. Messages follow the
+// contract: lowercase, no full stop, the file first, then node, op type and opset where there is one, both numbers of a conflict.
+#ifndef SLUICE_FRONTEND_RESULT_H
+#define SLUICE_FRONTEND_RESULT_H
+
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace sluice {
+
+struct Error {
+  std::string message;
+};
+
+/// For functions that return nothing on success.
+struct Success {};
+
+template <typename T> class [[nodiscard]] Result {
+public:
+  Result(T value) : state(std::move(value)) {}
+  Result(Error error) : state(std::move(error)) {}
+
+  explicit operator bool() const { return std::holds_alternative<T>(state); }
+  T &operator*() { return std::get<T>(state); }
+  const T &operator*() const { return std::get<T>(state); }
+  T *operator->() { return &std::get<T>(state); }
+  const T *operator->() const { return &std::get<T>(state); }
+  /// The message; only when there is no value.
+  const std::string &error() const { return std::get<Error>(state).message; }
+  /// The error, to hand on as a Result of another type.
+  Error takeError() { return std::move(std::get<Error>(state)); }
+
+private:
+  std::variant<T, Error> state;
+};
+
+using Status = Result<Success>;
+
+} // namespace sluice
+
+#endif

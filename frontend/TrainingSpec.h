@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the user asks for beyond the model itself, parsed once. importOnnx keeps it as attributes of the module (train.loss,
+// train.optimizer, train.batch_norm, train.dropout, train.precision, train.init), which is where later passes read it.
+#ifndef SLUICE_FRONTEND_TRAINING_SPEC_H
+#define SLUICE_FRONTEND_TRAINING_SPEC_H
+
+#include "frontend/Result.h"
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace sluice {
+
+enum class Loss { SoftmaxCrossEntropy, Mse, BceWithLogits, None };
+enum class Optimizer { Sgd, Adam, AdamW };
+enum class InitialValues { Keep, Kaiming, Xavier };
+enum class BatchNormMode { Train, Frozen };
+enum class DropoutMode { Keep, Off };
+
+struct TrainingSpec {
+  Loss loss = Loss::SoftmaxCrossEntropy;
+  Optimizer optimizer = Optimizer::Sgd;
+  InitialValues init = InitialValues::Keep;
+  BatchNormMode batchNorm = BatchNormMode::Train;
+  DropoutMode dropout = DropoutMode::Keep;
+  std::optional<int64_t> batch;         ///< --batch: first dimension of the inputs that share the first input's batch
+  std::map<std::string, int64_t> dims;  ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
+  std::string freeze;                   ///< --freeze: regular expression; parameters whose whole name matches are constants
+};
+
+/// The words of the command line, as the flags take them. An unknown word is an error that lists the known ones.
+Result<Loss> parseLoss(const std::string &word);
+Result<Optimizer> parseOptimizer(const std::string &word);
+Result<InitialValues> parseInitialValues(const std::string &word);
+Result<BatchNormMode> parseBatchNormMode(const std::string &word);
+Result<DropoutMode> parseDropoutMode(const std::string &word);
+/// Only fp32 exists so far; the other words of the contract are refused as such.
+Status checkPrecision(const std::string &word);
+/// Adds `NAME=N` to the spec.
+Status parseDim(const std::string &argument, TrainingSpec &spec);
+
+std::string toString(Loss);
+std::string toString(Optimizer);
+std::string toString(InitialValues);
+std::string toString(BatchNormMode);
+std::string toString(DropoutMode);
+
+} // namespace sluice
+
+#endif
