@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads device profiles and estimates op times from them.
+#include "passes/planner/Profile.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace sluice::planner {
+
+using nlohmann::json;
+
+const MeasuredOp *Profile::measured(const std::string &node, const std::string &op) const {
+  auto found = ops.find({node, op});
+  return found == ops.end() ? nullptr : &found->second;
+}
+
+Seconds Profile::estimate(OpKind kind, double flops, double bytes, const std::string &precision) const {
+  auto peak = rates.flops.find(precision);
+  if (peak == rates.flops.end())
+    peak = rates.flops.find("fp32");
+  const double share = kind == OpKind::Conv ? rates.convEfficiency : rates.matmulEfficiency;
+  const Seconds arithmetic = peak == rates.flops.end() ? 0 : flops / (peak->second * share);
+  const Seconds moved = rates.memoryBandwidth > 0 ? bytes / (rates.memoryBandwidth * rates.bandwidthEfficiency) : 0;
+  return std::max(arithmetic, moved) + rates.launch;
+}
+
+/// A number that is finite and at least `least`; absent: `fallback`.
+static double number(const json &object, const char *key, double fallback, double least = 0) {
+  if (!object.contains(key))
+    return fallback;
+  const json &value = object.at(key);
+  if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < least)
+    throw std::runtime_error("'" + std::string(key) + "' is " + value.dump() + ", it must be a number of at least " +
+                             json(least).dump());
+  return value.get<double>();
+}
+
+static const json &object(const json &parent, const char *key) {
+  static const json none = json::object();
+  if (!parent.contains(key))
+    return none;
+  if (!parent.at(key).is_object())
+    throw std::runtime_error("'" + std::string(key) + "' is not an object");
+  return parent.at(key);
+}
+
+static Rates readRates(const json &root) {
+  Rates rates;
+  const json &from = object(root, "rates");
+  for (const auto &[precision, value] : object(from, "flops").items())
+    rates.flops[precision] = number(object(from, "flops"), precision.c_str(), 0, 1);
+  rates.memoryBandwidth = number(from, "memory_bandwidth", 0);
+  rates.launch = number(from, "launch_seconds", 0);
+  const json &efficiency = object(from, "efficiency");
+  rates.convEfficiency = number(efficiency, "conv", 1, 1e-6);
+  rates.matmulEfficiency = number(efficiency, "matmul", 1, 1e-6);
+  rates.bandwidthEfficiency = number(efficiency, "bandwidth", 1, 1e-6);
+  return rates;
+}
+
+static void readOps(const json &root, Profile &profile) {
+  if (!root.contains("ops"))
+    return;
+  if (!root.at("ops").is_array())
+    throw std::runtime_error("'ops' is not an array");
+  for (const json &op : root.at("ops")) {
+    if (!op.is_object() || !op.contains("node") || !op.at("node").is_string() || !op.contains("op") || !op.at("op").is_string() ||
+        !op.contains("seconds"))
+      throw std::runtime_error("an entry of 'ops' lacks 'node', 'op' or 'seconds': " + op.dump());
+    profile.ops[{op.at("node"), op.at("op")}] = {number(op, "seconds", 0), static_cast<Bytes>(number(op, "workspace_bytes", 0))};
+  }
+}
+
+static Profile readProfile(const json &root) {
+  if (!root.is_object() || !root.contains("version") || root.at("version") != 1)
+    throw std::runtime_error("version is " + (root.is_object() ? root.value("version", json()).dump() : "missing") + ", 1 is supported");
+  Profile profile;
+  if (root.contains("device") && root.at("device").is_string())
+    profile.device = root.at("device");
+  if (root.contains("provenance") && root.at("provenance").is_string())
+    profile.provenance = root.at("provenance");
+  profile.threads = static_cast<int>(number(root, "threads", 0));
+  profile.memory = static_cast<Bytes>(number(root, "memory_bytes", 0));
+  const json &links = object(root, "links");
+  profile.link.d2h = number(links, "d2h", 0, 1);
+  profile.link.h2d = number(links, "h2d", profile.link.d2h, 1);
+  profile.link.duplex = number(links, "duplex", 0);
+  profile.link.latency = number(links, "latency_seconds", 0);
+  profile.rates = readRates(root);
+  readOps(root, profile);
+  for (const auto &[codec, value] : object(root, "codecs").items())
+    profile.codecs[codec] = number(object(root, "codecs"), codec.c_str(), 0, 1);
+  return profile;
+}
+
+bool parseProfile(const std::string &text, Profile &profile, std::string &error) {
+  try {
+    profile = readProfile(json::parse(text));
+    return true;
+  } catch (const std::exception &e) {
+    error = std::string("malformed profile: ") + e.what();
+    return false;
+  }
+}
+
+bool loadProfile(const std::string &nameOrFile, Profile &profile, std::string &error) {
+  std::string names;
+  for (const auto &[name, text] : shippedProfiles()) {
+    if (name == nameOrFile)
+      return parseProfile(text, profile, error);
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  std::ifstream file(nameOrFile);
+  if (!file) {
+    error = "no profile '" + nameOrFile + "': neither a readable file nor one of " + names;
+    return false;
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (parseProfile(text.str(), profile, error))
+    return true;
+  error = nameOrFile + ": " + error;
+  return false;
+}
+
+void overrideWith(Profile &profile, const Profile &own) {
+  for (const auto &[key, op] : own.ops)
+    profile.ops[key] = op;
+  for (const auto &[codec, rate] : own.codecs)
+    profile.codecs[codec] = rate;
+  if (own.link.d2h > 0)
+    profile.link = own.link;
+  if (own.threads > 0)
+    profile.threads = own.threads;
+}
+
+} // namespace sluice::planner

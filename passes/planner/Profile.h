@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device profiles: versioned JSON with units and provenance, one format for shipped estimates and for what a generated binary measured
+// (`--profile-out`): {"version":1, "device", "threads", "ops":[{"node","op","seconds","workspace_bytes"}],
+// "links":{"d2h","h2d","duplex"[,"latency_seconds"]}, "codecs":{name: bytes/s}}; shipped ones add "rates" to estimate ops from.
+#pragma once
+
+#include "passes/planner/Problem.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::planner {
+
+struct MeasuredOp {
+  Seconds seconds = 0;
+  Bytes workspace = 0;
+};
+
+/// Peak rates in operations or bytes per second and the share of them that kernels reach.
+struct Rates {
+  std::map<std::string, double> flops; ///< by precision: "fp32", "tf32", "bf16", "fp16"
+  double memoryBandwidth = 0;
+  Seconds launch = 0; ///< fixed cost of one kernel
+  double convEfficiency = 1, matmulEfficiency = 1, bandwidthEfficiency = 1;
+};
+
+struct Profile {
+  std::string device, provenance;
+  int threads = 0;
+  Bytes memory = 0; ///< of the device; 0: unknown
+  Link link;
+  Rates rates; ///< memoryBandwidth 0: the profile holds measurements only
+  std::map<std::pair<std::string, std::string>, MeasuredOp> ops; ///< by (node, op)
+  std::map<std::string, double> codecs;                          ///< raw bytes per second
+
+  const MeasuredOp *measured(const std::string &node, const std::string &op) const;
+
+  /// Roofline estimate: arithmetic at the kind's share of the precision's peak, or the bytes moved, whichever is longer, plus the launch.
+  Seconds estimate(OpKind kind, double flops, double bytes, const std::string &precision = "fp32") const;
+};
+
+/// Parses a profile; false leaves `profile` alone and says what is wrong, with key and value.
+bool parseProfile(const std::string &text, Profile &profile, std::string &error);
+
+/// A shipped profile by name ("v100-pcie"), or a file whose name ends in .json.
+bool loadProfile(const std::string &nameOrFile, Profile &profile, std::string &error);
+
+/// Measurements of `own` replace what `profile` estimates: ops, links and codecs that it has.
+void overrideWith(Profile &profile, const Profile &own);
+
+/// Shipped profiles as (name, JSON text); generated at build time from passes/profiles.
+const std::vector<std::pair<std::string, std::string>> &shippedProfiles();
+
+} // namespace sluice::planner
