@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registration, printing and verification of the sched dialect. The constraints are numbered in SchedOps.td.
+#include "ir/Sched.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace sluice::sched;
+
+#include "ir/SchedDialect.cpp.inc"
+#include "ir/SchedEnums.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "ir/SchedTypes.cpp.inc"
+
+void SchedDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "ir/SchedTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ir/SchedOps.cpp.inc"
+      >();
+}
+
+SmallVector<Operation *> sluice::sched::steps(ProgramOp program) {
+  SmallVector<Operation *> result;
+  for (Operation &op : program.ops())
+    if (isa<RunOp, CopyOp>(op))
+      result.push_back(&op);
+  return result;
+}
+
+/// (%x : tensor<4xf32>, %y : tensor<4xf32>)
+static ParseResult parseTypedBuffers(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &buffers, ArrayAttr &types) {
+  SmallVector<Attribute> parsed;
+  auto one = [&]() -> ParseResult {
+    Type type;
+    if (parser.parseOperand(buffers.emplace_back()) || parser.parseColonType(type))
+      return failure();
+    parsed.push_back(TypeAttr::get(type));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, one))
+    return failure();
+  types = parser.getBuilder().getArrayAttr(parsed);
+  return success();
+}
+
+static void printTypedBuffers(OpAsmPrinter &printer, Operation *, OperandRange buffers, ArrayAttr types) {
+  printer << "(";
+  llvm::interleaveComma(llvm::zip(buffers, types), printer, [&](auto pair) {
+    printer << std::get<0>(pair) << " : " << cast<TypeAttr>(std::get<1>(pair)).getValue();
+  });
+  printer << ")";
+}
+
+#define GET_OP_CLASSES
+#include "ir/SchedOps.cpp.inc"
+
+LogicalResult ProgramOp::verify() {
+  if (!getDevice() && !getHost() && !getBase())
+    return success();
+  if (!getDevice() || !getHost() || !getBase()) // C1
+    return emitOpError("gives device, host and base together or none of them");
+  int64_t device = *getDevice(), host = *getHost(), base = *getBase();
+  if (host < 0 || base < 0 || base > device)
+    return emitOpError() << "has a base of " << base << " bytes in a device arena of " << device << ", host arena " << host;
+  return success();
+}
+
+static BufferOp definition(Value buffer) { return buffer.getDefiningOp<BufferOp>(); }
+
+void BufferOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getBuffer(), getName()); }
+void RecordOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getEvent(), getName()); }
+
+std::string BufferOp::persistentKey() {
+  if (getVariable())
+    return "variable " + getVariable()->str();
+  if (getResult())
+    return "result " + std::to_string(*getResult());
+  if (!getInput())
+    return "";
+  return (onDevice() ? "batch " + std::to_string(*getBatch()) + " of " : std::string("staging of ")) + getInput()->str();
+}
+
+LogicalResult BufferOp::verify() {
+  if (static_cast<int64_t>(getBytes()) <= 0) // C1
+    return emitOpError() << "'" << getName() << "' has " << getBytes() << " bytes";
+  if (getVariable().has_value() + getInput().has_value() + getResult().has_value() > 1) // C2
+    return emitOpError() << "'" << getName() << "' is of several kinds";
+  bool batch = getBatch().has_value(), wanted = getInput() && onDevice();
+  if (batch != wanted || (batch && *getBatch() > 1))
+    return emitOpError() << "'" << getName() << "' " << (wanted ? "is an input on the device and needs batch 0 or 1" : "has a batch but is no input on the device");
+  if (getFirst().has_value() && (outlivesStep() || *getFirst() < 1 || *getFirst() > *getLast())) // C3
+    return emitOpError() << "'" << getName() << "' cannot live in steps " << *getFirst() << " to " << *getLast();
+  if (getOffset() && static_cast<int64_t>(*getOffset()) < 0) // C4
+    return emitOpError() << "'" << getName() << "' has the negative offset " << static_cast<int64_t>(*getOffset());
+  if ((getVariable() || getResult()) && !onDevice()) // C5
+    return emitOpError() << "'" << getName() << "' belongs on the device";
+  return success();
+}
+
+static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffers, ArrayAttr types) {
+  if (buffers.size() != types.size()) // C1
+    return op.emitOpError() << "'" << op.getKernel() << "' has " << buffers.size() << " " << list << " and " << types.size() << " types";
+  for (auto [buffer, type] : llvm::zip(buffers, types)) {
+    BufferOp slot = definition(buffer);
+    auto tensor = dyn_cast<RankedTensorType>(cast<TypeAttr>(type).getValue());
+    if (!slot || !tensor || !tensor.hasStaticShape())
+      return op.emitOpError() << "'" << op.getKernel() << "' takes buffers as static tensors, not " << type;
+    int64_t needed = tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
+    if (needed > static_cast<int64_t>(slot.getBytes())) // C2
+      return op.emitOpError() << "'" << op.getKernel() << "' uses '" << slot.getName() << "' as " << tensor << " of " << needed
+                              << " bytes, but it has " << slot.getBytes();
+    if (!slot.onDevice()) // C3
+      return op.emitOpError() << "'" << op.getKernel() << "' works on '" << slot.getName() << "', which is in host memory";
+  }
+  return success();
+}
+
+LogicalResult RunOp::verify() {
+  if (failed(checkOperands(*this, "ins", getIns(), getInTypes())) || failed(checkOperands(*this, "outs", getOuts(), getOutTypes())))
+    return failure();
+  if (!getScratch())
+    return success();
+  BufferOp scratch = definition(getScratch());
+  bool shared = llvm::is_contained(getIns(), getScratch()) || llvm::is_contained(getOuts(), getScratch());
+  if (!scratch || shared || scratch.outlivesStep() || !scratch.onDevice()) // C4
+    return emitOpError() << "'" << getKernel() << "' needs a scratch buffer of its own on the device";
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  BufferOp from = definition(getFrom()), to = definition(getTo());
+  bool toHost = getStream() == Stream::ToHost;
+  if (!from || !to || getStream() == Stream::Compute || from.onDevice() != toHost || to.onDevice() == toHost) // C1
+    return emitOpError() << "on " << stringifyStream(getStream()) << " does not copy in that stream's direction";
+  if (from.getBytes() != to.getBytes()) // C2
+    return emitOpError() << "copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '" << to.getName() << "' of " << to.getBytes();
+  return success();
+}
+
+LogicalResult WaitOp::verify() {
+  auto record = getEvent().getDefiningOp<RecordOp>();
+  if (!record || record.getStream() == getStream()) // C1
+    return emitOpError() << "makes " << stringifyStream(getStream()) << " wait for an event of its own";
+  return success();
+}

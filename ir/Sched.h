@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one header of the sched dialect.
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include "ir/SchedEnums.h.inc"
+
+#include "ir/SchedDialect.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "ir/SchedTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "ir/SchedOps.h.inc"
+
+namespace sluice::sched {
+
+/// Kernels and copies in issue order; step k is element k - 1.
+llvm::SmallVector<mlir::Operation *> steps(ProgramOp program);
+
+} // namespace sluice::sched

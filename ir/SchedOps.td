@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops of the sched dialect. schedule-streams creates all of them, assign-slots fills in places and lifetimes, codegen prints them.
+#ifndef SLUICE_IR_SCHED_OPS
+#define SLUICE_IR_SCHED_OPS
+
+include "ir/SchedDialect.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+class Sched_Op<string mnemonic, list<Trait> traits = []> : Op<SchedDialect, mnemonic, traits>;
+
+def Sched_ProgramOp : Sched_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "one training step or one evaluation batch, in the order in which the CPU issues it";
+  let description = [{
+    All programs of a module share the arenas and the buffers that outlive a step. `device` and `host` are the sizes of the arenas,
+    `base` the bytes at the start of the device arena that hold what outlives a step; all three come from assign-slots.
+
+    - C1: device, host and base are given together, and are not negative; base <= device.
+
+    ```mlir
+    sched.program @step device(9437184) host(4194304) base(65536) {
+      ...
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$device, OptionalAttr<I64Attr>:$host, OptionalAttr<I64Attr>:$base);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name (`device` `(` $device^ `)`)? (`host` `(` $host^ `)`)? (`base` `(` $base^ `)`)? attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool isPlaced() { return getDevice().has_value(); }
+    ::mlir::Block::OpListType &ops() { return getBody().front().getOperations(); }
+  }];
+}
+
+def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "bytes of an arena; a transient of the step, or one of the kinds that outlive it";
+  let description = [{
+    Without a kind the buffer is a transient: assign-slots gives it an offset and the steps in which its bytes are in use, both ends
+    included; before and after them other buffers may have the bytes. The kinds outlive the step and are the same bytes in every
+    program of the module:
+
+    - `variable(@w)`: the slot of a train.variable.
+    - `input("x")`: a model input or the target. On the host: the staging slot that the program's data reader fills between steps. On
+      the device: `batch 0` is the batch that this step reads, `batch 1` the one that arrives meanwhile; they change places after
+      every step.
+    - `result(0)`: the loss; `result(1)`: the count of correct samples. Read after the step.
+
+    - C1: bytes are positive.
+    - C2: one kind at most; only an input on the device has a batch, 0 or 1.
+    - C3: a lifetime is two steps, 1 <= first <= last, of a transient.
+    - C4: an offset is not negative.
+    - C5: variables and results lie on the device.
+
+    ```mlir
+    %conv1_y = sched.buffer "conv1_y" device bytes(4194304) at(65536) live(1, 9)
+    %conv1_weight = sched.buffer "conv1.weight" device bytes(6912) variable(@conv1.weight) at(0)
+    %images_next = sched.buffer "images" device bytes(196608) input("images") batch(1) at(7168)
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, Sched_Space:$space, I64Attr:$bytes, OptionalAttr<FlatSymbolRefAttr>:$variable,
+      OptionalAttr<StrAttr>:$input, OptionalAttr<I64Attr>:$batch, OptionalAttr<I64Attr>:$result, OptionalAttr<I64Attr>:$offset,
+      OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last);
+  let results = (outs Sched_Buffer:$buffer);
+  let assemblyFormat = [{
+    $name $space `bytes` `(` $bytes `)` (`variable` `(` $variable^ `)`)? (`input` `(` $input^ `)`)? (`batch` `(` $batch^ `)`)?
+    (`result` `(` $result^ `)`)? (`at` `(` $offset^ `)`)? (`live` `(` $first^ `,` $last `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool outlivesStep() { return getVariable() || getInput() || getResult(); }
+    bool onDevice() { return getSpace() == Space::Device; }
+    /// Identity across programs: equal for two buffers exactly if they are the same bytes. Empty for transients.
+    ::std::string persistentKey();
+  }];
+}
+
+def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
+  let summary = "enqueues one kernel on the compute stream";
+  let description = [{
+    `kernel` is the mnemonic of the train op that it came from, `parameters` that op's attributes. `ins` are read and `outs` written, in
+    the order of the op's operands and results; types are those of the values there (a view has its own). Operands that the op leaves out are left
+    out here too. What a kernel updates appears in both lists: `update` reads gradient, parameter, states and writes parameter, states;
+    `update_statistics` reads mean, rstd and both running vectors and writes the latter; `count_correct` reads logits, target and the count and writes it. A
+    fused kernel has its region. The location names the ONNX node.
+
+    - C1: as many types as buffers in ins and in outs.
+    - C2: each buffer has the bytes of its type at least.
+    - C3: a kernel works on device memory only.
+    - C4: scratch is a buffer of its own: not among ins or outs, not persistent.
+
+    ```mlir
+    sched.run compute "conv" ins(%images : tensor<16x3x32x32xf32>, %w : tensor<64x3x3x3xf32>) outs(%conv1_y : tensor<16x64x32x32xf32>)
+        scratch(%conv1_scratch) parameters {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>}
+    ```
+  }];
+  let arguments = (ins StrAttr:$kernel, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs, Optional<Sched_Buffer>:$scratch,
+      TypeArrayAttr:$in_types, TypeArrayAttr:$out_types, DictionaryAttr:$parameters);
+  let regions = (region AnyRegion:$body);
+  let assemblyFormat = [{
+    `compute` $kernel `ins` custom<TypedBuffers>($ins, $in_types) `outs` custom<TypedBuffers>($outs, $out_types)
+    (`scratch` `(` $scratch^ `)`)? `parameters` $parameters ($body^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType inType(unsigned i);
+    ::mlir::RankedTensorType outType(unsigned i);
+  }];
+  let extraClassDefinition = [{
+    ::mlir::RankedTensorType $cppClass::inType(unsigned i) {
+      return ::mlir::cast<::mlir::RankedTensorType>(::mlir::cast<::mlir::TypeAttr>(getInTypes()[i]).getValue());
+    }
+    ::mlir::RankedTensorType $cppClass::outType(unsigned i) {
+      return ::mlir::cast<::mlir::RankedTensorType>(::mlir::cast<::mlir::TypeAttr>(getOutTypes()[i]).getValue());
+    }
+  }];
+}
+
+def Sched_CopyOp : Sched_Op<"copy"> {
+  let summary = "enqueues a copy between the arenas on the stream of its direction";
+  let description = [{
+    - C1: d2h copies from device to host, h2d from host to device; compute copies nothing.
+    - C2: both buffers have the same number of bytes.
+
+    ```mlir
+    sched.copy d2h %conv1_y -> %conv1_y_host
+    ```
+  }];
+  let arguments = (ins Sched_Stream:$stream, Sched_Buffer:$from, Sched_Buffer:$to);
+  let assemblyFormat = "$stream $from `->` $to attr-dict";
+  let hasVerifier = 1;
+}
+
+def Sched_RecordOp : Sched_Op<"record", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "an event that happens when everything enqueued on the stream so far has run";
+  let description = [{
+    An event is recorded once, here, so SSA's dominance says that it is recorded before it is waited for.
+
+    ```mlir
+    %conv1_y_ready = sched.record compute "conv1_y_ready"
+    ```
+  }];
+  let arguments = (ins Sched_Stream:$stream, StrAttr:$name);
+  let results = (outs Sched_Event:$event);
+  let assemblyFormat = "$stream $name attr-dict";
+}
+
+def Sched_WaitOp : Sched_Op<"wait"> {
+  let summary = "what is enqueued on the stream from here on starts after the event";
+  let description = [{
+    - C1: the event belongs to another stream.
+
+    ```mlir
+    sched.wait d2h %conv1_y_ready
+    ```
+  }];
+  let arguments = (ins Sched_Stream:$stream, Sched_Event:$event);
+  let assemblyFormat = "$stream $event attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif
