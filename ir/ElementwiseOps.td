@@ -8,11 +8,13 @@
 include "ir/ForwardOps.td"
 
 class Train_ElementwiseOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure,
-    DeclareOpInterfaceMethods<Train_Elementwise>, DeclareOpInterfaceMethods<Train_Costed>, DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>] # traits>;
+    DeclareOpInterfaceMethods<Train_Elementwise>, Train_Costed, Train_LayoutAware] # traits> {
+  let extraClassDeclaration = Train_Follow.decl;
+}
 
 /// Unary or broadcasting binary forward op; the result has the broadcast shape.
 class Train_PointwiseOp<string mnemonic, list<Trait> traits = []> : Train_ElementwiseOp<mnemonic, [
-    DeclareOpInterfaceMethods<Train_Differentiable>, DeclareOpInterfaceMethods<Train_Recomputable>, InferTypeOpAdaptorWithIsCompatible] # traits> {
+    DeclareOpInterfaceMethods<Train_Differentiable>, Train_Recomputable, InferTypeOpAdaptorWithIsCompatible] # traits> {
   let results = (outs Train_Float:$y);
 }
 class Train_UnaryOp<string mnemonic, list<Trait> traits = []> : Train_PointwiseOp<mnemonic, traits> {
@@ -43,7 +45,7 @@ def Train_LeakyReluOp : Train_PointwiseOp<"leaky_relu", [DeclareOpInterfaceMetho
 def Train_ClipOp : Train_PointwiseOp<"clip"> {
   let summary = "x limited to [min, max]; ReLU6 is clip to [0, 6]";
   let description = [{
-    The gradient passes where min <= x <= max, as in PyTorch's clamp and hardtanh's open interval differ only on the bounds.
+    The gradient passes where min < x < max, as for ReLU6 and hardtanh in PyTorch; it reads the result.
     ```mlir
     %y = train.clip %x {min = 0.0 : f32, max = 6.0 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
     ```
@@ -261,8 +263,8 @@ def Train_YieldOp : Train_Op<"yield", [Terminator, Pure]> {
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
-def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlockImplicitTerminator<"YieldOp">, IsolatedFromAbove,
-    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>, DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>, DeclareOpInterfaceMethods<Train_Recomputable>]> {
+def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlock, IsolatedFromAbove,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>, Train_LayoutAware, Train_Recomputable]> {
   let summary = "elementwise ops as one kernel: a scalar region run for every element of `shape`";
   let description = [{
     Created by fuse; codegen prints the region as one function for either target. The region's arguments are one f32 for every operand;
@@ -286,7 +288,7 @@ def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlockImplicitTerminator<"Yiel
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`(` $inputs `:` type($inputs) `)` `channels` $channels `sums` $sums `->` `(` type($outputs) `)` attr-dict-with-keyword $body";
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
+  let extraClassDeclaration = Train_Follow.decl # [{
     /// Type whose shape the region runs over: the first full result's, or operand 0's when all results are sums.
     ::mlir::RankedTensorType domain();
     bool isChannel(unsigned operand) { return ::llvm::is_contained(getChannels(), static_cast<int64_t>(operand)); }

@@ -15,11 +15,11 @@ class Train_Op<string mnemonic, list<Trait> traits = []> : Op<TrainDialect, mnem
 }
 /// A forward op whose result type follows from its operands and attributes (encodings aside).
 class Train_ForwardOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure,
-    DeclareOpInterfaceMethods<Train_Differentiable>, DeclareOpInterfaceMethods<Train_Costed>, DeclareOpInterfaceMethods<Train_Recomputable>,
+    DeclareOpInterfaceMethods<Train_Differentiable>, Train_Costed, Train_Recomputable,
     InferTypeOpAdaptorWithIsCompatible] # traits>;
 /// A forward op whose result type says something that operands and attributes do not.
 class Train_ShapedOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure,
-    DeclareOpInterfaceMethods<Train_Differentiable>, DeclareOpInterfaceMethods<Train_Costed>, DeclareOpInterfaceMethods<Train_Recomputable>] # traits> {
+    DeclareOpInterfaceMethods<Train_Differentiable>, Train_Costed, Train_Recomputable] # traits> {
   let hasVerifier = 1;
 }
 
@@ -99,7 +99,7 @@ def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [DeclareOpInterfac
 }
 
 def Train_BatchNormOp : Train_ForwardOp<"batch_norm", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
-    DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+    Train_LayoutAware]> {
   let summary = "normalization by the batch's own mean and variance per channel";
   let description = [{
     y = (x - mean) * rstd * scale + bias with rstd = 1/sqrt(biased variance + epsilon). mean and rstd feed the backward op and the
@@ -116,8 +116,8 @@ def Train_BatchNormOp : Train_ForwardOp<"batch_norm", [DeclareOpInterfaceMethods
   let results = (outs Train_Float:$y, Train_Vector:$mean, Train_Vector:$rstd);
 }
 
-def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Pure, DeclareOpInterfaceMethods<Train_Costed>, Train_Recomputable,
-    InferTypeOpAdaptorWithIsCompatible, DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Pure, Train_Costed, Train_Recomputable,
+    InferTypeOpAdaptorWithIsCompatible, Train_LayoutAware]> {
   let summary = "mean and 1/sqrt(variance + epsilon) of every channel";
   let description = [{
     Created by fuse from train.batch_norm.
@@ -130,7 +130,7 @@ def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Pure, Decla
   let results = (outs Train_Vector:$mean, Train_Vector:$rstd);
 }
 
-def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_LayoutAware]> {
   let summary = "maximum over windows, and which window position won";
   let description = [{
     `indices` counts positions inside the window, row by row; it is all that the backward op reads.
@@ -148,7 +148,7 @@ def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [DeclareOpInterfaceMethods<Tra
   let results = (outs Train_Float:$y, Train_Tensor:$indices);
 }
 
-def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_LayoutAware]> {
   let summary = "mean over windows";
   let description = [{
     Global average pooling is a window as large as the image.
@@ -165,7 +165,7 @@ def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [DeclareOpInterfaceMet
   let results = (outs Train_Float:$y);
 }
 
-def Train_LrnOp : Train_ForwardOp<"lrn", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+def Train_LrnOp : Train_ForwardOp<"lrn", [Train_LayoutAware]> {
   let summary = "local response normalization across channels";
   let description = [{
     y = x / (bias + alpha/size * sum of x^2 over `size` channels)^beta. The backward op computes the denominator again.
@@ -212,7 +212,8 @@ def Train_SoftmaxOp : Train_ForwardOp<"softmax"> {
   let results = (outs Train_Float:$y);
 }
 
-def Train_ConcatOp : Train_ForwardOp<"concat", [DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>]> {
+def Train_ConcatOp : Train_ForwardOp<"concat", [Train_LayoutAware]> {
+  let extraClassDeclaration = Train_Follow.decl;
   let summary = "tensors side by side along one dimension";
   let description = [{
     - C1: one operand at least; all extents but that of `axis` agree.
@@ -225,7 +226,8 @@ def Train_ConcatOp : Train_ForwardOp<"concat", [DeclareOpInterfaceMethods<Train_
   let results = (outs Train_Float:$y);
 }
 
-def Train_SliceOp : Train_ForwardOp<"slice", [DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>]> {
+def Train_SliceOp : Train_ForwardOp<"slice", [Train_LayoutAware]> {
+  let extraClassDeclaration = Train_Follow.decl;
   let summary = "the slab [start, start + length) of one dimension";
   let description = [{
     The gradient of concat, and ONNX Split and Slice with step 1.
@@ -269,7 +271,7 @@ def Train_TransposeOp : Train_ForwardOp<"transpose"> {
   let results = (outs Train_Float:$y);
 }
 
-def Train_ReorderOp : Train_ShapedOp<"reorder", [DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>]> {
+def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_LayoutAware]> {
   let summary = "the same tensor in another physical layout";
   let description = [{
     Created by assign-layouts. A view where both layouts put the elements in the same order (one channel, or a 1x1 image).
@@ -282,9 +284,10 @@ def Train_ReorderOp : Train_ShapedOp<"reorder", [DeclareOpInterfaceMethods<Train
   }];
   let arguments = (ins Train_Tensor:$x);
   let results = (outs Train_Tensor:$y);
+  let extraClassDeclaration = "::sluice::train::LayoutWish layoutWish() { return ::sluice::train::LayoutWish::RowMajor; }";
 }
 
-def Train_ResizeOp : Train_ForwardOp<"resize", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+def Train_ResizeOp : Train_ForwardOp<"resize", [Train_LayoutAware]> {
   let summary = "spatial resize of x [N,C,H,W] to `size`, nearest or bilinear";
   let description = [{
     - C1: x has rank 4; size is two positive extents; scales are positive.
@@ -366,7 +369,7 @@ def Train_BceWithLogitsOp : Train_LossOp<"bce_with_logits"> {
   let arguments = (ins Train_Float:$x, Train_Float:$target);
 }
 
-def Train_CountCorrectOp : Train_Op<"count_correct", [Pure, DeclareOpInterfaceMethods<Train_Costed>]> {
+def Train_CountCorrectOp : Train_Op<"count_correct", [Pure, Train_Costed]> {
   let summary = "number of samples whose largest logit is the target's; evaluation only";
   let description = [{
     ```mlir

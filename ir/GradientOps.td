@@ -7,7 +7,7 @@
 
 include "ir/ElementwiseOps.td"
 
-class Train_GradientOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<Train_Costed>] # traits>;
+class Train_GradientOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure, Train_Costed] # traits>;
 
 def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
@@ -35,7 +35,7 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Decla
       DenseI64ArrayAttr:$dilations, I64Attr:$group);
   let results = (outs Train_Float:$dw, Optional<Train_Vector>:$dbias);
 }
-def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_LayoutAware]> {
   let summary = "gradients of train.batch_norm with respect to x, scale and bias; split by fuse";
   let description = [{
     ```mlir
@@ -46,7 +46,7 @@ def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Declare
   let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$scale, Train_Vector:$mean, Train_Vector:$rstd);
   let results = (outs Train_Float:$dx, Train_Vector:$dscale, Train_Vector:$dbias);
 }
-def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_LayoutAware]> {
   let summary = "sends every gradient to the window position that won";
   let description = [{
     ```mlir
@@ -58,7 +58,7 @@ def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [DeclareOpIn
       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations);
   let results = (outs Train_Float:$dx);
 }
-def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Train_LayoutAware]> {
   let summary = "spreads every gradient evenly over its window";
   let description = [{
     ```mlir
@@ -70,7 +70,7 @@ def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Dec
       DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
   let results = (outs Train_Float:$dx);
 }
-def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_LayoutAware]> {
   let summary = "gradient of train.lrn; computes the denominator again from x";
   let description = [{
     ```mlir
@@ -90,7 +90,7 @@ def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward"> {
   let arguments = (ins Train_Float:$dy, Train_Float:$y, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$logarithm);
   let results = (outs Train_Float:$dx);
 }
-def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [DeclareOpInterfaceMethods<Train_LayoutAware>]> {
+def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [Train_LayoutAware]> {
   let summary = "gradient of train.resize";
   let description = [{
     ```mlir
@@ -101,7 +101,8 @@ def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [DeclareOpInter
       Train_NearestMode:$nearest);
   let results = (outs Train_Float:$dx);
 }
-def Train_PadSlabOp : Train_GradientOp<"pad_slab", [DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>]> {
+def Train_PadSlabOp : Train_GradientOp<"pad_slab", [Train_LayoutAware]> {
+  let extraClassDeclaration = Train_Follow.decl;
   let summary = "gradient of train.slice: zeros, with dy in the slab that starts at `start`";
   let description = [{
     ```mlir
@@ -111,7 +112,8 @@ def Train_PadSlabOp : Train_GradientOp<"pad_slab", [DeclareOpInterfaceMethods<Tr
   let arguments = (ins Train_Float:$dy, I64Attr:$axis, I64Attr:$start);
   let results = (outs Train_Float:$dx);
 }
-def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [DeclareOpInterfaceMethods<Train_LayoutAware, ["layoutWish"]>]> {
+def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_LayoutAware]> {
+  let extraClassDeclaration = Train_Follow.decl;
   let summary = "gradient of the attached loss with respect to the model's output";
   let description = [{
     `loss` names the forward op. Reads the logits and the target; the upstream gradient of a loss is 1.

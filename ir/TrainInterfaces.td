@@ -68,6 +68,10 @@ def Train_LayoutAware : OpInterface<"LayoutAware"> {
   ];
 }
 
+// For the ops that take any layout, as long as all full-shape operands and results have the same.
+class Train_FollowDeclaration { string decl = "::sluice::train::LayoutWish layoutWish() { return ::sluice::train::LayoutWish::Follow; }\n"; }
+def Train_Follow : Train_FollowDeclaration;
+
 def Train_Elementwise : OpInterface<"Elementwise"> {
   let cppNamespace = "::sluice::train";
   let description = [{

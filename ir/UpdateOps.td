@@ -5,7 +5,7 @@
 
 include "ir/GradientOps.td"
 
-def Train_UpdateOp : Train_Op<"update", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, DeclareOpInterfaceMethods<Train_Costed>]> {
+def Train_UpdateOp : Train_Op<"update", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed]> {
   let summary = "one optimizer step on a parameter, placed right after its gradient";
   let description = [{
     Hyperparameters are run-time flags of the program.
@@ -22,7 +22,7 @@ def Train_UpdateOp : Train_Op<"update", [DeclareOpInterfaceMethods<SymbolUserOpI
   let assemblyFormat = "$parameter `,` $gradient `rule` `(` $rule `)` `states` $states attr-dict `:` type($gradient)";
 }
 
-def Train_UpdateStatisticsOp : Train_Op<"update_statistics", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, DeclareOpInterfaceMethods<Train_Costed>]> {
+def Train_UpdateStatisticsOp : Train_Op<"update_statistics", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed]> {
   let summary = "running mean and variance of a BatchNorm take in this batch";
   let description = [{
     running = (1 - momentum) * running + momentum * batch; the variance is unbiased with `count` elements a channel (PyTorch's meaning).

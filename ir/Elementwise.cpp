@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scalar rule of every elementwise op, written with arith and math ops on f32. The order of operations here is the order in which
+// every target computes; generated kernels are compiled without contraction.
+#include "ir/Train.h"
+
+using namespace mlir;
+using namespace sluice::train;
+
+namespace {
+
+/// Shorthand for scalar arithmetic at one place.
+struct Scalar {
+  OpBuilder &b;
+  Location loc;
+  Value constant(double v) const { return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(v))); }
+  Value add(Value x, Value y) const { return arith::AddFOp::create(b, loc, x, y); }
+  Value sub(Value x, Value y) const { return arith::SubFOp::create(b, loc, x, y); }
+  Value mul(Value x, Value y) const { return arith::MulFOp::create(b, loc, x, y); }
+  Value div(Value x, Value y) const { return arith::DivFOp::create(b, loc, x, y); }
+  Value compare(arith::CmpFPredicate p, Value x, Value y) const { return arith::CmpFOp::create(b, loc, p, x, y); }
+  Value select(Value c, Value x, Value y) const { return arith::SelectOp::create(b, loc, c, x, y); }
+  /// 1 / sqrt(variance + epsilon)
+  Value rstd(Value variance, const llvm::APFloat &epsilon) const {
+    return div(constant(1), math::SqrtOp::create(b, loc, add(variance, constant(epsilon.convertToDouble()))));
+  }
+};
+
+using Results = SmallVector<Value>;
+using P = arith::CmpFPredicate;
+
+} // namespace
+
+#define RULE(Op) Results Op::buildScalar(OpBuilder &builder, ValueRange v)
+#define SCALAR Scalar s{builder, getLoc()}
+
+// x <= 0 is false for NaN, so NaN passes through: what PyTorch's relu does.
+RULE(ReluOp) {
+  SCALAR;
+  return {s.select(s.compare(P::OLE, v[0], s.constant(0)), s.constant(0), v[0])};
+}
+RULE(ReluBackwardOp) {
+  SCALAR;
+  return {s.select(s.compare(P::OLE, v[1], s.constant(0)), s.constant(0), v[0])};
+}
+RULE(LeakyReluOp) {
+  SCALAR;
+  return {s.select(s.compare(P::OGT, v[0], s.constant(0)), v[0], s.mul(v[0], s.constant(getAlpha().convertToDouble())))};
+}
+RULE(LeakyReluBackwardOp) {
+  SCALAR;
+  return {s.select(s.compare(P::OGT, v[1], s.constant(0)), v[0], s.mul(v[0], s.constant(getAlpha().convertToDouble())))};
+}
+RULE(ClipOp) {
+  SCALAR;
+  Value low = s.constant(getMin().convertToDouble()), high = s.constant(getMax().convertToDouble());
+  Value raised = s.select(s.compare(P::OLT, v[0], low), low, v[0]);
+  return {s.select(s.compare(P::OGT, raised, high), high, raised)};
+}
+RULE(ClipBackwardOp) {
+  SCALAR;
+  Value above = s.compare(P::OGT, v[1], s.constant(getMin().convertToDouble()));
+  Value below = s.compare(P::OLT, v[1], s.constant(getMax().convertToDouble()));
+  return {s.select(above, s.select(below, v[0], s.constant(0)), s.constant(0))};
+}
+RULE(SigmoidOp) {
+  SCALAR;
+  Value e = math::ExpOp::create(builder, getLoc(), s.sub(s.constant(0), v[0]));
+  return {s.div(s.constant(1), s.add(s.constant(1), e))};
+}
+RULE(SigmoidBackwardOp) {
+  SCALAR;
+  return {s.mul(s.mul(v[0], v[1]), s.sub(s.constant(1), v[1]))};
+}
+RULE(TanhOp) { return {math::TanhOp::create(builder, getLoc(), v[0])}; }
+RULE(TanhBackwardOp) {
+  SCALAR;
+  return {s.mul(v[0], s.sub(s.constant(1), s.mul(v[1], v[1])))};
+}
+RULE(ScaleOp) {
+  SCALAR;
+  return {s.mul(v[0], s.constant(getFactor().convertToDouble()))};
+}
+RULE(DropoutOp) {
+  SCALAR;
+  double ratio = getRatio().convertToDouble();
+  Value draw = UniformOp::create(builder, getLoc(), builder.getF32Type(), getKey());
+  Value kept = s.mul(v[0], s.constant(ratio < 1 ? 1 / (1 - ratio) : 0));
+  return {s.select(s.compare(P::OLT, draw, s.constant(ratio)), s.constant(0), kept)};
+}
+RULE(AddOp) {
+  SCALAR;
+  return {s.add(v[0], v[1])};
+}
+RULE(SubOp) {
+  SCALAR;
+  return {s.sub(v[0], v[1])};
+}
+RULE(MulOp) {
+  SCALAR;
+  return {s.mul(v[0], v[1])};
+}
+RULE(DivOp) {
+  SCALAR;
+  return {s.div(v[0], v[1])};
+}
+
+// BatchNorm. Operand order: x, mean, rstd, scale, bias and so on, as declared.
+RULE(NormalizeOp) {
+  SCALAR;
+  return {s.add(s.mul(s.mul(s.sub(v[0], v[1]), v[2]), v[3]), v[4])};
+}
+RULE(NormalizeReduceOp) {
+  SCALAR;
+  return {s.mul(v[0], s.mul(s.sub(v[1], v[2]), v[3])), v[0]};
+}
+RULE(NormalizeBackwardOp) {
+  SCALAR;
+  Value inverse = s.constant(1.0 / static_cast<double>(getCount()));
+  Value xhat = s.mul(s.sub(v[1], v[2]), v[3]);
+  Value centred = s.sub(s.sub(v[0], s.mul(v[6], inverse)), s.mul(xhat, s.mul(v[5], inverse)));
+  return {s.mul(s.mul(v[4], v[3]), centred)};
+}
+RULE(ChannelAffineOp) {
+  SCALAR;
+  return {s.add(s.mul(s.mul(s.sub(v[0], v[1]), s.rstd(v[2], getEpsilon())), v[3]), v[4])};
+}
+RULE(ChannelAffineReduceOp) {
+  SCALAR;
+  return {s.mul(v[0], s.mul(s.sub(v[1], v[2]), s.rstd(v[3], getEpsilon()))), v[0]};
+}
+RULE(ChannelAffineBackwardOp) {
+  SCALAR;
+  return {s.mul(v[0], s.mul(v[2], s.rstd(v[1], getEpsilon())))};
+}
+
+bool ChannelAffineOp::isChannelOperand(unsigned i) { return i > 0; }
+bool ChannelAffineBackwardOp::isChannelOperand(unsigned i) { return i > 0; }
+bool NormalizeOp::isChannelOperand(unsigned i) { return i > 0; }
+bool NormalizeBackwardOp::isChannelOperand(unsigned i) { return i > 1; }
+bool NormalizeReduceOp::isChannelOperand(unsigned i) { return i > 1; }
+bool ChannelAffineReduceOp::isChannelOperand(unsigned i) { return i > 1; }
+bool NormalizeReduceOp::isSumResult(unsigned) { return true; }
+bool ChannelAffineReduceOp::isSumResult(unsigned) { return true; }
+
+bool LeakyReluOp::isInvertible() { return getAlpha().convertToDouble() > 0; }
+Value LeakyReluOp::buildInverse(OpBuilder &builder, Value result) {
+  float inverse = 1.0f / getAlpha().convertToFloat();
+  return LeakyReluOp::create(builder, getLoc(), result, llvm::APFloat(inverse));
+}

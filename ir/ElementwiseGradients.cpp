@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradient rules of the elementwise ops, one short rule each. Rules read an op's result where they can, so that its operand need not live.
+#include "ir/Train.h"
+
+using namespace mlir;
+using namespace sluice::train;
+
+/// Adds `gradient` to `operand`, summed over the dimensions in which the operand was broadcast.
+static void addSummed(OpBuilder &b, Location loc, Gradients &gradients, Value operand, Value gradient) {
+  auto type = cast<RankedTensorType>(operand.getType());
+  if (type.getShape() != cast<RankedTensorType>(gradient.getType()).getShape())
+    gradient = SumToOp::create(b, loc, type, gradient, b.getF32FloatAttr(1));
+  gradients.add(b, loc, operand, gradient);
+}
+
+#define GRADIENT(Op) LogicalResult Op::buildGradients(OpBuilder &b, Gradients &gradients)
+
+#define UNARY(Op, Expression)                                                                                                              \
+  GRADIENT(Op) {                                                                                                                           \
+    Value dy = gradients.of(getY());                                                                                                       \
+    if (dy && gradients.wanted(getX()))                                                                                                    \
+      gradients.add(b, getLoc(), getX(), Expression);                                                                                      \
+    return success();                                                                                                                      \
+  }
+
+UNARY(ReluOp, ReluBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
+UNARY(ClipOp, ClipBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getMinAttr(), getMaxAttr()))
+UNARY(SigmoidOp, SigmoidBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
+UNARY(TanhOp, TanhBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
+UNARY(ScaleOp, ScaleOp::create(b, getLoc(), dy, getFactorAttr()))
+// The same draw keeps the same elements, so the gradient of dropout is dropout.
+UNARY(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr()))
+// With a positive slope the result has the operand's sign.
+UNARY(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), dy, isInvertible() ? getY() : getX(), getAlphaAttr()))
+
+GRADIENT(AddOp) {
+  Value dy = gradients.of(getY());
+  for (Value operand : {getA(), getB()})
+    if (dy && gradients.wanted(operand))
+      addSummed(b, getLoc(), gradients, operand, dy);
+  return success();
+}
+
+GRADIENT(SubOp) {
+  Value dy = gradients.of(getY());
+  if (dy && gradients.wanted(getA()))
+    addSummed(b, getLoc(), gradients, getA(), dy);
+  if (dy && gradients.wanted(getB()))
+    addSummed(b, getLoc(), gradients, getB(), ScaleOp::create(b, getLoc(), dy, b.getF32FloatAttr(-1)));
+  return success();
+}
+
+GRADIENT(MulOp) {
+  Value dy = gradients.of(getY());
+  if (dy && gradients.wanted(getA()))
+    addSummed(b, getLoc(), gradients, getA(), MulOp::create(b, getLoc(), dy, getB()));
+  if (dy && gradients.wanted(getB()))
+    addSummed(b, getLoc(), gradients, getB(), MulOp::create(b, getLoc(), dy, getA()));
+  return success();
+}
+
+// d(a/b)/db = -(a/b)/b
+GRADIENT(DivOp) {
+  Value dy = gradients.of(getY());
+  if (dy && gradients.wanted(getA()))
+    addSummed(b, getLoc(), gradients, getA(), DivOp::create(b, getLoc(), dy, getB()));
+  if (dy && gradients.wanted(getB())) {
+    Value ratio = DivOp::create(b, getLoc(), MulOp::create(b, getLoc(), dy, getY()), getB());
+    addSummed(b, getLoc(), gradients, getB(), ScaleOp::create(b, getLoc(), ratio, b.getF32FloatAttr(-1)));
+  }
+  return success();
+}
+
+GRADIENT(ChannelAffineOp) {
+  Value dy = gradients.of(getY());
+  if (!dy)
+    return success();
+  if (gradients.wanted(getScale()) || gradients.wanted(getBias())) {
+    auto sums = ChannelAffineReduceOp::create(b, getLoc(), getScale().getType(), getBias().getType(), dy, getX(), getMean(), getVariance(),
+                                              getEpsilonAttr());
+    if (gradients.wanted(getScale()))
+      gradients.add(b, getLoc(), getScale(), sums.getDscale());
+    if (gradients.wanted(getBias()))
+      gradients.add(b, getLoc(), getBias(), sums.getDbias());
+  }
+  if (gradients.wanted(getX()))
+    gradients.add(b, getLoc(), getX(), ChannelAffineBackwardOp::create(b, getLoc(), getX().getType(), dy, getVariance(), getScale(), getEpsilonAttr()));
+  return success();
+}
+
+bool ChannelAffineOp::isWeightOperand(unsigned i) { return i >= 3; }

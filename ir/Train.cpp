@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registration of the train dialect, and the small helpers declared in Train.h.
+#include "ir/Train.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace sluice::train;
+
+#include "ir/TrainDialect.cpp.inc"
+#include "ir/TrainEnums.cpp.inc"
+#include "ir/TrainInterfaces.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/TrainAttrs.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "ir/TrainTypes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "ir/TrainOps.cpp.inc"
+
+void TrainDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/TrainAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "ir/TrainTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ir/TrainOps.cpp.inc"
+      >();
+}
+
+int64_t sluice::train::elements(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape() ? tensor.getNumElements() : 0;
+}
+
+int64_t sluice::train::bytes(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return 0;
+  return elements(type) * std::max<int64_t>(1, tensor.getElementTypeBitWidth() / 8);
+}
+
+static void collectNames(Location loc, llvm::SmallVectorImpl<llvm::StringRef> &names) {
+  if (auto name = dyn_cast<NameLoc>(loc)) {
+    if (!llvm::is_contained(names, name.getName().getValue()))
+      names.push_back(name.getName().getValue());
+  } else if (auto fused = dyn_cast<FusedLoc>(loc)) {
+    for (Location part : fused.getLocations())
+      collectNames(part, names);
+  }
+}
+
+std::string sluice::train::nodeName(Location loc) {
+  llvm::SmallVector<llvm::StringRef> names;
+  collectNames(loc, names);
+  return llvm::join(names, ", ");
+}
+
+LayoutKind sluice::train::layoutOf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  auto layout = tensor ? dyn_cast_or_null<LayoutAttr>(tensor.getEncoding()) : LayoutAttr();
+  return layout ? layout.getKind() : LayoutKind::RowMajor;
+}
+
+RankedTensorType sluice::train::withLayout(RankedTensorType type, LayoutKind layout) {
+  Attribute encoding;
+  if (layout != LayoutKind::RowMajor)
+    encoding = LayoutAttr::get(type.getContext(), layout);
+  return RankedTensorType::get(type.getShape(), type.getElementType(), encoding);
+}
+
+bool sluice::train::layoutsCoincide(RankedTensorType type) {
+  if (type.getRank() != 4)
+    return true;
+  return type.getDimSize(1) == 1 || type.getDimSize(2) * type.getDimSize(3) == 1;
+}

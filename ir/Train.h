@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one header of the train dialect: dialect, attributes, types, interfaces and ops, with the few helpers that their methods share.
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace sluice::train {
+
+/// Elements and bytes of a static ranked tensor type; bytes of i1..i8 count one byte an element.
+int64_t elements(mlir::Type type);
+int64_t bytes(mlir::Type type);
+
+/// Which physical order an op wants for its rank-4 operands and results, see LayoutAware.
+enum class LayoutWish { RowMajor, ChannelsLast, Follow };
+
+/// Gradient bookkeeping of one reverse sweep. Values without a contribution have no gradient (null). Contributions to one value are
+/// summed with train.add in the order in which they arrive.
+class Gradients {
+public:
+  virtual ~Gradients() = default;
+  /// Gradient of a forward value; null when nothing contributed.
+  virtual mlir::Value of(mlir::Value value) = 0;
+  /// True when some trained parameter lies upstream of `value`.
+  virtual bool wanted(mlir::Value value) = 0;
+  virtual void add(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value gradient) = 0;
+};
+
+/// Name of the ONNX node(s) an op comes from: the names of its location, joined by ", ".
+std::string nodeName(mlir::Location loc);
+
+/// Discardable attributes that passes attach. `forward`: ordinal of the forward op that an op belongs to. `stage`: see linearize.
+/// `recompute`: unit, on clones. `in_place`: array<i64>, per result the operand whose buffer it takes, or -1. `cost`: dictionary with
+/// `seconds` (f64) and `workspace` (i64).
+namespace attr {
+constexpr llvm::StringLiteral forward = "train.forward", stage = "train.stage", recompute = "train.recompute", inPlace = "train.in_place",
+                              cost = "train.cost";
+} // namespace attr
+
+} // namespace sluice::train
+
+#include "ir/TrainEnums.h.inc"
+
+#include "ir/TrainDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/TrainAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "ir/TrainTypes.h.inc"
+
+#include "ir/TrainInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "ir/TrainOps.h.inc"
+
+namespace sluice::train {
+
+/// The tensor's layout: its encoding, or row-major.
+LayoutKind layoutOf(mlir::Type type);
+/// The same shape and elements in `layout`.
+mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutKind layout);
+/// True when a tensor of this shape has the same bytes in row-major and NHWC order (not rank 4, or one channel, or a 1x1 image).
+bool layoutsCoincide(mlir::RankedTensorType type);
+
+} // namespace sluice::train
