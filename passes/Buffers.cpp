@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// One walk over the function in program order; every value gets the storage of the value it shares bytes with, or a new one.
+#include "passes/Buffers.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+/// The operand that `result` is a view of, or null.
+static Value viewed(Value result) {
+  Operation *op = result.getDefiningOp();
+  if (auto reshape = dyn_cast_or_null<ReshapeOp>(op))
+    return reshape.getX();
+  if (auto reorder = dyn_cast_or_null<ReorderOp>(op))
+    return layoutsCoincide(cast<RankedTensorType>(reorder.getX().getType())) ? reorder.getX() : Value();
+  return {};
+}
+
+/// The operand whose buffer `result` takes, or null.
+static Value replaced(OpResult result) {
+  auto inPlace = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(attr::inPlace);
+  int64_t operand = inPlace ? inPlace[result.getResultNumber()] : -1;
+  return operand < 0 ? Value() : result.getOwner()->getOperand(operand);
+}
+
+bool sluice::isFree(Operation *op) {
+  return isa<ReadOp, func::ReturnOp>(op) || (op->getNumResults() == 1 && viewed(op->getResult(0)));
+}
+
+/// Variables that the op changes.
+static SmallVector<StringRef> changedVariables(Operation *op) {
+  SmallVector<StringRef> names;
+  if (auto update = dyn_cast<UpdateOp>(op)) {
+    names.push_back(update.getParameter());
+    for (Attribute state : update.getStates())
+      names.push_back(cast<FlatSymbolRefAttr>(state).getValue());
+  } else if (auto statistics = dyn_cast<UpdateStatisticsOp>(op)) {
+    names = {statistics.getRunningMean(), statistics.getRunningVar()};
+  }
+  return names;
+}
+
+std::string sluice::identifierOf(StringRef nodeName) {
+  // The last of several fused nodes is what the value is known as.
+  StringRef node = nodeName.substr(nodeName.rfind(", ") == StringRef::npos ? 0 : nodeName.rfind(", ") + 2);
+  SmallVector<StringRef> parts;
+  node.split(parts, '/', -1, /*KeepEmpty=*/false);
+  if (parts.size() > 1)
+    parts.pop_back(); // the op type, in names of the form /module/submodule/Op
+  std::string name;
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (i + 1 == parts.size() || !parts[i + 1].starts_with((parts[i] + ".").str()))
+      name += (name.empty() ? "" : "_") + parts[i].str();
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  if (name.empty() || llvm::isDigit(name[0]))
+    name = "n" + name;
+  name[0] = llvm::toLower(name[0]);
+  return name;
+}
+
+/// What a result is called behind its node's name.
+static StringRef suffixOf(OpResult result, bool backward) {
+  Operation *op = result.getOwner();
+  unsigned i = result.getResultNumber();
+  if (isa<ConvBackwardWeightOp>(op))
+    return i == 0 ? "_dw" : "_db";
+  if (isa<ConvBackwardDataOp>(op))
+    return "_dx";
+  if (isa<BatchNormStatisticsOp>(op))
+    return i == 0 ? "_mean" : "_rstd";
+  if (isa<MaxPoolOp>(op) && i == 1)
+    return "_indices";
+  if (auto fused = dyn_cast<FusedOp>(op); fused && i >= fused.fullResults())
+    return backward ? "_dsum" : "_sum";
+  if (op->hasAttr(attr::recompute))
+    return "_again";
+  return backward ? "_grad" : "_y";
+}
+
+static void makeUnique(MutableArrayRef<Storage> storages) {
+  llvm::StringSet<> used;
+  for (Storage &storage : storages) {
+    std::string base = storage.name;
+    for (int n = 2; !used.insert(storage.name).second; ++n)
+      storage.name = base + "_" + std::to_string(n);
+  }
+}
+
+static std::string argumentName(func::FuncOp function, unsigned i) {
+  auto name = function.getArgAttrOfType<StringAttr>(i, "train.name");
+  return name ? name.str() : "input" + std::to_string(i);
+}
+
+Buffers::Buffers(func::FuncOp function) : function(function) {
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned i = argument.getArgNumber();
+    indexOf[argument] = add({Storage::Kind::Batch, bytes(argument.getType()), argumentName(function, i), "", i, {argument}});
+  }
+  for (Operation &op : function.getOps())
+    visit(&op);
+  for (OpOperand &returned : function.getBody().front().getTerminator()->getOpOperands()) {
+    Storage &storage = storages[of(returned.get())];
+    if (storage.kind == Storage::Kind::Transient) {
+      storage.kind = Storage::Kind::Result;
+      storage.index = returned.getOperandNumber();
+    }
+  }
+  makeUnique(storages);
+}
+
+int Buffers::add(Storage storage) {
+  storages.push_back(std::move(storage));
+  return static_cast<int>(storages.size()) - 1;
+}
+
+void Buffers::addVariable(StringRef symbol, int64_t bytes) {
+  if (variables.try_emplace(symbol, static_cast<int>(storages.size())).second)
+    add({Storage::Kind::Variable, bytes, symbol.str(), symbol.str(), 0, {}});
+}
+
+int Buffers::placeResult(OpResult result) {
+  if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
+    addVariable(read.getVariable(), bytes(result.getType()));
+    return ofVariable(read.getVariable());
+  }
+  if (Value source = viewed(result))
+    return of(source);
+  if (Value source = replaced(result))
+    return of(source);
+  if (auto handle = dyn_cast<HostHandleType>(result.getType())) {
+    const Storage &source = storages[of(result.getOwner()->getOperand(0))];
+    return add({Storage::Kind::Host, source.bytes, source.name + "_host", "", 0, {}});
+  }
+  if (auto prefetch = dyn_cast<PrefetchOp>(result.getOwner())) {
+    const Storage &source = storages[of(prefetch.getHandle().getDefiningOp()->getOperand(0))];
+    return add({Storage::Kind::Transient, source.bytes, source.name + "_back", "", 0, {}});
+  }
+  Operation *terminator = function.getBody().front().getTerminator();
+  Operation *loss = terminator->getNumOperands() ? terminator->getOperand(0).getDefiningOp() : nullptr;
+  bool backward = loss && loss->getBlock() == result.getOwner()->getBlock() && loss->isBeforeInBlock(result.getOwner());
+  std::string node = nodeName(result.getOwner()->getLoc());
+  std::string name = identifierOf(node.empty() ? result.getOwner()->getName().stripDialect() : StringRef(node));
+  return add({Storage::Kind::Transient, bytes(result.getType()), name + suffixOf(result, backward).str(), "", 0, {}});
+}
+
+void Buffers::visit(Operation *op) {
+  for (StringRef name : changedVariables(op)) {
+    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(op, StringAttr::get(op->getContext(), name));
+    addVariable(name, bytes(variable.getType()));
+  }
+  for (OpResult result : op->getResults()) {
+    int index = placeResult(result);
+    indexOf[result] = index;
+    storages[index].values.push_back(result);
+  }
+}
+
+int Buffers::ofVariable(StringRef symbol) const {
+  auto found = variables.find(symbol);
+  return found == variables.end() ? -1 : found->second;
+}
+
+SmallVector<int> Buffers::reads(Operation *op) const {
+  SmallVector<int> indices;
+  for (Value operand : op->getOperands())
+    indices.push_back(of(operand));
+  for (StringRef name : changedVariables(op))
+    indices.push_back(ofVariable(name));
+  if (isa<CountCorrectOp>(op))
+    indices.push_back(of(op->getResult(0)));
+  return indices;
+}
+
+SmallVector<int> Buffers::writes(Operation *op) const {
+  SmallVector<int> indices;
+  for (Value result : op->getResults())
+    indices.push_back(of(result));
+  for (StringRef name : changedVariables(op))
+    indices.push_back(ofVariable(name));
+  return indices;
+}
+
+int64_t sluice::persistentBytes(ModuleOp module) {
+  llvm::StringMap<int64_t> slots;
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    Buffers buffers(function);
+    for (const Storage &storage : buffers.all()) {
+      int64_t size = slotBytes(storage.bytes);
+      if (storage.kind == Storage::Kind::Variable)
+        slots["variable " + storage.variable] = size;
+      else if (storage.kind == Storage::Kind::Batch)
+        slots["batch " + storage.name] = 2 * size;
+      else if (storage.kind == Storage::Kind::Result)
+        slots["result " + std::to_string(storage.index)] = size;
+    }
+  }
+  int64_t total = 0;
+  for (const auto &slot : slots)
+    total += slot.second;
+  return total;
+}
