@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of a generated program: one table says every flag, its value and its help line. What is parsed is
+// validated; a flag that this program cannot honour is refused, never ignored.
+#pragma once
+
+#include "runtime/Program.h"
+
+#include <optional>
+#include <string>
+
+namespace sluice {
+
+struct Arguments {
+  std::string name; ///< of the program, for messages
+  std::optional<std::string> data, evaluate, log, trace, checkpoint, resume, exportTo, dumpGradients, profileOut,
+      offloadTo;
+  std::optional<int64_t> steps, epochs, checkpointEvery, threads;
+  std::optional<uint64_t> seed;
+  std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon;
+  bool shuffle = false, plan = false, noGraph = false, help = false;
+
+  /// Hyperparameters with the program's defaults filled in; counters are zero.
+  StepState stepState(Program::Optimizer optimizer) const;
+};
+
+/// Throws UsageError. --help and --plan switch the checks for missing flags off.
+Arguments parseArguments(int argc, const char *const *argv, const Program &program);
+
+/// The text of --help.
+std::string helpText(const std::string &name, const Program &program);
+
+const char *optimizerName(Program::Optimizer optimizer);
+
+} // namespace sluice

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints are untrusted when they are read: numbers are parsed strictly, tensors are matched by name, type and
+// shape.
+
+#include "runtime/common/Checkpoint.h"
+
+#include "runtime/common/Arguments.h"
+#include "runtime/common/Safetensors.h"
+#include "runtime/common/TensorIO.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <sys/stat.h>
+
+namespace sluice {
+
+static const char *const formatName = "sluice-checkpoint-1";
+
+static std::string checkpointPath(const std::string &folder) { return joinPath(folder, "checkpoint.safetensors"); }
+
+static bool isSaved(const Variable &variable) { return variable.role != Role::Constant; }
+
+void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state) {
+  if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+    throw DataError(text("cannot create checkpoint folder ", folder, ": ", std::strerror(errno)));
+  Metadata metadata = {{"format", formatName},
+                       {"model", program.model},
+                       {"optimizer", optimizerName(program.optimizer)},
+                       {"step", std::to_string(state.step)},
+                       {"epoch", std::to_string(state.position.epoch)},
+                       {"sample", std::to_string(state.position.sample)},
+                       {"seed", std::to_string(state.seed)}};
+  std::vector<TensorToWrite> tensors;
+  for (int i = 0; i < program.variableCount; ++i) {
+    const Variable &variable = program.variables[i];
+    if (!isSaved(variable))
+      continue;
+    const Tensor &tensor = variable.tensor;
+    auto produce = [&session, &tensor](const TensorToWrite::Put &put) { readTensor(session, tensor, put); };
+    tensors.push_back({variable.name, tensor.type, tensor.shape, produce});
+  }
+  writeSafetensors(checkpointPath(folder), metadata, tensors);
+}
+
+/// A non-negative whole number of the metadata.
+template <typename Number> static Number readNumber(const SafetensorsFile &file, const char *key) {
+  auto found = file.metadata().find(key);
+  if (found == file.metadata().end())
+    throw DataError(text(file.path(), ": not a checkpoint: its metadata lack '", key, "'"));
+  const std::string &word = found->second;
+  Number value = 0;
+  auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || stop != word.data() + word.size() || !(value >= 0))
+    throw DataError(text(file.path(), ": '", key, "' is '", word, "', not a whole number of 0 or more"));
+  return value;
+}
+
+RunState readRunState(const std::string &folder, const Program &program) {
+  SafetensorsFile file(checkpointPath(folder));
+  auto word = [&](const char *key) {
+    auto found = file.metadata().find(key);
+    return found == file.metadata().end() ? std::string() : found->second;
+  };
+  if (word("format") != formatName)
+    throw DataError(
+        text(file.path(), ": not a checkpoint: its format is '", word("format"), "', expected '", formatName, "'"));
+  if (word("optimizer") != optimizerName(program.optimizer))
+    throw DataError(text(file.path(), ": was written with optimizer '", word("optimizer"), "', this program has '",
+                         optimizerName(program.optimizer), "'"));
+  RunState state;
+  state.step = readNumber<int64_t>(file, "step");
+  state.position.epoch = readNumber<int64_t>(file, "epoch");
+  state.position.sample = readNumber<int64_t>(file, "sample");
+  state.seed = readNumber<uint64_t>(file, "seed");
+  return state;
+}
+
+void readCheckpoint(const std::string &folder, Session &session, const Program &program) {
+  SafetensorsFile file(checkpointPath(folder));
+  for (int i = 0; i < program.variableCount; ++i)
+    if (isSaved(program.variables[i]))
+      file.find(program.variables[i].name, program.variables[i].tensor.type, program.variables[i].tensor.shape);
+  for (int i = 0; i < program.variableCount; ++i) {
+    const Variable &variable = program.variables[i];
+    if (!isSaved(variable))
+      continue;
+    uint64_t offset = file.find(variable.name, variable.tensor.type, variable.tensor.shape).offset;
+    writeTensor(session, variable.tensor,
+                [&](size_t first, void *to, size_t bytes) { file.data().readAt(offset + first, to, bytes); });
+  }
+  file.data().dropPages();
+}
+
+} // namespace sluice

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// --export: the compiler left an ONNX file beside the program in which the raw data of every trained tensor lie at
+// known byte offsets. A copy with those bytes replaced is the trained model; no protobuf is needed.
+#pragma once
+
+#include "runtime/Program.h"
+
+#include <string>
+
+namespace sluice {
+
+void exportModel(const std::string &path, Session &session, const Program &program);
+
+} // namespace sluice

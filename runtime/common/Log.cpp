@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines are built by the JSON library, numbers in the shortest form that reads back as the same bits.
+
+#include "runtime/common/Log.h"
+
+#include "runtime/common/Errors.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace sluice {
+
+using Json = nlohmann::ordered_json;
+
+static std::string dump(const Json &json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string jsonString(const std::string &value) { return dump(Json(value)); }
+
+Log::Log(const std::string &path) { open(path); }
+
+void Log::open(const std::string &name) {
+  path = name;
+  descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0)
+    throw DataError(text("cannot write log ", path, ": ", std::strerror(errno)));
+}
+
+Log::~Log() {
+  if (descriptor >= 0)
+    close(descriptor);
+}
+
+void Log::write(const char *event, const LogFields &fields) {
+  if (descriptor < 0)
+    return;
+  Json json = {{"event", event}};
+  for (const auto &field : fields)
+    std::visit([&, name = field.first](const auto &value) { json[name] = value; }, field.second);
+  std::string line = dump(json) + "\n";
+  for (size_t done = 0; done < line.size();) {
+    ssize_t put = ::write(descriptor, line.data() + done, line.size() - done);
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put <= 0)
+      throw DataError(text("cannot write log ", path, ": ", std::strerror(errno)));
+    done += static_cast<size_t>(put);
+  }
+}
+
+} // namespace sluice

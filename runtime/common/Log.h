@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// --log: one JSON object a line, written through at once, so that a run that dies leaves its log up to the last step.
+// Events: start, step, evaluate, end. A loss that is not finite is null.
+#pragma once
+
+#include "runtime/Program.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace sluice {
+
+/// An ordered JSON object of plain values.
+using LogValue = std::variant<int64_t, uint64_t, double, bool, std::string>;
+using LogFields = std::vector<std::pair<const char *, LogValue>>;
+
+class Log {
+public:
+  /// No file: nothing is written.
+  Log() = default;
+  explicit Log(const std::string &path);
+  ~Log();
+  Log(const Log &) = delete;
+  Log &operator=(const Log &) = delete;
+
+  void open(const std::string &path);
+  /// Throws DataError when the line cannot be written, on a full disk for example.
+  void write(const char *event, const LogFields &fields);
+
+private:
+  std::string path;
+  int descriptor = -1;
+};
+
+/// A string as JSON, with its quotes. Bytes that are not UTF-8 are replaced.
+std::string jsonString(const std::string &value);
+
+} // namespace sluice

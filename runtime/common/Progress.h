@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person sees during training: on a terminal one line that is rewritten (bar, step, loss, samples/s, time left),
+// elsewhere a plain line at the first step, at epoch ends and every ten seconds.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace sluice {
+
+class Progress {
+public:
+  Progress(int64_t firstStep, int64_t lastStep, int64_t batch);
+  ~Progress();
+
+  void step(int64_t step, int64_t epoch, float loss, bool epochEnds);
+  /// Ends the rewritten line, before something else is printed.
+  void endLine();
+
+private:
+  using Clock = std::chrono::steady_clock;
+  void printBar(int64_t step, int64_t epoch, float loss, double rate);
+
+  int64_t firstStep, lastStep, batch;
+  bool terminal, lineOpen = false, began = false;
+  Clock::time_point start, shown;
+};
+
+} // namespace sluice

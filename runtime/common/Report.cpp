@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything is printed to standard output; what the system says about this process comes from /proc and may be
+// missing.
+
+#include "runtime/common/Report.h"
+
+#include "runtime/common/Errors.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+namespace sluice {
+
+std::string bytesText(size_t bytes) {
+  const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  if (unit == 0)
+    return text(bytes, " bytes");
+  char out[32];
+  std::snprintf(out, sizeof out, "%.1f %s", value, units[unit]);
+  return text(bytes, " bytes (", out, ")");
+}
+
+void announceMemory(const Program &program) {
+  std::printf("device memory: %s, of them %zu live all the time\n", bytesText(program.deviceBytes).c_str(),
+              program.deviceBase);
+  std::printf("host memory:   %s\n", bytesText(program.hostBytes).c_str());
+  std::fflush(stdout);
+}
+
+/// Value in bytes of a "Key:   123 kB" line of a /proc file; false when there is none.
+static bool readKilobytes(const char *path, const std::string &key, size_t &bytes) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);)
+    if (line.compare(0, key.size() + 1, key + ":") == 0) {
+      bytes = static_cast<size_t>(std::strtoull(line.c_str() + key.size() + 1, nullptr, 10)) * 1024;
+      return true;
+    }
+  return false;
+}
+
+void printPlan(const Program &program) {
+  std::printf("%s\ncompiled by: %s\nstrategy:    %s\n", program.model, program.commandLine, program.strategy);
+  announceMemory(program);
+  std::printf("predicted:     %.6g s a step of %lld samples, with %d threads\n\n", program.predictedSecondsPerStep,
+              static_cast<long long>(program.batch), program.threads);
+  int width = 6;
+  for (int i = 0; i < program.planRows; ++i)
+    width = std::max(width, static_cast<int>(std::string(program.plan[i].tensor).size()));
+  width = std::min(width, 60);
+  std::printf("%-*s  %14s  %-13s  %-10s  %s\n", width, "tensor", "bytes", "steps", "action", "node");
+  for (int i = 0; i < program.planRows; ++i) {
+    const PlanRow &row = program.plan[i];
+    std::string steps = text(row.firstStep, "-", row.lastStep);
+    std::printf("%-*s  %14lld  %-13s  %-10s  %s\n", width, row.tensor, static_cast<long long>(row.bytes), steps.c_str(),
+                row.action, row.node);
+  }
+}
+
+double medianStep(std::vector<double> stepSeconds) {
+  if (stepSeconds.empty())
+    return 0;
+  if (stepSeconds.size() > 1)
+    stepSeconds.erase(stepSeconds.begin());
+  auto middle = stepSeconds.begin() + static_cast<long>(stepSeconds.size() / 2);
+  std::nth_element(stepSeconds.begin(), middle, stepSeconds.end());
+  return *middle;
+}
+
+void printReport(const Program &program, const Session &session, std::vector<double> stepSeconds) {
+  size_t steps = stepSeconds.size();
+  double median = medianStep(std::move(stepSeconds));
+  if (steps > 0)
+    std::printf("time:          %.6g s a step (median of %zu), predicted %.6g; %.4g samples/s\n", median, steps,
+                program.predictedSecondsPerStep, static_cast<double>(program.batch) / std::max(1e-9, median));
+  std::printf("device memory: %zu of %zu bytes touched\n", session.peak(Space::Device), program.deviceBytes);
+  std::printf("host memory:   %zu of %zu bytes touched\n", session.peak(Space::Host), program.hostBytes);
+  if (size_t resident = residentPeak())
+    std::printf("whole process: %s resident at most\n", bytesText(resident).c_str());
+  std::fflush(stdout);
+}
+
+size_t residentPeak() {
+  size_t bytes = 0;
+  readKilobytes("/proc/self/status", "VmHWM", bytes);
+  return bytes;
+}
+
+} // namespace sluice

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program says about its memory and time: the exact bytes before it allocates, the plan, the comparison of
+// prediction and measurement at the end.
+#pragma once
+
+#include "runtime/Program.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// "4194304 bytes (4.0 MiB)".
+std::string bytesText(size_t bytes);
+
+/// The bytes that are going to be allocated, printed before they are.
+void announceMemory(const Program &program);
+
+/// The memory plan as a table.
+void printPlan(const Program &program);
+
+/// Printed after the last step; `stepSeconds` of this run in order, the first one included.
+void printReport(const Program &program, const Session &session, std::vector<double> stepSeconds);
+
+/// The most memory that this process ever had resident, 0 where the system does not say.
+size_t residentPeak();
+
+/// Middle value; 0 of none. The first step is left out when there are others: it pays for page faults.
+double medianStep(std::vector<double> stepSeconds);
+
+} // namespace sluice

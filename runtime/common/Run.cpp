@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a generated program: arguments -> kernels -> announce bytes -> allocate -> first values or checkpoint ->
+// train, evaluate, export -> report. Exceptions become exit statuses here and nowhere else.
+
+#include "runtime/common/Training.h"
+
+#include "runtime/Kernels.h"
+#include "runtime/common/Export.h"
+#include "runtime/common/Initialize.h"
+#include "runtime/common/Report.h"
+
+#include <cstdio>
+#include <new>
+#include <sys/stat.h>
+
+namespace sluice {
+
+/// The arena file is emptied and removed, so it must not be somebody's data.
+static void requireUnused(const std::string &path) {
+  struct stat status;
+  if (lstat(path.c_str(), &status) == 0)
+    throw UsageError(text("--offload-to ", path, ": exists already"));
+}
+
+static void runProgram(const Arguments &arguments, const Program &program, const Entry &entry) {
+  if (arguments.help)
+    return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
+  if (arguments.plan)
+    return printPlan(program);
+  if (arguments.offloadTo)
+    requireUnused(*arguments.offloadTo);
+
+  StepState state = arguments.stepState(program.optimizer);
+  RunState run;
+  run.seed = state.seed;
+  if (arguments.resume) {
+    run = readRunState(*arguments.resume, program);
+    if (arguments.seed && *arguments.seed != run.seed)
+      throw UsageError(text("--seed ", *arguments.seed, ": the checkpoint in ", *arguments.resume,
+                            " was made with seed ", run.seed));
+    state.seed = run.seed;
+  }
+  // Data and log are opened before anything is allocated: most mistakes end a run at once.
+  TrainingFiles files(arguments, program, run.seed);
+
+  setThreads(static_cast<int>(arguments.threads.value_or(program.threads)));
+  entry.makeKernels();
+  announceMemory(program);
+  std::vector<OpRecord> records;
+  {
+    Session session(program.deviceBytes, program.hostBytes, program.events,
+                    arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr);
+    session.state = state;
+    initializeVariables(session, program, run.seed);
+    if (arguments.resume)
+      readCheckpoint(*arguments.resume, session, program);
+    records = train(session, program, entry, arguments, files, run);
+    if (arguments.exportTo)
+      exportModel(*arguments.exportTo, session, program);
+  }
+  if (arguments.profileOut)
+    writeProfile(*arguments.profileOut, records, measureLinks(), threads());
+}
+
+int run(int argc, char **argv, const Program &program, const Entry &entry) {
+  std::string path = argc > 0 ? argv[0] : program.model;
+  std::string name = path.substr(path.find_last_of('/') + 1);
+  auto fail = [&](int status, const char *what) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: error: %s\n", name.c_str(), what);
+    return status;
+  };
+  try {
+    ensurePassiveOpenMP(argc, argv);
+    Arguments arguments = parseArguments(argc, argv, program);
+    arguments.name = name;
+    runProgram(arguments, program, entry);
+    if (std::fflush(stdout) != 0)
+      throw DataError("cannot write standard output");
+    return 0;
+  } catch (const DataError &error) {
+    return fail(1, error.what());
+  } catch (const UsageError &error) {
+    return fail(2, error.what());
+  } catch (const MemoryNotAvailable &error) {
+    return fail(3, error.what());
+  } catch (const std::bad_alloc &) {
+    return fail(3, "memory for the program itself cannot be had");
+  } catch (const LossNotFinite &error) {
+    return fail(5, error.what());
+  } catch (const std::exception &error) {
+    return fail(4, text("internal: ", error.what()).c_str());
+  }
+}
+
+} // namespace sluice

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves whole tensors between an arena and files in logical (row-major) order, a few megabytes at a time, whatever the
+// tensor's physical layout: the program's own memory stays small beside its arenas.
+#pragma once
+
+#include "runtime/Stream.h"
+
+#include <functional>
+
+namespace sluice {
+
+/// Row-major elements of one sample ([C,H,W] of width `width`) to the tensor's physical order and back.
+void toPhysical(const Tensor &tensor, const void *logical, void *physical);
+void toLogical(const Tensor &tensor, const void *physical, void *logical);
+
+/// Reads a tensor out of its arena: `take` gets its logical bytes in order, in pieces.
+using TakePiece = std::function<void(const void *data, size_t bytes)>;
+void readTensor(Session &session, const Tensor &tensor, const TakePiece &take);
+
+/// Writes a tensor into its arena: `give` fills the piece of its logical bytes that begins at byte `first`. Pieces come
+/// in order and hold whole elements.
+using GivePiece = std::function<void(size_t first, void *to, size_t bytes)>;
+void writeTensor(Session &session, const Tensor &tensor, const GivePiece &give);
+
+} // namespace sluice

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both files are written line by line as text: a trace of a large model has tens of thousands of records.
+
+#include "runtime/common/Trace.h"
+
+#include "runtime/common/File.h"
+#include "runtime/common/Log.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+
+namespace sluice {
+
+static std::string number(const char *format, double value) {
+  char out[48];
+  std::snprintf(out, sizeof out, format, value);
+  return out;
+}
+
+void writeTrace(const std::string &path, const std::vector<OpRecord> &records) {
+  OutputFile file(path);
+  std::map<std::string, int> rows;
+  for (const OpRecord &record : records)
+    rows.emplace(record.stream, static_cast<int>(rows.size()));
+  std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  for (const auto &[stream, row] : rows)
+    out += text("{\"ph\":\"M\",\"pid\":1,\"tid\":", row,
+                ",\"name\":\"thread_name\",\"args\":{\"name\":", jsonString(stream), "}},\n");
+  for (const OpRecord &record : records) {
+    out += text("{\"ph\":\"X\",\"pid\":1,\"tid\":", rows[record.stream], ",\"name\":", jsonString(record.node),
+                ",\"cat\":", jsonString(record.op), ",\"ts\":", number("%.3f", record.start * 1e6),
+                ",\"dur\":", number("%.3f", (record.end - record.start) * 1e6),
+                ",\"args\":{\"op\":", jsonString(record.op));
+    if (record.bytes > 0)
+      out += text(",\"bytes\":", record.bytes);
+    out += "}},\n";
+    if (out.size() > (size_t{1} << 20)) {
+      file.write(out.data(), out.size());
+      out.clear();
+    }
+  }
+  out += "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"sluice\"}}\n]}\n";
+  file.write(out.data(), out.size());
+  file.commit();
+}
+
+LinkRates measureLinks() {
+  constexpr int64_t half = int64_t{32} << 20;
+  constexpr int repeats = 4;
+  Session session(2 * half, 2 * half, 0);
+  Tensor deviceOut = device(0, {half}, Layout::RowMajor, DataType::U8),
+         hostIn = host(0, {half}, Layout::RowMajor, DataType::U8);
+  Tensor deviceIn = deviceOut, hostOut = hostIn;
+  deviceIn.offset = hostOut.offset = static_cast<size_t>(half);
+  auto measure = [&](bool toHost, bool toDevice) {
+    session.synchronize();
+    auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeats; ++i) {
+      if (toHost)
+        copyToHost(session.toHost, deviceOut, hostIn, "link");
+      if (toDevice)
+        copyToDevice(session.toDevice, hostOut, deviceIn, "link");
+    }
+    session.synchronize();
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return static_cast<double>(half * repeats * (toHost + toDevice)) / std::max(1e-9, seconds);
+  };
+  measure(true, true); // touches all pages
+  return {measure(true, false), measure(false, true), measure(true, true)};
+}
+
+void writeProfile(const std::string &path, const std::vector<OpRecord> &records, const LinkRates &links, int threads) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> times;
+  std::vector<std::pair<std::string, std::string>> order;
+  for (const OpRecord &record : records) {
+    if (record.bytes > 0)
+      continue;
+    std::vector<double> &seen = times[{record.node, record.op}];
+    if (seen.empty())
+      order.push_back({record.node, record.op});
+    seen.push_back(record.end - record.start);
+  }
+  std::string out = text("{\"version\":1,\"device\":\"host\",\"threads\":", threads, ",\"ops\":[");
+  for (size_t i = 0; i < order.size(); ++i) {
+    std::vector<double> &seen = times[order[i]];
+    std::nth_element(seen.begin(), seen.begin() + static_cast<long>(seen.size() / 2), seen.end());
+    out += text(i ? ",\n" : "\n", "{\"node\":", jsonString(order[i].first), ",\"op\":", jsonString(order[i].second),
+                ",\"seconds\":", number("%.9g", seen[seen.size() / 2]), "}");
+  }
+  out += text("\n],\"links\":{\"d2h\":", number("%.6g", links.toHost), ",\"h2d\":", number("%.6g", links.toDevice),
+              ",\"duplex\":", number("%.6g", links.duplex), "},\"codecs\":{}}\n");
+  OutputFile file(path);
+  file.write(out.data(), out.size());
+  file.commit();
+}
+
+} // namespace sluice

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the session's recorder saw: --trace writes it for chrome://tracing or ui.perfetto.dev, one row per stream;
+// --profile-out condenses it to seconds per op, the format that sluicec --profile reads.
+#pragma once
+
+#include "runtime/Program.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// Steps at the begin of a run that are recorded: enough to see the steady state, small enough to open.
+constexpr int64_t recordedSteps = 10;
+
+void writeTrace(const std::string &path, const std::vector<OpRecord> &records);
+
+/// Link bandwidths in bytes/s; `duplex` is the sum of both directions at once.
+struct LinkRates {
+  double toHost = 0, toDevice = 0, duplex = 0;
+};
+
+/// Copies between two small arenas of its own; run it when the program's arenas are gone.
+LinkRates measureLinks();
+
+/// `records` of several steps without the first one: an op's seconds are the median of its occurrences.
+void writeProfile(const std::string &path, const std::vector<OpRecord> &records, const LinkRates &links, int threads);
+
+} // namespace sluice

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order within a step: enqueue the step, gather the next batch while it runs, synchronize, read the loss. A loss that
+// is not finite ends the run before anything is written, so the last checkpoint is from before.
+
+#include "runtime/common/Training.h"
+
+#include "runtime/common/Batches.h"
+#include "runtime/common/Evaluate.h"
+#include "runtime/common/Gradients.h"
+#include "runtime/common/Progress.h"
+#include "runtime/common/Report.h"
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+
+namespace sluice {
+
+namespace {
+
+volatile std::sig_atomic_t interruptedBy = 0;
+
+/// First interrupt: the running step ends and a checkpoint is written. Second: the default, which kills.
+class InterruptGuard {
+public:
+  InterruptGuard() {
+    struct sigaction action = {};
+    action.sa_handler = [](int signal) { interruptedBy = signal; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+    interruptedBy = 0;
+    sigaction(SIGINT, &action, &formerInterrupt);
+    sigaction(SIGTERM, &action, &formerTerminate);
+  }
+  ~InterruptGuard() {
+    sigaction(SIGINT, &formerInterrupt, nullptr);
+    sigaction(SIGTERM, &formerTerminate, nullptr);
+  }
+
+private:
+  struct sigaction formerInterrupt, formerTerminate;
+};
+
+class Trainer {
+public:
+  Trainer(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
+          TrainingFiles &files, RunState run)
+      : session(session), program(program), entry(entry), arguments(arguments), files(files), run(run) {}
+
+  std::vector<OpRecord> runAll();
+
+private:
+  void loop();
+  float oneStep(Batches &batches, Position next);
+  void beginExtras();
+  void endExtras(bool lastStep);
+  int64_t lastStep() const;
+  void saveCheckpoint();
+  void runEvaluation();
+  void logStart() const;
+  void logEnd() const;
+  void failOnLoss(float loss) const;
+
+  Session &session;
+  const Program &program;
+  const Entry &entry;
+  const Arguments &arguments;
+  TrainingFiles &files;
+  RunState run;
+
+  std::vector<double> stepSeconds;
+  std::unique_ptr<GradientDump> gradients;
+  std::vector<OpRecord> traced, profiled;
+  int64_t savedStep = -1, evaluatedStep = -1;
+};
+
+/// Number of the step that ends the run: --steps, or the last whole step of epoch --epochs (default 1).
+int64_t Trainer::lastStep() const {
+  if (arguments.steps)
+    return *arguments.steps;
+  Position position = files.training->normalize(run.position);
+  int64_t epochs = arguments.epochs.value_or(1), perEpoch = files.training->batches(), left = 0, last = 0;
+  if (position.epoch >= epochs)
+    return run.step;
+  bool overflow = __builtin_mul_overflow(epochs - position.epoch, perEpoch, &left) ||
+                  __builtin_add_overflow(run.step, left - position.sample / program.batch, &last);
+  if (overflow)
+    throw UsageError(text("--epochs ", epochs, " of ", perEpoch, " steps are more steps than can be counted"));
+  return last;
+}
+
+void Trainer::logStart() const {
+  const StepState &state = session.state;
+  LogFields fields = {{"model", program.model},
+                      {"strategy", program.strategy},
+                      {"device_bytes", uint64_t{program.deviceBytes}},
+                      {"host_bytes", uint64_t{program.hostBytes}},
+                      {"device_base_bytes", uint64_t{program.deviceBase}},
+                      {"predicted_ms", program.predictedSecondsPerStep * 1e3},
+                      {"batch", program.batch},
+                      {"threads", arguments.threads.value_or(program.threads)},
+                      {"seed", run.seed},
+                      {"optimizer", optimizerName(program.optimizer)},
+                      {"lr", double{state.learningRate}},
+                      {"weight_decay", double{state.weightDecay}},
+                      {"first_step", run.step + 1}};
+  if (files.training) {
+    fields.push_back({"samples", files.training->samples()});
+    fields.push_back({"steps_per_epoch", files.training->batches()});
+    fields.push_back({"dropped_samples", files.training->dropped()});
+  }
+  files.log.write("start", fields);
+}
+
+void Trainer::logEnd() const {
+  files.log.write("end", {{"device_peak_bytes", uint64_t{session.peak(Space::Device)}},
+                          {"host_peak_bytes", uint64_t{session.peak(Space::Host)}},
+                          {"resident_peak_bytes", uint64_t{residentPeak()}},
+                          {"steps", static_cast<int64_t>(stepSeconds.size())},
+                          {"median_ms", medianStep(stepSeconds) * 1e3},
+                          {"predicted_ms", program.predictedSecondsPerStep * 1e3}});
+}
+
+void Trainer::failOnLoss(float loss) const {
+  std::string saved = !arguments.checkpoint ? "no checkpoint was asked for"
+                      : savedStep >= 0
+                          ? text("the last checkpoint in ", *arguments.checkpoint, " is from step ", savedStep)
+                          : "this run wrote no checkpoint yet";
+  throw LossNotFinite(text("the loss is ", loss, " at step ", run.step, "; ", saved));
+}
+
+void Trainer::saveCheckpoint() {
+  if (!arguments.checkpoint || savedStep == run.step)
+    return;
+  writeCheckpoint(*arguments.checkpoint, session, program, run);
+  savedStep = run.step;
+}
+
+void Trainer::runEvaluation() {
+  if (!files.evaluation || evaluatedStep == run.step)
+    return;
+  Evaluation result = evaluate(session, program, entry, *files.evaluation);
+  evaluatedStep = run.step;
+  LogFields fields = {{"step", run.step}, {"loss", result.loss}};
+  std::printf("evaluation after step %lld: loss %.6g", static_cast<long long>(run.step), result.loss);
+  if (result.accuracy) {
+    fields.push_back({"accuracy", *result.accuracy});
+    std::printf(", accuracy %.4f", *result.accuracy);
+  }
+  std::printf(" on %lld samples\n", static_cast<long long>(result.samples));
+  std::fflush(stdout);
+  fields.push_back({"samples", result.samples});
+  files.log.write("evaluate", fields);
+}
+
+/// What only the first steps of a run do.
+void Trainer::beginExtras() {
+  if (arguments.dumpGradients)
+    gradients = std::make_unique<GradientDump>(session);
+  session.enableRecording(arguments.trace || arguments.profileOut);
+}
+
+void Trainer::endExtras(bool last) {
+  if (gradients) {
+    gradients->save(*arguments.dumpGradients);
+    gradients.reset();
+  }
+  int64_t done = static_cast<int64_t>(stepSeconds.size());
+  if ((!arguments.trace && !arguments.profileOut) || done > recordedSteps)
+    return;
+  std::vector<OpRecord> records = session.takeRecords();
+  traced.insert(traced.end(), records.begin(), records.end());
+  if (done > 1 || last)
+    profiled.insert(profiled.end(), records.begin(), records.end());
+  if (done < recordedSteps && !last)
+    return;
+  session.enableRecording(false);
+  if (arguments.trace)
+    writeTrace(*arguments.trace, traced);
+  traced = {};
+}
+
+/// The batch of this step was prefetched. Leaves the batch at `next` prefetched, the session synchronized.
+float Trainer::oneStep(Batches &batches, Position next) {
+  batches.advance();
+  session.state.step = ++run.step;
+  entry.step(session);
+  batches.prefetch(next);
+  session.synchronize();
+  float loss = 0;
+  session.read(program.loss, &loss);
+  run.position = next;
+  return loss;
+}
+
+void Trainer::loop() {
+  InterruptGuard guard;
+  Batches batches(session, program, *files.training);
+  int64_t last = lastStep();
+  if (run.step >= last)
+    std::printf("nothing to train: step %lld is done, the run ends at step %lld\n", static_cast<long long>(run.step),
+                static_cast<long long>(last));
+  if (int64_t dropped = files.training->dropped())
+    std::printf("%lld of %lld samples are left out of every epoch: they do not fill a batch of %lld\n",
+                static_cast<long long>(dropped), static_cast<long long>(files.training->samples()),
+                static_cast<long long>(program.batch));
+  Progress progress(run.step + 1, last, program.batch);
+  run.position = files.training->normalize(run.position);
+  if (run.step < last) {
+    beginExtras();
+    batches.prefetch(run.position);
+    session.synchronize();
+  }
+  while (run.step < last && !interruptedBy) {
+    auto begin = std::chrono::steady_clock::now();
+    Position current = run.position;
+    Position next = files.training->normalize({current.epoch, current.sample + program.batch});
+    float loss = oneStep(batches, next);
+    stepSeconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    files.log.write("step", {{"step", run.step},
+                             {"loss", double{loss}},
+                             {"lr", double{session.state.learningRate}},
+                             {"ms", stepSeconds.back() * 1e3},
+                             {"epoch", current.epoch + 1}});
+    endExtras(run.step == last);
+    if (!std::isfinite(loss)) {
+      progress.endLine();
+      failOnLoss(loss);
+    }
+    bool epochEnds = next.epoch != current.epoch;
+    progress.step(run.step, current.epoch, loss, epochEnds);
+    if (arguments.checkpointEvery ? run.step % *arguments.checkpointEvery == 0 : epochEnds)
+      saveCheckpoint();
+    if (epochEnds && files.evaluation) {
+      progress.endLine();
+      runEvaluation();
+      batches.prefetch(run.position);
+      session.synchronize();
+    }
+  }
+}
+
+std::vector<OpRecord> Trainer::runAll() {
+  logStart();
+  if (files.training)
+    loop();
+  saveCheckpoint();
+  if (interruptedBy) {
+    std::printf("interrupted after step %lld\n", static_cast<long long>(run.step));
+  } else {
+    runEvaluation();
+  }
+  logEnd();
+  printReport(program, session, stepSeconds);
+  if (interruptedBy)
+    std::raise(interruptedBy);
+  return std::move(profiled);
+}
+
+} // namespace
+
+TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed) {
+  if (arguments.data)
+    training = std::make_unique<Dataset>(*arguments.data, program, seed, arguments.shuffle);
+  if (arguments.evaluate)
+    evaluation = std::make_unique<Dataset>(*arguments.evaluate, program, seed, false);
+  if (arguments.log)
+    log.open(*arguments.log);
+}
+
+std::vector<OpRecord> train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
+                            TrainingFiles &files, RunState run) {
+  return Trainer(session, program, entry, arguments, files, run).runAll();
+}
+
+} // namespace sluice

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop: one step after another until --steps or --epochs is reached, with everything that happens between steps:
+// log, progress, checkpoints, evaluation, the first step's gradients, the trace.
+#pragma once
+
+#include "runtime/Program.h"
+#include "runtime/common/Arguments.h"
+#include "runtime/common/Checkpoint.h"
+#include "runtime/common/Log.h"
+#include "runtime/common/Trace.h"
+
+#include <memory>
+#include <vector>
+
+namespace sluice {
+
+/// What a run reads and writes all the time, opened and checked before memory is allocated.
+struct TrainingFiles {
+  TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed);
+
+  std::unique_ptr<Dataset> training, evaluation; ///< null when not asked for
+  Log log;
+};
+
+/// Trains from `run` on (not at all without --data) and evaluates. Returns the op times of the first steps, the very
+/// first left out, when a profile was asked for.
+std::vector<OpRecord> train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
+                            TrainingFiles &files, RunState run);
+
+} // namespace sluice
