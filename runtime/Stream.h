@@ -56,6 +56,7 @@ public:
   Session &session;
 
 private:
+  friend class Session;
   struct Impl;
   std::unique_ptr<Impl> impl;
 };
@@ -95,6 +96,9 @@ public:
   /// runs on the compute stream; `data` is readable by the CPU, in the tensor's layout, until it returns.
   void captureGradient(const char *parameter, const Tensor &gradient);
   std::function<void(const char *parameter, const Tensor &gradient, const void *data)> onGradient;
+
+  /// Largest offset + size of all tensors of that arena whose address was asked for: what the program really used.
+  size_t peak(Space space) const;
 
   /// Recording of every op's times, off at first. Take the records after synchronize(); taking empties them.
   void enableRecording(bool on);

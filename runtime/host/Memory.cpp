@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arenas of the host runtime. An arena is aligned to 2 MiB and asks for huge pages: kernels stream through it, and page walks of 4 KiB
+// pages cost some of the bandwidth.
+#include "runtime/host/Memory.h"
+
+#include "runtime/Stream.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace sluice {
+
+namespace {
+constexpr unsigned char canary = 0xc5;
+constexpr size_t hugePage = size_t(2) << 20;
+
+/// A mapping of `bytes` in a file that vanishes with the process.
+char *mapFile(const char *file, size_t bytes) {
+  const int descriptor = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (descriptor < 0)
+    throw MemoryNotAvailable("cannot open '" + std::string(file) + "' for the host arena: " + strerror(errno));
+  const int full = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  void *address = full ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  close(descriptor);
+  unlink(file);
+  if (address == MAP_FAILED)
+    throw MemoryNotAvailable("cannot reserve " + std::to_string(bytes) + " bytes in '" + file +
+                             "' for the host arena: " + strerror(full ? full : errno));
+  return static_cast<char *>(address);
+}
+
+} // namespace
+
+void requireFreeMemory(size_t bytes) {
+  std::ifstream info("/proc/meminfo");
+  std::string key, unit;
+  size_t kibibytes;
+  while (info >> key >> kibibytes) {
+    std::getline(info, unit);
+    if (key == "MemAvailable:" && kibibytes * 1024 < bytes)
+      throw MemoryNotAvailable("the arenas need " + std::to_string(bytes) + " bytes of memory, but this machine has only " +
+                               std::to_string(kibibytes * 1024) + " available");
+  }
+}
+
+Arena::Arena(const char *name, size_t bytes, const char *file, bool poisoned) : name(name), bytes(bytes) {
+  mapped = bytes + 2 * guard + hugePage;
+  if (file) {
+    mapping = mapFile(file, mapped);
+  } else {
+    void *address = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address == MAP_FAILED)
+      throw MemoryNotAvailable("cannot map " + std::to_string(bytes) + " bytes for the " + name + " arena: " + strerror(errno));
+    mapping = static_cast<char *>(address);
+    if (bytes >= hugePage)
+      madvise(mapping, mapped, MADV_HUGEPAGE);
+  }
+  const size_t start = reinterpret_cast<size_t>(mapping) + guard;
+  data = reinterpret_cast<char *>((start + hugePage - 1) / hugePage * hugePage);
+  if (poisoned)
+    memset(data, 0xff, bytes);
+  memset(data - guard, canary, guard);
+  memset(data + bytes, canary, guard);
+}
+
+Arena::~Arena() { munmap(mapping, mapped); }
+
+void Arena::checkGuards() const {
+  for (size_t i = 0; i < guard; ++i) {
+    if (static_cast<unsigned char>(data[bytes + i]) != canary)
+      throw std::runtime_error("something wrote " + std::to_string(i + 1) + " bytes past the end of the " + name + " arena of " +
+                               std::to_string(bytes) + " bytes");
+    if (static_cast<unsigned char>(data[-1 - static_cast<ptrdiff_t>(i)]) != canary)
+      throw std::runtime_error("something wrote " + std::to_string(i + 1) + " bytes before the " + name + " arena of " +
+                               std::to_string(bytes) + " bytes");
+  }
+}
+
+} // namespace sluice

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// An arena: one mapping of exactly the planned bytes between two guard zones. Pages come zeroed and are taken when first touched, but
+// whether the machine has them is asked before.
+#pragma once
+
+#include <cstddef>
+
+namespace sluice {
+
+class Arena {
+public:
+  /// `name` appears in errors. With `file`, the bytes live in that file. `poisoned` fills the arena with NaN.
+  Arena(const char *name, size_t bytes, const char *file, bool poisoned);
+  ~Arena();
+  Arena(const Arena &) = delete;
+  Arena &operator=(const Arena &) = delete;
+
+  char *base() const { return data; }
+  size_t size() const { return bytes; }
+  /// Throws std::runtime_error when a guard zone was written to.
+  void checkGuards() const;
+
+private:
+  static constexpr size_t guard = 4096;
+  const char *name;
+  size_t bytes, mapped;
+  char *mapping = nullptr, *data = nullptr;
+};
+
+/// Throws MemoryNotAvailable when this machine has less than `bytes` of free memory, naming both numbers.
+void requireFreeMemory(size_t bytes);
+
+} // namespace sluice

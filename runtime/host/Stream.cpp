@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams of the host runtime: a thread with a ring of tasks each. Events count generations: a record enqueued is generation g, a wait
+// remembers the g it saw when it was enqueued, and it ends once the stream that records has come that far.
+#include "runtime/Stream.h"
+
+#include "runtime/host/Memory.h"
+#include "runtime/host/Parallel.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace sluice {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Task {
+  const char *node = nullptr, *op = nullptr; ///< no op: a record or a wait, which runs even after a failure
+  std::function<void()> work;
+  size_t bytes = 0;
+};
+
+bool poisonWanted() {
+  const char *value = getenv("SLUICE_POISON");
+  return value && strcmp(value, "1") == 0;
+}
+
+} // namespace
+
+struct Session::Impl {
+  struct EventState {
+    uint64_t recorded = 0, reached = 0;
+  };
+
+  Impl(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile)
+      : poison(poisonWanted()), device((requireFreeMemory(deviceBytes + (hostFile ? 0 : hostBytes)), "device"), deviceBytes, nullptr,
+                                       poison),
+        host("host", hostBytes, hostFile, poison), events(static_cast<size_t>(eventCount)) {}
+
+  EventState &event(Event event) {
+    if (event.id < 0 || event.id >= static_cast<int>(events.size()))
+      throw std::invalid_argument("event " + std::to_string(event.id) + " of a session with " + std::to_string(events.size()) +
+                                  " events");
+    return events[static_cast<size_t>(event.id)];
+  }
+
+  void fail(std::exception_ptr exception) {
+    std::lock_guard<std::mutex> lock(errorMutex);
+    if (!error)
+      error = exception;
+    failed = true;
+  }
+
+  void rethrow() {
+    std::lock_guard<std::mutex> lock(errorMutex);
+    if (error)
+      std::rethrow_exception(error);
+  }
+
+  bool poison;
+  Arena device, host;
+  std::mutex eventMutex;
+  std::condition_variable eventReached;
+  std::vector<EventState> events;
+  std::mutex errorMutex;
+  std::exception_ptr error;
+  std::atomic<bool> failed{false}, recording{false};
+  std::atomic<size_t> peaks[2] = {}; ///< by Space
+  Clock::time_point begin = Clock::now();
+};
+
+struct Stream::Impl {
+  Impl(Session::Impl &session, const char *name) : session(session), name(name), ring(capacity), thread([this] { loop(); }) {}
+
+  ~Impl() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      stopping = true;
+    }
+    filled.notify_all();
+    thread.join();
+  }
+
+  /// A full ring blocks the caller: it is then far enough ahead.
+  void push(Task task) {
+    std::unique_lock<std::mutex> lock(mutex);
+    drained.wait(lock, [&] { return pushed - finished < capacity; });
+    ring[pushed++ % capacity] = std::move(task);
+    if (idle)
+      filled.notify_one();
+  }
+
+  void loop() {
+    std::unique_lock<std::mutex> lock(mutex);
+    while (true) {
+      idle = true;
+      filled.wait(lock, [&] { return finished < pushed || stopping; });
+      idle = false;
+      if (finished == pushed)
+        return;
+      Task task = std::move(ring[finished % capacity]);
+      lock.unlock();
+      execute(task);
+      task = {};
+      lock.lock();
+      ++finished;
+      drained.notify_all();
+    }
+  }
+
+  void execute(Task &task) {
+    if (task.op && session.failed)
+      return;
+    adoptThreadCount();
+    const bool timed = task.op && session.recording;
+    const double start = timed ? now() : 0;
+    try {
+      task.work();
+    } catch (...) {
+      session.fail(std::current_exception());
+    }
+    if (timed) {
+      std::lock_guard<std::mutex> lock(recordMutex);
+      records.push_back({task.node, task.op, name, start, now(), task.bytes});
+    }
+  }
+
+  void drain() {
+    std::unique_lock<std::mutex> lock(mutex);
+    const uint64_t target = pushed;
+    drained.wait(lock, [&] { return finished >= target; });
+  }
+
+  double now() const { return std::chrono::duration<double>(Clock::now() - session.begin).count(); }
+
+  static constexpr uint64_t capacity = 4096;
+  Session::Impl &session;
+  const char *name;
+  std::mutex mutex, recordMutex;
+  std::condition_variable filled, drained;
+  std::vector<Task> ring;
+  uint64_t pushed = 0, finished = 0;
+  bool stopping = false, idle = false;
+  std::vector<OpRecord> records;
+  std::thread thread; // last: it starts when all the rest exists
+};
+
+Stream::Stream(Session &session, const char *name) : session(session), impl(std::make_unique<Impl>(*session.impl, name)) {}
+Stream::~Stream() = default;
+
+void Stream::record(Event event) {
+  Session::Impl &owner = *session.impl;
+  uint64_t generation;
+  {
+    std::lock_guard<std::mutex> lock(owner.eventMutex);
+    generation = ++owner.event(event).recorded;
+  }
+  impl->push({nullptr, nullptr, [&owner, event, generation] {
+                {
+                  std::lock_guard<std::mutex> lock(owner.eventMutex);
+                  owner.event(event).reached = generation;
+                }
+                owner.eventReached.notify_all();
+              }});
+}
+
+void Stream::wait(Event event) {
+  Session::Impl &owner = *session.impl;
+  uint64_t generation;
+  {
+    std::lock_guard<std::mutex> lock(owner.eventMutex);
+    generation = owner.event(event).recorded;
+  }
+  impl->push({nullptr, nullptr, [&owner, event, generation] {
+                std::unique_lock<std::mutex> lock(owner.eventMutex);
+                owner.eventReached.wait(lock, [&] { return owner.event(event).reached >= generation; });
+              }});
+}
+
+void Stream::synchronize() {
+  impl->drain();
+  session.impl->rethrow();
+}
+
+void Stream::launch(const char *node, const char *op, std::function<void()> work, size_t bytes) {
+  impl->push({node, op, std::move(work), bytes});
+}
+
+void *Stream::address(const Tensor &tensor) const {
+  const Arena &arena = tensor.space == Space::Device ? session.impl->device : session.impl->host;
+  if (!tensor.present)
+    return nullptr;
+  if (tensor.offset + tensor.bytes() > arena.size())
+    throw std::out_of_range("a tensor at [" + std::to_string(tensor.offset) + ", " + std::to_string(tensor.offset + tensor.bytes()) +
+                            ") of an arena of " + std::to_string(arena.size()) + " bytes");
+  std::atomic<size_t> &peak = session.impl->peaks[static_cast<int>(tensor.space)];
+  const size_t end = tensor.offset + tensor.bytes();
+  for (size_t seen = peak; seen < end && !peak.compare_exchange_weak(seen, end);)
+    ;
+  return arena.base() + tensor.offset;
+}
+
+Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile)
+    : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile)), compute(*this, "compute"), toHost(*this, "to host"),
+      toDevice(*this, "to device") {}
+
+// Every wait's record was enqueued before it, so all three streams run dry whichever is joined first.
+Session::~Session() = default;
+
+void Session::release(const Tensor &tensor) {
+  if (!impl->poison || !tensor.present)
+    return;
+  void *bytes = compute.address(tensor);
+  compute.launch("release", "poison", [bytes, size = tensor.bytes()] { memset(bytes, 0xff, size); });
+}
+
+void Session::synchronize() {
+  compute.impl->drain();
+  toHost.impl->drain();
+  toDevice.impl->drain();
+  impl->rethrow();
+  if (impl->poison) {
+    impl->device.checkGuards();
+    impl->host.checkGuards();
+  }
+}
+
+void Session::read(const Tensor &tensor, void *to) {
+  synchronize();
+  memcpy(to, compute.address(tensor), tensor.bytes());
+}
+
+void Session::write(const Tensor &tensor, const void *from) {
+  synchronize();
+  memcpy(compute.address(tensor), from, tensor.bytes());
+}
+
+void Session::captureGradient(const char *parameter, const Tensor &gradient) {
+  if (!onGradient)
+    return;
+  const void *data = compute.address(gradient);
+  compute.launch(parameter, "capture gradient", [this, parameter, gradient, data] { onGradient(parameter, gradient, data); });
+}
+
+size_t Session::peak(Space space) const { return impl->peaks[static_cast<int>(space)]; }
+
+void Session::enableRecording(bool on) { impl->recording = on; }
+
+std::vector<OpRecord> Session::takeRecords() {
+  std::vector<OpRecord> all;
+  for (Stream *stream : {&compute, &toHost, &toDevice}) {
+    std::lock_guard<std::mutex> lock(stream->impl->recordMutex);
+    all.insert(all.end(), stream->impl->records.begin(), stream->impl->records.end());
+    stream->impl->records.clear();
+  }
+  return all;
+}
+
+} // namespace sluice
