@@ -58,9 +58,10 @@ public:
   /// dw (row-major OIHW) and, when the object was made with bias, dbias
   void backwardWeight(Stream &, const Tensor &dy, const Tensor &x, const Tensor &dw, const Tensor &dbias, const Tensor &scratch) const;
 
-private:
   struct Impl;
-  std::unique_ptr<Impl> impl;
+
+private:
+  std::shared_ptr<const Impl> impl; ///< shared by all convolutions of one geometry
 };
 
 /// Maximum pooling. `indices` (same shape as y, U8 below 256 window positions, else I32) says which window position won; the backward
@@ -181,11 +182,8 @@ public:
   void backward(Stream &, const Tensor &dy, const Tensor &dx) const;
 
 private:
-  Shape x, y;
-  float scaleH, scaleW;
-  ResizeMode mode;
-  ResizeCoordinates coordinates;
-  NearestRounding rounding;
+  struct Impl;
+  std::shared_ptr<const Impl> impl;
 };
 
 /// y = x with its logical dimensions permuted and its layout changed. `permutation` maps y's dimensions to x's (ONNX Transpose).
@@ -195,9 +193,10 @@ public:
   Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);
   void run(Stream &, const Tensor &x, const Tensor &y) const;
 
+  struct Impl;
+
 private:
-  int rank = 0;
-  int64_t extent[2 * Shape::maxRank], strideX[2 * Shape::maxRank], strideY[2 * Shape::maxRank];
+  std::shared_ptr<const Impl> impl;
 };
 
 /// Copies the slab [start, start + length) of `axis` between a large tensor and a small one (Concat, Split, Slice and their gradients).
@@ -209,7 +208,8 @@ public:
   void extract(Stream &, const Tensor &large, const Tensor &small) const; ///< small = large[slab]
 
 private:
-  int64_t outer, largeStride, smallStride, start;
+  void copy(Stream &, const char *op, const char *from, int64_t fromStride, char *to, int64_t toStride) const;
+  int64_t outer, largeStride, smallStride, start; ///< bytes, but for outer
 };
 
 /// y = sum of x over the dimensions in which y has extent 1 (or which y lacks in front): the gradient of broadcasting. F32.
@@ -220,8 +220,8 @@ public:
   void run(Stream &, const Tensor &x, const Tensor &y, const Tensor &scratch) const;
 
 private:
-  Tensor x, y;
-  float scale;
+  struct Impl;
+  std::shared_ptr<const Impl> impl;
 };
 
 /// y = x broadcast to y's shape (numpy rules), times `scale`. F32.
@@ -231,8 +231,8 @@ public:
   void run(Stream &, const Tensor &x, const Tensor &y) const;
 
 private:
-  Tensor x, y;
-  float scale;
+  struct Impl;
+  std::shared_ptr<const Impl> impl;
 };
 
 /// Optimizer updates with PyTorch's formulas; hyperparameters come from Session::state. All tensors have w's size and layout.

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions through oneDNN. Activations are NHWC; oneDNN chooses the weights' format, so each call reorders them inside scratch:
+// [reordered weights | oneDNN's scratchpad]. Layers of one shape share one description (and its compiled code).
+#include "runtime/Kernels.h"
+#include "runtime/host/Dnnl.h"
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace sluice {
+
+using dnnl::memory;
+
+/// What all convolutions of one geometry share. `reorder` brings weights into oneDNN's format, or gradients out of it.
+struct Conv::Impl {
+  memory::desc x, y, plainWeights, weights, bias;
+  Primitive convolution, reorder;
+  size_t reordered = 0; ///< scratch bytes of weights in oneDNN's format; 0: they are row-major
+
+  char *pad(char *scratch) const { return scratch + scratchPart(reordered); }
+};
+
+namespace {
+
+struct Geometry {
+  ConvPass pass;
+  Shape x, w, y;
+  Window window;
+  int64_t groups;
+  bool bias;
+
+  std::vector<int64_t> key() const {
+    std::vector<int64_t> key{static_cast<int64_t>(pass), groups, bias, threads()};
+    for (const Shape *shape : {&x, &w, &y})
+      key.insert(key.end(), shape->dims, shape->dims + 4);
+    for (int i = 0; i < 2; ++i)
+      key.insert(key.end(), {window.strides[i], window.dilations[i], window.pads[i], window.pads[i + 2]});
+    return key;
+  }
+
+  void check(const char *node) const {
+    auto reject = [&](const std::string &what) { throw std::invalid_argument(std::string("convolution '") + node + "': " + what); };
+    if (x.rank != 4 || w.rank != 4 || y.rank != 4)
+      reject("ranks " + std::to_string(x.rank) + ", " + std::to_string(w.rank) + ", " + std::to_string(y.rank) + ", expected 4");
+    if (groups < 1 || x[1] != w[1] * groups || y[1] != w[0] || w[0] % groups || x[0] != y[0])
+      reject("input channels " + std::to_string(x[1]) + ", output channels " + std::to_string(y[1]) + " and weights " +
+             std::to_string(w[0]) + "x" + std::to_string(w[1]) + " do not fit " + std::to_string(groups) + " groups");
+    for (int i = 0; i < 2; ++i) {
+      const int64_t reach = window.dilations[i] * (w[2 + i] - 1) + 1;
+      const int64_t expected = (x[2 + i] + window.pads[i] + window.pads[2 + i] - reach) / window.strides[i] + 1;
+      if (window.kernel[i] != w[2 + i] || y[2 + i] != expected)
+        reject("output extent " + std::to_string(y[2 + i]) + ", expected " + std::to_string(expected));
+    }
+  }
+};
+
+memory::dims dims(const Shape &shape) { return memory::dims(shape.dims, shape.dims + shape.rank); }
+
+memory::dims weightDims(const Geometry &g) {
+  if (g.groups == 1)
+    return dims(g.w);
+  return {g.groups, g.w[0] / g.groups, g.w[1], g.w[2], g.w[3]};
+}
+
+memory::desc nhwc(const Shape &shape) { return {dims(shape), memory::data_type::f32, memory::format_tag::nhwc}; }
+
+struct Descriptions {
+  memory::desc x, y, anyWeights, bias;
+  memory::dims strides, dilations, begin, end;
+
+  explicit Descriptions(const Geometry &g)
+      : x(nhwc(g.x)), y(nhwc(g.y)), anyWeights(weightDims(g), memory::data_type::f32, memory::format_tag::any),
+        strides(g.window.strides, g.window.strides + 2), dilations{g.window.dilations[0] - 1, g.window.dilations[1] - 1},
+        begin{g.window.pads[0], g.window.pads[1]}, end{g.window.pads[2], g.window.pads[3]} {
+    if (g.bias)
+      bias = memory::desc({g.w[0]}, memory::data_type::f32, memory::format_tag::x);
+  }
+
+  dnnl::convolution_forward::primitive_desc forward(bool withBias) const {
+    const auto kind = dnnl::prop_kind::forward_training;
+    const auto algorithm = dnnl::algorithm::convolution_direct;
+    const auto desc = withBias ? dnnl::convolution_forward::desc(kind, algorithm, x, anyWeights, bias, y, strides, dilations, begin, end)
+                               : dnnl::convolution_forward::desc(kind, algorithm, x, anyWeights, y, strides, dilations, begin, end);
+    return {desc, userScratchpad(), dnnlEngine()};
+  }
+};
+
+template <typename Primitive_, typename Description> Primitive lazily(const Description &pd) {
+  return Primitive([pd] { return Primitive_(pd); }, pd.scratchpad_desc());
+}
+
+void describeForward(const Descriptions &d, Conv::Impl &impl) {
+  const auto pd = d.forward(!d.bias.is_zero());
+  impl.weights = pd.weights_desc();
+  impl.convolution = lazily<dnnl::convolution_forward>(pd);
+  impl.reorder = dnnlReorder(impl.plainWeights, impl.weights);
+}
+
+void describeBackwardData(const Descriptions &d, Conv::Impl &impl) {
+  const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, d.x, d.anyWeights, d.y, d.strides, d.dilations,
+                                                   d.begin, d.end);
+  const dnnl::convolution_backward_data::primitive_desc pd(desc, userScratchpad(), dnnlEngine(), d.forward(false));
+  impl.weights = pd.weights_desc();
+  impl.convolution = lazily<dnnl::convolution_backward_data>(pd);
+  impl.reorder = dnnlReorder(impl.plainWeights, impl.weights);
+}
+
+void describeBackwardWeight(const Descriptions &d, Conv::Impl &impl) {
+  using Backward = dnnl::convolution_backward_weights;
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  const auto desc = d.bias.is_zero()
+                        ? Backward::desc(algorithm, d.x, d.anyWeights, d.y, d.strides, d.dilations, d.begin, d.end)
+                        : Backward::desc(algorithm, d.x, d.anyWeights, d.bias, d.y, d.strides, d.dilations, d.begin, d.end);
+  const Backward::primitive_desc pd(desc, userScratchpad(), dnnlEngine(), d.forward(!d.bias.is_zero()));
+  impl.weights = pd.diff_weights_desc();
+  impl.convolution = lazily<Backward>(pd);
+  impl.reorder = dnnlReorder(impl.weights, impl.plainWeights);
+}
+
+std::shared_ptr<Conv::Impl> describeConvolution(const Geometry &g) {
+  static std::mutex mutex;
+  static std::map<std::vector<int64_t>, std::shared_ptr<Conv::Impl>> known;
+  std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<Conv::Impl> &impl = known[g.key()];
+  if (impl)
+    return impl;
+  auto fresh = std::make_shared<Conv::Impl>();
+  const Descriptions d(g);
+  fresh->x = d.x, fresh->y = d.y, fresh->bias = d.bias;
+  fresh->plainWeights = {weightDims(g), memory::data_type::f32, g.groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw};
+  if (g.pass == ConvPass::Forward)
+    describeForward(d, *fresh);
+  else if (g.pass == ConvPass::BackwardData)
+    describeBackwardData(d, *fresh);
+  else
+    describeBackwardWeight(d, *fresh);
+  fresh->reordered = fresh->reorder ? fresh->weights.get_size() : 0;
+  return impl = fresh;
+}
+
+} // namespace
+
+Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias) : Kernel(node) {
+  const Geometry geometry{pass, x, w, y, window, groups, bias && pass != ConvPass::BackwardData};
+  geometry.check(node);
+  impl = describe(node, "convolution", [&] { return describeConvolution(geometry); });
+  // The reorder and the convolution never run at the same time.
+  workspace = scratchPart(impl->reordered) + std::max(impl->convolution.scratchpadBytes(), impl->reorder.scratchpadBytes());
+}
+
+Conv::~Conv() = default;
+Conv::Conv(Conv &&) = default;
+
+void Conv::forward(Stream &stream, const Tensor &x, const Tensor &w, const Tensor &bias, const Tensor &y, const Tensor &scratch) const {
+  const float *px = stream.data<float>(x), *pw = stream.data<float>(w), *pb = stream.data<float>(bias);
+  float *py = stream.data<float>(y);
+  char *part = stream.data<char>(scratch);
+  stream.launch(node, "conv", [impl = impl.get(), px, pw, pb, py, part] {
+    if (impl->reorder)
+      impl->reorder.execute({{DNNL_ARG_FROM, &impl->plainWeights, pw}, {DNNL_ARG_TO, &impl->weights, part}}, impl->pad(part));
+    const void *weights = impl->reorder ? static_cast<const void *>(part) : pw;
+    if (impl->bias.is_zero())
+      impl->convolution.execute({{DNNL_ARG_SRC, &impl->x, px}, {DNNL_ARG_WEIGHTS, &impl->weights, weights}, {DNNL_ARG_DST, &impl->y, py}},
+                                impl->pad(part));
+    else
+      impl->convolution.execute({{DNNL_ARG_SRC, &impl->x, px},
+                                 {DNNL_ARG_WEIGHTS, &impl->weights, weights},
+                                 {DNNL_ARG_BIAS, &impl->bias, pb},
+                                 {DNNL_ARG_DST, &impl->y, py}},
+                                impl->pad(part));
+  });
+}
+
+void Conv::backwardData(Stream &stream, const Tensor &dy, const Tensor &w, const Tensor &dx, const Tensor &scratch) const {
+  const float *pdy = stream.data<float>(dy), *pw = stream.data<float>(w);
+  float *pdx = stream.data<float>(dx);
+  char *part = stream.data<char>(scratch);
+  stream.launch(node, "conv_backward_data", [impl = impl.get(), pdy, pw, pdx, part] {
+    if (impl->reorder)
+      impl->reorder.execute({{DNNL_ARG_FROM, &impl->plainWeights, pw}, {DNNL_ARG_TO, &impl->weights, part}}, impl->pad(part));
+    const void *weights = impl->reorder ? static_cast<const void *>(part) : pw;
+    impl->convolution.execute(
+        {{DNNL_ARG_DIFF_DST, &impl->y, pdy}, {DNNL_ARG_WEIGHTS, &impl->weights, weights}, {DNNL_ARG_DIFF_SRC, &impl->x, pdx}},
+        impl->pad(part));
+  });
+}
+
+void Conv::backwardWeight(Stream &stream, const Tensor &dy, const Tensor &x, const Tensor &dw, const Tensor &dbias,
+                          const Tensor &scratch) const {
+  const float *pdy = stream.data<float>(dy), *px = stream.data<float>(x);
+  float *pdw = stream.data<float>(dw), *pdb = stream.data<float>(dbias);
+  char *part = stream.data<char>(scratch);
+  stream.launch(node, "conv_backward_weight", [impl = impl.get(), pdy, px, pdw, pdb, part] {
+    void *weights = impl->reorder ? static_cast<void *>(part) : pdw;
+    if (impl->bias.is_zero())
+      impl->convolution.execute(
+          {{DNNL_ARG_DIFF_DST, &impl->y, pdy}, {DNNL_ARG_SRC, &impl->x, px}, {DNNL_ARG_DIFF_WEIGHTS, &impl->weights, weights}},
+          impl->pad(part));
+    else
+      impl->convolution.execute({{DNNL_ARG_DIFF_DST, &impl->y, pdy},
+                                 {DNNL_ARG_SRC, &impl->x, px},
+                                 {DNNL_ARG_DIFF_WEIGHTS, &impl->weights, weights},
+                                 {DNNL_ARG_DIFF_BIAS, &impl->bias, pdb}},
+                                impl->pad(part));
+    if (impl->reorder)
+      impl->reorder.execute({{DNNL_ARG_FROM, &impl->weights, part}, {DNNL_ARG_TO, &impl->plainWeights, pdw}}, impl->pad(part));
+  });
+}
+
+} // namespace sluice
