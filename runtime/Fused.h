@@ -5,31 +5,72 @@
 //
 //   struct NormalizeRelu {
 //     static constexpr int inputs = 5, outputs = 1, sums = 0;
+//     static constexpr bool steps[] = {true, true, true, true, true};
 //     SLUICE_KERNEL Values<1> operator()(float x, float mean, float rstd, float scale, float bias) const {
 //       float v0 = (x - mean) * rstd * scale + bias;
-//       return {v0 > 0 ? v0 : 0};
+//       return {{v0 > 0 ? v0 : 0}};
 //     }
 //   };
-//   const Fused<NormalizeRelu> relu1{"/bn1/BatchNormalization, /relu1/Relu", shape, NHWC, {x, mean, rstd, scale, bias}, {y}, {}};
-//   relu1.run(s.compute, {x, mean, rstd, scale, bias}, {y}, {}, scratch);
+//   const Fused<NormalizeRelu> relu1{"/relu1/Relu", shape, Layout::NHWC, {x, channel(mean), ...}, {y}, {}};
+//   relu1.run(s.compute, {x, channel(mean), channel(rstd), channel(scale), channel(bias)}, {y}, {}, scratch);
 //
-// Every operand is F32 and broadcasts to `shape` by numpy's rules, except that [C] against rank 4 may also be given as a per-channel
-// vector (`channel`). Outputs have the full shape. A sum is a [C] vector (or a scalar): the region's value summed over all other
-// dimensions, in a fixed order that does not depend on the number of threads.
+// Every operand is F32 and broadcasts to `shape` by numpy's rules; `channel` turns a [C] vector into one that broadcasts along
+// dimension 1. Operands of the region's rank have its layout. An operand advances along the innermost physical dimension (C in NHWC)
+// or is constant there: `steps` says which at compile time, so that the loop vectorizes; without `steps` all advance. Where the shape
+// has extent 1 in that dimension either is right. Outputs have the full shape and may be an input's very bytes (in place).
+//
+// A sum is a vector as long as the innermost physical dimension, or a scalar: one of the region's values summed over all the rest, in a
+// fixed order that does not depend on the number of threads. operator() returns the outputs, then the values to sum.
+//
+// With `static constexpr bool random = true`, operator() gets an Element first, see Random.h:
+//   float r = uniform(randomKey(e.seed, nameKey("/drop1/Dropout"), e.step), e.index);
 #pragma once
 
 #include "runtime/Kernels.h"
+#include "runtime/Random.h"
+
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
 
 namespace sluice {
 
+/// What operator() returns.
 template <int Count> struct Values {
-  float v[Count];
+  float v[Count > 0 ? Count : 1];
 };
+
+/// Which element a random region is at: its index in physical order, and the step's key material.
+struct Element {
+  uint64_t seed, step, index;
+};
+
+/// A [C] vector as an operand that broadcasts along dimension 1 of a rank-4 (or `rank`) region.
+constexpr Tensor channel(Tensor vector, int rank = 4) {
+  for (int i = 1; i < rank - 1; ++i)
+    vector.shape.dims[vector.shape.rank++] = 1;
+  return vector;
+}
+
+namespace detail {
+
+template <typename F, typename = void> struct HasSteps : std::false_type {};
+template <typename F> struct HasSteps<F, std::void_t<decltype(F::steps)>> : std::true_type {};
+template <typename F> constexpr bool stepOf(int input) {
+  if constexpr (HasSteps<F>::value)
+    return F::steps[input];
+  else
+    return input >= 0;
+}
+
+template <typename F, typename = void> struct IsRandom : std::false_type {};
+template <typename F> struct IsRandom<F, std::void_t<decltype(F::random)>> : std::bool_constant<F::random> {};
+
+} // namespace detail
 
 } // namespace sluice
 
-#if defined(__CUDACC__)
-#define SLUICE_KERNEL __host__ __device__ inline
-#else
-#define SLUICE_KERNEL inline
+#if !defined(__CUDACC__)
+#include "runtime/host/Fused.h"
 #endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host side of Fused<F>. The operands are seen as rows of the innermost dimension; everything about strides is worked out once, in the
+// constructor, by FusedGeometry, which is no template. What remains here is the inner loop and its bookkeeping.
+#pragma once
+
+#include "runtime/host/Columns.h"
+#include "runtime/host/Parallel.h"
+
+#include <array>
+#include <tuple>
+#include <utility>
+
+namespace sluice {
+
+/// Rows and strides of a region. Operands are numbered inputs, outputs, sums.
+struct FusedGeometry {
+  static constexpr int maxOperands = 32;
+
+  /// `steps` of the inputs; throws std::invalid_argument naming `node`.
+  FusedGeometry(const char *node, const Shape &shape, Layout layout, std::initializer_list<Tensor> inputs, const bool *steps,
+                std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums);
+
+  /// Scratch bytes of a region with sums; 0 without.
+  size_t workspaceBytes() const;
+  /// Length of a row; the last row may be shorter when a single long row was cut.
+  int64_t rowLength(int64_t row) const { return row + 1 == columns.rows ? lastRow : columns.columns; }
+  /// Element offset of `operand` at the beginning of a row.
+  int64_t offset(int operand, int64_t row) const;
+  /// Adds up the chunks of all sums, in order.
+  void finishSums(const double *partials, float *const *sums) const;
+
+  Columns columns;                         ///< rows = outer positions, columns = innermost extent
+  int64_t lastRow = 0;
+  int outer = 0;                           ///< outer dimensions after collapsing, outermost first
+  int64_t extent[Shape::maxRank] = {};
+  int64_t stride[maxOperands][Shape::maxRank] = {};
+  int inputs = 0, outputs = 0, sums = 0;
+  bool vectorSum[maxOperands] = {};        ///< by sum: a vector, or a scalar
+};
+
+namespace detail {
+
+/// An operand along a row: advancing, or one value that the compiler may keep in a register although outputs could alias it.
+template <bool Steps> struct RowOperand {
+  const float *__restrict p;
+  explicit RowOperand(const float *p) : p(p) {}
+  float at(int64_t i) const { return p[i]; }
+};
+template <> struct RowOperand<false> {
+  float value;
+  explicit RowOperand(const float *p) : value(*p) {}
+  float at(int64_t) const { return value; }
+};
+
+template <typename F> struct FusedPointers {
+  std::array<const float *, F::inputs + 1> in;
+  std::array<float *, F::outputs + 1> out;
+};
+
+template <typename F, size_t... I, size_t... O, size_t... S>
+inline void fusedRow(const F &f, const FusedPointers<F> &row, float (*sums)[Columns::tileWidth], int64_t length, Element element,
+                     std::index_sequence<I...>, std::index_sequence<O...>, std::index_sequence<S...>) {
+  const std::tuple<RowOperand<stepOf<F>(I)>...> in(RowOperand<stepOf<F>(I)>(row.in[I])...);
+  const std::array<float *, F::outputs + 1> out = row.out;
+  (void)in, (void)out, (void)sums;
+  // An output may be an input's very bytes, never shifted ones: iterations are independent.
+#pragma GCC ivdep
+  for (int64_t i = 0; i < length; ++i) {
+    Values<F::outputs + F::sums> value;
+    if constexpr (IsRandom<F>::value)
+      value = f(Element{element.seed, element.step, element.index + static_cast<uint64_t>(i)}, std::get<I>(in).at(i)...);
+    else
+      value = f(std::get<I>(in).at(i)...);
+    ((out[O][i] = value.v[O]), ...);
+    ((sums[S][i] += value.v[F::outputs + S]), ...);
+  }
+}
+
+} // namespace detail
+
+template <typename F> class Fused : public Kernel {
+  static_assert(F::inputs + F::outputs + F::sums <= FusedGeometry::maxOperands, "too many operands in one region");
+
+public:
+  Fused(const char *node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs, std::initializer_list<Tensor> outputs,
+        std::initializer_list<Tensor> sums, F f = {})
+      : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().data(), outputs, sums) {
+    workspace = geometry.workspaceBytes();
+    if (geometry.inputs != F::inputs || geometry.outputs != F::outputs || geometry.sums != F::sums)
+      throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(inputs.size()) + " inputs, " +
+                                  std::to_string(outputs.size()) + " outputs and " + std::to_string(sums.size()) + " sums");
+  }
+
+  void run(Stream &stream, std::initializer_list<Tensor> inputs, std::initializer_list<Tensor> outputs,
+           std::initializer_list<Tensor> sums, const Tensor &scratch) const {
+    Call call{};
+    for (size_t i = 0; i < inputs.size() && i < F::inputs; ++i)
+      call.base.in[i] = stream.data<const float>(inputs.begin()[i]);
+    for (size_t i = 0; i < outputs.size() && i < F::outputs; ++i)
+      call.base.out[i] = stream.data<float>(outputs.begin()[i]);
+    for (size_t i = 0; i < sums.size() && i < F::sums; ++i)
+      call.sums[i] = stream.data<float>(sums.begin()[i]);
+    call.partials = stream.data<double>(scratch);
+    call.element = {stream.session.state.seed, static_cast<uint64_t>(stream.session.state.step), 0};
+    stream.launch(node, "fused", [this, call] { execute(call); });
+  }
+
+private:
+  struct Call {
+    detail::FusedPointers<F> base;
+    std::array<float *, F::sums + 1> sums;
+    double *partials;
+    Element element;
+  };
+
+  static std::array<bool, F::inputs + 1> stepArray() {
+    std::array<bool, F::inputs + 1> steps{};
+    for (int i = 0; i < F::inputs; ++i)
+      steps[static_cast<size_t>(i)] = detail::stepOf<F>(i);
+    return steps;
+  }
+
+  void execute(const Call &call) const {
+    parallelFor(geometry.columns.tasks(), [&](int64_t task) { runTask(call, geometry.columns.task(task)); });
+    if constexpr (F::sums > 0)
+      geometry.finishSums(call.partials, call.sums.data());
+  }
+
+  void runTask(const Call &call, const Columns::Task &task) const {
+    float sums[F::sums > 0 ? F::sums : 1][Columns::tileWidth];
+    double *partials = F::sums > 0 ? call.partials + task.chunk * F::sums * geometry.columns.columns + task.columnBegin : nullptr;
+    for (int s = 0; s < F::sums; ++s)
+      std::fill_n(partials + s * geometry.columns.columns, task.width, 0.0);
+    for (int64_t begin = task.rowBegin; begin < task.rowEnd; begin += Columns::block) {
+      for (int s = 0; s < F::sums; ++s)
+        std::fill_n(sums[s], task.width, 0.0f);
+      runRows(call, task, begin, std::min(task.rowEnd, begin + Columns::block), sums);
+      for (int s = 0; s < F::sums; ++s)
+        for (int64_t i = 0; i < task.width; ++i)
+          partials[s * geometry.columns.columns + i] += static_cast<double>(sums[s][i]);
+    }
+  }
+
+  void runRows(const Call &call, const Columns::Task &task, int64_t begin, int64_t end, float (*sums)[Columns::tileWidth]) const {
+    for (int64_t row = begin; row < end; ++row) {
+      detail::FusedPointers<F> at = call.base;
+      for (int i = 0; i < F::inputs; ++i)
+        at.in[static_cast<size_t>(i)] += geometry.offset(i, row) + (detail::stepOf<F>(i) ? task.columnBegin : 0);
+      for (int i = 0; i < F::outputs; ++i)
+        at.out[static_cast<size_t>(i)] += geometry.offset(F::inputs + i, row) + task.columnBegin;
+      Element element = call.element;
+      element.index = static_cast<uint64_t>(row * geometry.columns.columns + task.columnBegin);
+      const int64_t length = std::min(task.width, geometry.rowLength(row) - task.columnBegin);
+      detail::fusedRow<F>(f, at, sums, length, element, std::make_index_sequence<F::inputs>(),
+                          std::make_index_sequence<F::outputs>(), std::make_index_sequence<F::sums>());
+    }
+  }
+
+  F f;
+  FusedGeometry geometry;
+};
+
+} // namespace sluice
