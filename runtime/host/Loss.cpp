@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or elements, and added in
+// order.
+#include "runtime/Kernels.h"
+#include "runtime/host/Parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <string>
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t parts = 64;
+
+/// x [N,K,...]: sample s has its K logits at `offset(s)`, `inner` apart.
+struct Samples {
+  int64_t count, classes, inner;
+  explicit Samples(const Shape &x) : classes(x[1]), inner(1) {
+    for (int i = 2; i < x.rank; ++i)
+      inner *= x[i];
+    count = x[0] * inner;
+  }
+  int64_t offset(int64_t sample) const { return sample / inner * classes * inner + sample % inner; }
+};
+
+/// log(sum(exp(x))), and the largest logit.
+double logSumExp(const float *x, int64_t classes, int64_t step) {
+  float largest = x[0];
+  for (int64_t k = 1; k < classes; ++k)
+    largest = std::max(largest, x[k * step]);
+  double sum = 0;
+  for (int64_t k = 0; k < classes; ++k)
+    sum += std::exp(static_cast<double>(x[k * step]) - static_cast<double>(largest));
+  return static_cast<double>(largest) + std::log(sum);
+}
+
+double elementLoss(LossKind kind, float x, float target) {
+  const double value = x, wanted = target;
+  if (kind == LossKind::MeanSquaredError)
+    return (value - wanted) * (value - wanted);
+  return std::max(value, 0.0) - value * wanted + std::log1p(std::exp(-std::fabs(value)));
+}
+
+double elementGradient(LossKind kind, float x, float target) {
+  if (kind == LossKind::MeanSquaredError)
+    return 2 * (static_cast<double>(x) - static_cast<double>(target));
+  return 1 / (1 + std::exp(-static_cast<double>(x))) - static_cast<double>(target);
+}
+
+/// Sums body(i) over [0, count) in `parts` fixed ranges.
+template <typename Body> double sumOver(int64_t count, double *partials, Body &&body) {
+  parallelFor(parts, [&](int64_t part) {
+    double sum = 0;
+    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i)
+      sum += body(i);
+    partials[part] = sum;
+  });
+  double total = 0;
+  for (int64_t part = 0; part < parts; ++part)
+    total += partials[part];
+  return total;
+}
+
+void checkTargets(const char *node, const int64_t *target, const Samples &samples) {
+  for (int64_t s = 0; s < samples.count; ++s)
+    if (target[s] < 0 || target[s] >= samples.classes)
+      throw std::invalid_argument(std::string("loss '") + node + "': class id " + std::to_string(target[s]) + " of sample " +
+                                  std::to_string(s) + " is not below " + std::to_string(samples.classes));
+}
+
+} // namespace
+
+Loss::Loss(const char *node, LossKind kind, Shape x) : Kernel(node), kind(kind), x(x) {
+  if (kind == LossKind::SoftmaxCrossEntropy && x.rank < 2)
+    throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) + ", expected at least 2");
+  workspace = parts * sizeof(double);
+}
+
+void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &loss, const Tensor &scratch) const {
+  const float *px = stream.data<float>(logits);
+  const void *pt = stream.address(target);
+  float *result = stream.data<float>(loss);
+  double *partials = stream.data<double>(scratch);
+  stream.launch(node, "loss", [this, px, pt, result, partials] {
+    if (kind == LossKind::SoftmaxCrossEntropy) {
+      const Samples samples(x);
+      const auto *classes = static_cast<const int64_t *>(pt);
+      checkTargets(node, classes, samples);
+      const double total = sumOver(samples.count, partials, [&](int64_t s) {
+        const float *line = px + samples.offset(s);
+        return logSumExp(line, samples.classes, samples.inner) - static_cast<double>(line[classes[s] * samples.inner]);
+      });
+      *result = static_cast<float>(total / static_cast<double>(samples.count));
+      return;
+    }
+    const auto *wanted = static_cast<const float *>(pt);
+    const int64_t count = x.elements();
+    const double total = sumOver(count, partials, [&](int64_t i) { return elementLoss(kind, px[i], wanted[i]); });
+    *result = static_cast<float>(total / static_cast<double>(count));
+  });
+}
+
+void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx) const {
+  const float *px = stream.data<float>(logits);
+  const void *pt = stream.address(target);
+  float *pdx = stream.data<float>(dx);
+  stream.launch(node, "loss_backward", [this, px, pt, pdx] {
+    if (kind == LossKind::SoftmaxCrossEntropy) {
+      const Samples samples(x);
+      const auto *classes = static_cast<const int64_t *>(pt);
+      checkTargets(node, classes, samples);
+      parallelFor(samples.count, [&](int64_t s) {
+        const int64_t at = samples.offset(s);
+        const double shift = logSumExp(px + at, samples.classes, samples.inner);
+        for (int64_t k = 0; k < samples.classes; ++k) {
+          const double probability = std::exp(static_cast<double>(px[at + k * samples.inner]) - shift);
+          pdx[at + k * samples.inner] =
+              static_cast<float>((probability - (k == classes[s] ? 1 : 0)) / static_cast<double>(samples.count));
+        }
+      });
+      return;
+    }
+    const auto *wanted = static_cast<const float *>(pt);
+    const int64_t count = x.elements();
+    parallelRanges(count, 1 << 14, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        pdx[i] = static_cast<float>(elementGradient(kind, px[i], wanted[i]) / static_cast<double>(count));
+    });
+  });
+}
+
+void Loss::countCorrect(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &count) const {
+  const float *px = stream.data<float>(logits);
+  const int64_t *classes = stream.data<int64_t>(target);
+  int64_t *result = stream.data<int64_t>(count);
+  stream.launch(node, "count_correct", [this, px, classes, result] {
+    const Samples samples(x);
+    std::atomic<int64_t> correct{0};
+    parallelFor(samples.count, [&](int64_t s) {
+      const float *line = px + samples.offset(s);
+      int64_t best = 0;
+      for (int64_t k = 1; k < samples.classes; ++k)
+        if (line[k * samples.inner] > line[best * samples.inner])
+          best = k;
+      correct += best == classes[s];
+    });
+    *result += correct;
+  });
+}
+
+} // namespace sluice

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch statistics. Each block of rows is read twice while it lies in the first-level cache: its own mean, then the squared distances
+// from that mean. Blocks and chunks are merged in double by Chan's formula, so large means cost no digits of the variance.
+#include "runtime/Kernels.h"
+#include "runtime/host/Columns.h"
+#include "runtime/host/Parallel.h"
+
+#include <cmath>
+#include <string>
+
+namespace sluice {
+
+namespace {
+
+/// Merges a block of `count` rows (float mean, sum of squared distances) into `before` rows.
+void mergeBlock(double *__restrict mean, double *__restrict m2, const float *__restrict blockMean, const float *__restrict blockM2,
+                int64_t before, int64_t count, int64_t width) {
+  const double weight = static_cast<double>(count) / static_cast<double>(before + count);
+  const double cross = weight * static_cast<double>(before);
+  for (int64_t i = 0; i < width; ++i) {
+    const double delta = static_cast<double>(blockMean[i]) - mean[i];
+    mean[i] += delta * weight;
+    m2[i] += static_cast<double>(blockM2[i]) + delta * delta * cross;
+  }
+}
+
+void blockStatistics(const float *x, int64_t rows, int64_t stride, int64_t width, float *__restrict mean, float *__restrict m2) {
+  std::fill_n(mean, width, 0.0f);
+  std::fill_n(m2, width, 0.0f);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0; i < width; ++i)
+      mean[i] += x[row * stride + i];
+  for (int64_t i = 0; i < width; ++i)
+    mean[i] /= static_cast<float>(rows);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0; i < width; ++i) {
+      const float distance = x[row * stride + i] - mean[i];
+      m2[i] += distance * distance;
+    }
+}
+
+Columns statisticsColumns(const Shape &x) { return {x.elements() / std::max<int64_t>(1, x[1]), x[1]}; }
+
+void partialStatistics(const float *x, const Columns &columns, int64_t index, double *partials) {
+  const Columns::Task task = columns.task(index);
+  double *mean = partials + 2 * task.chunk * columns.columns + task.columnBegin, *m2 = mean + columns.columns;
+  std::fill_n(mean, task.width, 0.0);
+  std::fill_n(m2, task.width, 0.0);
+  float blockMean[Columns::tileWidth], blockM2[Columns::tileWidth];
+  for (int64_t row = task.rowBegin; row < task.rowEnd; row += Columns::block) {
+    const int64_t rows = std::min(Columns::block, task.rowEnd - row);
+    blockStatistics(x + row * columns.columns + task.columnBegin, rows, columns.columns, task.width, blockMean, blockM2);
+    mergeBlock(mean, m2, blockMean, blockM2, row - task.rowBegin, rows, task.width);
+  }
+}
+
+/// Merges the chunks in order into the first one.
+void mergeChunks(const Columns &columns, double *partials) {
+  double *mean = partials, *m2 = partials + columns.columns;
+  for (int64_t chunk = 1; chunk < columns.chunks; ++chunk) {
+    const double *otherMean = partials + 2 * chunk * columns.columns, *otherM2 = otherMean + columns.columns;
+    const int64_t before = chunk * columns.rowsPerChunk, count = std::min(columns.rows, before + columns.rowsPerChunk) - before;
+    const double weight = static_cast<double>(count) / static_cast<double>(before + count);
+    for (int64_t i = 0; i < columns.columns; ++i) {
+      const double delta = otherMean[i] - mean[i];
+      mean[i] += delta * weight;
+      m2[i] += otherM2[i] + delta * delta * weight * static_cast<double>(before);
+    }
+  }
+}
+
+} // namespace
+
+BatchNormStatistics::BatchNormStatistics(const char *node, Shape x, float epsilon) : Kernel(node), x(x), epsilon(epsilon) {
+  if (x.rank < 2)
+    throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +
+                                ", expected at least 2");
+  if (x.rank != 2 && x.rank != 4 && x.elements() != x[0] * x[1])
+    throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +
+                                ", expected 2 or 4");
+  workspace = 2 * sizeof(double) * static_cast<size_t>(statisticsColumns(x).chunks * x[1]);
+}
+
+void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor &mean, const Tensor &rstd, const Tensor &scratch) const {
+  const float *px = stream.data<float>(input);
+  float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd);
+  double *partials = stream.data<double>(scratch);
+  stream.launch(node, "batch_norm_statistics", [this, px, pMean, pRstd, partials] {
+    const Columns columns = statisticsColumns(x);
+    parallelFor(columns.tasks(), [&](int64_t task) { partialStatistics(px, columns, task, partials); });
+    mergeChunks(columns, partials);
+    for (int64_t i = 0; i < columns.columns; ++i) {
+      const double variance = partials[columns.columns + i] / static_cast<double>(columns.rows);
+      pMean[i] = static_cast<float>(partials[i]);
+      pRstd[i] = static_cast<float>(1 / std::sqrt(variance + static_cast<double>(epsilon)));
+    }
+  });
+}
+
+UpdateStatistics::UpdateStatistics(const char *node, int64_t channels, int64_t count, float momentum, float epsilon)
+    : Kernel(node), channels(channels), count(count), momentum(momentum), epsilon(epsilon) {}
+
+void UpdateStatistics::run(Stream &stream, const Tensor &mean, const Tensor &rstd, const Tensor &runningMean,
+                           const Tensor &runningVar) const {
+  const float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd);
+  float *pRunningMean = stream.data<float>(runningMean), *pRunningVar = stream.data<float>(runningVar);
+  stream.launch(node, "update_statistics", [this, pMean, pRstd, pRunningMean, pRunningVar] {
+    const double correction = count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : 1;
+    for (int64_t i = 0; i < channels; ++i) {
+      const double rstd2 = static_cast<double>(pRstd[i]) * static_cast<double>(pRstd[i]);
+      const double variance = std::max(0.0, 1 / rstd2 - static_cast<double>(epsilon)) * correction;
+      pRunningMean[i] = (1 - momentum) * pRunningMean[i] + momentum * pMean[i];
+      pRunningVar[i] = (1 - momentum) * pRunningVar[i] + momentum * static_cast<float>(variance);
+    }
+  });
+}
+
+} // namespace sluice

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of broadcasting (SumTo) and broadcasts (BroadcastTo). A sum sees x as [kept][reduced][innermost]: tasks are ranges of the
+// reduced positions by tiles of the innermost dimension, short blocks are added in float, the rest in double, in an order that depends on
+// the shapes alone.
+#include "runtime/Fused.h"
+
+#include <optional>
+#include <vector>
+
+namespace sluice {
+
+namespace {
+
+struct Dimension {
+  int64_t extent, strideX, strideY; ///< strideY 0: reduced
+  bool reduced;
+};
+
+std::vector<int> physicalOrder(const Tensor &tensor) {
+  if (tensor.layout == Layout::NHWC && tensor.shape.rank == 4)
+    return {0, 2, 3, 1};
+  std::vector<int> order;
+  for (int i = 0; i < tensor.shape.rank; ++i)
+    order.push_back(i);
+  return order;
+}
+
+/// Dimensions of x in physical order, with the strides that y walks them by; neighbours merged.
+std::vector<Dimension> dimensions(const char *node, const Tensor &x, const Tensor &y) {
+  int64_t strideY[Shape::maxRank] = {};
+  const int missing = x.shape.rank - y.shape.rank;
+  int64_t step = 1;
+  const std::vector<int> orderY = physicalOrder(y);
+  for (auto d = orderY.rbegin(); d != orderY.rend(); ++d) {
+    if (missing < 0 || (y.shape[*d] != 1 && y.shape[*d] != x.shape[missing + *d]))
+      throw std::invalid_argument(std::string("sum of '") + node + "': extent " + std::to_string(y.shape[*d]) + " in dimension " +
+                                  std::to_string(*d) + " does not match the operand of rank " + std::to_string(x.shape.rank));
+    strideY[missing + *d] = y.shape[*d] == 1 ? 0 : step;
+    step *= y.shape[*d];
+  }
+  std::vector<Dimension> result;
+  int64_t strideX = 1;
+  const std::vector<int> orderX = physicalOrder(x);
+  for (auto d = orderX.rbegin(); d != orderX.rend(); ++d) { // innermost first
+    const Dimension next{x.shape[*d], strideX, strideY[*d], strideY[*d] == 0};
+    strideX *= x.shape[*d];
+    if (next.extent == 1)
+      continue;
+    if (!result.empty() && result.back().reduced == next.reduced && next.strideY == result.back().strideY * result.back().extent)
+      result.back().extent *= next.extent;
+    else
+      result.push_back(next);
+  }
+  if (result.empty())
+    result.push_back({1, 1, 0, true});
+  return result; // x is contiguous, so merging never looks at its strides
+}
+
+} // namespace
+
+struct SumTo::Impl {
+  Dimension inner{};
+  std::vector<Dimension> kept, reduced; ///< all others, innermost first
+  int64_t keptCount = 1;
+  Columns columns; ///< rows: reduced positions
+  float scale = 1;
+
+  int64_t slots() const { return inner.reduced ? columns.tasks() : columns.chunks * columns.columns; } ///< partials per kept position
+
+  static int64_t offset(const std::vector<Dimension> &dimensions, int64_t index, int64_t Dimension::*stride) {
+    int64_t offset = 0;
+    for (const Dimension &d : dimensions) {
+      offset += index % d.extent * (d.*stride);
+      index /= d.extent;
+    }
+    return offset;
+  }
+
+  void partial(const float *x, int64_t keptIndex, int64_t taskIndex, double *partials) const {
+    const Columns::Task task = columns.task(taskIndex);
+    const float *base = x + offset(kept, keptIndex, &Dimension::strideX) + task.columnBegin;
+    double totals[Columns::tileWidth] = {};
+    float sums[Columns::tileWidth];
+    for (int64_t begin = task.rowBegin; begin < task.rowEnd; begin += Columns::block) {
+      std::fill_n(sums, task.width, 0.0f);
+      for (int64_t row = begin; row < std::min(task.rowEnd, begin + Columns::block); ++row) {
+        const float *from = base + offset(reduced, row, &Dimension::strideX);
+        for (int64_t i = 0; i < task.width; ++i)
+          sums[i] += from[i];
+      }
+      for (int64_t i = 0; i < task.width; ++i)
+        totals[i] += static_cast<double>(sums[i]);
+    }
+    double *to = partials + keptIndex * slots();
+    if (!inner.reduced) {
+      std::copy_n(totals, task.width, to + task.chunk * columns.columns + task.columnBegin);
+      return;
+    }
+    double total = 0;
+    for (int64_t i = 0; i < task.width; ++i)
+      total += totals[i];
+    to[taskIndex] = total;
+  }
+
+  void finish(const double *partials, float *y, int64_t keptIndex) const {
+    const double *from = partials + keptIndex * slots();
+    float *to = y + offset(kept, keptIndex, &Dimension::strideY);
+    const int64_t width = inner.reduced ? 1 : inner.extent, count = slots() / width;
+    for (int64_t i = 0; i < width; ++i) {
+      double total = 0;
+      for (int64_t chunk = 0; chunk < count; ++chunk)
+        total += from[chunk * width + i];
+      to[i * inner.strideY] = static_cast<float>(total * static_cast<double>(scale));
+    }
+  }
+};
+
+SumTo::SumTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
+  auto plan = std::make_shared<Impl>();
+  std::vector<Dimension> all = dimensions(node, x, y);
+  plan->inner = all.front();
+  int64_t rows = 1;
+  for (size_t i = 1; i < all.size(); ++i) {
+    (all[i].reduced ? plan->reduced : plan->kept).push_back(all[i]);
+    (all[i].reduced ? rows : plan->keptCount) *= all[i].extent;
+  }
+  if (all.size() == 1 && plan->inner.reduced && plan->inner.extent % Columns::tileWidth == 0) { // one long row: many short ones
+    rows = plan->inner.extent / Columns::tileWidth;
+    plan->inner.extent = Columns::tileWidth;
+    plan->reduced.push_back({rows, Columns::tileWidth, 0, true});
+  }
+  plan->columns = Columns(rows, plan->inner.extent);
+  plan->scale = scale;
+  workspace = sizeof(double) * static_cast<size_t>(plan->keptCount * plan->slots());
+  impl = plan;
+}
+
+void SumTo::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &scratch) const {
+  const float *px = stream.data<float>(x);
+  float *py = stream.data<float>(y);
+  double *partials = stream.data<double>(scratch);
+  stream.launch(node, "sum_to", [plan = impl.get(), px, py, partials] {
+    const int64_t tasks = plan->columns.tasks();
+    const int64_t elements = std::max<int64_t>(1, plan->columns.rowsPerChunk * std::min(plan->inner.extent, Columns::tileWidth));
+    const int64_t grain = std::max<int64_t>(1, 16384 / elements);
+    parallelRanges(plan->keptCount * tasks, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        plan->partial(px, i / tasks, i % tasks, partials);
+    });
+    parallelRanges(plan->keptCount, 256, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        plan->finish(partials, py, i);
+    });
+  });
+}
+
+namespace {
+
+template <bool Steps> struct Scaled {
+  static constexpr int inputs = 1, outputs = 1, sums = 0;
+  static constexpr bool steps[] = {Steps};
+  float scale = 1;
+  SLUICE_KERNEL Values<1> operator()(float x) const { return {{x * scale}}; }
+};
+
+} // namespace
+
+struct BroadcastTo::Impl {
+  std::optional<Fused<Scaled<true>>> advancing;
+  std::optional<Fused<Scaled<false>>> constant;
+};
+
+BroadcastTo::BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
+  auto plan = std::make_shared<Impl>();
+  const int missing = y.shape.rank - x.shape.rank;
+  const int last = y.shape.rank ? physicalOrder(y).back() - missing : -1;
+  if (last >= 0 && x.shape[last] > 1)
+    plan->advancing.emplace(node, y.shape, y.layout, std::initializer_list<Tensor>{x}, std::initializer_list<Tensor>{y},
+                            std::initializer_list<Tensor>{}, Scaled<true>{scale});
+  else
+    plan->constant.emplace(node, y.shape, y.layout, std::initializer_list<Tensor>{x}, std::initializer_list<Tensor>{y},
+                           std::initializer_list<Tensor>{}, Scaled<false>{scale});
+  impl = plan;
+}
+
+void BroadcastTo::run(Stream &stream, const Tensor &x, const Tensor &y) const {
+  if (impl->advancing)
+    impl->advancing->run(stream, {x}, {y}, {}, none);
+  else
+    impl->constant->run(stream, {x}, {y}, {}, none);
+}
+
+} // namespace sluice

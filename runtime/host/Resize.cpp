@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resize along height and width. Per axis a table lists the taps of each output position, and its transpose the outputs that read each
+// input position: forward and backward are then the same gather with the two tables exchanged.
+#include "runtime/Kernels.h"
+#include "runtime/host/Parallel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+namespace {
+
+struct Tap {
+  int64_t position;
+  float weight;
+};
+using Taps = std::vector<std::vector<Tap>>; ///< per position of the side that is written
+
+double source(int64_t o, int64_t in, int64_t out, double scale, ResizeCoordinates coordinates) {
+  const auto position = static_cast<double>(o);
+  switch (coordinates) {
+  case ResizeCoordinates::HalfPixel:
+    return (position + 0.5) / scale - 0.5;
+  case ResizeCoordinates::PytorchHalfPixel:
+    return out > 1 ? (position + 0.5) / scale - 0.5 : 0;
+  case ResizeCoordinates::AlignCorners:
+    return out > 1 ? position * static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
+  case ResizeCoordinates::Asymmetric:
+    return position / scale;
+  }
+  return 0;
+}
+
+double rounded(double x, NearestRounding rounding) {
+  switch (rounding) {
+  case NearestRounding::RoundPreferFloor:
+    return std::ceil(x - 0.5);
+  case NearestRounding::RoundPreferCeil:
+    return std::floor(x + 0.5);
+  case NearestRounding::Floor:
+    return std::floor(x);
+  case NearestRounding::Ceil:
+    return std::ceil(x);
+  }
+  return x;
+}
+
+Taps forwardTaps(int64_t in, int64_t out, double scale, ResizeMode mode, ResizeCoordinates coordinates, NearestRounding rounding) {
+  Taps taps(static_cast<size_t>(out));
+  const auto last = static_cast<double>(in - 1);
+  for (int64_t o = 0; o < out; ++o) {
+    const double x = source(o, in, out, scale, coordinates);
+    if (mode == ResizeMode::Nearest) {
+      taps[static_cast<size_t>(o)] = {{static_cast<int64_t>(std::clamp(rounded(x, rounding), 0.0, last)), 1.0f}};
+      continue;
+    }
+    const double clamped = std::clamp(x, 0.0, last), low = std::floor(clamped);
+    const auto weight = static_cast<float>(clamped - low);
+    taps[static_cast<size_t>(o)] = {{static_cast<int64_t>(low), 1 - weight}};
+    if (weight > 0)
+      taps[static_cast<size_t>(o)].push_back({static_cast<int64_t>(low) + 1, weight});
+  }
+  return taps;
+}
+
+Taps transposed(const Taps &taps, int64_t in) {
+  Taps result(static_cast<size_t>(in));
+  for (size_t o = 0; o < taps.size(); ++o)
+    for (const Tap &tap : taps[o])
+      result[static_cast<size_t>(tap.position)].push_back({static_cast<int64_t>(o), tap.weight});
+  return result;
+}
+
+} // namespace
+
+struct Resize::Impl {
+  Shape x, y;
+  Taps rows, columns, rowsBack, columnsBack;
+
+  static void gather(const float *from, float *to, const Shape &source, const Shape &target, const Taps &rows, const Taps &columns) {
+    const int64_t channels = source[1];
+    parallelFor(target[0] * target[2], [&](int64_t line) {
+      const int64_t n = line / target[2], row = line % target[2];
+      for (int64_t column = 0; column < target[3]; ++column) {
+        float *__restrict pixel = to + (line * target[3] + column) * channels;
+        std::fill_n(pixel, channels, 0.0f);
+        for (const Tap &vertical : rows[static_cast<size_t>(row)])
+          for (const Tap &horizontal : columns[static_cast<size_t>(column)]) {
+            const float weight = vertical.weight * horizontal.weight;
+            const float *__restrict tap =
+                from + ((n * source[2] + vertical.position) * source[3] + horizontal.position) * channels;
+            for (int64_t c = 0; c < channels; ++c)
+              pixel[c] += weight * tap[c];
+          }
+      }
+    });
+  }
+};
+
+Resize::Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode mode, ResizeCoordinates coordinates,
+               NearestRounding rounding)
+    : Kernel(node) {
+  if (x.rank != 4 || y.rank != 4 || x[0] != y[0] || x[1] != y[1])
+    throw std::invalid_argument(std::string("resize '") + node + "': input and output need rank 4 and equal batch and channels, got " +
+                                std::to_string(x[0]) + "x" + std::to_string(x[1]) + " and " + std::to_string(y[0]) + "x" +
+                                std::to_string(y[1]));
+  auto plan = std::make_shared<Impl>();
+  plan->x = x, plan->y = y;
+  const double vertical = scaleH > 0 ? static_cast<double>(scaleH) : static_cast<double>(y[2]) / static_cast<double>(x[2]);
+  const double horizontal = scaleW > 0 ? static_cast<double>(scaleW) : static_cast<double>(y[3]) / static_cast<double>(x[3]);
+  plan->rows = forwardTaps(x[2], y[2], vertical, mode, coordinates, rounding);
+  plan->columns = forwardTaps(x[3], y[3], horizontal, mode, coordinates, rounding);
+  plan->rowsBack = transposed(plan->rows, x[2]);
+  plan->columnsBack = transposed(plan->columns, x[3]);
+  impl = plan;
+}
+
+void Resize::forward(Stream &stream, const Tensor &x, const Tensor &y) const {
+  const float *px = stream.data<float>(x);
+  float *py = stream.data<float>(y);
+  stream.launch(node, "resize", [plan = impl.get(), px, py] { Impl::gather(px, py, plan->x, plan->y, plan->rows, plan->columns); });
+}
+
+void Resize::backward(Stream &stream, const Tensor &dy, const Tensor &dx) const {
+  const float *pdy = stream.data<float>(dy);
+  float *pdx = stream.data<float>(dx);
+  stream.launch(node, "resize_backward",
+                [plan = impl.get(), pdy, pdx] { Impl::gather(pdy, pdx, plan->y, plan->x, plan->rowsBack, plan->columnsBack); });
+}
+
+} // namespace sluice
