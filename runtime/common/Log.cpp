@@ -6,6 +6,8 @@
 #include "runtime/common/Errors.h"
 
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -18,6 +20,15 @@ using Json = nlohmann::ordered_json;
 static std::string dump(const Json &json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string jsonString(const std::string &value) { return dump(Json(value)); }
+
+double shortest(float value) {
+  char digits[64];
+  auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
+  double result = value;
+  if (error == std::errc() && std::isfinite(value))
+    std::from_chars(digits, end, result);
+  return result;
+}
 
 Log::Log(const std::string &path) { open(path); }
 

@@ -34,6 +34,9 @@ private:
   int descriptor = -1;
 };
 
+/// The number whose decimal form is the shortest that reads back as this float: 0.01 instead of 0.009999999776482582.
+double shortest(float value);
+
 /// A string as JSON, with its quotes. Bytes that are not UTF-8 are replaced.
 std::string jsonString(const std::string &value);
 

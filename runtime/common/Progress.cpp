@@ -38,7 +38,8 @@ void Progress::step(int64_t step, int64_t epoch, float loss, bool epochEnds) {
     start = now;
   }
   double rate = first ? 0 : static_cast<double>((step - firstStep) * batch) / std::max(1e-9, seconds(now - start));
-  bool due = first || last || epochEnds || seconds(now - shown) >= (terminal ? 0.1 : 10.0);
+  double quiet = seconds(now - shown);
+  bool due = first || last || quiet >= (terminal ? 0.1 : 10.0) || (epochEnds && quiet >= 1.0);
   if (!due)
     return;
   shown = now;

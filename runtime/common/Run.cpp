@@ -45,6 +45,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
 
   setThreads(static_cast<int>(arguments.threads.value_or(program.threads)));
   entry.makeKernels();
+  buildPrimitives();
   announceMemory(program);
   std::vector<OpRecord> records;
   {

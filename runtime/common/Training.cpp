@@ -101,9 +101,14 @@ void Trainer::logStart() const {
                       {"threads", arguments.threads.value_or(program.threads)},
                       {"seed", run.seed},
                       {"optimizer", optimizerName(program.optimizer)},
-                      {"lr", double{state.learningRate}},
-                      {"weight_decay", double{state.weightDecay}},
+                      {"lr", shortest(state.learningRate)},
+                      {"weight_decay", shortest(state.weightDecay)},
                       {"first_step", run.step + 1}};
+  if (program.optimizer == Program::Optimizer::Sgd)
+    fields.push_back({"momentum", shortest(state.momentum)});
+  else
+    for (auto [name, value] : {std::pair{"beta1", state.beta1}, {"beta2", state.beta2}, {"epsilon", state.epsilon}})
+      fields.push_back({name, shortest(value)});
   if (files.training) {
     fields.push_back({"samples", files.training->samples()});
     fields.push_back({"steps_per_epoch", files.training->batches()});
@@ -219,7 +224,7 @@ void Trainer::loop() {
     stepSeconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     files.log.write("step", {{"step", run.step},
                              {"loss", double{loss}},
-                             {"lr", double{session.state.learningRate}},
+                             {"lr", shortest(session.state.learningRate)},
                              {"ms", stepSeconds.back() * 1e3},
                              {"epoch", current.epoch + 1}});
     endExtras(run.step == last);
