@@ -82,3 +82,16 @@ bool sluice::train::layoutsCoincide(RankedTensorType type) {
     return true;
   return type.getDimSize(1) == 1 || type.getDimSize(2) * type.getDimSize(3) == 1;
 }
+
+void sluice::train::copyOrdinal(Operation *from, Operation *to) {
+  for (StringRef name : {attr::forward, attr::backward})
+    if (Attribute ordinal = from->getAttr(name))
+      to->setAttr(name, ordinal);
+}
+
+int64_t sluice::train::ordinalOf(Operation *op) {
+  auto number = op->getAttrOfType<IntegerAttr>(isForward(op) ? attr::forward : attr::backward);
+  return number ? number.getInt() : -1;
+}
+
+bool sluice::train::isForward(Operation *op) { return op->hasAttr(attr::forward); }

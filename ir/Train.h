@@ -39,13 +39,20 @@ public:
 /// Name of the ONNX node(s) an op comes from: the names of its location, joined by ", ".
 std::string nodeName(mlir::Location loc);
 
-/// Discardable attributes that passes attach. `forward`: ordinal of the forward op that an op belongs to. `stage`: see linearize.
+/// Discardable attributes that passes attach. `forward`: a forward op's ordinal; `backward`, on gradient and update ops: the ordinal of
+/// the forward op that they belong to. `stage`: see linearize.
 /// `recompute`: unit, on clones. `in_place`: array<i64>, per result the operand whose buffer it takes, or -1. `cost`: dictionary with
 /// `seconds` (f64) and `workspace` (i64).
 namespace attr {
-constexpr llvm::StringLiteral forward = "train.forward", stage = "train.stage", recompute = "train.recompute", inPlace = "train.in_place",
+constexpr llvm::StringLiteral forward = "train.forward", backward = "train.backward", stage = "train.stage", recompute = "train.recompute", inPlace = "train.in_place",
                               cost = "train.cost";
 } // namespace attr
+
+/// Gives `to` the ordinal of `from`, forward or backward.
+void copyOrdinal(mlir::Operation *from, mlir::Operation *to);
+/// The ordinal, or -1; whether the op belongs to the forward part.
+int64_t ordinalOf(mlir::Operation *op);
+bool isForward(mlir::Operation *op);
 
 } // namespace sluice::train
 

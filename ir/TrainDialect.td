@@ -22,7 +22,8 @@ def TrainDialect : Dialect {
     target; returns the loss) and `@evaluate` (forward with running statistics; returns loss and number of correct samples).
 
     - After the frontend: forward ops, elementwise ops and one loss op; `func.return` of the loss.
-    - After build-backward: gradient and update ops as well. Every op carries `train.forward`, the ordinal of its forward op.
+    - After build-backward: gradient and update ops as well. Forward ops carry `train.forward`, their ordinal, the others
+      `train.backward`, the ordinal of the forward op that they belong to.
     - After fuse: elementwise ops exist only inside `train.fused`; `train.batch_norm` and its backward op are gone.
     - After assign-layouts: rank-4 activations carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
     - After linearize: every op carries `train.stage`.

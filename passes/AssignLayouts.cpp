@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// assign-layouts, in one walk over each function:
+//  1. function arguments of rank 4 become NHWC when a channels-last op reads them: batches are brought in that order for nothing;
+//  2. every op's operands are brought into the layout that it wants, through a train.reorder shared by later users of the same layout;
+//  3. its rank-4 results get the layout that it gives.
+#include "passes/Passes.h"
+
+namespace sluice {
+#define GEN_PASS_DEF_ASSIGNLAYOUTS
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+namespace {
+
+RankedTensorType rank4(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getRank() == 4 ? type : RankedTensorType();
+}
+
+LayoutWish wishOf(Operation *op) {
+  auto aware = dyn_cast<LayoutAware>(op);
+  return aware ? aware.layoutWish() : LayoutWish::RowMajor;
+}
+
+class Assigner {
+public:
+  int reorders = 0;
+
+  void run(func::FuncOp function) {
+    Block &block = function.getBody().front();
+    for (BlockArgument argument : block.getArguments())
+      if (auto type = rank4(argument); type && llvm::any_of(argument.getUsers(), [](Operation *user) { return wishOf(user) == LayoutWish::ChannelsLast; }))
+        argument.setType(withLayout(type, LayoutKind::NHWC));
+    for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
+      if (!isa<ReadOp>(op))
+        assign(&op);
+    function.setType(FunctionType::get(function.getContext(), block.getArgumentTypes(), function.getResultTypes()));
+  }
+
+private:
+  /// The layout that all of an op's free rank-4 operands and results get.
+  LayoutKind target(Operation *op) {
+    switch (wishOf(op)) {
+    case LayoutWish::ChannelsLast:
+      return LayoutKind::NHWC;
+    case LayoutWish::RowMajor:
+      return LayoutKind::RowMajor;
+    case LayoutWish::Follow:
+      break;
+    }
+    // The largest operand decides; broadcast operands follow.
+    Value largest;
+    for (Value operand : op->getOperands())
+      if (rank4(operand) && (!largest || elements(operand.getType()) > elements(largest.getType())))
+        largest = operand;
+    return largest ? layoutOf(largest.getType()) : LayoutKind::RowMajor;
+  }
+
+  void assign(Operation *op) {
+    auto aware = dyn_cast<LayoutAware>(op);
+    LayoutKind layout = target(op);
+    for (OpOperand &operand : op->getOpOperands())
+      if (rank4(operand.get()))
+        operand.set(inLayout(op, operand.get(), aware && aware.isLayoutFixed(operand.getOperandNumber()) ? LayoutKind::RowMajor : layout));
+    for (OpResult result : op->getResults())
+      if (auto type = rank4(result); type && !(aware && aware.isResultLayoutFixed(result.getResultNumber())))
+        result.setType(withLayout(type, layout));
+  }
+
+  Value inLayout(Operation *user, Value value, LayoutKind layout) {
+    auto type = rank4(value);
+    if (layoutOf(type) == layout)
+      return value;
+    Value &known = reordered[{value, static_cast<int>(layout)}];
+    if (known)
+      return known;
+    OpBuilder b(user);
+    auto op = ReorderOp::create(b, user->getLoc(), withLayout(type, layout), value);
+    copyOrdinal(user, op);
+    reorders += !layoutsCoincide(type);
+    return known = op.getY();
+  }
+
+  llvm::DenseMap<std::pair<Value, int>, Value> reordered;
+};
+
+struct AssignLayouts : sluice::impl::AssignLayoutsBase<AssignLayouts> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      Assigner assigner;
+      assigner.run(function);
+      reorders += assigner.reorders;
+    }
+  }
+};
+
+} // namespace

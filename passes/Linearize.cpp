@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// linearize, in order:
+//  1. count, after every forward op, the activations that a later forward op reads; where it is one, a stage ends;
+//  2. give every op the stage of its forward op;
+//  3. mark fused ops that may work in the bytes of an operand that nobody reads any more.
+#include "passes/Passes.h"
+
+#include "llvm/ADT/EquivalenceClasses.h"
+
+namespace sluice {
+#define GEN_PASS_DEF_LINEARIZE
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+namespace {
+
+/// Stage of every forward ordinal (step 1). Statistics and their updates do not keep a stage open: updates may run later, but carry no
+/// activation.
+SmallVector<int64_t> stagesOf(ArrayRef<Operation *> forward) {
+  llvm::DenseMap<Operation *, int> position;
+  for (auto [i, op] : llvm::enumerate(forward))
+    position[op] = i;
+  SmallVector<int> crossing(forward.size() + 1, 0); // values born at or before i and read after i, as differences
+  for (auto [i, op] : llvm::enumerate(forward))
+    for (Value result : op->getResults()) {
+      int last = i;
+      for (Operation *user : result.getUsers())
+        if (auto it = position.find(user); it != position.end() && !isa<UpdateStatisticsOp>(user))
+          last = std::max(last, it->second);
+      if (last > static_cast<int>(i)) {
+        ++crossing[i];
+        --crossing[last];
+      }
+    }
+  SmallVector<int64_t> stage(forward.empty() ? 0 : ordinalOf(forward.back()) + 1, 0);
+  int64_t current = 0;
+  int live = 0;
+  for (auto [i, op] : llvm::enumerate(forward)) {
+    op->setAttr(attr::stage, Builder(op->getContext()).getI64IntegerAttr(current));
+    stage[ordinalOf(op)] = current;
+    live += crossing[i];
+    if (live == 1 && i + 1 < forward.size())
+      ++current;
+  }
+  return stage;
+}
+
+/// Step 3. Values that share bytes are one class; an operand's class is free when no op after this one reads any of its values.
+class InPlace {
+public:
+  int count = 0;
+
+  void run(Block &block) {
+    for (BlockArgument argument : block.getArguments())
+      persistent.insert(find(argument));
+    for (Operation &op : block) {
+      if (isa<ReadOp>(op))
+        persistent.insert(find(op.getResult(0)));
+      else if (isView(&op))
+        classes.unionSets(find(op.getOperand(0)), find(op.getResult(0)));
+      else if (auto fused = dyn_cast<FusedOp>(op))
+        mark(fused);
+    }
+  }
+
+private:
+  using Key = void *;
+  Key find(Value value) {
+    Key key = value.getAsOpaquePointer();
+    if (!classes.contains(key))
+      classes.insert(key);
+    return key;
+  }
+  static bool isView(Operation *op) {
+    if (auto reorder = dyn_cast<ReorderOp>(op))
+      return layoutsCoincide(cast<RankedTensorType>(reorder.getX().getType()));
+    return isa<ReshapeOp>(op);
+  }
+  bool isFree(Value operand, Operation *at) {
+    Key leader = classes.getLeaderValue(find(operand));
+    for (auto it = classes.findLeader(leader); it != classes.member_end(); ++it) {
+      if (persistent.contains(*it))
+        return false;
+      for (Operation *user : Value::getFromOpaquePointer(*it).getUsers()) {
+        // A later view of the bytes keeps them as well.
+        if (at->isBeforeInBlock(user) || user->hasTrait<OpTrait::IsTerminator>())
+          return false;
+      }
+    }
+    return true;
+  }
+  /// Another operand looks at the same bytes through a view: the op would read what it has already overwritten.
+  bool sharesWithOther(FusedOp op, Value operand) {
+    return llvm::any_of(op.getInputs(), [&](Value other) {
+      return other != operand && classes.getLeaderValue(find(other)) == classes.getLeaderValue(find(operand));
+    });
+  }
+  void mark(FusedOp op) {
+    SmallVector<int64_t> choice(op->getNumResults(), -1);
+    llvm::SmallDenseSet<Key> taken;
+    for (unsigned r = 0; r < op.fullResults(); ++r)
+      for (auto [i, operand] : llvm::enumerate(op.getInputs())) {
+        if (op.isChannel(i) || sharesWithOther(op, operand) || operand.getType() != op.getResult(r).getType() || !isFree(operand, op) ||
+            !taken.insert(classes.getLeaderValue(find(operand))).second)
+          continue;
+        choice[r] = i;
+        ++count;
+        break;
+      }
+    for (unsigned r = 0; r < op.fullResults(); ++r)
+      if (choice[r] >= 0)
+        classes.unionSets(find(op.getInputs()[choice[r]]), find(op.getResult(r)));
+    if (llvm::any_of(choice, [](int64_t c) { return c >= 0; }))
+      op->setAttr(attr::inPlace, DenseI64ArrayAttr::get(op.getContext(), choice));
+  }
+
+  llvm::EquivalenceClasses<Key> classes;
+  llvm::DenseSet<Key> persistent;
+};
+
+struct Linearize : sluice::impl::LinearizeBase<Linearize> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      Block &block = function.getBody().front();
+      SmallVector<Operation *> forward;
+      for (Operation &op : block)
+        if (isForward(&op))
+          forward.push_back(&op);
+      SmallVector<int64_t> stage = stagesOf(forward);
+      Builder builder(&getContext());
+      for (Operation &op : block.without_terminator())
+        if (int64_t number = ordinalOf(&op); !isForward(&op) && number >= 0 && number < static_cast<int64_t>(stage.size()))
+          op.setAttr(attr::stage, builder.getI64IntegerAttr(stage[number])); // step 2
+      InPlace inPlaceMarks;
+      inPlaceMarks.run(block);
+      inPlace += inPlaceMarks.count;
+      if (!stage.empty() && function.getName() == "step")
+        stages += stage.back() + 1;
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// All passes in pipeline order. Pipeline.cpp alone knows the order in which they run.
+#ifndef SLUICE_PASSES
+#define SLUICE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
+  let summary = "append gradient and update ops to the forward part of @step";
+  let description = [{
+    Walks the forward ops backwards and lets each Differentiable op build its gradient ops. Several contributions to one value are added in
+    the order in which they arrive. A parameter's update follows as soon as no later op reads the parameter, so that gradients do not all
+    live at once. Optimizer state becomes variables (`<name>/momentum`, or `/exp_avg` and `/exp_avg_sq`), as the module attribute
+    `train.optimizer` asks. Forward ops get `train.forward`, their ordinal, and all others `train.backward`, the ordinal of
+    their forward op. Parameters that do not reach the loss get no update.
+
+    ```mlir
+    %y = train.matmul %x, %w {transpose_b = true} : ...
+    %loss = train.mse %y, %target : ...
+    return %loss
+    ```
+    becomes
+    ```mlir
+    %y = train.matmul %x, %w {train.forward = 0, transpose_b = true} : ...
+    %loss = train.mse %y, %target {train.forward = 1} : ...
+    %dy = train.loss_backward %y, %target {loss = "mse", train.backward = 1} : ...
+    %dw = train.matmul %dy, %x {train.backward = 0, transpose_a = true} : ...
+    train.update @w, %dw rule(sgd) states [@"w/momentum"] : ...
+    return %loss
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"gradientOps", "gradient-ops", "ops of the backward part">];
+}
+
+def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
+  let summary = "gather elementwise ops into train.fused regions";
+  let description = [{
+    1. train.batch_norm becomes statistics and train.normalize; its backward op becomes train.normalize_reduce and train.normalize_backward.
+    2. Every elementwise op becomes a train.fused of its own.
+    3. A fused op sinks into a later one that reads its result when both run over the same shape, everything else that reads its results
+       comes later still, and no more bytes become live for longer than the sunk results save.
+    Never depends on a plan or a budget. The arithmetic of each element stays as it was: grouping changes no bit.
+
+    ```mlir
+    %n = train.normalize %x, %mean, %rstd, %scale, %bias : ...
+    %y = train.relu %n : ...
+    ```
+    becomes
+    ```mlir
+    %y = train.fused (%x, %mean, %rstd, %scale, %bias : ...) channels [1, 2, 3, 4] sums 0 -> (tensor<8x4x2x2xf32>) {
+    ^bb0(%a: f32, %b: f32, %c: f32, %d: f32, %e: f32):
+      %0 = arith.subf %a, %b : f32
+      ...
+      train.yield %4 : f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"regions", "regions", "fused regions left">, Statistic<"merged", "merged", "ops sunk into another">];
+}
+
+def AssignLayouts : Pass<"sluice-assign-layouts", "::mlir::ModuleOp"> {
+  let summary = "give rank-4 activations the NHWC layout and insert train.reorder where order matters";
+  let description = [{
+    Each op says what it wants (LayoutAware): ChannelsLast ops take and give NHWC, Follow ops keep what their full-shape operands have,
+    all others are row-major. An operand of another layout goes through a train.reorder, which is free where both orders coincide.
+
+    ```mlir
+    %y = train.conv %x, %w ... : (tensor<8x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<8x4x6x6xf32>
+    %f = train.reshape %y : (tensor<8x4x6x6xf32>) -> tensor<8x144xf32>
+    ```
+    becomes
+    ```mlir
+    %y = train.conv %x, %w ... : (tensor<8x3x8x8xf32, #train.layout<nhwc>>, tensor<4x3x3x3xf32>) -> tensor<8x4x6x6xf32, #train.layout<nhwc>>
+    %r = train.reorder %y : (tensor<8x4x6x6xf32, #train.layout<nhwc>>) -> tensor<8x4x6x6xf32>
+    %f = train.reshape %r : (tensor<8x4x6x6xf32>) -> tensor<8x144xf32>
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"reorders", "reorders", "layout changes that move data">];
+}
+
+def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
+  let summary = "number the stages between cut points, and mark what may work in place";
+  let description = [{
+    A cut point is a value that alone separates the forward graph: after its op, no other activation is read by a later forward op. Every
+    op gets `train.stage`; a backward op has the stage of its forward op. Fused ops whose operand nobody reads later, backward ops
+    included, get `train.in_place`: per result the operand whose bytes it takes, or -1.
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"stages", "stages", "stages found">, Statistic<"inPlace", "in-place", "results that take an operand's bytes">];
+}
+
+def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
+  let summary = "turn train functions into device programs: kernels, copies and events in issue order";
+  let description = [{
+    Every train function becomes a sched.program of the same name. Kernels run on the compute stream in the order of the function.
+    - train.offload: d2h waits until compute has reached this place, and copies.
+    - train.await: compute waits for that copy; from here on other buffers may have the bytes.
+    - train.prefetch: h2d waits until compute has reached this place (the bytes that it writes are free from here on), and copies; the
+      first reader waits for it.
+    - The copies of the next batch, from the staging slot of every input to its other batch slot, come first on h2d.
+
+    Compute waits for every copy at the end. Waits that follow from earlier ones are left out. Reading a value whose bytes were overwritten
+    in the meantime (by an in-place op or an update) is an error.
+
+    ```mlir
+    %y = train.conv %x, %w ... : ...
+    %h = train.offload %y : ...
+    %p = train.matmul %y, %v : ...
+    train.await %h : ...
+    ```
+    becomes
+    ```mlir
+    sched.run compute "conv" ins(%x : ..., %w : ...) outs(%conv1_y : ...) parameters {...}
+    %conv1_y_ready = sched.record compute "conv1_y_ready"
+    sched.wait d2h %conv1_y_ready
+    sched.copy d2h %conv1_y -> %conv1_y_host
+    %conv1_y_host_copied = sched.record d2h "conv1_y_host_copied"
+    sched.run compute "matmul" ins(%conv1_y : ..., %v : ...) outs(%fc_y : ...) parameters {...}
+    sched.wait compute %conv1_y_host_copied
+    ```
+  }];
+  let dependentDialects = ["::sluice::sched::SchedDialect"];
+  let statistics = [Statistic<"waits", "waits", "event waits that order the streams">];
+}
+
+def AssignSlots : Pass<"sluice-assign-slots", "::mlir::ModuleOp"> {
+  let summary = "give every buffer of the scheduled programs an offset, and the arenas their sizes";
+  let description = [{
+    1. Lifetimes in steps (kernels and copies, numbered from 1 in issue order). A buffer lives from the step that first writes it to its
+       last access; a copy that reads or writes it counts until compute has waited for it.
+    2. What outlives a step comes first, at the same offsets in every program: variables, batch slots, results.
+    3. Transients of each program are packed above it, those on the host into the host arena; programs share both arenas.
+
+    Fails with both numbers when an arena is larger than its budget, or when packing needs more than 1.05 of the most bytes live at once.
+
+    ```mlir
+    %a = sched.buffer "a" device bytes(1000)
+    ```
+    becomes
+    ```mlir
+    %a = sched.buffer "a" device bytes(1000) at(4096) live(1, 3)
+    ```
+  }];
+  let options = [
+    Option<"budget", "budget", "int64_t", "0", "largest device arena in bytes; 0: no limit">,
+    Option<"hostBudget", "host-budget", "int64_t", "0", "largest host arena in bytes; 0: no limit">];
+  let statistics = [Statistic<"deviceBytes", "device-bytes", "size of the device arena">, Statistic<"hostBytes", "host-bytes", "size of the host arena">,
+      Statistic<"liveBytes", "live-bytes", "most bytes on the device live at once">];
+}
+
+def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "prove placed programs free of races from nothing but their own text";
+  let description = [{
+    Follows issue order with a vector clock per stream; events carry clocks. Shares nothing with planner, packer or scheduler.
+    - V1: every buffer has an offset that is a multiple of 256, inside its arena; what outlives a step lies below the base and at the same
+      offset in every program; transients of the device lie at or above the base.
+    - V2: every access lies inside the buffer's lifetime, and when the lifetime ends compute is ordered after every access.
+    - V3: two accesses of which one writes, to the same bytes, are ordered by streams and events.
+    - V4: what is read was written before, by the same buffer, and no other buffer wrote the bytes in between.
+    - V5: programs begin and end with all streams joined.
+
+    Changes nothing.
+
+    ```mlir
+    sched.run compute "conv" ... outs(%conv1_y : ...)
+    sched.copy d2h %conv1_y -> %conv1_y_host        // error: V3, d2h did not wait for compute
+    ```
+  }];
+  let statistics = [Statistic<"accesses", "accesses", "reads and writes that were ordered">];
+}
+
+#endif
