@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses and softmax: values in double, gradients against finite differences, extreme logits, targets out of range.
+#include "Harness.h"
+
+namespace sluice {
+namespace {
+
+double crossEntropy(const Numbers &x, const std::vector<int64_t> &target, int64_t classes, int64_t inner) {
+  double total = 0;
+  for (size_t s = 0; s < target.size(); ++s) {
+    const size_t base = s / static_cast<size_t>(inner) * static_cast<size_t>(classes * inner) + s % static_cast<size_t>(inner);
+    double sum = 0;
+    for (int64_t k = 0; k < classes; ++k)
+      sum += std::exp(x[base + static_cast<size_t>(k * inner)]);
+    total += std::log(sum) - x[base + static_cast<size_t>(target[s] * inner)];
+  }
+  return total / static_cast<double>(target.size());
+}
+
+void checkCrossEntropy(Shape shape) {
+  int64_t inner = 1;
+  for (int i = 2; i < shape.rank; ++i)
+    inner *= shape[i];
+  std::vector<int64_t> target;
+  for (int64_t s = 0; s < shape[0] * inner; ++s)
+    target.push_back(s * 7 % shape[1]);
+  const Numbers x = randomNumbers(shape.elements(), 1, 3), d = randomNumbers(shape.elements(), 2);
+  Harness h;
+  const Loss loss("loss", LossKind::SoftmaxCrossEntropy, shape);
+  const Tensor tx = h.tensor(shape, Layout::RowMajor, x), tt = h.classes(target), value = h.tensor({}), dx = h.tensor(shape);
+  loss.forward(h.session.compute, tx, tt, value, h.workspace(loss));
+  auto f = [&](const Numbers &at) { return crossEntropy(at, target, shape[1], inner); };
+  EXPECT_NEAR(h.read(value)[0], f(x), 1e-6 * f(x));
+  loss.backward(h.session.compute, tx, tt, dx);
+  const double want = slope(f, x, d);
+  EXPECT_NEAR(dot(h.read(dx), d), want, 1e-5 * std::fabs(want) + 1e-6);
+}
+
+TEST(Loss, CrossEntropy) {
+  checkCrossEntropy({16, 10});
+  checkCrossEntropy({3, 1000});
+  checkCrossEntropy({2, 5, 4, 3});
+  checkCrossEntropy({1, 1});
+  checkCrossEntropy({200, 7});
+}
+
+TEST(Loss, ExtremeLogitsAndTargets) {
+  Harness h;
+  const Loss loss("/out/Gemm", LossKind::SoftmaxCrossEntropy, {2, 3});
+  const Tensor x = h.tensor({2, 3}, Layout::RowMajor, {1e30, 0, 0, -1e30, -1e30, 0}), value = h.tensor({}), space = h.workspace(loss);
+  loss.forward(h.session.compute, x, h.classes({0, 2}), value, space);
+  EXPECT_EQ(h.read(value)[0], 0);
+  loss.forward(h.session.compute, x, h.classes({0, 3}), value, space);
+  try {
+    h.session.synchronize();
+    FAIL();
+  } catch (const std::invalid_argument &error) {
+    EXPECT_STREQ(error.what(), "loss '/out/Gemm': class id 3 of sample 1 is not below 3");
+  }
+}
+
+TEST(Loss, CountsCorrect) {
+  Harness h;
+  const Loss loss("loss", LossKind::SoftmaxCrossEntropy, {4, 3});
+  const Tensor x = h.tensor({4, 3}, Layout::RowMajor, {1, 2, 3, 3, 3, 1, 0, -1, -2, 5, 6, 5}), target = h.classes({2, 0, 1, 1});
+  const Tensor count = h.classes({10});
+  loss.countCorrect(h.session.compute, x, target, count);
+  int64_t value;
+  h.session.read(count, &value);
+  EXPECT_EQ(value, 13); // samples 0, 1 (the first of a tie) and 3
+}
+
+TEST(Loss, ElementwiseKinds) {
+  const Shape shape{5, 77};
+  const Numbers x = randomNumbers(shape.elements(), 1, 4), d = randomNumbers(shape.elements(), 2);
+  Numbers t = randomNumbers(shape.elements(), 3);
+  for (double &v : t)
+    v = v > 0 ? 1 : 0.25;
+  for (LossKind kind : {LossKind::MeanSquaredError, LossKind::BceWithLogits}) {
+    auto f = [&](const Numbers &at) {
+      double sum = 0;
+      for (size_t i = 0; i < at.size(); ++i)
+        sum += kind == LossKind::MeanSquaredError ? std::pow(at[i] - t[i], 2) : std::log1p(std::exp(at[i])) - at[i] * t[i];
+      return sum / static_cast<double>(at.size());
+    };
+    Harness h;
+    const Loss loss("loss", kind, shape);
+    const Tensor tx = h.tensor(shape, Layout::RowMajor, x), tt = h.tensor(shape, Layout::RowMajor, t), value = h.tensor({}), dx = h.tensor(shape);
+    loss.forward(h.session.compute, tx, tt, value, h.workspace(loss));
+    EXPECT_NEAR(h.read(value)[0], f(x), 1e-6 * f(x));
+    loss.backward(h.session.compute, tx, tt, dx);
+    const double want = slope(f, x, d);
+    EXPECT_NEAR(dot(h.read(dx), d), want, 1e-4 * std::fabs(want) + 1e-6);
+  }
+}
+
+TEST(Softmax, ForwardAndBackward) {
+  for (bool logarithm : {false, true})
+    for (int axis : {0, 1, -1}) {
+      const Shape shape{6, 9, 5};
+      const int at = axis < 0 ? axis + 3 : axis;
+      int64_t inner = 1;
+      for (int i = at + 1; i < 3; ++i)
+        inner *= shape[i];
+      auto f = [&](const Numbers &x) {
+        Numbers y(x.size());
+        for (size_t i = 0; i < x.size(); ++i) {
+          const auto step = static_cast<size_t>(inner), length = static_cast<size_t>(shape[at]);
+          const size_t base = i / (step * length) * step * length + i % step;
+          double sum = 0;
+          for (size_t k = 0; k < length; ++k)
+            sum += std::exp(x[base + k * step]);
+          y[i] = logarithm ? x[i] - std::log(sum) : std::exp(x[i]) / sum;
+        }
+        return y;
+      };
+      const Numbers x = randomNumbers(shape.elements(), 1, 3), dy = randomNumbers(shape.elements(), 2), d = randomNumbers(shape.elements(), 3);
+      Harness h;
+      Softmax softmax("softmax", shape, axis, logarithm);
+      const Tensor y = h.tensor(shape), dx = h.tensor(shape);
+      softmax.forward(h.session.compute, h.tensor(shape, Layout::RowMajor, x), y);
+      EXPECT_CLOSE(h.read(y), f(x), 1e-6);
+      softmax.backward(h.session.compute, h.tensor(shape, Layout::RowMajor, dy), y, dx);
+      const double want = slope([&](const Numbers &v) { return dot(f(v), dy); }, x, d);
+      EXPECT_NEAR(dot(h.read(dx), d), want, 1e-4 * std::fabs(want) + 1e-5);
+    }
+}
+
+} // namespace
+} // namespace sluice

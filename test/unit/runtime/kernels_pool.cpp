@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling against plain loops: overlapping windows, pads, dilations, windows that reach over the edge (ceil mode), ties, NaN, both kinds
+// of indices.
+#include "Harness.h"
+
+#include <limits>
+
+namespace sluice {
+namespace {
+
+struct Case {
+  const char *name;
+  Shape x, y;
+  Window window;
+};
+
+std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
+
+class Pooling : public testing::TestWithParam<Case> {};
+
+/// Calls visit(index of x) for all taps of one window; the number of taps inside the padded image is returned.
+template <typename Visit> int64_t forTaps(const Case &c, int64_t plane, int64_t oy, int64_t ox, Visit &&visit) {
+  const Window &w = c.window;
+  int64_t padded = 0;
+  for (int64_t ky = 0; ky < w.kernel[0]; ++ky)
+    for (int64_t kx = 0; kx < w.kernel[1]; ++kx) {
+      const int64_t iy = oy * w.strides[0] - w.pads[0] + ky * w.dilations[0], ix = ox * w.strides[1] - w.pads[1] + kx * w.dilations[1];
+      padded += iy < c.x[2] + w.pads[2] && ix < c.x[3] + w.pads[3];
+      if (iy >= 0 && iy < c.x[2] && ix >= 0 && ix < c.x[3])
+        visit(static_cast<size_t>((plane * c.x[2] + iy) * c.x[3] + ix));
+    }
+  return padded;
+}
+
+/// For each output: the input that won.
+std::vector<size_t> winners(const Case &c, const Numbers &x) {
+  std::vector<size_t> result;
+  for (int64_t plane = 0; plane < c.y[0] * c.y[1]; ++plane)
+    for (int64_t oy = 0; oy < c.y[2]; ++oy)
+      for (int64_t ox = 0; ox < c.y[3]; ++ox) {
+        bool first = true;
+        size_t best = 0;
+        forTaps(c, plane, oy, ox, [&](size_t at) {
+          if (first || x[at] > x[best])
+            best = at;
+          first = false;
+        });
+        result.push_back(best);
+      }
+  return result;
+}
+
+TEST_P(Pooling, Max) {
+  const Case &c = GetParam();
+  Numbers x = randomNumbers(c.x.elements(), 1);
+  for (double &v : x)
+    v = std::round(2 * v); // many ties
+  const Numbers dy = randomNumbers(c.y.elements(), 2);
+  const std::vector<size_t> from = winners(c, x);
+  Numbers want(from.size()), wantGradient(x.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    want[i] = x[from[i]];
+    wantGradient[from[i]] += dy[i];
+  }
+  for (DataType type : {DataType::U8, DataType::I32}) {
+    if (type == DataType::U8 && c.window.kernel[0] * c.window.kernel[1] > 255)
+      continue;
+    Harness h;
+    const MaxPool pool("pool", c.x, c.y, c.window);
+    const Tensor y = h.image(c.y), dx = h.image(c.x), indices = h.tensor(c.y, Layout::NHWC, type), space = h.workspace(pool);
+    pool.forward(h.session.compute, h.tensor(c.x, Layout::NHWC, x), y, indices, space);
+    EXPECT_EQ(h.read(y), want);
+    pool.backward(h.session.compute, h.tensor(c.y, Layout::NHWC, dy), indices, dx, space);
+    EXPECT_CLOSE(h.read(dx), wantGradient, 1e-6);
+  }
+}
+
+TEST_P(Pooling, Average) {
+  const Case &c = GetParam();
+  const Numbers x = randomNumbers(c.x.elements(), 1), dy = randomNumbers(c.y.elements(), 2);
+  for (bool includePad : {false, true}) {
+    Numbers want, wantGradient(x.size());
+    for (int64_t plane = 0; plane < c.y[0] * c.y[1]; ++plane)
+      for (int64_t oy = 0; oy < c.y[2]; ++oy)
+        for (int64_t ox = 0; ox < c.y[3]; ++ox) {
+          double sum = 0;
+          int64_t inside = 0;
+          const int64_t padded = forTaps(c, plane, oy, ox, [&](size_t at) { sum += x[at], ++inside; });
+          const double count = static_cast<double>(includePad ? padded : inside);
+          forTaps(c, plane, oy, ox, [&](size_t at) { wantGradient[at] += dy[want.size()] / count; });
+          want.push_back(sum / count);
+        }
+    Harness h;
+    const AveragePool pool("pool", c.x, c.y, c.window, includePad);
+    const Tensor y = h.image(c.y), dx = h.image(c.x), space = h.workspace(pool);
+    pool.forward(h.session.compute, h.tensor(c.x, Layout::NHWC, x), y, space);
+    EXPECT_CLOSE(h.read(y), want, 1e-6);
+    pool.backward(h.session.compute, h.tensor(c.y, Layout::NHWC, dy), dx, space);
+    EXPECT_CLOSE(h.read(dx), wantGradient, 1e-6);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Windows, Pooling,
+    testing::Values(Case{"resnet", {2, 64, 14, 14}, {2, 64, 7, 7}, {{3, 3}, {2, 2}, {1, 1, 1, 1}}},
+                    Case{"halving", {2, 5, 8, 6}, {2, 5, 4, 3}, {{2, 2}, {2, 2}, {0, 0, 0, 0}}},
+                    Case{"ceil_mode", {1, 70, 8, 8}, {1, 70, 4, 4}, {{3, 3}, {2, 2}, {0, 0, 0, 0}}},
+                    Case{"asymmetric", {2, 3, 9, 7}, {2, 3, 9, 4}, {{3, 2}, {1, 2}, {0, 1, 2, 0}}},
+                    Case{"dilated", {1, 4, 12, 12}, {1, 4, 5, 10}, {{3, 3}, {2, 1}, {0, 1, 0, 1}, {2, 2}}},
+                    Case{"gaps", {1, 4, 9, 9}, {1, 4, 3, 3}, {{2, 2}, {4, 4}, {0, 0, 1, 1}}},
+                    Case{"global", {3, 130, 7, 7}, {3, 130, 1, 1}, {{7, 7}, {1, 1}, {0, 0, 0, 0}}},
+                    Case{"large_window", {1, 3, 20, 18}, {1, 3, 1, 2}, {{20, 17}, {1, 1}, {0, 0, 0, 0}}}),
+    [](const auto &info) { return std::string(info.param.name); });
+
+TEST(MaxPool, NaNWins) {
+  Harness h;
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const MaxPool pool("pool", {1, 1, 2, 4}, {1, 1, 1, 2}, {{2, 2}, {2, 2}, {0, 0, 0, 0}});
+  const Tensor y = h.image({1, 1, 1, 2}), indices = h.tensor({1, 1, 1, 2}, Layout::NHWC, DataType::U8);
+  pool.forward(h.session.compute, h.tensor({1, 1, 2, 4}, Layout::NHWC, {1, nan, -infinity, -infinity, 3, 2, -infinity, -infinity}), y,
+               indices, none);
+  EXPECT_TRUE(std::isnan(h.read(y)[0]));
+  EXPECT_EQ(h.read(y)[1], -infinity);
+  uint8_t where[2];
+  h.session.read(indices, where);
+  EXPECT_EQ(where[0], 1);
+  EXPECT_EQ(where[1], 0);
+}
+
+} // namespace
+} // namespace sluice

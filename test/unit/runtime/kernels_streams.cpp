@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams run in order, events order them across each other, errors stop a session, poison finds stale reads and stray writes.
+#include "Harness.h"
+
+#include "runtime/host/Parallel.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <numeric>
+#include <thread>
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Streams, RunInOrder) {
+  Session session(64, 64, 1);
+  std::vector<int> seen;
+  for (int i = 0; i < 10000; ++i)
+    session.compute.launch("n", "op", [&seen, i] { seen.push_back(i); });
+  session.synchronize();
+  ASSERT_EQ(seen.size(), 10000u);
+  for (int i = 0; i < 10000; ++i)
+    EXPECT_EQ(seen[static_cast<size_t>(i)], i);
+}
+
+TEST(Streams, WaitsForTheLatestRecord) {
+  Session session(64, 64, 1);
+  std::atomic<int> value{0};
+  for (int round = 1; round <= 50; ++round) {
+    session.compute.launch("n", "op", [&value, round] {
+      std::this_thread::sleep_for(200us);
+      value = round;
+    });
+    session.compute.record({0});
+    session.toHost.wait({0});
+    session.toHost.launch("n", "op", [&value, round] { EXPECT_GE(value, round); });
+  }
+  session.synchronize();
+}
+
+TEST(Streams, WaitWithoutRecordPasses) {
+  Session session(64, 64, 1);
+  session.compute.wait({0});
+  session.synchronize();
+  EXPECT_THROW(session.compute.wait({1}), std::invalid_argument);
+}
+
+TEST(Streams, RunBesideEachOther) {
+  Session session(64, 64, 2);
+  // Each side waits for the other: only two threads can finish this.
+  std::atomic<int> arrived{0};
+  for (Stream *stream : {&session.compute, &session.toHost})
+    stream->launch("n", "op", [&arrived] {
+      ++arrived;
+      while (arrived < 2)
+        std::this_thread::yield();
+    });
+  session.synchronize();
+}
+
+TEST(Streams, FirstErrorStopsTheSession) {
+  Session session(64, 64, 1);
+  bool ran = false;
+  session.compute.launch("n", "op", [] { throw std::runtime_error("first"); });
+  session.compute.launch("n", "op", [] { throw std::runtime_error("second"); });
+  session.compute.record({0});
+  session.toHost.wait({0});
+  session.toHost.launch("n", "op", [&ran] { ran = true; });
+  for (int i = 0; i < 2; ++i)
+    try {
+      session.synchronize();
+      FAIL();
+    } catch (const std::runtime_error &error) {
+      EXPECT_STREQ(error.what(), "first");
+    }
+  EXPECT_FALSE(ran);
+}
+
+TEST(Streams, CopiesBetweenArenas) {
+  Session session(1 << 16, 1 << 16, 1);
+  std::vector<float> values(1000), back(1000);
+  std::iota(values.begin(), values.end(), 1.0f);
+  const Tensor a = device(0, {1000}), h = host(4096, {1000}), b = device(8192, {1000});
+  session.write(a, values.data());
+  session.enableRecording(true);
+  copyToHost(session.toHost, a, h, "a");
+  session.toHost.record({0});
+  session.toDevice.wait({0});
+  copyToDevice(session.toDevice, h, b, "a");
+  session.read(b, back.data());
+  EXPECT_EQ(values, back);
+  const std::vector<OpRecord> records = session.takeRecords();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].bytes, 4000u);
+  EXPECT_LE(records[0].end, records[1].start);
+  EXPECT_THROW(copyToHost(session.toHost, a, host(0, {999}), "a"), std::invalid_argument);
+  EXPECT_THROW(session.compute.address(device(1 << 16, {1})), std::out_of_range);
+}
+
+TEST(Streams, GradientHook) {
+  Session session(64, 0, 0);
+  session.captureGradient("w", device(0, {4}));
+  const float values[4] = {1, 2, 3, 4};
+  session.write(device(0, {4}), values);
+  float sum = 0;
+  session.onGradient = [&](const char *name, const Tensor &gradient, const void *data) {
+    EXPECT_STREQ(name, "w");
+    for (int64_t i = 0; i < gradient.shape.elements(); ++i)
+      sum += static_cast<const float *>(data)[i];
+  };
+  session.captureGradient("w", device(0, {4}));
+  session.synchronize();
+  EXPECT_EQ(sum, 10);
+}
+
+TEST(Streams, NotEnoughMemory) {
+  EXPECT_THROW(Session(size_t(1) << 50, 0, 0), MemoryNotAvailable);
+  EXPECT_THROW(Session(64, 64, 0, "/nonexistent/folder/file"), MemoryNotAvailable);
+}
+
+TEST(Streams, HostArenaInAFile) {
+  const std::string file = testing::TempDir() + "sluice_host_arena";
+  Session session(4096, 1 << 20, 0, file.c_str());
+  const float one = 1;
+  float back = 0;
+  session.write(host(1 << 19, {1}), &one);
+  session.read(host(1 << 19, {1}), &back);
+  EXPECT_EQ(back, 1);
+}
+
+class Poison : public testing::Test {
+protected:
+  Poison() { setenv("SLUICE_POISON", "1", 1); }
+  ~Poison() override { unsetenv("SLUICE_POISON"); }
+};
+
+TEST_F(Poison, ReleasedBytesAreNaN) {
+  Session session(256, 0, 0);
+  const float one = 1;
+  float back = 0;
+  session.write(device(128, {1}), &one);
+  session.release(device(128, {1}));
+  session.read(device(128, {1}), &back);
+  EXPECT_TRUE(std::isnan(back));
+  session.read(device(0, {1}), &back);
+  EXPECT_TRUE(std::isnan(back));
+}
+
+TEST_F(Poison, StrayWritesAreFound) {
+  Session session(250, 0, 0);
+  char *base = session.compute.data<char>(device(0, {1}));
+  base[250] = 1;
+  EXPECT_THROW(session.synchronize(), std::runtime_error);
+}
+
+TEST(Parallel, EveryChunkOnce) {
+  for (int count : {1, 2, 5}) {
+    setThreads(count);
+    for (int64_t chunks : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> hits(static_cast<size_t>(chunks));
+      for (int repeat = 0; repeat < 50; ++repeat)
+        parallelFor(chunks, [&](int64_t chunk) { ++hits[static_cast<size_t>(chunk)]; });
+      for (const auto &hit : hits)
+        EXPECT_EQ(hit, 50);
+    }
+  }
+  setThreads(2);
+}
+
+} // namespace
+} // namespace sluice
