@@ -67,6 +67,7 @@ struct Buffer {
   std::optional<Inversion> inversion;
   double zeroFraction = 0; ///< expected share of zeros, for zvc
   /// Buffers that are live through the whole step (parameters, states, batch slots) are not listed: they are Problem::base.
+  int id = -1; ///< the caller's own number for it; the planner does not look at it
 };
 
 /// Device and link of the plan. Loaded from passes/profiles/*.json; see Profile.h.
