@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command lines: every flag is validated or refused by name.
+#include "runtime/common/Arguments.h"
+
+#include "runtime/common/Errors.h"
+#include "test/unit/runtime/Folder.h"
+
+using namespace sluice;
+
+static Program programWith(Program::Optimizer optimizer) {
+  Program program{};
+  program.model = "m.onnx";
+  program.optimizer = optimizer;
+  program.exportTemplate = "m.template";
+  return program;
+}
+
+static Arguments parse(std::vector<const char *> words, Program::Optimizer optimizer = Program::Optimizer::Sgd) {
+  words.insert(words.begin(), "prog");
+  return parseArguments(static_cast<int>(words.size()), words.data(), programWith(optimizer));
+}
+
+static void expectRefused(const std::vector<const char *> &words, const std::string &part,
+                          Program::Optimizer optimizer = Program::Optimizer::Sgd) {
+  expectError<UsageError>([&] { parse(words, optimizer); }, part);
+}
+
+TEST(Arguments, ReadsValuesInBothForms) {
+  Arguments arguments = parse({"--data", "d", "--lr=0.5", "--momentum", "0", "--steps=12", "--shuffle", "--seed",
+                               "18446744073709551615", "--log", "-"});
+  EXPECT_EQ(arguments.data, "d");
+  EXPECT_EQ(arguments.learningRate, 0.5);
+  EXPECT_EQ(arguments.steps, 12);
+  EXPECT_EQ(arguments.seed, UINT64_MAX);
+  EXPECT_TRUE(arguments.shuffle);
+  StepState state = arguments.stepState(Program::Optimizer::Sgd);
+  EXPECT_EQ(state.learningRate, 0.5f);
+  EXPECT_EQ(state.momentum, 0);
+}
+
+TEST(Arguments, FillsDefaultsByOptimizer) {
+  Arguments none = parse({"--data", "d"});
+  EXPECT_EQ(none.stepState(Program::Optimizer::Sgd).momentum, 0.9f);
+  EXPECT_EQ(none.stepState(Program::Optimizer::Adam).learningRate, 0.001f);
+  EXPECT_EQ(none.stepState(Program::Optimizer::AdamW).weightDecay, 0.01f);
+}
+
+TEST(Arguments, RefusesUnknownAndMissing) {
+  expectRefused({"--dta", "d"}, "unknown flag '--dta'");
+  expectRefused({"data"}, "unknown argument 'data'");
+  expectRefused({"-h"}, "unknown flag '-h'");
+  expectRefused({"--data"}, "--data needs a value");
+  expectRefused({"--data", "--steps", "3"}, "--data needs a value");
+  expectRefused({"--data="}, "--data expects a path, got ''");
+  expectRefused({"--data", "a", "--data", "b"}, "--data is given twice");
+  expectRefused({"--shuffle=yes"}, "--shuffle takes no value, got 'yes'");
+  expectRefused({}, "nothing to do");
+}
+
+TEST(Arguments, RefusesValuesOutOfRange) {
+  for (const char *bad : {"-1", "nan", "inf", "1e39", "0x10", "1,5", "1e", "", " 1", "1 "}) {
+    SCOPED_TRACE(bad);
+    expectRefused({"--data", "d", "--lr", bad}, "--lr expects a finite number of 0 or more, got '");
+  }
+  expectRefused({"--data", "d", "--momentum", "1"},
+                "--momentum expects a finite number of 0 or more and below 1, got '1'");
+  for (const char *bad : {"-1", "1.5", "9223372036854775808", "ten", ""}) {
+    SCOPED_TRACE(bad);
+    expectRefused({"--data", "d", "--steps", bad}, "--steps expects a whole number of 0 or more, got '");
+  }
+  expectRefused({"--data", "d", "--threads", "0"}, "--threads expects a whole number of 1 or more");
+  expectRefused({"--data", "d", "--seed", "-1"}, "--seed expects a whole number from 0 to 2^64 - 1");
+}
+
+TEST(Arguments, RefusesWhatDoesNotGoTogether) {
+  expectRefused({"--data", "d", "--steps", "1", "--epochs", "1"}, "exclude each other");
+  expectRefused({"--evaluate", "d", "--steps", "1"}, "--steps needs --data");
+  expectRefused({"--evaluate", "d", "--trace", "t"}, "--trace needs --data");
+  expectRefused({"--data", "d", "--checkpoint-every", "5"}, "--checkpoint-every needs --checkpoint");
+  expectRefused({"--data", "d", "--beta1", "0.5"}, "--beta1 means nothing to sgd");
+  expectRefused({"--data", "d", "--momentum", "0.5"}, "--momentum means nothing to adam", Program::Optimizer::Adam);
+  expectRefused({"--data", "d", "--no-graph"}, "compiled with --target=cuda");
+}
+
+TEST(Arguments, HelpNamesEveryContractFlag) {
+  std::string help = helpText("prog", programWith(Program::Optimizer::Sgd));
+  for (const char *flag :
+       {"--data",    "--steps",          "--epochs",      "--lr",      "--momentum",   "--weight-decay",
+        "--seed",    "--threads",        "--log",         "--trace",   "--checkpoint", "--resume",
+        "--export",  "--dump-gradients", "--profile-out", "--plan",    "--evaluate",   "--checkpoint-every",
+        "--shuffle", "--beta1",          "--beta2",       "--epsilon", "--offload-to", "--no-graph"})
+    EXPECT_THAT(help, testing::HasSubstr(std::string("  ") + flag + " "));
+  EXPECT_TRUE(parse({"--help"}).help);
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program as the compiler would print it, small enough to check by hand: images [4,2,2,2] -> flatten -> Gemm with 3
+// classes -> softmax cross-entropy, SGD with momentum. The images lie in NHWC, so that the way from the file to the
+// kernels is exercised. Variants for tests come from the environment: TINY=file (weights from tiny.safetensors beside
+// it), adam (a program that claims another optimizer), small-workspace (the plan reserved too little scratch), huge
+// (arenas no machine has), offload (the logits leave the device).
+#include "runtime/Runtime.h"
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+using namespace sluice;
+
+// Device memory. Scratch is generous: this program is no test of the planner.
+constexpr int64_t scratchBytes = 1 << 20;
+constexpr Tensor weight = device(0, {3, 8});
+constexpr Tensor bias = device(128, {3});
+constexpr Tensor weightMomentum = device(256, {3, 8});
+constexpr Tensor biasMomentum = device(384, {3});
+constexpr Tensor images[2] = {device(512, {4, 2, 2, 2}, Layout::NHWC), device(640, {4, 2, 2, 2}, Layout::NHWC)};
+constexpr Tensor labels[2] = {device(768, {4}, Layout::RowMajor, DataType::I64),
+                              device(832, {4}, Layout::RowMajor, DataType::I64)};
+constexpr Tensor flat = device(896, {4, 8});
+constexpr Tensor logits = device(1024, {4, 3});
+constexpr Tensor logitsGrad = device(1088, {4, 3});
+constexpr Tensor weightGrad = device(1152, {3, 8});
+constexpr Tensor biasGrad = device(1280, {3});
+constexpr Tensor loss = device(1344, {});
+constexpr Tensor correct = device(1408, {}, Layout::RowMajor, DataType::I64);
+constexpr Tensor work = scratch(1536, scratchBytes);
+constexpr size_t deviceBytes = 1536 + scratchBytes;
+
+// Host memory.
+constexpr Tensor stagedImages = host(0, {4, 2, 2, 2}, Layout::NHWC);
+constexpr Tensor stagedLabels = host(128, {4}, Layout::RowMajor, DataType::I64);
+constexpr Tensor hostLogits = host(192, {4, 3});
+constexpr size_t hostBytes = 256;
+
+constexpr int exportOffset = 16; // tests make a template with 16 bytes in front of the weight and the bias behind it
+
+static bool variant(const char *name) {
+  const char *given = getenv("TINY");
+  return given && std::string(given).find(name) != std::string::npos;
+}
+
+struct Kernels {
+  Reorder flatten{"/flatten/Flatten", images[0], flat, {}};
+  Matmul fc{"/fc/Gemm", {4, 8}, {3, 8}, {4, 3}, false, true, 1, 1, {3}};
+  Loss crossEntropy{"loss", LossKind::SoftmaxCrossEntropy, {4, 3}};
+  Matmul fcWeightGrad{"/fc/Gemm", {4, 3}, {4, 8}, {3, 8}, true, false};
+  SumTo fcBiasGrad{"/fc/Gemm", logitsGrad, biasGrad};
+};
+static std::unique_ptr<Kernels> k;
+
+static void makeKernels() {
+  k = std::make_unique<Kernels>();
+  if (variant("small-workspace"))
+    throw MemoryNotAvailable("/fc/Gemm needs 4096 bytes of scratch, the plan reserved 1024");
+}
+
+static void forward(Session &s) {
+  k->flatten.run(s.compute, s.batch(images), flat);
+  k->fc.run(s.compute, flat, weight, bias, logits, work);
+  if (variant("offload")) {
+    s.compute.record({0});
+    s.toHost.wait({0});
+    copyToHost(s.toHost, logits, hostLogits, "/fc/Gemm");
+    s.toHost.record({1});
+    s.toDevice.wait({1});
+    copyToDevice(s.toDevice, hostLogits, logits, "/fc/Gemm");
+    s.toDevice.record({2});
+    s.compute.wait({2});
+  }
+  k->crossEntropy.forward(s.compute, logits, s.batch(labels), loss, work);
+}
+
+static void step(Session &s) {
+  forward(s);
+  k->crossEntropy.backward(s.compute, logits, s.batch(labels), logitsGrad);
+  k->fcWeightGrad.run(s.compute, logitsGrad, flat, none, weightGrad, work);
+  s.captureGradient("fc.weight", weightGrad);
+  updateSgd(s.compute, weight, weightGrad, weightMomentum, "fc.weight");
+  k->fcBiasGrad.run(s.compute, logitsGrad, biasGrad, work);
+  s.captureGradient("fc.bias", biasGrad);
+  updateSgd(s.compute, bias, biasGrad, biasMomentum, "fc.bias");
+}
+
+static void evaluate(Session &s) {
+  forward(s);
+  k->crossEntropy.countCorrect(s.compute, logits, s.batch(labels), correct);
+}
+
+int main(int argc, char **argv) {
+  const Init init = variant("file") ? Init::File : Init::Kaiming;
+  const Variable variables[] = {
+      {"fc.weight", weight, Role::Parameter, init, 8, 3, exportOffset},
+      {"fc.bias", bias, Role::Parameter, variant("file") ? Init::File : Init::Zero, 0, 0, exportOffset + 96},
+      {"fc.weight/momentum", weightMomentum, Role::Optimizer, Init::Zero},
+      {"fc.bias/momentum", biasMomentum, Role::Optimizer, Init::Zero},
+  };
+  const Input inputs[] = {{"images", {images[0], images[1]}, stagedImages},
+                          {"target", {labels[0], labels[1]}, stagedLabels, 3}};
+  const PlanRow plan[] = {{"logits", "/fc/Gemm", "keep", 48, 1, 3}, {"flat", "/flatten/Flatten", "keep", 128, 0, 4}};
+
+  Program program{};
+  program.model = "tiny.onnx";
+  program.commandLine = "sluicec tiny.onnx --batch=4";
+  program.strategy = "keep";
+  program.batch = 4;
+  program.deviceBytes = variant("huge") ? size_t(1) << 46 : deviceBytes;
+  program.hostBytes = hostBytes;
+  program.deviceBase = 896;
+  program.threads = 1;
+  program.events = 3;
+  program.predictedSecondsPerStep = 1e-4;
+  program.variables = variables;
+  program.variableCount = 4;
+  program.inputs = inputs;
+  program.inputCount = 2;
+  program.plan = plan;
+  program.planRows = 2;
+  program.loss = loss;
+  program.correct = correct;
+  program.weightsFile = variant("file") ? "tiny.safetensors" : nullptr;
+  program.exportTemplate = "tiny.onnx-template";
+  program.optimizer = variant("adam") ? Program::Optimizer::Adam : Program::Optimizer::Sgd;
+  program.lossName = "softmax-cross-entropy";
+  return run(argc, argv, program, {makeKernels, step, evaluate});
+}
