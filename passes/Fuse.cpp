@@ -84,6 +84,14 @@ Operation *lastUser(Value value) {
   return last;
 }
 
+/// Updates make no tensors, so what lives longer because of them costs nothing.
+bool onlyUpdatesBetween(Operation *producer, Operation *consumer) {
+  Operation *op = producer->getNextNode();
+  while (isa<UpdateOp, UpdateStatisticsOp, ReadOp>(op))
+    op = op->getNextNode();
+  return op == consumer;
+}
+
 /// Whether `producer` may run where `consumer` runs, as one kernel with it.
 bool maySink(FusedOp producer, FusedOp consumer) {
   if (producer.domain().getShape() != consumer.domain().getShape())
@@ -106,7 +114,7 @@ bool maySink(FusedOp producer, FusedOp consumer) {
       longer += bytes(operand.getType());
   for (Value result : producer.getOutputs().take_front(producer.fullResults()))
     saved += bytes(result.getType());
-  return longer <= saved || producer->getNextNode() == consumer;
+  return longer <= saved || onlyUpdatesBetween(producer, consumer);
 }
 
 /// Builds the region of producer and consumer as one op in the consumer's place.

@@ -3,6 +3,7 @@
 //  1. count, after every forward op, the activations that a later forward op reads; where it is one, a stage ends;
 //  2. give every op the stage of its forward op;
 //  3. mark fused ops that may work in the bytes of an operand that nobody reads any more.
+#include "passes/Buffers.h"
 #include "passes/Passes.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -60,8 +61,8 @@ public:
     for (Operation &op : block) {
       if (isa<ReadOp>(op))
         persistent.insert(find(op.getResult(0)));
-      else if (isView(&op))
-        classes.unionSets(find(op.getOperand(0)), find(op.getResult(0)));
+      else if (Value source = op.getNumResults() == 1 ? viewSource(op.getResult(0)) : Value())
+        classes.unionSets(find(source), find(op.getResult(0)));
       else if (auto fused = dyn_cast<FusedOp>(op))
         mark(fused);
     }
@@ -75,12 +76,7 @@ private:
       classes.insert(key);
     return key;
   }
-  static bool isView(Operation *op) {
-    if (auto reorder = dyn_cast<ReorderOp>(op))
-      return layoutsCoincide(cast<RankedTensorType>(reorder.getX().getType()));
-    return isa<ReshapeOp>(op);
-  }
-  bool isFree(Value operand, Operation *at) {
+  bool nobodyReadsLater(Value operand, Operation *at) {
     Key leader = classes.getLeaderValue(find(operand));
     for (auto it = classes.findLeader(leader); it != classes.member_end(); ++it) {
       if (persistent.contains(*it))
@@ -104,7 +100,7 @@ private:
     llvm::SmallDenseSet<Key> taken;
     for (unsigned r = 0; r < op.fullResults(); ++r)
       for (auto [i, operand] : llvm::enumerate(op.getInputs())) {
-        if (op.isChannel(i) || sharesWithOther(op, operand) || operand.getType() != op.getResult(r).getType() || !isFree(operand, op) ||
+        if (op.isChannel(i) || sharesWithOther(op, operand) || operand.getType() != op.getResult(r).getType() || !nobodyReadsLater(operand, op) ||
             !taken.insert(classes.getLeaderValue(find(operand))).second)
           continue;
         choice[r] = i;

@@ -92,6 +92,66 @@ def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"stages", "stages", "stages found">, Statistic<"inPlace", "in-place", "results that take an operand's bytes">];
 }
 
+def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
+  let summary = "attach predicted seconds and workspace bytes to every op";
+  let description = [{
+    Roofline on a device profile: arithmetic at the peak that kernels of this kind reach, or the bytes moved, whichever takes longer.
+    Measured times of `profile` replace estimates where node and op agree. Workspaces are asked from the target's own kernels, for the
+    thread count of the plan. @step gets `train.stages`: per stage forward and backward seconds, saved and boundary bytes.
+
+    ```mlir
+    %y = train.matmul %x, %w {...} : ...
+    ```
+    becomes
+    ```mlir
+    %y = train.matmul %x, %w {..., train.cost = {seconds = 1.2e-05 : f64, workspace = 4096 : i64}} : ...
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let options = [Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
+                 Option<"profile", "profile", "std::string", "", "measured times that replace estimates, a .json file">,
+                 Option<"workspaceLimit", "workspace-limit", "int64_t", "67108864", "largest workspace of one kernel in bytes">];
+}
+
+def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "choose an action for every activation of @step within the budget";
+  let description = [{
+    The only bridge between IR and planner: builds planner::Problem from the ops of @step and the buffers that they share, runs the strategy
+    and leaves its checked plan as the attribute `train.plan` of @step, for apply-plan and for reports. `keep`'s arena and the base, which
+    percentages refer to, are there as well. A budget that no plan of the strategy meets is an error that names the smallest feasible one.
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let options = [Option<"strategy", "strategy", "std::string", "\"auto\"", "NAME[,k=v...]">,
+                 Option<"budget", "budget", "std::string", "", "bytes, 8GiB, 40% or 40%act; empty for no limit">,
+                 Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
+                 Option<"profile", "profile", "std::string", "", "measured link and codec rates, a .json file">,
+                 Option<"shrink", "shrink", "int64_t", "0", "bytes to plan below the budget, for what packing costs on top">];
+}
+
+def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
+  let summary = "rewrite @step as `train.plan` says";
+  let description = [{
+    Offload: train.offload after the last forward access, train.await where the bytes may be reused, train.prefetch where the copy back is
+    issued; later readers read the prefetched value. Recompute: forward ops cloned before their backward user, marked `train.recompute`.
+    Views of a value that came back are made again from it. Other actions are refused by name.
+
+    ```mlir
+    %y = train.conv ...
+    %dw = train.conv_backward_weight %dy, %y ...
+    ```
+    becomes
+    ```mlir
+    %y = train.conv ...
+    %h = train.offload %y : ...
+    train.await %h : ...
+    %y2 = train.prefetch %h : ...
+    %dw = train.conv_backward_weight %dy, %y2 ...
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"offloads", "offloads", "buffers that go to host memory">, Statistic<"recomputed", "recomputed", "ops that run twice">];
+}
+
 def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
   let summary = "turn train functions into device programs: kernels, copies and events in issue order";
   let description = [{
@@ -100,7 +160,7 @@ def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
     - train.await: compute waits for that copy; from here on other buffers may have the bytes.
     - train.prefetch: h2d waits until compute has reached this place (the bytes that it writes are free from here on), and copies; the
       first reader waits for it.
-    - The copies of the next batch, from the staging slot of every input to its other batch slot, come first on h2d.
+    - The copies of the next batch, from the staging slot of every input to its other batch slot, come last on h2d.
 
     Compute waits for every copy at the end. Waits that follow from earlier ones are left out. Reading a value whose bytes were overwritten
     in the meantime (by an in-place op or an update) is an error.
@@ -134,7 +194,7 @@ def AssignSlots : Pass<"sluice-assign-slots", "::mlir::ModuleOp"> {
     2. What outlives a step comes first, at the same offsets in every program: variables, batch slots, results.
     3. Transients of each program are packed above it, those on the host into the host arena; programs share both arenas.
 
-    Fails with both numbers when an arena is larger than its budget, or when packing needs more than 1.05 of the most bytes live at once.
+    Fails with both numbers when an arena is larger than its budget. The statistics compare the arena with the most bytes live at once.
 
     ```mlir
     %a = sched.buffer "a" device bytes(1000)

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// apply-plan: one walk over the planned ops of @step. Before each op, in this order: awaits of copies whose bytes may be reused from here
+// on, prefetches that were issued after the op before, recomputed clones. Each op then reads the newest version of what it read.
+#include "passes/Buffers.h"
+#include "passes/PlanAttribute.h"
+#include "passes/Passes.h"
+#include "passes/ProblemOfStep.h"
+
+namespace sluice {
+#define GEN_PASS_DEF_APPLYPLAN
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+using planner::Action;
+
+namespace {
+
+class Rewriter {
+public:
+  Rewriter(func::FuncOp step, planner::Plan plan, const Buffers &buffers)
+      : step(step), plan(std::move(plan)), buffers(buffers), ops(plannedOps(step)), handles(buffers.all().size()) {}
+
+  int offloads = 0, recomputed = 0;
+
+  LogicalResult run() {
+    if (failed(check()))
+      return failure();
+    size_t nextRecompute = 0;
+    for (int position = 0; position < static_cast<int>(ops.size()); ++position) {
+      Operation *op = ops[position];
+      OpBuilder before(op);
+      for (int s : at(awaits, position))
+        AwaitOp::create(before, op->getLoc(), handles[s]);
+      for (int s : at(prefetches, position - 1))
+        prefetch(before, s);
+      for (; nextRecompute < plan.recomputes.size() && plan.recomputes[nextRecompute].before == position; ++nextRecompute)
+        for (int again : plan.recomputes[nextRecompute].ops)
+          recompute(before, ops[again]);
+      readNewest(before, op);
+      noteWrites(op);
+      for (int s : at(copies, position))
+        offload(op, s);
+    }
+    return success();
+  }
+
+private:
+  static ArrayRef<int> at(const llvm::DenseMap<int, SmallVector<int>> &lists, int position) {
+    auto it = lists.find(position);
+    return it == lists.end() ? ArrayRef<int>() : ArrayRef<int>(it->second);
+  }
+
+  /// Refuses what this level cannot execute and positions that make no sense, then sorts decisions by position.
+  LogicalResult check() {
+    int count = ops.size();
+    for (auto [s, d] : llvm::enumerate(plan.decisions)) {
+      if (d.action == Action::Keep || d.action == Action::Recompute)
+        continue;
+      if (d.action != Action::Offload || !d.codec.empty())
+        return step.emitError() << "the plan wants to " << actionName(d.action) << " '" << buffers[s].name << "'"
+                                << (d.codec.empty() ? "" : " with " + d.codec) << ", which generated programs cannot do yet";
+      if (!(0 <= d.offloadAfter && d.offloadAfter < d.freeBefore && d.freeBefore <= d.prefetchAfter + 1 && d.prefetchAfter < d.neededBy && d.neededBy < count))
+        return step.emitError() << "the plan's positions for '" << buffers[s].name << "' are out of order: copied after " << d.offloadAfter
+                                << ", free before " << d.freeBefore << ", copied back after " << d.prefetchAfter << ", needed by " << d.neededBy
+                                << ", " << count << " ops";
+      copies[d.offloadAfter].push_back(s);
+      awaits[d.freeBefore].push_back(s);
+      prefetches[d.prefetchAfter].push_back(s);
+    }
+    for (const planner::Recompute &r : plan.recomputes)
+      for (int again : r.ops)
+        if (r.before < 0 || r.before >= count || again < 0 || again >= r.before || !isa<Recomputable>(ops[again]))
+          return step.emitError() << "the plan recomputes op " << again << " before op " << r.before << " of " << count;
+    return success();
+  }
+
+  static Value rootOf(Value value) {
+    while (Value source = viewSource(value))
+      value = source;
+    return value;
+  }
+
+  /// The newest version of `value` at the builder's place; views of a value that came back are made again.
+  Value newest(OpBuilder &b, Value value) {
+    Value root = rootOf(value), now = version.lookup(root);
+    if (!now)
+      return value;
+    if (root == value)
+      return now;
+    Operation *view = value.getDefiningOp();
+    Value source = newest(b, view->getOperand(0));
+    Operation *copy = b.clone(*view);
+    copy->setOperand(0, source);
+    return copy->getResult(0);
+  }
+
+  void readNewest(OpBuilder &b, Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(newest(b, operand.get()));
+  }
+
+  void noteWrites(Operation *op) {
+    for (Value result : op->getResults())
+      content[buffers.of(result)] = result;
+  }
+
+  void offload(Operation *op, int s) {
+    OpBuilder b(op);
+    b.setInsertionPointAfter(op);
+    Value original = content.lookup(s), value = newest(b, original);
+    auto type = cast<RankedTensorType>(value.getType());
+    handles[s] = OffloadOp::create(b, value.getLoc(), HostHandleType::get(b.getContext(), type), value);
+    ++offloads;
+  }
+
+  void prefetch(OpBuilder &b, int s) {
+    Value original = content.lookup(s);
+    auto type = cast<HostHandleType>(handles[s].getType()).getTensor();
+    version[rootOf(original)] = PrefetchOp::create(b, original.getLoc(), type, handles[s]);
+  }
+
+  void recompute(OpBuilder &b, Operation *op) {
+    Operation *clone = b.clone(*op);
+    // The op was rewritten to read what was newest when it ran first: map back to originals is not needed, because forward ops run before
+    // any version exists. Now it reads what is newest here.
+    readNewest(b, clone);
+    clone->setAttr(attr::recompute, b.getUnitAttr());
+    for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
+      version[first] = again;
+    ++recomputed;
+  }
+
+  func::FuncOp step;
+  planner::Plan plan;
+  const Buffers &buffers;
+  SmallVector<Operation *> ops;
+  llvm::DenseMap<int, SmallVector<int>> copies, awaits, prefetches; ///< position -> storages
+  std::vector<Value> handles;                                       ///< by storage
+  llvm::DenseMap<Value, Value> version;                             ///< original root value -> what replaces it from here on
+  llvm::DenseMap<int, Value> content;                               ///< storage -> value written last, as the original names it
+};
+
+struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
+  void runOnOperation() override {
+    auto step = getOperation().lookupSymbol<func::FuncOp>("step");
+    auto attribute = step ? step->getAttrOfType<DictionaryAttr>(planAttributeName) : DictionaryAttr();
+    if (!attribute) {
+      getOperation().emitError() << "needs @step with a plan; run plan-memory first";
+      return signalPassFailure();
+    }
+    Buffers buffers(step);
+    Rewriter rewriter(step, planOfAttribute(attribute, buffers.all().size()), buffers);
+    if (failed(rewriter.run()))
+      return signalPassFailure();
+    offloads += rewriter.offloads;
+    recomputed += rewriter.recomputed;
+    // Views whose readers all moved to newer versions.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBody().front())))
+      if (op.getNumResults() == 1 && viewSource(op.getResult(0)) && op.use_empty())
+        op.erase();
+  }
+};
+
+} // namespace

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// estimate-cost, in order:
+//  1. ask every op for its arithmetic and traffic, the profile for the time of such an op, the target's kernels for their workspace;
+//  2. sum up the stages of @step.
+#include "passes/Buffers.h"
+#include "passes/HostKernels.h"
+#include "passes/OpKinds.h"
+#include "passes/Passes.h"
+#include "passes/planner/Profile.h"
+
+namespace sluice {
+#define GEN_PASS_DEF_ESTIMATECOST
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+planner::OpKind sluice::kindOf(Operation *op) {
+  using planner::OpKind;
+  if (isa<ConvOp, ConvTransposeOp, ConvBackwardDataOp, ConvBackwardWeightOp>(op))
+    return OpKind::Conv;
+  if (isa<MaxPoolOp, AveragePoolOp, MaxPoolBackwardOp, AveragePoolBackwardOp>(op))
+    return OpKind::Pool;
+  if (isa<MatmulOp>(op))
+    return OpKind::FullyConnected;
+  if (isa<ConcatOp>(op))
+    return OpKind::Concat;
+  if (isa<BatchNormStatisticsOp, LrnOp, LrnBackwardOp>(op))
+    return OpKind::Norm;
+  if (isa<SoftmaxCrossEntropyOp, MseOp, BceWithLogitsOp, LossBackwardOp>(op))
+    return OpKind::Loss;
+  if (isa<UpdateOp, UpdateStatisticsOp>(op))
+    return OpKind::Update;
+  if (auto fused = dyn_cast<FusedOp>(op)) {
+    // A normalization has per-channel operands, a join more than one full-shape operand.
+    if (!fused.getChannels().empty())
+      return OpKind::Norm;
+    if (!fused.getBody().getOps<UniformOp>().empty())
+      return OpKind::Dropout;
+    return fused.getNumOperands() > 1 && isForward(op) ? OpKind::Join : OpKind::Activation;
+  }
+  return OpKind::Other;
+}
+
+namespace {
+
+struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
+  using EstimateCostBase::EstimateCostBase;
+
+  void runOnOperation() override {
+    planner::Profile device;
+    std::string error;
+    if (!loadProfile(this->device, device, error) || !overrideFrom(profile, device, error)) {
+      getOperation().emitError() << error;
+      return signalPassFailure();
+    }
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      for (Operation &op : function.getBody().front().without_terminator())
+        if (!isFree(&op) && failed(estimate(&op, device)))
+          return signalPassFailure();
+      if (function.getName() == "step")
+        summarize(function);
+    }
+  }
+
+  static bool overrideFrom(const std::string &file, planner::Profile &device, std::string &error) {
+    planner::Profile own;
+    if (file.empty())
+      return true;
+    if (!loadProfile(file, own, error))
+      return false;
+    overrideWith(device, own);
+    return true;
+  }
+
+  /// Step 1.
+  LogicalResult estimate(Operation *op, const planner::Profile &device) {
+    int64_t flops = 0, moved = 0;
+    if (auto costed = dyn_cast<Costed>(op)) {
+      flops = costed.flops();
+      moved = costed.bytesMoved();
+    }
+    // An update reads and writes the parameter and its state besides the gradient.
+    if (auto update = dyn_cast<UpdateOp>(op))
+      moved = bytes(update.getGradient().getType()) * (3 + 2 * static_cast<int64_t>(update.getStates().size()));
+    double seconds = device.estimate(kindOf(op), flops, moved);
+    if (auto *measured = device.measured(nodeName(op->getLoc()), op->getName().stripDialect().str()))
+      seconds = measured->seconds;
+    int64_t workspace = workspaceBytes(op);
+    if (workspace > workspaceLimit)
+      return op->emitError() << "node '" << nodeName(op->getLoc()) << "' (" << op->getName().stripDialect() << ") needs a workspace of " << workspace
+                             << " bytes, the limit is " << workspaceLimit << "; raise --workspace-limit";
+    Builder b(op->getContext());
+    op->setAttr(attr::cost, b.getDictionaryAttr({b.getNamedAttr("seconds", b.getF64FloatAttr(seconds)),
+                                                 b.getNamedAttr("workspace", b.getI64IntegerAttr(workspace))}));
+    return success();
+  }
+
+  /// Step 2. Saved: activations of the stage that its backward ops read; boundary: what the next stage reads.
+  static void summarize(func::FuncOp step) {
+    struct Stage {
+      double forward = 0, backward = 0;
+      int64_t saved = 0, boundary = 0;
+    };
+    std::vector<Stage> stages;
+    auto stageOf = [](Operation *op) {
+      auto number = op->getAttrOfType<IntegerAttr>(attr::stage);
+      return number ? number.getInt() : int64_t(0);
+    };
+    for (Operation &op : step.getBody().front().without_terminator()) {
+      auto cost = op.getAttrOfType<DictionaryAttr>(attr::cost);
+      if (!cost)
+        continue;
+      size_t number = stageOf(&op);
+      stages.resize(std::max(stages.size(), number + 1));
+      double seconds = cost.getAs<FloatAttr>("seconds").getValueAsDouble();
+      (isForward(&op) ? stages[number].forward : stages[number].backward) += seconds;
+      if (!isForward(&op))
+        continue;
+      for (Value result : op.getResults()) {
+        bool saved = false, boundary = false;
+        for (Operation *user : result.getUsers()) {
+          saved |= !isForward(user);
+          boundary |= isForward(user) && stageOf(user) != static_cast<int64_t>(number);
+        }
+        stages[number].saved += saved && !boundary ? bytes(result.getType()) : 0;
+        stages[number].boundary += boundary ? bytes(result.getType()) : 0;
+      }
+    }
+    Builder b(step.getContext());
+    SmallVector<Attribute> list;
+    for (const Stage &stage : stages)
+      list.push_back(b.getDictionaryAttr({b.getNamedAttr("boundary", b.getI64IntegerAttr(stage.boundary)),
+                                          b.getNamedAttr("saved", b.getI64IntegerAttr(stage.saved)),
+                                          b.getNamedAttr("u_b", b.getF64FloatAttr(stage.backward)),
+                                          b.getNamedAttr("u_f", b.getF64FloatAttr(stage.forward))}));
+    step->setAttr("train.stages", b.getArrayAttr(list));
+  }
+};
+
+} // namespace

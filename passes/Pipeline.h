@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of the passes; nothing else knows it. Stages have the names of sluicec --emit.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <cstdint>
+#include <string>
+
+namespace sluice {
+
+enum class Stage { Forward, Training, Linearized, Planned, Scheduled, Placed };
+
+struct PipelineOptions {
+  std::string device = "host", profile; ///< profile to plan for; measured times
+  std::string strategy = "auto";        ///< NAME[,k=v...]
+  std::string budget;                   ///< see Budget.h; empty: no limit
+  int64_t hostBudget = 0;               ///< bytes; 0: no limit
+  int64_t workspaceLimit = int64_t(64) << 20;
+};
+
+/// Takes a forward module to `until`. From Planned on, planning is repeated below the budget until the placed arena fits it. Errors go to
+/// the context's diagnostics; an infeasible budget also leaves smallestBudgetName on the module.
+mlir::LogicalResult runPipeline(mlir::ModuleOp module, Stage until, const PipelineOptions &options);
+
+} // namespace sluice

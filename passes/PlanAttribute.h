@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attribute `train.plan` of @step: what plan-memory decided, for apply-plan, schedule preface and reports.
+//   {strategy, budget, base, floor, keep_arena, keep_seconds, seconds, lower_bound, arena,
+//    decisions = [{storage, name, bytes, first, last, action, codec, offload_after, free_before, prefetch_after, needed_by, reason}...],
+//    recomputes = [{before, ops = [...]}...]}
+// Positions count the ops of @step that have a kernel; storages count as in Buffers.
+#pragma once
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "passes/planner/Plan.h"
+
+namespace sluice {
+
+constexpr llvm::StringLiteral planAttributeName = "train.plan";
+/// On the module after an infeasible budget: the smallest one that works, in bytes.
+constexpr llvm::StringLiteral smallestBudgetName = "train.smallest_budget";
+
+/// Figures about a plan that are not in the plan. Bytes and seconds.
+struct PlanSummary {
+  int64_t budget = 0, base = 0, floor = 0, keepArena = 0;
+  double keepSeconds = 0, seconds = 0, lowerBound = 0;
+};
+
+mlir::DictionaryAttr planAttribute(mlir::MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
+                                   const PlanSummary &summary);
+/// The plan back from the attribute, with decisions for `storages` storages. Missing or malformed entries are Keep.
+planner::Plan planOfAttribute(mlir::DictionaryAttr attribute, int storages);
+PlanSummary summaryOfAttribute(mlir::DictionaryAttr attribute);
+
+/// "keep", "offload", "compress", "encode", "invert", "recompute".
+const char *actionName(planner::Action action);
+
+} // namespace sluice

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan-memory, in order:
+//  1. build planner::Problem from the ops of @step and the storages that their values share;
+//  2. plan `keep` without a limit: its arena is what percentages refer to;
+//  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, which ProblemOfStep.h describes.
+#include "passes/Budget.h"
+#include "passes/PlanAttribute.h"
+#include "passes/Passes.h"
+#include "passes/ProblemOfStep.h"
+#include "passes/planner/Bounds.h"
+#include "passes/planner/Profile.h"
+#include "passes/planner/Simulate.h"
+#include "passes/strategies/Registry.h"
+
+namespace sluice {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+namespace {
+
+constexpr int64_t unlimited = int64_t(1) << 60;
+
+struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
+  using PlanMemoryBase::PlanMemoryBase;
+
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+
+  LogicalResult run() {
+    ModuleOp module = getOperation();
+    auto step = module.lookupSymbol<func::FuncOp>("step");
+    if (!step)
+      return module.emitError() << "needs a function @step";
+    planner::Profile profile;
+    if (failed(loadProfiles(profile)))
+      return failure();
+    Buffers buffers(step);
+    planner::Problem problem = problemOfStep(module, step, buffers, profile);
+    planner::Options options;
+    std::string name;
+    if (failed(parseStrategy(name, options)))
+      return failure();
+
+    planner::Answer keep = runStrategy(problem, unlimited, "keep", {});
+    if (auto *refused = std::get_if<planner::Refused>(&keep))
+      return module.emitError() << "planning failed: " << refused->reason;
+    PlanSummary summary;
+    summary.keepArena = std::get<planner::Plan>(keep).arenaBytes;
+    summary.base = problem.base;
+    summary.floor = planner::memoryFloor(problem);
+    summary.keepSeconds = simulate(problem, std::get<planner::Plan>(keep)).makespan;
+    summary.budget = unlimited;
+    if (!budget.empty()) {
+      auto bytes = parseBudget(budget, summary.keepArena, summary.base);
+      if (!bytes)
+        return module.emitError() << "'" << budget << "' is no budget; write bytes, 600MiB, 8GiB, 40% or 40%act";
+      summary.budget = *bytes;
+    }
+    planner::Answer answer = runStrategy(problem, summary.budget - shrink, name, options);
+    if (auto *refused = std::get_if<planner::Refused>(&answer))
+      return module.emitError() << refused->reason;
+    if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
+      return reportInfeasible(module, *infeasible, summary, name);
+    const auto &plan = std::get<planner::Plan>(answer);
+    planner::Timeline timeline = simulate(problem, plan);
+    summary.seconds = timeline.makespan;
+    summary.lowerBound = std::min(timeline.makespan, planner::offloadBound(problem, summary.budget));
+    step->setAttr(planAttributeName, planAttribute(step.getContext(), problem, plan, summary));
+    return success();
+  }
+
+  LogicalResult loadProfiles(planner::Profile &result) {
+    std::string error;
+    if (!loadProfile(device, result, error))
+      return getOperation().emitError() << error;
+    planner::Profile own;
+    if (!profile.empty() && !loadProfile(profile, own, error))
+      return getOperation().emitError() << error;
+    if (!profile.empty())
+      overrideWith(result, own);
+    return success();
+  }
+
+  /// Splits NAME[,k=v...]; `auto` is the registry's business.
+  LogicalResult parseStrategy(std::string &name, planner::Options &options) {
+    SmallVector<StringRef> parts;
+    StringRef(strategy).split(parts, ',');
+    name = parts.empty() ? "" : parts[0].str();
+    for (StringRef part : ArrayRef(parts).drop_front()) {
+      auto [key, value] = part.split('=');
+      if (key.empty() || value.empty())
+        return getOperation().emitError() << "'" << part << "' in --strategy is no k=v";
+      options.knobs[key.str()] = value.str();
+    }
+    options.executable = {"keep", "offload", "recompute"};
+    return success();
+  }
+
+  /// The driver finds the number in the attribute and exits with status 3.
+  LogicalResult reportInfeasible(ModuleOp module, const planner::Infeasible &infeasible, const PlanSummary &summary, StringRef name) {
+    int64_t smallest = (infeasible.smallestMemory + shrink + 255) / 256 * 256;
+    module->setAttr(smallestBudgetName, Builder(module.getContext()).getI64IntegerAttr(smallest));
+    return module.emitError() << "a budget of " << summary.budget << " bytes is too small for strategy '" << name << "' (keep needs "
+                              << summary.keepArena << ", of which " << summary.base << " live through the whole step; no plan of whole tensors goes below "
+                              << summary.floor << ")";
+  }
+};
+
+} // namespace

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds planner::Problem, see ProblemOfStep.h.
+#include "passes/ProblemOfStep.h"
+
+#include "passes/OpKinds.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+SmallVector<Operation *> sluice::plannedOps(func::FuncOp step) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : step.getBody().front().without_terminator())
+    if (!isFree(&op))
+      ops.push_back(&op);
+  return ops;
+}
+
+namespace {
+
+class Bridge {
+public:
+  Bridge(const Buffers &buffers) : buffers(buffers), bufferOf(buffers.all().size(), -1) {}
+
+  planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile) {
+    problem.base = persistentBytes(module);
+    problem.alignment = slotAlignment;
+    problem.link = profile.link;
+    for (auto &[codec, rate] : profile.codecs)
+      problem.codecRates.emplace_back(codec, rate);
+    for (auto [index, storage] : llvm::enumerate(buffers.all()))
+      if (storage.kind == Storage::Kind::Transient)
+        addBuffer(index, storage);
+    for (Operation *op : plannedOps(step))
+      addOp(op);
+    markActivations();
+    return std::move(problem);
+  }
+
+private:
+  void addBuffer(int index, const Storage &storage) {
+    bufferOf[index] = problem.buffers.size();
+    planner::Buffer buffer;
+    buffer.id = index;
+    buffer.name = storage.name;
+    buffer.bytes = storage.bytes;
+    problem.buffers.push_back(buffer);
+  }
+
+  std::vector<int> transient(ArrayRef<int> storages) const {
+    std::vector<int> list;
+    for (int storage : storages)
+      if (bufferOf[storage] >= 0 && !llvm::is_contained(list, bufferOf[storage]))
+        list.push_back(bufferOf[storage]);
+    return list;
+  }
+
+  void addOp(Operation *op) {
+    planner::Op planned;
+    planned.name = nodeName(op->getLoc()) + " " + op->getName().stripDialect().str();
+    planned.kind = kindOf(op);
+    planned.phase = isForward(op) ? planner::Phase::Forward : isa<UpdateOp>(op) ? planner::Phase::Update : planner::Phase::Backward;
+    if (auto stage = op->getAttrOfType<IntegerAttr>(attr::stage))
+      planned.stage = stage.getInt();
+    if (auto cost = op->getAttrOfType<DictionaryAttr>(attr::cost)) {
+      planned.seconds = cost.getAs<FloatAttr>("seconds").getValueAsDouble();
+      planned.workspace = cost.getAs<IntegerAttr>("workspace").getInt();
+    }
+    planned.reads = transient(buffers.reads(op));
+    planned.writes = transient(buffers.writes(op));
+    planned.recomputable = isForward(op) && isa<Recomputable>(op);
+    problem.ops.push_back(std::move(planned));
+  }
+
+  /// An activation is written by forward ops and read by backward ops.
+  void markActivations() {
+    std::vector<bool> restorable(problem.buffers.size(), true);
+    for (size_t position = 0; position < problem.ops.size(); ++position) {
+      const planner::Op &op = problem.ops[position];
+      if (op.phase == planner::Phase::Forward) {
+        for (int b : op.writes) {
+          planner::Buffer &buffer = problem.buffers[b];
+          if (buffer.producers.empty())
+            buffer.stage = op.stage;
+          buffer.producers.push_back(position);
+          restorable[b] = restorable[b] && op.recomputable;
+        }
+        continue;
+      }
+      for (int b : op.reads)
+        if (!problem.buffers[b].producers.empty())
+          problem.buffers[b].activation = true;
+    }
+    for (size_t b = 0; b < problem.buffers.size(); ++b) {
+      problem.buffers[b].offloadable = problem.buffers[b].activation;
+      if (!restorable[b] || !problem.buffers[b].activation)
+        problem.buffers[b].producers.clear();
+    }
+  }
+
+  const Buffers &buffers;
+  std::vector<int> bufferOf; ///< storage -> buffer of the problem, -1 for what outlives the step
+  planner::Problem problem;
+};
+
+} // namespace
+
+planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Buffers &buffers, const planner::Profile &profile) {
+  return Bridge(buffers).build(module, step, profile);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command line of sluicec. A value whose capability does not exist yet is refused with a message that says so.
+#include "passes/Budget.h"
+#include "tools/Driver.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <regex>
+#include <thread>
+
+using namespace sluice;
+
+namespace {
+
+/// The words of the flags, before they become a DriverOptions.
+struct Words {
+  std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", batchNorm = "train", dropout = "keep";
+  std::string precision = "fp32", hostBudget, workspaceLimit = "64MiB", allowLossy;
+  std::vector<std::string> dims;
+  int64_t batch = 0;
+};
+
+void declare(CLI::App &app, DriverOptions &o, Words &w) {
+  app.add_option("model", o.model, "ONNX file")->required();
+  app.add_option("--emit", w.emit, "forward|training|linearized|planned|scheduled|placed|source|project|binary|report (default binary)");
+  app.add_option("-o", o.output, "output file; a directory for project");
+  app.add_option("--target", o.target, "host|cuda (default host)");
+  app.add_option("--batch", w.batch, "batch size where the model leaves it open");
+  app.add_option("--dim", w.dims, "NAME=N: fixes a dynamic dimension")->allow_extra_args(false);
+  app.add_option("--loss", w.loss, "softmax-cross-entropy|mse|bce-with-logits|none, attached to the first output");
+  app.add_option("--optimizer", w.optimizer, "sgd|adam|adamw");
+  app.add_option("--init", w.init, "keep|kaiming|xavier; keep: values from the model file");
+  app.add_option("--freeze", o.spec.freeze, "regular expression: parameters that are not trained");
+  app.add_flag("--list-parameters", o.listParameters, "print name, shape, role and reason of every variable, then stop");
+  app.add_option("--batch-norm", w.batchNorm, "train|frozen");
+  app.add_option("--dropout", w.dropout, "keep|off");
+  app.add_option("--precision", w.precision, "fp32 (tf32, bf16 and fp16 are not available yet)");
+  app.add_option("--memory-budget", o.pipeline.budget, "device arena: 8GiB, 600MiB, bytes, 40% of keep's arena, 40%act");
+  app.add_option("--host-budget", w.hostBudget, "limit of host memory for offloading");
+  app.add_option("--threads", o.threads, "host threads that the plan is made for (default: this machine's)");
+  app.add_flag("--max-batch", o.maxBatch, "print the largest batch that fits the budget");
+  app.add_option("--workspace-limit", w.workspaceLimit, "largest workspace of one kernel (default 64MiB)");
+  app.add_option("--strategy", o.pipeline.strategy, "NAME[,k=v...] (default auto)");
+  app.add_option("--allow-lossy", w.allowLossy, "fp16,zfp,invert: lossy actions that plans may use");
+  app.add_option("--device", o.pipeline.device, "device profile: a name or a .json file (default host)");
+  app.add_option("--profile", o.pipeline.profile, "measured times, a .json file");
+  app.add_flag("--explain", o.explain, "print tensor, node, bytes, lifetime, action and reason");
+}
+
+int usage(const std::string &message) {
+  std::cerr << "sluicec: error: " << message << "\n";
+  return 2;
+}
+
+/// Takes a parsed word or returns its error.
+template <typename T> std::string take(Result<T> result, T &into) {
+  if (!result)
+    return result.error();
+  into = *result;
+  return "";
+}
+
+std::string takeEmit(const std::string &word, Emit &emit) {
+  static const char *const names[] = {"forward", "training", "linearized", "planned", "scheduled", "placed", "source", "project", "binary", "report"};
+  for (int i = 0; i < 10; ++i)
+    if (word == names[i]) {
+      emit = static_cast<Emit>(i);
+      return "";
+    }
+  return "--emit knows no '" + word + "'; there are forward, training, linearized, planned, scheduled, placed, source, project, binary, report";
+}
+
+/// What the contract names and this compiler cannot do yet.
+std::string refuse(const DriverOptions &o, const Words &w) {
+  if (o.target == "cuda")
+    return "--target=cuda is not available yet; there is host";
+  if (o.target != "host")
+    return "--target knows no '" + o.target + "'; there is host";
+  if (!w.allowLossy.empty())
+    return "--allow-lossy is not available yet: generated programs know no lossy actions";
+  if (o.maxBatch)
+    return "--max-batch is not available yet";
+  if (o.emit == Emit::Report)
+    return "--emit=report is not available yet";
+  return "";
+}
+
+/// First message of a word that makes no sense, or nothing.
+std::string convert(const Words &w, DriverOptions &o) {
+  std::string e;
+  auto size = [&](const char *flag, const std::string &text, int64_t &into) {
+    auto bytes = parseSize(text);
+    if (!bytes)
+      e = std::string(flag) + " takes bytes, 600MiB or 8GiB, not '" + text + "'";
+    else
+      into = *bytes;
+    return e.empty();
+  };
+  if (!(e = takeEmit(w.emit, o.emit)).empty() || !(e = take(parseLoss(w.loss), o.spec.loss)).empty() ||
+      !(e = take(parseOptimizer(w.optimizer), o.spec.optimizer)).empty() || !(e = take(parseInitialValues(w.init), o.spec.init)).empty() ||
+      !(e = take(parseBatchNormMode(w.batchNorm), o.spec.batchNorm)).empty() || !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty())
+    return e;
+  if (Status precision = checkPrecision(w.precision); !precision)
+    return precision.error();
+  for (const std::string &dim : w.dims)
+    if (Status status = parseDim(dim, o.spec); !status)
+      return status.error();
+  if (w.batch < 0)
+    return "--batch takes a positive number, not " + std::to_string(w.batch);
+  if (w.batch > 0)
+    o.spec.batch = w.batch;
+  if (!w.hostBudget.empty() && !size("--host-budget", w.hostBudget, o.pipeline.hostBudget))
+    return e;
+  if (!size("--workspace-limit", w.workspaceLimit, o.pipeline.workspaceLimit))
+    return e;
+  if (!o.pipeline.budget.empty() && !parseBudget(o.pipeline.budget, 1 << 20, 0))
+    return "--memory-budget takes bytes, 600MiB, 8GiB, 40% or 40%act, not '" + o.pipeline.budget + "'";
+  try {
+    std::regex check(o.spec.freeze);
+  } catch (const std::regex_error &) {
+    return "--freeze takes a regular expression, '" + o.spec.freeze + "' is none";
+  }
+  return refuse(o, w);
+}
+
+} // namespace
+
+std::optional<int> sluice::parseCommandLine(int argc, char **argv, DriverOptions &options) {
+  CLI::App app("sluicec compiles an ONNX model into a program that trains it inside a memory budget");
+  Words words;
+  declare(app, options, words);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp &) {
+    std::cout << app.help();
+    return 0;
+  } catch (const CLI::ParseError &error) {
+    return usage(error.what());
+  }
+  if (app.count("--batch") && words.batch < 1)
+    return usage("--batch takes a positive number, not " + std::to_string(words.batch));
+  if (app.count("--threads") && (options.threads < 1 || options.threads > 1024))
+    return usage("--threads takes a number from 1 to 1024, not " + std::to_string(options.threads));
+  if (!app.count("--threads"))
+    options.threads = std::max(1u, std::thread::hardware_concurrency());
+  if (std::string message = convert(words, options); !message.empty())
+    return usage(message);
+  for (int i = 0; i < argc; ++i)
+    options.commandLine += (i ? " " : "") + (i ? std::string(argv[i]) : std::string("sluicec"));
+  return std::nullopt;
+}

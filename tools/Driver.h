@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of sluicec in two steps: the command line, and the compilation that it asks for.
+#pragma once
+
+#include "frontend/TrainingSpec.h"
+#include "passes/Pipeline.h"
+
+#include <optional>
+#include <string>
+
+namespace sluice {
+
+enum class Emit { Forward, Training, Linearized, Planned, Scheduled, Placed, Source, Project, Binary, Report };
+
+struct DriverOptions {
+  std::string model, output;
+  Emit emit = Emit::Binary;
+  std::string target = "host";
+  TrainingSpec spec;
+  PipelineOptions pipeline;
+  int threads = 0; ///< that the plan is made for
+  bool listParameters = false, explain = false, maxBatch = false;
+  std::string commandLine; ///< as given, for the preface of emitted source
+};
+
+/// Nothing when compilation should go on; else the exit status (0 after --help).
+std::optional<int> parseCommandLine(int argc, char **argv, DriverOptions &options);
+
+/// Runs the compiler; returns the exit status. Errors are one line on stderr.
+int compile(const DriverOptions &options);
+
+} // namespace sluice

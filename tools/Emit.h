@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes what --emit asks for. Output appears under its final name only when it is complete.
+#pragma once
+
+#include "frontend/OnnxFile.h"
+#include "tools/Driver.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace sluice {
+
+Status emit(const DriverOptions &options, const OnnxFile &file, mlir::ModuleOp module);
+
+} // namespace sluice

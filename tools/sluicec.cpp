@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluicec: ONNX model in, training program out. Parses the command line and drives frontend, passes and codegen; exit statuses are
+// 0, 1 bad input, 2 usage, 3 budget infeasible, 4 internal error. Nothing is written to -o unless the whole run succeeded.
+#include "tools/Driver.h"
+
+int main(int argc, char **argv) {
+  sluice::DriverOptions options;
+  if (auto status = sluice::parseCommandLine(argc, argv, options))
+    return *status;
+  return sluice::compile(options);
+}
