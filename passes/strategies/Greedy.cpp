@@ -65,8 +65,7 @@ Answer planGreedy(const Problem &problem, Bytes memory, const Options &options) 
     return plan;
   if (!options.executable.count("offload"))
     return Refused{"strategy 'greedy' needs action 'offload', which the target does not execute"};
-  const auto knob = options.knobs.find("min-copy");
-  const Bytes smallest = knob == options.knobs.end() ? 65536 : std::stoll(knob->second);
+  const Bytes smallest = numberKnob(options, "min-copy", 65536);
 
   const std::vector<Gap> gaps = gapsOf(problem, plan);
   const std::vector<Accesses> accesses = accessesOf(problem);
@@ -99,6 +98,24 @@ Answer planGreedy(const Problem &problem, Bytes memory, const Options &options) 
   }
   placeTransfers(problem, memory, plan);
   return plan;
+}
+
+std::vector<bool> greedyPrefix(const Chain &chain, double memory) {
+  std::vector<bool> set(chain.uF.size(), false);
+  double missing = chainPeak(chain) - memory;
+  for (size_t i = 0; i < set.size() && missing > byteSlack(chain); ++i) {
+    set[i] = true;
+    missing -= chain.moved(i);
+  }
+  return set;
+}
+
+/// On chains the rule is the paper's to the letter: whole x_0..x_k.
+ChainAnswer chainGreedy(const Chain &chain, double memory, Release release, const Options &) {
+  ChainAnswer answer = bestOffload(chain, memory, {greedyPrefix(chain, memory)}, release);
+  if (auto *none = std::get_if<ChainInfeasible>(&answer))
+    none->smallestMemory = chain.bandwidth > 0 ? chainFloor(chain) : chainPeak(chain);
+  return answer;
 }
 
 } // namespace sluice::planner

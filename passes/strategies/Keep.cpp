@@ -13,4 +13,8 @@ Answer planKeep(const Problem &problem, Bytes memory, const Options &) {
   return keepPlan(problem);
 }
 
+ChainAnswer chainKeep(const Chain &chain, double memory, Release release, const Options &) {
+  return offloadChain(chain, memory, std::vector<bool>(chain.uF.size(), false), release);
+}
+
 } // namespace sluice::planner

@@ -8,14 +8,17 @@
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace sluice::planner {
 
 const std::vector<Strategy> &strategies() {
   static const std::vector<Strategy> all = {
-      {"keep", "every activation stays on the device", {}, planKeep},
-      {"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", {"min-copy"}, planGreedy},
+      {"keep", "every activation stays on the device", {}, planKeep, chainKeep},
+      {"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", {"min-copy"}, planGreedy, chainGreedy},
+      {"dynprog", "offload the best set of stages (Beaumont et al. 2020)", {"limit", "sets"}, nullptr, chainDynProg},
   };
   return all;
 }
@@ -34,11 +37,24 @@ static std::string listed(const std::vector<std::string> &names) {
   return list;
 }
 
+double numberKnob(const Options &options, const std::string &knob, double fallback) {
+  const auto found = options.knobs.find(knob);
+  return found == options.knobs.end() ? fallback : std::strtod(found->second.c_str(), nullptr);
+}
+
+static bool isNumber(const std::string &text) {
+  char *end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == 0 && std::isfinite(value) && value >= 0 && value <= 1e15;
+}
+
 static std::string knobError(const Strategy &strategy, const Options &options) {
   for (const auto &[knob, value] : options.knobs)
     if (std::find(strategy.knobs.begin(), strategy.knobs.end(), knob) == strategy.knobs.end())
       return "strategy '" + strategy.name + "' has no knob '" + knob + "'" +
              (strategy.knobs.empty() ? "" : ", it has " + listed(strategy.knobs));
+    else if (!isNumber(value))
+      return "knob '" + knob + "' of strategy '" + strategy.name + "' is '" + value + "', it must be a number of at least 0";
   return "";
 }
 
@@ -114,17 +130,51 @@ private:
 
 } // namespace
 
-Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {
-  if (std::string error = problemError(problem); !error.empty())
-    return Refused{error};
-  for (const Strategy &strategy : strategies()) {
-    if (strategy.name != name)
-      continue;
-    if (std::string error = knobError(strategy, options); !error.empty())
-      return Refused{error};
-    return Planner(problem, strategy, options).run(budget);
-  }
-  return Refused{"no strategy '" + name + "', there are " + listed(strategyNames())};
+static const Strategy *findStrategy(const std::string &name, const Options &options, std::string &error) {
+  for (const Strategy &strategy : strategies())
+    if (strategy.name == name) {
+      error = knobError(strategy, options);
+      return error.empty() ? &strategy : nullptr;
+    }
+  error = "no strategy '" + name + "', there are " + listed(strategyNames());
+  return nullptr;
 }
+
+Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {
+  std::string error = problemError(problem);
+  if (!error.empty())
+    return Refused{error};
+  const Strategy *strategy = findStrategy(name, options, error);
+  if (!strategy)
+    return Refused{error};
+  if (!strategy->plan)
+    return Refused{"strategy '" + name + "' plans chains only"};
+  return Planner(problem, *strategy, options).run(budget);
+}
+
+static std::vector<bool> offloadedOf(const ChainPlan &plan) {
+  std::vector<bool> offloaded;
+  for (Action action : plan.actions)
+    offloaded.push_back(action == Action::Offload);
+  return offloaded;
+}
+
+ChainAnswer runStrategy(const Chain &chain, double memory, Release release, const std::string &name, const Options &options) {
+  std::string error = chainError(chain);
+  if (error.empty() && !(std::isfinite(memory) && memory >= 0))
+    error = "memory is " + std::to_string(memory) + ", it must be at least 0";
+  if (!error.empty())
+    return Refused{error};
+  const Strategy *strategy = findStrategy(name, options, error);
+  if (!strategy)
+    return Refused{error};
+  ChainAnswer answer = strategy->chain(chain, memory, release, options);
+  if (auto *plan = std::get_if<ChainPlan>(&answer); plan && plan->recompute.empty())
+    if (error = checkChain(chain, memory, offloadedOf(*plan), release, plan->timeline); !error.empty())
+      throw std::logic_error("chain plan of strategy '" + name + "' fails the checker: " + error);
+  return answer;
+}
+
+Seconds strategyBound(const Chain &chain, double memory, const std::string &) { return chainBound(chain, memory); }
 
 } // namespace sluice::planner

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "passes/planner/Plan.h"
+#include "passes/strategies/ChainPlan.h"
 
 #include <map>
 #include <set>
@@ -25,11 +26,15 @@ struct Options {
 /// A strategy plans for `memory` bytes of live data, base included, by program order. It needs no packing and no final checks.
 using PlanFunction = Answer (*)(const Problem &problem, Bytes memory, const Options &options);
 
+/// The same for a chain, as published: all that the strategy may do is allowed.
+using ChainFunction = ChainAnswer (*)(const Chain &chain, double memory, Release release, const Options &options);
+
 struct Strategy {
   std::string name;
   std::string summary;            ///< one line for --help and reports
-  std::vector<std::string> knobs; ///< names that `Options::knobs` may hold
-  PlanFunction plan = nullptr;
+  std::vector<std::string> knobs; ///< names that `Options::knobs` may hold; their values are numbers
+  PlanFunction plan = nullptr;    ///< null: the strategy plans chains only
+  ChainFunction chain = nullptr;  ///< null: chains are planned as op-level problems
 };
 
 /// All strategies, in the order of the reports.
@@ -40,5 +45,11 @@ std::vector<std::string> strategyNames();
 /// arena (`arenaBytes`) is within the budget. Infeasible::smallestMemory is a budget with which the same call succeeds.
 /// Refused: malformed problem, unknown name or knob, actions that the target lacks.
 Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options = {});
+
+/// The same for a chain. Every plan has passed checkChain. smallestMemory is for this strategy and release.
+ChainAnswer runStrategy(const Chain &chain, double memory, Release release, const std::string &name, const Options &options = {});
+
+/// Seconds that no schedule with the strategy's actions can beat on the chain.
+Seconds strategyBound(const Chain &chain, double memory, const std::string &name);
 
 } // namespace sluice::planner

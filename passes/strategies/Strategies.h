@@ -9,4 +9,14 @@ namespace sluice::planner {
 Answer planKeep(const Problem &problem, Bytes memory, const Options &options);
 Answer planGreedy(const Problem &problem, Bytes memory, const Options &options);
 
+ChainAnswer chainKeep(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainGreedy(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options);
+
+/// GREEDY's set: the shortest prefix x_0..x_k whose bytes are at least what is missing.
+std::vector<bool> greedyPrefix(const Chain &chain, double memory);
+
+/// A knob as a number of at least 0; the registry has checked that it is one.
+double numberKnob(const Options &options, const std::string &knob, double fallback);
+
 } // namespace sluice::planner

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over a chain: peaks, floors and bounds.
+#include "passes/planner/Chain.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sluice::planner {
+
+static std::string arrayError(const char *name, const std::vector<double> &values, size_t expected) {
+  if (values.size() != expected)
+    return std::string("'") + name + "' has " + std::to_string(values.size()) + " entries, " + std::to_string(expected) + " are needed";
+  for (size_t i = 0; i < values.size(); ++i)
+    // Sums of a million such entries stay exact enough and finite.
+    if (!std::isfinite(values[i]) || values[i] < 0 || values[i] > 1e30)
+      return std::string("'") + name + "' entry " + std::to_string(i) + " is " + std::to_string(values[i]) +
+             ", it must be between 0 and 1e30";
+  return "";
+}
+
+std::string chainError(const Chain &chain) {
+  const size_t n = chain.uF.size();
+  if (n == 0)
+    return "chain is empty: 'u_f' has 0 entries, at least 1 is needed";
+  const struct {
+    const char *name;
+    const std::vector<double> &values;
+    size_t expected;
+  } arrays[] = {{"u_f", chain.uF, n},     {"u_b", chain.uB, n},     {"x", chain.x, n + 1},        {"y", chain.y, n + 1},
+                {"ex_f", chain.exF, n}, {"ex_b", chain.exB, n}, {"saved", chain.saved, n}};
+  for (const auto &array : arrays)
+    if (std::string error = arrayError(array.name, array.values, array.expected); !error.empty())
+      return error;
+  if (!chain.kinds.empty() && chain.kinds.size() != n)
+    return "'op' has " + std::to_string(chain.kinds.size()) + " entries, " + std::to_string(n) + " are needed";
+  if (!std::isfinite(chain.bandwidth) || chain.bandwidth < 0)
+    return "'bandwidth' is " + std::to_string(chain.bandwidth) + ", it must be at least 0";
+  return "";
+}
+
+double forwardBytes(const Chain &chain, int i) {
+  double bytes = chain.exF[i];
+  for (int j = 0; j <= i + 1; ++j)
+    bytes += chain.moved(j);
+  return bytes;
+}
+
+double backwardBytes(const Chain &chain, int i) {
+  double bytes = chain.exB[i] + chain.y[i] + chain.y[i + 1];
+  for (int j = 0; j <= i + 1; ++j)
+    bytes += chain.moved(j);
+  return bytes;
+}
+
+double chainNeed(const Chain &chain, const std::vector<bool> &offloaded) {
+  double need = 0, kept = 0; // kept: bytes of x_0..x_(i-1) that stay
+  for (int i = 0; i <= chain.last(); ++i) {
+    const double here = kept + chain.moved(i) + chain.moved(i + 1);
+    need = std::max({need, here + chain.exF[i], here + chain.exB[i] + chain.y[i] + chain.y[i + 1]});
+    if (!offloaded[i])
+      kept += chain.moved(i);
+  }
+  return need;
+}
+
+double chainPeak(const Chain &chain) { return chainNeed(chain, std::vector<bool>(chain.uF.size(), false)); }
+
+double chainFloor(const Chain &chain) { return chainNeed(chain, std::vector<bool>(chain.uF.size(), true)); }
+
+Seconds chainCompute(const Chain &chain) {
+  Seconds total = 0;
+  for (int i = 0; i <= chain.last(); ++i)
+    total += chain.uF[i] + chain.uB[i];
+  return total;
+}
+
+Seconds chainBound(const Chain &chain, double memory) {
+  const double excess = std::max(0.0, chainPeak(chain) - memory);
+  if (excess == 0)
+    return chainCompute(chain);
+  return std::max(chainCompute(chain), 2 * excess / chain.bandwidth);
+}
+
+} // namespace sluice::planner

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parsing of chain problems and packing problems.
+#include "passes/planner/Files.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+namespace sluice::planner {
+
+using nlohmann::json;
+
+static std::vector<double> numbers(const json &root, const char *key, std::optional<size_t> ifMissing = {}) {
+  if (!root.contains(key)) {
+    if (ifMissing)
+      return std::vector<double>(*ifMissing, 0.0);
+    throw std::runtime_error(std::string("'") + key + "' is missing");
+  }
+  const json &array = root.at(key);
+  if (!array.is_array())
+    throw std::runtime_error(std::string("'") + key + "' is not an array");
+  std::vector<double> values;
+  for (const json &value : array) {
+    if (!value.is_number())
+      throw std::runtime_error(std::string("'") + key + "' entry " + std::to_string(values.size()) + " is " + value.dump() +
+                               ", not a number");
+    values.push_back(value.get<double>());
+  }
+  return values;
+}
+
+static double number(const json &value, const char *key) {
+  if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0)
+    throw std::runtime_error(std::string("'") + key + "' is " + value.dump() + ", it must be a number of at least 0");
+  return value.get<double>();
+}
+
+static OpKind kindOf(const std::string &name) {
+  static const std::pair<const char *, OpKind> kinds[] = {
+      {"conv", OpKind::Conv},      {"pool", OpKind::Pool}, {"relu", OpKind::Activation}, {"act", OpKind::Activation},
+      {"bn", OpKind::Norm},        {"norm", OpKind::Norm}, {"fc", OpKind::FullyConnected}, {"join", OpKind::Join},
+      {"concat", OpKind::Concat},  {"dropout", OpKind::Dropout}, {"loss", OpKind::Loss}, {"softmax", OpKind::Loss}};
+  for (const auto &[known, kind] : kinds)
+    if (name == known)
+      return kind;
+  return OpKind::Other;
+}
+
+static ChainFile readChain(const json &root) {
+  if (!root.is_object())
+    throw std::runtime_error("a problem must be an object");
+  if (!root.contains("kind") || root.at("kind") != "chain")
+    throw std::runtime_error("'kind' is " + (root.contains("kind") ? root.at("kind").dump() : "missing") + ", 'chain' is supported");
+  ChainFile file;
+  Chain &c = file.chain;
+  c.uF = numbers(root, "u_f");
+  c.uB = numbers(root, "u_b");
+  c.x = numbers(root, "x");
+  c.y = numbers(root, "y");
+  c.exF = numbers(root, "ex_f", c.uF.size());
+  c.exB = numbers(root, "ex_b", c.uF.size());
+  c.saved = numbers(root, "saved", c.uF.size());
+  if (!root.contains("bandwidth"))
+    throw std::runtime_error("'bandwidth' is missing");
+  c.bandwidth = number(root.at("bandwidth"), "bandwidth");
+  if (root.contains("memory"))
+    file.memory = number(root.at("memory"), "memory");
+  if (root.contains("op")) {
+    if (!root.at("op").is_array())
+      throw std::runtime_error("'op' is not an array");
+    for (const json &op : root.at("op")) {
+      if (!op.is_string())
+        throw std::runtime_error("'op' entry " + std::to_string(c.kinds.size()) + " is " + op.dump() + ", not a string");
+      c.kinds.push_back(kindOf(op));
+    }
+    if (c.kinds.size() != c.uF.size())
+      throw std::runtime_error("'op' has " + std::to_string(c.kinds.size()) + " entries, " + std::to_string(c.uF.size()) + " are needed");
+  }
+  if (std::string error = chainError(c); !error.empty())
+    throw std::runtime_error(error);
+  return file;
+}
+
+bool parseChain(const std::string &text, ChainFile &file, std::string &error) {
+  try {
+    file = readChain(json::parse(text));
+    return true;
+  } catch (const std::exception &e) {
+    error = e.what();
+    return false;
+  }
+}
+
+static std::vector<std::string> cells(const std::string &line) {
+  std::vector<std::string> found;
+  std::istringstream stream(line);
+  for (std::string cell; std::getline(stream, cell, ',');) {
+    const size_t first = cell.find_first_not_of(" \t\r"), last = cell.find_last_not_of(" \t\r");
+    found.push_back(first == std::string::npos ? "" : cell.substr(first, last - first + 1));
+  }
+  if (!line.empty() && line.back() == ',')
+    found.push_back("");
+  return found;
+}
+
+static int64_t integer(const std::string &cell, const std::string &column, int line) {
+  int64_t value = 0;
+  const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (code != std::errc() || end != cell.data() + cell.size())
+    throw std::runtime_error("line " + std::to_string(line) + ": " + column + " is '" + cell + "', not an integer of 64 bits");
+  return value;
+}
+
+static std::vector<PackItem> readItems(const std::string &text) {
+  std::istringstream stream(text);
+  std::string line;
+  if (!std::getline(stream, line))
+    throw std::runtime_error("line 1: the header id,lower,upper,size is missing");
+  const std::vector<std::string> header = cells(line);
+  for (const char *needed : {"id", "lower", "upper", "size"})
+    if (std::count(header.begin(), header.end(), needed) != 1)
+      throw std::runtime_error(std::string("line 1: column '") + needed + "' must appear once in the header '" + line + "'");
+  std::vector<PackItem> items;
+  std::set<std::string> ids;
+  for (int number = 2; std::getline(stream, line); ++number) {
+    const std::vector<std::string> row = cells(line);
+    if (row.empty() || (row.size() == 1 && row[0].empty()))
+      continue;
+    if (row.size() != header.size())
+      throw std::runtime_error("line " + std::to_string(number) + ": " + std::to_string(row.size()) + " cells, the header has " +
+                               std::to_string(header.size()));
+    PackItem item;
+    for (size_t k = 0; k < row.size(); ++k) {
+      if (header[k] == "id")
+        item.id = row[k];
+      else if (header[k] == "lower")
+        item.lower = integer(row[k], "lower", number);
+      else if (header[k] == "upper")
+        item.upper = integer(row[k], "upper", number);
+      else if (header[k] == "size")
+        item.size = integer(row[k], "size", number);
+      else if (header[k] == "alignment")
+        item.alignment = integer(row[k], "alignment", number);
+      else if (header[k] == "offset" && !row[k].empty())
+        item.offset = integer(row[k], "offset", number);
+    }
+    if (!ids.insert(item.id).second)
+      throw std::runtime_error("line " + std::to_string(number) + ": id '" + item.id + "' appears twice");
+    items.push_back(item);
+  }
+  if (std::string error = packError(items); !error.empty())
+    throw std::runtime_error(error);
+  return items;
+}
+
+bool parseItems(const std::string &text, std::vector<PackItem> &items, std::string &error) {
+  try {
+    items = readItems(text);
+    return true;
+  } catch (const std::exception &e) {
+    error = e.what();
+    return false;
+  }
+}
+
+} // namespace sluice::planner

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers for chains: what a strategy does with x_0..x_L, which stages run again, and when everything happens.
+#pragma once
+
+#include "passes/planner/ChainSimulate.h"
+#include "passes/planner/Plan.h"
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace sluice::planner {
+
+struct ChainPlan {
+  std::vector<Action> actions;                ///< of x_0..x_L
+  std::vector<std::pair<int, int>> recompute; ///< F_i..F_j run again, in order of time
+  ChainTimeline timeline;
+};
+
+struct ChainInfeasible {
+  double smallestMemory = 0; ///< the same strategy and release succeed with it
+  std::string reason;
+};
+
+using ChainAnswer = std::variant<ChainPlan, ChainInfeasible, Refused>;
+
+/// The plan that offloads a set, or Infeasible with what the set needs.
+ChainAnswer offloadChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release);
+
+/// Of several sets the one with the shortest schedule; Infeasible with the least that any of them needs.
+ChainAnswer bestOffload(const Chain &chain, double memory, const std::vector<std::vector<bool>> &sets, Release release);
+
+} // namespace sluice::planner

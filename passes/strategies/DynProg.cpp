@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// dynprog: O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies for Deep Neural Network Training, Euro-Par 2020,
+// Section 4.3, Algorithm 1.
+// Rule: decide stage by stage whether x_i is offloaded; the state at a boundary is what both halves of the schedule need to know of each
+// other: bytes that stay, bytes not yet copied out, bytes to be copied back, idle time so far. The turn is closed by equation (9).
+// Changed: three printed equations are corrected, because the print overruns memory: equation (6) uses exB, equation (9) uses y_(j+1),
+// feasibility uses D+ (also, y_(L+1) is not charged to the forward half). States are pruned by exact dominance instead of rounding.
+// With partial release the first set is optimal among ordered schedules (not among all: Lemma 3 has counterexamples). With whole release
+// the best sets, GREEDY's among them, are simulated as they would run and the fastest is taken.
+// Complexity O(L * states^2), states at most `limit` a boundary; beyond it the least idle state of every cell of a grid survives.
+// Knobs: limit=0 states (0: chosen by L so that planning takes a few seconds at most), sets=64 simulated with whole release.
+// Fails below chainFloor: the largest stage's inputs and outputs.
+#include "passes/strategies/DynProg.h"
+
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace sluice::planner {
+
+namespace {
+
+struct State {
+  double stays = 0;  ///< s_i without |x_i|: kept bytes among x_0..x_(i-1)
+  double out = 0;    ///< D_F: not yet copied out; negative: bandwidth * time since the last copy ended
+  double back = 0;   ///< D_B: copied back before B_(i-1) starts; negative likewise
+  Seconds idle = 0;
+  int parent = -1;
+  bool offloaded = false; ///< x_(i-1)
+};
+
+double plus(double v) { return std::max(0.0, v); }
+
+bool dominates(const State &a, const State &b) {
+  return a.stays <= b.stays && a.out <= b.out && a.back <= b.back && a.idle <= b.idle;
+}
+
+class DynProg {
+public:
+  DynProg(const Chain &chain, double memory, size_t limit)
+      : c(chain), memory(memory), limit(limit), n(chain.uF.size()), slack(byteSlack(chain)) {}
+
+  std::vector<DynProgSet> run(size_t count);
+  bool exact = true;
+
+private:
+  bool feasible(const State &s, int i) const;
+  void extend(const State &s, int index, int i, std::vector<State> &next) const;
+  std::vector<State> pruned(std::vector<State> states);
+  void thin(std::vector<State> &states) const;
+  Seconds turn(const State &s) const;
+  std::vector<bool> trace(int index) const;
+
+  const Chain &c;
+  const double memory;
+  const size_t limit;
+  const int n;
+  const double slack;
+  std::vector<std::vector<State>> layers;
+};
+
+bool DynProg::feasible(const State &s, int i) const {
+  const double here = s.stays + c.moved(i) + c.moved(i + 1);
+  return here + std::max(c.exF[i], c.y[i] + c.exB[i] + c.y[i + 1]) <= memory + slack;
+}
+
+/// Equations (1) to (8).
+void DynProg::extend(const State &s, int index, int i, std::vector<State> &next) const {
+  const double beta = c.bandwidth, x = c.moved(i);
+  const double mF = s.stays + x + plus(s.out), mB = c.y[i] + s.stays + x + plus(s.back);
+  const double excessF = plus(mF + c.exF[i] + c.moved(i + 1) - memory - slack);
+  const double excessB = plus(mB + c.exB[i] + c.moved(i + 1) + c.y[i + 1] - memory - slack);
+  const Seconds eF = excessF > 0 ? excessF / beta : 0, eB = excessB > 0 ? excessB / beta : 0;
+  const double movedF = excessF + c.uF[i] * beta, movedB = excessB + c.uB[i] * beta;
+  const Seconds idle = s.idle + eF + eB;
+  next.push_back({s.stays + x, s.out - movedF, s.back - movedB, idle, index, false});
+  if (beta > 0)
+    next.push_back({s.stays, plus(s.out) + x - movedF, x + plus(s.back - movedB), idle, index, true});
+}
+
+/// Keeps, of every cell of a grid, the state with the least idle time, and the one that stays smallest.
+void DynProg::thin(std::vector<State> &states) const {
+  auto range = [&](double State::*field) {
+    double low = std::numeric_limits<double>::max(), high = -low;
+    for (const State &s : states) {
+      low = std::min(low, s.*field);
+      high = std::max(high, s.*field);
+    }
+    return std::pair(low, std::max(high - low, 1e-300));
+  };
+  const auto stays = range(&State::stays), out = range(&State::out), back = range(&State::back);
+  for (int cells = 256; cells > 1; cells = cells * 3 / 4) {
+    std::map<std::tuple<int, int, int>, State> kept;
+    auto cell = [&](double v, std::pair<double, double> r) { return static_cast<int>((v - r.first) / r.second * (cells - 1)); };
+    for (const State &s : states) {
+      auto [at, fresh] = kept.try_emplace({cell(s.stays, stays), cell(s.out, out), cell(s.back, back)}, s);
+      if (!fresh && s.idle < at->second.idle)
+        at->second = s;
+    }
+    if (kept.size() + 1 > limit && cells > 2)
+      continue;
+    const State smallest = *std::min_element(states.begin(), states.end(), [](auto &a, auto &b) { return a.stays < b.stays; });
+    states = {smallest};
+    for (const auto &[key, s] : kept)
+      states.push_back(s);
+    return;
+  }
+}
+
+std::vector<State> DynProg::pruned(std::vector<State> states) {
+  std::sort(states.begin(), states.end(), [](const State &a, const State &b) {
+    return std::tie(a.idle, a.stays, a.out, a.back) < std::tie(b.idle, b.stays, b.out, b.back);
+  });
+  if (states.size() > 2 * limit) {
+    exact = false;
+    thin(states);
+    std::sort(states.begin(), states.end(), [](const State &a, const State &b) { return a.idle < b.idle; });
+  }
+  std::vector<State> front;
+  for (const State &s : states)
+    if (std::none_of(front.begin(), front.end(), [&](const State &f) { return dominates(f, s); }))
+      front.push_back(s);
+  if (front.size() > limit) {
+    exact = false;
+    thin(front);
+  }
+  return front;
+}
+
+/// Equation (9): the gap between the end of F_L and the start of B_L.
+Seconds DynProg::turn(const State &s) const {
+  const double beta = c.bandwidth, last = c.moved(n);
+  if (beta == 0)
+    return 0;
+  const double mF = s.stays + last + plus(s.out), mB = s.stays + last + plus(s.back);
+  Seconds gap = std::max(0.0, (s.out + s.back) / beta);
+  double later = 0; // bytes of x_i with i > j + 1, which are gone by then
+  Seconds sinceB = 0, sinceF = 0;
+  for (int j = n - 1; j >= 0; --j) {
+    const bool early = sinceB * beta < -s.back, late = sinceF * beta < -s.out;
+    if (!early && !late)
+      break;
+    if (early)
+      gap = std::max(gap, (c.exB[j] + c.y[j] + c.y[j + 1] - later + mF - memory - slack) / beta - sinceB);
+    if (late)
+      gap = std::max(gap, (c.exF[j] - later + mB - memory - slack) / beta - sinceF);
+    sinceB += c.uB[j];
+    sinceF += c.uF[j];
+    later += c.moved(j + 1);
+  }
+  return gap;
+}
+
+std::vector<bool> DynProg::trace(int index) const {
+  std::vector<bool> set(n);
+  for (int i = n; i > 0; --i) {
+    const State &s = layers[i][index];
+    set[i - 1] = s.offloaded;
+    index = s.parent;
+  }
+  return set;
+}
+
+std::vector<DynProgSet> DynProg::run(size_t count) {
+  layers.push_back({State{}});
+  for (int i = 0; i < n; ++i) {
+    std::vector<State> next;
+    for (int k = 0; k < static_cast<int>(layers[i].size()); ++k)
+      if (feasible(layers[i][k], i))
+        extend(layers[i][k], k, i, next);
+    layers.push_back(pruned(std::move(next)));
+  }
+  std::vector<std::pair<Seconds, int>> ends;
+  for (int k = 0; k < static_cast<int>(layers[n].size()); ++k)
+    ends.push_back({layers[n][k].idle + turn(layers[n][k]), k});
+  // Of equally fast ones the one that keeps most.
+  std::sort(ends.begin(), ends.end(), [&](const auto &a, const auto &b) {
+    return std::make_tuple(a.first, -layers[n][a.second].stays, a.second) < std::make_tuple(b.first, -layers[n][b.second].stays, b.second);
+  });
+  std::vector<DynProgSet> sets;
+  for (size_t k = 0; k < ends.size() && k < count; ++k)
+    sets.push_back({trace(ends[k].second), chainCompute(c) + ends[k].first});
+  return sets;
+}
+
+} // namespace
+
+std::vector<DynProgSet> dynprogSets(const Chain &chain, double memory, size_t count, size_t limit, bool &exact) {
+  if (limit == 0)
+    limit = std::clamp<size_t>(static_cast<size_t>(std::sqrt(1.5e9 / chain.uF.size())), 200, 6000);
+  DynProg dp(chain, memory, limit);
+  auto sets = dp.run(count);
+  exact = dp.exact;
+  return sets;
+}
+
+ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options) {
+  const std::vector<bool> none(chain.uF.size(), false);
+  if (chainPeak(chain) <= memory)
+    return offloadChain(chain, memory, none, release);
+  const size_t count = release == Release::Partial ? 1 : numberKnob(options, "sets", 64);
+  bool exact = true;
+  std::vector<std::vector<bool>> sets;
+  for (DynProgSet &set : dynprogSets(chain, memory, count, numberKnob(options, "limit", 0), exact))
+    sets.push_back(std::move(set.offloaded));
+  // A sample of states may miss what the prefix finds.
+  if (release == Release::Whole || !exact || sets.empty())
+    sets.push_back(greedyPrefix(chain, memory));
+  return bestOffload(chain, memory, sets, release);
+}
+
+} // namespace sluice::planner

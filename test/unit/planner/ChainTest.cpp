@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains: the simulator against its checker, dynprog against every subset, and examples with hand arithmetic.
+#include "passes/planner/ChainSimulate.h"
+#include "passes/strategies/DynProg.h"
+#include "passes/strategies/Registry.h"
+#include "test/unit/planner/RandomChains.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::planner {
+
+using test::randomChain;
+
+static std::vector<bool> subset(int bits, size_t n) {
+  std::vector<bool> set(n);
+  for (size_t i = 0; i < n; ++i)
+    set[i] = bits >> i & 1;
+  return set;
+}
+
+/// Two equal stages, everything 10 bytes, 10 bytes a second.
+static Chain twoStages() {
+  Chain c;
+  c.uF = c.uB = {2, 2};
+  c.exF = c.exB = c.saved = {0, 0};
+  c.x = c.y = {10, 10, 0};
+  c.bandwidth = 10;
+  return c;
+}
+
+TEST(Chain, PeakAndFloorByHand) {
+  const Chain c = twoStages();
+  // B_0 holds x_0, x_1, y_0, y_1; F_1 holds x_0, x_1; B_1: x_0, x_1, y_1.
+  EXPECT_EQ(chainPeak(c), 40);
+  EXPECT_EQ(chainFloor(c), 40);
+  EXPECT_EQ(chainCompute(c), 8);
+}
+
+TEST(Chain, OffloadHidesBehindCompute) {
+  Chain c = twoStages();
+  c.y = {0, 10, 0};
+  // Now B_0 holds 30 bytes and B_1 30; with x_0 gone B_1 holds 20. The copy of x_0 takes 1 of F_0's 2 seconds, its return 1 of B_1's 2;
+  // but memory 30 is needed by B_0 anyway, so nothing has to move.
+  EXPECT_EQ(chainPeak(c), 30);
+  const auto timeline = simulateChain(c, 30, {true, false}, Release::Whole);
+  ASSERT_TRUE(timeline);
+  EXPECT_DOUBLE_EQ(timeline->makespan, 8);
+  EXPECT_EQ(checkChain(c, 30, {true, false}, Release::Whole, *timeline), "");
+}
+
+TEST(Chain, CheckerSeesTamperedTimelines) {
+  const Chain c = randomChain(3, 5);
+  const std::vector<bool> set(6, true);
+  const double memory = chainNeed(c, set);
+  const ChainTimeline good = *simulateChain(c, memory, set, Release::Whole);
+  ASSERT_EQ(checkChain(c, memory, set, Release::Whole, good), "");
+  int caught = 0, moved = 0;
+  for (size_t k = 0; k < good.events.size(); ++k) {
+    ChainTimeline bad = good;
+    const Seconds shift = -0.5 * (bad.events[k].end - bad.events[k].start);
+    if (shift == 0)
+      continue;
+    bad.events[k].start += shift;
+    bad.events[k].end += shift;
+    ++moved;
+    caught += !checkChain(c, memory, set, Release::Whole, bad).empty();
+  }
+  // At the floor nearly everything waits for something; copies in that already hide may start earlier.
+  EXPECT_GE(caught, moved * 3 / 4);
+  ChainTimeline missing = good;
+  missing.events.pop_back();
+  EXPECT_NE(checkChain(c, memory, set, Release::Whole, missing), "");
+  EXPECT_NE(checkChain(c, memory * 0.9, set, Release::Whole, good), "");
+}
+
+TEST(Chain, EverySubsetPassesTheCheckerInBothReleases) {
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    const int last = 1 + seed % 5;
+    const Chain c = randomChain(seed, last);
+    for (int bits = 0; bits < 1 << (last + 1); ++bits)
+      for (Release release : {Release::Whole, Release::Partial})
+        for (double extra : {0.0, 0.2, 0.7}) {
+          const auto set = subset(bits, last + 1);
+          const double need = chainNeed(c, set), memory = need + extra * (chainPeak(c) - need);
+          const auto timeline = simulateChain(c, memory, set, release);
+          ASSERT_TRUE(timeline) << "seed " << seed << " set " << bits;
+          ASSERT_EQ(checkChain(c, memory, set, release, *timeline), "")
+              << "seed " << seed << " set " << bits << " memory " << memory << (release == Release::Whole ? " whole" : " partial");
+          ASSERT_LE(timeline->peakBytes, memory + byteSlack(c)) << "seed " << seed << " set " << bits;
+          EXPECT_FALSE(simulateChain(c, need - 0.001, set, release));
+        }
+  }
+}
+
+TEST(Chain, DynProgWithPartialReleaseEqualsTheBestSubset) {
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    const int last = 1 + seed % 6;
+    const Chain c = randomChain(seed, last);
+    const double floor = chainFloor(c), memory = floor + (seed % 7) / 6.0 * (chainPeak(c) - floor);
+    Seconds best = std::numeric_limits<Seconds>::infinity();
+    for (int bits = 0; bits < 1 << (last + 1); ++bits)
+      if (const auto timeline = simulateChain(c, memory, subset(bits, last + 1), Release::Partial))
+        best = std::min(best, timeline->makespan);
+    bool exact = false;
+    const auto sets = dynprogSets(c, memory, 1, 0, exact);
+    ASSERT_FALSE(sets.empty());
+    ASSERT_TRUE(exact);
+    ASSERT_NEAR(sets[0].makespan, best, 1e-9 * best) << "seed " << seed << " memory " << memory;
+    const ChainAnswer answer = runStrategy(c, memory, Release::Partial, "dynprog");
+    ASSERT_NEAR(std::get<ChainPlan>(answer).timeline.makespan, best, 1e-9 * best) << "seed " << seed;
+    EXPECT_GE(best, chainBound(c, memory) * (1 - 1e-9));
+  }
+}
+
+TEST(Chain, EveryStrategyIsSoundOnChains) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const Chain c = randomChain(seed, seed % 12);
+    for (const std::string &name : strategyNames())
+      for (Release release : {Release::Whole, Release::Partial})
+        for (double share : {0.3, 0.6, 0.9, 1.0}) {
+          SCOPED_TRACE("seed " + std::to_string(seed) + " " + name + " share " + std::to_string(share));
+          double memory = chainPeak(c) * share;
+          ChainAnswer answer = runStrategy(c, memory, release, name);
+          if (auto *refused = std::get_if<Refused>(&answer))
+            FAIL() << refused->reason;
+          if (auto *none = std::get_if<ChainInfeasible>(&answer)) {
+            ASSERT_GT(none->smallestMemory, memory);
+            memory = none->smallestMemory;
+            answer = runStrategy(c, memory, release, name);
+          }
+          ASSERT_TRUE(std::holds_alternative<ChainPlan>(answer));
+          EXPECT_LE(std::get<ChainPlan>(answer).timeline.peakBytes, memory + byteSlack(c));
+          EXPECT_GE(std::get<ChainPlan>(answer).timeline.makespan, chainCompute(c) * (1 - 1e-9));
+        }
+  }
+}
+
+} // namespace sluice::planner

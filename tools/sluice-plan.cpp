@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice-plan: the planner without a compiler run. Plans chain problems and packs static buffers.
+// Exit status: 0; 1 bad input; 2 usage; 3 infeasible, with the answer on stdout; 4 internal error.
+#include "passes/planner/Files.h"
+#include "passes/strategies/Registry.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+using namespace sluice::planner;
+using nlohmann::ordered_json;
+
+namespace {
+
+enum Exit { Ok = 0, BadInput = 1, Usage = 2, NoPlan = 3, Internal = 4 };
+
+struct Failure {
+  Exit code;
+  std::string message;
+};
+
+struct Arguments {
+  std::string problem, strategy = "auto", memory, release = "whole", allowLossy;
+  std::string pack, capacity;
+  int64_t nodes = 10'000'000;
+  bool json = false;
+};
+
+std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf()))
+    throw Failure{BadInput, path + ": cannot be read"};
+  return text.str();
+}
+
+/// "1500000", "600MiB", "8GiB".
+double parseSize(const std::string &text, const char *option) {
+  char *end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  const std::pair<const char *, double> units[] = {{"", 1}, {"B", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+  for (const auto &[name, factor] : units)
+    if (unit == name && end != text.c_str() && std::isfinite(value) && value >= 0)
+      return value * factor;
+  throw Failure{Usage, std::string(option) + " is '" + text + "', it must be a size such as 1500000, 600MiB or 8GiB"};
+}
+
+/// NAME[,k=v...]
+std::string parseStrategy(const std::string &text, Options &options) {
+  std::istringstream stream(text);
+  std::string name, knob;
+  std::getline(stream, name, ',');
+  while (std::getline(stream, knob, ',')) {
+    const size_t equals = knob.find('=');
+    if (equals == std::string::npos)
+      throw Failure{Usage, "--strategy: '" + knob + "' is not of the form k=v"};
+    options.knobs[knob.substr(0, equals)] = knob.substr(equals + 1);
+  }
+  return name;
+}
+
+const char *actionName(Action action) {
+  static const char *const names[] = {"keep", "offload", "compress", "encode", "invert", "recompute"};
+  return names[static_cast<int>(action)];
+}
+
+ordered_json toJson(const ChainPlan &plan, Seconds bound) {
+  ordered_json out;
+  out["feasible"] = true;
+  out["makespan"] = plan.timeline.makespan;
+  out["lower_bound"] = bound;
+  out["ratio"] = bound > 0 ? plan.timeline.makespan / bound : 1.0;
+  out["peak_bytes"] = plan.timeline.peakBytes;
+  out["actions"] = ordered_json::array();
+  for (Action action : plan.actions)
+    out["actions"].push_back(actionName(action));
+  out["recompute"] = ordered_json::array();
+  for (auto [first, last] : plan.recompute)
+    out["recompute"].push_back({first, last});
+  out["timeline"] = ordered_json::array();
+  for (const ChainEvent &e : plan.timeline.events)
+    out["timeline"].push_back({{"op", e.name()}, {"stream", streamName(e.stream())}, {"start", e.start}, {"end", e.end}});
+  return out;
+}
+
+void print(const ChainPlan &plan, const std::string &strategy, Seconds bound) {
+  std::printf("strategy %s: makespan %.9g s, lower bound %.9g s, ratio %.4f, peak %.9g bytes\n", strategy.c_str(),
+              plan.timeline.makespan, bound, bound > 0 ? plan.timeline.makespan / bound : 1.0, plan.timeline.peakBytes);
+  for (size_t i = 0; i < plan.actions.size(); ++i)
+    std::printf("  x_%zu %s\n", i, actionName(plan.actions[i]));
+  for (const ChainEvent &e : plan.timeline.events)
+    std::printf("  %12.6g %12.6g  %-7s %s\n", e.start, e.end, streamName(e.stream()), e.name().c_str());
+}
+
+int planProblem(const Arguments &arguments) {
+  Options options;
+  std::stringstream lossy(arguments.allowLossy);
+  for (std::string codec; std::getline(lossy, codec, ',');)
+    options.allowLossy.insert(codec);
+  const std::string name = parseStrategy(arguments.strategy, options);
+  if (arguments.release != "whole" && arguments.release != "partial")
+    throw Failure{Usage, "--release is '" + arguments.release + "', it must be whole or partial"};
+  const Release release = arguments.release == "whole" ? Release::Whole : Release::Partial;
+  ChainFile file;
+  std::string error;
+  if (!parseChain(readFile(arguments.problem), file, error))
+    throw Failure{BadInput, arguments.problem + ": " + error};
+  if (!arguments.memory.empty())
+    file.memory = parseSize(arguments.memory, "--memory");
+  if (!file.memory)
+    throw Failure{Usage, arguments.problem + ": no 'memory' in the file and no --memory"};
+  const ChainAnswer answer = runStrategy(file.chain, *file.memory, release, name, options);
+  if (const auto *refused = std::get_if<Refused>(&answer))
+    throw Failure{Usage, refused->reason};
+  if (const auto *none = std::get_if<ChainInfeasible>(&answer)) {
+    if (arguments.json)
+      std::cout << ordered_json{{"feasible", false}, {"smallest_memory", none->smallestMemory}}.dump() << "\n";
+    else
+      std::printf("infeasible: smallest memory of strategy %s: %.17g bytes\n", name.c_str(), none->smallestMemory);
+    return NoPlan;
+  }
+  const ChainPlan &plan = std::get<ChainPlan>(answer);
+  const Seconds bound = strategyBound(file.chain, *file.memory, name);
+  if (arguments.json)
+    std::cout << toJson(plan, bound).dump() << "\n";
+  else
+    print(plan, name, bound);
+  return Ok;
+}
+
+int packProblem(const Arguments &arguments) {
+  std::vector<PackItem> items;
+  std::string error;
+  if (!parseItems(readFile(arguments.pack), items, error))
+    throw Failure{BadInput, arguments.pack + ": " + error};
+  PackOptions options;
+  options.nodeLimit = arguments.nodes;
+  const bool limited = !arguments.capacity.empty();
+  const double capacity = limited ? parseSize(arguments.capacity, "--capacity") : 0;
+  if (capacity > 1e18)
+    throw Failure{Usage, "--capacity is " + arguments.capacity + " bytes, above 1e18"};
+  options.goodEnough = static_cast<Bytes>(capacity);
+  if (limited && options.goodEnough < packLoad(items))
+    options.nodeLimit = 0; // nothing fits; best-fit shows how far off it is
+  const Packing packing = pack(items, options);
+  if (error = packingError(items, packing); !error.empty())
+    throw Failure{Internal, error};
+  const bool fits = !limited || packing.height <= options.goodEnough;
+  ordered_json out;
+  if (!fits)
+    out["feasible"] = false;
+  out["height"] = packing.height;
+  out["load"] = packing.load;
+  out["offsets"] = ordered_json::object();
+  for (size_t i = 0; i < items.size(); ++i)
+    out["offsets"][items[i].id] = packing.offsets[i];
+  if (arguments.json)
+    std::cout << out.dump() << "\n";
+  else
+    std::printf("%sheight %lld, load %lld, ratio %.4f, by %s after %lld nodes\n", fits ? "" : "above capacity: ",
+                static_cast<long long>(packing.height), static_cast<long long>(packing.load),
+                packing.load > 0 ? double(packing.height) / packing.load : 1.0, packing.method.c_str(),
+                static_cast<long long>(packing.nodes));
+  return fits ? Ok : NoPlan;
+}
+
+std::string strategyHelp() {
+  std::string text = "Strategies:\n";
+  for (const Strategy &s : strategies()) {
+    text += "  " + s.name + std::string(s.name.size() < 14 ? 14 - s.name.size() : 1, ' ') + s.summary;
+    for (const std::string &knob : s.knobs)
+      text += (knob == s.knobs.front() ? " [" : ", ") + knob + (knob == s.knobs.back() ? "]" : "");
+    text += "\n";
+  }
+  return text;
+}
+
+int run(int argc, char **argv) {
+  Arguments arguments;
+  CLI::App app("Plans memory for one training step, and packs static buffers", "sluice-plan");
+  app.footer(strategyHelp());
+  app.add_option("--problem", arguments.problem, "chain problem, JSON");
+  app.add_option("--strategy", arguments.strategy, "NAME[,k=v...]");
+  app.add_option("--memory", arguments.memory, "bytes of the device, instead of the file's");
+  app.add_option("--release", arguments.release, "whole (what can be executed) or partial");
+  app.add_option("--allow-lossy", arguments.allowLossy, "of fp16,zfp,invert");
+  app.add_option("--pack", arguments.pack, "packing problem, CSV with id,lower,upper,size");
+  app.add_option("--capacity", arguments.capacity, "bytes that the packing may reach");
+  app.add_option("--nodes", arguments.nodes, "limit of the packing search")->check(CLI::NonNegativeNumber);
+  app.add_flag("--json", arguments.json, "print the answer as JSON");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &e) {
+    if (e.get_exit_code() == 0)
+      return app.exit(e);
+    throw Failure{Usage, e.what()};
+  }
+  if (arguments.problem.empty() == arguments.pack.empty())
+    throw Failure{Usage, "exactly one of --problem and --pack is needed"};
+  return arguments.pack.empty() ? planProblem(arguments) : packProblem(arguments);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Failure &failure) {
+    std::cerr << "sluice-plan: error: " << failure.message << "\n";
+    return failure.code;
+  } catch (const std::exception &e) {
+    std::cerr << "sluice-plan: error: " << e.what() << "\n";
+    return Internal;
+  }
+}
