@@ -47,30 +47,33 @@ struct Program {
   int threads;                       ///< that the plan was made for
   int events;                        ///< number of events used
   double predictedSecondsPerStep;
-  const Variable *variables;
+  const Variable *variables;         ///< names are unique
   int variableCount;
   const Input *inputs;               ///< model inputs in order, then the target (absent when the graph ends in its own loss)
   int inputCount;
   const PlanRow *plan;
   int planRows;
-  Tensor loss;                       ///< F32 scalar
-  Tensor correct;                    ///< I64 scalar counted by evaluate, absent when accuracy has no meaning
+  Tensor loss;                       ///< F32 scalar, readable after a step until the next begins
+  Tensor correct;                    ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
   const char *weightsFile;           ///< name beside the executable, or null when nothing is read
   const char *exportTemplate;        ///< name beside the executable, or null
   enum class Optimizer { Sgd, Adam, AdamW } optimizer;
   const char *lossName;
 };
 
-/// A gradient that --dump-gradients writes: captured right after it is computed in the first step, before its update.
-/// Generated code calls Session::captureGradient for it.
-
-/// Runs the program: parses arguments, builds the kernels (makeKernels; it may throw for a workspace that outgrew its slot: exit 3),
-/// announces the bytes, allocates, trains. `step` and `evaluate` enqueue one whole step or one evaluation batch. Returns the exit status.
+/// The program's functions. makeKernels creates all kernels (setThreads was called) and checks each against its slot. `step` and
+/// `evaluate` enqueue one whole step or one evaluation batch and return; inputs lie in Session::batch(slots). Nothing of a step is
+/// running when either is called, and neither copies input batches: run() gathers the next batch into the staging slots while a step
+/// runs and copies it into Session::nextBatch(slots) on the toDevice stream. A step calls Session::captureGradient right before each
+/// parameter's update. `evaluate` writes `loss`, adds to `correct`, which is cleared before, and changes no variable.
 struct Entry {
   std::function<void()> makeKernels;
   std::function<void(Session &)> step;
-  std::function<void(Session &)> evaluate;
+  std::function<void(Session &)> evaluate; ///< empty: --evaluate is refused
 };
+
+/// Arguments -> data and output files -> kernels and primitives -> announce the exact bytes -> allocate -> first values or checkpoint ->
+/// train, evaluate, export. Returns the exit status; errors go to standard error in one line.
 int run(int argc, char **argv, const Program &program, const Entry &entry);
 
 } // namespace sluice

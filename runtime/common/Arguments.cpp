@@ -142,6 +142,7 @@ void refuseForeign(const Arguments &arguments, Optimizer optimizer) {
 void checkTogether(const Arguments &arguments, const Program &program) {
   refuseForeign(arguments, program.optimizer);
 #ifndef SLUICE_CUDA_RUNTIME
+  // The captured graph is the cuda runtime's.
   if (arguments.noGraph)
     throw UsageError("--no-graph is for programs compiled with --target=cuda, this one runs on the host");
 #endif

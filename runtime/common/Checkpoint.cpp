@@ -8,10 +8,8 @@
 #include "runtime/common/Safetensors.h"
 #include "runtime/common/TensorIO.h"
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <sys/stat.h>
+#include <filesystem>
 
 namespace sluice {
 
@@ -21,9 +19,15 @@ static std::string checkpointPath(const std::string &folder) { return joinPath(f
 
 static bool isSaved(const Variable &variable) { return variable.role != Role::Constant; }
 
+void prepareCheckpoint(const std::string &folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw DataError(text("cannot create checkpoint folder ", folder, ": ", error.message()));
+  OutputFile{checkpointPath(folder)};
+}
+
 void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state) {
-  if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
-    throw DataError(text("cannot create checkpoint folder ", folder, ": ", std::strerror(errno)));
   Metadata metadata = {{"format", formatName},
                        {"model", program.model},
                        {"optimizer", optimizerName(program.optimizer)},

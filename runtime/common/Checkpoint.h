@@ -18,7 +18,10 @@ struct RunState {
   uint64_t seed = 0;
 };
 
-/// Creates the folder when it is missing. A former checkpoint survives every failure.
+/// Creates the folder when it is missing; throws DataError when a checkpoint could not be written there.
+void prepareCheckpoint(const std::string &folder);
+
+/// A former checkpoint survives every failure.
 void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state);
 
 /// Reads only the metadata. Throws DataError when this is no checkpoint of a program like this one.

@@ -18,7 +18,15 @@ GradientDump::GradientDump(Session &session) : session(session) {
   };
 }
 
-GradientDump::~GradientDump() { session.onGradient = nullptr; }
+// After an error in the middle of a step the hook may still be running.
+GradientDump::~GradientDump() {
+  try {
+    session.synchronize();
+  } catch (const std::exception &) {
+    // Whoever destroys this is already handling the first error.
+  }
+  session.onGradient = nullptr;
+}
 
 void GradientDump::save(const std::string &path) {
   session.onGradient = nullptr;

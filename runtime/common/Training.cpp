@@ -51,7 +51,8 @@ public:
 
 private:
   void loop();
-  float oneStep(Batches &batches, Position next);
+  float oneStep(Batches &batches, Position next, int64_t last);
+  void sayWhatIsTrained(int64_t last) const;
   void beginExtras();
   void endExtras(bool lastStep);
   int64_t lastStep() const;
@@ -185,23 +186,22 @@ void Trainer::endExtras(bool last) {
   traced = {};
 }
 
-/// The batch of this step was prefetched. Leaves the batch at `next` prefetched, the session synchronized.
-float Trainer::oneStep(Batches &batches, Position next) {
+/// The batch of this step was prefetched. Leaves the batch at `next` prefetched, unless this step is the last, and the
+/// session synchronized.
+float Trainer::oneStep(Batches &batches, Position next, int64_t last) {
   batches.advance();
   session.state.step = ++run.step;
   entry.step(session);
-  batches.prefetch(next);
-  session.synchronize();
+  if (run.step < last)
+    batches.prefetch(next);
   float loss = 0;
   session.read(program.loss, &loss);
   run.position = next;
   return loss;
 }
 
-void Trainer::loop() {
-  InterruptGuard guard;
-  Batches batches(session, program, *files.training);
-  int64_t last = lastStep();
+/// Says what an epoch leaves out and whether there is anything to do.
+void Trainer::sayWhatIsTrained(int64_t last) const {
   if (run.step >= last)
     std::printf("nothing to train: step %lld is done, the run ends at step %lld\n", static_cast<long long>(run.step),
                 static_cast<long long>(last));
@@ -209,6 +209,13 @@ void Trainer::loop() {
     std::printf("%lld of %lld samples are left out of every epoch: they do not fill a batch of %lld\n",
                 static_cast<long long>(dropped), static_cast<long long>(files.training->samples()),
                 static_cast<long long>(program.batch));
+}
+
+void Trainer::loop() {
+  InterruptGuard guard;
+  Batches batches(session, program, *files.training);
+  int64_t last = lastStep();
+  sayWhatIsTrained(last);
   Progress progress(run.step + 1, last, program.batch);
   run.position = files.training->normalize(run.position);
   if (run.step < last) {
@@ -220,7 +227,7 @@ void Trainer::loop() {
     auto begin = std::chrono::steady_clock::now();
     Position current = run.position;
     Position next = files.training->normalize({current.epoch, current.sample + program.batch});
-    float loss = oneStep(batches, next);
+    float loss = oneStep(batches, next, last);
     stepSeconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     files.log.write("step", {{"step", run.step},
                              {"loss", double{loss}},
@@ -239,7 +246,8 @@ void Trainer::loop() {
     if (epochEnds && files.evaluation) {
       progress.endLine();
       runEvaluation();
-      batches.prefetch(run.position);
+      if (run.step < last)
+        batches.prefetch(run.position);
       session.synchronize();
     }
   }
@@ -269,6 +277,13 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     training = std::make_unique<Dataset>(*arguments.data, program, seed, arguments.shuffle);
   if (arguments.evaluate)
     evaluation = std::make_unique<Dataset>(*arguments.evaluate, program, seed, false);
+  if (arguments.checkpoint)
+    prepareCheckpoint(*arguments.checkpoint);
+  for (const auto &path : {arguments.exportTo, arguments.trace, arguments.dumpGradients, arguments.profileOut})
+    if (path)
+      OutputFile{*path};
+  if (arguments.exportTo)
+    InputFile{besideExecutable(program.exportTemplate)};
   if (arguments.log)
     log.open(*arguments.log);
 }

@@ -14,7 +14,8 @@
 
 namespace sluice {
 
-/// What a run reads and writes all the time, opened and checked before memory is allocated.
+/// What a run reads and writes. Opened, or tried, before memory is allocated: a path that cannot be written should not
+/// end a run that took hours.
 struct TrainingFiles {
   TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed);
 
