@@ -100,7 +100,7 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
       TypeArrayAttr:$in_types, TypeArrayAttr:$out_types, DictionaryAttr:$parameters);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{
-    `compute` $kernel `ins` custom<TypedBuffers>($ins, $in_types) `outs` custom<TypedBuffers>($outs, $out_types)
+    `compute` $kernel `ins` `` custom<TypedBuffers>($ins, $in_types) `outs` `` custom<TypedBuffers>($outs, $out_types)
     (`scratch` `(` $scratch^ `)`)? `parameters` $parameters ($body^)? attr-dict
   }];
   let hasVerifier = 1;

@@ -9,8 +9,7 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-/// The operand that `result` is a view of, or null.
-static Value viewed(Value result) {
+Value sluice::viewSource(Value result) {
   Operation *op = result.getDefiningOp();
   if (auto reshape = dyn_cast_or_null<ReshapeOp>(op))
     return reshape.getX();
@@ -27,7 +26,7 @@ static Value replaced(OpResult result) {
 }
 
 bool sluice::isFree(Operation *op) {
-  return isa<ReadOp, func::ReturnOp>(op) || (op->getNumResults() == 1 && viewed(op->getResult(0)));
+  return isa<ReadOp, func::ReturnOp>(op) || (op->getNumResults() == 1 && viewSource(op->getResult(0)));
 }
 
 /// Variables that the op changes.
@@ -43,6 +42,16 @@ static SmallVector<StringRef> changedVariables(Operation *op) {
   return names;
 }
 
+/// `name` as a C++ identifier.
+static std::string sanitized(std::string name) {
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  if (name.empty() || llvm::isDigit(name[0]))
+    name = "n" + name;
+  return name;
+}
+
 std::string sluice::identifierOf(StringRef nodeName) {
   // The last of several fused nodes is what the value is known as.
   StringRef node = nodeName.substr(nodeName.rfind(", ") == StringRef::npos ? 0 : nodeName.rfind(", ") + 2);
@@ -54,11 +63,7 @@ std::string sluice::identifierOf(StringRef nodeName) {
   for (size_t i = 0; i < parts.size(); ++i)
     if (i + 1 == parts.size() || !parts[i + 1].starts_with((parts[i] + ".").str()))
       name += (name.empty() ? "" : "_") + parts[i].str();
-  for (char &c : name)
-    if (!llvm::isAlnum(c))
-      c = '_';
-  if (name.empty() || llvm::isDigit(name[0]))
-    name = "n" + name;
+  name = sanitized(name);
   name[0] = llvm::toLower(name[0]);
   return name;
 }
@@ -93,7 +98,7 @@ static void makeUnique(MutableArrayRef<Storage> storages) {
 
 static std::string argumentName(func::FuncOp function, unsigned i) {
   auto name = function.getArgAttrOfType<StringAttr>(i, "train.name");
-  return name ? name.str() : "input" + std::to_string(i);
+  return sanitized(name ? name.str() : "input" + std::to_string(i));
 }
 
 Buffers::Buffers(func::FuncOp function) : function(function) {
@@ -120,7 +125,7 @@ int Buffers::add(Storage storage) {
 
 void Buffers::addVariable(StringRef symbol, int64_t bytes) {
   if (variables.try_emplace(symbol, static_cast<int>(storages.size())).second)
-    add({Storage::Kind::Variable, bytes, symbol.str(), symbol.str(), 0, {}});
+    add({Storage::Kind::Variable, bytes, sanitized(symbol.str()), symbol.str(), 0, {}});
 }
 
 int Buffers::placeResult(OpResult result) {
@@ -128,7 +133,7 @@ int Buffers::placeResult(OpResult result) {
     addVariable(read.getVariable(), bytes(result.getType()));
     return ofVariable(read.getVariable());
   }
-  if (Value source = viewed(result))
+  if (Value source = viewSource(result))
     return of(source);
   if (Value source = replaced(result))
     return of(source);

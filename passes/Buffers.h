@@ -69,6 +69,9 @@ private:
   llvm::StringMap<int> variables;
 };
 
+/// The operand that `result` is a view of, or null when it is none.
+mlir::Value viewSource(mlir::Value result);
+
 /// Ops without a kernel: they run at no cost and at no place in the schedule (views, train.read, constants of the terminator).
 bool isFree(mlir::Operation *op);
 

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// assign-slots, over all programs of the module:
+//  1. the lifetime of every transient in steps, copies in flight included;
+//  2. offsets of what outlives a step, one after the other, once for all programs;
+//  3. offsets of transients by packing, each program for itself, in the space above;
+//  4. the sizes of the arenas.
+#include "passes/Buffers.h"
+#include "passes/Passes.h"
+#include "passes/planner/Pack.h"
+
+#include "ir/Sched.h"
+
+#include <array>
+
+namespace sluice {
+#define GEN_PASS_DEF_ASSIGNSLOTS
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using sched::BufferOp;
+using sched::CopyOp;
+using sched::ProgramOp;
+using sched::RecordOp;
+using sched::RunOp;
+using sched::Space;
+using sched::Stream;
+using sched::WaitOp;
+
+namespace {
+
+struct Life {
+  int64_t first = 0, last = 0;
+  bool empty() const { return first == 0; }
+  void cover(int64_t from, int64_t to) {
+    first = empty() ? from : std::min(first, from);
+    last = std::max(last, to);
+  }
+};
+
+/// Step 1. Time is what the compute stream sees: a kernel takes its own step; a copy takes all steps from where compute released it to
+/// where compute waited for it.
+class Lifetimes {
+public:
+  explicit Lifetimes(ProgramOp program);
+  Life of(Value buffer) const { return lives.lookup(buffer); }
+  int64_t stepCount() const { return steps; }
+
+private:
+  /// Ops done on each stream, and the number of steps that compute had issued.
+  struct Clock {
+    std::array<int64_t, 3> done{0, 0, 0};
+    int64_t steps = 0;
+    void merge(const Clock &other) {
+      for (int s = 0; s < 3; ++s)
+        done[s] = std::max(done[s], other.done[s]);
+      steps = std::max(steps, other.steps);
+    }
+  };
+  struct Access {
+    Value buffer;
+    int stream;
+    int64_t position;
+  };
+  void copy(CopyOp op);
+  void wait(WaitOp op);
+
+  Clock clocks[3];
+  int64_t steps = 0;
+  llvm::DenseMap<Value, Clock> events;
+  std::vector<Access> pending; ///< copies that compute has not waited for
+  llvm::DenseMap<Value, Life> lives;
+};
+
+Lifetimes::Lifetimes(ProgramOp program) {
+  for (Operation &op : program.ops()) {
+    if (auto run = dyn_cast<RunOp>(op)) {
+      ++steps;
+      for (Value buffer : run->getOperands())
+        lives[buffer].cover(steps, steps);
+      clocks[0].steps = steps;
+    } else if (auto copyOp = dyn_cast<CopyOp>(op)) {
+      copy(copyOp);
+    } else if (auto record = dyn_cast<RecordOp>(op)) {
+      Clock clock = clocks[static_cast<int>(record.getStream())];
+      if (record.getStream() == Stream::Compute)
+        clock.steps = steps;
+      events[record.getEvent()] = clock;
+    } else if (auto waitOp = dyn_cast<WaitOp>(op)) {
+      wait(waitOp);
+    }
+  }
+  for (const Access &access : pending)
+    lives[access.buffer].cover(steps, steps);
+}
+
+void Lifetimes::copy(CopyOp op) {
+  int stream = static_cast<int>(op.getStream());
+  ++steps;
+  int64_t position = ++clocks[stream].done[stream];
+  for (Value buffer : {op.getFrom(), op.getTo()}) {
+    lives[buffer].cover(std::min(steps, clocks[stream].steps + 1), steps);
+    pending.push_back({buffer, stream, position});
+  }
+}
+
+void Lifetimes::wait(WaitOp op) {
+  Clock &clock = clocks[static_cast<int>(op.getStream())];
+  clock.merge(events.lookup(op.getEvent()));
+  if (op.getStream() != Stream::Compute)
+    return;
+  llvm::erase_if(pending, [&](const Access &access) {
+    bool over = access.position <= clock.done[access.stream];
+    if (over)
+      lives[access.buffer].cover(steps, steps);
+    return over;
+  });
+}
+
+/// Bytes of one arena, from the start: first what outlives a step, then the tallest program.
+struct Arena {
+  int64_t base = 0, transients = 0, live = 0;
+  int64_t size() const { return base + transients; }
+};
+
+struct AssignSlots : sluice::impl::AssignSlotsBase<AssignSlots> {
+  void runOnOperation() override {
+    placePersistent();
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      Lifetimes lifetimes(program);
+      for (Space space : {Space::Device, Space::Host})
+        packTransients(program, lifetimes, space);
+    }
+    if (failed(finish()))
+      signalPassFailure();
+  }
+
+private:
+  using Base = sluice::impl::AssignSlotsBase<AssignSlots>;
+  using Base::Base;
+
+  Arena &arena(Space space) { return arenas[static_cast<int>(space)]; }
+  void place(BufferOp buffer, int64_t offset) { buffer.setOffsetAttr(Builder(&getContext()).getI64IntegerAttr(offset)); }
+  void placePersistent();
+  void packTransients(ProgramOp program, const Lifetimes &lifetimes, Space space);
+  LogicalResult finish();
+
+  Arena arenas[2];
+};
+
+/// Step 2.
+void AssignSlots::placePersistent() {
+  llvm::StringMap<int64_t> offsets;
+  getOperation().walk([&](BufferOp buffer) {
+    if (!buffer.outlivesStep())
+      return;
+    auto [entry, added] = offsets.try_emplace(buffer.persistentKey(), arena(buffer.getSpace()).base);
+    if (added)
+      arena(buffer.getSpace()).base += slotBytes(buffer.getBytes());
+    place(buffer, entry->second);
+  });
+}
+
+/// Step 3.
+void AssignSlots::packTransients(ProgramOp program, const Lifetimes &lifetimes, Space space) {
+  std::vector<planner::PackItem> items;
+  SmallVector<BufferOp> owners;
+  Builder builder(&getContext());
+  for (auto buffer : llvm::make_early_inc_range(program.getBody().getOps<BufferOp>())) {
+    if (buffer.outlivesStep() || buffer.getSpace() != space)
+      continue;
+    Life life = lifetimes.of(buffer.getBuffer());
+    if (life.empty()) {
+      buffer.erase();
+      continue;
+    }
+    buffer.setFirstAttr(builder.getI64IntegerAttr(life.first));
+    buffer.setLastAttr(builder.getI64IntegerAttr(life.last));
+    planner::PackItem item;
+    item.id = buffer.getName().str();
+    item.lower = life.first;
+    item.upper = life.last + 1;
+    item.size = slotBytes(buffer.getBytes());
+    item.alignment = slotAlignment;
+    items.push_back(std::move(item));
+    owners.push_back(buffer);
+  }
+  if (items.empty())
+    return;
+  planner::PackOptions options;
+  options.goodEnough = arena(space).transients; // a lower program than the tallest one gains nothing
+  planner::Packing packing = planner::pack(items, options);
+  for (auto [buffer, offset] : llvm::zip(owners, packing.offsets))
+    place(buffer, arena(space).base + offset);
+  arena(space).transients = std::max(arena(space).transients, packing.height);
+  arena(space).live = std::max(arena(space).live, packing.load);
+}
+
+/// Step 4.
+LogicalResult AssignSlots::finish() {
+  Builder builder(&getContext());
+  for (auto program : getOperation().getOps<ProgramOp>()) {
+    program.setDeviceAttr(builder.getI64IntegerAttr(arena(Space::Device).size()));
+    program.setHostAttr(builder.getI64IntegerAttr(arena(Space::Host).size()));
+    program.setBaseAttr(builder.getI64IntegerAttr(arena(Space::Device).base));
+    program->setAttr("sched.live", builder.getI64IntegerAttr(arena(Space::Device).base + arena(Space::Device).live));
+  }
+  deviceBytes = arena(Space::Device).size();
+  hostBytes = arena(Space::Host).size();
+  liveBytes = arena(Space::Device).base + arena(Space::Device).live;
+  auto check = [&](Space space, int64_t limit) -> LogicalResult {
+    if (limit <= 0 || arena(space).size() <= limit)
+      return success();
+    return getOperation().emitError() << "placed " << sched::stringifySpace(space) << " arena needs " << arena(space).size()
+                                      << " bytes, the budget is " << limit;
+  };
+  return success(succeeded(check(Space::Device, budget)) && succeeded(check(Space::Host, hostBudget)));
+}
+
+} // namespace

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// schedule-streams, for each train function:
+//  1. one sched.buffer for every storage of Buffers.h, and one for every workspace;
+//  2. the ops in program order: kernels on compute, offloads on d2h, prefetches on h2d, each with the waits that it needs;
+//  3. the copies of the next batch, behind the other copies on h2d, where they delay nothing;
+//  4. compute waits for every copy, so that a program ends with all streams joined.
+// A wait is left out when a chain of earlier waits implies it; a record that nobody waits for is erased.
+#include "passes/Buffers.h"
+#include "passes/Passes.h"
+
+#include "ir/Sched.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include <array>
+
+namespace sluice {
+#define GEN_PASS_DEF_SCHEDULESTREAMS
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using sched::BufferOp;
+using sched::CopyOp;
+using sched::RecordOp;
+using sched::RunOp;
+using sched::Space;
+using sched::Stream;
+using sched::WaitOp;
+
+namespace {
+
+/// How many ops of each stream, in issue order, are known to have run; -1: not even what ran before the program began.
+using Clock = std::array<int, 3>;
+int &at(Clock &clock, Stream stream) { return clock[static_cast<int>(stream)]; }
+
+/// A record and what has run once it happens.
+struct Recorded {
+  RecordOp op;
+  Clock clock{-1, -1, -1};
+};
+
+class Scheduler {
+public:
+  Scheduler(func::FuncOp function, sched::ProgramOp program)
+      : function(function), program(program), buffers(function), b(OpBuilder::atBlockEnd(&program.getBody().emplaceBlock())) {
+    for (int s = 0; s < 3; ++s)
+      known[s][s] = 0;
+  }
+
+  LogicalResult run();
+
+private:
+  void createBuffers();
+  void copyNextBatch();
+  LogicalResult schedule(Operation *op);
+  void offload(train::OffloadOp op);
+  void prefetch(train::PrefetchOp op);
+  void kernel(Operation *op);
+  LogicalResult checkContent(Operation *op);
+
+  void issue(Stream stream) { ++at(known[static_cast<int>(stream)], stream); }
+  Recorded record(Location loc, Stream stream, const Twine &name);
+  void wait(Location loc, Stream stream, Recorded recorded);
+  void waitForCompute(Location loc, Stream stream, const Twine &name);
+  Recorded copy(Location loc, Stream stream, Value from, Value to);
+
+  func::FuncOp function;
+  sched::ProgramOp program;
+  Buffers buffers;
+  OpBuilder b;
+  Clock known[3] = {{-1, -1, -1}, {-1, -1, -1}, {-1, -1, -1}};
+  Recorded begin;                                  ///< before the first kernel
+  Recorded lastCompute;                            ///< latest record on compute
+  SmallVector<Value> slots;                        ///< buffer of each storage
+  SmallVector<std::pair<Value, Value>> nextBatch;  ///< staging and device slot of each input
+  llvm::DenseMap<Operation *, Value> scratches;
+  llvm::DenseMap<int, Recorded> copiedIn, copyingOut; ///< by storage
+  llvm::DenseMap<int, Recorded> onHost;               ///< host storage -> its copy out
+  llvm::DenseMap<int, std::pair<int, Operation *>> content; ///< storage -> how often it was overwritten, by whom last
+  llvm::DenseMap<Value, int> contentOf;               ///< value -> overwrites of its storage when it was made
+};
+
+/// The name of the tensor for reports: the location of what computed it.
+Location originOf(const Storage &storage, Location fallback) {
+  return storage.values.empty() || isa<UnknownLoc>(storage.values.front().getLoc()) ? fallback : storage.values.front().getLoc();
+}
+
+void Scheduler::createBuffers() {
+  MLIRContext *context = b.getContext();
+  for (const Storage &storage : buffers.all()) {
+    Location loc = originOf(storage, function.getLoc());
+    auto create = [&](StringRef name, Space space, StringAttr input = {}, IntegerAttr batch = {}) {
+      auto variable = storage.kind == Storage::Kind::Variable ? FlatSymbolRefAttr::get(context, storage.variable) : FlatSymbolRefAttr();
+      auto result = storage.kind == Storage::Kind::Result ? b.getI64IntegerAttr(storage.index) : IntegerAttr();
+      return BufferOp::create(b, loc, b.getType<sched::BufferType>(), b.getStringAttr(name), sched::SpaceAttr::get(context, space),
+                              b.getI64IntegerAttr(storage.bytes), variable, input, batch, result, IntegerAttr(), IntegerAttr(), IntegerAttr())
+          .getBuffer();
+    };
+    if (storage.kind != Storage::Kind::Batch) {
+      slots.push_back(create(storage.name, storage.kind == Storage::Kind::Host ? Space::Host : Space::Device));
+      continue;
+    }
+    StringAttr input = b.getStringAttr(storage.name);
+    slots.push_back(create(storage.name, Space::Device, input, b.getI64IntegerAttr(0)));
+    Value next = create(storage.name + "_next", Space::Device, input, b.getI64IntegerAttr(1));
+    nextBatch.push_back({create(storage.name + "_staging", Space::Host, input), next});
+  }
+  for (Operation &op : function.getOps()) {
+    auto cost = op.getAttrOfType<DictionaryAttr>(train::attr::cost);
+    auto workspace = cost ? cost.getAs<IntegerAttr>("workspace") : IntegerAttr();
+    if (!workspace || workspace.getInt() <= 0)
+      continue;
+    std::string name = identifierOf(train::nodeName(op.getLoc())) + "_scratch";
+    scratches[&op] = BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name), sched::SpaceAttr::get(context, Space::Device),
+                                      b.getI64IntegerAttr(workspace.getInt()), {}, {}, {}, {}, {}, {}, {});
+  }
+}
+
+Recorded Scheduler::record(Location loc, Stream stream, const Twine &name) {
+  auto op = RecordOp::create(b, loc, b.getType<sched::EventType>(), stream, b.getStringAttr(name));
+  return {op, known[static_cast<int>(stream)]};
+}
+
+void Scheduler::wait(Location loc, Stream stream, Recorded recorded) {
+  Stream other = recorded.op.getStream();
+  Clock &mine = known[static_cast<int>(stream)];
+  Clock theirs = recorded.clock;
+  if (stream == other || at(mine, other) >= at(theirs, other))
+    return;
+  WaitOp::create(b, loc, stream, recorded.op.getEvent());
+  for (Stream s : {Stream::Compute, Stream::ToHost, Stream::ToDevice})
+    at(mine, s) = std::max(at(mine, s), at(theirs, s));
+  issue(stream); // a later record of this stream says more than one before the wait
+}
+
+void Scheduler::waitForCompute(Location loc, Stream stream, const Twine &name) {
+  if (!lastCompute.op || lastCompute.clock != known[static_cast<int>(Stream::Compute)])
+    lastCompute = record(loc, Stream::Compute, name);
+  wait(loc, stream, lastCompute);
+}
+
+Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to) {
+  CopyOp::create(b, loc, stream, from, to);
+  issue(stream);
+  return record(loc, stream, to.getDefiningOp<BufferOp>().getName() + "_copied");
+}
+
+void Scheduler::copyNextBatch() {
+  for (auto [staging, slot] : nextBatch) {
+    wait(slot.getLoc(), Stream::ToDevice, begin); // the step before this one has read the slot
+    copy(slot.getLoc(), Stream::ToDevice, staging, slot);
+  }
+}
+
+void Scheduler::offload(train::OffloadOp op) {
+  int source = buffers.of(op.getX()), target = buffers.of(op.getHandle());
+  Location loc = originOf(buffers[source], op.getLoc());
+  waitForCompute(loc, Stream::ToHost, buffers[source].name + "_ready");
+  if (copiedIn.contains(source))
+    wait(loc, Stream::ToHost, copiedIn[source]);
+  copyingOut[source] = onHost[target] = copy(loc, Stream::ToHost, slots[source], slots[target]);
+}
+
+void Scheduler::prefetch(train::PrefetchOp op) {
+  int source = buffers.of(op.getHandle()), target = buffers.of(op.getX());
+  Location loc = originOf(buffers[source], op.getLoc());
+  waitForCompute(loc, Stream::ToDevice, buffers[target].name + "_free");
+  wait(loc, Stream::ToDevice, onHost[source]);
+  copiedIn[target] = copy(loc, Stream::ToDevice, slots[source], slots[target]);
+}
+
+void Scheduler::kernel(Operation *op) {
+  auto waitFor = [&](llvm::DenseMap<int, Recorded> &pending, int storage) {
+    auto found = pending.find(storage);
+    if (found == pending.end())
+      return;
+    wait(op->getLoc(), Stream::Compute, found->second);
+    pending.erase(found);
+  };
+  SmallVector<int> reads = buffers.reads(op), writes = buffers.writes(op);
+  for (int storage : reads)
+    waitFor(copiedIn, storage);
+  for (int storage : writes) {
+    waitFor(copiedIn, storage);
+    waitFor(copyingOut, storage);
+  }
+  auto collect = [&](ArrayRef<int> storages, ValueRange values, SmallVector<Value> &operands, SmallVector<Attribute> &types) {
+    for (auto [i, storage] : llvm::enumerate(storages)) {
+      operands.push_back(slots[storage]);
+      // What the op names by symbol or accumulates into comes behind its SSA values and has the type of the last of them.
+      Type type = i < values.size() ? values[i].getType() : op->getNumResults() ? op->getResult(0).getType() : op->getOperands().back().getType();
+      if (isa<train::UpdateOp>(op))
+        type = op->getOperand(0).getType();
+      types.push_back(TypeAttr::get(type));
+    }
+  };
+  SmallVector<Value> ins, outs;
+  SmallVector<Attribute> inTypes, outTypes;
+  collect(reads, op->getOperands(), ins, inTypes);
+  collect(writes, op->getResults(), outs, outTypes);
+  SmallVector<NamedAttribute> parameters;
+  for (NamedAttribute attribute : op->getAttrs())
+    if (attribute.getName() != train::attr::cost && attribute.getName() != train::attr::inPlace)
+      parameters.push_back(attribute);
+  auto run = RunOp::create(b, op->getLoc(), op->getName().stripDialect(), ins, outs, scratches.lookup(op), b.getArrayAttr(inTypes),
+                           b.getArrayAttr(outTypes), b.getDictionaryAttr(parameters));
+  if (op->getNumRegions() && !op->getRegion(0).empty()) {
+    IRMapping mapping;
+    op->getRegion(0).cloneInto(&run.getBody(), mapping);
+  }
+  issue(Stream::Compute);
+}
+
+/// In-place ops and updates overwrite bytes; whoever reads an older value of those bytes was ordered wrongly by an earlier pass.
+LogicalResult Scheduler::checkContent(Operation *op) {
+  for (Value operand : op->getOperands()) {
+    int storage = buffers.of(operand);
+    auto [version, writer] = content.lookup(storage);
+    if (contentOf.lookup(operand) == version)
+      continue;
+    auto diagnostic = op->emitError() << "'" << train::nodeName(op->getLoc()) << "' reads '" << buffers[storage].name << "' after its bytes were overwritten";
+    diagnostic.attachNote(writer->getLoc()) << "overwritten by '" << train::nodeName(writer->getLoc()) << "'";
+    return diagnostic;
+  }
+  if (!isFree(op))
+    for (int storage : buffers.writes(op)) {
+      auto &entry = content[storage];
+      entry = {entry.first + 1, op};
+    }
+  for (Value result : op->getResults())
+    contentOf[result] = content.lookup(buffers.of(result)).first;
+  return success();
+}
+
+LogicalResult Scheduler::schedule(Operation *op) {
+  if (failed(checkContent(op)))
+    return failure();
+  if (isFree(op))
+    return success();
+  if (auto out = dyn_cast<train::OffloadOp>(op)) {
+    offload(out);
+  } else if (auto await = dyn_cast<train::AwaitOp>(op)) {
+    wait(op->getLoc(), Stream::Compute, onHost[buffers.of(await.getHandle())]);
+  } else if (auto in = dyn_cast<train::PrefetchOp>(op)) {
+    prefetch(in);
+  } else {
+    kernel(op);
+  }
+  return success();
+}
+
+LogicalResult Scheduler::run() {
+  createBuffers();
+  begin = lastCompute = record(function.getLoc(), Stream::Compute, "begin");
+  for (Operation &op : function.getOps())
+    if (failed(schedule(&op)))
+      return failure();
+  copyNextBatch();
+  RecordOp last[3];
+  program.walk([&](RecordOp op) { last[static_cast<int>(op.getStream())] = op; });
+  for (Stream stream : {Stream::ToHost, Stream::ToDevice})
+    if (RecordOp op = last[static_cast<int>(stream)])
+      wait(function.getLoc(), Stream::Compute, {op, known[static_cast<int>(stream)]});
+  for (auto record : llvm::make_early_inc_range(program.getBody().getOps<RecordOp>()))
+    if (record.getEvent().use_empty())
+      record.erase();
+  return success();
+}
+
+struct ScheduleStreams : sluice::impl::ScheduleStreamsBase<ScheduleStreams> {
+  void runOnOperation() override {
+    OpBuilder b = OpBuilder::atBlockEnd(getOperation().getBody());
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      b.setInsertionPoint(function);
+      auto program = sched::ProgramOp::create(b, function.getLoc(), function.getSymName(), IntegerAttr(), IntegerAttr(), IntegerAttr());
+      for (NamedAttribute attribute : function->getDiscardableAttrs())
+        program->setDiscardableAttr(attribute.getName(), attribute.getValue());
+      if (failed(Scheduler(function, program).run()))
+        return signalPassFailure();
+      program.walk([&](WaitOp) { ++waits; });
+      function.erase();
+    }
+  }
+};
+
+} // namespace
