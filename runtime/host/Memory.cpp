@@ -6,6 +6,7 @@
 #include "runtime/Stream.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -35,9 +36,21 @@ char *mapFile(const char *file, size_t bytes) {
   return static_cast<char *>(address);
 }
 
+/// The memory limit of this process's control group, which is how containers set one; the largest number without any.
+size_t groupLimit() {
+  size_t limit;
+  for (const char *path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
+    if (std::ifstream(path) >> limit)
+      return limit;
+  return SIZE_MAX;
+}
+
 } // namespace
 
 void requireFreeMemory(size_t bytes) {
+  if (const size_t limit = groupLimit(); limit < bytes)
+    throw MemoryNotAvailable("the arenas need " + std::to_string(bytes) + " bytes of memory, but this process's control group allows " +
+                             std::to_string(limit));
   std::ifstream info("/proc/meminfo");
   std::string key, unit;
   size_t kibibytes;
