@@ -74,4 +74,20 @@ constexpr Tensor scratch(size_t offset, int64_t bytes) {
   return {offset, {bytes}, DataType::U8, Layout::RowMajor, Space::Device, true};
 }
 
+/// The same bytes under another shape, layout or type.
+constexpr Tensor as(Tensor tensor, Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
+  tensor.shape = shape, tensor.layout = layout, tensor.type = type;
+  return tensor;
+}
+
+/// Tensors named one after the other, or held elsewhere; valid while what it was made from is.
+struct TensorList {
+  const Tensor *first = nullptr;
+  size_t count = 0;
+  TensorList(std::initializer_list<Tensor> list) : first(list.begin()), count(list.size()) {}
+  TensorList(const Tensor *first, size_t count) : first(first), count(count) {}
+  const Tensor *begin() const { return first; }
+  const Tensor *end() const { return first + count; }
+};
+
 } // namespace sluice

@@ -77,8 +77,8 @@ struct Builder {
 
 } // namespace
 
-FusedGeometry::FusedGeometry(const char *node, const Shape &logical, Layout layout, std::initializer_list<Tensor> in, const bool *steps,
-                             std::initializer_list<Tensor> out, std::initializer_list<Tensor> sum) {
+FusedGeometry::FusedGeometry(const char *node, const Shape &logical, Layout layout, TensorList in, const bool *steps, TensorList out,
+                             TensorList sum) {
   int64_t full[maxOperands][Shape::maxRank] = {};
   Builder builder{node, {}, layout, physicalOrder(logical.rank, layout), *this, full};
   builder.shape.rank = logical.rank;

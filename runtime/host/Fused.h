@@ -17,8 +17,8 @@ struct FusedGeometry {
   static constexpr int maxOperands = 32;
 
   /// `steps` of the inputs; throws std::invalid_argument naming `node`.
-  FusedGeometry(const char *node, const Shape &shape, Layout layout, std::initializer_list<Tensor> inputs, const bool *steps,
-                std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums);
+  FusedGeometry(const char *node, const Shape &shape, Layout layout, TensorList inputs, const bool *steps, TensorList outputs,
+                TensorList sums);
 
   /// Scratch bytes of a region with sums; 0 without.
   size_t workspaceBytes() const;

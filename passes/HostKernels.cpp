@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the kernel objects of ir/KernelTable.h and asks for their workspaces.
+#include "passes/HostKernels.h"
+
+#include "ir/KernelTable.h"
+#include "runtime/Fused.h"
+
+using namespace sluice;
+
+namespace {
+
+Shape runtimeArgument(const ShapeArgument &argument) { return argument.shape; }
+Tensor runtimeArgument(const TensorArgument &argument) { return argument.tensor; }
+template <typename T> T runtimeArgument(T argument) { return argument; }
+
+struct LargestWorkspace {
+  const char *node;
+  int64_t bytes = 0;
+
+  template <typename K, typename... Arguments>
+  void kernel(const char *, const std::string &, const KernelCall &, const Arguments &...arguments) {
+    bytes = std::max(bytes, static_cast<int64_t>(K(node, runtimeArgument(arguments)...).workspaceBytes()));
+  }
+  template <typename... Arguments> void simple(const char *, const std::string &, const KernelCall &, const Arguments &...) {}
+};
+
+/// Calls `use` with the tensors as an initializer list, which is what Fused takes.
+template <size_t Count, size_t... I, typename Use> auto asList(const std::vector<Tensor> &tensors, Use use, std::index_sequence<I...>) {
+  return use(std::initializer_list<Tensor>{tensors[I]...});
+}
+template <size_t Most, typename Use> size_t withList(const std::vector<Tensor> &tensors, Use use) {
+  if (tensors.size() == Most)
+    return asList<Most>(tensors, use, std::make_index_sequence<Most>());
+  if constexpr (Most > 0)
+    return withList<Most - 1>(tensors, use);
+  return 0;
+}
+
+/// A region's scratch depends on how its operands' dimensions merge and on the sums.
+int64_t fusedWorkspace(const KernelOp &op) {
+  FusedOperands operands = fusedOperands(op);
+  if (operands.sums == 0)
+    return 0;
+  bool steps[FusedGeometry::maxOperands] = {};
+  std::copy(operands.steps.begin(), operands.steps.end(), steps);
+  std::vector<Tensor> sums;
+  for (size_t i = operands.outputs; i < op.outs.size(); ++i)
+    sums.push_back(tensorOf(op.outs[i]));
+  return static_cast<int64_t>(withList<FusedGeometry::maxOperands>(operands.inputs, [&](std::initializer_list<Tensor> inputs) {
+    return withList<8>(sums, [&](std::initializer_list<Tensor> sumList) {
+      return FusedGeometry(op.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList).workspaceBytes();
+    });
+  }));
+}
+
+} // namespace
+
+int64_t sluice::workspaceBytes(mlir::Operation *trainOp) {
+  KernelOp op = kernelOf(trainOp);
+  if (op.kernel == "fused")
+    return fusedWorkspace(op);
+  LargestWorkspace maker{op.node.c_str()};
+  makeKernels(op, maker);
+  return maker.bytes;
+}
