@@ -15,8 +15,14 @@ Bytes memoryFloor(const Problem &problem) {
     std::set<int> touched(op.reads.begin(), op.reads.end());
     touched.insert(op.writes.begin(), op.writes.end());
     Bytes bytes = aligned(problem, op.workspace);
-    for (int b : touched)
-      bytes += aligned(problem, problem.buffers[b].bytes);
+    for (int b : touched) {
+      Bytes least = problem.buffers[b].bytes;
+      // A backward op may read the encoded form instead.
+      if (op.phase != Phase::Forward)
+        for (const Encoding &e : problem.buffers[b].encodings)
+          least = std::min(least, e.bytes);
+      bytes += aligned(problem, least);
+    }
     floor = std::max(floor, bytes);
   }
   return problem.base + floor;

@@ -6,7 +6,8 @@
 
 namespace sluice::planner {
 
-/// The budget that no plan of whole tensors can pass, in bytes: the largest op's inputs, outputs and workspace, plus base.
+/// The budget that no plan of whole tensors can pass, in bytes: the largest op's inputs, outputs and workspace, plus base;
+/// what a backward op may read in encoded form counts with its smallest form.
 Bytes memoryFloor(const Problem &problem);
 
 /// Seconds that no schedule which only keeps and offloads can beat in `memory` bytes (base included): all compute, or what must cross the

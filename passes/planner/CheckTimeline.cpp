@@ -80,8 +80,8 @@ std::string TimelineCheck::order() {
   size_t next = 0;
   bool opens = true;
   for (const Event &e : timeline.events) {
-    if (e.stream != Stream::Compute)
-      continue;
+    if (e.stream != Stream::Compute || e.what == Event::What::Encode)
+      continue; // encoding belongs to the op before
     if (opens)
       starts.push_back(e.start);
     opens = false;

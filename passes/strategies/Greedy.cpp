@@ -19,11 +19,11 @@ namespace sluice::planner {
 
 namespace {
 
-/// Live bytes by position if the chosen tensors are away as long as they can be.
+/// Live bytes by position: those of the plan so far, less what the chosen tensors free while they are away as long as they can be.
 class Profile {
 public:
-  Profile(const Problem &problem, Bytes memory) : memory(memory), live(problem.ops.size(), 0) {
-    const Program program = expand(problem, keepPlan(problem));
+  Profile(const Problem &problem, Bytes memory, const Plan &plan) : memory(memory), base(problem.base), live(problem.ops.size(), 0) {
+    const Program program = expand(problem, plan);
     const std::vector<Bytes> bytes = liveBytes(problem, program);
     for (size_t s = 0; s < bytes.size(); ++s)
       live[program.steps[s].position] = std::max(live[program.steps[s].position], bytes[s]);
@@ -31,7 +31,7 @@ public:
   }
 
   bool fits() const { return over == 0; }
-  Bytes peak() const { return *std::max_element(live.begin(), live.end()); }
+  Bytes peak() const { return live.empty() ? base : *std::max_element(live.begin(), live.end()); }
 
   bool relieves(Gap gap) const {
     return std::any_of(live.begin() + gap.first, live.begin() + gap.last + 1, [&](Bytes b) { return b > memory; });
@@ -50,28 +50,21 @@ public:
   }
 
 private:
-  const Bytes memory;
+  const Bytes memory, base;
   std::vector<Bytes> live;
   int over = 0;
 };
 
 } // namespace
 
-Answer planGreedy(const Problem &problem, Bytes memory, const Options &options) {
-  Plan plan = keepPlan(problem);
-  plan.strategy = "greedy";
-  Profile profile(problem, memory);
-  if (profile.fits())
-    return plan;
-  if (!options.executable.count("offload"))
-    return Refused{"strategy 'greedy' needs action 'offload', which the target does not execute"};
-  const Bytes smallest = numberKnob(options, "min-copy", 65536);
-
+Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan) {
+  Profile profile(problem, memory, plan);
   const std::vector<Gap> gaps = gapsOf(problem, plan);
   const std::vector<Accesses> accesses = accessesOf(problem);
   std::vector<int> candidates;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
-    if (problem.buffers[b].offloadable && !gaps[b].empty() && problem.buffers[b].bytes >= smallest)
+    if (plan.decisions[b].action == Action::Keep && problem.buffers[b].offloadable && !gaps[b].empty() &&
+        problem.buffers[b].bytes >= smallest)
       candidates.push_back(b);
   std::stable_sort(candidates.begin(), candidates.end(), [&](int a, int b) { return accesses[a].first < accesses[b].first; });
 
@@ -84,18 +77,30 @@ Answer planGreedy(const Problem &problem, Bytes memory, const Options &options) 
     profile.add(gaps[b], -aligned(problem, problem.buffers[b].bytes));
     taken.push_back(b);
   }
-  if (!profile.fits())
-    return Infeasible{profile.peak(), "offloading every activation leaves " + std::to_string(profile.peak()) +
-                                          " bytes live, memory is " + std::to_string(memory)};
+  const bool fits = profile.fits();
   for (auto b = taken.rbegin(); b != taken.rend(); ++b) {
     const Bytes bytes = aligned(problem, problem.buffers[*b].bytes);
-    if (!profile.hasRoom(gaps[*b], bytes)) {
-      plan.decisions[*b].action = Action::Offload;
-      plan.decisions[*b].reason = "among the earliest-born that make room";
-    } else {
+    if (fits && profile.hasRoom(gaps[*b], bytes)) {
       profile.add(gaps[*b], bytes);
+      continue;
     }
+    plan.decisions[*b].action = Action::Offload;
+    plan.decisions[*b].reason = "among the earliest-born that make room";
   }
+  return profile.peak();
+}
+
+Answer planGreedy(const Problem &problem, Bytes memory, const Options &options) {
+  Plan plan = keepPlan(problem);
+  plan.strategy = "greedy";
+  if (peakBytes(problem, expand(problem, plan)) <= memory)
+    return plan;
+  if (!options.executable.count("offload"))
+    return Refused{"strategy 'greedy' needs action 'offload', which the target does not execute"};
+  const Bytes peak = offloadEarliest(problem, memory, numberKnob(options, "min-copy", 65536), plan);
+  if (peak > memory)
+    return Infeasible{peak, "offloading every activation leaves " + std::to_string(peak) + " bytes live, memory is " +
+                                std::to_string(memory)};
   placeTransfers(problem, memory, plan);
   return plan;
 }

@@ -19,6 +19,9 @@ const std::vector<Strategy> &strategies() {
       {"keep", "every activation stays on the device", {}, planKeep, chainKeep},
       {"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", {"min-copy"}, planGreedy, chainGreedy},
       {"dynprog", "offload the best set of stages (Beaumont et al. 2020)", {"limit", "sets"}, nullptr, chainDynProg},
+      {"chen", "recompute segments between kept borders (Chen et al. 2016)", {"segments"}, planChen, nullptr},
+      {"mixed", "encode, recompute and offload together", {"trials", "recompute", "offload", "encode"}, planMixed, nullptr},
+      {"auto", "mixed", {"trials", "recompute", "offload", "encode"}, planMixed, nullptr},
   };
   return all;
 }
@@ -168,6 +171,8 @@ ChainAnswer runStrategy(const Chain &chain, double memory, Release release, cons
   const Strategy *strategy = findStrategy(name, options, error);
   if (!strategy)
     return Refused{error};
+  if (!strategy->chain)
+    return Refused{"strategy '" + name + "' does not plan chains yet"};
   ChainAnswer answer = strategy->chain(chain, memory, release, options);
   if (auto *plan = std::get_if<ChainPlan>(&answer); plan && plan->recompute.empty())
     if (error = checkChain(chain, memory, offloadedOf(*plan), release, plan->timeline); !error.empty())

@@ -8,10 +8,16 @@ namespace sluice::planner {
 
 Answer planKeep(const Problem &problem, Bytes memory, const Options &options);
 Answer planGreedy(const Problem &problem, Bytes memory, const Options &options);
+Answer planChen(const Problem &problem, Bytes memory, const Options &options);
+Answer planMixed(const Problem &problem, Bytes memory, const Options &options);
 
 ChainAnswer chainKeep(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainGreedy(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options);
+
+/// GREEDY's choice on top of a plan: marks kept tensors of at least `smallest` bytes as offloaded, earliest-born first, until the plan fits
+/// `memory`. Returns the live bytes that remain at the peak with the longest gaps. Positions are left to placeTransfers().
+Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan);
 
 /// GREEDY's set: the shortest prefix x_0..x_k whose bytes are at least what is missing.
 std::vector<bool> greedyPrefix(const Chain &chain, double memory);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ops run again, and before which op. A fixed point over "needed before position p": an op that runs again needs its inputs at the
+// same position, and all its outputs come back there.
+#include "passes/planner/Recomputation.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace sluice::planner {
+
+Recomputation::Recomputation(const Problem &problem)
+    : problem(problem), accesses(accessesOf(problem)), writers(problem.buffers.size()), can(problem.buffers.size(), false),
+      seconds(problem.buffers.size(), 0) {
+  const int n = problem.ops.size();
+  for (int k = 0; k < n; ++k)
+    if (problem.ops[k].phase == Phase::Forward)
+      for (int b : problem.ops[k].writes)
+        writers[b].push_back(k);
+  auto stableInput = [&](int b, int op, int input) { return input == b || writers[input].empty() || writers[input].back() < op; };
+  for (int b = 0; b < static_cast<int>(can.size()); ++b) {
+    can[b] = !writers[b].empty();
+    for (int op : writers[b]) {
+      const Op &o = problem.ops[op];
+      seconds[b] += o.seconds;
+      can[b] = can[b] && o.recomputable &&
+               std::all_of(o.reads.begin(), o.reads.end(), [&](int input) { return stableInput(b, op, input); });
+      // The first writer must not need what was in the buffer before.
+      if (op == writers[b].front())
+        can[b] = can[b] && std::find(o.reads.begin(), o.reads.end(), b) == o.reads.end();
+    }
+    // A backward op that writes into the buffer would see its own write undone.
+    for (int k = 0; k < n; ++k)
+      if (problem.ops[k].phase != Phase::Forward)
+        for (int w : problem.ops[k].writes)
+          if (w == b)
+            can[b] = false;
+  }
+}
+
+std::vector<int> Recomputation::closure(const std::vector<int> &buffers) const {
+  std::set<int> closed;
+  std::vector<int> work = buffers;
+  while (!work.empty()) {
+    const int b = work.back();
+    work.pop_back();
+    if (!closed.insert(b).second)
+      continue;
+    if (!can[b])
+      return {};
+    for (int op : writers[b]) {
+      for (int other : problem.ops[op].writes)
+        work.push_back(other);
+      for (int input : problem.ops[op].reads)
+        // Nobody reads it after the forward half, so it is gone by then. Inputs from outside the step have no writer and stay.
+        if (accesses[input].firstLater < 0 && !writers[input].empty())
+          work.push_back(input);
+    }
+  }
+  return {closed.begin(), closed.end()};
+}
+
+void Recomputation::apply(const std::vector<int> &buffers, Plan &plan) const {
+  const int never = std::numeric_limits<int>::max();
+  std::vector<int> needed(problem.buffers.size(), -1); // position before which a dropped buffer must be back; -1: not dropped
+  std::set<int> ops;
+  for (int b : buffers) {
+    needed[b] = accesses[b].firstLater >= 0 ? accesses[b].firstLater : never;
+    ops.insert(writers[b].begin(), writers[b].end());
+    plan.decisions[b] = {};
+    plan.decisions[b].action = Action::Recompute;
+    plan.decisions[b].reason = "its producers run again";
+  }
+  std::map<int, int> before; // op -> position
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+      int at = never;
+      for (int b : problem.ops[*op].writes)
+        at = std::min(at, needed[b]);
+      before[*op] = at;
+      for (const auto *list : {&problem.ops[*op].writes, &problem.ops[*op].reads})
+        for (int b : *list)
+          if (needed[b] >= 0 && needed[b] > at) {
+            needed[b] = at;
+            changed = true;
+          }
+    }
+  }
+  std::map<int, std::vector<int>> segments;
+  for (auto [op, at] : before)
+    if (at != never)
+      segments[at].push_back(op);
+  plan.recomputes.clear();
+  for (auto &[at, list] : segments)
+    plan.recomputes.push_back({at, list});
+}
+
+} // namespace sluice::planner

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns "do not keep these buffers, run their producers again" into a plan's recompute segments: the part that every recomputing strategy
+// shares. Each buffer comes back once, as late as possible: just before its first backward reader, or before the re-run that needs it.
+#pragma once
+
+#include "passes/planner/Program.h"
+
+#include <vector>
+
+namespace sluice::planner {
+
+/// Facts about re-running forward ops that hold for every plan of a problem.
+class Recomputation {
+public:
+  explicit Recomputation(const Problem &problem);
+
+  /// True when the buffer can be dropped after its last forward access and come back: every writer may run again and reads content that
+  /// is never overwritten.
+  bool possible(int buffer) const { return can[buffer]; }
+
+  /// Seconds of the buffer's forward writers.
+  Seconds cost(int buffer) const { return seconds[buffer]; }
+
+  /// What dropping `buffers` implies: other outputs of the same ops, and inputs that nobody keeps. Sorted. Empty when one of them cannot
+  /// come back.
+  std::vector<int> closure(const std::vector<int> &buffers) const;
+
+  /// Replaces the plan's recompute segments, and the decisions of `buffers` (closed, see closure()) by Recompute.
+  void apply(const std::vector<int> &buffers, Plan &plan) const;
+
+private:
+  const Problem &problem;
+  std::vector<Accesses> accesses;
+  std::vector<std::vector<int>> writers; ///< forward ops that write a buffer, in order
+  std::vector<bool> can;
+  std::vector<Seconds> seconds;
+};
+
+} // namespace sluice::planner

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One attempt: recompute segments first, because they move the first backward use of what they read; then encodings, then copies.
+#include "passes/strategies/Combine.h"
+
+#include "passes/planner/Simulate.h"
+#include "passes/planner/Transfers.h"
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+#include <set>
+
+namespace sluice::planner {
+
+Combiner::Combiner(const Problem &problem, Bytes memory, const Options &options)
+    : problem(problem), memory(memory), options(options), recomputation(problem), accesses(accessesOf(problem)) {}
+
+void Combiner::encode(Plan &plan) const {
+  std::set<int> readAgain; // by re-run ops, which need the raw content
+  for (const Recompute &r : plan.recomputes)
+    for (int op : r.ops)
+      readAgain.insert(problem.ops[op].reads.begin(), problem.ops[op].reads.end());
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
+    Decision &d = plan.decisions[b];
+    const Accesses &a = accesses[b];
+    if (d.action != Action::Keep || a.lastForward < 0 || a.firstLater < 0 || readAgain.count(b))
+      continue;
+    for (const Encoding &e : problem.buffers[b].encodings)
+      if (can(e.codec) && e.bytes < problem.buffers[b].bytes && d.action == Action::Keep) {
+        d.action = Action::Encode;
+        d.codec = e.codec;
+        d.offloadAfter = a.lastForward;
+        d.freeBefore = a.lastForward + 1;
+        d.neededBy = a.firstLater;
+        d.reason = "its backward readers need " + std::to_string(e.bytes) + " bytes only";
+      }
+  }
+}
+
+Attempt Combiner::attempt(const Choice &choice) const {
+  Attempt result;
+  result.plan = keepPlan(problem);
+  if (!choice.recomputed.empty()) {
+    const std::vector<int> closed = recomputation.closure(choice.recomputed);
+    if (closed.empty()) {
+      result.peak = std::numeric_limits<Bytes>::max();
+      return result;
+    }
+    recomputation.apply(closed, result.plan);
+  }
+  if (choice.encode)
+    encode(result.plan);
+  for (int b : choice.offloaded)
+    if (result.plan.decisions[b].action == Action::Keep && problem.buffers[b].offloadable)
+      result.plan.decisions[b].action = Action::Offload;
+  widenGaps(problem, result.plan);
+  result.peak = peakBytes(problem, expand(problem, result.plan));
+  if (result.peak > memory && choice.offloadRest)
+    result.peak = offloadEarliest(problem, memory, 65536, result.plan);
+  if (result.peak > memory || !placeTransfers(problem, memory, result.plan))
+    return result;
+  result.feasible = true;
+  result.makespan = simulate(problem, result.plan).makespan;
+  return result;
+}
+
+bool improve(Attempt &best, Attempt attempt) {
+  const bool better = attempt.feasible != best.feasible ? attempt.feasible
+                      : attempt.feasible               ? attempt.makespan < best.makespan
+                                                       : best.plan.decisions.empty() || attempt.peak < best.peak;
+  if (better)
+    best = std::move(attempt);
+  return better;
+}
+
+Answer answerOf(Attempt best, const std::string &strategy, Bytes memory) {
+  if (!best.feasible)
+    return Infeasible{best.peak, "the best choice leaves " + std::to_string(best.peak) + " bytes live, memory is " + std::to_string(memory)};
+  best.plan.strategy = strategy;
+  return best.plan;
+}
+
+} // namespace sluice::planner

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds and times one complete plan from a choice of what to recompute: encodings where they help, GREEDY's offloading for the rest.
+// Mixed, Chen and the lifted chain strategies try many such choices.
+#pragma once
+
+#include "passes/planner/Recomputation.h"
+#include "passes/strategies/Registry.h"
+
+namespace sluice::planner {
+
+/// What one attempt may use, and whom it drops.
+struct Choice {
+  std::vector<int> recomputed; ///< buffers to drop; implied ones are added
+  std::vector<int> offloaded;  ///< buffers to offload whether needed or not
+  bool encode = false;         ///< use lossless encodings wherever the target has them
+  bool offloadRest = false;    ///< let GREEDY's rule make the room that is still missing
+};
+
+struct Attempt {
+  bool feasible = false;
+  Bytes peak = 0;       ///< fewest live bytes of the choice, when infeasible
+  Seconds makespan = 0; ///< when feasible
+  Plan plan;
+};
+
+class Combiner {
+public:
+  Combiner(const Problem &problem, Bytes memory, const Options &options);
+
+  Attempt attempt(const Choice &choice) const;
+  bool can(const std::string &action) const { return options.executable.count(action) > 0; }
+
+  const Problem &problem;
+  const Bytes memory;
+  const Options &options;
+  const Recomputation recomputation;
+  const std::vector<Accesses> accesses;
+
+private:
+  void encode(Plan &plan) const;
+};
+
+/// Keeps the better of two attempts: feasible first, then the shorter makespan or the smaller peak. True when `attempt` won.
+bool improve(Attempt &best, Attempt attempt);
+
+/// The best attempt as an answer under a strategy's name.
+Answer answerOf(Attempt best, const std::string &strategy, Bytes memory);
+
+} // namespace sluice::planner
