@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small tensors whose values are known at compile time: shapes, axes, scales and what exporters compute from them. Integers of every
+// width and booleans are int64; floats of every width are doubles rounded to float32 after each operation.
+#ifndef SLUICE_FRONTEND_HOST_TENSOR_H
+#define SLUICE_FRONTEND_HOST_TENSOR_H
+
+#include "frontend/OnnxFile.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+struct HostTensor {
+  std::vector<int64_t> shape;
+  bool integral = true;
+  std::vector<int64_t> ints;  ///< values when integral
+  std::vector<double> floats; ///< values otherwise
+
+  static constexpr int64_t maximumElements = 1 << 16;
+
+  static HostTensor vector(std::vector<int64_t> values);
+  static HostTensor scalar(int64_t value);
+  /// Zeros of a shape; nothing when it has more than maximumElements.
+  static std::optional<HostTensor> zeros(std::vector<int64_t> shape, bool integral);
+  /// A copy of a file's tensor; nothing when it is large or of an element type that shape arithmetic does not know.
+  static std::optional<HostTensor> from(const FileTensor &tensor);
+
+  int64_t size() const { return static_cast<int64_t>(integral ? ints.size() : floats.size()); }
+  double number(int64_t i) const { return integral ? static_cast<double>(ints[i]) : floats[i]; }
+  void set(int64_t i, const HostTensor &from, int64_t j);
+};
+
+/// "[2, 3]" for messages.
+std::string shapeText(const std::vector<int64_t> &shape);
+/// Number of elements, or nothing when the product overflows or an extent is negative.
+std::optional<int64_t> elementCount(const std::vector<int64_t> &shape);
+/// Numpy's broadcast shape, or nothing.
+std::optional<std::vector<int64_t>> broadcastShapes(const std::vector<int64_t> &a, const std::vector<int64_t> &b);
+
+} // namespace sluice
+
+#endif

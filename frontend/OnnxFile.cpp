@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading in this order: parse, index tensor data, check, inline. The ONNX library reports by exceptions; they end here.
+#include "frontend/OnnxFile.h"
+#include "frontend/ElementTypes.h"
+#include "frontend/ExternalData.h"
+#include "frontend/ImportedOps.h"
+#include "frontend/TensorIndex.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/stubs/logging.h"
+#include "onnx/checker.h"
+#include "onnx/inliner/inliner.h"
+#include "onnx/onnx_pb.h"
+#include <cctype>
+#include <exception>
+#include <limits>
+#include <set>
+
+namespace sluice {
+
+struct OnnxFile::Contents {
+  explicit Contents(const std::string &path) : path(path), tensors(path) {}
+  std::string path;
+  onnx::ModelProto model;
+  TensorIndex tensors;
+  int64_t opset = 0;
+};
+
+namespace {
+
+constexpr int64_t oldestOpset = 7, newestOpset = 24;
+
+/// The library's messages span lines, start with capitals and end with full stops; ours do not.
+std::string oneLine(const std::string &text) {
+  std::string line;
+  for (char c : text) {
+    bool space = std::isspace(static_cast<unsigned char>(c));
+    if (space && (line.empty() || line.back() == ' '))
+      continue;
+    line += space ? ' ' : c;
+  }
+  while (!line.empty() && (line.back() == ' ' || line.back() == '.'))
+    line.pop_back();
+  if (line.size() > 1 && !std::isupper(static_cast<unsigned char>(line[1])))
+    line[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(line[0])));
+  return line;
+}
+
+/// Runs a step of the ONNX library and turns what it throws into an error.
+template <typename Step> Status guarded(const char *doing, Step step) {
+  try {
+    step();
+    return Success{};
+  } catch (const std::exception &failure) {
+    return Error{std::string(doing) + ": " + oneLine(failure.what())};
+  }
+}
+
+Status parse(const std::string &path, onnx::ModelProto &model) {
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  constexpr size_t limit = std::numeric_limits<int>::max();
+  if (file->bytes().size() > limit)
+    return Error{"file has " + std::to_string(file->bytes().size()) + " bytes, more than the " + std::to_string(limit) +
+                 " that an ONNX file can hold; keep its weights as external data"};
+  // Protobuf would print parse errors on stderr.
+  google::protobuf::SetLogHandler(nullptr);
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t *>(file->bytes().data()),
+                                                static_cast<int>(file->bytes().size()));
+  stream.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
+    return Error{"not an ONNX model: cut short or of another format"};
+  if (!model.has_graph() || model.graph().node_size() == 0)
+    return Error{"the model's graph has no nodes"};
+  return Success{};
+}
+
+Result<int64_t> defaultOpset(const onnx::ModelProto &model) {
+  int64_t opset = 0;
+  for (const auto &import : model.opset_import())
+    if (import.domain().empty() || import.domain() == "ai.onnx")
+      opset = import.version();
+  if (opset < oldestOpset || opset > newestOpset)
+    return Error{"opset " + std::to_string(opset) + " is not among " + std::to_string(oldestOpset) + " to " +
+                 std::to_string(newestOpset) + "; convert the model with onnx.version_converter"};
+  return opset;
+}
+
+Status check(const std::string &path, const onnx::ModelProto &model) {
+  bool external = false;
+  for (const auto &initializer : model.graph().initializer())
+    external |= initializer.data_location() == onnx::TensorProto::EXTERNAL;
+  return guarded("invalid model", [&] {
+    // The checker finds external files only from a path; such model files are small, so reading one again costs nothing.
+    if (external)
+      onnx::checker::check_model(path);
+    else
+      onnx::checker::check_model(model);
+  });
+}
+
+/// What the checker leaves: names that nothing defines at the end of the graph, and names defined twice by initializers.
+Status checkNames(const onnx::GraphProto &graph) {
+  std::set<std::string> defined;
+  for (const auto &initializer : graph.initializer())
+    if (!defined.insert(initializer.name()).second)
+      return Error{"initializer '" + initializer.name() + "' is defined twice"};
+  if (graph.sparse_initializer_size() > 0)
+    return Error{"initializer '" + graph.sparse_initializer(0).values().name() + "' is sparse, which is not supported"};
+  for (const auto &input : graph.input())
+    defined.insert(input.name());
+  for (const auto &node : graph.node())
+    defined.insert(node.output().begin(), node.output().end());
+  if (graph.output_size() == 0)
+    return Error{"the model's graph has no outputs"};
+  for (const auto &output : graph.output())
+    if (!defined.count(output.name()))
+      return Error{"graph output '" + output.name() + "' is produced by no node"};
+  return Success{};
+}
+
+/// Ops of the standard that are compositions of others and have no importer of their own.
+class CompositeOps : public onnx::inliner::FunctionIdSet {
+public:
+  bool Contains(const std::string &domain, const std::string &name) const override {
+    return (domain.empty() || domain == "ai.onnx") && !isImportedOp(name);
+  }
+};
+
+Status inlineFunctions(onnx::ModelProto &model) {
+  return guarded("cannot inline functions", [&] {
+    if (model.functions_size() > 0)
+      onnx::inliner::InlineLocalFunctions(model, /*convert_version=*/true);
+    CompositeOps composite;
+    bool found = false;
+    for (const auto &node : model.graph().node())
+      found |= composite.Contains(node.domain(), node.op_type());
+    if (found)
+      onnx::inliner::InlineSelectedFunctions(model, composite, nullptr);
+  });
+}
+
+} // namespace
+
+OnnxFile::OnnxFile(std::unique_ptr<Contents> contents) : contents(std::move(contents)) {}
+OnnxFile::OnnxFile(OnnxFile &&) = default;
+OnnxFile &OnnxFile::operator=(OnnxFile &&) = default;
+OnnxFile::~OnnxFile() = default;
+
+Result<OnnxFile> OnnxFile::read(const std::string &path) {
+  auto contents = std::make_unique<Contents>(path);
+  onnx::ModelProto &model = contents->model;
+  auto failed = [&](const Status &status) { return Error{path + ": " + status.error()}; };
+
+  if (Status parsed = parse(path, model); !parsed)
+    return failed(parsed);
+  Result<int64_t> opset = defaultOpset(model);
+  if (!opset)
+    return failed(opset.takeError());
+  contents->opset = *opset;
+  // Our own look at the data comes before the checker's: it names offsets and lengths.
+  if (Status indexed = contents->tensors.addInitializers(model.graph()); !indexed)
+    return failed(indexed);
+  if (Status valid = check(path, model); !valid)
+    return failed(valid);
+  if (Status named = checkNames(model.graph()); !named)
+    return failed(named);
+  if (Status inlined = inlineFunctions(model); !inlined)
+    return failed(inlined);
+  if (Status indexed = contents->tensors.addConstants(model.graph()); !indexed)
+    return failed(indexed);
+  return OnnxFile(std::move(contents));
+}
+
+const std::string &OnnxFile::path() const { return contents->path; }
+const onnx::ModelProto &OnnxFile::model() const { return contents->model; }
+int64_t OnnxFile::opset() const { return contents->opset; }
+const FileTensor *OnnxFile::tensor(std::string_view name) const { return contents->tensors.find(name); }
+
+} // namespace sluice

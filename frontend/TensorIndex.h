@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the bytes of every initializer and Constant output of a file are. Raw and typed data are used in place; only typed data whose
+// protobuf field is wider than the element (float16 in int32_data) are repacked.
+#ifndef SLUICE_FRONTEND_TENSOR_INDEX_H
+#define SLUICE_FRONTEND_TENSOR_INDEX_H
+
+#include "frontend/ExternalData.h"
+#include "frontend/OnnxFile.h"
+#include <deque>
+#include <map>
+
+namespace onnx {
+class GraphProto;
+class NodeProto;
+class TensorProto;
+} // namespace onnx
+
+namespace sluice {
+
+class TensorIndex {
+public:
+  explicit TensorIndex(const std::string &modelPath) : external(modelPath) {}
+  Status addInitializers(const onnx::GraphProto &graph);
+  Status addConstants(const onnx::GraphProto &graph);
+  const FileTensor *find(std::string_view name) const;
+
+private:
+  Status add(const std::string &name, const onnx::TensorProto &tensor);
+  Result<std::string_view> bytesOf(const onnx::TensorProto &tensor, int64_t wanted);
+  void addScalars(const onnx::NodeProto &constant);
+  std::string_view own(std::string bytes);
+
+  ExternalData external;
+  std::map<std::string, FileTensor, std::less<>> tensors;
+  std::deque<std::string> owned;
+};
+
+} // namespace sluice
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words of the command line <-> enumerations, one table each.
+#include "frontend/TrainingSpec.h"
+#include <charconv>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+template <typename T> using Words = std::pair<const char *, T>;
+
+constexpr Words<Loss> losses[] = {{"softmax-cross-entropy", Loss::SoftmaxCrossEntropy},
+                                  {"mse", Loss::Mse},
+                                  {"bce-with-logits", Loss::BceWithLogits},
+                                  {"none", Loss::None}};
+constexpr Words<Optimizer> optimizers[] = {{"sgd", Optimizer::Sgd}, {"adam", Optimizer::Adam}, {"adamw", Optimizer::AdamW}};
+constexpr Words<InitialValues> inits[] = {
+    {"keep", InitialValues::Keep}, {"kaiming", InitialValues::Kaiming}, {"xavier", InitialValues::Xavier}};
+constexpr Words<BatchNormMode> batchNorms[] = {{"train", BatchNormMode::Train}, {"frozen", BatchNormMode::Frozen}};
+constexpr Words<DropoutMode> dropouts[] = {{"keep", DropoutMode::Keep}, {"off", DropoutMode::Off}};
+
+template <typename T, size_t n> Result<T> parse(const char *flag, const Words<T> (&table)[n], const std::string &word) {
+  std::string known;
+  for (const auto &[name, value] : table) {
+    if (word == name)
+      return value;
+    known += (known.empty() ? "" : "|") + std::string(name);
+  }
+  return Error{std::string("--") + flag + "=" + word + " is unknown; use " + known};
+}
+
+template <typename T, size_t n> std::string name(const Words<T> (&table)[n], T wanted) {
+  for (const auto &[word, value] : table)
+    if (value == wanted)
+      return word;
+  return "";
+}
+
+} // namespace
+
+Result<Loss> parseLoss(const std::string &word) { return parse("loss", losses, word); }
+Result<Optimizer> parseOptimizer(const std::string &word) { return parse("optimizer", optimizers, word); }
+Result<InitialValues> parseInitialValues(const std::string &word) { return parse("init", inits, word); }
+Result<BatchNormMode> parseBatchNormMode(const std::string &word) { return parse("batch-norm", batchNorms, word); }
+Result<DropoutMode> parseDropoutMode(const std::string &word) { return parse("dropout", dropouts, word); }
+
+Status checkPrecision(const std::string &word) {
+  if (word == "fp32")
+    return Success{};
+  if (word == "tf32" || word == "bf16" || word == "fp16")
+    return Error{"--precision=" + word + " is not available yet; use fp32"};
+  return Error{"--precision=" + word + " is unknown; use fp32"};
+}
+
+Status parseDim(const std::string &argument, TrainingSpec &spec) {
+  size_t equals = argument.rfind('=');
+  int64_t extent = 0;
+  bool valid = equals != std::string::npos && equals > 0;
+  if (valid) {
+    const char *end = argument.data() + argument.size();
+    auto [stop, failure] = std::from_chars(argument.data() + equals + 1, end, extent);
+    valid = failure == std::errc() && stop == end && extent > 0;
+  }
+  if (!valid)
+    return Error{"--dim " + argument + " is not NAME=N with a positive N"};
+  spec.dims[argument.substr(0, equals)] = extent;
+  return Success{};
+}
+
+std::string toString(Loss loss) { return name(losses, loss); }
+std::string toString(Optimizer optimizer) { return name(optimizers, optimizer); }
+std::string toString(InitialValues init) { return name(inits, init); }
+std::string toString(BatchNormMode mode) { return name(batchNorms, mode); }
+std::string toString(DropoutMode mode) { return name(dropouts, mode); }
+
+} // namespace sluice
