@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Table of folded ops: elementwise arithmetic here, ops that move elements in ConstantMovement.cpp.
+#include "frontend/ConstantFolding.h"
+#include "frontend/Attributes.h"
+#include "frontend/ConstantMovement.h"
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+namespace sluice {
+namespace {
+
+using Folder = std::function<Result<HostTensor>(const Fold &)>;
+
+/// Flat index into `shape` of the element that broadcasts to flat index `at` of `full`.
+int64_t broadcastIndex(int64_t at, const std::vector<int64_t> &full, const std::vector<int64_t> &shape) {
+  int64_t index = 0, stride = 1;
+  for (size_t i = 0; i < full.size(); ++i) {
+    int64_t extent = full[full.size() - 1 - i], position = at % extent;
+    at /= extent;
+    if (i >= shape.size())
+      continue;
+    int64_t own = shape[shape.size() - 1 - i];
+    index += own == 1 ? 0 : position * stride;
+    stride *= own;
+  }
+  return index;
+}
+
+using IntRule = int64_t (*)(int64_t, int64_t);
+using FloatRule = double (*)(double, double);
+
+/// An elementwise op of two operands; the integer rule of a division may not see a zero divisor.
+Result<HostTensor> binary(const Fold &fold, IntRule onInts, FloatRule onFloats, bool divides, bool compares) {
+  if (fold.inputs.size() > 2)
+    return Error{"constants are folded two at a time, not " + std::to_string(fold.inputs.size())};
+  const HostTensor &a = fold.in(0), &b = fold.in(1);
+  auto shape = broadcastShapes(a.shape, b.shape);
+  if (!shape)
+    return Error{"shapes " + shapeText(a.shape) + " and " + shapeText(b.shape) + " do not broadcast"};
+  bool integral = a.integral && b.integral;
+  auto result = HostTensor::zeros(*shape, integral || compares);
+  if (!result)
+    return Error{"constant of shape " + shapeText(*shape) + " is too large to fold"};
+  for (int64_t i = 0; i < result->size(); ++i) {
+    int64_t j = broadcastIndex(i, *shape, a.shape), k = broadcastIndex(i, *shape, b.shape);
+    if (integral && divides && b.ints[k] == 0)
+      return Error{"division of the constant " + std::to_string(a.ints[j]) + " by zero"};
+    if (integral)
+      result->ints[i] = onInts(a.ints[j], b.ints[k]);
+    else if (compares)
+      result->ints[i] = onFloats(a.number(j), b.number(k)) != 0;
+    else
+      result->floats[i] = static_cast<float>(onFloats(a.number(j), b.number(k)));
+  }
+  return *result;
+}
+
+Result<HostTensor> unary(const Fold &fold, IntRule onInts, FloatRule onFloats) {
+  HostTensor result = fold.in(0);
+  for (int64_t &value : result.ints)
+    value = onInts(value, 0);
+  for (double &value : result.floats)
+    value = static_cast<float>(onFloats(value, 0));
+  return result;
+}
+
+// Sums and products wrap like the 64-bit integers of ONNX, without undefined behaviour.
+int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
+
+Folder arithmetic(IntRule onInts, FloatRule onFloats, bool divides = false) {
+  return [=](const Fold &fold) { return binary(fold, onInts, onFloats, divides, false); };
+}
+Folder comparison(IntRule onInts, FloatRule onFloats) {
+  return [=](const Fold &fold) { return binary(fold, onInts, onFloats, false, true); };
+}
+Folder single(IntRule onInts, FloatRule onFloats) {
+  return [=](const Fold &fold) { return unary(fold, onInts, onFloats); };
+}
+
+int64_t powerOf(int64_t base, int64_t exponent) {
+  return static_cast<int64_t>(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
+}
+int64_t quotient(int64_t a, int64_t b) { return b == -1 ? wrap(0 - static_cast<uint64_t>(a)) : a / b; }
+int64_t modulo(int64_t a, int64_t b) {
+  int64_t rest = b == -1 ? 0 : a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+Result<HostTensor> where(const Fold &fold) {
+  auto first = broadcastShapes(fold.in(1).shape, fold.in(2).shape);
+  auto shape = first ? broadcastShapes(fold.in(0).shape, *first) : std::nullopt;
+  auto result = shape ? HostTensor::zeros(*shape, fold.in(1).integral) : std::nullopt;
+  if (!result)
+    return Error{"shapes " + shapeText(fold.in(1).shape) + " and " + shapeText(fold.in(2).shape) + " do not broadcast"};
+  for (int64_t i = 0; i < result->size(); ++i) {
+    const HostTensor &from = fold.in(fold.in(0).number(broadcastIndex(i, *shape, fold.in(0).shape)) != 0 ? 1 : 2);
+    result->set(i, from, broadcastIndex(i, *shape, from.shape));
+  }
+  return *result;
+}
+
+Result<HostTensor> cast(const Fold &fold) {
+  const HostTensor &x = fold.in(0);
+  int64_t to = Attributes(fold.node).integer("to", onnx::TensorProto::FLOAT);
+  bool toFloat = to == onnx::TensorProto::FLOAT || to == onnx::TensorProto::DOUBLE || to == onnx::TensorProto::FLOAT16;
+  auto result = HostTensor::zeros(x.shape, !toFloat);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    if (to == onnx::TensorProto::BOOL)
+      result->ints[i] = x.number(i) != 0;
+    else if (!toFloat && !x.integral && !(std::abs(x.floats[i]) < 9e18))
+      return Error{"constant " + std::to_string(x.floats[i]) + " does not fit an integer"};
+    else
+      result->set(i, x, i);
+  }
+  return *result;
+}
+
+#define INTS(expression) [](int64_t a, [[maybe_unused]] int64_t b) -> int64_t { return expression; }
+#define FLOATS(expression) [](double a, [[maybe_unused]] double b) -> double { return expression; }
+
+std::map<std::string, Folder> makeTable() {
+  std::map<std::string, Folder> table = {
+      {"Add", arithmetic(INTS(wrap(uint64_t(a) + uint64_t(b))), FLOATS(a + b))},
+      {"Sub", arithmetic(INTS(wrap(uint64_t(a) - uint64_t(b))), FLOATS(a - b))},
+      {"Mul", arithmetic(INTS(wrap(uint64_t(a) * uint64_t(b))), FLOATS(a * b))},
+      {"Div", arithmetic(quotient, FLOATS(a / b), true)},
+      {"Mod", arithmetic(modulo, FLOATS(std::fmod(a, b)), true)},
+      {"Pow", arithmetic(powerOf, FLOATS(std::pow(a, b)))},
+      {"Min", arithmetic(INTS(a < b ? a : b), FLOATS(std::fmin(a, b)))},
+      {"Max", arithmetic(INTS(a > b ? a : b), FLOATS(std::fmax(a, b)))},
+      {"Equal", comparison(INTS(a == b), FLOATS(a == b))},
+      {"Less", comparison(INTS(a < b), FLOATS(a < b))},
+      {"LessOrEqual", comparison(INTS(a <= b), FLOATS(a <= b))},
+      {"Greater", comparison(INTS(a > b), FLOATS(a > b))},
+      {"GreaterOrEqual", comparison(INTS(a >= b), FLOATS(a >= b))},
+      {"And", comparison(INTS(a && b), FLOATS(a && b))},
+      {"Or", comparison(INTS(a || b), FLOATS(a || b))},
+      {"Not", single(INTS(!a), FLOATS(a == 0))},
+      {"Neg", single(INTS(wrap(0 - uint64_t(a))), FLOATS(-a))},
+      {"Abs", single(INTS(a < 0 ? wrap(0 - uint64_t(a)) : a), FLOATS(std::abs(a)))},
+      {"Sqrt", single(INTS(a), FLOATS(std::sqrt(a)))},
+      {"Reciprocal", single(INTS(a), FLOATS(1 / a))},
+      {"Exp", single(INTS(a), FLOATS(std::exp(a)))},
+      {"Log", single(INTS(a), FLOATS(std::log(a)))},
+      {"Floor", single(INTS(a), FLOATS(std::floor(a)))},
+      {"Ceil", single(INTS(a), FLOATS(std::ceil(a)))},
+      {"Round", single(INTS(a), FLOATS(std::nearbyint(a)))},
+      {"Identity", single(INTS(a), FLOATS(a))},
+      {"Where", where},
+      {"Cast", cast},
+  };
+  addMovement(table);
+  return table;
+}
+
+const std::map<std::string, Folder> &folders() {
+  static const std::map<std::string, Folder> table = makeTable();
+  return table;
+}
+
+} // namespace
+
+bool isFoldable(const std::string &opType) { return folders().count(opType); }
+
+Result<HostTensor> foldNode(const onnx::NodeProto &node, int64_t opset, const HostInputs &inputs) {
+  auto folder = folders().find(node.op_type());
+  for (const HostTensor *input : inputs)
+    if (input && std::any_of(input->shape.begin(), input->shape.end(), [](int64_t extent) { return extent < 0; }))
+      return Error{"constant of shape " + shapeText(input->shape) + " has a negative extent"};
+  Fold fold{node, opset, inputs};
+  size_t needed = neededInputs(node.op_type());
+  for (size_t i = 0; i < needed; ++i)
+    if (!fold.has(i))
+      return Error{"input " + std::to_string(i) + " is missing"};
+  return folder->second(fold);
+}
+
+} // namespace sluice

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folding of ops that move elements of host tensors. Axes come from an attribute or, in later opsets, from an input.
+#include "frontend/ConstantMovement.h"
+#include "frontend/Attributes.h"
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace sluice {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+Error tooLarge(const Shape &shape) { return Error{"constant of shape " + shapeText(shape) + " is too large to fold"}; }
+
+/// Axes of the node within `rank`, negative ones counted from the end; empty when none are given.
+Result<Shape> axes(const Fold &fold, size_t input, int64_t rank) {
+  Shape list = fold.has(input) ? fold.in(input).ints : Attributes(fold.node).integers("axes");
+  for (int64_t &axis : list) {
+    if (axis < -rank || axis >= rank)
+      return Error{"axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank)};
+    axis += axis < 0 ? rank : 0;
+  }
+  return list;
+}
+
+Result<int64_t> axisAttribute(const Fold &fold, int64_t otherwise, int64_t rank) {
+  int64_t axis = Attributes(fold.node).integer("axis", otherwise);
+  if (axis < -rank || axis >= rank)
+    return Error{"axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank)};
+  return axis < 0 ? axis + rank : axis;
+}
+
+/// Product of the extents before `axis`, or after it.
+int64_t extentBefore(const Shape &shape, int64_t axis) {
+  return std::accumulate(shape.begin(), shape.begin() + axis, int64_t(1), std::multiplies<>());
+}
+int64_t extentAfter(const Shape &shape, int64_t axis) {
+  return std::accumulate(shape.begin() + axis + 1, shape.end(), int64_t(1), std::multiplies<>());
+}
+
+Result<HostTensor> gather(const Fold &fold) {
+  const HostTensor &data = fold.in(0), &indices = fold.in(1);
+  Result<int64_t> axis = axisAttribute(fold, 0, data.shape.size());
+  if (!axis)
+    return axis.takeError();
+  Shape shape(data.shape.begin(), data.shape.begin() + *axis);
+  shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
+  shape.insert(shape.end(), data.shape.begin() + *axis + 1, data.shape.end());
+  auto result = HostTensor::zeros(shape, data.integral);
+  if (!result)
+    return tooLarge(shape);
+  int64_t extent = data.shape[*axis], inner = extentAfter(data.shape, *axis), at = 0;
+  for (int64_t outer = 0; outer < extentBefore(data.shape, *axis); ++outer)
+    for (int64_t index : indices.ints) {
+      int64_t row = index < 0 ? index + extent : index;
+      if (row < 0 || row >= extent)
+        return Error{"index " + std::to_string(index) + " is outside the extent " + std::to_string(extent)};
+      for (int64_t i = 0; i < inner; ++i)
+        result->set(at++, data, (outer * extent + row) * inner + i);
+    }
+  return *result;
+}
+
+Result<HostTensor> concat(const Fold &fold) {
+  const HostTensor &first = fold.in(0);
+  Result<int64_t> axis = axisAttribute(fold, 0, first.shape.size());
+  if (!axis)
+    return axis.takeError();
+  Shape shape = first.shape;
+  shape[*axis] = 0;
+  for (size_t i = 0; i < fold.inputs.size(); ++i) {
+    if (!fold.has(i) || fold.in(i).shape.size() != shape.size() || fold.in(i).integral != first.integral)
+      return Error{"operands of unlike rank or type"};
+    shape[*axis] += fold.in(i).shape[*axis];
+  }
+  auto result = HostTensor::zeros(shape, first.integral);
+  if (!result)
+    return tooLarge(shape);
+  int64_t at = 0, inner = extentAfter(shape, *axis);
+  for (int64_t outer = 0; outer < extentBefore(shape, *axis); ++outer)
+    for (const HostTensor *part : fold.inputs) {
+      int64_t run = part->shape[*axis] * inner;
+      if (extentBefore(part->shape, *axis) != extentBefore(shape, *axis) || (outer + 1) * run > part->size() || at + run > result->size())
+        return Error{"shapes " + shapeText(first.shape) + " and " + shapeText(part->shape) + " do not join"};
+      for (int64_t i = 0; i < run; ++i)
+        result->set(at++, *part, outer * run + i);
+    }
+  return *result;
+}
+
+Result<HostTensor> reshaped(const HostTensor &x, Shape shape) {
+  if (elementCount(shape) != x.size())
+    return Error{"cannot reshape " + shapeText(x.shape) + " to " + shapeText(shape)};
+  HostTensor result = x;
+  result.shape = std::move(shape);
+  return result;
+}
+
+Result<HostTensor> unsqueeze(const Fold &fold) {
+  const HostTensor &x = fold.in(0);
+  int64_t added = fold.has(1) ? fold.in(1).size() : Attributes(fold.node).integers("axes").size();
+  Result<Shape> list = axes(fold, 1, x.shape.size() + added);
+  if (!list)
+    return list.takeError();
+  Shape shape = x.shape;
+  std::sort(list->begin(), list->end());
+  for (int64_t axis : *list) {
+    if (axis > static_cast<int64_t>(shape.size()))
+      return Error{"axes repeat"};
+    shape.insert(shape.begin() + axis, 1);
+  }
+  return reshaped(x, shape);
+}
+
+Result<HostTensor> squeeze(const Fold &fold) {
+  const HostTensor &x = fold.in(0);
+  Result<Shape> list = axes(fold, 1, x.shape.size());
+  if (!list)
+    return list.takeError();
+  Shape shape;
+  for (int64_t i = 0; i < static_cast<int64_t>(x.shape.size()); ++i)
+    if (list->empty() ? x.shape[i] != 1 : !std::count(list->begin(), list->end(), i))
+      shape.push_back(x.shape[i]);
+  return reshaped(x, shape);
+}
+
+Result<HostTensor> reshape(const Fold &fold) {
+  const HostTensor &x = fold.in(0);
+  Shape shape = fold.in(1).ints;
+  int64_t known = 1, open = -1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0 && i < x.shape.size() && !Attributes(fold.node).integer("allowzero", 0))
+      shape[i] = x.shape[i];
+    if (shape[i] < 0)
+      open = i;
+    else if (__builtin_mul_overflow(known, shape[i], &known))
+      return tooLarge(shape);
+  }
+  if (open >= 0)
+    shape[open] = known ? x.size() / known : 0;
+  return reshaped(x, shape);
+}
+
+/// One axis of a Slice: how many elements, from where, with which step.
+struct Range {
+  int64_t start, step, count;
+};
+
+Range clampRange(int64_t start, int64_t end, int64_t step, int64_t extent) {
+  int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+  start = std::clamp(start < 0 ? start + extent : start, std::max<int64_t>(low, 0), high);
+  end = std::clamp(end < 0 ? (end < -extent ? low : end + extent) : end, low, high);
+  int64_t distance = step > 0 ? end - start : start - end, stride = step > 0 ? step : -step;
+  return {start, step, distance <= 0 ? 0 : (distance - 1) / stride + 1};
+}
+
+Result<HostTensor> slice(const Fold &fold) {
+  const HostTensor &x = fold.in(0);
+  Attributes attributes(fold.node);
+  Shape starts = fold.has(1) ? fold.in(1).ints : attributes.integers("starts");
+  Shape ends = fold.has(2) ? fold.in(2).ints : attributes.integers("ends");
+  Result<Shape> list = axes(fold, 3, x.shape.size());
+  if (!list)
+    return list.takeError();
+  if (list->empty())
+    for (size_t i = 0; i < starts.size(); ++i)
+      list->push_back(i);
+  // Shape arithmetic slices vectors; more axes than one have not been seen.
+  if (x.shape.size() != 1 || list->size() != 1 || starts.size() != 1 || ends.size() != 1)
+    return Error{"slices of constants are folded along one dimension of vectors only, not of " + shapeText(x.shape)};
+  int64_t step = fold.has(4) && fold.in(4).size() == 1 ? fold.in(4).ints[0] : 1;
+  if (step == 0 || step == INT64_MIN)
+    return Error{"slice with step " + std::to_string(step)};
+  if (x.shape[0] == 0)
+    return x;
+  Range range = clampRange(starts[0], ends[0], step, x.shape[0]);
+  auto result = HostTensor::zeros({range.count}, x.integral);
+  for (int64_t i = 0; i < range.count; ++i)
+    result->set(i, x, range.start + i * range.step);
+  return *result;
+}
+
+Result<HostTensor> range(const Fold &fold) {
+  for (size_t i = 0; i < 3; ++i)
+    if (fold.in(i).size() != 1)
+      return Error{"range bounds must be scalars"};
+  double start = fold.in(0).number(0), limit = fold.in(1).number(0), delta = fold.in(2).number(0);
+  double count = delta == 0 ? -1 : std::max(0.0, std::ceil((limit - start) / delta));
+  if (!(count >= 0 && count <= HostTensor::maximumElements))
+    return Error{"range from " + std::to_string(start) + " to " + std::to_string(limit) + " by " + std::to_string(delta) + " cannot be folded"};
+  auto result = HostTensor::zeros({static_cast<int64_t>(count)}, fold.in(0).integral);
+  for (int64_t i = 0; i < result->size(); ++i)
+    if (result->integral)
+      result->ints[i] = fold.in(0).ints[0] + i * fold.in(2).ints[0];
+    else
+      result->floats[i] = static_cast<float>(start + i * delta);
+  return *result;
+}
+
+Result<HostTensor> expand(const Fold &fold) {
+  const HostTensor &x = fold.in(0);
+  auto shape = broadcastShapes(x.shape, fold.in(1).ints);
+  auto result = shape ? HostTensor::zeros(*shape, x.integral) : std::nullopt;
+  if (!result || x.size() != 1)
+    return Error{"constants are expanded from single elements only, not " + shapeText(x.shape) + " to " + shapeText(fold.in(1).ints)};
+  for (int64_t i = 0; i < result->size(); ++i)
+    result->set(i, x, 0);
+  return *result;
+}
+
+Result<HostTensor> reduce(const Fold &fold, int64_t start, int64_t (*rule)(int64_t, int64_t)) {
+  const HostTensor &x = fold.in(0);
+  if (!x.integral || x.shape.size() > 1)
+    return Error{"only integer vectors are reduced at compile time, not " + shapeText(x.shape)};
+  int64_t value = x.ints.empty() ? start : x.ints[0];
+  for (size_t i = 1; i < x.ints.size(); ++i)
+    value = rule(value, x.ints[i]);
+  HostTensor result = HostTensor::scalar(value);
+  if (Attributes(fold.node).integer("keepdims", 1))
+    result.shape.assign(x.shape.size(), 1);
+  return result;
+}
+
+int64_t product(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+int64_t sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+
+} // namespace
+
+void addMovement(std::map<std::string, std::function<Result<HostTensor>(const Fold &)>> &table) {
+  table["Gather"] = gather;
+  table["Concat"] = concat;
+  table["Unsqueeze"] = unsqueeze;
+  table["Squeeze"] = squeeze;
+  table["Reshape"] = reshape;
+  table["Slice"] = slice;
+  table["Range"] = range;
+  table["Expand"] = expand;
+  table["ReduceProd"] = [](const Fold &fold) { return reduce(fold, 1, product); };
+  table["ReduceSum"] = [](const Fold &fold) { return reduce(fold, 0, sum); };
+}
+
+size_t neededInputs(const std::string &opType) {
+  if (opType == "Range" || opType == "Where")
+    return 3;
+  for (const char *binary : {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater",
+                             "GreaterOrEqual", "And", "Or", "Gather", "Reshape", "Expand"})
+    if (opType == binary)
+      return 2;
+  return 1;
+}
+
+} // namespace sluice
