@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which value the loss reads, what its target looks like, what the functions return.
+#include "frontend/LossAttachment.h"
+
+using namespace mlir;
+
+namespace sluice {
+namespace {
+
+/// Logits [N,K,1,1] are class scores of whole samples: their targets are [N].
+Value squeezed(OpBuilder &builder, Location loc, Value x) {
+  auto shape = shapeOf(x);
+  if (shape.size() <= 2 || llvm::any_of(shape.drop_front(2), [](int64_t extent) { return extent != 1; }))
+    return x;
+  auto type = RankedTensorType::get(shape.take_front(2), typeOf(x).getElementType());
+  return train::ReshapeOp::create(builder, loc, type, x);
+}
+
+/// The value whose softmax or sigmoid the loss takes itself.
+Value absorbed(Value output, Loss loss) {
+  if (auto softmax = output.getDefiningOp<train::SoftmaxOp>(); softmax && loss == Loss::SoftmaxCrossEntropy && softmax.getAxis() == 1)
+    return softmax.getX();
+  if (auto sigmoid = output.getDefiningOp<train::SigmoidOp>(); sigmoid && loss == Loss::BceWithLogits)
+    return sigmoid.getX();
+  return output;
+}
+
+/// Declared and computed shape of the output may differ only where --batch replaced the file's batch.
+Status checkDeclared(const OnnxGraph &graph, ArrayRef<int64_t> shape) {
+  if (!graph.outputDeclared)
+    return Success{};
+  bool same = graph.outputShape.size() == shape.size();
+  for (size_t i = 0; same && i < shape.size(); ++i)
+    same = graph.outputShape[i] < 1 || graph.outputShape[i] == shape[i] || graph.replacedBatch;
+  if (same)
+    return Success{};
+  return Error{"output '" + graph.output + "' is declared as " + shapeText(graph.outputShape) + " but the graph computes " +
+               shapeText(shape.vec())};
+}
+
+Value addTarget(FunctionImport &state, func::FuncOp function, Value x) {
+  Builder &builder = state.builder;
+  SmallVector<int64_t> shape(shapeOf(x));
+  Type element = builder.getF32Type();
+  if (state.spec.loss == Loss::SoftmaxCrossEntropy) {
+    shape.erase(shape.begin() + 1);
+    element = builder.getI64Type();
+  }
+  unsigned index = function.getNumArguments();
+  auto attributes = builder.getDictionaryAttr(builder.getNamedAttr("train.name", builder.getStringAttr("target")));
+  (void)function.insertArgument(index, RankedTensorType::get(shape, element), attributes, NameLoc::get(builder.getStringAttr("target")));
+  return function.getArgument(index);
+}
+
+/// The loss op of the spec; null after diagnostics.
+Operation *createLoss(FunctionImport &state, Location loc, Value x, Value target) {
+  auto type = RankedTensorType::get({}, state.builder.getF32Type());
+  switch (state.spec.loss) {
+  case Loss::SoftmaxCrossEntropy:
+    return train::SoftmaxCrossEntropyOp::create(state.builder, loc, type, x, target);
+  case Loss::Mse:
+    return train::MseOp::create(state.builder, loc, type, x, target);
+  case Loss::BceWithLogits:
+    return train::BceWithLogitsOp::create(state.builder, loc, type, x, target);
+  case Loss::None:
+    return nullptr;
+  }
+  return nullptr;
+}
+
+void finish(FunctionImport &state, func::FuncOp function, Operation *loss) {
+  SmallVector<Value> results = {loss->getResult(0)};
+  if (auto entropy = dyn_cast<train::SoftmaxCrossEntropyOp>(loss); entropy && !state.training) {
+    auto type = RankedTensorType::get({}, state.builder.getI64Type());
+    results.push_back(train::CountCorrectOp::create(state.builder, loss->getLoc(), type, entropy.getX(), entropy.getTarget()));
+  }
+  func::ReturnOp::create(state.builder, loss->getLoc(), results);
+  SmallVector<Type> types;
+  for (Value value : results)
+    types.push_back(value.getType());
+  function.setType(state.builder.getFunctionType(function.getArgumentTypes(), types));
+}
+
+} // namespace
+
+Status attachLoss(FunctionImport &state, func::FuncOp function) {
+  const OnnxGraph &graph = state.graph;
+  std::string what = "output '" + graph.output + "'";
+  Value output = state.values.lookup(graph.output);
+  if (!output || isa<BlockArgument>(output))
+    return Error{what + " is a constant or an input; there is nothing to train"};
+  if (Status declared = checkDeclared(graph, shapeOf(output)); !declared)
+    return declared;
+  std::string shape = shapeText(shapeOf(output).vec());
+  if (state.spec.loss == Loss::None) {
+    Operation *loss = output.getDefiningOp();
+    if (!isa<train::SoftmaxCrossEntropyOp, train::MseOp, train::BceWithLogitsOp>(loss))
+      return Error{what + " of shape " + shape + " is not a loss; with --loss=none the graph must end in SoftmaxCrossEntropyLoss or " +
+                   "NegativeLogLikelihoodLoss, else choose --loss"};
+    finish(state, function, loss);
+    return Success{};
+  }
+  Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
+  Value x = absorbed(output, state.spec.loss);
+  if (state.spec.loss == Loss::SoftmaxCrossEntropy) {
+    x = squeezed(state.builder, loc, x);
+    if (shapeOf(x).size() < 2)
+      return Error{what + " has shape " + shape + " but softmax-cross-entropy needs [batch, classes, ...]; choose another --loss"};
+  }
+  Value target = addTarget(state, function, x);
+  finish(state, function, createLoss(state, loc, x, target));
+  return Success{};
+}
+
+} // namespace sluice

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loss on the model's first output, and the end of both functions.
+#ifndef SLUICE_FRONTEND_LOSS_ATTACHMENT_H
+#define SLUICE_FRONTEND_LOSS_ATTACHMENT_H
+
+#include "frontend/NodeImport.h"
+
+namespace sluice {
+
+/// Adds the target argument and the loss op and returns the loss (in @evaluate also the number of correct samples when the loss is
+/// cross-entropy). A final Softmax, LogSoftmax or Sigmoid is absorbed by the loss that implies it.
+Status attachLoss(FunctionImport &state, mlir::func::FuncOp function);
+
+} // namespace sluice
+
+#endif

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resolution of a node's inputs and checked creation of its ops. Type inference reports through MLIR diagnostics, which importOnnx
+// collects into the node's error.
+#include "frontend/NodeImport.h"
+#include "frontend/ElementTypes.h"
+
+using namespace mlir;
+
+namespace sluice {
+
+std::string describe(const onnx::NodeProto &node, int64_t opset) {
+  std::string name = !node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : std::string();
+  std::string type = node.domain().empty() ? node.op_type() : node.domain() + "." + node.op_type();
+  return "node '" + name + "' (" + type + ", opset " + std::to_string(opset) + ")";
+}
+
+static Location locationOf(Builder &builder, const onnx::NodeProto &node) {
+  std::string name = node.name();
+  if (name.empty())
+    name = node.op_type() + " " + (node.output_size() > 0 ? node.output(0) : "");
+  return NameLoc::get(builder.getStringAttr(name));
+}
+
+NodeImport::NodeImport(FunctionImport &function, const onnx::NodeProto &node)
+    : attributes(node), opset(function.file.opset()), function(function), node(node), location(locationOf(function.builder, node)) {}
+
+LogicalResult NodeImport::error(const std::string &message) {
+  if (function.error.empty())
+    function.error = message;
+  return failure();
+}
+
+std::string NodeImport::user() const {
+  std::string name = node.name().empty() ? node.output(0) : node.name();
+  return "node '" + name + "' (" + node.op_type() + ")";
+}
+
+const Source *NodeImport::source(int input) {
+  if (!has(input))
+    return nullptr;
+  const std::string &name = node.input(input);
+  auto known = function.sources.find(name);
+  if (known != function.sources.end())
+    return &known->second;
+  auto folded = function.hosts.find(name);
+  if (folded == function.hosts.end())
+    return nullptr;
+  Source source;
+  source.name = name;
+  source.value = folded->second;
+  source.shape = folded->second.shape;
+  source.elementType = folded->second.integral ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT;
+  source.constantNode = true;
+  return &(function.sources[name] = source);
+}
+
+Value NodeImport::read(FlatSymbolRefAttr variable, RankedTensorType type) {
+  Value &read = function.reads[variable.getValue()];
+  if (!read)
+    read = train::ReadOp::create(function.builder, NameLoc::get(variable.getAttr()), type, variable);
+  return read;
+}
+
+Value NodeImport::readSource(const Source &source, const Use &use) {
+  auto variable = function.variables.get(source, use, user(), function.error);
+  if (!variable)
+    return {};
+  return read(FlatSymbolRefAttr::get(variable.getSymNameAttr()), cast<RankedTensorType>(variable.getType()));
+}
+
+Value NodeImport::tensor(int input, Use use) {
+  if (!has(input)) {
+    (void)error("input " + std::to_string(input) + " is missing");
+    return {};
+  }
+  const std::string &name = node.input(input);
+  if (auto value = function.values.find(name); value != function.values.end())
+    return value->second;
+  if (const Source *found = source(input))
+    return readSource(*found, use);
+  (void)error("input '" + name + "' is not a tensor that this node can read");
+  return {};
+}
+
+FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
+  const Source *found = source(input);
+  if (!found) {
+    (void)error("input " + std::to_string(input) + " (running statistic) must be an initializer or a constant");
+    return {};
+  }
+  Use use;
+  use.kind = kind;
+  auto variable = function.variables.get(*found, use, user(), function.error);
+  return variable ? FlatSymbolRefAttr::get(variable.getSymNameAttr()) : FlatSymbolRefAttr();
+}
+
+const HostTensor *NodeImport::known(int input) {
+  if (!has(input))
+    return nullptr;
+  const std::string &name = node.input(input);
+  if (auto folded = function.hosts.find(name); folded != function.hosts.end())
+    return &folded->second;
+  if (auto copied = function.copies.find(name); copied != function.copies.end())
+    return &copied->second;
+  auto found = function.sources.find(name);
+  if (found == function.sources.end() || !found->second.tensor)
+    return nullptr;
+  auto copy = HostTensor::from(*found->second.tensor);
+  return copy ? &(function.copies[name] = std::move(*copy)) : nullptr;
+}
+
+const HostTensor *NodeImport::folded(int input) {
+  const Source *found = source(input);
+  bool parameter = found && !found->constantNode && found->elementType == onnx::TensorProto::FLOAT;
+  return parameter ? nullptr : known(input);
+}
+
+const HostTensor *NodeImport::constant(int input, const char *what) {
+  const HostTensor *value = known(input);
+  if (!value)
+    (void)error(std::string(what) + " must be known at compile time; input " + std::to_string(input) +
+                (has(input) ? " '" + node.input(input) + "'" : "") + " is not");
+  return value;
+}
+
+std::optional<std::vector<int64_t>> NodeImport::integers(const char *attribute, int input) {
+  if (attributes.has(attribute))
+    return attributes.integers(attribute);
+  if (!has(input))
+    return std::nullopt;
+  const HostTensor *value = constant(input, attribute);
+  return value && value->integral ? std::optional(value->ints) : std::nullopt;
+}
+
+LogicalResult NodeImport::result(Value value, int output) {
+  if (!value)
+    return failure();
+  if (output < node.output_size())
+    function.values[node.output(output)] = value;
+  return success();
+}
+
+int64_t NodeImport::axis(int64_t axis, int64_t rank) {
+  if (axis >= -rank && axis < rank)
+    return axis < 0 ? axis + rank : axis;
+  (void)error("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
+  return -1;
+}
+
+/// Tensors beyond this many bytes are refused rather than added up.
+static bool sizeIsSane(RankedTensorType type) {
+  std::vector<int64_t> shape(type.getShape().begin(), type.getShape().end());
+  auto count = elementCount(shape);
+  return count && *count <= (int64_t(1) << 48);
+}
+
+bool NodeImport::finish(Operation *op) {
+  SmallVector<Type> types;
+  auto inference = dyn_cast<InferTypeOpInterface>(op);
+  bool valid = true;
+  for (Value operand : op->getOperands())
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType()); !type || !type.getElementType().isF32()) {
+      // Class ids are the one integer operand; losses check theirs.
+      bool target = isa<train::SoftmaxCrossEntropyOp>(op) && operand == op->getOperand(1);
+      valid &= target;
+      if (!target)
+        (void)error("operand is not a float32 tensor");
+    }
+  if (valid && inference) {
+    valid = succeeded(inference.inferReturnTypes(op->getContext(), location, op->getOperands(), op->getRawDictionaryAttrs(),
+                                                 op->getPropertiesStorage(), op->getRegions(), types));
+    for (auto [value, type] : llvm::zip(op->getResults(), types))
+      value.setType(type);
+  }
+  for (Type type : types)
+    if (valid && !sizeIsSane(cast<RankedTensorType>(type)))
+      valid = succeeded(error("the size of its result overflows"));
+  if (!valid)
+    op->erase();
+  return valid;
+}
+
+Value NodeImport::reshape(Value x, ArrayRef<int64_t> shape) {
+  if (!x || shapeOf(x) == shape)
+    return x;
+  std::vector<int64_t> wanted(shape.begin(), shape.end());
+  if (elementCount(wanted) != typeOf(x).getNumElements()) {
+    std::vector<int64_t> from = shapeOf(x).vec();
+    (void)error("cannot reshape " + shapeText(from) + " (" + std::to_string(typeOf(x).getNumElements()) + " elements) to " +
+                shapeText(wanted));
+    return {};
+  }
+  auto type = RankedTensorType::get(shape, typeOf(x).getElementType());
+  return train::ReshapeOp::create(function.builder, location, type, x);
+}
+
+Value NodeImport::scalar(double number, const std::string &purpose) {
+  Source source;
+  source.name = node.output(0) + "/" + purpose;
+  source.value = HostTensor::zeros({}, /*integral=*/false);
+  source.value->floats[0] = number;
+  source.elementType = onnx::TensorProto::FLOAT;
+  source.constantNode = true;
+  return readSource(source, {});
+}
+
+const NodeImporters &nodeImporters() {
+  static const NodeImporters table = [] {
+    NodeImporters importers;
+    addConvolutions(importers);
+    addPools(importers);
+    addNormalizations(importers);
+    addProducts(importers);
+    addElementwise(importers);
+    addViews(importers);
+    addJoins(importers);
+    addResizes(importers);
+    addLosses(importers);
+    return importers;
+  }();
+  return table;
+}
+
+} // namespace sluice

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the importer of one op type sees: the node, its inputs as MLIR values or known constants, a place for results and for one error.
+// Importers return failure() after node.error(), and hand on null values and ops, which have set the error already.
+#ifndef SLUICE_FRONTEND_NODE_IMPORT_H
+#define SLUICE_FRONTEND_NODE_IMPORT_H
+
+#include "frontend/Attributes.h"
+#include "frontend/OnnxGraph.h"
+#include "frontend/Variables.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace sluice {
+
+/// What the importers of one function share.
+struct FunctionImport {
+  const OnnxFile &file;
+  const OnnxGraph &graph;
+  const TrainingSpec &spec;
+  Variables &variables;
+  mlir::OpBuilder builder;
+  bool training; ///< @step, else @evaluate
+
+  llvm::StringMap<mlir::Value> values;      ///< activations
+  llvm::StringMap<Source> sources;          ///< tensors that become variables when an op reads them
+  llvm::StringMap<HostTensor> hosts;        ///< folded values
+  llvm::StringMap<HostTensor> copies;       ///< small tensors of the file, copied when first asked for
+  llvm::StringMap<mlir::Value> reads;       ///< train.read per variable
+  int64_t dropouts = 0;                     ///< keys given so far
+  std::string error;                        ///< of the current node, the first one wins
+};
+
+class NodeImport {
+public:
+  NodeImport(FunctionImport &function, const onnx::NodeProto &node);
+
+  const Attributes attributes;
+  const int64_t opset;
+  bool training() const { return function.training; }
+  const TrainingSpec &spec() const { return function.spec; }
+  const OnnxGraph &graph() const { return function.graph; }
+  mlir::Location loc() const { return location; }
+  mlir::OpBuilder &builder() { return function.builder; }
+  const onnx::NodeProto &proto() const { return node; }
+  FunctionImport &shared() { return function; }
+
+  bool has(int input) const { return input < node.input_size() && !node.input(input).empty(); }
+  int inputs() const { return node.input_size(); }
+  /// Input as a tensor: an activation, or the read of a variable. Null after an error.
+  mlir::Value tensor(int input, Use use = {});
+  /// Symbol of a state variable (running statistics); null after an error.
+  mlir::FlatSymbolRefAttr state(int input, Use::Kind kind);
+  /// A running statistic as a tensor.
+  mlir::Value read(mlir::FlatSymbolRefAttr variable, mlir::RankedTensorType type);
+  /// Value known at compile time, or null without an error. Float initializers count.
+  const HostTensor *known(int input);
+  /// The same without float initializers: those may be parameters.
+  const HostTensor *folded(int input);
+  /// The same as known, as an error when it is not known.
+  const HostTensor *constant(int input, const char *what);
+  /// Axes or other integers that an attribute holds in early opsets and input `input` later; nothing when both are absent.
+  std::optional<std::vector<int64_t>> integers(const char *attribute, int input);
+
+  /// The tensor that is no activation behind an input; null when there is none.
+  const Source *source(int input);
+
+  mlir::LogicalResult result(mlir::Value value, int output = 0);
+  /// Whether a live node reads the output.
+  bool used(int output) const { return output < node.output_size() && !node.output(output).empty(); }
+  mlir::LogicalResult error(const std::string &message);
+  /// `axis` counted from the front; -1 after an error.
+  int64_t axis(int64_t axis, int64_t rank);
+
+  /// Makes an op whose result types are inferred. Null after an error.
+  template <typename Op, typename... Args> Op make(Args &&...args) {
+    llvm::SmallVector<mlir::Type> placeholders(resultsOf<Op>(), function.builder.getF32Type());
+    auto op = Op::create(function.builder, location, mlir::TypeRange(placeholders), std::forward<Args>(args)...);
+    return finish(op) ? op : Op();
+  }
+  mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
+  static llvm::APFloat f32(double number) { return llvm::APFloat(static_cast<float>(number)); }
+  /// A single-element constant.
+  mlir::Value scalar(double number, const std::string &purpose);
+
+private:
+  template <typename Op> static constexpr unsigned resultsOf() {
+    return std::is_same_v<Op, train::BatchNormOp> ? 3 : std::is_same_v<Op, train::MaxPoolOp> ? 2 : 1;
+  }
+  /// Infers the result types of a new op and verifies it; erases it when that fails.
+  bool finish(mlir::Operation *op);
+  mlir::Value readSource(const Source &source, const Use &use);
+  std::string user() const;
+
+  FunctionImport &function;
+  const onnx::NodeProto &node;
+  mlir::Location location;
+};
+
+using NodeImporter = mlir::LogicalResult (*)(NodeImport &);
+using NodeImporters = std::map<std::string, NodeImporter>;
+
+/// Each family adds its op types.
+void addConvolutions(NodeImporters &table);
+void addPools(NodeImporters &table);
+void addNormalizations(NodeImporters &table);
+void addProducts(NodeImporters &table);
+void addElementwise(NodeImporters &table);
+void addViews(NodeImporters &table);
+void addJoins(NodeImporters &table);
+void addResizes(NodeImporters &table);
+void addLosses(NodeImporters &table);
+const NodeImporters &nodeImporters();
+
+inline mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return typeOf(value).getShape(); }
+/// "node 'conv1' (Conv, opset 17)", as messages name a node.
+std::string describe(const onnx::NodeProto &node, int64_t opset);
+
+} // namespace sluice
+
+#endif

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conv and ConvTranspose, in one and two spatial dimensions.
+#include "frontend/Windows.h"
+
+using namespace mlir;
+
+namespace sluice {
+namespace {
+
+/// Spatial extents of a weight, checked against kernel_shape.
+FailureOr<SmallVector<int64_t>> kernelOf(NodeImport &node, Value x, Value weight) {
+  auto shape = shapeOf(weight);
+  if (typeOf(x).getRank() != typeOf(weight).getRank() || shape.size() < 3)
+    return node.error("has an input of rank " + std::to_string(typeOf(x).getRank()) + " but weights of rank " + std::to_string(shape.size()));
+  SmallVector<int64_t> kernel(shape.drop_front(2));
+  std::vector<int64_t> declared = node.attributes.integers("kernel_shape");
+  if (!declared.empty() && ArrayRef<int64_t>(declared) != ArrayRef<int64_t>(kernel))
+    return node.error("kernel_shape is " + shapeText(declared) + " but the weights are " + shapeText(shape.vec()));
+  return kernel;
+}
+
+LogicalResult importConv(NodeImport &node) {
+  Value x = node.tensor(0), weight = node.tensor(1, {Use::Weight});
+  Value bias = node.has(2) ? node.tensor(2, {Use::Bias}) : Value();
+  if (!x || !weight || (node.has(2) && !bias))
+    return failure();
+  int64_t rank = typeOf(x).getRank();
+  auto kernel = kernelOf(node, x, weight);
+  if (failed(kernel))
+    return failure();
+  auto window = readWindow(node, x, *kernel);
+  if (failed(window))
+    return failure();
+  Value image = asImage(node, x), filter = asImage(node, weight);
+  if (!image || !filter)
+    return failure();
+  int64_t group = node.attributes.integer("group", 1);
+  int64_t channels = shapeOf(image)[1], perGroup = shapeOf(filter)[1];
+  if (group < 1 || group > channels || channels != group * perGroup)
+    return node.error("has " + std::to_string(channels) + " input channels but weights for " + std::to_string(perGroup) + " in each of " +
+                      std::to_string(group) + " groups");
+  auto conv = node.make<train::ConvOp>(image, filter, bias, window->strides, window->pads, window->dilations, group);
+  return conv ? node.result(fromImage(node, conv, rank)) : failure();
+}
+
+/// Output extents of a transposed convolution; sets the pads when output_shape or auto_pad asks for it.
+FailureOr<SmallVector<int64_t>> transposedSize(NodeImport &node, ArrayRef<int64_t> image, int64_t spatial, Window &window) {
+  std::vector<int64_t> extra = node.attributes.integers("output_padding"), wanted = node.attributes.integers("output_shape");
+  // Early exporters wrote output_shape with batch and channels.
+  if (static_cast<int64_t>(wanted.size()) == spatial + 2)
+    wanted.erase(wanted.begin(), wanted.begin() + 2);
+  std::string mode = node.attributes.text("auto_pad", "NOTSET");
+  SmallVector<int64_t> size;
+  for (int i = 0; i < 2; ++i) {
+    int64_t at = i - (2 - spatial); // index into the node's own lists
+    int64_t padding = at >= 0 && at < static_cast<int64_t>(extra.size()) ? extra[at] : 0;
+    int64_t full = window.strides[i] * (image[i] - 1) + padding + window.span(i);
+    bool given = at >= 0 && at < static_cast<int64_t>(wanted.size()), same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+    if (mode == "VALID")
+      window.pads[i] = window.pads[2 + i] = 0;
+    if (given || (same && at >= 0)) {
+      int64_t total = std::max<int64_t>(0, full - (given ? wanted[at] : image[i] * window.strides[i]));
+      window.pads[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+      window.pads[2 + i] = total - window.pads[i];
+    }
+    size.push_back(given ? wanted[at] : full - window.pads[i] - window.pads[2 + i]);
+    if (padding < 0 || padding >= std::max(window.strides[i], window.dilations[i]) || size[i] < 1)
+      return node.error("output extent " + std::to_string(size[i]) + " with output_padding " + std::to_string(padding) + " is not possible");
+  }
+  return size;
+}
+
+LogicalResult importConvTranspose(NodeImport &node) {
+  Value x = node.tensor(0), weight = node.tensor(1, {Use::Weight});
+  if (!x || !weight)
+    return failure();
+  int64_t rank = typeOf(x).getRank();
+  auto kernel = kernelOf(node, x, weight);
+  if (failed(kernel))
+    return failure();
+  auto window = readWindow(node, x, *kernel, /*transposed=*/true);
+  Value image = asImage(node, x), filter = asImage(node, weight);
+  if (failed(window) || !image || !filter)
+    return failure();
+  auto size = transposedSize(node, shapeOf(image).drop_front(2), rank - 2, *window);
+  if (failed(size))
+    return failure();
+  int64_t group = node.attributes.integer("group", 1);
+  auto conv = node.make<train::ConvTransposeOp>(image, filter, window->strides, window->pads, window->dilations, group, *size);
+  if (!conv)
+    return failure();
+  Value y = conv;
+  if (node.has(2)) {
+    Value bias = node.tensor(2, {Use::Bias});
+    Value view = bias ? node.reshape(bias, {1, shapeOf(y)[1], 1, 1}) : Value();
+    auto sum = view ? node.make<train::AddOp>(y, view) : train::AddOp();
+    if (!sum)
+      return failure();
+    y = sum;
+  }
+  return node.result(fromImage(node, y, rank));
+}
+
+} // namespace
+
+void addConvolutions(NodeImporters &table) {
+  table["Conv"] = importConv;
+  table["ConvTranspose"] = importConvTranspose;
+}
+
+} // namespace sluice

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise ops: activations, arithmetic with numpy's broadcasting, and activations that are short compositions of these.
+#include "frontend/NodeImport.h"
+#include <limits>
+
+using namespace mlir;
+
+namespace sluice {
+namespace {
+
+template <typename Op> LogicalResult importUnary(NodeImport &node) {
+  Value x = node.tensor(0);
+  auto op = x ? node.make<Op>(x) : Op();
+  return op ? node.result(op) : failure();
+}
+
+/// An operand of arithmetic; factors start at one and summands at zero when --init draws new values.
+Value operand(NodeImport &node, int input, Use::Kind kind) {
+  Use use;
+  use.kind = kind;
+  return node.tensor(input, use);
+}
+
+template <typename Op, Use::Kind kind> LogicalResult importBinary(NodeImport &node) {
+  Value a = operand(node, 0, kind), b = operand(node, 1, kind);
+  auto op = a && b ? node.make<Op>(a, b) : Op();
+  return op ? node.result(op) : failure();
+}
+
+Value scaled(NodeImport &node, Value x, double factor) {
+  auto op = x ? node.make<train::ScaleOp>(x, node.f32(factor)) : train::ScaleOp();
+  return op ? op.getY() : Value();
+}
+
+/// A factor that folding knows, a single number: train.scale needs no tensor for it.
+LogicalResult importMul(NodeImport &node) {
+  for (int i = 0; i < 2; ++i) {
+    const HostTensor *factor = node.folded(i);
+    bool activation = node.has(1 - i) && node.shared().values.count(node.proto().input(1 - i));
+    if (factor && !factor->integral && factor->size() == 1 && activation) {
+      Value x = node.tensor(1 - i);
+      if (x && factor->shape.size() <= shapeOf(x).size())
+        return node.result(scaled(node, x, factor->floats[0]));
+    }
+  }
+  return importBinary<train::MulOp, Use::Factor>(node);
+}
+
+LogicalResult importSum(NodeImport &node) {
+  Value sum = node.tensor(0);
+  for (int i = 1; sum && i < node.inputs(); ++i) {
+    Value next = node.tensor(i);
+    auto op = next ? node.make<train::AddOp>(sum, next) : train::AddOp();
+    sum = op ? op.getY() : Value();
+  }
+  return node.result(sum);
+}
+
+Value clipped(NodeImport &node, Value x, double low, double high) {
+  auto op = x ? node.make<train::ClipOp>(x, node.f32(low), node.f32(high)) : train::ClipOp();
+  return op ? op.getY() : Value();
+}
+
+LogicalResult importClip(NodeImport &node) {
+  constexpr float largest = std::numeric_limits<float>::max();
+  double bounds[2] = {node.attributes.number("min", -largest), node.attributes.number("max", largest)};
+  for (int i = 0; i < 2; ++i) {
+    if (!node.has(1 + i))
+      continue;
+    const HostTensor *bound = node.constant(1 + i, i == 0 ? "min" : "max");
+    if (!bound || bound->size() != 1)
+      return node.error("bounds must be single numbers");
+    bounds[i] = bound->number(0);
+  }
+  return node.result(clipped(node, node.tensor(0), bounds[0], bounds[1]));
+}
+
+LogicalResult importLeakyRelu(NodeImport &node) {
+  Value x = node.tensor(0);
+  auto op = x ? node.make<train::LeakyReluOp>(x, node.f32(node.attributes.number("alpha", 0.01f))) : train::LeakyReluOp();
+  return op ? node.result(op) : failure();
+}
+
+LogicalResult importNeg(NodeImport &node) { return node.result(scaled(node, node.tensor(0), -1)); }
+
+/// alpha * x + beta, limited to [0, 1].
+Value hardSigmoid(NodeImport &node, Value x, double alpha, double beta) {
+  Value product = scaled(node, x, alpha), shift = product ? node.scalar(beta, "shift") : Value();
+  auto sum = shift ? node.make<train::AddOp>(product, shift) : train::AddOp();
+  return sum ? clipped(node, sum, 0, 1) : Value();
+}
+
+LogicalResult importHardSigmoid(NodeImport &node) {
+  double alpha = node.attributes.number("alpha", 0.2f), beta = node.attributes.number("beta", 0.5f);
+  return node.result(hardSigmoid(node, node.tensor(0), alpha, beta));
+}
+
+LogicalResult importHardSwish(NodeImport &node) {
+  Value x = node.tensor(0), gate = x ? hardSigmoid(node, x, 1.0 / 6, 0.5) : Value();
+  auto op = gate ? node.make<train::MulOp>(x, gate) : train::MulOp();
+  return op ? node.result(op) : failure();
+}
+
+/// Small whole powers are products.
+LogicalResult importPow(NodeImport &node) {
+  Value x = node.tensor(0);
+  const HostTensor *exponent = node.constant(1, "the exponent");
+  if (!x || !exponent)
+    return failure();
+  double power = exponent->size() == 1 ? exponent->number(0) : 0;
+  if (power != 1 && power != 2 && power != 3)
+    return node.error("only the powers 1, 2 and 3 are supported, not " + std::to_string(power));
+  Value y = x;
+  for (int i = 1; y && i < power; ++i) {
+    auto op = node.make<train::MulOp>(y, x);
+    y = op ? op.getY() : Value();
+  }
+  return node.result(y);
+}
+
+/// Conversions between float types keep float32; others have been folded or cannot be trained through.
+LogicalResult importCast(NodeImport &node) {
+  int64_t to = node.attributes.integer("to", 0);
+  if (to != onnx::TensorProto::FLOAT)
+    return node.error("casts to anything but float32 are not supported on activations");
+  return node.result(node.tensor(0));
+}
+
+LogicalResult importIdentity(NodeImport &node) { return node.result(node.tensor(0)); }
+
+} // namespace
+
+void addElementwise(NodeImporters &table) {
+  table["Relu"] = importUnary<train::ReluOp>;
+  table["Sigmoid"] = importUnary<train::SigmoidOp>;
+  table["Tanh"] = importUnary<train::TanhOp>;
+  table["LeakyRelu"] = importLeakyRelu;
+  table["Clip"] = importClip;
+  table["HardSigmoid"] = importHardSigmoid;
+  table["HardSwish"] = importHardSwish;
+  table["Add"] = importBinary<train::AddOp, Use::Operand>;
+  table["Sub"] = importBinary<train::SubOp, Use::Operand>;
+  table["Mul"] = importMul;
+  table["Div"] = importBinary<train::DivOp, Use::Factor>;
+  table["Sum"] = importSum;
+  table["Neg"] = importNeg;
+  table["Pow"] = importPow;
+  table["Cast"] = importCast;
+  table["Identity"] = importIdentity;
+}
+
+} // namespace sluice

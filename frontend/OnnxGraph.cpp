@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Liveness from the first output backwards, input shapes with --batch and --dim applied, and the search for weights.
+#include "frontend/OnnxGraph.h"
+#include "frontend/HostTensor.h"
+#include "onnx/onnx_pb.h"
+#include <algorithm>
+#include <set>
+
+namespace sluice {
+namespace {
+
+/// Names that live nodes read; the output among them.
+std::set<std::string> findLive(const onnx::GraphProto &graph, OnnxGraph &result) {
+  std::set<std::string> live = {result.output};
+  for (int i = graph.node_size() - 1; i >= 0; --i) {
+    const onnx::NodeProto &node = graph.node(i);
+    if (std::none_of(node.output().begin(), node.output().end(), [&](const auto &name) { return !name.empty() && live.count(name); }))
+      continue;
+    result.nodes.push_back(&node);
+    live.insert(node.input().begin(), node.input().end());
+  }
+  std::reverse(result.nodes.begin(), result.nodes.end());
+  return live;
+}
+
+/// The name by which --dim knows a dimension.
+std::string dimName(const onnx::ValueInfoProto &input, int i) {
+  const auto &dim = input.type().tensor_type().shape().dim(i);
+  return dim.has_dim_param() && !dim.dim_param().empty() ? dim.dim_param() : input.name() + "[" + std::to_string(i) + "]";
+}
+
+Error openDimension(const onnx::ValueInfoProto &input, int i) {
+  std::string name = dimName(input, i);
+  return Error{"input '" + input.name() + "' leaves dimension " + std::to_string(i) + " ('" + name + "') open; fix it with " +
+               (i == 0 ? "--batch=N or " : "") + "--dim " + name + "=N"};
+}
+
+/// Applies --batch and --dim to the inputs.
+class InputShapes {
+public:
+  InputShapes(const TrainingSpec &spec, OnnxGraph &graph) : spec(spec), graph(graph) {}
+
+  Status add(const onnx::ValueInfoProto &input) {
+    if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
+      return Error{"input '" + input.name() + "' is not a tensor of known rank"};
+    GraphInput entry{input.name(), input.type().tensor_type().elem_type(), {}};
+    for (int i = 0; i < input.type().tensor_type().shape().dim_size(); ++i) {
+      int64_t extent = extentOf(input, i);
+      if (extent == 0)
+        return openDimension(input, i);
+      if (extent < 0)
+        return Error{"input '" + input.name() + "' has the negative extent " + std::to_string(extent)};
+      entry.shape.push_back(extent);
+    }
+    int64_t bytes = 0;
+    if (!tensorBytes(entry.elementType, entry.shape, bytes) || bytes > (int64_t(1) << 50))
+      return Error{"input '" + input.name() + "' of shape " + shapeText(entry.shape) + " is too large to address"};
+    if (graph.inputs.empty() && !entry.shape.empty())
+      graph.batch = entry.shape[0];
+    graph.inputs.push_back(std::move(entry));
+    return Success{};
+  }
+
+  /// --dim names that no input has.
+  Status checkNames() const {
+    for (const auto &[name, extent] : spec.dims)
+      if (!used.count(name)) {
+        std::string known;
+        for (const std::string &other : names)
+          known += (known.empty() ? "" : ", ") + other;
+        return Error{"--dim " + name + "=" + std::to_string(extent) + " names no open dimension of an input; there are: " +
+                     (known.empty() ? "none" : known)};
+      }
+    return Success{};
+  }
+
+private:
+  /// 0 when open.
+  int64_t extentOf(const onnx::ValueInfoProto &input, int i) {
+    const auto &dim = input.type().tensor_type().shape().dim(i);
+    bool fixed = dim.has_dim_value() && dim.dim_value() != 0;
+    std::string name = fixed ? std::to_string(dim.dim_value()) : dimName(input, i);
+    if (!fixed)
+      names.insert(name);
+    if (i == 0 && !sawFirst) {
+      batchName = name;
+      sawFirst = true;
+      if (spec.batch && fixed && dim.dim_value() != *spec.batch)
+        graph.replacedBatch = dim.dim_value();
+    }
+    auto given = fixed ? spec.dims.end() : spec.dims.find(name);
+    if (given != spec.dims.end()) {
+      used.insert(name);
+      return given->second;
+    }
+    // Inputs share the batch when they share its name or number; an unnamed first dimension is the batch too.
+    bool unnamed = !fixed && name == input.name() + "[0]";
+    if (i == 0 && spec.batch && (name == batchName || unnamed))
+      return *spec.batch;
+    return fixed ? dim.dim_value() : 0;
+  }
+
+  const TrainingSpec &spec;
+  OnnxGraph &graph;
+  std::string batchName;
+  bool sawFirst = false;
+  std::set<std::string> names, used;
+};
+
+/// Input positions of an op's weights.
+std::vector<int> weightPositions(const std::string &opType) {
+  if (opType == "Conv" || opType == "ConvTranspose" || opType == "BatchNormalization")
+    return {1, 2};
+  if (opType == "Gemm")
+    return {0, 1, 2};
+  return opType == "MatMul" ? std::vector<int>{0, 1} : std::vector<int>();
+}
+
+bool findInitializerAtWeight(const onnx::GraphProto &proto, const OnnxGraph &graph) {
+  std::set<std::string> weights; // float initializers and views of them
+  for (const auto &initializer : proto.initializer())
+    if (initializer.data_type() == onnx::TensorProto::FLOAT)
+      weights.insert(initializer.name());
+  static const std::set<std::string> views = {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Flatten"};
+  for (const onnx::NodeProto *node : graph.nodes) {
+    if (views.count(node->op_type()) && node->input_size() > 0 && weights.count(node->input(0)))
+      weights.insert(node->output(0));
+    for (int i : weightPositions(node->op_type()))
+      if (i < node->input_size() && weights.count(node->input(i)))
+        return true;
+  }
+  return false;
+}
+
+void readOutput(const onnx::ValueInfoProto &output, OnnxGraph &graph) {
+  graph.output = output.name();
+  if (!output.type().has_tensor_type() || !output.type().tensor_type().has_shape())
+    return;
+  graph.outputDeclared = true;
+  for (const auto &dim : output.type().tensor_type().shape().dim())
+    graph.outputShape.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
+}
+
+} // namespace
+
+Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spec) {
+  const onnx::GraphProto &proto = file.model().graph();
+  OnnxGraph graph;
+  readOutput(proto.output(0), graph);
+  std::set<std::string> live = findLive(proto, graph);
+  std::set<std::string> initializers;
+  for (const auto &initializer : proto.initializer())
+    initializers.insert(initializer.name());
+
+  InputShapes shapes(spec, graph);
+  for (const auto &input : proto.input())
+    if (live.count(input.name()) && !initializers.count(input.name()))
+      if (Status added = shapes.add(input); !added)
+        return added.takeError();
+  if (graph.inputs.empty())
+    return Error{"output '" + graph.output + "' depends on no input"};
+  if (Status named = shapes.checkNames(); !named)
+    return named.takeError();
+  if (spec.batch && graph.batch != *spec.batch)
+    return Error{"--batch=" + std::to_string(*spec.batch) + " conflicts with " + std::to_string(graph.batch) + " from --dim"};
+  graph.constantsAreWeights = !findInitializerAtWeight(proto, graph);
+  return graph;
+}
+
+} // namespace sluice

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the graph that the first output needs, in the file's (topological) order, and the shapes of the inputs that it reads. No
+// MLIR in here.
+#ifndef SLUICE_FRONTEND_ONNX_GRAPH_H
+#define SLUICE_FRONTEND_ONNX_GRAPH_H
+
+#include "frontend/OnnxFile.h"
+#include "frontend/TrainingSpec.h"
+#include <map>
+#include <vector>
+
+namespace onnx {
+class NodeProto;
+class ValueInfoProto;
+} // namespace onnx
+
+namespace sluice {
+
+struct GraphInput {
+  std::string name;
+  int32_t elementType;
+  std::vector<int64_t> shape;
+};
+
+struct OnnxGraph {
+  std::vector<const onnx::NodeProto *> nodes; ///< live, producers first
+  std::vector<GraphInput> inputs;             ///< live, without initializers
+  std::string output;                         ///< the model's first output
+  std::vector<int64_t> outputShape;           ///< as declared, -1 where open; meaningful when outputDeclared
+  bool outputDeclared = false;
+  /// A fixed batch of the file that --batch replaces: Reshape nodes may hold it as a literal. 0 when there is none.
+  int64_t replacedBatch = 0;
+  int64_t batch = 0; ///< first dimension of the first input, 0 for scalars
+  /// No float initializer stands at a weight operand: outputs of Constant and ConstantOfShape that stand there are parameters.
+  bool constantsAreWeights = false;
+
+  static Result<OnnxGraph> build(const OnnxFile &file, const TrainingSpec &spec);
+};
+
+} // namespace sluice
+
+#endif

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over the graph, once for @step and once for @evaluate: constants are folded as they come, op types are looked up in the
+// table of importers, the loss goes on top. Shapes are those of the MLIR types, so no separate shape inference runs.
+#include "frontend/OnnxImport.h"
+#include "frontend/ConstantFolding.h"
+#include "frontend/ElementTypes.h"
+#include "frontend/ImportedOps.h"
+#include "frontend/LossAttachment.h"
+#include "frontend/NodeImport.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace sluice {
+
+bool isImportedOp(const std::string &opType) {
+  return nodeImporters().count(opType) || isFoldable(opType) || opType == "Constant" || opType == "ConstantOfShape" ||
+         opType == "Shape" || opType == "Size";
+}
+
+namespace {
+
+Source initializerSource(const std::string &name, const FileTensor &tensor, bool constantNode) {
+  Source source;
+  source.name = source.initializer = name;
+  source.tensor = &tensor;
+  source.shape = tensor.shape;
+  source.elementType = tensor.elementType;
+  source.constantNode = constantNode;
+  return source;
+}
+
+LogicalResult importConstant(NodeImport &node) {
+  const std::string &name = node.proto().output(0);
+  const FileTensor *tensor = node.shared().file.tensor(name);
+  if (!tensor)
+    return node.error("holds no tensor of numbers");
+  node.shared().sources[name] = initializerSource(name, *tensor, /*constantNode=*/true);
+  return success();
+}
+
+LogicalResult importConstantOfShape(NodeImport &node) {
+  const HostTensor *shape = node.constant(0, "the shape");
+  if (!shape)
+    return failure();
+  auto value = HostTensor::zeros({}, /*integral=*/false);
+  if (const onnx::TensorProto *given = node.attributes.tensor("value")) {
+    FileTensor element;
+    element.elementType = given->data_type();
+    int64_t integer = given->int64_data_size() ? given->int64_data(0) : given->int32_data_size() ? given->int32_data(0) : 0;
+    value->integral = given->data_type() != onnx::TensorProto::FLOAT && given->data_type() != onnx::TensorProto::DOUBLE;
+    value->ints.assign(value->integral ? 1 : 0, integer);
+    value->floats.assign(value->integral ? 0 : 1, given->float_data_size() ? given->float_data(0) : 0);
+    element.bytes = given->raw_data();
+    if (int64_t(element.bytes.size()) == elementSize(element.elementType) && !element.bytes.empty())
+      if (auto copy = HostTensor::from(element))
+        value = copy;
+  }
+  const std::string &name = node.proto().output(0);
+  Source source;
+  source.name = name;
+  source.shape = shape->ints;
+  source.elementType = value->integral ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT;
+  source.constantNode = true;
+  if (!elementCount(source.shape) || *elementCount(source.shape) > (int64_t(1) << 40))
+    return node.error("the size of shape " + shapeText(source.shape) + " is negative or overflows");
+  if (auto host = HostTensor::zeros(source.shape, value->integral)) {
+    for (int64_t i = 0; i < host->size(); ++i)
+      host->set(i, *value, 0);
+    node.shared().hosts[name] = std::move(*host);
+  }
+  value->shape = {};
+  source.value = std::move(value);
+  node.shared().sources[name] = std::move(source);
+  return success();
+}
+
+/// Shape (with its bounds since opset 15) and Size.
+LogicalResult importShape(NodeImport &node) {
+  std::vector<int64_t> shape;
+  if (const Source *source = node.source(0)) {
+    shape = source->shape;
+  } else {
+    Value x = node.tensor(0);
+    if (!x)
+      return failure();
+    shape = shapeOf(x).vec();
+  }
+  int64_t rank = shape.size();
+  HostTensor &host = node.shared().hosts[node.proto().output(0)];
+  if (node.proto().op_type() == "Size") {
+    host = HostTensor::scalar(elementCount(shape).value_or(0));
+    return success();
+  }
+  auto bound = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  int64_t start = bound(node.attributes.integer("start", 0)), end = std::max(start, bound(node.attributes.integer("end", rank)));
+  host = HostTensor::vector({shape.begin() + start, shape.begin() + end});
+  return success();
+}
+
+/// Identity and float casts of a tensor of the file. PyTorch's exporter shares initializers of equal values through Identity nodes
+/// that bear the lost names: tensors that are the same everywhere (fresh scales, biases, statistics) become variables of their own.
+bool importAlias(NodeImport &node) {
+  const Source *source = node.source(0);
+  bool cast = node.proto().op_type() == "Cast";
+  if (!source || (!cast && node.proto().op_type() != "Identity") || (cast && source->elementType != onnx::TensorProto::FLOAT) ||
+      (cast && node.attributes.integer("to", 0) != onnx::TensorProto::FLOAT))
+    return false;
+  Source alias = *source;
+  const std::string &name = node.proto().output(0);
+  if (alias.tensor && !alias.shape.empty() && isUniform(*alias.tensor)) {
+    FileTensor one{alias.elementType, {}, alias.tensor->bytes.substr(0, elementSize(alias.elementType))};
+    alias.name = name;
+    alias.initializer.clear();
+    if ((alias.value = HostTensor::from(one)))
+      alias.tensor = nullptr;
+  }
+  node.shared().sources[name] = alias;
+  return true;
+}
+
+/// Evaluates the node when all that it reads is known and cannot be a parameter.
+bool tryFold(NodeImport &node) {
+  if (!isFoldable(node.proto().op_type()) || node.inputs() == 0)
+    return false;
+  HostInputs inputs;
+  for (int i = 0; i < node.inputs(); ++i) {
+    inputs.push_back(node.folded(i));
+    if (node.has(i) && !inputs.back())
+      return false;
+  }
+  Result<HostTensor> folded = foldNode(node.proto(), node.opset, inputs);
+  if (folded)
+    node.shared().hosts[node.proto().output(0)] = std::move(*folded);
+  else
+    (void)node.error(folded.error());
+  return true;
+}
+
+LogicalResult importNode(NodeImport &node) {
+  const std::string &type = node.proto().op_type();
+  if (!node.proto().domain().empty() && node.proto().domain() != "ai.onnx")
+    return node.error("ops of domain '" + node.proto().domain() + "' are not supported");
+  if (type == "Constant")
+    return importConstant(node);
+  if (type == "ConstantOfShape")
+    return importConstantOfShape(node);
+  if (type == "Shape" || type == "Size")
+    return importShape(node);
+  if (importAlias(node))
+    return success();
+  if (tryFold(node))
+    return success(node.shared().error.empty());
+  auto importer = nodeImporters().find(type);
+  if (importer == nodeImporters().end())
+    return node.error("this op is not supported");
+  return importer->second(node);
+}
+
+class GraphImport {
+public:
+  GraphImport(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec, const OnnxGraph &graph)
+      : file(file), spec(spec), graph(graph), builder(&context), module(ModuleOp::create(builder, NameLoc::get(builder.getStringAttr(file.path())))),
+        variables(*module, spec, graph.constantsAreWeights) {}
+
+  Result<OwningOpRef<ModuleOp>> run() {
+    setAttributes();
+    for (bool training : {true, false})
+      if (Status imported = importFunction(training); !imported)
+        return imported.takeError();
+    variables.removeUnused();
+    if (failed(verify(*module)))
+      return Error{"the imported module is not valid: " + diagnostic};
+    return std::move(module);
+  }
+
+private:
+  void setAttributes() {
+    auto set = [&](const char *name, const std::string &value) { (*module)->setAttr(name, builder.getStringAttr(value)); };
+    set("train.loss", toString(spec.loss));
+    set("train.optimizer", toString(spec.optimizer));
+    set("train.init", toString(spec.init));
+    set("train.batch_norm", toString(spec.batchNorm));
+    set("train.dropout", toString(spec.dropout));
+    set("train.precision", "fp32");
+    (*module)->setAttr("train.batch", builder.getI64IntegerAttr(graph.batch));
+  }
+
+  Result<func::FuncOp> declare(bool training) {
+    SmallVector<Type> types;
+    SmallVector<std::string> names;
+    for (const GraphInput &input : graph.inputs) {
+      bool ids = input.elementType == onnx::TensorProto::INT64;
+      if (!ids && input.elementType != onnx::TensorProto::FLOAT)
+        return Error{"input '" + input.name + "' has element type " + elementTypeName(input.elementType) + "; supported are float32 and int64"};
+      types.push_back(RankedTensorType::get(input.shape, ids ? Type(builder.getI64Type()) : Type(builder.getF32Type())));
+      names.push_back(input.name);
+    }
+    builder.setInsertionPointToEnd(module->getBody());
+    auto function = func::FuncOp::create(builder, module->getLoc(), training ? "step" : "evaluate", builder.getFunctionType(types, {}));
+    Block *block = function.addEntryBlock();
+    for (auto [argument, name] : llvm::zip(block->getArguments(), names)) {
+      function.setArgAttr(argument.getArgNumber(), "train.name", builder.getStringAttr(name));
+      argument.setLoc(NameLoc::get(builder.getStringAttr(name)));
+    }
+    return function;
+  }
+
+  Status importFunction(bool training) {
+    Result<func::FuncOp> declared = declare(training);
+    if (!declared)
+      return declared.takeError();
+    func::FuncOp function = *declared;
+    FunctionImport state{file, graph, spec, variables, OpBuilder::atBlockEnd(&function.getBody().front()), training, {}, {}, {}, {}, {}, 0, {}};
+    for (auto [input, argument] : llvm::zip(graph.inputs, function.getArguments()))
+      state.values[input.name] = argument;
+    for (const auto &initializer : file.model().graph().initializer())
+      if (const FileTensor *tensor = file.tensor(initializer.name()); tensor && !state.values.count(initializer.name()))
+        state.sources[initializer.name()] = initializerSource(initializer.name(), *tensor, /*constantNode=*/false);
+    ScopedDiagnosticHandler handler(builder.getContext(), [&](Diagnostic &message) {
+      std::string &text = state.error.empty() ? state.error : diagnostic;
+      text = message.str();
+      return success();
+    });
+    for (const onnx::NodeProto *proto : graph.nodes) {
+      NodeImport node(state, *proto);
+      if (failed(importNode(node)) || !state.error.empty())
+        return refuse(*proto, state);
+    }
+    if (Status attached = attachLoss(state, function); !attached)
+      return attached;
+    removeDead(function);
+    return Success{};
+  }
+
+  Status refuse(const onnx::NodeProto &proto, const FunctionImport &state) {
+    // An input that nothing made explains more than the type error it leads to.
+    for (const std::string &input : proto.input())
+      if (!input.empty() && !state.values.count(input) && !state.sources.count(input) && !state.hosts.count(input))
+        return Error{describe(proto, file.opset()) + ": reads '" + input + "', an optional output that is not supported"};
+    return Error{describe(proto, file.opset()) + ": " + (state.error.empty() ? "cannot be imported" : state.error)};
+  }
+
+  static void removeDead(func::FuncOp function) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+  const OnnxFile &file;
+  const TrainingSpec &spec;
+  const OnnxGraph &graph;
+  OpBuilder builder;
+  OwningOpRef<ModuleOp> module;
+  Variables variables;
+  std::string diagnostic;
+};
+
+} // namespace
+
+Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec) {
+  context.loadDialect<train::TrainDialect, func::FuncDialect>();
+  auto located = [&](Error error) { return Error{file.path() + ": " + error.message}; };
+  Result<OnnxGraph> graph = OnnxGraph::build(file, spec);
+  if (!graph)
+    return located(graph.takeError());
+  GraphImport import(context, file, spec, *graph);
+  auto module = import.run();
+  if (!module)
+    return located(module.takeError());
+  return module;
+}
+
+std::string listParameters(ModuleOp module) {
+  std::string text;
+  size_t width = 0;
+  for (auto variable : module.getOps<train::VariableOp>())
+    width = std::max(width, variable.getSymName().size());
+  for (auto variable : module.getOps<train::VariableOp>()) {
+    std::string shape;
+    for (int64_t extent : cast<RankedTensorType>(variable.getType()).getShape())
+      shape += (shape.empty() ? "" : "x") + std::to_string(extent);
+    text += llvm::formatv("{0}  {1,-18}  {2,-9}  {3}\n", variable.getSymName().str() + std::string(width - variable.getSymName().size(), ' '),
+                          shape.empty() ? "scalar" : shape, train::stringifyRole(variable.getRole()), variable.getReason().value_or(""))
+                .str();
+  }
+  return text;
+}
+
+} // namespace sluice

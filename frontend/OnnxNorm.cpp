@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// BatchNormalization, in inference or training form alike, LRN and Dropout.
+#include "frontend/NodeImport.h"
+
+using namespace mlir;
+
+namespace sluice {
+namespace {
+
+/// x [N,C,d...] as rank 4: BatchNorm counts all dimensions but 1 alike.
+Value channelImage(NodeImport &node, Value x) {
+  auto shape = shapeOf(x);
+  if (shape.size() < 2) {
+    (void)node.error("needs a channel dimension, has an input of shape " + shapeText(shape.vec()));
+    return {};
+  }
+  int64_t height = shape.size() > 2 ? shape[2] : 1, width = 1;
+  for (int64_t extent : shape.drop_front(std::min<size_t>(3, shape.size())))
+    width *= extent;
+  return shape.size() == 4 ? x : node.reshape(x, {shape[0], shape[1], height, width});
+}
+
+struct BatchNorm {
+  Value x, scale, bias;
+  FlatSymbolRefAttr mean, variance;
+  double epsilon;
+};
+
+/// Training: the batch's own statistics, which the running ones take in.
+Value withBatchStatistics(NodeImport &node, const BatchNorm &norm) {
+  auto op = node.make<train::BatchNormOp>(norm.x, norm.scale, norm.bias, node.f32(norm.epsilon));
+  if (!op)
+    return {};
+  // ONNX weighs the old value, PyTorch (and this dialect) the new one.
+  double momentum = 1.0 - node.attributes.number("momentum", 0.9f);
+  auto shape = shapeOf(norm.x);
+  train::UpdateStatisticsOp::create(node.builder(), node.loc(), norm.mean.getValue(), norm.variance.getValue(), op.getMean(), op.getRstd(),
+                                    node.f32(momentum), node.f32(norm.epsilon), static_cast<uint64_t>(shape[0] * shape[2] * shape[3]));
+  return op.getY();
+}
+
+LogicalResult importBatchNorm(NodeImport &node) {
+  Value x = node.tensor(0);
+  BatchNorm norm;
+  norm.x = x ? channelImage(node, x) : Value();
+  norm.scale = node.tensor(1, {Use::Scale});
+  norm.bias = node.tensor(2, {Use::Bias});
+  norm.mean = node.state(3, Use::Mean);
+  norm.variance = node.state(4, Use::Variance);
+  norm.epsilon = node.attributes.number("epsilon", 1e-5f);
+  if (!norm.x || !norm.scale || !norm.bias || !norm.mean || !norm.variance)
+    return failure();
+  if (node.attributes.integer("spatial", 1) != 1)
+    return node.error("spatial=0 (statistics per position) is not supported");
+  int64_t channels = shapeOf(norm.x)[1];
+  for (Value vector : {norm.scale, norm.bias})
+    if (shapeOf(vector) != ArrayRef<int64_t>{channels})
+      return node.error("has " + std::to_string(channels) + " channels but a scale or bias of shape " + shapeText(shapeOf(vector).vec()));
+  auto module = node.builder().getBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  for (FlatSymbolRefAttr state : {norm.mean, norm.variance}) {
+    auto type = cast<RankedTensorType>(module.lookupSymbol<train::VariableOp>(state.getAttr()).getType());
+    if (type.getShape() != ArrayRef<int64_t>{channels})
+      return node.error("has " + std::to_string(channels) + " channels but running statistics of shape " + shapeText(type.getShape().vec()));
+  }
+  Value y;
+  if (node.training() && node.spec().batchNorm == BatchNormMode::Train) {
+    y = withBatchStatistics(node, norm);
+  } else {
+    auto type = typeOf(norm.scale);
+    auto op = node.make<train::ChannelAffineOp>(norm.x, node.read(norm.mean, type), node.read(norm.variance, type), norm.scale, norm.bias,
+                                                node.f32(norm.epsilon));
+    y = op ? op.getY() : Value();
+  }
+  return y ? node.result(node.reshape(y, shapeOf(x))) : failure();
+}
+
+LogicalResult importLrn(NodeImport &node) {
+  Value x = node.tensor(0), image = x ? channelImage(node, x) : Value();
+  if (!image)
+    return failure();
+  int64_t size = node.attributes.integer("size", 0);
+  if (size < 1)
+    return node.error("size is " + std::to_string(size) + ", must be positive");
+  auto lrn = node.make<train::LrnOp>(image, static_cast<uint64_t>(size), node.f32(node.attributes.number("alpha", 1e-4f)),
+                                     node.f32(node.attributes.number("beta", 0.75f)), node.f32(node.attributes.number("bias", 1.0f)));
+  return lrn ? node.result(node.reshape(lrn, shapeOf(x))) : failure();
+}
+
+LogicalResult importDropout(NodeImport &node) {
+  Value x = node.tensor(0);
+  if (!x)
+    return failure();
+  int64_t key = node.shared().dropouts++;
+  if (!node.training() || node.spec().dropout == DropoutMode::Off)
+    return node.result(x);
+  double ratio = node.attributes.number("ratio", 0.5f);
+  if (node.has(1)) {
+    const HostTensor *given = node.constant(1, "ratio");
+    if (!given || given->size() != 1)
+      return node.error("ratio must be a single number");
+    ratio = given->number(0);
+  }
+  if (!(ratio >= 0 && ratio < 1))
+    return node.error("ratio is " + std::to_string(ratio) + ", must be at least 0 and below 1");
+  if (ratio == 0)
+    return node.result(x);
+  auto dropout = node.make<train::DropoutOp>(x, node.f32(ratio), static_cast<uint64_t>(key));
+  return dropout ? node.result(dropout) : failure();
+}
+
+} // namespace
+
+void addNormalizations(NodeImporters &table) {
+  table["BatchNormalization"] = importBatchNorm;
+  table["LRN"] = importLrn;
+  table["Dropout"] = importDropout;
+}
+
+} // namespace sluice

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pools over windows, over the whole image, and means and sums over chosen dimensions.
+#include "frontend/Windows.h"
+
+using namespace mlir;
+
+namespace sluice {
+namespace {
+
+LogicalResult importMaxPool(NodeImport &node) {
+  Value x = node.tensor(0);
+  if (!x)
+    return failure();
+  auto window = readWindow(node, x, node.attributes.integers("kernel_shape"));
+  Value image = failed(window) ? Value() : asImage(node, x);
+  if (!image)
+    return failure();
+  auto pool = node.make<train::MaxPoolOp>(image, window->kernel, window->strides, window->pads, window->dilations,
+                                          node.attributes.integer("ceil_mode", 0) != 0);
+  return pool ? node.result(fromImage(node, pool.getY(), typeOf(x).getRank())) : failure();
+}
+
+LogicalResult importAveragePool(NodeImport &node) {
+  Value x = node.tensor(0);
+  if (!x)
+    return failure();
+  auto window = readWindow(node, x, node.attributes.integers("kernel_shape"));
+  if (failed(window))
+    return failure();
+  if (llvm::any_of(window->dilations, [](int64_t d) { return d != 1; }))
+    return node.error("dilated average pooling is not supported");
+  Value image = asImage(node, x);
+  if (!image)
+    return failure();
+  auto pool = node.make<train::AveragePoolOp>(image, window->kernel, window->strides, window->pads,
+                                              node.attributes.integer("ceil_mode", 0) != 0,
+                                              node.attributes.integer("count_include_pad", 0) != 0);
+  return pool ? node.result(fromImage(node, pool, typeOf(x).getRank())) : failure();
+}
+
+/// x [N,C,d...] as an image [N,C,h,w]; the whole of it is one window.
+Value wholeImage(NodeImport &node, Value x) {
+  auto shape = shapeOf(x);
+  if (shape.size() < 3) {
+    (void)node.error("needs spatial dimensions, has an input of shape " + shapeText(shape.vec()));
+    return {};
+  }
+  int64_t height = shape.size() == 3 ? 1 : shape[2], width = shape.back();
+  for (int64_t extent : shape.slice(std::min<size_t>(3, shape.size() - 1)).drop_back())
+    height *= extent;
+  return node.reshape(x, {shape[0], shape[1], height, width});
+}
+
+template <bool maximum> LogicalResult importGlobalPool(NodeImport &node) {
+  Value x = node.tensor(0), image = x ? wholeImage(node, x) : Value();
+  if (!image)
+    return failure();
+  int64_t kernel[] = {shapeOf(image)[2], shapeOf(image)[3]}, ones[] = {1, 1}, zeros[] = {0, 0, 0, 0};
+  Value y;
+  if constexpr (maximum) {
+    auto pool = node.make<train::MaxPoolOp>(image, kernel, ones, zeros, ones, false);
+    y = pool ? pool.getY() : Value();
+  } else {
+    auto pool = node.make<train::AveragePoolOp>(image, kernel, ones, zeros, false, false);
+    y = pool ? pool.getY() : Value();
+  }
+  if (!y)
+    return failure();
+  SmallVector<int64_t> shape(shapeOf(x));
+  std::fill(shape.begin() + 2, shape.end(), 1);
+  return node.result(node.reshape(y, shape));
+}
+
+/// ReduceMean and ReduceSum. The mean over the two dimensions of an image is a pool, which keeps its layout.
+template <bool mean> LogicalResult importReduce(NodeImport &node) {
+  Value x = node.tensor(0);
+  auto axes = node.integers("axes", 1);
+  if (!x || !node.shared().error.empty())
+    return failure();
+  int64_t rank = typeOf(x).getRank();
+  if ((!axes || axes->empty()) && node.attributes.integer("noop_with_empty_axes", 0))
+    return node.result(x);
+  SmallVector<int64_t> kept(shapeOf(x)), dropped;
+  SmallVector<bool> reduced(rank, !axes || axes->empty());
+  for (int64_t given : axes.value_or(std::vector<int64_t>())) {
+    int64_t axis = node.axis(given, rank);
+    if (axis < 0)
+      return failure();
+    reduced[axis] = true;
+  }
+  int64_t count = 1;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (reduced[i])
+      count *= std::exchange(kept[i], 1);
+    else
+      dropped.push_back(kept[i]);
+  }
+  Value y;
+  if (mean && rank == 4 && !reduced[0] && !reduced[1] && reduced[2] && reduced[3]) {
+    int64_t kernel[] = {shapeOf(x)[2], shapeOf(x)[3]}, ones[] = {1, 1}, zeros[] = {0, 0, 0, 0};
+    auto pool = node.make<train::AveragePoolOp>(x, kernel, ones, zeros, false, false);
+    y = pool ? pool.getY() : Value();
+  } else {
+    auto type = RankedTensorType::get(kept, typeOf(x).getElementType());
+    y = train::SumToOp::create(node.builder(), node.loc(), type, x, node.f32(mean ? 1.0 / count : 1.0));
+  }
+  return node.result(node.attributes.integer("keepdims", 1) ? y : node.reshape(y, dropped));
+}
+
+} // namespace
+
+void addPools(NodeImporters &table) {
+  table["MaxPool"] = importMaxPool;
+  table["AveragePool"] = importAveragePool;
+  table["GlobalAveragePool"] = importGlobalPool<false>;
+  table["GlobalMaxPool"] = importGlobalPool<true>;
+  table["ReduceMean"] = importReduce<true>;
+  table["ReduceSum"] = importReduce<false>;
+}
+
+} // namespace sluice

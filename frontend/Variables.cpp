@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Role of a variable from where its values come from and how it is used; the reason is kept for --list-parameters.
+#include "frontend/Variables.h"
+#include "frontend/ElementTypes.h"
+#include "onnx/onnx_pb.h"
+#include <cmath>
+#include <cstring>
+#include <set>
+
+using namespace mlir;
+
+namespace sluice {
+namespace {
+
+using train::Init;
+using train::Role;
+
+/// Constants up to this many elements are written into the IR.
+constexpr int64_t smallConstant = 64;
+
+bool holdsInfinity(const Source &source) {
+  if (source.value)
+    return llvm::any_of(source.value->floats, [](double number) { return std::isinf(number); });
+  if (!source.tensor || source.elementType != onnx::TensorProto::FLOAT)
+    return false;
+  const char *bytes = source.tensor->bytes.data();
+  for (size_t i = 0; i + sizeof(float) <= source.tensor->bytes.size(); i += sizeof(float)) {
+    uint32_t bits;
+    std::memcpy(&bits, bytes + i, sizeof bits);
+    if ((bits & 0x7fffffff) == 0x7f800000)
+      return true;
+  }
+  return false;
+}
+
+/// Product of all extents but the first two.
+int64_t receptiveField(ArrayRef<int64_t> shape) {
+  int64_t field = 1;
+  for (int64_t extent : shape.drop_front(std::min<size_t>(shape.size(), 2)))
+    field *= extent;
+  return field;
+}
+
+template <typename T, typename Values> DenseElementsAttr denseOf(RankedTensorType type, const Values &values) {
+  SmallVector<T> list(values.begin(), values.end());
+  if (llvm::all_equal(list) && !list.empty())
+    list.resize(1);
+  return DenseElementsAttr::get(type, ArrayRef<T>(list));
+}
+
+DenseElementsAttr denseValue(RankedTensorType type, const HostTensor &value) {
+  return value.integral ? denseOf<int64_t>(type, value.ints) : denseOf<float>(type, value.floats);
+}
+
+} // namespace
+
+bool isUniform(const FileTensor &tensor) {
+  size_t size = elementSize(tensor.elementType);
+  std::string_view bytes = tensor.bytes;
+  return size && bytes.size() >= size && std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
+}
+
+Variables::Variables(ModuleOp module, const TrainingSpec &spec, bool constantsAreWeights)
+    : module(module), builder(module.getContext()), spec(spec), constantsAreWeights(constantsAreWeights) {
+  if (!spec.freeze.empty())
+    frozen.emplace(spec.freeze, std::regex::ECMAScript);
+}
+
+/// First value under --init=kaiming or xavier, as PyTorch's layers are set up.
+Init Variables::firstValue(const Source &source, const Use &use) const {
+  if (spec.init == InitialValues::Keep)
+    return Init::File;
+  if (use.kind == Use::Scale || use.kind == Use::Factor || use.kind == Use::Variance)
+    return Init::One;
+  if (use.kind != Use::Weight || source.shape.size() < 2)
+    return Init::Zero;
+  return spec.init == InitialValues::Kaiming ? Init::Kaiming : Init::Xavier;
+}
+
+Variables::Decision Variables::decide(const Source &source, const Use &use, const std::string &user) const {
+  static const char *const kinds[] = {"weight", "bias", "scale", "summand", "factor", "running mean", "running variance"};
+  std::string what = std::string(kinds[use.kind]) + " of " + user;
+  if (use.isState())
+    return {Role::State, firstValue(source, use), what};
+  if (source.constantNode && !(constantsAreWeights && use.isWeightOperand()))
+    return {Role::Constant, Init::File, "output of a constant node, " + what};
+  if (source.elementType != onnx::TensorProto::FLOAT)
+    return {Role::Constant, Init::File, elementTypeName(source.elementType) + " tensor, " + what};
+  if (frozen && std::regex_match(source.name, *frozen))
+    return {Role::Constant, Init::File, "frozen by --freeze, " + what};
+  if (holdsInfinity(source))
+    return {Role::Constant, Init::File, "holds infinities, " + what};
+  return {Role::Parameter, firstValue(source, use), what};
+}
+
+/// The ONNX name, unless a function or a variable with another role has it.
+std::string Variables::symbolFor(const Source &source, Role role) const {
+  std::string symbol = source.name;
+  auto taken = [&] {
+    auto other = made.find(symbol);
+    return symbol == "step" || symbol == "evaluate" ||
+           (other != made.end() && (other->second.getRole() == Role::State) != (role == Role::State));
+  };
+  while (taken())
+    symbol += role == Role::State ? "/statistic" : "/value";
+  return symbol;
+}
+
+train::VariableOp Variables::create(const Source &source, const Use &use, const Decision &decision, const std::string &symbol) {
+  bool integral = source.value ? source.value->integral : source.elementType != onnx::TensorProto::FLOAT;
+  Type element = integral ? Type(builder.getI64Type()) : Type(builder.getF32Type());
+  auto type = RankedTensorType::get(source.shape, element);
+  ElementsAttr value;
+  if (decision.init == Init::File && source.value)
+    value = denseValue(type, *source.value);
+  else if (decision.init == Init::File && decision.role == Role::Constant && type.getNumElements() <= smallConstant)
+    if (auto small = HostTensor::from(*source.tensor); small && small->size() > 0)
+      value = denseValue(type, *small);
+  int64_t fanIn = 0, fanOut = 0;
+  if (decision.init == Init::Kaiming || decision.init == Init::Xavier) {
+    int64_t field = use.inputsFirst ? 1 : receptiveField(source.shape);
+    size_t in = use.inputsFirst ? source.shape.size() - 2 : 1, out = use.inputsFirst ? in + 1 : 0;
+    fanIn = source.shape[in] * field;
+    fanOut = source.shape[out] * field;
+  }
+  // In order of first use, before the functions.
+  builder.setInsertionPoint(*module.getOps<func::FuncOp>().begin());
+  auto loc = NameLoc::get(builder.getStringAttr(source.name));
+  auto variable = train::VariableOp::create(builder, loc, symbol, decision.role, decision.init, type, value,
+                                            static_cast<uint64_t>(fanIn), static_cast<uint64_t>(fanOut),
+                                            builder.getStringAttr(decision.reason));
+  if (symbol != source.initializer && !source.initializer.empty() && !value)
+    variable->setAttr("train.source", builder.getStringAttr(source.initializer));
+  return variable;
+}
+
+train::VariableOp Variables::get(const Source &source, const Use &use, const std::string &user, std::string &error) {
+  bool known = source.elementType == onnx::TensorProto::FLOAT || source.elementType == onnx::TensorProto::INT64;
+  if (!known && !source.value) {
+    error = "tensor '" + source.name + "' has element type " + elementTypeName(source.elementType) +
+            "; only float32 models are trained, convert it to float32";
+    return {};
+  }
+  Role wanted = use.isState() ? Role::State : Role::Parameter;
+  std::string symbol = symbolFor(source, wanted);
+  if (auto existing = made.find(symbol); existing != made.end())
+    return existing->second;
+  return made[symbol] = create(source, use, decide(source, use, user), symbol);
+}
+
+void Variables::removeUnused() {
+  std::set<StringRef> used;
+  module.walk([&](Operation *op) {
+    if (auto read = dyn_cast<train::ReadOp>(op))
+      used.insert(read.getVariable());
+    if (auto update = dyn_cast<train::UpdateStatisticsOp>(op))
+      used.insert({update.getRunningMean(), update.getRunningVar()});
+  });
+  for (auto entry = made.begin(); entry != made.end();) {
+    bool keep = used.count(entry->first);
+    if (!keep)
+      entry->second.erase();
+    entry = keep ? std::next(entry) : made.erase(entry);
+  }
+}
+
+} // namespace sluice

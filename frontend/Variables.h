@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Variables of the module and the rules for their roles and first values: what is a parameter, a state, a constant.
+#ifndef SLUICE_FRONTEND_VARIABLES_H
+#define SLUICE_FRONTEND_VARIABLES_H
+
+#include "frontend/HostTensor.h"
+#include "frontend/OnnxFile.h"
+#include "frontend/TrainingSpec.h"
+#include "ir/Train.h"
+#include <map>
+#include <regex>
+
+namespace sluice {
+
+/// A tensor of the model that is no activation, by the ONNX value that names it.
+struct Source {
+  std::string name;                   ///< of the variable it becomes
+  std::string initializer;            ///< where its values lie in the file; empty when `value` holds them
+  const FileTensor *tensor = nullptr; ///< those values
+  std::optional<HostTensor> value;    ///< known values; one element stands for all when `shape` has more
+  std::vector<int64_t> shape;
+  int32_t elementType = 0;
+  bool constantNode = false; ///< output of Constant, ConstantOfShape or of folding
+};
+
+/// How a node uses a source; decides the role and the first value under --init=kaiming and xavier.
+struct Use {
+  enum Kind { Weight, Bias, Scale, Operand, Factor, Mean, Variance } kind = Operand;
+  bool inputsFirst = false; ///< a weight [..., in, out]; PyTorch's own are [out, in, ...]
+  bool isState() const { return kind == Mean || kind == Variance; }
+  /// Weight, Bias and Scale stand at weight operands; Operand and Factor are summands and factors of arithmetic.
+  bool isWeightOperand() const { return kind == Weight || kind == Bias || kind == Scale; }
+};
+
+class Variables {
+public:
+  Variables(mlir::ModuleOp module, const TrainingSpec &spec, bool constantsAreWeights);
+  /// The variable for a use of `source` by `user` ("node 'conv1' (Conv)"); made on first use. Null after setting `error`.
+  train::VariableOp get(const Source &source, const Use &use, const std::string &user, std::string &error);
+  /// Drops variables that no function uses.
+  void removeUnused();
+
+private:
+  struct Decision {
+    train::Role role;
+    train::Init init;
+    std::string reason;
+  };
+  Decision decide(const Source &source, const Use &use, const std::string &user) const;
+  train::Init firstValue(const Source &source, const Use &use) const;
+  std::string symbolFor(const Source &source, train::Role role) const;
+  train::VariableOp create(const Source &source, const Use &use, const Decision &decision, const std::string &symbol);
+
+  mlir::ModuleOp module;
+  mlir::OpBuilder builder;
+  const TrainingSpec &spec;
+  std::optional<std::regex> frozen;
+  bool constantsAreWeights;
+  mutable std::map<std::string, train::VariableOp> made; // by symbol; reading an op handle is not const
+};
+
+/// Whether every element of a file tensor has the same bytes.
+bool isUniform(const FileTensor &tensor);
+
+} // namespace sluice
+
+#endif
