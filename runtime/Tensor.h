@@ -84,7 +84,7 @@ constexpr Tensor as(Tensor tensor, Shape shape, Layout layout = Layout::RowMajor
 struct TensorList {
   const Tensor *first = nullptr;
   size_t count = 0;
-  TensorList(std::initializer_list<Tensor> list) : first(list.begin()), count(list.size()) {}
+  TensorList(std::initializer_list<Tensor> list) : count(list.size()) { first = list.begin(); }
   TensorList(const Tensor *first, size_t count) : first(first), count(count) {}
   const Tensor *begin() const { return first; }
   const Tensor *end() const { return first + count; }
