@@ -3,6 +3,7 @@
 #include "ir/Train.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -95,3 +96,29 @@ int64_t sluice::train::ordinalOf(Operation *op) {
 }
 
 bool sluice::train::isForward(Operation *op) { return op->hasAttr(attr::forward); }
+
+std::string sluice::train::identifierOf(StringRef nodeName) {
+  // The last of several fused nodes is what the value is known as.
+  StringRef node = nodeName.substr(nodeName.rfind(", ") == StringRef::npos ? 0 : nodeName.rfind(", ") + 2);
+  SmallVector<StringRef> parts;
+  node.split(parts, '/', -1, /*KeepEmpty=*/false);
+  if (parts.size() > 1)
+    parts.pop_back(); // the op type, in names of the form /module/submodule/Op
+  std::string name;
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (i + 1 == parts.size() || !parts[i + 1].starts_with((parts[i] + ".").str()))
+      name += (name.empty() ? "" : "_") + parts[i].str();
+  name = sanitized(name);
+  name[0] = llvm::toLower(name[0]);
+  return name;
+}
+
+bool sluice::train::advancesInnermost(RankedTensorType operand, bool isChannel, RankedTensorType domain) {
+  bool nhwc = layoutOf(domain) == LayoutKind::NHWC;
+  if (isChannel)
+    return nhwc || domain.getRank() == 2;
+  int64_t innermost = nhwc ? 1 : domain.getRank() - 1, missing = domain.getRank() - operand.getRank();
+  if (innermost < 0 || domain.getDimSize(innermost) == 1)
+    return true;
+  return innermost >= missing && operand.getDimSize(innermost - missing) != 1;
+}

@@ -39,13 +39,16 @@ public:
 /// Name of the ONNX node(s) an op comes from: the names of its location, joined by ", ".
 std::string nodeName(mlir::Location loc);
 
+/// Identifier made from the names of ONNX nodes: "/layer1/layer1.0/conv1/Conv" -> "layer1_0_conv1".
+std::string identifierOf(llvm::StringRef nodeName);
+
 /// Discardable attributes that passes attach. `forward`: a forward op's ordinal; `backward`, on gradient and update ops: the ordinal of
 /// the forward op that they belong to. `stage`: see linearize.
 /// `recompute`: unit, on clones. `in_place`: array<i64>, per result the operand whose buffer it takes, or -1. `cost`: dictionary with
-/// `seconds` (f64) and `workspace` (i64).
+/// `seconds` (f64) and `workspace` (i64). `rule`, on fused ops: the elementwise ops that it gathers, "normalize+relu".
 namespace attr {
 constexpr llvm::StringLiteral forward = "train.forward", backward = "train.backward", stage = "train.stage", recompute = "train.recompute", inPlace = "train.in_place",
-                              cost = "train.cost";
+                              cost = "train.cost", rule = "train.rule";
 } // namespace attr
 
 /// Gives `to` the ordinal of `from`, forward or backward.
@@ -79,5 +82,8 @@ LayoutKind layoutOf(mlir::Type type);
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutKind layout);
 /// True when a tensor of this shape has the same bytes in row-major and NHWC order (not rank 4, or one channel, or a 1x1 image).
 bool layoutsCoincide(mlir::RankedTensorType type);
+/// Whether an operand of a fused region over `domain` advances along the innermost physical dimension, or is constant there. Channel
+/// operands are [C] vectors indexed by dimension 1.
+bool advancesInnermost(mlir::RankedTensorType operand, bool isChannel, mlir::RankedTensorType domain);
 
 } // namespace sluice::train

@@ -52,22 +52,6 @@ static std::string sanitized(std::string name) {
   return name;
 }
 
-std::string sluice::identifierOf(StringRef nodeName) {
-  // The last of several fused nodes is what the value is known as.
-  StringRef node = nodeName.substr(nodeName.rfind(", ") == StringRef::npos ? 0 : nodeName.rfind(", ") + 2);
-  SmallVector<StringRef> parts;
-  node.split(parts, '/', -1, /*KeepEmpty=*/false);
-  if (parts.size() > 1)
-    parts.pop_back(); // the op type, in names of the form /module/submodule/Op
-  std::string name;
-  for (size_t i = 0; i < parts.size(); ++i)
-    if (i + 1 == parts.size() || !parts[i + 1].starts_with((parts[i] + ".").str()))
-      name += (name.empty() ? "" : "_") + parts[i].str();
-  name = sanitized(name);
-  name[0] = llvm::toLower(name[0]);
-  return name;
-}
-
 /// What a result is called behind its node's name.
 static StringRef suffixOf(OpResult result, bool backward) {
   Operation *op = result.getOwner();

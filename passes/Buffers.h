@@ -18,6 +18,8 @@
 
 namespace sluice {
 
+using train::identifierOf;
+
 /// Bytes that one or more values of a function share.
 struct Storage {
   enum class Kind {
@@ -78,8 +80,5 @@ bool isFree(mlir::Operation *op);
 /// Bytes that outlive a step: variables, both batch slots of every argument, and results of all train functions of the module. The
 /// planner's base; assign-slots puts them at the start of the device arena.
 int64_t persistentBytes(mlir::ModuleOp module);
-
-/// Identifier made from the names of ONNX nodes: "/layer1/layer1.0/conv1/Conv" -> "layer1_0_conv1".
-std::string identifierOf(llvm::StringRef nodeName);
 
 } // namespace sluice

@@ -62,6 +62,7 @@ FusedOp wrap(Elementwise op) {
     sums += op.isSumResult(i);
   auto fused = FusedOp::create(b, op.getLoc(), op->getResultTypes(), op->getOperands(), b.getDenseI64ArrayAttr(channels), b.getI64IntegerAttr(sums));
   copyOrdinal(op, fused);
+  fused->setAttr(attr::rule, b.getStringAttr(op->getName().stripDialect()));
   Block &block = fused.getBody().emplaceBlock();
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
     block.addArgument(b.getF32Type(), op.getLoc());
@@ -131,6 +132,7 @@ public:
       types.push_back(result.getType());
     auto merged = FusedOp::create(b, loc, types, operands, b.getDenseI64ArrayAttr(channels), b.getI64IntegerAttr(sums));
     copyOrdinal(consumer, merged); // it runs where the consumer ran
+    merged->setAttr(attr::rule, b.getStringAttr(ruleOf(producer) + "+" + ruleOf(consumer)));
     fill(merged);
     for (auto [old, now] : llvm::zip(kept, merged.getResults()))
       old.replaceUsesWithIf(now, [&](OpOperand &use) { return use.getOwner() != consumer; });
@@ -161,6 +163,8 @@ private:
             sums += wantSums;
           }
   }
+
+  static std::string ruleOf(FusedOp op) { return op->getAttrOfType<StringAttr>(attr::rule).str(); }
 
   void fill(FusedOp merged) {
     OpBuilder b(merged.getContext());
