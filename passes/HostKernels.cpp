@@ -24,18 +24,6 @@ struct LargestWorkspace {
   template <typename... Arguments> void simple(const char *, const std::string &, const KernelCall &, const Arguments &...) {}
 };
 
-/// Calls `use` with the tensors as an initializer list, which is what Fused takes.
-template <size_t Count, size_t... I, typename Use> auto asList(const std::vector<Tensor> &tensors, Use use, std::index_sequence<I...>) {
-  return use(std::initializer_list<Tensor>{tensors[I]...});
-}
-template <size_t Most, typename Use> size_t withList(const std::vector<Tensor> &tensors, Use use) {
-  if (tensors.size() == Most)
-    return asList<Most>(tensors, use, std::make_index_sequence<Most>());
-  if constexpr (Most > 0)
-    return withList<Most - 1>(tensors, use);
-  return 0;
-}
-
 /// A region's scratch depends on how its operands' dimensions merge and on the sums.
 int64_t fusedWorkspace(const KernelOp &op) {
   FusedOperands operands = fusedOperands(op);
@@ -46,11 +34,8 @@ int64_t fusedWorkspace(const KernelOp &op) {
   std::vector<Tensor> sums;
   for (size_t i = operands.outputs; i < op.outs.size(); ++i)
     sums.push_back(tensorOf(op.outs[i]));
-  return static_cast<int64_t>(withList<FusedGeometry::maxOperands>(operands.inputs, [&](std::initializer_list<Tensor> inputs) {
-    return withList<8>(sums, [&](std::initializer_list<Tensor> sumList) {
-      return FusedGeometry(op.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList).workspaceBytes();
-    });
-  }));
+  TensorList inputs(operands.inputs.data(), operands.inputs.size()), sumList(sums.data(), sums.size());
+  return static_cast<int64_t>(FusedGeometry(op.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList).workspaceBytes());
 }
 
 } // namespace

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading ops for the kernel table: types in the runtime's terms, attributes by name.
+#include "ir/KernelTable.h"
+
+using namespace mlir;
+using namespace sluice;
+
+int64_t KernelOp::integer(llvm::StringRef name) const {
+  auto attribute = parameters.getAs<IntegerAttr>(name);
+  return attribute ? attribute.getInt() : 0;
+}
+double KernelOp::number(llvm::StringRef name) const {
+  auto attribute = parameters.getAs<FloatAttr>(name);
+  return attribute ? attribute.getValueAsDouble() : 1;
+}
+bool KernelOp::flag(llvm::StringRef name) const {
+  auto attribute = parameters.getAs<BoolAttr>(name);
+  return attribute && attribute.getValue();
+}
+std::vector<int64_t> KernelOp::list(llvm::StringRef name) const {
+  auto attribute = parameters.getAs<DenseI64ArrayAttr>(name);
+  return attribute ? std::vector<int64_t>(attribute.asArrayRef()) : std::vector<int64_t>();
+}
+std::string KernelOp::word(llvm::StringRef name) const {
+  auto attribute = parameters.getAs<StringAttr>(name);
+  return attribute ? attribute.str() : "";
+}
+
+KernelOp sluice::kernelOf(Operation *op) {
+  KernelOp result{op->getName().stripDialect().str(), train::nodeName(op->getLoc()), {}, {}, op->getAttrDictionary()};
+  for (Type type : op->getOperandTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      result.ins.push_back(tensor);
+  for (Type type : op->getResultTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      result.outs.push_back(tensor);
+  return result;
+}
+
+KernelOp sluice::kernelOf(sched::RunOp run) {
+  KernelOp result{run.getKernel().str(), train::nodeName(run.getLoc()), {}, {}, run.getParameters()};
+  for (unsigned i = 0; i < run.getIns().size(); ++i)
+    result.ins.push_back(run.inType(i));
+  for (unsigned i = 0; i < run.getOuts().size(); ++i)
+    result.outs.push_back(run.outType(i));
+  return result;
+}
+
+Shape sluice::shapeOf(RankedTensorType type) {
+  Shape shape;
+  for (int64_t extent : type.getShape())
+    shape.dims[shape.rank++] = extent;
+  return shape;
+}
+
+Tensor sluice::tensorOf(RankedTensorType type) {
+  Type element = type.getElementType();
+  DataType data = element.isInteger(64) ? DataType::I64 : element.isInteger(32) ? DataType::I32 : element.isInteger(8) ? DataType::U8 : DataType::F32;
+  Layout layout = train::layoutOf(type) == train::LayoutKind::NHWC ? Layout::NHWC : Layout::RowMajor;
+  return device(0, shapeOf(type), layout, data);
+}
+
+FusedOperands sluice::fusedOperands(const KernelOp &op) {
+  FusedOperands result;
+  result.sums = static_cast<unsigned>(op.integer("sums"));
+  result.outputs = static_cast<unsigned>(op.outs.size()) - result.sums;
+  RankedTensorType domain = result.outputs ? op.outs.front() : op.ins.front();
+  result.shape = shapeOf(domain);
+  result.layout = tensorOf(domain).layout;
+  std::vector<int64_t> channels = op.list("channels");
+  int innermost = result.layout == Layout::NHWC ? 1 : result.shape.rank - 1;
+  for (unsigned i = 0; i < op.ins.size(); ++i) {
+    Tensor operand = tensorOf(op.ins[i]);
+    bool channel = llvm::is_contained(channels, static_cast<int64_t>(i));
+    if (channel) // [C,1,...], behind an absent batch dimension
+      for (int d = 1; d < result.shape.rank - 1; ++d)
+        operand.shape.dims[operand.shape.rank++] = 1;
+    int own = innermost - (result.shape.rank - operand.shape.rank); // the innermost dimension in the operand's own numbering
+    result.inputs.push_back(operand);
+    result.channel.push_back(channel);
+    result.steps.push_back(result.shape.rank > 0 && own >= 0 && operand.shape[own] != 1);
+  }
+  return result;
+}
