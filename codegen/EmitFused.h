@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Function objects for fused regions. Regions with the same body share one.
+#pragma once
+
+#include "codegen/Text.h"
+#include "ir/Sched.h"
+
+#include <map>
+
+namespace sluice::codegen {
+
+class FusedTable {
+public:
+  explicit FusedTable(Names &names) : names(names) {}
+  /// Name of the function object for a "fused" run; printed once.
+  std::string objectFor(sched::RunOp run);
+  /// Definitions of all objects asked for so far.
+  const std::string &definitions() const { return text; }
+
+private:
+  Names &names;
+  std::map<std::string, std::string> byBody;
+  std::string text;
+};
+
+/// Whether operand `i` of a fused run is a [C] vector indexed by dimension 1.
+bool isChannelOperand(sched::RunOp run, unsigned i);
+/// Type whose shape the region runs over.
+mlir::RankedTensorType domainOf(sched::RunOp run);
+
+} // namespace sluice::codegen

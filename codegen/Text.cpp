@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words of C++, see Text.h.
+#include "codegen/Text.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace sluice::codegen;
+
+Names::Names() {
+  for (const char *word :
+       {"alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class", "compl", "const",
+        "const_cast", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export",
+        "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq",
+        "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "return", "short", "signed", "sizeof",
+        "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid",
+        "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
+        // Names that the emitted file and the runtime use themselves.
+        "main", "std", "sluice", "run", "none", "device", "host", "scratch", "channel", "as", "k", "s", "Kernels", "Tensor", "Shape", "Layout", "Event",
+        "Stream", "Session", "Program", "Variable", "Input", "forward", "backward", "step", "evaluate", "program", "variables", "inputs", "plan", "uniform",
+        "threads", "setThreads", "copyToHost", "copyToDevice", "updateSgd", "updateAdam", "makeKernels", "Fused", "Conv", "Matmul", "Loss", "Values",
+        // What <cmath> and friends put into the global namespace.
+        "exp", "log", "pow", "sin", "cos", "tan", "sqrt", "abs", "div", "signal", "time", "clock", "remove", "rename", "index", "read", "write", "pipe",
+        "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "unix", "linux", "errno", "EOF", "NULL", "stdin", "stdout", "stderr", "free", "malloc", "link",
+        "select", "wait", "stat", "send", "recv", "bind", "listen", "accept", "connect", "close", "open", "dup", "kill", "sleep", "pause", "access"})
+    taken.insert(word);
+}
+
+std::string Names::unique(llvm::StringRef wanted) {
+  std::string name;
+  for (char c : wanted)
+    if (llvm::isAlnum(c))
+      name += c;
+    else if (!name.empty() && name.back() != '_') // two in a row are the compiler's
+      name += '_';
+  while (!name.empty() && name.back() == '_')
+    name.pop_back();
+  if (name.empty() || llvm::isDigit(name[0]))
+    name = "t" + name;
+  std::string candidate = name;
+  for (int i = 2; !taken.insert(candidate).second; ++i)
+    candidate = name + "_" + std::to_string(i);
+  return candidate;
+}
+
+std::string sluice::codegen::stringLiteral(llvm::StringRef text) {
+  std::string out = "\"";
+  for (unsigned char c : text) {
+    if (c == '"' || c == '\\' || c == '?')
+      out += std::string("\\") + static_cast<char>(c);
+    else if (c >= 0x20 && c < 0x7f)
+      out += static_cast<char>(c);
+    else
+      out += llvm::formatv("\\{0}{1}{2}", c >> 6, (c >> 3) & 7, c & 7).str(); // octal ends after three digits
+  }
+  return out + "\"";
+}
+
+std::string sluice::codegen::commentText(llvm::StringRef text) {
+  std::string out;
+  for (unsigned char c : text)
+    out += c >= 0x20 && c < 0x7f && c != '\\' ? static_cast<char>(c) : '?';
+  return out;
+}
+
+std::string sluice::codegen::floatLiteral(double value) {
+  if (std::isnan(value))
+    return "NAN";
+  if (std::isinf(value))
+    return value > 0 ? "INFINITY" : "-INFINITY";
+  char text[40];
+  for (int digits = 1; digits <= 9; ++digits) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (std::strtof(text, nullptr) == static_cast<float>(value))
+      break;
+  }
+  std::string out = text;
+  if (out.find_first_of(".e") == std::string::npos)
+    out += ".0";
+  return out + "f";
+}
+
+std::string sluice::codegen::shapeText(mlir::Type type) {
+  std::string out = "{";
+  for (auto [i, extent] : llvm::enumerate(llvm::cast<mlir::RankedTensorType>(type).getShape()))
+    out += (i ? ", " : "") + std::to_string(extent);
+  return out + "}";
+}
+
+std::string sluice::codegen::hexOffset(int64_t bytes) { return "0x" + llvm::utohexstr(static_cast<uint64_t>(bytes), true, 7); }
+
+std::string sluice::codegen::sizeText(int64_t bytes) {
+  if (bytes >= int64_t(1) << 30)
+    return llvm::formatv("{0:F2} GiB", bytes / 1073741824.0);
+  if (bytes >= int64_t(1) << 20)
+    return llvm::formatv("{0:F1} MiB", bytes / 1048576.0);
+  if (bytes >= 1024)
+    return llvm::formatv("{0:F1} KiB", bytes / 1024.0);
+  return std::to_string(bytes) + " bytes";
+}
+
+std::string sluice::codegen::camelCase(llvm::StringRef rule) {
+  std::string out;
+  bool upper = true;
+  for (char c : rule) {
+    if (!llvm::isAlnum(c))
+      upper = true;
+    else {
+      out += upper ? llvm::toUpper(c) : c;
+      upper = false;
+    }
+  }
+  return out;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words of C++: identifiers, literals and comments made from what a model contains. Everything that comes from a model passes through here.
+#pragma once
+
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <set>
+#include <string>
+
+namespace sluice::codegen {
+
+/// Hands out C++ identifiers, each once. Other characters than letters, digits and _ become _; keywords and names of the runtime get a
+/// suffix, as do repetitions.
+class Names {
+public:
+  Names();
+  std::string unique(llvm::StringRef wanted);
+
+private:
+  std::set<std::string> taken;
+};
+
+/// "text" with every byte that is not printable ASCII, and quotes, backslashes and trigraphs, escaped.
+std::string stringLiteral(llvm::StringRef text);
+/// The text in a // comment: one line, no control characters, no backslash at the end.
+std::string commentText(llvm::StringRef text);
+/// A float literal that reads back as the same bits.
+std::string floatLiteral(double value);
+
+std::string shapeText(mlir::Type type);     ///< {16, 64, 32, 32}
+std::string hexOffset(int64_t bytes);        ///< 0x0040000
+std::string sizeText(int64_t bytes);         ///< 4.0 MiB
+/// "normalize+relu" -> "NormalizeRelu"
+std::string camelCase(llvm::StringRef rule);
+
+} // namespace sluice::codegen
