@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds op-level training problems of well-known networks without a model file, for planner benchmarks and reproductions: fp32, NCHW,
+// op times from a device profile's roofline, parameters and momentum in the base, weight gradients updated at once.
+#pragma once
+
+#include "passes/planner/Problem.h"
+#include "passes/planner/Profile.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice::bench {
+
+using planner::Bytes;
+
+struct NetworkOptions {
+  bool encodings = true; ///< offer mask and argmax forms, as the compiler does
+  bool inPlace = true;   ///< activations overwrite their input where nobody reads it later
+};
+
+/// Records forward layers; build() adds the backward half. Values are numbers that layers return.
+class NetworkBuilder {
+public:
+  NetworkBuilder(const planner::Profile &profile, int batch, NetworkOptions options = {});
+
+  int input(int channels, int height, int width);
+  int conv(int x, int channels, int kernel, int stride = 1, int pad = -1, int groups = 1, int kernelWidth = -1, int padWidth = -1);
+  int transposedConv(int x, int channels, int kernel, int stride);
+  int norm(int x);
+  int relu(int x);
+  int maxPool(int x, int kernel, int stride, int pad = 0);
+  int averagePool(int x, int kernel, int stride, int pad = 0);
+  int globalPool(int x);
+  int add(int a, int b);
+  int concat(const std::vector<int> &parts);
+  int fullyConnected(int x, int features);
+  int dropout(int x);
+  void loss(int x);
+
+  int convNormRelu(int x, int channels, int kernel, int stride = 1, int pad = -1, int groups = 1) {
+    return relu(norm(conv(x, channels, kernel, stride, pad, groups)));
+  }
+
+  /// Following layers belong to the next stage.
+  void cut() { ++stage; }
+  int channels(int x) const { return shapes[x].c; }
+  int height(int x) const { return shapes[x].h; }
+
+  planner::Problem build();
+
+private:
+  struct Shape {
+    int c, h, w;
+  };
+  enum class Type { Input, Conv, Norm, Relu, MaxPool, AveragePool, Add, Concat, FullyConnected, Dropout, Loss };
+  struct Layer {
+    Type type;
+    std::vector<int> inputs;
+    int output;
+    int stage;
+    double flops;      ///< of one direction
+    Bytes parameters;  ///< bytes
+    std::string name;
+  };
+
+  int push(Type type, const char *name, const std::vector<int> &inputs, Shape shape, double flops = 0, Bytes parameters = 0);
+  Bytes bytes(int value) const;
+  void forward(const Layer &layer);
+  void backward(const Layer &layer);
+  bool overwrites(size_t layer) const;
+  int addBuffer(const std::string &name, Bytes size, int stage);
+  int gradientOf(int value, int stage, bool &fresh);
+  planner::Op op(const Layer &layer, const std::string &what, planner::OpKind kind, planner::Phase phase, double flops, Bytes moved) const;
+
+  const planner::Profile &profile;
+  const int batch;
+  const NetworkOptions options;
+  int stage = 0;
+  std::vector<Shape> shapes;
+  std::vector<Layer> layers;
+  planner::Problem problem;
+  std::vector<int> bufferOf, gradient, side; ///< per value; side: statistics or pool indices
+  std::vector<int> readers;                  ///< forward layers that read a value
+};
+
+} // namespace sluice::bench

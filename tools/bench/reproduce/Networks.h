@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The networks of the papers, as training problems.
+#pragma once
+
+#include "tools/bench/reproduce/NetworkBuilder.h"
+
+namespace sluice::bench {
+
+/// Names: alexnet vgg16 vgg19 resnet18 resnet34 resnet50 resnet101 resnet152 densenet121 densenet161 densenet169 densenet201 inception_v3
+/// mobilenet_v2 unet unet_bn. Throws std::invalid_argument for others. `image` is the edge of the square input.
+planner::Problem network(const std::string &name, const planner::Profile &profile, int batch, int image, NetworkOptions options = {});
+
+} // namespace sluice::bench
