@@ -68,17 +68,15 @@ FusedOperands sluice::fusedOperands(const KernelOp &op) {
   result.shape = shapeOf(domain);
   result.layout = tensorOf(domain).layout;
   std::vector<int64_t> channels = op.list("channels");
-  int innermost = result.layout == Layout::NHWC ? 1 : result.shape.rank - 1;
   for (unsigned i = 0; i < op.ins.size(); ++i) {
     Tensor operand = tensorOf(op.ins[i]);
     bool channel = llvm::is_contained(channels, static_cast<int64_t>(i));
     if (channel) // [C,1,...], behind an absent batch dimension
       for (int d = 1; d < result.shape.rank - 1; ++d)
         operand.shape.dims[operand.shape.rank++] = 1;
-    int own = innermost - (result.shape.rank - operand.shape.rank); // the innermost dimension in the operand's own numbering
     result.inputs.push_back(operand);
     result.channel.push_back(channel);
-    result.steps.push_back(result.shape.rank > 0 && own >= 0 && operand.shape[own] != 1);
+    result.steps.push_back(train::advancesInnermost(op.ins[i], channel, domain));
   }
   return result;
 }

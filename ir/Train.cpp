@@ -97,6 +97,15 @@ int64_t sluice::train::ordinalOf(Operation *op) {
 
 bool sluice::train::isForward(Operation *op) { return op->hasAttr(attr::forward); }
 
+std::string sluice::train::sanitized(std::string name) {
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  if (name.empty() || llvm::isDigit(name[0]))
+    name = "n" + name;
+  return name;
+}
+
 std::string sluice::train::identifierOf(StringRef nodeName) {
   // The last of several fused nodes is what the value is known as.
   StringRef node = nodeName.substr(nodeName.rfind(", ") == StringRef::npos ? 0 : nodeName.rfind(", ") + 2);

@@ -39,6 +39,8 @@ public:
 /// Name of the ONNX node(s) an op comes from: the names of its location, joined by ", ".
 std::string nodeName(mlir::Location loc);
 
+/// `name` as an identifier: other characters than letters and digits become _.
+std::string sanitized(std::string name);
 /// Identifier made from the names of ONNX nodes: "/layer1/layer1.0/conv1/Conv" -> "layer1_0_conv1".
 std::string identifierOf(llvm::StringRef nodeName);
 

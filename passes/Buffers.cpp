@@ -42,16 +42,6 @@ static SmallVector<StringRef> changedVariables(Operation *op) {
   return names;
 }
 
-/// `name` as a C++ identifier.
-static std::string sanitized(std::string name) {
-  for (char &c : name)
-    if (!llvm::isAlnum(c))
-      c = '_';
-  if (name.empty() || llvm::isDigit(name[0]))
-    name = "n" + name;
-  return name;
-}
-
 /// What a result is called behind its node's name.
 static StringRef suffixOf(OpResult result, bool backward) {
   Operation *op = result.getOwner();
