@@ -25,6 +25,7 @@ def SchedDialect : Dialect {
       ordering edge from the last access, copies included.
     - *Closed.* A program begins and ends with all streams joined: the first op of a copy stream waits for an event of the compute
       stream, and at the end the compute stream has waited for every copy. So steps may follow each other without a word.
+    - *Next batch.* Copies from staging slots are part of the program, but issued by the runtime's data reader behind everything else.
 
     After schedule-streams buffers have sizes; after assign-slots also offsets and lifetimes, and the program its arena sizes.
   }];
