@@ -39,7 +39,8 @@ Recomputation::Recomputation(const Problem &problem)
   }
 }
 
-std::vector<int> Recomputation::closure(const std::vector<int> &buffers) const {
+std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double dearer) const {
+  auto rate = [&](int b) { return seconds[b] / std::max<Bytes>(problem.buffers[b].bytes, 1); };
   std::set<int> closed;
   std::vector<int> work = buffers;
   while (!work.empty()) {
@@ -53,8 +54,8 @@ std::vector<int> Recomputation::closure(const std::vector<int> &buffers) const {
       for (int other : problem.ops[op].writes)
         work.push_back(other);
       for (int input : problem.ops[op].reads)
-        // Nobody reads it after the forward half, so it is gone by then. Inputs from outside the step have no writer and stay.
-        if (accesses[input].firstLater < 0 && !writers[input].empty())
+        // The backward half does not read it, so it would be gone by then. Inputs from outside the step have no writer and stay.
+        if (accesses[input].firstLater < 0 && !writers[input].empty() && can[input] && rate(input) <= dearer * rate(b))
           work.push_back(input);
     }
   }

@@ -18,12 +18,16 @@ public:
   /// is never overwritten.
   bool possible(int buffer) const { return can[buffer]; }
 
+  /// Forward ops that write the buffer, in order.
+  const std::vector<int> &writersOf(int buffer) const { return writers[buffer]; }
+
   /// Seconds of the buffer's forward writers.
   Seconds cost(int buffer) const { return seconds[buffer]; }
 
-  /// What dropping `buffers` implies: other outputs of the same ops, and inputs that nobody keeps. Sorted. Empty when one of them cannot
-  /// come back.
-  std::vector<int> closure(const std::vector<int> &buffers) const;
+  /// What dropping `buffers` implies: other outputs of the same ops, and inputs that the backward half does not read. Such an input is
+  /// dropped, too, unless a byte of it costs more than `dearer` times what a byte of the buffer itself costs to make again: then it simply
+  /// lives on until the re-run. Sorted. Empty when one of them cannot come back.
+  std::vector<int> closure(const std::vector<int> &buffers, double dearer = 4) const;
 
   /// Replaces the plan's recompute segments, and the decisions of `buffers` (closed, see closure()) by Recompute.
   void apply(const std::vector<int> &buffers, Plan &plan) const;

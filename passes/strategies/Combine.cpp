@@ -40,13 +40,19 @@ Attempt Combiner::attempt(const Choice &choice) const {
   Attempt result;
   result.plan = keepPlan(problem);
   if (!choice.recomputed.empty()) {
-    const std::vector<int> closed = recomputation.closure(choice.recomputed);
+    const std::vector<int> closed = recomputation.closure(choice.recomputed, choice.dearer);
     if (closed.empty()) {
       result.peak = std::numeric_limits<Bytes>::max();
       return result;
     }
     recomputation.apply(closed, result.plan);
   }
+  return complete(std::move(result.plan), choice);
+}
+
+Attempt Combiner::complete(Plan plan, const Choice &choice) const {
+  Attempt result;
+  result.plan = std::move(plan);
   if (choice.encode)
     encode(result.plan);
   for (int b : choice.offloaded)
@@ -61,6 +67,38 @@ Attempt Combiner::attempt(const Choice &choice) const {
   result.feasible = true;
   result.makespan = simulate(problem, result.plan).makespan;
   return result;
+}
+
+void pruneRecomputes(const Problem &problem, Plan &plan) {
+  const std::vector<Accesses> accesses = accessesOf(problem);
+  std::vector<bool> wanted(problem.buffers.size(), false);
+  size_t segment = plan.recomputes.size();
+  // Backwards: an op is worth running again when something that it writes is read before the next write.
+  for (int k = static_cast<int>(problem.ops.size()) - 1; k >= 0; --k) {
+    if (problem.ops[k].phase == Phase::Forward)
+      break;
+    for (int b : problem.ops[k].reads)
+      wanted[b] = true;
+    for (; segment > 0 && plan.recomputes[segment - 1].before == k; --segment) {
+      std::vector<int> kept;
+      for (auto op = plan.recomputes[segment - 1].ops.rbegin(); op != plan.recomputes[segment - 1].ops.rend(); ++op) {
+        const Op &o = problem.ops[*op];
+        if (std::none_of(o.writes.begin(), o.writes.end(), [&](int b) { return wanted[b]; }))
+          continue;
+        kept.push_back(*op);
+        for (int b : o.writes)
+          wanted[b] = std::find(o.reads.begin(), o.reads.end(), b) != o.reads.end();
+        for (int b : o.reads)
+          wanted[b] = true;
+      }
+      plan.recomputes[segment - 1].ops.assign(kept.rbegin(), kept.rend());
+    }
+  }
+  for (const Recompute &r : plan.recomputes)
+    for (int op : r.ops)
+      for (int b : problem.ops[op].writes)
+        if (accesses[b].firstLater >= 0)
+          plan.decisions[b].action = Action::Recompute;
 }
 
 bool improve(Attempt &best, Attempt attempt) {

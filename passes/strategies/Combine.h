@@ -12,6 +12,7 @@ namespace sluice::planner {
 struct Choice {
   std::vector<int> recomputed; ///< buffers to drop; implied ones are added
   std::vector<int> offloaded;  ///< buffers to offload whether needed or not
+  double dearer = 4;           ///< see Recomputation::closure
   bool encode = false;         ///< use lossless encodings wherever the target has them
   bool offloadRest = false;    ///< let GREEDY's rule make the room that is still missing
 };
@@ -28,6 +29,8 @@ public:
   Combiner(const Problem &problem, Bytes memory, const Options &options);
 
   Attempt attempt(const Choice &choice) const;
+  /// The same from a plan whose recompute segments are given; `choice.recomputed` is not looked at.
+  Attempt complete(Plan plan, const Choice &choice) const;
   bool can(const std::string &action) const { return options.executable.count(action) > 0; }
 
   const Problem &problem;
@@ -39,6 +42,9 @@ public:
 private:
   void encode(Plan &plan) const;
 };
+
+/// Drops re-run ops whose outputs nobody reads before they are written again, and marks what comes back as recomputed.
+void pruneRecomputes(const Problem &problem, Plan &plan);
 
 /// Keeps the better of two attempts: feasible first, then the shorter makespan or the smaller peak. True when `attempt` won.
 bool improve(Attempt &best, Attempt attempt);

@@ -12,6 +12,8 @@
 // Fails below chainFloor: the largest stage's inputs and outputs.
 #include "passes/strategies/DynProg.h"
 
+#include "passes/strategies/Combine.h"
+#include "passes/strategies/Stages.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
@@ -211,6 +213,38 @@ ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, con
   if (release == Release::Whole || !exact || sets.empty())
     sets.push_back(greedyPrefix(chain, memory));
   return bestOffload(chain, memory, sets, release);
+}
+
+/// On op-level programs a stage is offloaded with all its activations. Its tensors die one by one there, so the chain overestimates what
+/// stays; sets for more memory than there is are tried, too.
+Answer planDynProg(const Problem &problem, Bytes memory, const Options &options) {
+  const Combiner combiner(problem, memory, options);
+  Attempt best = combiner.attempt({});
+  if (best.feasible)
+    return answerOf(best, "dynprog", memory);
+  if (!combiner.can("offload"))
+    return Refused{"strategy 'dynprog' needs action 'offload', which the target does not execute"};
+  const Stages stages(problem);
+  const Chain chain = stages.chain();
+  Choice all;
+  for (int i = 0; i < stages.count(); ++i)
+    all.offloaded.insert(all.offloaded.end(), stages.activations(i).begin(), stages.activations(i).end());
+  improve(best, combiner.attempt(all));
+  Choice prefix;
+  prefix.offloadRest = true;
+  improve(best, combiner.attempt(prefix));
+  const size_t count = std::max(1.0, numberKnob(options, "sets", 64) / 8);
+  const size_t limit = numberKnob(options, "limit", 0);
+  bool exact = true;
+  for (double factor : {1.0, 1.05, 1.1, 1.2, 1.35})
+    for (const DynProgSet &set : dynprogSets(chain, factor * (memory - problem.base), count, limit > 0 ? limit : 400, exact)) {
+      Choice choice;
+      for (int i = 1; i < stages.count(); ++i) // x_i is what stage i - 1 saved
+        if (set.offloaded[i])
+          choice.offloaded.insert(choice.offloaded.end(), stages.activations(i - 1).begin(), stages.activations(i - 1).end());
+      improve(best, combiner.attempt(choice));
+    }
+  return answerOf(best, "dynprog", memory);
 }
 
 } // namespace sluice::planner

@@ -28,7 +28,7 @@ public:
     const double ops = std::max<size_t>(problem.ops.size(), 1);
     trials = static_cast<int>(numberKnob(options, "trials", 0));
     if (trials == 0)
-      trials = static_cast<int>(std::clamp(4e5 / ops, 60.0, 800.0));
+      trials = static_cast<int>(std::clamp(8e5 / ops, 60.0, 1500.0));
     mayRecompute = combiner.can("recompute") && numberKnob(options, "recompute", 1) > 0;
     mayOffload = combiner.can("offload") && numberKnob(options, "offload", 1) > 0;
     mayEncode = numberKnob(options, "encode", 1) > 0;
@@ -53,13 +53,17 @@ private:
     rankTensors();
     consider({});
     if (mayRecompute)
-      sweep();
+      for (double d : {4.0, 1e9}) {
+        dearer = d;
+        sweep(trials * 2 / 5);
+      }
+    dearer = bestChoice.dearer;
     refine();
   }
 
   void rankTensors();
   bool consider(std::vector<int> recomputed);
-  void sweep();
+  void sweep(int share);
   void prefixes(const std::vector<int> &order);
   void refine();
 
@@ -72,6 +76,7 @@ private:
   bool mayRecompute = false, mayOffload = false, mayEncode = false;
   std::vector<int> ranked; ///< droppable tensors, most bytes per second of re-running first
   Choice bestChoice;
+  double dearer = 4; ///< of the trials to come
   Attempt best;
 };
 
@@ -103,6 +108,7 @@ bool Mixed::consider(std::vector<int> recomputed) {
     Choice choice;
     choice.recomputed = recomputed;
     choice.encode = encode;
+    choice.dearer = dearer;
     choice.offloadRest = mayOffload;
     if (improve(best, combiner.attempt(choice))) {
       bestChoice = choice;
@@ -137,13 +143,14 @@ void Mixed::prefixes(const std::vector<int> &order) {
         at += side * step;
 }
 
-void Mixed::sweep() {
+void Mixed::sweep(int share) {
+  const int leave = trials - share;
   int forward = 0;
   for (const Op &op : problem.ops)
     forward += op.phase == Phase::Forward;
   for (double from : {0.0, 0.3, 0.6})
     for (int spacing : {0, 1, 2, 3, 4, 6, 9}) {
-      if (trials <= 0 || spacing > stages.count())
+      if (trials <= leave || spacing > stages.count())
         continue;
       std::vector<int> order;
       for (int b : ranked)

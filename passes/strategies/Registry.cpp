@@ -18,10 +18,11 @@ const std::vector<Strategy> &strategies() {
   static const std::vector<Strategy> all = {
       {"keep", "every activation stays on the device", {}, planKeep, chainKeep},
       {"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", {"min-copy"}, planGreedy, chainGreedy},
-      {"dynprog", "offload the best set of stages (Beaumont et al. 2020)", {"limit", "sets"}, nullptr, chainDynProg},
-      {"chen", "recompute segments between kept borders (Chen et al. 2016)", {"segments"}, planChen, nullptr},
-      {"mixed", "encode, recompute and offload together", {"trials", "recompute", "offload", "encode"}, planMixed, nullptr},
-      {"auto", "mixed", {"trials", "recompute", "offload", "encode"}, planMixed, nullptr},
+      {"dynprog", "offload the best set of stages (Beaumont et al. 2020)", {"limit", "sets"}, planDynProg, chainDynProg},
+      {"chen", "recompute segments between kept borders (Chen et al. 2016)", {"segments"}, planChen, chainChen},
+      {"rotor", "optimal rematerialization of a chain (Beaumont et al. 2019)", {"slots"}, planRotor, chainRotor},
+      {"mixed", "encode, recompute and offload together", {"trials", "recompute", "offload", "encode"}, planMixed, chainMixed},
+      {"auto", "mixed", {"trials", "recompute", "offload", "encode"}, planMixed, chainMixed},
   };
   return all;
 }
@@ -70,8 +71,10 @@ static void measure(const Problem &problem, const Options &options, Bytes budget
     return;
   PackOptions limits;
   limits.goodEnough = budget - problem.base;
-  limits.nodeLimit = options.packNodes;
-  plan.arenaBytes = problem.base + pack(packItems(problem, program), limits).height;
+  const std::vector<PackItem> items = packItems(problem, program);
+  // A node costs time in proportion to the items that it touches.
+  limits.nodeLimit = std::min<int64_t>(options.packNodes, 20'000'000 / std::max<size_t>(items.size(), 1));
+  plan.arenaBytes = problem.base + pack(items, limits).height;
 }
 
 namespace {

@@ -7,7 +7,7 @@
 
 namespace sluice::planner {
 
-Stages::Stages(const Problem &problem)
+Stages::Stages(const Problem &problem, int most)
     : problem(problem), born(problem.buffers.size(), -1), lastRead(problem.buffers.size(), -1), dense(problem.ops.size(), 0) {
   std::map<int, int> number;
   for (const Op &op : problem.ops)
@@ -15,10 +15,12 @@ Stages::Stages(const Problem &problem)
       number.emplace(op.stage, 0);
   if (number.empty())
     number.emplace(0, 0);
+  const int all = number.size(), group = most > 0 ? (all + most - 1) / most : 1;
   int next = 0;
   for (auto &[stage, index] : number)
-    index = next++;
-  saved.resize(number.size());
+    index = next++ / group;
+  next = (all + group - 1) / group;
+  saved.resize(next);
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
     const Op &op = problem.ops[k];
     auto at = number.lower_bound(op.stage);

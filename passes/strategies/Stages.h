@@ -12,11 +12,13 @@ namespace sluice::planner {
 
 class Stages {
 public:
-  explicit Stages(const Problem &problem);
+  /// With `most` > 0, neighbouring stages are grouped until there are at most that many.
+  explicit Stages(const Problem &problem, int most = 0);
 
   int count() const { return static_cast<int>(saved.size()); }
   /// Dense number of the stage in which the buffer is born; -1 for buffers that no forward op writes.
   int of(int buffer) const { return born[buffer]; }
+  int ofOp(int op) const { return dense[op]; }
   /// True when a forward op reads the buffer in a later group of `length` stages than the one it is born in: a border of such groups.
   bool crosses(int buffer, int length) const {
     return born[buffer] >= 0 && lastRead[buffer] / length > born[buffer] / length;

@@ -9,11 +9,19 @@ namespace sluice::planner {
 Answer planKeep(const Problem &problem, Bytes memory, const Options &options);
 Answer planGreedy(const Problem &problem, Bytes memory, const Options &options);
 Answer planChen(const Problem &problem, Bytes memory, const Options &options);
+Answer planDynProg(const Problem &problem, Bytes memory, const Options &options);
+Answer planRotor(const Problem &problem, Bytes memory, const Options &options);
 Answer planMixed(const Problem &problem, Bytes memory, const Options &options);
 
 ChainAnswer chainKeep(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainGreedy(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainChen(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainRotor(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainMixed(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options);
+
+/// Rotor's schedules for every memory of its table, fewest bytes first; `slots` 0 chooses by length. Not yet completed by a Combiner.
+std::vector<Plan> rotorPlans(const Problem &problem, int slots);
 
 /// GREEDY's choice on top of a plan: marks kept tensors of at least `smallest` bytes as offloaded, earliest-born first, until the plan fits
 /// `memory`. Returns the live bytes that remain at the peak with the longest gaps. Positions are left to placeTransfers().

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Translation between chains and op-level problems.
+#include "passes/strategies/ChainProblem.h"
+
+#include "passes/planner/Check.h"
+#include "passes/planner/Program.h"
+#include "passes/planner/Simulate.h"
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace sluice::planner {
+
+ChainProblem::ChainProblem(const Chain &chain, bool merged) : chain(chain) {
+  const int n = chain.uF.size();
+  bool whole = true;
+  double total = 1;
+  for (const auto *list : {&chain.x, &chain.y, &chain.exF, &chain.exB, &chain.saved})
+    for (double v : *list) {
+      whole = whole && v == std::floor(v);
+      total += v;
+    }
+  if (!whole || total > std::ldexp(1.0, 50))
+    scale = std::ldexp(1.0, 50 - static_cast<int>(std::ceil(std::log2(total))));
+  auto up = [&](double v) { return static_cast<Bytes>(std::ceil(v * scale)); };
+  auto buffer = [&](const std::string &name, double size, int stage) {
+    Buffer b;
+    b.name = name;
+    b.bytes = up(size);
+    b.stage = stage;
+    problem.buffers.push_back(b);
+    return static_cast<int>(problem.buffers.size()) - 1;
+  };
+  problem.alignment = 1;
+  problem.link = {chain.bandwidth * scale, chain.bandwidth * scale, 0, 0};
+  // x_0..x_(n) come first, so that buffer i is x_i.
+  for (int i = 0; i <= n; ++i) {
+    buffer("x_" + std::to_string(i), merged ? chain.moved(i) : chain.x[i], std::max(0, i - 1));
+    problem.buffers[i].activation = i < n;
+    problem.buffers[i].offloadable = i < n && merged && chain.bandwidth > 0;
+  }
+  std::vector<int> saved(n, -1), y(n + 1);
+  for (int i = 0; i < n; ++i)
+    if (!merged && chain.saved[i] > 0) {
+      saved[i] = buffer("saved_" + std::to_string(i), chain.saved[i], i);
+      problem.buffers[saved[i]].activation = true;
+    }
+  for (int i = 0; i <= n; ++i)
+    y[i] = buffer("y_" + std::to_string(i), chain.y[i], std::max(0, i - 1));
+  auto op = [&](int i, bool forward) {
+    Op o;
+    o.name = (forward ? "F_" : "B_") + std::to_string(i);
+    o.kind = chain.kinds.empty() ? OpKind::Other : chain.kinds[i];
+    o.phase = forward ? Phase::Forward : Phase::Backward;
+    o.stage = i;
+    o.seconds = forward ? chain.uF[i] : chain.uB[i];
+    o.workspace = up(forward ? chain.exF[i] : chain.exB[i]);
+    o.reads = forward ? std::vector<int>{i} : std::vector<int>{i, i + 1, y[i + 1]};
+    o.writes = {forward ? i + 1 : y[i]};
+    if (saved[i] >= 0)
+      (forward ? o.writes : o.reads).push_back(saved[i]);
+    if (!forward && i == n - 1) // nobody makes the first gradient: it appears with its reader
+      o.writes.push_back(y[n]), o.reads.erase(o.reads.begin() + 2);
+    if (forward)
+      for (int b : o.writes)
+        problem.buffers[b].producers = {static_cast<int>(problem.ops.size())};
+    problem.ops.push_back(o);
+  };
+  for (int i = 0; i < n; ++i)
+    op(i, true);
+  for (int i = n - 1; i >= 0; --i)
+    op(i, false);
+}
+
+Bytes ChainProblem::bytes(double memory) const {
+  return static_cast<Bytes>(std::min(std::floor(memory * scale * (1 + 1e-15)), std::ldexp(1.0, 60)));
+}
+
+ChainPlan ChainProblem::planOf(const Plan &plan) const {
+  const int n = chain.uF.size();
+  ChainPlan out;
+  for (int i = 0; i < n; ++i)
+    out.actions.push_back(plan.decisions[i].action);
+  for (const Recompute &r : plan.recomputes)
+    for (int stage : r.ops)
+      if (!out.recompute.empty() && stage == out.recompute.back().second + 1 && stage != r.ops.front())
+        out.recompute.back().second = stage;
+      else
+        out.recompute.push_back({stage, stage});
+  const Timeline timeline = simulate(problem, plan);
+  if (std::string error = checkTimeline(problem, plan, timeline); !error.empty())
+    throw std::logic_error("timeline of strategy '" + plan.strategy + "' fails the checker: " + error);
+  for (const Event &e : timeline.events) {
+    using What = ChainEvent::What;
+    if (e.stream == Stream::Compute)
+      out.timeline.events.push_back({e.op < n ? What::Forward : What::Backward, e.op < n ? e.op : 2 * n - 1 - e.op, e.start, e.end});
+    else
+      out.timeline.events.push_back({e.stream == Stream::DeviceToHost ? What::Out : What::In, e.buffer, e.start, e.end});
+  }
+  out.timeline.makespan = timeline.makespan;
+  out.timeline.peakBytes = size(timeline.peakBytes);
+  return out;
+}
+
+ChainAnswer ChainProblem::run(double memory, PlanFunction strategy, const Options &options) const {
+  Answer answer = strategy(problem, bytes(memory), options);
+  if (auto *none = std::get_if<Infeasible>(&answer)) {
+    // What was reached from this memory may be more than what the strategy reaches when it aims for the least.
+    if (auto least = strategy(problem, 0, options); std::holds_alternative<Infeasible>(least))
+      none->smallestMemory = std::min(none->smallestMemory, std::get<Infeasible>(least).smallestMemory);
+    if (none->smallestMemory > bytes(memory))
+      return ChainInfeasible{size(none->smallestMemory), none->reason};
+    answer = strategy(problem, none->smallestMemory, options);
+  }
+  if (auto *refused = std::get_if<Refused>(&answer))
+    return *refused;
+  if (auto *none = std::get_if<Infeasible>(&answer))
+    return ChainInfeasible{size(none->smallestMemory), none->reason};
+  const Plan &plan = std::get<Plan>(answer);
+  if (std::string error = checkPlan(problem, plan, bytes(memory)); !error.empty())
+    throw std::logic_error("plan of strategy '" + plan.strategy + "' fails the checker: " + error);
+  return planOf(plan);
+}
+
+static void takeBetter(ChainAnswer &best, ChainAnswer answer) {
+  auto *plan = std::get_if<ChainPlan>(&answer), *bestPlan = std::get_if<ChainPlan>(&best);
+  auto *none = std::get_if<ChainInfeasible>(&answer), *bestNone = std::get_if<ChainInfeasible>(&best);
+  if ((plan && (!bestPlan || plan->timeline.makespan < bestPlan->timeline.makespan)) ||
+      (none && bestNone && none->smallestMemory < bestNone->smallestMemory))
+    best = std::move(answer);
+}
+
+ChainAnswer chainChen(const Chain &chain, double memory, Release, const Options &options) {
+  return ChainProblem(chain, false).run(memory, planChen, options);
+}
+
+ChainAnswer chainRotor(const Chain &chain, double memory, Release, const Options &options) {
+  return ChainProblem(chain, false).run(memory, planRotor, options);
+}
+
+/// Of everything exact that plans chains the best; what the op-level search finds enters beside it.
+ChainAnswer chainMixed(const Chain &chain, double memory, Release release, const Options &options) {
+  const Options plain;
+  ChainAnswer best = chainDynProg(chain, memory, release, plain);
+  for (auto strategy : {chainGreedy, chainRotor, chainChen})
+    takeBetter(best, strategy(chain, memory, release, plain));
+  takeBetter(best, ChainProblem(chain, true).run(memory, planMixed, options));
+  return best;
+}
+
+} // namespace sluice::planner

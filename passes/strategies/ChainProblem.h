@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains as op-level problems, for strategies that recompute: ops F_0..F_L, B_L..B_0, buffers x_i, saved_i and y_i.
+#pragma once
+
+#include "passes/planner/Plan.h"
+#include "passes/strategies/Registry.h"
+
+namespace sluice::planner {
+
+class ChainProblem {
+public:
+  /// `merged`: saved_i is part of x_(i+1), so that one action moves both, as a chain's answer says it. Otherwise they are buffers of their
+  /// own and nothing can be offloaded. Sizes that are no integers are scaled by a power of two and rounded up.
+  ChainProblem(const Chain &chain, bool merged);
+
+  Problem problem;
+  Bytes bytes(double memory) const; ///< rounded down
+  double size(Bytes bytes) const { return bytes / scale; }
+
+  /// Simulates the plan and says it in the chain's words.
+  ChainPlan planOf(const Plan &plan) const;
+
+  /// Plans with an op-level strategy.
+  ChainAnswer run(double memory, PlanFunction strategy, const Options &options) const;
+
+private:
+  const Chain &chain;
+  double scale = 1;
+};
+
+} // namespace sluice::planner

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// rotor: O. Beaumont, L. Eyraud-Dubois, J. Herrmann, A. Joly, A. Shilova, Optimal Checkpointing for Heterogeneous Chains: How to Train Deep
+// Neural Networks with Limited Memory, Inria RR-9302, 2019 (from public ports; see E1 of the planner digests).
+// Rule: OPT(m, i, l) runs stages i..l forward and backward with m bytes besides x_i. Either F_i saves everything and the rest follows with
+// less memory, or only x_i stays, stages i..j-1 run without saving, the right part runs with x_j kept, and the left part runs again.
+// Changed: backward memory is y_i + y_(i+1) + x_(i+1) + saved_i + exB_i, as in our chain model; the ports differ. The check for runs
+// without saving looks at every stage that runs, not only at the last. Every memory of the table is tried on the op-level program, whose
+// tensors die one by one, and the fastest plan that really fits is taken.
+// Complexity O(L^3 * slots); chains of more than 100 stages are grouped first. Knobs: slots=0 (0: 300, fewer for long chains).
+// Fails below the smallest table entry; never moves anything to the host.
+#include "passes/strategies/Rotor.h"
+
+#include "passes/strategies/Combine.h"
+#include "passes/strategies/Stages.h"
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace sluice::planner {
+
+static constexpr float impossible = std::numeric_limits<float>::infinity();
+
+RotorTable::RotorTable(const Chain &chain, int slots)
+    : chain(chain), n(chain.uF.size()), slotCount(slots), unit(std::max(chainPeak(chain), 1e-9) / slots * (1 + 1e-12)) {
+  cost.assign(at(n - 1, n - 1) + slotCount + 1, impossible);
+  choice.assign(cost.size(), 0);
+  for (int length = 0; length < n; ++length)
+    for (int i = 0; i + length < n; ++i)
+      fill(i, i + length);
+}
+
+int RotorTable::size(double bytes) const { return static_cast<int>(std::ceil(bytes / unit - 1e-9)); }
+
+void RotorTable::fill(int i, int l) {
+  const int saved = size(chain.moved(i + 1));
+  const int forwardNeed = size(chain.y[l + 1] + chain.moved(i + 1) + chain.exF[i]);
+  const int backwardNeed = size(chain.y[i] + chain.y[i + 1] + chain.moved(i + 1) + chain.exB[i]);
+  const int all = std::max(forwardNeed, backwardNeed);
+  const float own = static_cast<float>(chain.uF[i] + chain.uB[i]);
+  float *best = &cost[at(i, l)];
+  int16_t *how = &choice[at(i, l)];
+  for (int m = all; m <= slotCount; ++m) {
+    const float rest = i == l ? 0 : m >= saved ? cost[at(i + 1, l) + m - saved] : impossible;
+    if (own + rest < best[m]) {
+      best[m] = own + rest;
+      how[m] = 1;
+    }
+  }
+  float again = 0;
+  int need = 0; // of the runs without saving
+  for (int j = i + 1; j <= l; ++j) {
+    const int k = j - 1;
+    again += static_cast<float>(chain.uF[k]);
+    need = std::max(need, size(chain.y[l + 1] + chain.moved(k + 1) + chain.exF[k] + (k > i ? chain.x[k] : 0)));
+    const int kept = size(chain.x[j]);
+    const float *right = &cost[at(j, l)], *left = &cost[at(i, k)];
+    for (int m = std::max(need, kept); m <= slotCount; ++m)
+      if (const float total = again + right[m - kept] + left[m]; total < best[m]) {
+        best[m] = total;
+        how[m] = static_cast<int16_t>(j - i + 1);
+      }
+  }
+}
+
+Seconds RotorTable::best(int m) const {
+  const int left = m - size(chain.x[0]);
+  return left < 0 ? impossible : cost[at(0, n - 1) + left];
+}
+
+std::vector<StageRun> RotorTable::sequence(int m) const {
+  std::vector<StageRun> runs;
+  emit(m - size(chain.x[0]), 0, n - 1, runs);
+  return runs;
+}
+
+void RotorTable::emit(int m, int i, int l, std::vector<StageRun> &runs) const {
+  const int how = choice[at(i, l) + m];
+  if (how == 1) {
+    runs.push_back({i, true});
+    if (i < l)
+      emit(m - size(chain.moved(i + 1)), i + 1, l, runs);
+    runs.push_back({i, false});
+    return;
+  }
+  const int j = i + how - 1;
+  for (int k = i; k < j; ++k)
+    runs.push_back({k, true});
+  emit(m - size(chain.x[j]), j, l, runs);
+  emit(m, i, j - 1, runs);
+}
+
+/// Re-runs of whole stages as segments of the op-level program.
+static std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, const std::vector<StageRun> &runs) {
+  std::vector<std::vector<int>> forward(stages.count());
+  std::vector<int> firstBackward(stages.count(), -1);
+  const Recomputation recomputation(problem);
+  // What cannot come back with its stage alone simply stays: a re-run that reads it extends its life.
+  auto comesBack = [&](int b) {
+    const auto &writers = recomputation.writersOf(b);
+    return recomputation.possible(b) && stages.ofOp(writers.front()) == stages.ofOp(writers.back());
+  };
+  for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
+    const Op &op = problem.ops[k];
+    const int stage = stages.ofOp(k);
+    if (op.phase != Phase::Forward) {
+      if (firstBackward[stage] < 0)
+        firstBackward[stage] = k;
+    } else if (std::all_of(op.writes.begin(), op.writes.end(), comesBack)) {
+      forward[stage].push_back(k);
+    }
+  }
+  std::vector<Recompute> segments;
+  std::vector<bool> ran(stages.count(), false);
+  std::vector<int> pending;
+  for (const StageRun &run : runs) {
+    if (run.forward) {
+      if (ran[run.stage])
+        pending.insert(pending.end(), forward[run.stage].begin(), forward[run.stage].end());
+      ran[run.stage] = true;
+    } else if (!pending.empty() && firstBackward[run.stage] >= 0) {
+      segments.push_back({firstBackward[run.stage], pending});
+      pending.clear();
+    }
+  }
+  return segments;
+}
+
+std::vector<Plan> rotorPlans(const Problem &problem, int slots) {
+  const Stages stages(problem, 100);
+  const Chain chain = stages.chain();
+  if (slots == 0)
+    slots = static_cast<int>(std::clamp(1.2e8 / std::pow(stages.count(), 3), 100.0, 300.0));
+  const RotorTable table(chain, slots);
+  std::vector<Plan> plans;
+  Seconds last = -1;
+  for (int m = 0; m <= slots; ++m) {
+    if (!std::isfinite(table.best(m)) || table.best(m) == last)
+      continue;
+    last = table.best(m);
+    Plan plan = keepPlan(problem);
+    plan.recomputes = segmentsOf(problem, stages, table.sequence(m));
+    pruneRecomputes(problem, plan);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+Answer planRotor(const Problem &problem, Bytes memory, const Options &options) {
+  const Combiner combiner(problem, memory, options);
+  Attempt best = combiner.attempt({});
+  if (best.feasible)
+    return answerOf(best, "rotor", memory);
+  if (!combiner.can("recompute"))
+    return Refused{"strategy 'rotor' needs action 'recompute', which the target does not execute"};
+  for (Plan &plan : rotorPlans(problem, static_cast<int>(numberKnob(options, "slots", 0))))
+    improve(best, combiner.complete(std::move(plan), {}));
+  return answerOf(best, "rotor", memory);
+}
+
+} // namespace sluice::planner

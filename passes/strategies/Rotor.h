@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rematerialization table by itself, for strategies that build on its sequences.
+#pragma once
+
+#include "passes/planner/Chain.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace sluice::planner {
+
+/// One run of a stage: forward (perhaps again) or backward.
+struct StageRun {
+  int stage = 0;
+  bool forward = true;
+};
+
+/// Fastest persistent rematerialization of a chain for every memory at once.
+class RotorTable {
+public:
+  /// Sizes are rounded up to `slots` parts of the chain's peak. O(L^3 * slots) time, O(L^2 * slots) memory.
+  RotorTable(const Chain &chain, int slots);
+
+  int slots() const { return slotCount; }
+  double slotBytes() const { return unit; }
+  /// Seconds with `m` slots for everything; infinite when impossible.
+  Seconds best(int m) const;
+  /// The runs of a feasible `m`: F_0..F_L once in order, then backward runs with re-runs between them.
+  std::vector<StageRun> sequence(int m) const;
+
+private:
+  int size(double bytes) const;
+  void fill(int i, int l);
+  void emit(int m, int i, int l, std::vector<StageRun> &runs) const;
+  size_t at(int i, int l) const { return (static_cast<size_t>(i) * n + l) * (slotCount + 1); }
+
+  const Chain &chain;
+  const int n, slotCount;
+  double unit;
+  std::vector<float> cost;
+  std::vector<int16_t> choice; ///< 0: impossible; 1: save everything (C2); j - i + 1: checkpoint x_j (C1)
+};
+
+} // namespace sluice::planner
