@@ -4,6 +4,7 @@
 
 #include "runtime/common/Initialize.h"
 
+#include "runtime/Kernels.h"
 #include "runtime/Random.h"
 #include "runtime/common/Safetensors.h"
 #include "runtime/common/TensorIO.h"
@@ -12,6 +13,8 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <thread>
+#include <vector>
 
 namespace sluice {
 
@@ -33,12 +36,22 @@ static void fillOnes(const Tensor &tensor, void *to, size_t bytes) {
 static void draw(const Variable &variable, uint64_t seed, size_t first, void *to, size_t bytes) {
   float *out = static_cast<float *>(to);
   uint64_t key = randomKey(seed, nameKey(variable.name), 0);
-  uint64_t begin = first / sizeof(float), count = bytes / sizeof(float);
+  uint64_t offset = first / sizeof(float), count = bytes / sizeof(float);
   bool kaiming = variable.init == Init::Kaiming;
   double fans = static_cast<double>(kaiming ? variable.fanIn : variable.fanIn + variable.fanOut);
   float scale = static_cast<float>(std::sqrt((kaiming ? 2.0 : 6.0) / fans));
-  for (uint64_t i = 0; i < count; ++i)
-    out[i] = scale * (kaiming ? normal(key, begin + i) : 2 * uniform(key, begin + i) - 1);
+  auto fill = [=](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i)
+      out[i] = scale * (kaiming ? normal(key, offset + i) : 2 * uniform(key, offset + i) - 1);
+  };
+  // A hundred million weights take seconds on one core.
+  uint64_t parts = count < 65536 ? 1 : static_cast<uint64_t>(threads());
+  std::vector<std::thread> helpers;
+  for (uint64_t part = 1; part < parts; ++part)
+    helpers.emplace_back(fill, count * part / parts, count * (part + 1) / parts);
+  fill(0, count / parts);
+  for (std::thread &helper : helpers)
+    helper.join();
 }
 
 static void checkDraw(const Variable &variable) {

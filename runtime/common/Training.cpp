@@ -69,7 +69,9 @@ private:
   TrainingFiles &files;
   RunState run;
 
+  static constexpr size_t timedSteps = 100000; ///< enough for a median, little enough to keep
   std::vector<double> stepSeconds;
+  int64_t stepsDone = 0; ///< by this run
   std::unique_ptr<GradientDump> gradients;
   std::vector<OpRecord> traced, profiled;
   int64_t savedStep = -1, evaluatedStep = -1;
@@ -122,7 +124,7 @@ void Trainer::logEnd() const {
   files.log.write("end", {{"device_peak_bytes", uint64_t{session.peak(Space::Device)}},
                           {"host_peak_bytes", uint64_t{session.peak(Space::Host)}},
                           {"resident_peak_bytes", uint64_t{residentPeak()}},
-                          {"steps", static_cast<int64_t>(stepSeconds.size())},
+                          {"steps", stepsDone},
                           {"median_ms", medianStep(stepSeconds) * 1e3},
                           {"predicted_ms", program.predictedSecondsPerStep * 1e3}});
 }
@@ -171,14 +173,13 @@ void Trainer::endExtras(bool last) {
     gradients->save(*arguments.dumpGradients);
     gradients.reset();
   }
-  int64_t done = static_cast<int64_t>(stepSeconds.size());
-  if ((!arguments.trace && !arguments.profileOut) || done > recordedSteps)
+  if ((!arguments.trace && !arguments.profileOut) || stepsDone > recordedSteps)
     return;
   std::vector<OpRecord> records = session.takeRecords();
   traced.insert(traced.end(), records.begin(), records.end());
-  if (done > 1 || last)
+  if (stepsDone > 1 || last)
     profiled.insert(profiled.end(), records.begin(), records.end());
-  if (done < recordedSteps && !last)
+  if (stepsDone < recordedSteps && !last)
     return;
   session.enableRecording(false);
   if (arguments.trace)
@@ -228,11 +229,14 @@ void Trainer::loop() {
     Position current = run.position;
     Position next = files.training->normalize({current.epoch, current.sample + program.batch});
     float loss = oneStep(batches, next, last);
-    stepSeconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    ++stepsDone;
+    if (stepSeconds.size() < timedSteps)
+      stepSeconds.push_back(seconds);
     files.log.write("step", {{"step", run.step},
                              {"loss", double{loss}},
                              {"lr", shortest(session.state.learningRate)},
-                             {"ms", stepSeconds.back() * 1e3},
+                             {"ms", seconds * 1e3},
                              {"epoch", current.epoch + 1}});
     endExtras(run.step == last);
     if (!std::isfinite(loss)) {

@@ -76,3 +76,43 @@ template <typename Error, typename Call> void expectError(Call call, const std::
     EXPECT_THAT(error.what(), testing::HasSubstr(part));
   }
 }
+
+/// Damages a good file in many ways (bytes changed, cut off, repeated) and expects that `open` either works or throws
+/// Error.
+template <typename Error, typename Open> void expectSurvives(const std::string &good, Open open) {
+  Folder folder;
+  uint32_t state = 1;
+  auto random = [&state](size_t below) {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<size_t>(state >> 8) % below;
+  };
+  int opened = 0, refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string bytes = good;
+    for (size_t changes = 1 + random(3); changes > 0 && !bytes.empty(); --changes) {
+      size_t at = random(bytes.size());
+      switch (random(4)) {
+      case 0:
+        bytes[at] = static_cast<char>(random(256));
+        break;
+      case 1:
+        bytes[at] = "0123456789{}[](),:\"' -"[random(22)];
+        break;
+      case 2:
+        bytes.resize(at);
+        break;
+      default:
+        bytes.insert(at, bytes.substr(at, 1 + random(8)));
+      }
+    }
+    std::filesystem::remove(folder / "damaged"); // some file systems flush a file that is truncated and written again
+    try {
+      open(folder.write("damaged", bytes));
+      ++opened;
+    } catch (const Error &) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(opened, 0);
+}

@@ -105,3 +105,12 @@ TEST(Npy, NoticesAFileThatShrinks) {
   float value;
   expectError<DataError>([&] { file.read(1, 1, &value); }, "ends at byte");
 }
+
+TEST(Npy, SurvivesDamage) {
+  expectSurvives<DataError>(npyArray<float>("<f4", "(2, 3)", {1, 2, 3, 4, 5, 6}), [](const std::string &path) {
+    NpyFile file(path);
+    int64_t samples = file.shape().empty() ? 1 : file.shape()[0];
+    std::vector<char> bytes(static_cast<size_t>(samples) * file.sampleBytes());
+    file.read(0, samples, bytes.data());
+  });
+}

@@ -345,8 +345,8 @@ TEST_F(TinyProgram, FullDiskIsAnErrorAndKeepsTheCheckpoint) {
   expectFailure(1, "--data data --log /dev/full", "cannot write log /dev/full: No space left on device");
   ASSERT_EQ(run("--data data --steps 2 --checkpoint c"), 0) << err;
   std::string former = folder.read("c/checkpoint.safetensors");
-  // A file size limit of one block stands for the full disk; the shell ignores the signal that comes with it.
-  EXPECT_EQ(shell("trap '' XFSZ; ulimit -f 1; ./tiny --data data --steps 4 --resume c --checkpoint c"), 1);
+  // A file size limit stands for the full disk; the shell ignores the signal that comes with it.
+  EXPECT_EQ(shell("trap '' XFSZ; prlimit --fsize=512 ./tiny --data data --steps 4 --resume c --checkpoint c"), 1);
   expectError("cannot write c/checkpoint.safetensors: File too large");
   EXPECT_EQ(folder.read("c/checkpoint.safetensors"), former);
   EXPECT_FALSE(folder.has("c/checkpoint.safetensors.partial"));

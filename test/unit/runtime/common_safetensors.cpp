@@ -103,3 +103,13 @@ TEST(Safetensors, RefusesEntriesThatLie) {
   overlapping[1] = 'b';
   expectRefused("{" + entry("F32", "[1]", "[0,4]") + "," + overlapping + "}", "the one before ends at");
 }
+
+TEST(Safetensors, SurvivesDamage) {
+  const std::string header =
+      "{\"__metadata__\":{\"step\":\"1\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
+  expectSurvives<DataError>(safetensorsBytes(header, std::string(8, 'x')), [](const std::string &path) {
+    SafetensorsFile file(path);
+    float values[2];
+    file.data().readAt(file.find("w", DataType::F32, {2}).offset, values, sizeof values);
+  });
+}
