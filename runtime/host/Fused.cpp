@@ -127,19 +127,38 @@ FusedGeometry::FusedGeometry(const char *node, const Shape &logical, Layout layo
     for (int operand = 0; operand < builder.operands; ++operand)
       stride[operand][slot] = full[operand][d];
   }
-  lastRow = inner;
+  rowExtent = lastRow = inner;
   bool vectors = false;
   for (int i = 0; i < sums; ++i)
     vectors |= vectorSum[i];
   if (rows == 1 && inner > Columns::tileWidth && !vectors) { // cut one long row into many
     rows = (inner + Columns::tileWidth - 1) / Columns::tileWidth;
     lastRow = inner - (rows - 1) * Columns::tileWidth;
-    inner = Columns::tileWidth;
+    rowExtent = inner = Columns::tileWidth;
     outer = 1, extent[0] = rows;
     for (int operand = 0; operand < builder.operands; ++operand)
       stride[operand][0] = operand < inputs && !steps[operand] ? 0 : operand < inputs + outputs ? inner : 0;
   }
   columns = Columns(rows, inner);
+  if (rows > 1 && inner <= Columns::tileWidth / 2)
+    groupRows(rows, steps);
+}
+
+void FusedGeometry::groupRows(int64_t rows, const bool *steps) {
+  constexpr int64_t lanes = 16;
+  group = Columns::tileWidth / rowExtent;
+  for (int64_t smaller = group; smaller > group / 2; --smaller)
+    if (smaller * rowExtent % lanes == 0) {
+      group = smaller;
+      break;
+    }
+  columns = Columns((rows + group - 1) / group, group * rowExtent);
+  lastRow = (rows - (columns.rows - 1) * group) * rowExtent;
+  wide = outer == 1;
+  for (int i = 0; i < inputs; ++i)
+    wide &= stride[i][0] == 0 || (steps[i] && stride[i][0] == rowExtent);
+  for (int i = 0; i < inputs && wide; ++i)
+    repeats[i] = steps[i] && stride[i][0] == 0;
 }
 
 size_t FusedGeometry::workspaceBytes() const {
@@ -159,10 +178,11 @@ void FusedGeometry::finishSums(const double *partials, float *const *results) co
   const int64_t width = columns.columns;
   for (int s = 0; s < sums; ++s) {
     double total = 0;
-    for (int64_t i = 0; i < width; ++i) {
+    for (int64_t i = 0; i < rowExtent; ++i) {
       double column = 0;
       for (int64_t chunk = 0; chunk < columns.chunks; ++chunk)
-        column += partials[(chunk * sums + s) * width + i];
+        for (int64_t at = i; at < width; at += rowExtent)
+          column += partials[(chunk * sums + s) * width + at];
       total += column;
       if (vectorSum[s])
         results[s][i] = static_cast<float>(column);

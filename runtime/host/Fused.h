@@ -12,7 +12,8 @@
 
 namespace sluice {
 
-/// Rows and strides of a region. Operands are numbered inputs, outputs, sums.
+/// Rows and strides of a region. Operands are numbered inputs, outputs, sums. Few channels make short rows, so that neighbouring rows are
+/// grouped into wide ones, with vectors repeated, wherever all operands allow it; sums are ordered by wide rows either way.
 struct FusedGeometry {
   static constexpr int maxOperands = 32;
 
@@ -22,20 +23,26 @@ struct FusedGeometry {
 
   /// Scratch bytes of a region with sums; 0 without.
   size_t workspaceBytes() const;
-  /// Length of a row; the last row may be shorter when a single long row was cut.
-  int64_t rowLength(int64_t row) const { return row + 1 == columns.rows ? lastRow : columns.columns; }
-  /// Element offset of `operand` at the beginning of a row.
+  /// Length of a wide row; the last one may be shorter.
+  int64_t rowLength(int64_t wideRow) const { return wideRow + 1 == columns.rows ? lastRow : columns.columns; }
+  /// Element offset of `operand` at the beginning of a single row.
   int64_t offset(int operand, int64_t row) const;
   /// Adds up the chunks of all sums, in order.
   void finishSums(const double *partials, float *const *sums) const;
 
-  Columns columns;                         ///< rows = outer positions, columns = innermost extent
+  Columns columns;                    ///< rows = wide rows, columns = their length
   int64_t lastRow = 0;
-  int outer = 0;                           ///< outer dimensions after collapsing, outermost first
+  int64_t group = 1, rowExtent = 1;   ///< single rows in a wide one, and their length
+  bool wide = false;                  ///< all inputs continue across the rows of a group, or repeat
+  bool repeats[maxOperands] = {};     ///< when wide, by input: a vector that repeats in every row
+  int outer = 0;                      ///< outer dimensions after collapsing, outermost first
   int64_t extent[Shape::maxRank] = {};
   int64_t stride[maxOperands][Shape::maxRank] = {};
   int inputs = 0, outputs = 0, sums = 0;
-  bool vectorSum[maxOperands] = {};        ///< by sum: a vector, or a scalar
+  bool vectorSum[maxOperands] = {};   ///< by sum: a vector, or a scalar
+
+private:
+  void groupRows(int64_t rows, const bool *steps);
 };
 
 namespace detail {
@@ -58,7 +65,7 @@ template <typename F> struct FusedPointers {
 };
 
 template <typename F, size_t... I, size_t... O, size_t... S>
-inline void fusedRow(const F &f, const FusedPointers<F> &row, float (*sums)[Columns::tileWidth], int64_t length, Element element,
+inline void fusedRow(const F &f, const FusedPointers<F> &row, float *sums, int64_t length, Element element,
                      std::index_sequence<I...>, std::index_sequence<O...>, std::index_sequence<S...>) {
   const std::tuple<RowOperand<stepOf<F>(I)>...> in(RowOperand<stepOf<F>(I)>(row.in[I])...);
   const std::array<float *, F::outputs + 1> out = row.out;
@@ -72,7 +79,7 @@ inline void fusedRow(const F &f, const FusedPointers<F> &row, float (*sums)[Colu
     else
       value = f(std::get<I>(in).at(i)...);
     ((out[O][i] = value.v[O]), ...);
-    ((sums[S][i] += value.v[F::outputs + S]), ...);
+    ((sums[S * Columns::tileWidth + i] += value.v[F::outputs + S]), ...);
   }
 }
 
@@ -126,34 +133,58 @@ private:
       geometry.finishSums(call.partials, call.sums.data());
   }
 
+  using Repeated = float[F::inputs + 1][Columns::tileWidth];
+
   void runTask(const Call &call, const Columns::Task &task) const {
-    float sums[F::sums > 0 ? F::sums : 1][Columns::tileWidth];
+    float sums[(F::sums > 0 ? F::sums : 1) * Columns::tileWidth];
+    Repeated repeated;
+    if (geometry.wide)
+      repeatVectors(call, repeated);
     double *partials = F::sums > 0 ? call.partials + task.chunk * F::sums * geometry.columns.columns + task.columnBegin : nullptr;
     for (int s = 0; s < F::sums; ++s)
       std::fill_n(partials + s * geometry.columns.columns, task.width, 0.0);
     for (int64_t begin = task.rowBegin; begin < task.rowEnd; begin += Columns::block) {
       for (int s = 0; s < F::sums; ++s)
-        std::fill_n(sums[s], task.width, 0.0f);
-      runRows(call, task, begin, std::min(task.rowEnd, begin + Columns::block), sums);
+        std::fill_n(sums + s * Columns::tileWidth, task.width, 0.0f);
+      for (int64_t row = begin; row < std::min(task.rowEnd, begin + Columns::block); ++row)
+        runWideRow(call, task, row, repeated, sums);
       for (int s = 0; s < F::sums; ++s)
         for (int64_t i = 0; i < task.width; ++i)
-          partials[s * geometry.columns.columns + i] += static_cast<double>(sums[s][i]);
+          partials[s * geometry.columns.columns + i] += static_cast<double>(sums[s * Columns::tileWidth + i]);
     }
   }
 
-  void runRows(const Call &call, const Columns::Task &task, int64_t begin, int64_t end, float (*sums)[Columns::tileWidth]) const {
-    for (int64_t row = begin; row < end; ++row) {
-      detail::FusedPointers<F> at = call.base;
-      for (int i = 0; i < F::inputs; ++i)
-        at.in[static_cast<size_t>(i)] += geometry.offset(i, row) + (detail::stepOf<F>(i) ? task.columnBegin : 0);
-      for (int i = 0; i < F::outputs; ++i)
-        at.out[static_cast<size_t>(i)] += geometry.offset(F::inputs + i, row) + task.columnBegin;
-      Element element = call.element;
-      element.index = static_cast<uint64_t>(row * geometry.columns.columns + task.columnBegin);
-      const int64_t length = std::min(task.width, geometry.rowLength(row) - task.columnBegin);
-      detail::fusedRow<F>(f, at, sums, length, element, std::make_index_sequence<F::inputs>(),
-                          std::make_index_sequence<F::outputs>(), std::make_index_sequence<F::sums>());
+  void repeatVectors(const Call &call, Repeated &repeated) const {
+    for (int i = 0; i < F::inputs; ++i)
+      for (int64_t at = 0; geometry.repeats[i] && at < geometry.columns.columns; at += geometry.rowExtent)
+        std::copy_n(call.base.in[static_cast<size_t>(i)], geometry.rowExtent, repeated[i] + at);
+  }
+
+  void runWideRow(const Call &call, const Columns::Task &task, int64_t row, const Repeated &repeated, float *sums) const {
+    const int64_t whole = geometry.rowLength(row);
+    if (geometry.group == 1 || geometry.wide) {
+      runRow(call, row * geometry.group, task.columnBegin, std::min(task.width, whole - task.columnBegin), repeated, sums);
+      return;
     }
+    for (int64_t at = 0; at < whole; at += geometry.rowExtent)
+      runRow(call, row * geometry.group + at / geometry.rowExtent, 0, geometry.rowExtent, repeated, sums + at);
+  }
+
+  void runRow(const Call &call, int64_t row, int64_t column, int64_t length, const Repeated &repeated, float *sums) const {
+    detail::FusedPointers<F> at = call.base;
+    for (int i = 0; i < F::inputs; ++i) {
+      const auto slot = static_cast<size_t>(i);
+      if (geometry.repeats[i])
+        at.in[slot] = repeated[i];
+      else
+        at.in[slot] += geometry.offset(i, row) + (detail::stepOf<F>(i) ? column : 0);
+    }
+    for (int i = 0; i < F::outputs; ++i)
+      at.out[static_cast<size_t>(i)] += geometry.offset(F::inputs + i, row) + column;
+    Element element = call.element;
+    element.index = static_cast<uint64_t>(row * geometry.rowExtent + column);
+    detail::fusedRow<F>(f, at, sums, length, element, std::make_index_sequence<F::inputs>(),
+                        std::make_index_sequence<F::outputs>(), std::make_index_sequence<F::sums>());
   }
 
   F f;

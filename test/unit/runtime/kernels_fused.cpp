@@ -166,6 +166,30 @@ TEST(Fused, Sums) {
   checkSums({100003}, Layout::RowMajor, true);
 }
 
+/// The same sums with an operand that keeps rows from being grouped.
+struct BackwardScaled {
+  static constexpr int inputs = 3, outputs = 1, sums = 2;
+  SLUICE_KERNEL Values<3> operator()(float dy, float x, float) const { return {{x > 0 ? dy : 0, dy, dy * x}}; }
+};
+
+TEST(Fused, OtherOperandsDoNotChangeSums) {
+  for (int64_t channels : {3, 16, 64, 300}) {
+    const Shape shape{3, channels, 13, 11};
+    Harness h;
+    const Tensor dy = h.tensor(shape, Layout::NHWC, randomNumbers(shape.elements(), 1)), dx = h.image(shape);
+    const Tensor x = h.tensor(shape, Layout::NHWC, randomNumbers(shape.elements(), 2));
+    const Tensor gate = h.tensor({3, channels, 1, 1}, Layout::NHWC, randomNumbers(3 * channels, 3));
+    const Tensor sum = h.tensor({channels}), product = h.tensor({channels});
+    const Fused<Backward> plain("b", shape, Layout::NHWC, {dy, x}, {dx}, {sum, product});
+    const Fused<BackwardScaled> gated("b", shape, Layout::NHWC, {dy, x, gate}, {dx}, {sum, product});
+    plain.run(h.session.compute, {dy, x}, {dx}, {sum, product}, h.workspace(plain));
+    const Numbers first = h.read(sum), second = h.read(product);
+    gated.run(h.session.compute, {dy, x, gate}, {dx}, {sum, product}, h.workspace(gated));
+    EXPECT_EQ(h.read(sum), first);
+    EXPECT_EQ(h.read(product), second);
+  }
+}
+
 TEST(Fused, SumWithoutOutputs) {
   Harness h;
   const Numbers x = randomNumbers(5000, 1);
