@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace sluice {
@@ -51,15 +52,29 @@ void Progress::step(int64_t step, int64_t epoch, float loss, bool epochEnds) {
   std::fflush(stdout);
 }
 
+/// Columns of the terminal; a line that wraps cannot be rewritten.
+static size_t terminalWidth() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
+}
+
 void Progress::printBar(int64_t step, int64_t epoch, float loss, double rate) {
-  constexpr int width = 24;
-  double done = lastStep > 0 ? static_cast<double>(step) / static_cast<double>(lastStep) : 1;
-  std::string bar(static_cast<size_t>(std::clamp(done, 0.0, 1.0) * width), '#');
-  bar.resize(width, '.');
   double left = rate > 0 ? static_cast<double>((lastStep - step) * batch) / rate : -1;
-  std::printf("\r[%s] step %lld/%lld  epoch %lld  loss %.5g  %.4g samples/s  left %s\033[K", bar.c_str(),
-              static_cast<long long>(step), static_cast<long long>(lastStep), static_cast<long long>(epoch + 1),
-              static_cast<double>(loss), rate, clockText(left).c_str());
+  char numbers[200];
+  std::snprintf(numbers, sizeof numbers, "step %lld/%lld  epoch %lld  loss %.5g  %.4g samples/s  left %s",
+                static_cast<long long>(step), static_cast<long long>(lastStep), static_cast<long long>(epoch + 1),
+                static_cast<double>(loss), rate, clockText(left).c_str());
+  std::string line = numbers;
+  size_t width = terminalWidth();
+  if (line.size() + 10 < width) {
+    size_t length = std::min<size_t>(30, width - line.size() - 3);
+    double done = lastStep > 0 ? static_cast<double>(step) / static_cast<double>(lastStep) : 1;
+    std::string bar(static_cast<size_t>(std::clamp(done, 0.0, 1.0) * static_cast<double>(length)), '#');
+    bar.resize(length, '.');
+    line = "[" + bar + "] " + line;
+  }
+  line.resize(std::min(line.size(), width));
+  std::printf("\r%s\033[K", line.c_str());
   std::fflush(stdout);
   lineOpen = true;
 }

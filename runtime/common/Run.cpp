@@ -78,7 +78,7 @@ int run(int argc, char **argv, const Program &program, const Entry &entry) {
     Arguments arguments = parseArguments(argc, argv, program);
     arguments.name = name;
     runProgram(arguments, program, entry);
-    if (std::fflush(stdout) != 0)
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
       throw DataError("cannot write standard output");
     return 0;
   } catch (const DataError &error) {

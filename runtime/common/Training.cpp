@@ -56,6 +56,7 @@ private:
   void beginExtras();
   void endExtras(bool lastStep);
   int64_t lastStep() const;
+  bool checkpointIsDue(bool epochEnds) const;
   void saveCheckpoint();
   void runEvaluation();
   void logStart() const;
@@ -135,6 +136,13 @@ void Trainer::failOnLoss(float loss) const {
                           ? text("the last checkpoint in ", *arguments.checkpoint, " is from step ", savedStep)
                           : "this run wrote no checkpoint yet";
   throw LossNotFinite(text("the loss is ", loss, " at step ", run.step, "; ", saved));
+}
+
+/// Epochs of synthetic data are a few steps long and mean nothing.
+bool Trainer::checkpointIsDue(bool epochEnds) const {
+  if (arguments.checkpointEvery)
+    return run.step % *arguments.checkpointEvery == 0;
+  return epochEnds && *arguments.data != "synthetic";
 }
 
 void Trainer::saveCheckpoint() {
@@ -245,7 +253,7 @@ void Trainer::loop() {
     }
     bool epochEnds = next.epoch != current.epoch;
     progress.step(run.step, current.epoch, loss, epochEnds);
-    if (arguments.checkpointEvery ? run.step % *arguments.checkpointEvery == 0 : epochEnds)
+    if (checkpointIsDue(epochEnds))
       saveCheckpoint();
     if (epochEnds && files.evaluation) {
       progress.endLine();
