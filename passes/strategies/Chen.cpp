@@ -24,15 +24,22 @@ Answer planChen(const Problem &problem, Bytes memory, const Options &options) {
     return Refused{"strategy 'chen' needs action 'recompute', which the target does not execute"};
   const Stages stages(problem);
   const int count = stages.count();
+  std::vector<int> droppable;
+  std::vector<std::vector<int>> closures(problem.buffers.size());
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+    if (problem.buffers[b].activation && combiner.recomputation.possible(b)) {
+      closures[b] = combiner.recomputation.closure({b});
+      if (!closures[b].empty())
+        droppable.push_back(b);
+    }
   const int wanted = static_cast<int>(numberKnob(options, "segments", 0));
   for (int length = 1; length <= count; ++length) {
     // Long programs: every length up to 64, then steps of an eighth.
     if ((wanted > 0 && length != std::max(1, (count + wanted - 1) / wanted)) || (wanted == 0 && length > 64 && length % (length / 8) != 0))
       continue;
     Choice choice;
-    for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
-      if (problem.buffers[b].activation && combiner.recomputation.possible(b) && !stages.crosses(b, length) &&
-          !combiner.recomputation.closure({b}).empty())
+    for (int b : droppable)
+      if (!stages.anyCrosses(closures[b], length)) // what comes along must not be a border either
         choice.recomputed.push_back(b);
     improve(best, combiner.attempt(choice));
   }

@@ -65,6 +65,7 @@ private:
   bool consider(std::vector<int> recomputed);
   void sweep(int share);
   void prefixes(const std::vector<int> &order);
+  int birthAfter(double share) const;
   void refine();
 
   const Combiner combiner;
@@ -75,12 +76,14 @@ private:
   int trials = 0;
   bool mayRecompute = false, mayOffload = false, mayEncode = false;
   std::vector<int> ranked; ///< droppable tensors, most bytes per second of re-running first
+  std::vector<std::vector<int>> closures; ///< of the ranked tensors, by buffer
   Choice bestChoice;
   double dearer = 4; ///< of the trials to come
   Attempt best;
 };
 
 void Mixed::rankTensors() {
+  closures.resize(problem.buffers.size());
   std::vector<std::pair<double, int>> rank;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     const Accesses &a = combiner.accesses[b];
@@ -93,6 +96,7 @@ void Mixed::rankTensors() {
     for (int c : closed)
       cost += combiner.recomputation.cost(c);
     rank.push_back({-problem.buffers[b].bytes / cost, b});
+    closures[b] = closed;
   }
   std::sort(rank.begin(), rank.end());
   for (auto [key, b] : rank)
@@ -145,19 +149,36 @@ void Mixed::prefixes(const std::vector<int> &order) {
 
 void Mixed::sweep(int share) {
   const int leave = trials - share;
-  int forward = 0;
-  for (const Op &op : problem.ops)
-    forward += op.phase == Phase::Forward;
-  for (double from : {0.0, 0.3, 0.6})
+  // Early tensors have the longest windows, so they are left to the link: as many as it can carry during some share of the forward half.
+  for (double carried : {0.0, 0.5, 1.0, 1.7}) {
+    const int from = birthAfter(carried);
     for (int spacing : {0, 1, 2, 3, 4, 6, 9}) {
       if (trials <= leave || spacing > stages.count())
         continue;
       std::vector<int> order;
       for (int b : ranked)
-        if (combiner.accesses[b].first >= from * forward && (spacing == 0 || !stages.crosses(b, spacing)))
+        if (combiner.accesses[b].first >= from && (spacing == 0 || !stages.anyCrosses(closures[b], spacing)))
           order.push_back(b);
       prefixes(order);
     }
+  }
+}
+
+/// Position before which the tensors are born that fill the link for `share` of the forward half.
+int Mixed::birthAfter(double share) const {
+  Seconds forward = 0;
+  for (const Op &op : problem.ops)
+    forward += op.phase == Phase::Forward ? op.seconds : 0;
+  double room = share * forward * problem.link.d2h;
+  std::vector<std::pair<int, Bytes>> births;
+  for (size_t b = 0; b < problem.buffers.size(); ++b)
+    if (problem.buffers[b].offloadable && combiner.accesses[b].hasGap())
+      births.push_back({combiner.accesses[b].first, problem.buffers[b].bytes});
+  std::sort(births.begin(), births.end());
+  for (auto [born, bytes] : births)
+    if ((room -= bytes) <= 0)
+      return born;
+  return static_cast<int>(problem.ops.size());
 }
 
 /// Gives single tensors another action while that helps: the most expensive re-runs are taken back, the cheapest missing ones added.

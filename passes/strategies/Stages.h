@@ -6,6 +6,7 @@
 #include "passes/planner/Chain.h"
 #include "passes/planner/Program.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace sluice::planner {
@@ -22,6 +23,9 @@ public:
   /// True when a forward op reads the buffer in a later group of `length` stages than the one it is born in: a border of such groups.
   bool crosses(int buffer, int length) const {
     return born[buffer] >= 0 && lastRead[buffer] / length > born[buffer] / length;
+  }
+  bool anyCrosses(const std::vector<int> &buffers, int length) const {
+    return std::any_of(buffers.begin(), buffers.end(), [&](int b) { return crosses(b, length); });
   }
   /// Activations born in a stage: what offloading x_(i+1) moves.
   const std::vector<int> &activations(int stage) const { return saved[stage]; }
