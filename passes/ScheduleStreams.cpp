@@ -61,6 +61,7 @@ private:
   LogicalResult checkContent(Operation *op);
 
   void issue(Stream stream) { ++at(known[static_cast<int>(stream)], stream); }
+  void endGap(Stream stream) { waitsInGap[static_cast<int>(stream)].clear(); }
   Recorded record(Location loc, Stream stream, const Twine &name);
   void wait(Location loc, Stream stream, Recorded recorded);
   void waitForCompute(Location loc, Stream stream, const Twine &name);
@@ -71,6 +72,7 @@ private:
   Buffers buffers;
   OpBuilder b;
   Clock known[3] = {{-1, -1, -1}, {-1, -1, -1}, {-1, -1, -1}};
+  SmallVector<std::pair<WaitOp, Clock>, 2> waitsInGap[3]; ///< since the stream's last kernel, copy or record
   Recorded begin;                                  ///< before the first kernel
   Recorded lastCompute;                            ///< latest record on compute
   SmallVector<Value> slots;                        ///< buffer of each storage
@@ -119,6 +121,7 @@ void Scheduler::createBuffers() {
 }
 
 Recorded Scheduler::record(Location loc, Stream stream, const Twine &name) {
+  endGap(stream); // what waits for this record relies on the waits before it
   auto op = RecordOp::create(b, loc, b.getType<sched::EventType>(), stream, b.getStringAttr(name));
   return {op, known[static_cast<int>(stream)]};
 }
@@ -129,7 +132,16 @@ void Scheduler::wait(Location loc, Stream stream, Recorded recorded) {
   Clock theirs = recorded.clock;
   if (stream == other || at(mine, other) >= at(theirs, other))
     return;
-  WaitOp::create(b, loc, stream, recorded.op.getEvent());
+  // An earlier wait in the same gap between two ops of this stream may say less than this one.
+  auto &gap = waitsInGap[static_cast<int>(stream)];
+  llvm::erase_if(gap, [&](auto &earlier) {
+    Clock clock = earlier.second;
+    bool implied = llvm::all_of(llvm::seq(0, 3), [&](int s) { return clock[s] <= theirs[s]; });
+    if (implied)
+      earlier.first.erase();
+    return implied;
+  });
+  gap.push_back({WaitOp::create(b, loc, stream, recorded.op.getEvent()), theirs});
   for (Stream s : {Stream::Compute, Stream::ToHost, Stream::ToDevice})
     at(mine, s) = std::max(at(mine, s), at(theirs, s));
   issue(stream); // a later record of this stream says more than one before the wait
@@ -142,6 +154,7 @@ void Scheduler::waitForCompute(Location loc, Stream stream, const Twine &name) {
 }
 
 Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to) {
+  endGap(stream);
   CopyOp::create(b, loc, stream, from, to);
   issue(stream);
   return record(loc, stream, to.getDefiningOp<BufferOp>().getName() + "_copied");
@@ -210,6 +223,7 @@ void Scheduler::kernel(Operation *op) {
     IRMapping mapping;
     op->getRegion(0).cloneInto(&run.getBody(), mapping);
   }
+  endGap(Stream::Compute);
   issue(Stream::Compute);
 }
 

@@ -1,0 +1,126 @@
+// RUN: sluice-opt --split-input-file --verify-diagnostics %s
+// One broken constraint of SchedOps.td each, named for it.
+
+// expected-error @below {{gives device, host and base together or none of them}}
+sched.program @program_c1 device(4096) {
+}
+
+// -----
+
+// expected-error @below {{has a base of 8192 bytes in a device arena of 4096}}
+sched.program @program_c1_base device(4096) host(0) base(8192) {
+}
+
+// -----
+
+sched.program @buffer_c1 {
+  // expected-error @below {{'a' has 0 bytes}}
+  %a = sched.buffer "a" device bytes(0)
+}
+
+// -----
+
+sched.program @buffer_c2 {
+  // expected-error @below {{'a' is of several kinds}}
+  %a = sched.buffer "a" device bytes(4) variable(@a) result(0)
+}
+
+// -----
+
+sched.program @buffer_c2_batch {
+  // expected-error @below {{'a' is an input on the device and needs batch 0 or 1}}
+  %a = sched.buffer "a" device bytes(4) input("a")
+}
+
+// -----
+
+sched.program @buffer_c2_staging {
+  // expected-error @below {{'a' has a batch but is no input on the device}}
+  %a = sched.buffer "a" host bytes(4) input("a") batch(0)
+}
+
+// -----
+
+sched.program @buffer_c3 {
+  // expected-error @below {{'a' cannot live in steps 3 to 2}}
+  %a = sched.buffer "a" device bytes(4) live(3, 2)
+}
+
+// -----
+
+sched.program @buffer_c3_kind {
+  // expected-error @below {{'a' cannot live in steps 1 to 2}}
+  %a = sched.buffer "a" device bytes(4) variable(@a) live(1, 2)
+}
+
+// -----
+
+sched.program @buffer_c4 {
+  // expected-error @below {{'a' has the negative offset -256}}
+  %a = sched.buffer "a" device bytes(4) at(-256)
+}
+
+// -----
+
+sched.program @buffer_c5 {
+  // expected-error @below {{'a' belongs on the device}}
+  %a = sched.buffer "a" host bytes(4) variable(@a)
+}
+
+// -----
+
+sched.program @run_c1 {
+  %a = sched.buffer "a" device bytes(4)
+  // expected-error @below {{'f' has 1 outs and 0 types}}
+  "sched.run"(%a) <{kernel = "f", in_types = [], out_types = [], parameters = {}, operandSegmentSizes = array<i32: 0, 1, 0>}> ({}) : (!sched.buffer) -> ()
+}
+
+// -----
+
+sched.program @run_c2 {
+  %a = sched.buffer "a" device bytes(4)
+  // expected-error @below {{'f' uses 'a' as 'tensor<2xf32>' of 8 bytes, but it has 4}}
+  sched.run compute "f" ins() outs(%a : tensor<2xf32>) parameters {}
+}
+
+// -----
+
+sched.program @run_c3 {
+  %a = sched.buffer "a" host bytes(4)
+  // expected-error @below {{'f' works on 'a', which is in host memory}}
+  sched.run compute "f" ins(%a : tensor<1xf32>) outs() parameters {}
+}
+
+// -----
+
+sched.program @run_c4 {
+  %a = sched.buffer "a" device bytes(4)
+  // expected-error @below {{'f' needs a scratch buffer of its own on the device}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) scratch(%a) parameters {}
+}
+
+// -----
+
+sched.program @copy_c1 {
+  %a = sched.buffer "a" device bytes(4)
+  %b = sched.buffer "b" host bytes(4)
+  // expected-error @below {{on h2d does not copy in that stream's direction}}
+  sched.copy h2d %a -> %b
+}
+
+// -----
+
+sched.program @copy_c2 {
+  %a = sched.buffer "a" device bytes(4)
+  %b = sched.buffer "b" host bytes(8)
+  // expected-error @below {{copies 'a' of 4 bytes to 'b' of 8}}
+  sched.copy d2h %a -> %b
+}
+
+// -----
+
+sched.program @wait_c1 {
+  %e = sched.record compute "e"
+  // expected-error @below {{makes compute wait for an event of its own}}
+  sched.wait compute %e
+}

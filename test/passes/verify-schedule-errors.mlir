@@ -1,0 +1,397 @@
+// RUN: sluice-opt --sluice-verify-schedule --split-input-file --verify-diagnostics %s
+// The program of verify-schedule.mlir with one mistake each.
+
+// An offset that is no multiple of 256.
+
+sched.program @v1_alignment device(1024) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  // expected-error @below {{V1: 'a' has offset 300, not a multiple of 256}}
+  %a = sched.buffer "a" device bytes(256) at(300) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// A buffer that sticks out of its arena.
+
+sched.program @v1_arena device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  // expected-error @below {{V1: 'a' ends at byte 768 of a device arena of 512 bytes}}
+  %a = sched.buffer "a" device bytes(256) at(512) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// A transient among what outlives the step.
+
+sched.program @v1_base device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  // expected-error @below {{V1: 'a' lies at bytes 0 to 256, on the wrong side of the base of 256 bytes}}
+  %a = sched.buffer "a" device bytes(256) at(0) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// A lifetime that ends before the copy out.
+
+sched.program @v2_in_flight device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 1)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  // expected-error @below {{V2: step 2, d2h copy of 'a', uses 'a', which lives in steps 1 to 1}}
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// A host slot that is given up before the copy back.
+
+sched.program @v2_host device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 4)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  // expected-error @below {{V2: step 5, h2d copy of 'host', uses 'host', which lives in steps 2 to 4}}
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// Compute waits for the copy out at the end only.
+
+sched.program @v2_dropped_await device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  // expected-error @below {{V2: 'a' is given up after step 2, but compute has not waited for step 2, d2h copy of 'a'}}
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.wait compute %out
+}
+
+// -----
+
+// The wait comes behind the step that reuses the bytes, and the lifetime says so.
+
+sched.program @v3_shared device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  // expected-error @below {{V3: 'a' at bytes 256 to 512 and 'b' at bytes 256 to 512 share bytes while both live}}
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 3)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  // expected-note @below {{'b' lives in steps 3 to 4, 'a' in steps 1 to 3}}
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.wait compute %out
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// d2h copies without waiting for what compute writes.
+
+sched.program @v5_dropped_ready device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  // expected-error @below {{V5: d2h copy of 'a' is the first op of d2h, which has not waited for compute: the step before may still be running}}
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// The same, where d2h at least waits for the step before.
+
+sched.program @v3_early_copy device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  %begin = sched.record compute "begin"
+  sched.wait d2h %begin
+  // expected-note @unknown {{step 1 on compute}}
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  // expected-error @below {{V3: step 2, d2h copy of 'a', reads 'a' without waiting for step 1, f of 'fa', which writes 'a' in the same bytes}}
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// Nobody waits for the copy back.
+
+// expected-error @below {{V5: ends before compute has waited for all 1 copies of h2d (for 0)}}
+sched.program @v5_dropped_prefetch_wait device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// The copy back starts before the copy out has ended.
+
+sched.program @v3_early_prefetch device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  %begin = sched.record compute "begin"
+  sched.wait h2d %begin
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  // expected-note @below {{step 2 on d2h}}
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  // expected-error @below {{V3: step 5, h2d copy of 'host', reads 'host' without waiting for step 2, d2h copy of 'a', which writes 'host' in the same bytes}}
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// The copy back waits for the copy out, but not for the readers of the bytes that it writes.
+
+sched.program @v3_reuse_in_use device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {}
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  // expected-note @below {{step 3 on compute}}
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {}
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {}
+  %free = sched.record compute "free"
+  sched.wait h2d %out
+  // expected-error @below {{V3: step 5, h2d copy of 'host', writes 'back' without waiting for step 3, f of '', which writes 'b' in the same bytes}}
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {}
+}
+
+// -----
+
+// Reader and writer change places.
+
+sched.program @v4_swapped device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %host
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  // expected-error @unknown {{V4: step 3, f of 'fc', reads 'b', whose bytes step 1, f of 'fa', has overwritten with 'a'}}
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// A host slot that is read but was never written.
+
+sched.program @v4_host_unwritten device(512) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 1)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 4)
+  %b = sched.buffer "b" device bytes(256) at(256) live(2, 3)
+  %back = sched.buffer "back" device bytes(256) at(256) live(4, 5)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  // expected-error @below {{V4: step 4, h2d copy of 'host', reads 'host', which nothing has written}}
+  sched.copy h2d %host -> %back
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+}
+
+// -----
+
+// Two programs must agree about what outlives a step.
+
+sched.program @v1_one device(512) host(0) base(512) {
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(0)
+}
+sched.program @v1_other device(512) host(0) base(512) {
+  // expected-error @below {{V1: 'w' has 256 bytes at 256, but 256 at 0 in another program}}
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(256)
+}
+
+// -----
+
+// expected-error @below {{is not placed; run sluice-assign-slots before}}
+sched.program @unplaced {
+}
