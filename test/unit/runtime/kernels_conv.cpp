@@ -118,6 +118,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"depthwise_multiplier", {1, 6, 7, 7}, {12, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 6, true},
                     Case{"rectangular", {1, 10, 5, 9}, {9, 10, 1, 3}, {1, 1}, {0, 1, 0, 1}, {1, 1}, 1, false},
                     Case{"one_pixel", {1, 17, 1, 1}, {33, 17, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1, true},
+                    Case{"turned", {1, 256, 19, 21}, {24, 256, 3, 2}, {1, 1}, {1, 0, 2, 1}, {1, 1}, 1, false},
+                    Case{"turned_dilated", {1, 260, 18, 20}, {9, 260, 3, 3}, {1, 1}, {2, 1, 0, 2}, {2, 1}, 1, false},
+                    Case{"windows_in_padding", {1, 260, 18, 20}, {9, 260, 3, 3}, {1, 1}, {2, 1, 0, 3}, {2, 1}, 1, false},
                     Case{"batch_one_wide", {1, 48, 20, 20}, {80, 48, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, false}),
     [](const auto &info) { return std::string(info.param.name); });
 
