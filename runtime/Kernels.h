@@ -4,6 +4,7 @@
 //
 // 4-D activations are NHWC unless said otherwise; convolution weights are OIHW row-major; vectors are [C]. A kernel never allocates
 // while it runs: scratch is the last argument, at least workspaceBytes() long. Constructors throw std::invalid_argument naming the node.
+// A kernel object outlives all work that it enqueued.
 // Results are the same bits from run to run for a given thread count.
 #pragma once
 
@@ -234,6 +235,9 @@ private:
   struct Impl;
   std::shared_ptr<const Impl> impl;
 };
+
+/// Sets every byte of the tensor to zero.
+void clear(Stream &, const Tensor &, const char *node);
 
 /// Optimizer updates with PyTorch's formulas; hyperparameters come from Session::state. All tensors have w's size and layout.
 /// sgd: d = dw + weightDecay*w; m = step==1 ? d : momentum*m + d; w -= lr*m.

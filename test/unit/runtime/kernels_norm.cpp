@@ -74,7 +74,8 @@ TEST(UpdateStatistics, AsPyTorch) {
   Harness h;
   const Tensor mean = h.tensor({2}, Layout::RowMajor, {1, -2}), rstd = h.tensor({2}, Layout::RowMajor, {0.5, 2});
   const Tensor runningMean = h.tensor({2}, Layout::RowMajor, {0, 1}), runningVar = h.tensor({2}, Layout::RowMajor, {1, 3});
-  UpdateStatistics("bn", 2, 10, 0.1f, 1e-3f).run(h.session.compute, mean, rstd, runningMean, runningVar);
+  const UpdateStatistics update("bn", 2, 10, 0.1f, 1e-3f);
+  update.run(h.session.compute, mean, rstd, runningMean, runningVar);
   EXPECT_CLOSE(h.read(runningMean), (Numbers{0.1, 0.7}), 1e-6);
   // biased variance 1/rstd^2 - epsilon, unbiased by 10/9
   EXPECT_CLOSE(h.read(runningVar), (Numbers{0.9 + 0.1 * 3.999 * 10 / 9, 2.7 + 0.1 * 0.249 * 10 / 9}), 1e-6);
