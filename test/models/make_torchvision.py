@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Exports torchvision models at small image sizes with references of five SGD steps, into a folder outside the repository.
+
+    test/models/make_torchvision.py [--out DIR] [--size PIXELS] [--batch N] [NAME ...]
+
+`--export-only` skips the reference run (for 224x224). Dropout is off in the references: compile with --dropout=off."""
+import argparse
+import pathlib
+
+import torch
+import torchvision
+
+from reference import HYPERPARAMETERS, export, make_data, record
+
+# name: image size; adaptive pools of vgg16 and alexnet export at 224 only
+MODELS = {"resnet18": 64, "resnet50": 64, "vgg16": 224, "alexnet": 224, "densenet121": 64, "mobilenet_v2": 64}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", default=pathlib.Path.home() / ".cache/sluice/models", type=pathlib.Path)
+    parser.add_argument("--size", type=int)
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--export-only", action="store_true")
+    parser.add_argument("names", nargs="*", default=list(MODELS))
+    options = parser.parse_args()
+    for name in options.names:
+        size = options.size or MODELS[name]
+        torch.manual_seed(1)
+        model = getattr(torchvision.models, name)()
+        folder = options.out / f"{name}-{size}"
+        folder.mkdir(parents=True, exist_ok=True)
+        x, target = make_data((3, size, size), 1000, options.batch, options.steps)
+        export(model, x[:options.batch], folder / "model.onnx")
+        if options.export_only:
+            print(f"{folder}")
+            continue
+        losses = record(model, x, target, options.batch, folder, HYPERPARAMETERS, keep_final=False)
+        print(f"{folder}: losses {' '.join(f'{v:.6f}' for v in losses)}", flush=True)
+
+
+main()

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small networks, one per structure that the compiler has to get right. Each entry of NETWORKS names the module, the shape of one sample
+and what its targets are: the number of classes, or the shape of one regression target."""
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+class Mlp(nn.Sequential):
+    """Three linear layers."""
+    def __init__(self):
+        super().__init__(nn.Linear(16, 24), nn.ReLU(), nn.Linear(24, 24), nn.Tanh(), nn.Linear(24, 5))
+
+
+def conv_bn(inputs, outputs, stride=1):
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
+
+
+class Block(nn.Module):
+    """Residual block, with a projection when the shape changes."""
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.downsample = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = self.bn2(self.conv2(y))
+        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+class ResNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 8, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(8)
+        self.maxpool = nn.MaxPool2d(3, 2, 1)
+        self.layer1 = Block(8, 8, 1)
+        self.layer2 = Block(8, 16, 2)
+        self.fc = nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = self.maxpool(F.relu(self.bn1(self.conv1(x))))
+        x = self.layer2(self.layer1(x))
+        return self.fc(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
+
+
+class Vgg(nn.Module):
+    """Convolutions with bias, max pools, a hidden linear layer behind a flatten of more than 1x1."""
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+        self.classifier = nn.Sequential(nn.Linear(16 * 4 * 4, 24), nn.ReLU(), nn.Linear(24, 10))
+
+    def forward(self, x):
+        return self.classifier(torch.flatten(self.features(x), 1))
+
+
+class DenseNet(nn.Module):
+    """Concatenation of everything so far, BatchNorm before convolution, average pool between blocks."""
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, 1, 1, bias=False)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(8 + 6 * i) for i in range(3))
+        self.convs = nn.ModuleList(nn.Conv2d(8 + 6 * i, 6, 3, 1, 1, bias=False) for i in range(3))
+        self.transition = nn.Sequential(nn.BatchNorm2d(26), nn.ReLU(), nn.Conv2d(26, 12, 1, bias=False), nn.AvgPool2d(2))
+        self.fc = nn.Linear(12, 10)
+
+    def forward(self, x):
+        parts = [self.stem(x)]
+        for norm, conv in zip(self.norms, self.convs):
+            parts.append(conv(F.relu(norm(torch.cat(parts, 1)))))
+        x = self.transition(torch.cat(parts, 1))
+        return self.fc(x.mean((2, 3)))
+
+
+class UNet(nn.Module):
+    """Encoder and decoder with a long skip, transposed convolution with bias, nearest and bilinear upsampling; a map per class."""
+    def __init__(self):
+        super().__init__()
+        self.down1, self.down2, self.bottom = conv_bn(2, 6), conv_bn(6, 8, 2), conv_bn(8, 12, 2)
+        self.up1 = nn.ConvTranspose2d(12, 8, 2, 2)
+        self.merge1 = conv_bn(16, 8)
+        self.merge2 = conv_bn(14, 6)
+        self.narrow = nn.Conv2d(8, 6, 1)
+        self.head = nn.Conv2d(12, 3, 1)
+
+    def forward(self, x):
+        a = self.down1(x)
+        b = self.down2(a)
+        c = self.up1(self.bottom(b))
+        d = self.merge1(torch.cat([b, c], 1))
+        nearest = F.interpolate(d, scale_factor=2, mode="nearest")
+        smooth = F.interpolate(self.narrow(d), scale_factor=2, mode="bilinear", align_corners=False)
+        return self.head(torch.cat([self.merge2(torch.cat([a, nearest], 1)), smooth], 1))
+
+
+class LrnSymbol(torch.autograd.Function):
+    """Local response normalization that is exported as one LRN node, not as PyTorch's pads and pools."""
+    @staticmethod
+    def symbolic(g, x, size, alpha):
+        return g.op("LRN", x, size_i=size, alpha_f=alpha).setType(x.type())
+
+    @staticmethod
+    def forward(ctx, x, size, alpha):
+        return F.local_response_norm(x, size, alpha)
+
+
+class Lrn(nn.Module):
+    def forward(self, x):
+        return LrnSymbol.apply(x, 5, 1e-2) if torch.onnx.is_in_onnx_export() else F.local_response_norm(x, 5, 1e-2)
+
+
+class LrnNet(nn.Module):
+    """AlexNet's local response normalization and overlapping pools with an odd border."""
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(3, 12, 5, 2, 2), nn.Conv2d(12, 16, 3, 1, 1, groups=2)
+        self.norm = Lrn()
+        self.pool = nn.MaxPool2d(3, 2, ceil_mode=True)
+        self.fc = nn.Linear(16 * 2 * 2, 10)
+
+    def forward(self, x):
+        x = self.pool(self.norm(F.relu(self.conv1(x))))
+        x = self.pool(self.norm(F.relu(self.conv2(x))))
+        return self.fc(torch.flatten(x, 1))
+
+
+class Mobile(nn.Module):
+    """Inverted residuals: 1x1, depthwise 3x3, 1x1, with ReLU6; a dilated and a grouped convolution."""
+    def __init__(self):
+        super().__init__()
+        def step(inputs, outputs, kernel, stride=1, groups=1, dilation=1):
+            pad = (kernel - 1) // 2 * dilation
+            return [nn.Conv2d(inputs, outputs, kernel, stride, pad, dilation, groups, bias=False), nn.BatchNorm2d(outputs)]
+        self.stem = nn.Sequential(*step(3, 8, 3, 2), nn.ReLU6())
+        self.block = nn.Sequential(*step(8, 24, 1), nn.ReLU6(), *step(24, 24, 3, groups=24), nn.ReLU6(), *step(24, 8, 1))
+        self.tail = nn.Sequential(*step(8, 16, 3, groups=4), nn.LeakyReLU(0.1), *step(16, 16, 3, dilation=2), nn.ReLU6())
+        self.fc = nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.tail(x + self.block(x))
+        return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class Gates(nn.Module):
+    """Arithmetic with broadcasting: squeeze and excitation, split and product, softmax attention, a residual scale; regression."""
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 16, 3, padding=1)
+        self.squeeze, self.excite = nn.Linear(8, 4), nn.Linear(4, 8)
+        self.scale = nn.Parameter(torch.full((8, 1, 1), 0.5))
+        self.query, self.key, self.value = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.out = nn.Linear(8, 3)
+
+    def forward(self, x):
+        a, b = torch.split(self.conv(x), 8, 1)
+        x = a * torch.sigmoid(b)
+        gate = torch.sigmoid(self.excite(F.relu(self.squeeze(x.mean((2, 3))))))
+        x = x + self.scale * x * gate[:, :, None, None]
+        t = x.flatten(2).transpose(1, 2)
+        weights = torch.softmax(self.query(t) @ self.key(t).transpose(1, 2) / 8 ** 0.5, -1)
+        return self.out((t + weights @ self.value(t)).mean(1))
+
+
+# name: (module, shape of a sample, classes or shape of a target, batch)
+NETWORKS = {
+    "mlp": (Mlp, (16,), 5, 8),
+    "resnet": (ResNet, (3, 16, 16), 10, 8),
+    "vgg": (Vgg, (3, 16, 16), 10, 8),
+    "densenet": (DenseNet, (3, 12, 12), 10, 8),
+    "unet": (UNet, (2, 16, 16), 3, 4),
+    "lrn": (LrnNet, (3, 21, 21), 10, 8),
+    "mobile": (Mobile, (3, 16, 16), 10, 8),
+    "gates": (Gates, (3, 6, 6), (3,), 8),
+}

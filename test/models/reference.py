@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exports a PyTorch model and records what PyTorch makes of it: losses of some SGD steps, gradients of the first one, parameters and
+statistics after the last. A folder per model:
+
+    model.onnx              TorchScript exporter in training mode, dynamic batch
+    data/input.npy, target.npy    `steps` batches in file order
+    reference.safetensors   losses, gradient/NAME, final/NAME, noise/NAME, noise_losses
+
+noise/NAME is how far PyTorch's own gradient moves (norm of difference over norm) when all weights carry a relative noise of 1e-6."""
+import copy
+import json
+import pathlib
+import warnings
+
+import numpy as np
+import onnx
+import torch
+import torch.nn.functional as F
+from safetensors.numpy import save_file
+
+HYPERPARAMETERS = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4}
+
+
+def export(model, sample, path, opset=17, training=True, dynamo=False, dynamic=True):
+    mode = torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.EVAL
+    model = copy.deepcopy(model).train(training)
+    axes = {"input": {0: "batch"}, "output": {0: "batch"}} if dynamic else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if dynamo:
+            torch.onnx.export(model, (sample,), str(path), dynamo=True, input_names=["input"], output_names=["output"], external_data=False)
+        else:
+            torch.onnx.export(model, (sample,), str(path), dynamo=False, training=mode, do_constant_folding=False, opset_version=opset,
+                              input_names=["input"], output_names=["output"], dynamic_axes=axes)
+
+
+def load_initializers(model, path):
+    """Takes the weights and statistics that the file holds: tracing in training mode has moved the statistics."""
+    values = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(str(path)).graph.initializer}
+    state = model.state_dict()
+    for name in state:
+        if name in values:
+            state[name] = torch.from_numpy(values[name].copy())
+    model.load_state_dict(state)
+
+
+def loss_of(model, x, target):
+    y = model(x)
+    return F.cross_entropy(y, target) if target.dtype == torch.int64 else F.mse_loss(y, target)
+
+
+def gradients_of(model, x, target):
+    model.zero_grad()
+    loss = loss_of(model, x, target)
+    loss.backward()
+    return loss.item(), {name: p.grad.detach().clone() for name, p in model.named_parameters()}
+
+
+def with_noise(model, relative):
+    noisy = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for p in noisy.parameters():
+            p.mul_(1 + relative * torch.randn(p.shape, generator=generator))
+    return noisy
+
+
+def train(model, batches, hyperparameters):
+    optimizer = torch.optim.SGD(model.parameters(), **hyperparameters)
+    losses = []
+    for x, target in batches:
+        optimizer.zero_grad()
+        loss = loss_of(model, x, target)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def make_data(shape, targets, batch, steps, size=None):
+    generator = torch.Generator().manual_seed(3)
+    count = batch * steps
+    x = torch.randn((count, *shape), generator=generator)
+    if isinstance(targets, int):
+        target = torch.randint(0, targets, (count, *(size or ())), generator=generator)
+    else:
+        target = torch.randn((count, *targets), generator=generator)
+    return x, target
+
+
+def record(model, x, target, batch, folder, hyperparameters, keep_final=True):
+    """Writes data and reference files of a model whose model.onnx is in the folder."""
+    folder = pathlib.Path(folder)
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    np.save(folder / "data" / "input.npy", x.numpy())
+    np.save(folder / "data" / "target.npy", target.numpy())
+    load_initializers(model, folder / "model.onnx")
+    model.train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    batches = list(zip(x.split(batch), target.split(batch)))
+    _, gradients = gradients_of(copy.deepcopy(model), *batches[0])
+    _, moved = gradients_of(with_noise(model, 1e-6), *batches[0])
+    tensors = {f"gradient/{name}": g.numpy() for name, g in gradients.items()}
+    for name, g in gradients.items():
+        change = (moved[name] - g).norm() / g.norm().clamp_min(1e-30)
+        tensors[f"noise/{name}"] = np.array([float(change)], np.float32)
+    noisy = train(with_noise(model, 1e-6), batches, hyperparameters)
+    losses = train(model, batches, hyperparameters)
+    tensors["losses"] = np.array(losses, np.float64)
+    tensors["noise_losses"] = np.abs(np.array(noisy) - losses) / np.abs(losses)
+    if keep_final:
+        for name, value in model.state_dict().items():
+            if value.dtype == torch.float32:
+                tensors[f"final/{name}"] = value.numpy()
+    metadata = {"batch": str(batch), "hyperparameters": json.dumps(hyperparameters), "torch": torch.__version__}
+    save_file({name: np.ascontiguousarray(t) for name, t in tensors.items()}, folder / "reference.safetensors", metadata=metadata)
+    return losses
