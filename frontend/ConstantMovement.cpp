@@ -150,34 +150,74 @@ struct Range {
 Range clampRange(int64_t start, int64_t end, int64_t step, int64_t extent) {
   int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
   start = std::clamp(start < 0 ? start + extent : start, std::max<int64_t>(low, 0), high);
-  end = std::clamp(end < 0 ? (end < -extent ? low : end + extent) : end, low, high);
+  end = std::clamp(end < 0 ? (end < -extent ? low : end + extent) : end, low, step > 0 ? extent : extent - 1);
   int64_t distance = step > 0 ? end - start : start - end, stride = step > 0 ? step : -step;
   return {start, step, distance <= 0 ? 0 : (distance - 1) / stride + 1};
 }
 
+/// The rows of `range` along `axis`.
+Result<HostTensor> takeRows(const HostTensor &x, int64_t axis, Range range) {
+  Shape shape = x.shape;
+  shape[axis] = range.count;
+  auto result = HostTensor::zeros(shape, x.integral);
+  if (!result)
+    return tooLarge(shape);
+  int64_t at = 0, inner = extentAfter(x.shape, axis);
+  for (int64_t outer = 0; outer < extentBefore(x.shape, axis); ++outer)
+    for (int64_t row = 0; row < range.count; ++row)
+      for (int64_t i = 0; i < inner; ++i)
+        result->set(at++, x, (outer * x.shape[axis] + range.start + row * range.step) * inner + i);
+  return *result;
+}
+
 Result<HostTensor> slice(const Fold &fold) {
-  const HostTensor &x = fold.in(0);
+  HostTensor x = fold.in(0);
   Attributes attributes(fold.node);
   Shape starts = fold.has(1) ? fold.in(1).ints : attributes.integers("starts");
   Shape ends = fold.has(2) ? fold.in(2).ints : attributes.integers("ends");
+  Shape steps = fold.has(4) ? fold.in(4).ints : Shape(starts.size(), 1);
   Result<Shape> list = axes(fold, 3, x.shape.size());
   if (!list)
     return list.takeError();
   if (list->empty())
-    for (size_t i = 0; i < starts.size(); ++i)
+    for (size_t i = 0; i < std::min(starts.size(), x.shape.size()); ++i)
       list->push_back(i);
-  // Shape arithmetic slices vectors; more axes than one have not been seen.
-  if (x.shape.size() != 1 || list->size() != 1 || starts.size() != 1 || ends.size() != 1)
-    return Error{"slices of constants are folded along one dimension of vectors only, not of " + shapeText(x.shape)};
-  int64_t step = fold.has(4) && fold.in(4).size() == 1 ? fold.in(4).ints[0] : 1;
-  if (step == 0 || step == INT64_MIN)
-    return Error{"slice with step " + std::to_string(step)};
-  if (x.shape[0] == 0)
-    return x;
-  Range range = clampRange(starts[0], ends[0], step, x.shape[0]);
-  auto result = HostTensor::zeros({range.count}, x.integral);
-  for (int64_t i = 0; i < range.count; ++i)
-    result->set(i, x, range.start + i * range.step);
+  if (list->size() != starts.size() || ends.size() != starts.size() || steps.size() != starts.size())
+    return Error{"starts, ends, axes and steps differ in length"};
+  for (size_t i = 0; i < starts.size(); ++i) {
+    if (steps[i] == 0 || steps[i] == INT64_MIN)
+      return Error{"slice with step " + std::to_string(steps[i])};
+    if (x.shape[(*list)[i]] == 0)
+      continue;
+    Result<HostTensor> rows = takeRows(x, (*list)[i], clampRange(starts[i], ends[i], steps[i], x.shape[(*list)[i]]));
+    if (!rows)
+      return rows;
+    x = std::move(*rows);
+  }
+  return x;
+}
+
+Result<HostTensor> transpose(const Fold &fold) {
+  const HostTensor &x = fold.in(0);
+  size_t rank = x.shape.size();
+  Shape order = Attributes(fold.node).integers("perm"), sorted, shape(rank), strides(rank);
+  for (size_t i = 0; order.size() < rank && i < rank; ++i)
+    order.push_back(rank - 1 - i);
+  sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < rank; ++i) {
+    if (sorted.size() != rank || sorted[i] != static_cast<int64_t>(i))
+      return Error{"perm is no permutation of " + std::to_string(rank) + " dimensions"};
+    shape[i] = x.shape[order[i]];
+    strides[i] = extentAfter(x.shape, order[i]);
+  }
+  auto result = HostTensor::zeros(shape, x.integral);
+  for (int64_t at = 0; at < result->size(); ++at) {
+    int64_t from = 0, rest = at;
+    for (size_t i = rank; i-- > 0; rest /= shape[i])
+      from += rest % shape[i] * strides[i];
+    result->set(at, x, from);
+  }
   return *result;
 }
 
@@ -234,6 +274,7 @@ void addMovement(std::map<std::string, std::function<Result<HostTensor>(const Fo
   table["Squeeze"] = squeeze;
   table["Reshape"] = reshape;
   table["Slice"] = slice;
+  table["Transpose"] = transpose;
   table["Range"] = range;
   table["Expand"] = expand;
   table["ReduceProd"] = [](const Fold &fold) { return reduce(fold, 1, product); };

@@ -68,6 +68,18 @@ Value NodeImport::readSource(const Source &source, const Use &use) {
   return read(FlatSymbolRefAttr::get(variable.getSymNameAttr()), cast<RankedTensorType>(variable.getType()));
 }
 
+/// A tensor under a view is initialized for the op behind it.
+static Use useBehindViews(const OnnxGraph &graph, const std::string &name) {
+  Use use;
+  auto [reader, input] = graph.readerBehindViews(name);
+  std::string type = reader ? reader->op_type() : "";
+  if (type == "Mul" || type == "Div")
+    use.kind = Use::Factor;
+  else if (type == "Conv" || type == "ConvTranspose" || type == "MatMul" || type == "Gemm")
+    use.kind = input < 2 ? Use::Weight : Use::Bias;
+  return use;
+}
+
 Value NodeImport::tensor(int input, Use use) {
   if (!has(input)) {
     (void)error("input " + std::to_string(input) + " is missing");
@@ -77,7 +89,7 @@ Value NodeImport::tensor(int input, Use use) {
   if (auto value = function.values.find(name); value != function.values.end())
     return value->second;
   if (const Source *found = source(input))
-    return readSource(*found, use);
+    return readSource(*found, isView(node.op_type()) ? useBehindViews(function.graph, name) : use);
   (void)error("input '" + name + "' is not a tensor that this node can read");
   return {};
 }

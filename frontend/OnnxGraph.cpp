@@ -119,11 +119,10 @@ std::vector<int> weightPositions(const std::string &opType) {
 bool findInitializerAtWeight(const onnx::GraphProto &proto, const OnnxGraph &graph) {
   std::set<std::string> weights; // float initializers and views of them
   for (const auto &initializer : proto.initializer())
-    if (initializer.data_type() == onnx::TensorProto::FLOAT)
+    if (initializer.data_type() == onnx::TensorProto::FLOAT && initializer.dims_size() >= 2)
       weights.insert(initializer.name());
-  static const std::set<std::string> views = {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Flatten"};
   for (const onnx::NodeProto *node : graph.nodes) {
-    if (views.count(node->op_type()) && node->input_size() > 0 && weights.count(node->input(0)))
+    if (isView(node->op_type()) && node->input_size() > 0 && weights.count(node->input(0)))
       weights.insert(node->output(0));
     for (int i : weightPositions(node->op_type()))
       if (i < node->input_size() && weights.count(node->input(i)))
@@ -143,11 +142,26 @@ void readOutput(const onnx::ValueInfoProto &output, OnnxGraph &graph) {
 
 } // namespace
 
+bool isView(const std::string &opType) {
+  static const std::set<std::string> views = {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Flatten"};
+  return views.count(opType);
+}
+
+std::pair<const onnx::NodeProto *, int> OnnxGraph::readerBehindViews(const std::string &name) const {
+  auto reader = firstReader.find(name);
+  while (reader != firstReader.end() && isView(reader->second.first->op_type()))
+    reader = firstReader.find(reader->second.first->output(0));
+  return reader == firstReader.end() ? std::pair<const onnx::NodeProto *, int>() : reader->second;
+}
+
 Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spec) {
   const onnx::GraphProto &proto = file.model().graph();
   OnnxGraph graph;
   readOutput(proto.output(0), graph);
   std::set<std::string> live = findLive(proto, graph);
+  for (const onnx::NodeProto *node : graph.nodes)
+    for (int i = 0; i < node->input_size(); ++i)
+      graph.firstReader.emplace(node->input(i), std::pair(node, i));
   std::set<std::string> initializers;
   for (const auto &initializer : proto.initializer())
     initializers.insert(initializer.name());

@@ -16,6 +16,9 @@ class ValueInfoProto;
 
 namespace sluice {
 
+/// Ops that hand on a tensor's elements in another shape or order.
+bool isView(const std::string &opType);
+
 struct GraphInput {
   std::string name;
   int32_t elementType;
@@ -31,8 +34,14 @@ struct OnnxGraph {
   /// A fixed batch of the file that --batch replaces: Reshape nodes may hold it as a literal. 0 when there is none.
   int64_t replacedBatch = 0;
   int64_t batch = 0; ///< first dimension of the first input, 0 for scalars
-  /// No float initializer stands at a weight operand: outputs of Constant and ConstantOfShape that stand there are parameters.
+  /// No float initializer of rank 2 or more stands at a weight operand (ONNX's light_* models, some of which keep their short vectors):
+  /// outputs of Constant and ConstantOfShape that stand at weight operands are parameters.
   bool constantsAreWeights = false;
+  /// The first live node that reads a value, and as which input.
+  std::map<std::string, std::pair<const onnx::NodeProto *, int>> firstReader;
+
+  /// The first reader of `name` behind Identity, Transpose, Reshape and the like; null when there is none.
+  std::pair<const onnx::NodeProto *, int> readerBehindViews(const std::string &name) const;
 
   static Result<OnnxGraph> build(const OnnxFile &file, const TrainingSpec &spec);
 };

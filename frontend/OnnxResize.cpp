@@ -2,6 +2,7 @@
 // Resize (opsets 10 to 19) and Upsample (7 to 9) over the spatial dimensions, nearest or linear.
 #include "frontend/Windows.h"
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 
@@ -30,9 +31,10 @@ Places placesOf(NodeImport &node) {
 /// Scatters values given for some axes (opset 18) to all dimensions.
 template <typename T> LogicalResult spread(NodeImport &node, ArrayRef<T> given, SmallVectorImpl<T> &all) {
   std::vector<int64_t> axes = node.attributes.integers("axes");
-  for (size_t i = 0; axes.empty() && i < all.size(); ++i)
-    axes.push_back(i);
-  // With no axes there is one value a dimension.
+  if (axes.empty()) {
+    axes.resize(all.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
   if (axes.size() != given.size())
     return node.error("has " + std::to_string(given.size()) + " scales or sizes for " + std::to_string(axes.size()) + " dimensions");
   for (size_t i = 0; i < axes.size(); ++i) {
