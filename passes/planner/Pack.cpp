@@ -139,6 +139,28 @@ struct Order {
   double (*key)(const PackItem &); ///< descending
 };
 
+/// First-fit again and again: what ended above the target moves forward in the order, ahead of everything that it overlaps in time by a
+/// little more each time. Deterministic; `rounds` runs at most.
+Packing repeatedFit(const std::vector<PackItem> &items, Fit fit, double (*key)(const PackItem &), Bytes target, int rounds) {
+  std::vector<double> weight;
+  for (const PackItem &item : items)
+    weight.push_back(key(item));
+  Packing best;
+  best.height = std::numeric_limits<Bytes>::max();
+  for (int round = 0; round < rounds && best.height > target; ++round) {
+    std::vector<int> order(items.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return weight[a] > weight[b]; });
+    Packing packing = BestFit(items, fit).run(order);
+    for (size_t i = 0; i < items.size(); ++i)
+      if (packing.offsets[i] + items[i].size > target)
+        weight[i] *= 1.25 + 0.05 * (round % 7); // uneven steps, so that two items do not swap places forever
+    if (packing.height < best.height)
+      best = std::move(packing);
+  }
+  return best;
+}
+
 double bySize(const PackItem &i) { return i.size; }
 double byArea(const PackItem &i) { return double(i.size) * (i.upper - i.lower); }
 double byWidth(const PackItem &i) { return i.upper - i.lower; }
@@ -166,6 +188,16 @@ Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
       if (packing.height < best.height) {
         best = std::move(packing);
         best.method = std::string(fit == Fit::Smallest ? "best-fit " : "first-fit ") + order.name;
+      }
+    }
+  // Rounds cost about the square of the items; the largest programs get few.
+  const int rounds = static_cast<int>(std::clamp(1e8 / std::max(1.0, double(items.size()) * items.size()), 5.0, 60.0));
+  for (const Order &order : {orders[2], orders[0], orders[1]})
+    if (best.height > target && options.nodeLimit > 0) {
+      Packing packing = repeatedFit(items, Fit::Lowest, order.key, target, rounds);
+      if (packing.height < best.height) {
+        best = std::move(packing);
+        best.method = std::string("repeated first-fit ") + order.name;
       }
     }
   best.load = load;

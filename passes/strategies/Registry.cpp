@@ -5,6 +5,7 @@
 
 #include "passes/planner/Check.h"
 #include "passes/planner/Pack.h"
+#include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
@@ -19,6 +20,16 @@ const std::vector<Strategy> &strategies() {
       {"keep", "every activation stays on the device", {}, planKeep, chainKeep},
       {"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", {"min-copy"}, planGreedy, chainGreedy},
       {"dynprog", "offload the best set of stages (Beaumont et al. 2020)", {"limit", "sets"}, planDynProg, chainDynProg},
+      {"vdnn", "threshold on time per byte, as Beaumont et al. 2020 compare with", {}, nullptr, chainVdnn},
+      {"vdnn-all", "offload every layer's input (Rhu et al. 2016)", {}, planVdnnAll, chainVdnnAll},
+      {"vdnn-conv", "offload every convolution's input", {}, planVdnnConv, chainVdnnConv},
+      {"vdnn-aconv", "offload every second convolution's input", {}, planVdnnAconv, chainVdnnAconv},
+      {"vdnn-dyn", "the first vdnn mode that fits, fastest kernels first", {}, planVdnnDyn, chainVdnnDyn},
+      {"autoswap", "swap by priority scores (Zhang et al. 2019)", {"min-size"}, planAutoSwap, nullptr},
+      {"tflms", "swap by distance in the graph (Le et al. 2018)", {"threshold", "ahead"}, planTflms, nullptr},
+      {"superneurons", "checkpoints to the host, cheap layers again (Wang et al. 2018)", {}, planSuperNeurons, nullptr},
+      {"gist", "lossless encodings (Jain et al. 2018)", {}, planGist, nullptr},
+      {"capuchin", "swap by free time, then recompute by bytes per second (Peng et al. 2020)", {}, planCapuchin, nullptr},
       {"chen", "recompute segments between kept borders (Chen et al. 2016)", {"segments"}, planChen, chainChen},
       {"rotor", "optimal rematerialization of a chain (Beaumont et al. 2019)", {"slots"}, planRotor, chainRotor},
       {"mixed", "encode, recompute and offload together", {"trials", "recompute", "offload", "encode"}, planMixed, chainMixed},
@@ -174,9 +185,8 @@ ChainAnswer runStrategy(const Chain &chain, double memory, Release release, cons
   const Strategy *strategy = findStrategy(name, options, error);
   if (!strategy)
     return Refused{error};
-  if (!strategy->chain)
-    return Refused{"strategy '" + name + "' does not plan chains yet"};
-  ChainAnswer answer = strategy->chain(chain, memory, release, options);
+  ChainAnswer answer = strategy->chain ? strategy->chain(chain, memory, release, options)
+                                       : ChainProblem(chain, true).run(memory, strategy->plan, options);
   if (auto *plan = std::get_if<ChainPlan>(&answer); plan && plan->recompute.empty())
     if (error = checkChain(chain, memory, offloadedOf(*plan), release, plan->timeline); !error.empty())
       throw std::logic_error("chain plan of strategy '" + name + "' fails the checker: " + error);

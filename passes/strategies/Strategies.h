@@ -11,12 +11,26 @@ Answer planGreedy(const Problem &problem, Bytes memory, const Options &options);
 Answer planChen(const Problem &problem, Bytes memory, const Options &options);
 Answer planDynProg(const Problem &problem, Bytes memory, const Options &options);
 Answer planRotor(const Problem &problem, Bytes memory, const Options &options);
+Answer planVdnnAll(const Problem &problem, Bytes memory, const Options &options);
+Answer planVdnnConv(const Problem &problem, Bytes memory, const Options &options);
+Answer planVdnnAconv(const Problem &problem, Bytes memory, const Options &options);
+Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options);
+Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options);
+Answer planTflms(const Problem &problem, Bytes memory, const Options &options);
+Answer planSuperNeurons(const Problem &problem, Bytes memory, const Options &options);
+Answer planGist(const Problem &problem, Bytes memory, const Options &options);
+Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options);
 Answer planMixed(const Problem &problem, Bytes memory, const Options &options);
 
 ChainAnswer chainKeep(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainGreedy(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainChen(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainRotor(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainVdnnAll(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainVdnnConv(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainVdnnAconv(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainMixed(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options);
 

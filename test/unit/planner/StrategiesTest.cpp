@@ -36,7 +36,7 @@ static void expectSound(const Problem &p, Bytes budget, const std::string &name,
 }
 
 TEST(Strategies, RandomBranchingProblemsAreSound) {
-  for (unsigned seed = 0; seed < 200; ++seed) {
+  for (unsigned seed = 0; seed < 80; ++seed) {
     test::RandomShape shape;
     shape.forwardOps = 3 + seed % 25;
     shape.slowLink = seed % 3 == 0;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// autoswap: J. Zhang et al., Efficient Memory Management for GPU-based Deep Learning Systems, arXiv 1903.06631, 2019, Section 4 (formulas as
+// in E7 of the planner digests).
+// Rule: of the tensors that lie idle across the memory peak, swap those with the best score until the peak fits. Scores: DOA, how much
+// longer the idle time is than both copies; AOA, DOA weighted by size; WDOA, the overload that the tensor's absence would relieve;
+// SWDOA, the same measured again after every choice. The score is a weighted sum of the four.
+// Changed: weights come from a fixed grid instead of Bayesian optimization, each normalized by its largest value; T_out and T_in are the
+// profile's copy times, and the released code's slips (T_out counted twice, WDOA on copies) are not repeated. When tensors leave and
+// return is our simulator's choice.
+// Complexity O(grid * tensors * ops). Knobs: min-size=1048576 bytes, the paper's threshold for candidates.
+// Fails where tensors idle across the peak do not suffice.
+#include "passes/planner/Simulate.h"
+#include "passes/planner/Transfers.h"
+#include "passes/strategies/Combine.h"
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace sluice::planner {
+
+namespace {
+
+struct Candidate {
+  int buffer;
+  Gap gap;
+  std::array<double, 3> scores; ///< DOA, AOA, WDOA
+};
+
+class Swapper {
+public:
+  Swapper(const Problem &problem, Bytes memory, Bytes minSize) : problem(problem), memory(memory) {
+    const Program program = expand(problem, keepPlan(problem));
+    live = liveBytes(problem, program);
+    std::vector<Seconds> start(live.size() + 1, 0);
+    for (size_t k = 0; k < live.size(); ++k)
+      start[k + 1] = start[k] + problem.ops[k].seconds;
+    const int peak = static_cast<int>(std::max_element(live.begin(), live.end()) - live.begin());
+    const std::vector<Gap> gaps = gapsOf(problem, keepPlan(problem));
+    for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
+      const Gap gap = gaps[b];
+      const double size = static_cast<double>(problem.buffers[b].bytes);
+      if (!problem.buffers[b].offloadable || gap.empty() || size < minSize || gap.first > peak || gap.last < peak)
+        continue;
+      const Seconds idle = start[gap.last + 1] - start[gap.first];
+      const double doa = idle - copySeconds(problem.link, size, true) - copySeconds(problem.link, size, false);
+      candidates.push_back({b, gap, {doa, doa >= 0 ? doa * size : doa / size, overload(gap, live)}});
+    }
+    for (int s = 0; s < 3; ++s) {
+      double largest = 1e-300;
+      for (const Candidate &c : candidates)
+        largest = std::max(largest, std::abs(c.scores[s]));
+      for (Candidate &c : candidates)
+        c.scores[s] /= largest;
+    }
+  }
+
+  std::vector<int> choose(const std::array<double, 4> &weights) const {
+    std::vector<Bytes> load = live;
+    std::vector<Candidate> left = candidates;
+    std::vector<int> chosen;
+    while (!left.empty() && *std::max_element(load.begin(), load.end()) > memory) {
+      auto best = left.begin();
+      double bestScore = -1e300, scale = 1e-300;
+      std::vector<double> submodular;
+      for (const Candidate &c : left) {
+        submodular.push_back(weights[3] > 0 ? overload(c.gap, load) : 0);
+        scale = std::max(scale, submodular.back());
+      }
+      for (size_t i = 0; i < left.size(); ++i) {
+        double score = weights[3] * submodular[i] / scale;
+        for (int s = 0; s < 3; ++s)
+          score += weights[s] * left[i].scores[s];
+        if (score > bestScore) {
+          bestScore = score;
+          best = left.begin() + i;
+        }
+      }
+      chosen.push_back(best->buffer);
+      for (int k = best->gap.first; k <= best->gap.last; ++k)
+        load[k] -= aligned(problem, problem.buffers[best->buffer].bytes);
+      left.erase(best);
+    }
+    return chosen;
+  }
+
+private:
+  /// Seconds times bytes above the limit while the tensor is idle.
+  double overload(Gap gap, const std::vector<Bytes> &load) const {
+    double sum = 0;
+    for (int k = gap.first; k <= gap.last; ++k)
+      sum += static_cast<double>(std::max<Bytes>(0, load[k] - memory)) * problem.ops[k].seconds;
+    return sum;
+  }
+
+  const Problem &problem;
+  const Bytes memory;
+  std::vector<Bytes> live;
+  std::vector<Candidate> candidates;
+};
+
+} // namespace
+
+Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options) {
+  const Combiner combiner(problem, memory, options);
+  Attempt best = combiner.attempt({});
+  if (best.feasible)
+    return answerOf(best, "autoswap", memory);
+  if (!combiner.can("offload"))
+    return Refused{"strategy 'autoswap' needs action 'offload', which the target does not execute"};
+  const Swapper swapper(problem, memory, static_cast<Bytes>(numberKnob(options, "min-size", 1048576)));
+  const std::array<double, 4> grid[] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}, {1, 0, 0, 1}, {0, 1, 0, 1}, {1, 1, 1, 1}};
+  for (const auto &weights : grid) {
+    Choice choice;
+    choice.offloaded = swapper.choose(weights);
+    improve(best, combiner.attempt(choice));
+  }
+  return answerOf(best, "autoswap", memory);
+}
+
+} // namespace sluice::planner

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// capuchin: X. Peng et al., Capuchin: Tensor-based GPU Memory Management for Deep Learning, ASPLOS 2020, Section 4.
+// Rule: measure when tensors are accessed. Free time FT of a tensor is what its idle time leaves beside both copies: swap by falling FT while
+// FT >= 0 and the link has room. For what is still missing compare recomputation, by saved bytes per second of re-running (MSPS), with the
+// part of a swap that cannot be hidden, and take the cheaper one, again and again.
+// Changed: accesses are simulated, not measured, so the feedback loop that moves in-triggers by 5 % of the swap time is our simulator's
+// placement of transfers. Costs of re-runs count what is already dropped. A planning view: no dynamic runtime.
+// Complexity O(tensors * ops). No knobs. Fails where all swaps and re-runs together do not fit.
+#include "passes/planner/Simulate.h"
+#include "passes/planner/Transfers.h"
+#include "passes/strategies/Combine.h"
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace sluice::planner {
+
+namespace {
+
+struct Tensor {
+  int buffer;
+  Seconds freeTime, swap;
+  Seconds rerun; ///< infinite when it cannot be dropped
+};
+
+std::vector<Tensor> tensorsOf(const Combiner &combiner) {
+  const Problem &problem = combiner.problem;
+  std::vector<Seconds> start(problem.ops.size() + 1, 0);
+  for (size_t k = 0; k < problem.ops.size(); ++k)
+    start[k + 1] = start[k] + problem.ops[k].seconds;
+  const std::vector<Gap> gaps = gapsOf(problem, keepPlan(problem));
+  std::vector<Tensor> tensors;
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
+    if (!problem.buffers[b].activation || gaps[b].empty())
+      continue;
+    const Seconds out = copySeconds(problem.link, problem.buffers[b].bytes, true), in = copySeconds(problem.link, problem.buffers[b].bytes, false);
+    Seconds rerun = std::numeric_limits<Seconds>::infinity();
+    if (combiner.can("recompute") && combiner.recomputation.possible(b)) {
+      const std::vector<int> closed = combiner.recomputation.closure({b});
+      for (int c : closed)
+        rerun = (c == closed.front() ? 0 : rerun) + combiner.recomputation.cost(c);
+    }
+    const bool mayMove = combiner.can("offload") && problem.buffers[b].offloadable;
+    const Seconds idle = start[gaps[b].last + 1] - start[gaps[b].first];
+    tensors.push_back({b, mayMove ? idle - out - in : -1e30, mayMove ? out + in : 1e30, rerun});
+  }
+  return tensors;
+}
+
+} // namespace
+
+Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options) {
+  const Combiner combiner(problem, memory, options);
+  Attempt best = combiner.attempt({});
+  if (best.feasible)
+    return answerOf(best, "capuchin", memory);
+  if (!combiner.can("offload") && !combiner.can("recompute"))
+    return Refused{"strategy 'capuchin' needs action 'offload' or 'recompute', which the target does not execute"};
+  std::vector<Tensor> tensors = tensorsOf(combiner);
+  std::stable_sort(tensors.begin(), tensors.end(), [](const Tensor &a, const Tensor &b) { return a.freeTime > b.freeTime; });
+  Seconds room = 0; // of the link, both ways
+  for (const Op &op : problem.ops)
+    room += op.seconds;
+  Choice choice;
+  std::vector<Tensor> rest;
+  const size_t stride = std::max<size_t>(1, tensors.size() / 100); // attempts, not tensors, cost time
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor &t = tensors[i];
+    if (t.freeTime < 0 || t.swap > room) {
+      rest.push_back(t);
+      continue;
+    }
+    room -= t.swap;
+    choice.offloaded.push_back(t.buffer);
+    if (i % stride == 0)
+      if (Attempt attempt = combiner.attempt(choice); attempt.feasible)
+        return answerOf(std::move(attempt), "capuchin", memory);
+  }
+  // Most bytes per second of the cheaper remedy first.
+  auto price = [&](const Tensor &t) { return std::min(t.rerun, std::max(0.0, -t.freeTime)) / std::max<Bytes>(1, problem.buffers[t.buffer].bytes); };
+  std::stable_sort(rest.begin(), rest.end(), [&](const Tensor &a, const Tensor &b) { return price(a) < price(b); });
+  for (size_t i = 0; i < rest.size(); ++i) {
+    const Tensor &t = rest[i];
+    (t.rerun <= -t.freeTime && std::isfinite(t.rerun) ? choice.recomputed : choice.offloaded).push_back(t.buffer);
+    if (i % stride != 0 && i + 1 != rest.size())
+      continue;
+    Attempt attempt = combiner.attempt(choice);
+    if (attempt.feasible)
+      return answerOf(std::move(attempt), "capuchin", memory);
+    improve(best, std::move(attempt));
+  }
+  return answerOf(std::move(best), "capuchin", memory);
+}
+
+} // namespace sluice::planner

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// vdnn-all, vdnn-conv, vdnn-aconv, vdnn-dyn: M. Rhu et al., vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient Neural
+// Network Design, MICRO 2016, Section 3; modes as in S. Shriram, A. Garg, P. Kulkarni, Dynamic Memory Management for GPU-Based Training of
+// Deep Neural Networks, IPDPS 2019. vdnn: the baseline of that name in Beaumont et al., Euro-Par 2020, Section 5.
+// Rule: offload the input of every layer except activations, softmax and fully connected ones (all), of every convolution (conv), or of
+// every second convolution (aconv), whether memory is short or not; the last such layer keeps its input. dyn takes the first that fits of:
+// nothing with the fastest kernels, conv and all with the fastest, conv and all with the kernels of least workspace.
+// vdnn offloads x_i with uF_i / |x_i| above a threshold, all or every second one, and keeps the best of all thresholds.
+// Changed: when bytes leave and return is chosen by our simulator instead of a synchronization at every layer's end (vdnnpp's subject), and
+// a tensor counts as a layer's input wherever the program branches. Kernels are an op's alternatives.
+// Complexity O(ops) a mode. No knobs. Fails where the mode's set does not make enough room: a mode does not look at the budget.
+#include "passes/strategies/Combine.h"
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace sluice::planner {
+
+namespace {
+
+enum class Mode { All, Conv, AlternateConv };
+
+/// Which layers of a row of kinds have their inputs offloaded.
+std::vector<bool> chosenLayers(const std::vector<OpKind> &kinds, Mode mode) {
+  std::vector<bool> chosen(kinds.size(), false);
+  int lastLayer = -1;
+  bool take = true;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const OpKind k = kinds[i];
+    const bool passive = k == OpKind::Activation || k == OpKind::Loss;
+    if (!passive)
+      lastLayer = static_cast<int>(i);
+    if (mode == Mode::All)
+      chosen[i] = !passive && k != OpKind::FullyConnected;
+    if (k == OpKind::Conv && mode != Mode::All) {
+      chosen[i] = take || mode == Mode::Conv;
+      take = !take;
+    }
+  }
+  if (lastLayer >= 0)
+    chosen[lastLayer] = false;
+  return chosen;
+}
+
+std::vector<int> inputsOf(const Problem &problem, Mode mode) {
+  std::vector<OpKind> kinds;
+  std::vector<int> ops;
+  for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k)
+    if (problem.ops[k].phase == Phase::Forward) {
+      kinds.push_back(problem.ops[k].kind);
+      ops.push_back(k);
+    }
+  const std::vector<bool> chosen = chosenLayers(kinds, mode);
+  std::set<int> buffers;
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (chosen[i])
+      for (int b : problem.ops[ops[i]].reads)
+        if (problem.buffers[b].offloadable)
+          buffers.insert(b);
+  return {buffers.begin(), buffers.end()};
+}
+
+/// Alternatives with the least of a figure for every op.
+std::vector<int> kernels(const Problem &problem, const std::function<double(const Alternative &)> &figure) {
+  std::vector<int> chosen(problem.ops.size(), 0);
+  for (size_t k = 0; k < chosen.size(); ++k)
+    for (size_t a = 0; a < problem.ops[k].alternatives.size(); ++a)
+      if (figure(problem.ops[k].alternatives[a]) < figure(problem.ops[k].alternatives[chosen[k]]))
+        chosen[k] = static_cast<int>(a);
+  return chosen;
+}
+
+Answer planMode(const Problem &problem, Bytes memory, const Options &options, Mode mode, const char *name) {
+  const Combiner combiner(problem, memory, options);
+  if (!combiner.can("offload"))
+    return Refused{std::string("strategy '") + name + "' needs action 'offload', which the target does not execute"};
+  Choice choice;
+  choice.offloaded = inputsOf(problem, mode);
+  return answerOf(combiner.attempt(choice), name, memory);
+}
+
+ChainAnswer chainMode(const Chain &chain, double memory, Release release, Mode mode, const char *name) {
+  if (chain.kinds.empty())
+    return Refused{std::string("strategy '") + name + "' chooses by kind of layer, and the problem has no 'op'"};
+  return offloadChain(chain, memory, chosenLayers(chain.kinds, mode), release);
+}
+
+} // namespace
+
+Answer planVdnnAll(const Problem &p, Bytes memory, const Options &o) { return planMode(p, memory, o, Mode::All, "vdnn-all"); }
+Answer planVdnnConv(const Problem &p, Bytes memory, const Options &o) { return planMode(p, memory, o, Mode::Conv, "vdnn-conv"); }
+Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
+  return planMode(p, memory, o, Mode::AlternateConv, "vdnn-aconv");
+}
+
+Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options) {
+  const Combiner combiner(problem, memory, options);
+  const std::vector<int> fast = kernels(problem, [](const Alternative &a) { return a.seconds; });
+  const std::vector<int> small = kernels(problem, [](const Alternative &a) { return static_cast<double>(a.workspace); });
+  Choice none, conv, all;
+  conv.offloaded = inputsOf(problem, Mode::Conv);
+  all.offloaded = inputsOf(problem, Mode::All);
+  const std::pair<const std::vector<int> *, const Choice *> profiles[] = {
+      {&fast, &none}, {&fast, &conv}, {&fast, &all}, {&small, &conv}, {&small, &all}};
+  Attempt best;
+  for (const auto &[alternatives, choice] : profiles) {
+    if (!choice->offloaded.empty() && !combiner.can("offload"))
+      continue;
+    Plan plan = keepPlan(problem);
+    plan.alternatives = *alternatives;
+    Attempt attempt = combiner.complete(std::move(plan), *choice);
+    if (attempt.feasible) // the first that fits, as published, not the fastest
+      return answerOf(std::move(attempt), "vdnn-dyn", memory);
+    improve(best, std::move(attempt));
+  }
+  return answerOf(std::move(best), "vdnn-dyn", memory);
+}
+
+ChainAnswer chainVdnnAll(const Chain &c, double memory, Release release, const Options &) {
+  return chainMode(c, memory, release, Mode::All, "vdnn-all");
+}
+ChainAnswer chainVdnnConv(const Chain &c, double memory, Release release, const Options &) {
+  return chainMode(c, memory, release, Mode::Conv, "vdnn-conv");
+}
+ChainAnswer chainVdnnAconv(const Chain &c, double memory, Release release, const Options &) {
+  return chainMode(c, memory, release, Mode::AlternateConv, "vdnn-aconv");
+}
+
+/// Chains have one kernel a stage, so dyn is the first of nothing, conv, all that fits.
+ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, const Options &options) {
+  ChainAnswer answer = chainKeep(chain, memory, release, options);
+  double least = chainPeak(chain);
+  for (Mode mode : {Mode::Conv, Mode::All}) {
+    if (std::holds_alternative<ChainPlan>(answer))
+      return answer;
+    answer = chainMode(chain, memory, release, mode, "vdnn-dyn");
+    if (auto *none = std::get_if<ChainInfeasible>(&answer))
+      least = none->smallestMemory = std::min(least, none->smallestMemory);
+  }
+  return answer;
+}
+
+ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const Options &) {
+  const size_t n = chain.uF.size();
+  std::vector<double> ratio(n);
+  for (size_t i = 0; i < n; ++i)
+    ratio[i] = chain.moved(i) > 0 ? chain.uF[i] / chain.moved(i) : 0;
+  std::set<double> thresholds(ratio.begin(), ratio.end());
+  thresholds.insert(-1);
+  // Long chains: at most 200 thresholds, evenly among the sorted ones.
+  std::vector<double> tried(thresholds.begin(), thresholds.end());
+  const size_t step = (tried.size() + 199) / 200;
+  std::vector<std::vector<bool>> sets = {std::vector<bool>(n, false)};
+  for (size_t t = 0; t < tried.size(); t += step) {
+    std::vector<bool> all(n, false), second(n, false);
+    bool take = true;
+    for (size_t i = 0; i < n; ++i)
+      if (ratio[i] > tried[t]) {
+        all[i] = true;
+        second[i] = take;
+        take = !take;
+      }
+    sets.push_back(all);
+    sets.push_back(second);
+  }
+  return bestOffload(chain, memory, sets, release);
+}
+
+} // namespace sluice::planner
