@@ -22,6 +22,18 @@ struct Columns {
     chunks = std::max<int64_t>(1, (rows + rowsPerChunk - 1) / rowsPerChunk);
   }
 
+  /// How many short rows make a wide one: about a tile, whole vectors if possible. 1 where rows are long or few.
+  static int64_t group(int64_t rows, int64_t columns) {
+    constexpr int64_t lanes = 16;
+    if (columns < 1 || columns > tileWidth / 2 || rows < 2)
+      return 1;
+    const int64_t most = std::min(rows, tileWidth / columns);
+    for (int64_t count = most; count > most / 2; --count)
+      if (count * columns % lanes == 0)
+        return count;
+    return most;
+  }
+
   int64_t tasks() const { return tiles * chunks; }
 
   struct Task {

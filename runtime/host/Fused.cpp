@@ -140,18 +140,12 @@ FusedGeometry::FusedGeometry(const char *node, const Shape &logical, Layout layo
       stride[operand][0] = operand < inputs && !steps[operand] ? 0 : operand < inputs + outputs ? inner : 0;
   }
   columns = Columns(rows, inner);
-  if (rows > 1 && inner <= Columns::tileWidth / 2)
+  if (Columns::group(rows, inner) > 1)
     groupRows(rows, steps);
 }
 
 void FusedGeometry::groupRows(int64_t rows, const bool *steps) {
-  constexpr int64_t lanes = 16;
-  group = Columns::tileWidth / rowExtent;
-  for (int64_t smaller = group; smaller > group / 2; --smaller)
-    if (smaller * rowExtent % lanes == 0) {
-      group = smaller;
-      break;
-    }
+  group = Columns::group(rows, rowExtent);
   columns = Columns((rows + group - 1) / group, group * rowExtent);
   lastRow = (rows - (columns.rows - 1) * group) * rowExtent;
   wide = outer == 1;

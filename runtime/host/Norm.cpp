@@ -39,7 +39,21 @@ void blockStatistics(const float *x, int64_t rows, int64_t stride, int64_t width
     }
 }
 
-Columns statisticsColumns(const Shape &x) { return {x.elements() / std::max<int64_t>(1, x[1]), x[1]}; }
+/// x as wide rows of `group` pixels each, and a few pixels that fill no wide row.
+struct Pixels {
+  int64_t channels, group, rest;
+  Columns columns;
+
+  explicit Pixels(const Shape &x) : channels(x[1]) {
+    const int64_t pixels = x.elements() / std::max<int64_t>(1, channels);
+    group = Columns::group(pixels, channels);
+    columns = Columns(pixels / group, group * channels);
+    rest = pixels % group;
+  }
+  /// Doubles of scratch: mean and squared distances per chunk and column.
+  int64_t partials() const { return 2 * columns.chunks * columns.columns; }
+  int64_t count() const { return columns.rows * group + rest; }
+};
 
 void partialStatistics(const float *x, const Columns &columns, int64_t index, double *partials) {
   const Columns::Task task = columns.task(index);
@@ -54,18 +68,31 @@ void partialStatistics(const float *x, const Columns &columns, int64_t index, do
   }
 }
 
-/// Merges the chunks in order into the first one.
-void mergeChunks(const Columns &columns, double *partials) {
+/// Merges statistics of `count` rows into those of `before` rows.
+void merge(double *mean, double *m2, const double *otherMean, const double *otherM2, int64_t before, int64_t count, int64_t width) {
+  const double weight = static_cast<double>(count) / static_cast<double>(before + count);
+  for (int64_t i = 0; i < width; ++i) {
+    const double delta = otherMean[i] - mean[i];
+    mean[i] += delta * weight;
+    m2[i] += otherM2[i] + delta * delta * weight * static_cast<double>(before);
+  }
+}
+
+/// Merges chunks, then the pixels of wide rows, then the remaining pixels, each in order, into the first `channels` columns.
+void mergeAll(const Pixels &pixels, const float *x, double *partials) {
+  const Columns &columns = pixels.columns;
   double *mean = partials, *m2 = partials + columns.columns;
   for (int64_t chunk = 1; chunk < columns.chunks; ++chunk) {
-    const double *otherMean = partials + 2 * chunk * columns.columns, *otherM2 = otherMean + columns.columns;
+    const double *other = partials + 2 * chunk * columns.columns;
     const int64_t before = chunk * columns.rowsPerChunk, count = std::min(columns.rows, before + columns.rowsPerChunk) - before;
-    const double weight = static_cast<double>(count) / static_cast<double>(before + count);
-    for (int64_t i = 0; i < columns.columns; ++i) {
-      const double delta = otherMean[i] - mean[i];
-      mean[i] += delta * weight;
-      m2[i] += otherM2[i] + delta * delta * weight * static_cast<double>(before);
-    }
+    merge(mean, m2, other, other + columns.columns, before, count, columns.columns);
+  }
+  for (int64_t i = 1; i < pixels.group; ++i)
+    merge(mean, m2, mean + i * pixels.channels, m2 + i * pixels.channels, i * columns.rows, columns.rows, pixels.channels);
+  if (pixels.rest) { // only where channels are fewer than a tile
+    float restMean[Columns::tileWidth], restM2[Columns::tileWidth];
+    blockStatistics(x + columns.rows * columns.columns, pixels.rest, pixels.channels, pixels.channels, restMean, restM2);
+    mergeBlock(mean, m2, restMean, restM2, columns.rows * pixels.group, pixels.rest, pixels.channels);
   }
 }
 
@@ -78,7 +105,7 @@ BatchNormStatistics::BatchNormStatistics(const char *node, Shape x, float epsilo
   if (x.rank != 2 && x.rank != 4 && x.elements() != x[0] * x[1])
     throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +
                                 ", expected 2 or 4");
-  workspace = 2 * sizeof(double) * static_cast<size_t>(statisticsColumns(x).chunks * x[1]);
+  workspace = sizeof(double) * static_cast<size_t>(Pixels(x).partials());
 }
 
 void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor &mean, const Tensor &rstd, const Tensor &scratch) const {
@@ -86,11 +113,11 @@ void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor 
   float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd);
   double *partials = stream.data<double>(scratch);
   stream.launch(node, "batch_norm_statistics", [this, px, pMean, pRstd, partials] {
-    const Columns columns = statisticsColumns(x);
-    parallelFor(columns.tasks(), [&](int64_t task) { partialStatistics(px, columns, task, partials); });
-    mergeChunks(columns, partials);
-    for (int64_t i = 0; i < columns.columns; ++i) {
-      const double variance = partials[columns.columns + i] / static_cast<double>(columns.rows);
+    const Pixels pixels(x);
+    parallelFor(pixels.columns.tasks(), [&](int64_t task) { partialStatistics(px, pixels.columns, task, partials); });
+    mergeAll(pixels, px, partials);
+    for (int64_t i = 0; i < pixels.channels; ++i) {
+      const double variance = partials[pixels.columns.columns + i] / static_cast<double>(pixels.count());
       pMean[i] = static_cast<float>(partials[i]);
       pRstd[i] = static_cast<float>(1 / std::sqrt(variance + static_cast<double>(epsilon)));
     }
