@@ -21,13 +21,14 @@ struct Geometry {
 };
 
 /// sums[c] = sum of values over [c - before, c + after], clipped.
-void windowSums(const double *values, double *sums, int64_t channels, int64_t before, int64_t after) {
-  for (int64_t c = 0; c < channels; ++c) {
-    double sum = 0;
-    for (int64_t j = std::max<int64_t>(0, c - before); j <= std::min(channels - 1, c + after); ++j)
-      sum += values[j];
-    sums[c] = sum;
-  }
+void windowSums(const double *__restrict values, double *__restrict sums, int64_t channels, int64_t before, int64_t after) {
+  std::copy_n(values, channels, sums);
+  for (int64_t distance = 1; distance <= std::min(before, channels - 1); ++distance)
+    for (int64_t c = distance; c < channels; ++c)
+      sums[c] += values[c - distance];
+  for (int64_t distance = 1; distance <= std::min(after, channels - 1); ++distance)
+    for (int64_t c = 0; c < channels - distance; ++c)
+      sums[c] += values[c + distance];
 }
 
 /// s^-beta, fast for the usual beta of 3/4.

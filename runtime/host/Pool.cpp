@@ -108,17 +108,22 @@ void maxBackward(const float *pdy, const Index *indices, float *pdx, const Shape
   });
 }
 
+/// Taps of window `o` along one axis that lie in [low, high).
+int64_t tapsInside(const Window &w, int axis, int64_t o, int64_t low, int64_t high) {
+  const int64_t start = o * w.strides[axis] - w.pads[axis], step = w.dilations[axis];
+  const int64_t first = start >= low ? 0 : (low - start + step - 1) / step;
+  const int64_t last = start >= high ? -1 : std::min(w.kernel[axis] - 1, (high - 1 - start) / step);
+  return std::max<int64_t>(0, last - first + 1);
+}
+
 /// 1 / number of positions that window (oy, ox) averages over.
 float averageWeight(const Shape &x, const Window &w, bool countIncludePad, int64_t oy, int64_t ox) {
-  int64_t counts[2] = {0, 0};
-  const int64_t at[2] = {oy, ox};
-  for (int axis = 0; axis < 2; ++axis)
-    for (int64_t k = 0; k < w.kernel[axis]; ++k) {
-      const int64_t position = tapPosition(w, axis, at[axis], k), extent = x[2 + axis];
-      const bool inside = position >= 0 && position < extent;
-      counts[axis] += inside || (countIncludePad && position < extent + w.pads[2 + axis]) ? 1 : 0;
-    }
-  return 1.0f / static_cast<float>(std::max<int64_t>(1, counts[0] * counts[1]));
+  int64_t count = 1;
+  for (int axis = 0; axis < 2; ++axis) {
+    const int64_t low = countIncludePad ? -w.pads[axis] : 0, high = x[2 + axis] + (countIncludePad ? w.pads[2 + axis] : 0);
+    count *= tapsInside(w, axis, axis ? ox : oy, low, high);
+  }
+  return 1.0f / static_cast<float>(std::max<int64_t>(1, count));
 }
 
 /// One average pixel, a tile of channels: each row of the window is summed in float, rows in double.
