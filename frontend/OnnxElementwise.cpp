@@ -126,6 +126,17 @@ LogicalResult importCast(NodeImport &node) {
   return node.result(node.tensor(0));
 }
 
+/// Bodies of composite ops cast their constants to the type of their input, which is float32 here.
+LogicalResult importCastLike(NodeImport &node) {
+  const HostTensor *value = node.folded(0);
+  if (!value)
+    return node.result(node.tensor(0));
+  if (value->integral)
+    return node.error("casts of integers like a tensor are not supported");
+  node.shared().hosts[node.proto().output(0)] = HostTensor(*value);
+  return success();
+}
+
 LogicalResult importIdentity(NodeImport &node) { return node.result(node.tensor(0)); }
 
 } // namespace
@@ -146,6 +157,7 @@ void addElementwise(NodeImporters &table) {
   table["Neg"] = importNeg;
   table["Pow"] = importPow;
   table["Cast"] = importCast;
+  table["CastLike"] = importCastLike;
   table["Identity"] = importIdentity;
 }
 

@@ -119,25 +119,53 @@ Status checkNames(const onnx::GraphProto &graph) {
   return Success{};
 }
 
-/// Ops of the standard that are compositions of others and have no importer of their own.
-class CompositeOps : public onnx::inliner::FunctionIdSet {
+/// Ops of the standard that have no importer of their own; those that are compositions of others are inlined.
+class ForeignOps : public onnx::inliner::FunctionIdSet {
 public:
-  bool Contains(const std::string &domain, const std::string &name) const override {
-    return (domain.empty() || domain == "ai.onnx") && !isImportedOp(name);
+  explicit ForeignOps(const onnx::GraphProto &graph) {
+    for (const auto &node : graph.node())
+      if ((node.domain().empty() || node.domain() == "ai.onnx") && !isImportedOp(node.op_type()))
+        names.insert(node.op_type());
   }
+  bool Contains(const std::string &domain, const std::string &name) const override {
+    return (domain.empty() || domain == "ai.onnx") && names.count(name);
+  }
+  std::set<std::string> names;
 };
 
-Status inlineFunctions(onnx::ModelProto &model) {
-  return guarded("cannot inline functions", [&] {
-    if (model.functions_size() > 0)
-      onnx::inliner::InlineLocalFunctions(model, /*convert_version=*/true);
-    CompositeOps composite;
-    bool found = false;
-    for (const auto &node : model.graph().node())
-      found |= composite.Contains(node.domain(), node.op_type());
-    if (found)
-      onnx::inliner::InlineSelectedFunctions(model, composite, nullptr);
-  });
+/// Bodies refer to attributes by name; the library does not fill in those that a node leaves to their defaults.
+void addDefaultAttributes(onnx::GraphProto &graph, const ForeignOps &foreign, int64_t opset) {
+  for (auto &node : *graph.mutable_node()) {
+    const onnx::OpSchema *schema = foreign.Contains(node.domain(), node.op_type())
+                                       ? onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(opset), "")
+                                       : nullptr;
+    if (!schema)
+      continue;
+    std::set<std::string> given;
+    for (const auto &attribute : node.attribute())
+      given.insert(attribute.name());
+    for (const auto &[name, attribute] : schema->attributes())
+      if (!given.count(name) && attribute.default_value.has_type())
+        *node.add_attribute() = attribute.default_value;
+  }
+}
+
+Status inlineFunctions(onnx::ModelProto &model, int64_t opset) {
+  if (model.functions_size() > 0)
+    if (Status local = guarded("cannot inline functions", [&] { onnx::inliner::InlineLocalFunctions(model, /*convert_version=*/true); }); !local)
+      return local;
+  // Bodies may hold compositions again. The library infers types before it builds a body, so each round inlines what the graph holds.
+  std::set<std::string> before;
+  for (ForeignOps foreign(model.graph()); !foreign.names.empty() && foreign.names != before; foreign = ForeignOps(model.graph())) {
+    before = foreign.names;
+    addDefaultAttributes(*model.mutable_graph(), foreign, opset);
+    std::string list;
+    for (const std::string &name : before)
+      list += " " + name;
+    if (!guarded("", [&] { onnx::inliner::InlineSelectedFunctions(model, foreign, nullptr); }))
+      return Error{"these ops are not supported and cannot be replaced by their definitions:" + list};
+  }
+  return Success{};
 }
 
 } // namespace
@@ -165,7 +193,7 @@ Result<OnnxFile> OnnxFile::read(const std::string &path) {
     return failed(valid);
   if (Status named = checkNames(model.graph()); !named)
     return failed(named);
-  if (Status inlined = inlineFunctions(model); !inlined)
+  if (Status inlined = inlineFunctions(model, *opset); !inlined)
     return failed(inlined);
   if (Status indexed = contents->tensors.addConstants(model.graph()); !indexed)
     return failed(indexed);

@@ -265,6 +265,11 @@ private:
 Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec) {
   context.loadDialect<train::TrainDialect, func::FuncDialect>();
   auto located = [&](Error error) { return Error{file.path() + ": " + error.message}; };
+  try {
+    std::regex(spec.freeze);
+  } catch (const std::regex_error &) {
+    return Error{"--freeze=" + spec.freeze + " is not a regular expression"};
+  }
   Result<OnnxGraph> graph = OnnxGraph::build(file, spec);
   if (!graph)
     return located(graph.takeError());
