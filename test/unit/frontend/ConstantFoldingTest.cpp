@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folding of shape arithmetic, one small expression per op.
+#include "TextModel.h"
+#include "frontend/ConstantFolding.h"
+#include <gmock/gmock.h>
+
+namespace sluice {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Folds `y = OP` over the given inputs, named a, b, c, ...
+Result<HostTensor> fold(const std::string &node, std::vector<HostTensor> inputs, int opset = 17) {
+  auto model = parseModel("g (float[2] x) => (float[2] y) { y = " + node + " }", opset);
+  HostInputs pointers;
+  for (const HostTensor &input : inputs)
+    pointers.push_back(&input);
+  return foldNode(model.graph().node(0), opset, pointers);
+}
+
+HostTensor ints(std::vector<int64_t> values) { return HostTensor::vector(std::move(values)); }
+
+HostTensor floats(std::vector<double> values) {
+  HostTensor tensor;
+  tensor.integral = false;
+  tensor.shape = {static_cast<int64_t>(values.size())};
+  tensor.floats = std::move(values);
+  return tensor;
+}
+
+TEST(ConstantFolding, Arithmetic) {
+  EXPECT_THAT(fold("Add(a, b)", {ints({1, 2}), ints({10})})->ints, ElementsAre(11, 12));
+  EXPECT_THAT(fold("Div(a, b)", {ints({-7, 7}), ints({2})})->ints, ElementsAre(-3, 3));
+  EXPECT_THAT(fold("Mod(a, b)", {ints({-7, 7}), ints({4})})->ints, ElementsAre(1, 3));
+  EXPECT_THAT(fold("Mul(a, b)", {floats({1.5, 2}), floats({3})})->floats, ElementsAre(4.5, 6));
+  EXPECT_THAT(fold("Floor(a)", {floats({1.5, -1.5})})->floats, ElementsAre(1, -2));
+  EXPECT_THAT(fold("Cast<to = 7>(a)", {floats({1.9, -1.9})})->ints, ElementsAre(1, -1));
+  EXPECT_THAT(fold("Where(a, b, c)", {ints({1, 0}), ints({5}), ints({6})})->ints, ElementsAre(5, 6));
+  EXPECT_THAT(fold("Equal(a, b)", {ints({-1, 3}), ints({-1})})->ints, ElementsAre(1, 0));
+}
+
+TEST(ConstantFolding, RefusesDivisionByZeroAndShapesThatConflict) {
+  EXPECT_THAT(fold("Div(a, b)", {ints({7}), ints({0})}).error(), HasSubstr("by zero"));
+  EXPECT_THAT(fold("Mod(a, b)", {ints({7}), ints({0})}).error(), HasSubstr("by zero"));
+  EXPECT_THAT(fold("Add(a, b)", {ints({1, 2}), ints({1, 2, 3})}).error(), HasSubstr("[2] and [3] do not broadcast"));
+  EXPECT_TRUE(fold("Div(a, b)", {ints({INT64_MIN}), ints({-1})}));
+}
+
+TEST(ConstantFolding, Movement) {
+  EXPECT_THAT(fold("Gather<axis = 0>(a, b)", {ints({5, 6, 7}), ints({-1, 0})})->ints, ElementsAre(7, 5));
+  EXPECT_THAT(fold("Gather<axis = 0>(a, b)", {ints({5, 6, 7}), HostTensor::scalar(1)})->shape, ElementsAre());
+  EXPECT_THAT(fold("Concat<axis = 0>(a, b)", {ints({1}), ints({2, 3})})->ints, ElementsAre(1, 2, 3));
+  EXPECT_THAT(fold("Unsqueeze(a, b)", {HostTensor::scalar(4), ints({0})})->shape, ElementsAre(1));
+  EXPECT_THAT(fold("Squeeze(a)", {ints({4})})->shape, ElementsAre());
+  EXPECT_THAT(fold("Range(a, b, c)", {HostTensor::scalar(2), HostTensor::scalar(9), HostTensor::scalar(3)})->ints, ElementsAre(2, 5, 8));
+  EXPECT_THAT(fold("ReduceProd<keepdims = 0>(a)", {ints({2, 3, 4})})->ints, ElementsAre(24));
+  EXPECT_THAT(fold("Expand(a, b)", {ints({3}), ints({2})})->ints, ElementsAre(3, 3));
+}
+
+TEST(ConstantFolding, SlicesForwardsAndBackwards) {
+  auto slice = [](int64_t start, int64_t end, int64_t step) {
+    return fold("Slice(a, b, c, d, e)", {ints({1, 2, 3, 4}), ints({start}), ints({end}), ints({0}), ints({step})})->ints;
+  };
+  EXPECT_THAT(slice(1, 3, 1), ElementsAre(2, 3));
+  EXPECT_THAT(slice(-2, INT64_MAX, 1), ElementsAre(3, 4));
+  EXPECT_THAT(slice(0, 4, 3), ElementsAre(1, 4));
+  EXPECT_THAT(slice(-1, INT64_MIN, -1), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(slice(3, 0, -2), ElementsAre(4, 2));
+  EXPECT_THAT(slice(3, 1, 1), ElementsAre());
+}
+
+/// PyTorch turns pads around this way: [n, 2], rows reversed, transposed, flattened.
+TEST(ConstantFolding, ReversesPadTables) {
+  HostTensor pads = *fold("Reshape(a, b)", {ints({1, 2, 3, 4}), ints({-1, 2})});
+  pads = *fold("Slice(a, b, c, d, e)", {pads, ints({-1}), ints({INT64_MIN}), ints({0}), ints({-1})});
+  EXPECT_THAT(pads.ints, ElementsAre(3, 4, 1, 2));
+  pads = *fold("Transpose<perm = [1, 0]>(a)", {pads});
+  EXPECT_THAT(pads.ints, ElementsAre(3, 1, 4, 2));
+}
+
+TEST(ConstantFolding, RefusesWhatIsOutside) {
+  EXPECT_THAT(fold("Gather<axis = 0>(a, b)", {ints({5, 6}), ints({2})}).error(), HasSubstr("index 2 is outside the extent 2"));
+  EXPECT_THAT(fold("Gather<axis = 3>(a, b)", {ints({5, 6}), ints({0})}).error(), HasSubstr("axis 3 is outside rank 1"));
+  EXPECT_THAT(fold("Reshape(a, b)", {ints({1, 2, 3}), ints({2, -1})}).error(), HasSubstr("cannot reshape [3] to [2, 1]"));
+  EXPECT_THAT(fold("Expand(a, b)", {ints({1}), ints({int64_t(1) << 40})}).error(), HasSubstr("expanded"));
+}
+
+} // namespace
+} // namespace sluice

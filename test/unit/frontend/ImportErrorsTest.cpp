@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors name node, op type and opset, and both sides of a conflict.
+#include "ImportedModel.h"
+#include <gmock/gmock.h>
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+std::string errorOf(const std::string &graph, const TrainingSpec &spec = {}, int opset = 17) {
+  auto proto = parseModel(graph, opset);
+  addInitializer(proto, "w", {4, 3});
+  addInitializer(proto, "k", {4, 3, 3, 3});
+  addInitializer(proto, "v", {5});
+  ImportedModel model(proto, spec);
+  EXPECT_EQ(model.error.find('\n'), std::string::npos);
+  return model.error;
+}
+
+TEST(ImportErrors, UnknownOp) {
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { y = Erf(x) }"),
+              HasSubstr("model.onnx: node 'y' (Erf, opset 17): this op is not supported"));
+}
+
+TEST(ImportErrors, OpenDimensions) {
+  EXPECT_THAT(errorOf("g (float[N, 3] x) => (float[N, 4] y) { y = Gemm<transB = 1>(x, w) }"),
+              HasSubstr("input 'x' leaves dimension 0 ('N') open; fix it with --batch=N or --dim N=N"));
+  TrainingSpec spec;
+  spec.batch = 2;
+  EXPECT_THAT(errorOf("g (float[N, C] x) => (float[N, 4] y) { y = Gemm<transB = 1>(x, w) }", spec),
+              HasSubstr("input 'x' leaves dimension 1 ('C') open; fix it with --dim C=N"));
+  spec.dims = {{"D", 3}};
+  EXPECT_THAT(errorOf("g (float[N, 3] x) => (float[N, 4] y) { y = Gemm<transB = 1>(x, w) }", spec),
+              HasSubstr("--dim D=3 names no open dimension of an input; there are: N"));
+}
+
+TEST(ImportErrors, ShapesThatConflict) {
+  EXPECT_THAT(errorOf("g (float[2, 5, 8, 8] x) => (float[2, 4, 6, 6] y) { y = Conv(x, k) }"),
+              HasSubstr("node 'y' (Conv, opset 17): has 5 input channels but weights for 3 in each of 1 groups"));
+  EXPECT_THAT(errorOf("g (float[2, 5] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, w) }"), HasSubstr("inner extents 5 and 3"));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { y = Add(x, v) }"), HasSubstr("do not broadcast"));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 9] y) { y = Gemm<transB = 1>(x, w) }"),
+              HasSubstr("output 'y' is declared as [2, 9] but the graph computes [2, 4]"));
+  EXPECT_THAT(errorOf("g (float[2, 3, 2, 2] x) => (float[2, 4, 1, 1] y) { y = Conv(x, k) }"), HasSubstr("does not fit"));
+}
+
+TEST(ImportErrors, ElementTypes) {
+  EXPECT_THAT(errorOf("g (double[2, 3] x) => (double[2, 3] y) { y = Relu(x) }"),
+              HasSubstr("input 'x' has element type float64; supported are float32 and int64"));
+  EXPECT_THAT(errorOf("g (int64[2, 3] x) => (int64[2, 3] y) { y = Relu(x) }"), HasSubstr("operand is not a float32 tensor"));
+}
+
+TEST(ImportErrors, SizesThatOverflow) {
+  EXPECT_THAT(errorOf("g (float[4611686018427387904, 3] x) => (float[2, 3] y) { y = Relu(x) }"), HasSubstr("too large to address"));
+  EXPECT_THAT(errorOf(R"(g (float[65536, 65536] x) => (float[1] y) {
+    a = Unsqueeze<axes = [2, 3]>(x)
+    b = Unsqueeze<axes = [0, 1]>(x)
+    y = Add(a, b) })", {}, 11), HasSubstr("the size of its result overflows"));
+}
+
+TEST(ImportErrors, OptionalOutputs) {
+  EXPECT_THAT(errorOf("g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) { p, i = MaxPool<kernel_shape = [1, 1]>(x) y = Add(p, i) }"),
+              HasSubstr("reads 'i', an optional output that is not supported"));
+}
+
+TEST(ImportErrors, ValuesThatMustBeKnown) {
+  EXPECT_THAT(errorOf("g (float[2, 3] x, int64[2] s) => (float[3, 2] y) { y = Reshape(x, s) }"),
+              HasSubstr("the shape must be known at compile time; input 1 's' is not"));
+}
+
+TEST(ImportErrors, Losses) {
+  EXPECT_THAT(errorOf("g (float[3] x) => (float[3] y) { y = Relu(x) }"),
+              HasSubstr("output 'y' has shape [3] but softmax-cross-entropy needs [batch, classes, ...]"));
+  TrainingSpec spec;
+  spec.loss = Loss::None;
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, w) }", spec), HasSubstr("is not a loss"));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[4, 3] y) { y = Identity(w) }"), HasSubstr("depends on no input"));
+}
+
+TEST(TrainingSpec, RefusesUnknownWords) {
+  EXPECT_EQ(parseLoss("hinge").error(), "--loss=hinge is unknown; use softmax-cross-entropy|mse|bce-with-logits|none");
+  EXPECT_EQ(checkPrecision("bf16").error(), "--precision=bf16 is not available yet; use fp32");
+  TrainingSpec spec;
+  EXPECT_FALSE(parseDim("N", spec));
+  EXPECT_FALSE(parseDim("N=0", spec));
+  EXPECT_TRUE(parseDim("a=b=3", spec));
+  EXPECT_EQ(spec.dims.at("a=b"), 3);
+}
+
+} // namespace
+} // namespace sluice

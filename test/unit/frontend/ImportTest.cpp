@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// What importers make of the forms in which exporters and opsets write the same op.
+#include "ImportedModel.h"
+#include <gmock/gmock.h>
+
+namespace sluice {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// A graph that ends in `y`, [N, K] logits.
+onnx::ModelProto withWeights(const std::string &graph, int opset = 17) {
+  auto model = parseModel(graph, opset);
+  addInitializer(model, "w", {4, 3}, 0.1f, 0.01f);
+  addInitializer(model, "b", {4}, 0.2f);
+  return model;
+}
+
+constexpr const char *linear = "g (float[N, 3] x) => (float[N, 4] y) { y = Gemm<transB = 1>(x, w, b) }";
+
+TEST(Import, NamesArgumentsAndReturnsLossAndCount) {
+  TrainingSpec spec;
+  spec.batch = 8;
+  ImportedModel model(withWeights(linear), spec);
+  ASSERT_TRUE(model.module) << model.error;
+  auto step = model.function("step"), evaluate = model.function("evaluate");
+  EXPECT_EQ(step.getArgAttrOfType<mlir::StringAttr>(0, "train.name"), "x");
+  EXPECT_EQ(step.getArgAttrOfType<mlir::StringAttr>(1, "train.name"), "target");
+  EXPECT_THAT(extents(step.getArgument(1)), ElementsAre(8));
+  EXPECT_EQ(step.getNumResults(), 1u);
+  EXPECT_EQ(evaluate.getNumResults(), 2u);
+  EXPECT_TRUE((*model.module)->getAttrOfType<mlir::StringAttr>("train.optimizer") == "sgd");
+}
+
+TEST(Import, OpsCarryTheirNodesNames) {
+  auto proto = withWeights("g (float[2, 3] x) => (float[2, 4] y) { h = Relu(x) y = Gemm<transB = 1>(h, w, b) }");
+  proto.mutable_graph()->mutable_node(0)->set_name("/relu/Relu");
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(train::nodeName(model.only<train::ReluOp>().getLoc()), "/relu/Relu");
+  EXPECT_EQ(train::nodeName(model.only<train::MatmulOp>().getLoc()), "Gemm y");
+}
+
+TEST(Import, FixesDimensionsByName) {
+  TrainingSpec spec;
+  spec.dims = {{"N", 5}, {"x[1]", 3}};
+  auto proto = withWeights(linear);
+  proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(1)->Clear();
+  ImportedModel model(proto, spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(extents(model.function("step").getArgument(0)), ElementsAre(5, 3));
+}
+
+TEST(Import, ReplacesAFixedBatchInReshapeLiterals) {
+  TrainingSpec spec;
+  spec.batch = 6;
+  ImportedModel model(withWeights(R"(g (float[1, 3, 1, 1] x) => (float[1, 4] y) {
+    s = Constant<value = int64[2] {1, 3}>()
+    f = Reshape(x, s)
+    y = Gemm<transB = 1>(f, w, b) })"), spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(extents(model.only<train::MatmulOp>().getY()), ElementsAre(6, 4));
+}
+
+TEST(Import, FoldsShapeArithmetic) {
+  TrainingSpec spec;
+  spec.batch = 6;
+  ImportedModel model(withWeights(R"(g (float[N, 1, 3] x) => (float[N, 4] y) {
+    s = Shape(x)
+    zero = Constant<value = int64 {0}>()
+    n = Gather<axis = 0>(s, zero)
+    axes = Constant<value = int64[1] {0}>()
+    n1 = Unsqueeze(n, axes)
+    open = Constant<value_ints = [-1]>()
+    to = Concat<axis = 0>(n1, open)
+    f = Reshape(x, to)
+    y = Gemm<transB = 1>(f, w, b) })"), spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.ops<train::ReshapeOp>().size(), 1u);
+  EXPECT_THAT(extents(model.only<train::ReshapeOp>().getY()), ElementsAre(6, 3));
+}
+
+TEST(Import, ClipTakesAttributesAndInputs) {
+  ImportedModel early(withWeights("g (float[2, 3] x) => (float[2, 4] y) { h = Gemm<transB = 1>(x, w, b) y = Clip<min = 0.0, max = 6.0>(h) }", 7));
+  ASSERT_TRUE(early.module) << early.error;
+  EXPECT_EQ(early.only<train::ClipOp>().getMax().convertToFloat(), 6.0f);
+  ImportedModel late(withWeights(R"(g (float[2, 3] x) => (float[2, 4] y) {
+    low = Constant<value = float {0.0}>()
+    high = Constant<value = float {6.0}>()
+    h = Gemm<transB = 1>(x, w, b)
+    y = Clip(h, low, high) })"));
+  ASSERT_TRUE(late.module) << late.error;
+  EXPECT_EQ(late.only<train::ClipOp>().getMax().convertToFloat(), 6.0f);
+}
+
+TEST(Import, LossAbsorbsAFinalSoftmax) {
+  for (const char *last : {"Softmax<axis = 1>", "LogSoftmax<axis = -1>"}) {
+    ImportedModel model(withWeights(std::string("g (float[2, 3] x) => (float[2, 4] y) { h = Gemm<transB = 1>(x, w, b) y = ") + last + "(h) }"));
+    ASSERT_TRUE(model.module) << model.error;
+    EXPECT_TRUE(model.ops<train::SoftmaxOp>().empty());
+    EXPECT_TRUE(model.only<train::SoftmaxCrossEntropyOp>().getX().getDefiningOp<train::MatmulOp>());
+  }
+}
+
+TEST(Import, EarlySoftmaxFlattens) {
+  ImportedModel model(withWeights(R"(g (float[2, 3, 4] x) => (float[2, 3, 4] y) {
+    h = Softmax<axis = 1>(x)
+    y = MatMul(h, m) })", 11));
+  EXPECT_THAT(model.error, HasSubstr("m"));
+  auto proto = parseModel("g (float[2, 3, 4] x) => (float[2, 3, 4] y) { h = Softmax<axis = 1>(x) y = MatMul(h, m) }", 11);
+  addInitializer(proto, "m", {4, 4});
+  ImportedModel flat(proto);
+  ASSERT_TRUE(flat.module) << flat.error;
+  EXPECT_THAT(extents(flat.only<train::SoftmaxOp>().getY()), ElementsAre(2, 12));
+}
+
+TEST(Import, SqueezesScoresOfWholeImages) {
+  auto proto = parseModel("g (float[2, 3, 5, 5] x) => (float[2, 4, 1, 1] y) { h = Conv(x, k) y = GlobalAveragePool(h) }");
+  addInitializer(proto, "k", {4, 3, 1, 1});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(extents(model.function("step").getArgument(1)), ElementsAre(2));
+}
+
+TEST(Import, PadsToSame) {
+  auto proto = parseModel("g (float[2, 3, 6, 6] x) => (float[2, 4, 3, 3] y) { y = Conv<auto_pad = \"SAME_UPPER\", strides = [2, 2]>(x, k) }");
+  addInitializer(proto, "k", {4, 3, 3, 3});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(model.only<train::ConvOp>().getPads().vec(), ElementsAre(0, 0, 1, 1));
+}
+
+TEST(Import, OneDimensionIsAnImageOfHeightOne) {
+  auto proto = parseModel("g (float[2, 3, 9] x) => (float[2, 4, 5] y) { h = Conv<pads = [1, 1], strides = [2]>(x, k) y = MaxPool<kernel_shape = [1]>(h) }");
+  addInitializer(proto, "k", {4, 3, 3});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(model.only<train::ConvOp>().getPads().vec(), ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(extents(model.function("step").getArgument(1)), ElementsAre(2, 5));
+}
+
+TEST(Import, TransposedConvolutionSizes) {
+  auto proto = parseModel(R"(g (float[1, 2, 5, 5] x) => (float[1, 3, 10, 10] y) {
+    y = ConvTranspose<strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]>(x, k, c) })");
+  addInitializer(proto, "k", {2, 3, 3, 3});
+  addInitializer(proto, "c", {3});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(model.only<train::ConvTransposeOp>().getOutputSize().vec(), ElementsAre(10, 10));
+  EXPECT_THAT(extents(model.only<train::AddOp>().getB()), ElementsAre(1, 3, 1, 1));
+}
+
+TEST(Import, UpsampleIsAnAsymmetricResize) {
+  auto proto = parseModel(R"(g (float[1, 3, 2, 2] x) => (float[1, 4, 4, 4] y) {
+    h = Upsample<mode = "nearest", scales = [1.0, 1.0, 2.0, 2.0]>(x)
+    y = Conv(h, k) })", 7);
+  addInitializer(proto, "k", {4, 3, 1, 1});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  auto resize = model.only<train::ResizeOp>();
+  EXPECT_EQ(resize.getCoordinates(), train::Coordinates::Asymmetric);
+  EXPECT_THAT(resize.getSize().vec(), ElementsAre(4, 4));
+}
+
+TEST(Import, EndsInItsOwnLoss) {
+  TrainingSpec spec;
+  spec.loss = Loss::None;
+  ImportedModel model(withWeights(R"(g (float[2, 3] x, int64[2] labels) => (float loss) {
+    h = Gemm<transB = 1>(x, w, b)
+    p = LogSoftmax<axis = 1>(h)
+    loss = NegativeLogLikelihoodLoss(p, labels) })"), spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.function("step").getArgAttrOfType<mlir::StringAttr>(1, "train.name"), "labels");
+  EXPECT_TRUE(model.ops<train::SoftmaxOp>().empty());
+}
+
+TEST(Import, InlinesLocalFunctions) {
+  auto proto = parseModel("g (float[2, 3] x) => (float[2, 4] y) { y = my.Linear(x, w, b) }");
+  addInitializer(proto, "w", {4, 3});
+  addInitializer(proto, "b", {4});
+  auto *import = proto.add_opset_import();
+  import->set_domain("my");
+  import->set_version(1);
+  onnx::FunctionProto &function = *proto.add_functions();
+  function.set_name("Linear");
+  function.set_domain("my");
+  for (const char *input : {"a", "v", "c"})
+    function.add_input(input);
+  function.add_output("r");
+  function.add_opset_import()->set_version(17);
+  *function.add_node() = parseModel("g (float[2, 3] a) => (float[2, 4] r) { r = Gemm<transB = 1>(a, v, c) }").graph().node(0);
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_TRUE(model.only<train::MatmulOp>().getBias());
+}
+
+TEST(Import, InlinesCompositesOfTheStandard) {
+  auto proto = withWeights("g (float[2, 3] x) => (float[2, 4] y) { h = Swish(x) y = Gemm<transB = 1>(h, w, b) }", 24);
+  proto.set_ir_version(11);
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.ops<train::SigmoidOp>().size(), 1u);
+}
+
+} // namespace
+} // namespace sluice

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors of a model are parameters, states and constants, and where their first values come from.
+#include "ImportedModel.h"
+#include <gmock/gmock.h>
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+using train::Init;
+using train::Role;
+
+constexpr const char *normalized = R"(g (float[4, 3, 2, 2] x) => (float[4, 3, 2, 2] y) {
+  c = Conv(x, k)
+  y = BatchNormalization<momentum = 0.75>(c, s, b, m, v) })";
+
+onnx::ModelProto normalizedModel(const char *graph = normalized, int opset = 14) {
+  auto model = parseModel(graph, opset);
+  addInitializer(model, "k", {3, 3, 1, 1}, 0.1f, 0.1f);
+  addInitializer(model, "s", {3}, 1);
+  addInitializer(model, "b", {3}, 0);
+  addInitializer(model, "m", {3}, 0);
+  addInitializer(model, "v", {3}, 1);
+  return model;
+}
+
+TEST(Roles, BatchNormHasParametersAndStates) {
+  ImportedModel model(normalizedModel());
+  ASSERT_TRUE(model.module) << model.error;
+  for (const char *name : {"k", "s", "b"})
+    EXPECT_EQ(model.variable(name).getRole(), Role::Parameter) << name;
+  for (const char *name : {"m", "v"})
+    EXPECT_EQ(model.variable(name).getRole(), Role::State) << name;
+  auto update = model.only<train::UpdateStatisticsOp>();
+  EXPECT_FLOAT_EQ(update.getMomentum().convertToFloat(), 0.25f);
+  EXPECT_EQ(update.getCount(), 16u);
+  EXPECT_EQ(model.ops<train::ChannelAffineOp>("evaluate").size(), 1u);
+  EXPECT_TRUE(model.ops<train::UpdateStatisticsOp>("evaluate").empty());
+}
+
+TEST(Roles, FrozenBatchNormReadsItsStatistics) {
+  TrainingSpec spec;
+  spec.batchNorm = BatchNormMode::Frozen;
+  ImportedModel model(normalizedModel(), spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.ops<train::ChannelAffineOp>().size(), 1u);
+  EXPECT_TRUE(model.ops<train::UpdateStatisticsOp>().empty());
+}
+
+TEST(Roles, InitDrawsByRole) {
+  TrainingSpec spec;
+  spec.init = InitialValues::Kaiming;
+  ImportedModel model(normalizedModel(), spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("k").getInit(), Init::Kaiming);
+  EXPECT_EQ(model.variable("k").getFanIn(), 3u);
+  EXPECT_EQ(model.variable("s").getInit(), Init::One);
+  EXPECT_EQ(model.variable("b").getInit(), Init::Zero);
+  EXPECT_EQ(model.variable("m").getInit(), Init::Zero);
+  EXPECT_EQ(model.variable("v").getInit(), Init::One);
+}
+
+TEST(Roles, FreezeMatchesWholeNames) {
+  TrainingSpec spec;
+  spec.freeze = "k|sx";
+  ImportedModel model(normalizedModel(), spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("k").getRole(), Role::Constant);
+  EXPECT_EQ(model.variable("s").getRole(), Role::Parameter);
+  EXPECT_THAT(listParameters(*model.module), HasSubstr("constant   frozen by --freeze"));
+  spec.freeze = "(";
+  ImportedModel invalid(normalizedModel(), spec);
+  EXPECT_THAT(invalid.error, HasSubstr("--freeze=( is not a regular expression"));
+}
+
+TEST(Roles, MasksAreConstants) {
+  auto proto = parseModel("g (float[2, 3] x) => (float[2, 3] y) { h = Gemm(x, w) y = Add(h, mask) }");
+  addInitializer(proto, "w", {3, 3});
+  addInitializer(proto, "mask", {3}, -INFINITY);
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("mask").getRole(), Role::Constant);
+  EXPECT_THAT(model.variable("mask").getReason()->str(), HasSubstr("infinities"));
+}
+
+TEST(Roles, ConstantNodesAreConstants) {
+  auto proto = parseModel(R"(g (float[2, 3] x) => (float[2, 3] y) {
+    c = Constant<value = float[3] {1.0, 2.0, 3.0}>()
+    h = Gemm(x, w, c)
+    y = Relu(h) })");
+  addInitializer(proto, "w", {3, 3});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("c").getRole(), Role::Constant);
+  EXPECT_TRUE(model.variable("c").getValue());
+}
+
+/// ONNX's light_* models: every weight comes out of ConstantOfShape.
+TEST(Roles, ConstantsAreWeightsWhereNothingElseIs) {
+  auto proto = parseModel(R"(g (float[2, 3] x) => (float[2, 4] y) {
+    ws = Constant<value = int64[2] {4, 3}>()
+    w = ConstantOfShape<value = float[1] {0.5}>(ws)
+    bs = Constant<value = int64[1] {4}>()
+    b = ConstantOfShape<value = float[1] {0.5}>(bs)
+    h = Gemm<transB = 1>(x, w, b)
+    two = Constant<value = float[4] {2.0, 2.0, 2.0, 3.0}>()
+    y = Mul(h, two) })");
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("w").getRole(), Role::Parameter);
+  EXPECT_EQ(model.variable("b").getRole(), Role::Parameter);
+  EXPECT_EQ(model.variable("two").getRole(), Role::Constant);
+}
+
+/// PyTorch's exporter shares equal initializers: the Identity's name is the parameter's own.
+TEST(Roles, IdentityOfAUniformTensorIsItsOwnVariable) {
+  auto proto = normalizedModel(R"(g (float[4, 3, 2, 2] x) => (float[4, 3, 2, 2] y) {
+    bias = Identity(m)
+    scale = Identity(v)
+    tied = Identity(k)
+    c = Conv(x, k)
+    d = Conv(c, tied)
+    y = BatchNormalization(d, scale, bias, m, v) })");
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("scale").getRole(), Role::Parameter);
+  EXPECT_EQ(model.variable("v").getRole(), Role::State);
+  EXPECT_FALSE(model.variable("tied"));
+}
+
+TEST(Roles, AStatisticThatIsAlsoAWeightBecomesTwoVariables) {
+  auto proto = normalizedModel(R"(g (float[4, 3, 2, 2] x) => (float[4, 3, 2, 2] y) {
+    c = Conv(x, k)
+    y = BatchNormalization(c, v, m, m, v) })");
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("v").getRole(), Role::Parameter);
+  auto statistic = model.variable("v/statistic");
+  ASSERT_TRUE(statistic);
+  EXPECT_EQ(statistic.getRole(), Role::State);
+  EXPECT_EQ(statistic->getAttrOfType<mlir::StringAttr>("train.source"), "v");
+}
+
+TEST(Roles, UnusedInitializersAndBranchesAreLeftOut) {
+  auto proto = normalizedModel(R"(g (float[4, 3, 2, 2] x) => (float[4, 3, 2, 2] y, float[4, 3, 2, 2] z) {
+    y = Conv(x, k)
+    z = BatchNormalization(y, s, b, m, v) })");
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_FALSE(model.variable("s"));
+}
+
+} // namespace
+} // namespace sluice
