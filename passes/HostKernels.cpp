@@ -48,3 +48,5 @@ int64_t sluice::workspaceBytes(mlir::Operation *trainOp) {
   makeKernels(op, maker);
   return maker.bytes;
 }
+
+void sluice::planForThreads(int threads) { setThreads(threads); }

@@ -4,9 +4,9 @@
 
 #include "frontend/OnnxImport.h"
 #include "passes/Explain.h"
+#include "passes/HostKernels.h"
 #include "passes/Passes.h"
 #include "passes/PlanAttribute.h"
-#include "runtime/Kernels.h"
 #include "tools/Emit.h"
 
 #include "ir/Sched.h"
@@ -55,7 +55,7 @@ int compileModel(const DriverOptions &options) {
     std::cout << listParameters(**module);
     return 0;
   }
-  setThreads(options.threads); // workspaces depend on it
+  planForThreads(options.threads);
   PipelineOptions pipeline = options.pipeline;
   if (failed(runPipeline(**module, stageOf(options.emit), pipeline))) {
     if (auto smallest = (**module)->getAttrOfType<IntegerAttr>(smallestBudgetName)) {

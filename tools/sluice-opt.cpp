@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs single passes of Sluice on textual IR, for tests and for looking at levels.
+#include "ir/Sched.h"
 #include "passes/Passes.h"
 
 #include "mlir/InitAllDialects.h"
@@ -8,7 +9,7 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<sluice::train::TrainDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+  registry.insert<sluice::train::TrainDialect, sluice::sched::SchedDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
   sluice::registerSluicePasses();
   mlir::registerTransformsPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "sluice-opt: passes of Sluice\n", registry));

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and types of everything that the emitted file mentions, see Document.h.
+#include "codegen/Document.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::codegen;
+
+Document::Document(ModuleOp module, const EmitOptions &options) : module(module), options(options), fused(names) {
+  step = module.lookupSymbol<sched::ProgramOp>("step");
+  evaluate = module.lookupSymbol<sched::ProgramOp>("evaluate");
+  for (sched::ProgramOp program : {step, evaluate}) {
+    if (!program)
+      continue;
+    nameBuffers(program);
+    noteTypes(program);
+    skipNextBatch(program);
+    nameEvents(program);
+  }
+  for (sched::ProgramOp program : {step, evaluate})
+    if (program)
+      makeKernelObjects(program);
+}
+
+/// Both batches of an input are one constant array; what outlives a step is one constant for all programs.
+const void *Document::keyOf(Value buffer) const {
+  auto op = buffer.getDefiningOp<sched::BufferOp>();
+  if (!op.outlivesStep())
+    return buffer.getAsOpaquePointer();
+  std::string key = op.getInput() && op.onDevice() ? "input:" + op.getInput()->str() : op.persistentKey();
+  auto found = persistent.find(key);
+  return found == persistent.end() ? nullptr : found->second.getAsOpaquePointer();
+}
+
+void Document::nameBuffers(sched::ProgramOp program) {
+  for (auto buffer : program.getBody().getOps<sched::BufferOp>()) {
+    if (buffer.outlivesStep()) {
+      std::string key = buffer.getInput() && buffer.onDevice() ? "input:" + buffer.getInput()->str() : buffer.persistentKey();
+      if (!persistent.try_emplace(key, buffer.getBuffer()).second)
+        continue;
+    }
+    StringRef wanted = buffer.getVariable() ? *buffer.getVariable() : buffer.getName();
+    tensorNames[buffer.getBuffer().getAsOpaquePointer()] = names.unique(wanted);
+  }
+}
+
+/// A buffer is declared with the type of its first use; a host buffer with that of what is copied into it.
+void Document::noteTypes(sched::ProgramOp program) {
+  auto note = [&](Value buffer, RankedTensorType type) { tensorTypes.try_emplace(keyOf(buffer), type); };
+  for (Operation &op : program.ops()) {
+    if (auto run = dyn_cast<sched::RunOp>(op)) {
+      for (auto [i, buffer] : llvm::enumerate(run.getOuts()))
+        note(buffer, run.outType(i));
+      for (auto [i, buffer] : llvm::enumerate(run.getIns()))
+        note(buffer, run.inType(i));
+    }
+  }
+  for (auto copy : program.getBody().getOps<sched::CopyOp>())
+    for (auto [from, to] : {std::pair<Value, Value>{copy.getFrom(), copy.getTo()}, {copy.getTo(), copy.getFrom()}})
+      if (auto known = tensorTypes.find(keyOf(from)); known != tensorTypes.end())
+        note(to, known->second);
+}
+
+RankedTensorType Document::typeOf(Value buffer) const {
+  auto found = tensorTypes.find(keyOf(buffer));
+  if (found != tensorTypes.end())
+    return found->second;
+  // Scratch, or an input that nothing reads: plain bytes.
+  auto op = buffer.getDefiningOp<sched::BufferOp>();
+  return RankedTensorType::get({static_cast<int64_t>(op.getBytes())}, IntegerType::get(op.getContext(), 8));
+}
+
+std::string codegen::typeArguments(RankedTensorType type) {
+  Tensor tensor = tensorOf(type);
+  std::string data = tensor.type == DataType::I64   ? "DataType::I64"
+                     : tensor.type == DataType::I32 ? "DataType::I32"
+                     : tensor.type == DataType::U8  ? "DataType::U8"
+                                                    : "";
+  bool nhwc = tensor.layout == Layout::NHWC;
+  if (data.empty())
+    return nhwc ? ", Layout::NHWC" : "";
+  return std::string(nhwc ? ", Layout::NHWC, " : ", Layout::RowMajor, ") + data;
+}
+
+std::string Document::fitted(const std::string &name, Value buffer, RankedTensorType type) const {
+  return type == typeOf(buffer) ? name : "as(" + name + ", " + shapeText(type) + typeArguments(type) + ")";
+}
+
+std::string Document::use(Value buffer, RankedTensorType type) const {
+  auto op = buffer.getDefiningOp<sched::BufferOp>();
+  bool batch = op.getInput() && op.onDevice();
+  return fitted(batch ? "s.batch(" + nameOf(buffer) + ")" : nameOf(buffer), buffer, type);
+}
+
+std::string Document::constant(Value buffer, RankedTensorType type) const {
+  auto op = buffer.getDefiningOp<sched::BufferOp>();
+  bool batch = op.getInput() && op.onDevice();
+  return fitted(nameOf(buffer) + (batch ? "[0]" : ""), buffer, type);
+}
+
+/// The runtime copies the next batch while a step runs, as soon as its reader has it.
+void Document::skipNextBatch(sched::ProgramOp program) {
+  auto isNextBatch = [](sched::CopyOp copy) {
+    auto from = copy.getFrom().getDefiningOp<sched::BufferOp>();
+    return from.getInput() && !from.onDevice();
+  };
+  std::set<void *> events;
+  bool realCopyFollows = false;
+  for (Operation &op : llvm::reverse(program.ops())) {
+    if (auto copy = dyn_cast<sched::CopyOp>(op); copy && copy.getStream() == sched::Stream::ToDevice) {
+      if (isNextBatch(copy))
+        skipped.insert(&op);
+      else
+        realCopyFollows = true;
+    } else if (auto wait = dyn_cast<sched::WaitOp>(op); wait && wait.getStream() == sched::Stream::ToDevice && !realCopyFollows) {
+      skipped.insert(&op);
+    }
+  }
+  bool afterNextBatch = false;
+  for (Operation &op : program.ops()) {
+    if (auto copy = dyn_cast<sched::CopyOp>(op); copy && copy.getStream() == sched::Stream::ToDevice)
+      afterNextBatch = isNextBatch(copy);
+    else if (auto record = dyn_cast<sched::RecordOp>(op); record && record.getStream() == sched::Stream::ToDevice && afterNextBatch) {
+      skipped.insert(&op);
+      for (Operation *user : record.getEvent().getUsers())
+        skipped.insert(user);
+    }
+  }
+  for (auto record : program.getBody().getOps<sched::RecordOp>())
+    if (llvm::all_of(record.getEvent().getUsers(), [&](Operation *user) { return skipped.count(user) != 0; }))
+      skipped.insert(record);
+}
+
+void Document::nameEvents(sched::ProgramOp program) {
+  for (auto record : program.getBody().getOps<sched::RecordOp>())
+    if (!isRuntimesBusiness(record)) {
+      std::string name = names.unique(record.getName());
+      eventNames[record.getEvent().getAsOpaquePointer()] = name;
+      events.push_back(name);
+    }
+}
+
+Value Document::variableBuffer(StringRef symbol) const {
+  for (auto &[key, buffer] : persistent)
+    if (auto op = buffer.getDefiningOp<sched::BufferOp>(); op.getVariable() && *op.getVariable() == symbol)
+      return buffer;
+  return {};
+}
+
+std::string Document::resultName(int64_t index) const {
+  for (auto &[key, buffer] : persistent)
+    if (auto op = buffer.getDefiningOp<sched::BufferOp>(); op.getResult() && static_cast<int64_t>(*op.getResult()) == index)
+      return nameOf(buffer);
+  return "";
+}
+
+std::vector<Document::InputNames> Document::inputs() const {
+  std::vector<InputNames> list;
+  auto staging = [&](StringRef input) -> std::string {
+    for (auto buffer : step.getBody().getOps<sched::BufferOp>())
+      if (buffer.getInput() && *buffer.getInput() == input && !buffer.onDevice())
+        return nameOf(buffer.getBuffer());
+    return "none";
+  };
+  for (auto buffer : step.getBody().getOps<sched::BufferOp>())
+    if (buffer.getInput() && buffer.onDevice() && buffer.getBatch() && *buffer.getBatch() == 0)
+      list.push_back({buffer.getInput()->str(), nameOf(buffer.getBuffer()), staging(*buffer.getInput())});
+  return list;
+}
+
+std::string Document::inputDeclarations() const {
+  std::string text;
+  auto place = [&](sched::BufferOp buffer, RankedTensorType type) {
+    return std::string(buffer.onDevice() ? "device(" : "host(") + hexOffset(buffer.getOffset().value_or(0)) + ", " + shapeText(type) + typeArguments(type) + ")";
+  };
+  for (const InputNames &input : inputs()) {
+    sched::BufferOp slots[2], staged;
+    for (auto buffer : step.getBody().getOps<sched::BufferOp>())
+      if (buffer.getInput() && *buffer.getInput() == input.name)
+        (buffer.onDevice() ? slots[*buffer.getBatch()] : staged) = buffer;
+    RankedTensorType type = typeOf(slots[0].getBuffer());
+    text += "constexpr Tensor " + input.slots + "[2] = {" + place(slots[0], type) + ", " + place(slots[1], type) + "};\n";
+    text += "constexpr Tensor " + input.staging + " = " + place(staged, type) + ";\n";
+  }
+  return text;
+}
+
+int64_t Document::batch() const {
+  auto list = step.getBody().getOps<sched::BufferOp>();
+  for (auto buffer : list)
+    if (buffer.getInput() && buffer.onDevice() && typeOf(buffer.getBuffer()).getRank())
+      return typeOf(buffer.getBuffer()).getDimSize(0);
+  return 1;
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the emitter share: the two programs, a C++ name for everything in them, and how a tensor is written in a call.
+#pragma once
+
+#include "codegen/EmitFused.h"
+#include "codegen/EmitProgram.h"
+#include "codegen/Text.h"
+#include "ir/KernelTable.h"
+#include "ir/Sched.h"
+#include "ir/Train.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sluice::codegen {
+
+/// A kernel object of the emitted file: `Conv conv1{"/conv1/Conv", ...};` and its one call.
+struct KernelObject {
+  std::string name, declaration;
+  std::vector<std::string> arguments; ///< of the call, after the stream
+  std::string method;
+  bool scratch = false; ///< its workspace is checked against the slot
+};
+
+class Document {
+public:
+  Document(mlir::ModuleOp module, const EmitOptions &options);
+
+  // Handles of ops: MLIR's accessors are not const.
+  mutable mlir::ModuleOp module;
+  mutable sched::ProgramOp step, evaluate;
+  const EmitOptions &options;
+  Names names;
+  FusedTable fused;
+
+  /// Name of the constant that declares the buffer, and the type it is declared with.
+  const std::string &nameOf(mlir::Value buffer) const { return tensorNames.at(keyOf(buffer)); }
+  mlir::RankedTensorType typeOf(mlir::Value buffer) const;
+  /// The buffer as a tensor of `type`, in an expression inside a function of the step.
+  std::string use(mlir::Value buffer, mlir::RankedTensorType type) const;
+  /// The same in a constant expression: the first of an input's two slots.
+  std::string constant(mlir::Value buffer, mlir::RankedTensorType type) const;
+  const std::string &eventOf(mlir::Value event) const { return eventNames.at(event.getAsOpaquePointer()); }
+  /// Kernels of a run, in call order; names are handed out once.
+  const std::vector<KernelObject> &kernelsOf(sched::RunOp run) const { return kernels.at(run.getOperation()); }
+  /// Copies of the next batch, which the runtime does while a step runs, and the waits and records that go with them.
+  bool isRuntimesBusiness(mlir::Operation *op) const { return skipped.count(op) != 0; }
+  /// True for the buffer whose declaration stands for all that are the same bytes.
+  bool isDeclaredBy(sched::BufferOp buffer) const { return keyOf(buffer.getBuffer()) == buffer.getBuffer().getAsOpaquePointer(); }
+  /// The buffer of a variable, null when no program touches it.
+  mlir::Value variableBuffer(llvm::StringRef symbol) const;
+  /// Constant of a result (0: loss, 1: correct answers), empty when there is none.
+  std::string resultName(int64_t index) const;
+  struct InputNames {
+    std::string name, slots, staging;
+  };
+  /// Model inputs in order, then the target.
+  std::vector<InputNames> inputs() const;
+  /// Their declarations.
+  std::string inputDeclarations() const;
+  /// Extent of the first input's first dimension.
+  int64_t batch() const;
+  /// Events in the order of their ids.
+  std::vector<std::string> events;
+
+private:
+  const void *keyOf(mlir::Value buffer) const;
+  void nameBuffers(sched::ProgramOp program);
+  void noteTypes(sched::ProgramOp program);
+  void skipNextBatch(sched::ProgramOp program);
+  void nameEvents(sched::ProgramOp program);
+  void makeKernelObjects(sched::ProgramOp program);
+  std::string fitted(const std::string &name, mlir::Value buffer, mlir::RankedTensorType type) const;
+
+  std::map<std::string, mlir::Value> persistent; ///< by key: the first buffer that stands for those bytes
+  std::map<const void *, std::string> tensorNames;
+  std::map<const void *, mlir::RankedTensorType> tensorTypes;
+  std::map<const void *, std::string> eventNames;
+  std::map<mlir::Operation *, std::vector<KernelObject>> kernels;
+  std::set<mlir::Operation *> skipped;
+};
+
+/// `, Layout::NHWC, DataType::U8` as far as they differ from row-major F32.
+std::string typeArguments(mlir::RankedTensorType type);
+
+// The parts of the file, in order.
+std::string emitPreface(const Document &document);
+std::string emitSlots(const Document &document);
+std::string emitKernels(const Document &document);
+std::string emitFunctions(const Document &document);
+std::string emitTables(const Document &document);
+
+} // namespace sluice::codegen

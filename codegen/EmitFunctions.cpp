@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of the emitted program: forward and backward of a step, and evaluation; one line a call, in issue order.
+#include "codegen/Document.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::codegen;
+
+namespace {
+
+class FunctionPrinter {
+public:
+  FunctionPrinter(const Document &document, sched::ProgramOp program) : d(document) {
+    int number = 0;
+    for (Operation &op : program.ops())
+      if (isa<sched::RunOp, sched::CopyOp>(op))
+        stepOf[&op] = ++number;
+    for (auto buffer : program.getBody().getOps<sched::BufferOp>())
+      if (buffer.getLast() && !buffer.outlivesStep() && buffer.onDevice())
+        endingAt[*buffer.getLast()].push_back(buffer);
+  }
+
+  void print(llvm::raw_ostream &out, Operation &op) {
+    if (d.isRuntimesBusiness(&op)) {
+      if (isa<sched::CopyOp>(op))
+        released = std::max(released, 0);
+      return;
+    }
+    // Behind the waits that follow a step, but before compute records: h2d may write the bytes once it has seen that event.
+    auto waiting = dyn_cast<sched::WaitOp>(op);
+    if (!waiting || waiting.getStream() != sched::Stream::Compute)
+      releaseBefore(out, done + 1);
+    if (isa<sched::RunOp, sched::CopyOp>(op))
+      done = stepOf[&op];
+    if (auto run = dyn_cast<sched::RunOp>(op))
+      printRun(out, run);
+    else if (auto copy = dyn_cast<sched::CopyOp>(op))
+      printCopy(out, copy);
+    else if (auto record = dyn_cast<sched::RecordOp>(op))
+      out << "  s." << stream(record.getStream()) << ".record(" << d.eventOf(record.getEvent()) << ");\n";
+    else if (auto wait = dyn_cast<sched::WaitOp>(op))
+      out << "  s." << stream(wait.getStream()) << ".wait(" << d.eventOf(wait.getEvent()) << ");\n";
+  }
+
+private:
+  static const char *stream(sched::Stream stream) {
+    return stream == sched::Stream::Compute ? "compute" : stream == sched::Stream::ToHost ? "toHost" : "toDevice";
+  }
+
+  /// Slots whose last step lies before this one: their bytes are free, and every access is ordered before what compute does next.
+  void releaseBefore(llvm::raw_ostream &out, int step) {
+    SmallVector<std::string> names;
+    for (; released < step; ++released)
+      for (sched::BufferOp buffer : endingAt.lookup(released))
+        names.push_back(d.nameOf(buffer.getBuffer()));
+    for (StringRef name : names)
+      out << "  s.release(" << name << ");\n";
+  }
+
+  void printNode(llvm::raw_ostream &out, Location loc, StringRef note) {
+    std::string node = train::nodeName(loc);
+    std::string text = commentText(node + (note.empty() ? "" : std::string(node.empty() ? "" : ": ") + note.str()));
+    if (text != lastNode && !text.empty())
+      out << "  // " << text << "\n";
+    lastNode = text;
+  }
+
+  void printRun(llvm::raw_ostream &out, sched::RunOp run) {
+    printNode(out, run.getLoc(), run.getParameters().get(train::attr::recompute) ? "computed again instead of kept" : "");
+    std::string node = stringLiteral(train::nodeName(run.getLoc()));
+    if (run.getKernel() == "update")
+      return printUpdate(out, run, node);
+    if (run.getKernel() == "pad_slab")
+      out << "  clear(s.compute, " << d.use(run.getOuts()[0], run.outType(0)) << ", " << node << ");\n";
+    for (const KernelObject &kernel : d.kernelsOf(run))
+      out << "  k->" << kernel.name << "." << kernel.method << "(s.compute, " << llvm::join(kernel.arguments, ", ") << ");\n";
+  }
+
+  void printUpdate(llvm::raw_ostream &out, sched::RunOp run, const std::string &node) {
+    StringRef parameter = run.getParameters().getAs<FlatSymbolRefAttr>("parameter").getValue();
+    auto rule = static_cast<train::UpdateRule>(run.getParameters().getAs<IntegerAttr>("rule").getInt());
+    std::string gradient = d.use(run.getIns()[0], run.inType(0));
+    out << "  s.captureGradient(" << stringLiteral(parameter) << ", " << gradient << ");\n";
+    SmallVector<std::string> arguments = {d.use(run.getOuts()[0], run.outType(0)), gradient};
+    for (unsigned i = 1; i < run.getOuts().size(); ++i)
+      arguments.push_back(d.use(run.getOuts()[i], run.outType(i)));
+    if (rule != train::UpdateRule::Sgd)
+      arguments.push_back(rule == train::UpdateRule::AdamW ? "/*decoupled=*/true" : "/*decoupled=*/false");
+    out << "  " << (rule == train::UpdateRule::Sgd ? "updateSgd" : "updateAdam") << "(s.compute, " << llvm::join(arguments, ", ") << ", " << node << ");\n";
+  }
+
+  void printCopy(llvm::raw_ostream &out, sched::CopyOp copy) {
+    bool toHost = copy.getStream() == sched::Stream::ToHost;
+    auto device = (toHost ? copy.getFrom() : copy.getTo()).getDefiningOp<sched::BufferOp>();
+    printNode(out, copy.getLoc(), sizeText(device.getBytes()) + (toHost ? " leave the device" : " come back"));
+    lastNode.clear();
+    out << "  " << (toHost ? "copyToHost" : "copyToDevice") << "(s." << stream(copy.getStream()) << ", " << d.nameOf(copy.getFrom()) << ", "
+        << d.nameOf(copy.getTo()) << ", " << stringLiteral(train::nodeName(copy.getLoc())) << ");\n";
+  }
+
+  const Document &d;
+  llvm::DenseMap<Operation *, int> stepOf;
+  llvm::DenseMap<int, SmallVector<sched::BufferOp>> endingAt;
+  int released = 0, done = 0; ///< steps
+  std::string lastNode;
+};
+
+bool isBackward(Operation &op) {
+  auto run = dyn_cast<sched::RunOp>(op);
+  return run && run.getParameters().get(train::attr::backward);
+}
+
+} // namespace
+
+std::string codegen::emitFunctions(const Document &d) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  FunctionPrinter printer(d, d.step);
+  out << "\n// ---- One training step.\nstatic void forward(Session &s) {\n";
+  bool backward = false;
+  for (Operation &op : d.step.ops()) {
+    if (!backward && isBackward(op)) {
+      backward = true;
+      out << "}\n\n// Gradients, and each parameter's update as soon as nothing reads the parameter any more.\nstatic void backward(Session &s) {\n";
+    }
+    printer.print(out, op);
+  }
+  out << "}\n\nstatic void step(Session &s) {\n  forward(s);\n" << (backward ? "  backward(s);\n" : "") << "}\n";
+  if (d.evaluate) {
+    out << "\n// ---- One batch with running statistics and without dropout.\nstatic void evaluate(Session &s) {\n";
+    FunctionPrinter evaluation(d, d.evaluate);
+    for (Operation &op : d.evaluate.ops())
+      evaluation.print(out, op);
+    out << "}\n";
+  }
+  return text;
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of the emitted document: preface, slots, events, fused regions, kernels, functions of the step, tables, main.
+#include "codegen/EmitProgram.h"
+
+#include "codegen/Document.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::codegen;
+
+/// Figures of `train.plan`, 0 where the module was never planned.
+static int64_t planInteger(const Document &d, StringRef key) {
+  auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
+  auto value = plan ? plan.getAs<IntegerAttr>(key) : IntegerAttr();
+  return value ? value.getInt() : 0;
+}
+static double planReal(const Document &d, StringRef key) {
+  auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
+  auto value = plan ? plan.getAs<FloatAttr>(key) : FloatAttr();
+  return value ? value.getValueAsDouble() : 0;
+}
+static std::string strategyOf(const Document &d) {
+  auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
+  auto name = plan ? plan.getAs<StringAttr>("strategy") : StringAttr();
+  return name ? name.str() : "keep";
+}
+
+std::string codegen::emitPreface(const Document &d) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "// " << commentText(d.options.model) << ": one training step and one evaluation batch, written by\n//   " << commentText(d.options.commandLine) << "\n";
+  int64_t device = *d.step.getDevice(), keep = planInteger(d, "keep_arena");
+  out << "// Strategy " << strategyOf(d) << ": " << device << " bytes on the device (" << sizeText(device) << "; keep needs " << sizeText(keep) << "), "
+      << *d.step.getHost() << " bytes on the host.\n";
+  double seconds = planReal(d, "seconds"), keepSeconds = planReal(d, "keep_seconds");
+  if (keepSeconds > 0)
+    out << llvm::formatv("// Predicted: {0:F1} ms a step, {1:F1} % more than keep.\n", seconds * 1e3, 100 * (seconds / keepSeconds - 1));
+  out << "// Build it with the project's CMakeLists.txt, or compile it and link the runtime library; see --help of the program for its flags.\n";
+  out << "#include \"runtime/Runtime.h\"\n\n#include <cmath>\n#include <memory>\n\nusing namespace sluice;\n";
+  return text;
+}
+
+/// One line a slot: name, place, type, and what lives there in which steps.
+static std::string slotLine(const Document &d, sched::BufferOp buffer) {
+  Value value = buffer.getBuffer();
+  RankedTensorType type = d.typeOf(value);
+  std::string place = buffer.onDevice() ? "device" : "host";
+  std::string offset = hexOffset(buffer.getOffset().value_or(0));
+  std::string text = "constexpr Tensor " + d.nameOf(value) + " = ";
+  bool isScratch = llvm::all_of(value.getUsers(), [&](Operation *user) {
+    auto run = dyn_cast<sched::RunOp>(user);
+    return run && run.getScratch() == value;
+  });
+  if (isScratch && !value.use_empty())
+    text += "scratch(" + offset + ", " + std::to_string(buffer.getBytes()) + ");";
+  else
+    text += place + "(" + offset + ", " + shapeText(type) + typeArguments(type) + ");";
+  std::string comment;
+  if (buffer.getFirst())
+    comment = std::to_string(*buffer.getFirst()) + "-" + std::to_string(*buffer.getLast());
+  if (isScratch)
+    comment += " workspace";
+  std::string node = train::nodeName(buffer.getLoc());
+  if (!node.empty() && !buffer.getVariable())
+    comment += "  " + node;
+  text.resize(std::max<size_t>(text.size(), 92), ' ');
+  return text + " // " + commentText(comment.empty() ? sizeText(buffer.getBytes()) : comment) + "\n";
+}
+
+std::string codegen::emitSlots(const Document &d) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  auto list = [&](sched::ProgramOp program, llvm::function_ref<bool(sched::BufferOp)> wanted) {
+    if (program)
+      for (auto buffer : program.getBody().getOps<sched::BufferOp>())
+        if (wanted(buffer) && buffer.getBuffer() && d.isDeclaredBy(buffer))
+          out << slotLine(d, buffer);
+  };
+  out << "\n// ---- Device memory: what outlives a step. Variables, then results.\n";
+  for (sched::ProgramOp program : {d.step, d.evaluate})
+    list(program, [](sched::BufferOp b) { return b.outlivesStep() && !b.getInput(); });
+  out << "\n// Inputs have two slots: the next batch arrives in one while a step reads the other. Staging slots lie in host memory.\n";
+  out << d.inputDeclarations();
+  out << "\n// ---- Transients of a step. Slots may share bytes where the schedule orders their users; the numbers are the steps in which a slot is in use.\n";
+  list(d.step, [](sched::BufferOp b) { return !b.outlivesStep() && b.onDevice(); });
+  out << "\n// ---- Host memory.\n";
+  list(d.step, [](sched::BufferOp b) { return !b.outlivesStep() && !b.onDevice(); });
+  if (d.evaluate) {
+    out << "\n// ---- Transients of an evaluation batch, in the same bytes.\n";
+    list(d.evaluate, [](sched::BufferOp b) { return !b.outlivesStep(); });
+  }
+  if (!d.events.empty()) {
+    out << "\n// ---- Events that order the streams.\n";
+    for (auto [i, name] : llvm::enumerate(d.events))
+      out << "constexpr Event " << name << "{" << i << "};\n";
+  }
+  return text;
+}
+
+std::string codegen::emitKernels(const Document &d) {
+  std::string text, checks;
+  llvm::raw_string_ostream out(text);
+  if (!d.fused.definitions().empty())
+    out << "\n// ---- Elementwise regions: the scalar rule of each, run for every element of a tensor.\n" << d.fused.definitions();
+  out << "\n// ---- Kernels, made once before any memory is allocated.\nstruct Kernels {\n";
+  for (sched::ProgramOp program : {d.step, d.evaluate})
+    if (program)
+      for (auto run : program.getBody().getOps<sched::RunOp>())
+        for (const KernelObject &kernel : d.kernelsOf(run)) {
+          out << "  const " << kernel.declaration << "\n";
+          if (kernel.scratch)
+            checks += "  k->" + kernel.name + ".checkWorkspace(" + d.nameOf(run.getScratch()) + ");\n";
+        }
+  out << "};\nstatic std::unique_ptr<const Kernels> k;\n\n";
+  out << "static void makeKernels() {\n  k = std::make_unique<const Kernels>();\n" << checks << "}\n";
+  return text;
+}
+
+std::string codegen::emitProgram(ModuleOp module, const EmitOptions &options) {
+  Document document(module, options);
+  return emitPreface(document) + emitSlots(document) + emitKernels(document) + emitFunctions(document) + emitTables(document);
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a placed module to one readable C++ file.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+
+namespace sluice::codegen {
+
+struct EmitOptions {
+  std::string model;       ///< file name of the model, for the preface
+  std::string commandLine; ///< that made the file
+  int threads = 1;         ///< that the plan was made for
+  bool weightsFile = false;     ///< a weights file lies beside the program
+  std::string weightsName;      ///< its name
+  std::string exportTemplate;   ///< name of the ONNX template beside the program; empty for none
+  /// Byte offset of a variable's raw data in the export template, or -1.
+  std::function<int64_t(llvm::StringRef variable)> exportOffset;
+};
+
+/// The whole source. `module` holds placed and verified programs @step and @evaluate and the train.variable symbols.
+std::string emitProgram(mlir::ModuleOp module, const EmitOptions &options);
+
+} // namespace sluice::codegen

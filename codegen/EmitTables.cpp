@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the emitted program tells the runtime about itself (runtime/Program.h): variables, inputs, plan, and main.
+#include "codegen/Document.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::codegen;
+
+namespace {
+
+StringRef moduleWord(const Document &d, StringRef key, StringRef missing) {
+  auto word = d.module->getAttrOfType<StringAttr>(key);
+  return word ? word.getValue() : missing;
+}
+
+std::string initOf(train::VariableOp variable) {
+  // Constants that the module holds itself are in the weights file as well.
+  if (variable.getValue())
+    return "Init::File";
+  switch (variable.getInit()) {
+  case train::Init::File:
+    return "Init::File";
+  case train::Init::Zero:
+    return "Init::Zero";
+  case train::Init::One:
+    return "Init::One";
+  case train::Init::Kaiming:
+    return "Init::Kaiming";
+  case train::Init::Xavier:
+    return "Init::Xavier";
+  }
+  return "Init::File";
+}
+
+const char *roleOf(train::Role role) {
+  static const char *const names[] = {"Role::Parameter", "Role::State", "Role::Constant", "Role::Optimizer"};
+  return names[static_cast<int>(role)];
+}
+
+void printVariables(const Document &d, llvm::raw_ostream &out) {
+  out << "static const Variable variables[] = {\n";
+  for (auto variable : d.module.getOps<train::VariableOp>()) {
+    Value buffer = d.variableBuffer(variable.getSymName());
+    if (!buffer)
+      continue; // nothing reads it
+    int64_t offset = d.options.exportOffset ? d.options.exportOffset(variable.getSymName()) : -1;
+    out << "    {" << stringLiteral(variable.getSymName()) << ", " << d.nameOf(buffer) << ", " << roleOf(variable.getRole()) << ", " << initOf(variable) << ", "
+        << variable.getFanIn() << ", " << variable.getFanOut() << ", " << offset << "},\n";
+  }
+  out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";
+}
+
+/// Number of classes when the target holds class ids, else 0.
+int64_t classesOf(const Document &d) {
+  for (auto run : d.step.getBody().getOps<sched::RunOp>())
+    if (run.getKernel() == "softmax_cross_entropy")
+      return run.inType(0).getDimSize(1);
+  return 0;
+}
+
+int printInputs(const Document &d, llvm::raw_ostream &out) {
+  int count = 0;
+  out << "static const Input inputs[] = {\n";
+  for (auto [name, constant, staging] : d.inputs()) {
+    bool target = name == "target";
+    out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", " << (target ? classesOf(d) : 0) << "},\n";
+    ++count;
+  }
+  out << "};\n\n";
+  return count;
+}
+
+int printPlan(const Document &d, llvm::raw_ostream &out) {
+  auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
+  std::map<std::string, std::string> actions;
+  if (plan)
+    for (auto row : plan.getAs<ArrayAttr>("decisions").getAsRange<DictionaryAttr>())
+      actions[row.getAs<StringAttr>("name").str()] = row.getAs<StringAttr>("action").str();
+  int count = 0;
+  out << "// What is in memory in which steps, for --plan.\nstatic const PlanRow plan[] = {\n";
+  for (auto buffer : d.step.getBody().getOps<sched::BufferOp>()) {
+    if (!buffer.getFirst())
+      continue;
+    auto action = actions.find(buffer.getName().str());
+    std::string word = action != actions.end() ? action->second : buffer.onDevice() ? "" : "offload";
+    out << "    {" << stringLiteral(buffer.getName()) << ", " << stringLiteral(train::nodeName(buffer.getLoc())) << ", " << stringLiteral(word) << ", "
+        << buffer.getBytes() << ", " << *buffer.getFirst() << ", " << *buffer.getLast() << "},\n";
+    ++count;
+  }
+  out << "    {\"\", \"\", \"\", 0, 0, 0}, // end\n};\n\n";
+  return count;
+}
+
+int64_t variableCount(const Document &d) {
+  int64_t count = 0;
+  for (auto variable : d.module.getOps<train::VariableOp>())
+    count += !!d.variableBuffer(variable.getSymName());
+  return count;
+}
+
+void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows) {
+  auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
+  auto strategy = plan ? plan.getAs<StringAttr>("strategy") : StringAttr();
+  auto seconds = plan ? plan.getAs<FloatAttr>("seconds") : FloatAttr();
+  StringRef optimizer = moduleWord(d, "train.optimizer", "sgd");
+  const char *rule = optimizer == "adam" ? "Adam" : optimizer == "adamw" ? "AdamW" : "Sgd";
+  auto line = [&](const Twine &field, const Twine &value) { out << "  program." << field << " = " << value << ";\n"; };
+  out << "int main(int argc, char **argv) {\n  Program program{};\n";
+  line("model", stringLiteral(d.options.model));
+  line("commandLine", stringLiteral(d.options.commandLine));
+  line("strategy", stringLiteral(strategy ? strategy.getValue() : "keep"));
+  line("batch", Twine(d.batch()));
+  line("deviceBytes", Twine(*d.step.getDevice()));
+  line("hostBytes", Twine(*d.step.getHost()));
+  line("deviceBase", Twine(*d.step.getBase()));
+  line("threads", Twine(d.options.threads));
+  line("events", Twine(d.events.size()));
+  line("predictedSecondsPerStep", llvm::formatv("{0:E}", seconds ? seconds.getValueAsDouble() : 0.0).str());
+  line("variables", "variables");
+  line("variableCount", Twine(variableCount(d)));
+  line("inputs", "inputs");
+  line("inputCount", Twine(inputs));
+  line("plan", "plan");
+  line("planRows", Twine(rows));
+  line("loss", d.resultName(0));
+  if (std::string correct = d.resultName(1); !correct.empty())
+    line("correct", correct);
+  if (d.options.weightsFile)
+    line("weightsFile", stringLiteral(d.options.weightsName));
+  if (!d.options.exportTemplate.empty())
+    line("exportTemplate", stringLiteral(d.options.exportTemplate));
+  line("optimizer", Twine("Program::Optimizer::") + rule);
+  line("lossName", stringLiteral(moduleWord(d, "train.loss", "none")));
+  out << "  return run(argc, argv, program, {makeKernels, step, " << (d.evaluate ? "evaluate" : "nullptr") << "});\n}\n";
+}
+
+} // namespace
+
+std::string codegen::emitTables(const Document &d) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "\n// ---- What the runtime knows about this program.\n";
+  printVariables(d, out);
+  int inputs = printInputs(d, out);
+  int rows = printPlan(d, out);
+  printProgram(d, out, inputs, rows);
+  return text;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes first values through the runtime's own safetensors writer, see WriteWeights.h.
+#include "codegen/WriteWeights.h"
+
+#include "ir/KernelTable.h"
+#include "runtime/common/Safetensors.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::codegen;
+using train::VariableOp;
+
+static bool fromFile(VariableOp variable) { return variable.getValue() || variable.getInit() == train::Init::File; }
+
+bool codegen::needsWeights(ModuleOp module) { return llvm::any_of(module.getOps<VariableOp>(), fromFile); }
+
+/// The elements of a constant, as raw bytes in memory order.
+static std::string rawBytes(ElementsAttr value) {
+  std::string bytes;
+  auto append = [&](auto element) { bytes.append(reinterpret_cast<const char *>(&element), sizeof element); };
+  if (value.getElementType().isF32())
+    for (float element : value.getValues<float>())
+      append(element);
+  else
+    for (int64_t element : value.getValues<int64_t>())
+      append(element);
+  return bytes;
+}
+
+std::string codegen::writeWeights(const std::string &path, ModuleOp module, const TensorSource &source) {
+  std::vector<TensorToWrite> tensors;
+  for (auto variable : module.getOps<VariableOp>()) {
+    if (!fromFile(variable))
+      continue;
+    auto type = cast<RankedTensorType>(variable.getType());
+    std::string name = variable.getSymName().str();
+    auto origin = variable->getAttrOfType<StringAttr>("train.source");
+    std::string_view bytes = variable.getValue() ? std::string_view() : source(origin ? origin.getValue() : StringRef(name));
+    if (!variable.getValue() && static_cast<int64_t>(bytes.size()) != train::bytes(type))
+      return "the model holds " + std::to_string(bytes.size()) + " bytes for '" + name + "', " + std::to_string(train::bytes(type)) + " are needed";
+    tensors.push_back({name, tensorOf(type).type, shapeOf(type), [variable, bytes](const TensorToWrite::Put &put) mutable {
+                         if (!variable.getValue())
+                           return put(bytes.data(), bytes.size());
+                         std::string constant = rawBytes(*variable.getValue());
+                         put(constant.data(), constant.size());
+                       }});
+  }
+  try {
+    writeSafetensors(path, {}, tensors);
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+  return "";
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The safetensors file beside a program: first values that are not drawn or filled at start.
+#pragma once
+
+#include "ir/Train.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace sluice::codegen {
+
+/// Bytes of a model's tensor by name, row-major; empty when there is none.
+using TensorSource = std::function<std::string_view(llvm::StringRef name)>;
+
+/// Whether any variable takes its first value from the file.
+bool needsWeights(mlir::ModuleOp module);
+/// Writes them under their variables' names; the file appears when it is complete. Returns an error message, or nothing.
+std::string writeWeights(const std::string &path, mlir::ModuleOp module, const TensorSource &source);
+
+} // namespace sluice::codegen

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Output of sluicec: textual levels, source, project, binary. Everything is written into a folder beside the target and moved when done.
+#include "tools/Emit.h"
+
+#include "codegen/BuildExecutable.h"
+#include "codegen/EmitProgram.h"
+#include "codegen/Text.h"
+#include "codegen/WriteWeights.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace sluice;
+namespace fs = std::filesystem;
+
+namespace {
+
+Error fileError(const fs::path &path, const std::string &what) { return Error{path.string() + ": " + what}; }
+
+/// A folder beside the output, removed with everything in it unless its files were moved away.
+class Workshop {
+public:
+  explicit Workshop(const fs::path &output) {
+    fs::path parent = output.parent_path().empty() ? fs::path(".") : output.parent_path();
+    std::string pattern = (parent / ".sluicec-XXXXXX").string();
+    if (mkdtemp(pattern.data()))
+      folder = pattern;
+  }
+  ~Workshop() {
+    std::error_code ignored;
+    if (!folder.empty())
+      fs::remove_all(folder, ignored);
+  }
+  fs::path folder; ///< empty: could not be made
+};
+
+Status writeText(const fs::path &path, const std::string &text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out)
+    return fileError(path, "cannot be written");
+  return Success{};
+}
+
+Status moveTo(const fs::path &from, const fs::path &to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error)
+    return fileError(to, "cannot be written: " + error.message());
+  return Success{};
+}
+
+std::string levelText(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  OpPrintingFlags flags;
+  module->print(out, flags.enableDebugInfo(true, true).useLocalScope());
+  return text + "\n";
+}
+
+/// Source, weights, and what --emit makes of them, in `folder`.
+class ProgramWriter {
+public:
+  ProgramWriter(const DriverOptions &options, const OnnxFile &file, ModuleOp module, fs::path folder, std::string name)
+      : options(options), file(file), module(module), folder(std::move(folder)), name(std::move(name)) {}
+
+  Status write() {
+    codegen::EmitOptions emit;
+    emit.model = fs::path(options.model).filename().string();
+    emit.commandLine = options.commandLine;
+    emit.threads = options.threads;
+    if (codegen::needsWeights(module)) {
+      emit.weightsFile = true;
+      emit.weightsName = name + ".safetensors";
+    }
+    if (Status source = writeText(folder / "program.cpp", codegen::emitProgram(module, emit)); !source)
+      return source;
+    if (options.emit == Emit::Source || !emit.weightsFile)
+      return Success{};
+    std::string error = codegen::writeWeights((folder / emit.weightsName).string(), module, [&](StringRef tensor) {
+      const FileTensor *found = file.tensor(tensor.str());
+      return found ? found->bytes : std::string_view();
+    });
+    if (!error.empty())
+      return Error{options.model + ": " + error};
+    return Success{};
+  }
+
+private:
+  const DriverOptions &options;
+  const OnnxFile &file;
+  ModuleOp module;
+  fs::path folder;
+  std::string name;
+};
+
+Status emitProject(const DriverOptions &options, const fs::path &folder, const fs::path &output) {
+  codegen::Names names;
+  if (std::string error = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string())); !error.empty())
+    return Error{options.output + ": " + error};
+  if (fs::exists(output) && !(fs::is_directory(output) && fs::is_empty(output)))
+    return fileError(output, "exists and is no empty folder");
+  std::error_code ignored;
+  fs::permissions(folder, fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec, ignored);
+  fs::remove(output, ignored);
+  return moveTo(folder, output);
+}
+
+Status emitBinary(const fs::path &folder, const fs::path &output, const std::string &name) {
+  if (std::string error = codegen::buildExecutable((folder / "program.cpp").string(), (folder / name).string()); !error.empty())
+    return Error{output.string() + ": " + error};
+  fs::path weights = folder / (name + ".safetensors");
+  if (fs::exists(weights))
+    if (Status moved = moveTo(weights, output.parent_path() / weights.filename()); !moved)
+      return moved;
+  return moveTo(folder / name, output);
+}
+
+} // namespace
+
+Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp module) {
+  if (options.emit <= Emit::Placed && options.output.empty()) {
+    llvm::outs() << levelText(module);
+    return Success{};
+  }
+  fs::path output = options.output;
+  if (output.empty())
+    output = fs::path(options.model).stem().string() + (options.emit == Emit::Source ? ".cpp" : options.emit == Emit::Project ? "-project" : "");
+  if (fs::is_directory(output) && options.emit != Emit::Project)
+    return fileError(output, "is a folder");
+  Workshop workshop(output);
+  if (workshop.folder.empty())
+    return fileError(output, "cannot be written: its folder is missing or not writable");
+  if (options.emit <= Emit::Placed) {
+    if (Status text = writeText(workshop.folder / "level.mlir", levelText(module)); !text)
+      return text;
+    return moveTo(workshop.folder / "level.mlir", output);
+  }
+  std::string name = output.filename().string();
+  ProgramWriter writer(options, file, module, workshop.folder, name);
+  if (Status written = writer.write(); !written)
+    return written;
+  if (options.emit == Emit::Source)
+    return moveTo(workshop.folder / "program.cpp", output);
+  return options.emit == Emit::Project ? emitProject(options, workshop.folder, output) : emitBinary(workshop.folder, output, name);
+}
