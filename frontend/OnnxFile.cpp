@@ -159,11 +159,12 @@ Status inlineFunctions(onnx::ModelProto &model, int64_t opset) {
   for (ForeignOps foreign(model.graph()); !foreign.names.empty() && foreign.names != before; foreign = ForeignOps(model.graph())) {
     before = foreign.names;
     addDefaultAttributes(*model.mutable_graph(), foreign, opset);
-    std::string list;
-    for (const std::string &name : before)
-      list += " " + name;
-    if (!guarded("", [&] { onnx::inliner::InlineSelectedFunctions(model, foreign, nullptr); }))
-      return Error{"these ops are not supported and cannot be replaced by their definitions:" + list};
+    auto nodes = model.graph().node();
+    // The import says which node is not supported, so a failure here only has to leave the graph whole.
+    if (!guarded("", [&] { onnx::inliner::InlineSelectedFunctions(model, foreign, nullptr); })) {
+      *model.mutable_graph()->mutable_node() = nodes;
+      break;
+    }
   }
   return Success{};
 }
