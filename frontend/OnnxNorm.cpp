@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNormalization, in inference or training form alike, LRN and Dropout.
 #include "frontend/NodeImport.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -31,8 +32,10 @@ Value withBatchStatistics(NodeImport &node, const BatchNorm &norm) {
   auto op = node.make<train::BatchNormOp>(norm.x, norm.scale, norm.bias, node.f32(norm.epsilon));
   if (!op)
     return {};
-  // ONNX weighs the old value, PyTorch (and this dialect) the new one.
-  double momentum = 1.0 - node.attributes.number("momentum", 0.9f);
+  // ONNX weighs the old value, PyTorch (and this dialect) the new one. 0.9 in the file means 0.1, not 1 - float32(0.9).
+  float kept = node.attributes.number("momentum", 0.9f);
+  double decimal = std::round(kept * 1e6) / 1e6;
+  double momentum = 1.0 - (static_cast<float>(decimal) == kept ? decimal : kept);
   auto shape = shapeOf(norm.x);
   train::UpdateStatisticsOp::create(node.builder(), node.loc(), norm.mean.getValue(), norm.variance.getValue(), op.getMean(), op.getRstd(),
                                     node.f32(momentum), node.f32(norm.epsilon), static_cast<uint64_t>(shape[0] * shape[2] * shape[3]));
