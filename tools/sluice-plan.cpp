@@ -28,7 +28,7 @@ struct Failure {
 struct Arguments {
   std::string problem, strategy = "auto", memory, release = "whole", allowLossy;
   std::string pack, capacity;
-  int64_t nodes = 10'000'000;
+  int64_t nodes = 0;
   bool json = false;
 };
 
@@ -141,7 +141,8 @@ int packProblem(const Arguments &arguments) {
   if (!parseItems(readFile(arguments.pack), items, error))
     throw Failure{BadInput, arguments.pack + ": " + error};
   PackOptions options;
-  options.nodeLimit = arguments.nodes;
+  // Nodes cost time in proportion to the items; this many take some ten seconds.
+  options.nodeLimit = arguments.nodes > 0 ? arguments.nodes : 2'000'000'000 / std::max<int64_t>(items.size(), 200);
   const bool limited = !arguments.capacity.empty();
   const double capacity = limited ? parseSize(arguments.capacity, "--capacity") : 0;
   if (capacity > 1e18)
@@ -193,7 +194,7 @@ int run(int argc, char **argv) {
   app.add_option("--allow-lossy", arguments.allowLossy, "of fp16,zfp,invert");
   app.add_option("--pack", arguments.pack, "packing problem, CSV with id,lower,upper,size");
   app.add_option("--capacity", arguments.capacity, "bytes that the packing may reach");
-  app.add_option("--nodes", arguments.nodes, "limit of the packing search")->check(CLI::NonNegativeNumber);
+  app.add_option("--nodes", arguments.nodes, "limit of the packing search (0: by the number of items)")->check(CLI::NonNegativeNumber);
   app.add_flag("--json", arguments.json, "print the answer as JSON");
   try {
     app.parse(argc, argv);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depth-first search over canonical packings: items are placed in order of non-decreasing offset, each at the lowest offset that the items
 // placed before it allow. From MiniMalloc: section floors, dominance by what would still fit below, hatless items, decomposition at
-// sections without unplaced items, three static orders that take turns with doubling node limits. Ours: an offset is ruled out for all
-// when some section could no longer take what it still has to (the "deadline" below), and floors keep a witness item so that most
-// placements recompute few of them.
+// sections without unplaced items, three static orders. Ours: an offset is ruled out for all when some section could no longer take what it
+// still has to (the "deadline" below), floors keep a witness item so that most placements recompute few of them, and runs are short and
+// restarted with shaken orders (Luby's sequence), because their lengths are heavy-tailed: instead of doubling limits on three orders.
 // Complexity: exponential; each node costs O(neighbours + affected sections * items in a section).
 #include "passes/planner/PackSearch.h"
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <tuple>
 
 namespace sluice::planner {
@@ -292,26 +293,51 @@ std::vector<std::vector<int>> staticOrders(const Instance &in) {
   return {sorted(&Keys::w, &Keys::a, &Keys::t), sorted(&Keys::t, &Keys::a, &Keys::w), sorted(&Keys::t, &Keys::w, &Keys::a)};
 }
 
-/// Asks for `capacity` with at most `limit` nodes; the orders take turns with doubling shares.
+/// Luby's sequence 1 1 2 1 1 2 4 ...: short runs often, long ones now and then.
+int64_t luby(int64_t i) {
+  for (int64_t k = 1;; ++k) {
+    if (i == (int64_t(1) << k) - 1)
+      return int64_t(1) << (k - 1);
+    if (i < (int64_t(1) << k) - 1)
+      return luby(i - (int64_t(1) << (k - 1)) + 1);
+  }
+}
+
+/// The order with every place shifted at random by up to `noise` of its length; the same for the same engine state.
+std::vector<int> shaken(const std::vector<int> &order, double noise, std::mt19937 &random) {
+  std::vector<std::pair<double, int>> keyed;
+  for (size_t i = 0; i < order.size(); ++i)
+    keyed.push_back({i + noise * order.size() * (random() / 4294967296.0), order[i]});
+  std::sort(keyed.begin(), keyed.end());
+  std::vector<int> result;
+  for (auto [key, item] : keyed)
+    result.push_back(item);
+  return result;
+}
+
+/// Asks for `capacity` with at most `limit` nodes.
 Search::Outcome searchCapacity(const Instance &in, Bytes capacity, int64_t limit, Packing &best) {
   const auto orders = staticOrders(in);
+  const double noises[] = {0.05, 0.2, 0.1, 0.5};
+  std::mt19937 random(1);
   int64_t used = 0;
-  for (int64_t share = 1000; used < limit; share *= 2)
-    for (const auto &order : orders) {
-      Search search(in, order, capacity, std::min(share, limit - used));
-      const Search::Outcome outcome = search.run();
-      used += search.nodes;
-      best.nodes += search.nodes;
-      if (outcome == Search::Outcome::Found) {
-        best.offsets = search.offsets();
-        best.height = 0;
-        for (size_t i = 0; i < in.items.size(); ++i)
-          best.height = std::max(best.height, best.offsets[i] + in.items[i].size);
-        best.method = "search";
-      }
-      if (outcome != Search::Outcome::OutOfNodes || used >= limit)
-        return outcome;
+  for (int64_t run = 0; used < limit; ++run) {
+    const bool plain = run < static_cast<int64_t>(orders.size());
+    const auto &order = orders[run % orders.size()];
+    Search search(in, plain ? order : shaken(order, noises[run / 3 % 4], random), capacity, std::min(1000 * luby(run + 1), limit - used));
+    const Search::Outcome outcome = search.run();
+    used += std::max<int64_t>(search.nodes, 1);
+    best.nodes += search.nodes;
+    if (outcome == Search::Outcome::Found) {
+      best.offsets = search.offsets();
+      best.height = 0;
+      for (size_t i = 0; i < in.items.size(); ++i)
+        best.height = std::max(best.height, best.offsets[i] + in.items[i].size);
+      best.method = "search";
     }
+    if (outcome != Search::Outcome::OutOfNodes)
+      return outcome;
+  }
   return Search::Outcome::OutOfNodes;
 }
 
@@ -324,7 +350,9 @@ void searchPacking(const std::vector<PackItem> &items, const PackOptions &option
   // The target first: on real programs it is usually reachable. Then halve what remains.
   Bytes ask = target;
   while (best.height > target && ask < best.height && best.nodes < options.nodeLimit) {
-    const int64_t share = std::max<int64_t>(1000, (options.nodeLimit - best.nodes) / (ask == target ? 2 : 4));
+    const int64_t left = options.nodeLimit - best.nodes;
+    // With a height that is good enough nothing else is worth a node.
+    const int64_t share = options.goodEnough >= load && ask == target ? left : std::max<int64_t>(1000, left / (ask == target ? 2 : 4));
     const Search::Outcome outcome = searchCapacity(in, ask, share, best);
     if (outcome == Search::Outcome::Exhausted && ask == refuted + 1)
       refuted = ask;
