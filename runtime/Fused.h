@@ -27,6 +27,7 @@
 #pragma once
 
 #include "runtime/Kernels.h"
+#include "runtime/Math.h"
 #include "runtime/Random.h"
 
 #include <initializer_list>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and log-softmax along one axis of a row-major tensor, seen as [outer, axis, inner].
 #include "runtime/Kernels.h"
+#include "runtime/Math.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
@@ -27,29 +28,69 @@ struct View {
   }
 };
 
-void softmaxLine(const float *x, float *y, int64_t length, int64_t step, bool logarithm) {
-  float largest = x[0];
-  for (int64_t i = 1; i < length; ++i)
-    largest = std::max(largest, x[i * step]);
-  double sum = 0;
-  for (int64_t i = 0; i < length; ++i) {
-    const float power = std::exp(x[i * step] - largest);
-    sum += static_cast<double>(power);
-    if (!logarithm)
-      y[i * step] = power;
+/// Sum of value(i) over a line, in an order that depends on the length alone. Values of a block come first, in a loop of their own, so
+/// that it vectorizes.
+template <typename Value> double lineSum(int64_t length, Value &&value) {
+  constexpr int64_t block = 256;
+  float values[block];
+  double sums[block];
+  std::fill_n(sums, std::min(block, length), 0.0);
+  for (int64_t begin = 0; begin < length; begin += block) {
+    const int64_t count = std::min(block, length - begin);
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = value(begin + i);
+    for (int64_t i = 0; i < count; ++i)
+      sums[i] += static_cast<double>(values[i]);
   }
-  const auto shift = static_cast<float>(std::log(sum)), factor = static_cast<float>(1 / sum);
-  for (int64_t i = 0; i < length; ++i)
-    y[i * step] = logarithm ? x[i * step] - largest - shift : y[i * step] * factor;
+  double total = 0;
+  for (int64_t i = 0; i < std::min(block, length); ++i)
+    total += sums[i];
+  return total;
 }
 
-void softmaxLineBackward(const float *dy, const float *y, float *dx, int64_t length, int64_t step, bool logarithm) {
-  double sum = 0;
-  for (int64_t i = 0; i < length; ++i)
-    sum += static_cast<double>(logarithm ? dy[i * step] : dy[i * step] * y[i * step]);
-  const auto total = static_cast<float>(sum);
-  for (int64_t i = 0; i < length; ++i)
-    dx[i * step] = logarithm ? dy[i * step] - std::exp(y[i * step]) * total : y[i * step] * (dy[i * step] - total);
+float lineMaximum(const float *x, int64_t length, int64_t step) {
+  constexpr int64_t lanes = 16;
+  float most[lanes];
+  std::fill_n(most, lanes, x[0]);
+  int64_t i = 0;
+  for (; i + lanes <= length; i += lanes)
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      most[lane] = x[(i + lane) * step] > most[lane] ? x[(i + lane) * step] : most[lane];
+  for (; i < length; ++i)
+    most[0] = std::max(most[0], x[i * step]);
+  return *std::max_element(most, most + lanes);
+}
+
+/// `Contiguous` lines are the usual ones, and vectorize. y may be x.
+template <bool Contiguous> void softmaxLine(const float *x, float *y, int64_t length, int64_t stride, bool logarithm) {
+  const int64_t step = Contiguous ? 1 : stride;
+  const float largest = lineMaximum(x, length, step);
+  const double sum = lineSum(length, [&](int64_t i) { return exponential(x[i * step] - largest); });
+  const auto shift = static_cast<float>(std::log(sum)), factor = static_cast<float>(1 / sum);
+  if (logarithm)
+#pragma GCC ivdep
+    for (int64_t i = 0; i < length; ++i)
+      y[i * step] = x[i * step] - largest - shift;
+  else
+#pragma GCC ivdep
+    for (int64_t i = 0; i < length; ++i)
+      y[i * step] = exponential(x[i * step] - largest) * factor;
+}
+
+template <bool Contiguous>
+void softmaxLineBackward(const float *dy, const float *y, float *dx, int64_t length, int64_t stride, bool logarithm) {
+  const int64_t step = Contiguous ? 1 : stride;
+  const auto total =
+      static_cast<float>(logarithm ? lineSum(length, [&](int64_t i) { return dy[i * step]; })
+                                   : lineSum(length, [&](int64_t i) { return dy[i * step] * y[i * step]; }));
+  if (logarithm)
+#pragma GCC ivdep
+    for (int64_t i = 0; i < length; ++i)
+      dx[i * step] = dy[i * step] - exponential(y[i * step]) * total;
+  else
+#pragma GCC ivdep
+    for (int64_t i = 0; i < length; ++i)
+      dx[i * step] = y[i * step] * (dy[i * step] - total);
 }
 
 } // namespace
@@ -66,7 +107,8 @@ void Softmax::forward(Stream &stream, const Tensor &input, const Tensor &output)
   float *py = stream.data<float>(output);
   stream.launch(node, "softmax", [this, px, py] {
     const View view(x, axis);
-    view.forLines([&](int64_t at) { softmaxLine(px + at, py + at, view.length, view.inner, logarithm); });
+    const auto line = view.inner == 1 ? softmaxLine<true> : softmaxLine<false>;
+    view.forLines([&](int64_t at) { line(px + at, py + at, view.length, view.inner, logarithm); });
   });
 }
 
@@ -75,7 +117,8 @@ void Softmax::backward(Stream &stream, const Tensor &dy, const Tensor &y, const 
   float *pdx = stream.data<float>(dx);
   stream.launch(node, "softmax_backward", [this, pdy, py, pdx] {
     const View view(x, axis);
-    view.forLines([&](int64_t at) { softmaxLineBackward(pdy + at, py + at, pdx + at, view.length, view.inner, logarithm); });
+    const auto line = view.inner == 1 ? softmaxLineBackward<true> : softmaxLineBackward<false>;
+    view.forLines([&](int64_t at) { line(pdy + at, py + at, pdx + at, view.length, view.inner, logarithm); });
   });
 }
 

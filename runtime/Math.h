@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transcendental functions for fused regions, accurate to 2 units in the last place. Plain arithmetic and selections: a loop over them
+// vectorizes, which one over libm's does not, and an element has the same bits wherever in a row it lies. Coefficients as in Cephes
+// (S. Moshier, single precision). Compiled without contraction of a*b+c.
+#pragma once
+
+#include "runtime/Random.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace sluice {
+
+SLUICE_KERNEL float floatOfBits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+SLUICE_KERNEL uint32_t bitsOfFloat(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+/// e^x; infinity above 88.7, denormal, then 0 below -87.3.
+SLUICE_KERNEL float exponential(float x) {
+  const float limited = x < -105.0f ? -105.0f : x > 89.0f ? 89.0f : x; // NaN stays
+  const float magic = 12582912.0f;                                    // 1.5 * 2^23: adding it rounds to an integer in the low bits
+  const float shifted = limited * 1.44269504088896341f + magic;
+  const float n = shifted - magic;
+  const float r = limited - n * 0.693359375f - n * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  // 2^n in two factors: n itself may lie outside the exponents of normal numbers.
+  const int32_t exponent = static_cast<int32_t>(bitsOfFloat(shifted)) - static_cast<int32_t>(bitsOfFloat(magic));
+  const int32_t half = exponent / 2;
+  const float first = floatOfBits(static_cast<uint32_t>(half + 127) << 23);
+  const float second = floatOfBits(static_cast<uint32_t>(exponent - half + 127) << 23);
+  return p * first * second;
+}
+
+/// Hyperbolic tangent.
+SLUICE_KERNEL float hyperbolicTangent(float x) {
+  const float size = x < 0 ? -x : x, z = x * x;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  const float small = p * z * x + x;
+  const float large = 1.0f - 2.0f / (exponential(2.0f * size) + 1.0f);
+  return size < 0.625f ? small : x < 0 ? -large : large;
+}
+
+} // namespace sluice

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our exponential and tanh against double precision over their whole range, and at the edges.
+#include "runtime/Math.h"
+
+#include <gtest/gtest.h>
+#include <limits>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// Distance in units in the last place of the reference.
+double ulps(float got, double want) {
+  const float rounded = static_cast<float>(want);
+  const double unit = static_cast<double>(std::nextafter(std::fabs(rounded), infinity)) - static_cast<double>(std::fabs(rounded));
+  return std::fabs(static_cast<double>(got) - want) / unit;
+}
+
+TEST(Math, Exponential) {
+  double worst = 0;
+  for (int i = -1030000; i <= 887000; ++i) {
+    const float x = static_cast<float>(i) * 1e-4f;
+    worst = std::max(worst, ulps(exponential(x), std::exp(static_cast<double>(x))));
+  }
+  EXPECT_LE(worst, 2);
+  EXPECT_EQ(exponential(0), 1);
+  EXPECT_EQ(exponential(89), infinity);
+  EXPECT_EQ(exponential(infinity), infinity);
+  EXPECT_EQ(exponential(-200), 0);
+  EXPECT_EQ(exponential(-infinity), 0);
+  EXPECT_TRUE(std::isnan(exponential(std::nanf(""))));
+}
+
+TEST(Math, HyperbolicTangent) {
+  double worst = 0;
+  for (int i = -120000; i <= 120000; ++i) {
+    const float x = static_cast<float>(i) * 1e-4f;
+    if (i)
+      worst = std::max(worst, ulps(hyperbolicTangent(x), std::tanh(static_cast<double>(x))));
+  }
+  EXPECT_LE(worst, 2);
+  EXPECT_EQ(hyperbolicTangent(0), 0);
+  EXPECT_EQ(hyperbolicTangent(infinity), 1);
+  EXPECT_EQ(hyperbolicTangent(-infinity), -1);
+  EXPECT_TRUE(std::isnan(hyperbolicTangent(std::nanf(""))));
+}
+
+TEST(Math, VectorsAndScalarsAgree) {
+  std::vector<float> x(1003), all(1003);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(i) * 0.1f - 50;
+  for (size_t i = 0; i < x.size(); ++i)
+    all[i] = exponential(x[i]) + hyperbolicTangent(x[i]);
+  for (size_t i = 0; i < x.size(); ++i) {
+    volatile float alone = x[i];
+    const float value = alone;
+    EXPECT_EQ(all[i], exponential(value) + hyperbolicTangent(value));
+  }
+}
+
+} // namespace
+} // namespace sluice
