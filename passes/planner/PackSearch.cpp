@@ -318,13 +318,15 @@ std::vector<int> shaken(const std::vector<int> &order, double noise, std::mt1993
 /// Asks for `capacity` with at most `limit` nodes.
 Search::Outcome searchCapacity(const Instance &in, Bytes capacity, int64_t limit, Packing &best) {
   const auto orders = staticOrders(in);
-  const double noises[] = {0.05, 0.2, 0.1, 0.5};
+  const double noises[] = {0.05, 0.05, 0.1, 0.3};
   std::mt19937 random(1);
   int64_t used = 0;
   for (int64_t run = 0; used < limit; ++run) {
-    const bool plain = run < static_cast<int64_t>(orders.size());
+    const int64_t length = 1000 * luby(run + 1);
+    // The unshaken orders come first, and again for the long runs.
+    const bool plain = run < static_cast<int64_t>(orders.size()) || length >= 64000;
     const auto &order = orders[run % orders.size()];
-    Search search(in, plain ? order : shaken(order, noises[run / 3 % 4], random), capacity, std::min(1000 * luby(run + 1), limit - used));
+    Search search(in, plain ? order : shaken(order, noises[run / 3 % 4], random), capacity, std::min(length, limit - used));
     const Search::Outcome outcome = search.run();
     used += std::max<int64_t>(search.nodes, 1);
     best.nodes += search.nodes;

@@ -25,7 +25,7 @@ static std::vector<PackItem> instance(const std::string &name) {
 }
 
 TEST(Pack, MiniMallocInstancesFitTheirCapacity) {
-  for (const char *name : {"A", "B", "C", "D", "F", "G", "H", "J"}) {
+  for (const char *name : {"A", "B", "C", "D", "E", "F", "G", "H", "J"}) {
     const std::vector<PackItem> items = instance(name);
     PackOptions options;
     options.goodEnough = 1048576;
