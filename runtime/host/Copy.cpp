@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between the arenas. They run on the stream's own thread beside the compute stream; one core saturates what the memory bus
 // leaves over, so they are not split.
-#include "runtime/Stream.h"
+#include "runtime/Kernels.h"
 
 #include <cstring>
 #include <string>
@@ -21,6 +21,12 @@ void copy(Stream &stream, const Tensor &from, const Tensor &to, const char *node
 }
 
 } // namespace
+
+void clear(Stream &stream, const Tensor &tensor, const char *node) {
+  char *target = stream.data<char>(tensor);
+  const size_t bytes = tensor.bytes();
+  stream.launch(node, "clear", [=] { memset(target, 0, bytes); });
+}
 
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node) {
   copy(stream, from, to, node, "copy to host");
