@@ -42,6 +42,10 @@ std::string sluice::codegen::buildExecutable(const std::string &source, const st
   llvm::SmallVector<llvm::StringRef> arguments = {*compiler, "-std=c++17", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", include, source,
                                                   "-o", executable, archive, SLUICE_DNNL_LIBRARY, "-lgomp", "-lpthread"};
   llvm::SmallVector<llvm::StringRef> sanitize;
+#if defined(__x86_64__)
+  // GCC before 12.3 miscompiles constants like {1, 1, 0, 0, 0, 0, 0, 0} with 512-bit vectors; kernels that wait for memory lose nothing.
+  arguments.push_back("-mprefer-vector-width=256");
+#endif
   if (llvm::StringRef(SLUICE_SANITIZE_FLAG).size())
     arguments.push_back(SLUICE_SANITIZE_FLAG);
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
@@ -72,6 +76,8 @@ static std::string projectLists(const std::string &name) {
          "add_subdirectory(runtime)\n"
          "add_executable(" + name + " program.cpp)\n"
          "target_compile_options(" + name + " PRIVATE -O3 -march=native -ffp-contract=off -fno-math-errno)\n"
+         "# GCC before 12.3 miscompiles constants like {1, 1, 0, 0, 0, 0, 0, 0} with 512-bit vectors.\n"
+         "if(CMAKE_SYSTEM_PROCESSOR STREQUAL \"x86_64\")\n  target_compile_options(" + name + " PRIVATE -mprefer-vector-width=256)\nendif()\n"
          "target_link_libraries(" + name + " PRIVATE sluice_host)\n"
          "# Weights and templates are looked for beside the executable.\n"
          "file(GLOB data ${CMAKE_SOURCE_DIR}/*.safetensors ${CMAKE_SOURCE_DIR}/*.onnx-template)\n"

@@ -89,7 +89,7 @@ std::string sluice::codegen::shapeText(mlir::Type type) {
   return out + "}";
 }
 
-std::string sluice::codegen::hexOffset(int64_t bytes) { return "0x" + llvm::utohexstr(static_cast<uint64_t>(bytes), true, 7); }
+std::string sluice::codegen::hexOffset(int64_t bytes) { return llvm::formatv("{0:x+7}", bytes); }
 
 std::string sluice::codegen::sizeText(int64_t bytes) {
   if (bytes >= int64_t(1) << 30)
