@@ -19,7 +19,7 @@ public:
       if (isa<sched::RunOp, sched::CopyOp>(op))
         stepOf[&op] = ++number;
     for (auto buffer : program.getBody().getOps<sched::BufferOp>())
-      if (buffer.getLast() && !buffer.outlivesStep() && buffer.onDevice())
+      if (buffer.getLast() && !buffer.outlivesStep() && buffer.onDevice() && !isScratch(buffer))
         endingAt[*buffer.getLast()].push_back(buffer);
   }
 
@@ -46,6 +46,14 @@ public:
   }
 
 private:
+  /// A workspace: free after its one step, without a word.
+  static bool isScratch(sched::BufferOp buffer) {
+    return llvm::all_of(buffer.getBuffer().getUsers(), [&](Operation *user) {
+      auto run = dyn_cast<sched::RunOp>(user);
+      return run && run.getScratch() == buffer.getBuffer();
+    });
+  }
+
   static const char *stream(sched::Stream stream) {
     return stream == sched::Stream::Compute ? "compute" : stream == sched::Stream::ToHost ? "toHost" : "toDevice";
   }

@@ -87,6 +87,7 @@ Buffers::Buffers(func::FuncOp function) : function(function) {
     if (storage.kind == Storage::Kind::Transient) {
       storage.kind = Storage::Kind::Result;
       storage.index = returned.getOperandNumber();
+      storage.name = storage.index == 0 ? "loss_value" : "correct_count";
     }
   }
   makeUnique(storages);
@@ -119,6 +120,9 @@ int Buffers::placeResult(OpResult result) {
     const Storage &source = storages[of(prefetch.getHandle().getDefiningOp()->getOperand(0))];
     return add({Storage::Kind::Transient, source.bytes, source.name + "_back", "", 0, {}});
   }
+  for (Operation *user : result.getUsers())
+    if (auto update = dyn_cast<UpdateOp>(user))
+      return add({Storage::Kind::Transient, bytes(result.getType()), sanitized(update.getParameter().str()) + "_grad", "", 0, {}});
   Operation *terminator = function.getBody().front().getTerminator();
   Operation *loss = terminator->getNumOperands() ? terminator->getOperand(0).getDefiningOp() : nullptr;
   bool backward = loss && loss->getBlock() == result.getOwner()->getBlock() && loss->isBeforeInBlock(result.getOwner());

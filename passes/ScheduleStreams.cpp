@@ -114,7 +114,8 @@ void Scheduler::createBuffers() {
     auto workspace = cost ? cost.getAs<IntegerAttr>("workspace") : IntegerAttr();
     if (!workspace || workspace.getInt() <= 0)
       continue;
-    std::string name = identifierOf(train::nodeName(op.getLoc())) + "_scratch";
+    SmallVector<int> written = buffers.writes(&op);
+    std::string name = (written.empty() ? "unused" : buffers[written.front()].name) + "_scratch";
     scratches[&op] = BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name), sched::SpaceAttr::get(context, Space::Device),
                                       b.getI64IntegerAttr(workspace.getInt()), {}, {}, {}, {}, {}, {}, {});
   }

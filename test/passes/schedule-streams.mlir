@@ -13,9 +13,9 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // CHECK: %[[A:.*]] = sched.buffer "fc1_y" device bytes(256)
 // CHECK: %[[HOST:.*]] = sched.buffer "fc1_y_host" host bytes(256)
 // CHECK: %[[B:.*]] = sched.buffer "fc2_y" device bytes(256)
-// CHECK: %[[LOSS:.*]] = sched.buffer "loss_y" device bytes(4) result(0)
+// CHECK: %[[LOSS:.*]] = sched.buffer "loss_value" device bytes(4) result(0)
 // CHECK: %[[BACK:.*]] = sched.buffer "fc1_y_back" device bytes(256)
-// CHECK: %[[SCRATCH:.*]] = sched.buffer "fc2_scratch" device bytes(512)
+// CHECK: %[[SCRATCH:.*]] = sched.buffer "fc2_y_scratch" device bytes(512)
 
 // CHECK: sched.run compute "matmul" ins(%[[X]] : tensor<8x8xf32>, %[[W]] : tensor<8x8xf32>) outs(%[[A]] : tensor<8x8xf32>)
 // CHECK-NEXT: %[[READY:.*]] = sched.record compute "fc1_y_ready"
