@@ -2,6 +2,8 @@
 // Sums over a chain: peaks, floors and bounds.
 #include "passes/planner/Chain.h"
 
+#include "passes/planner/Bounds.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -79,6 +81,28 @@ Seconds chainBound(const Chain &chain, double memory) {
   if (excess == 0)
     return chainCompute(chain);
   return std::max(chainCompute(chain), 2 * excess / chain.bandwidth);
+}
+
+Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads) {
+  const double peak = chainPeak(chain);
+  Seconds bound = 0;
+  // Any op bounds; the one at the peak misses most. Its own x_i and x_(i+1) must be there.
+  for (int i = 0; i <= chain.last(); ++i)
+    for (double bytes : {forwardBytes(chain, i), backwardBytes(chain, i)}) {
+      if (bytes < peak)
+        continue;
+      double movable = 0;
+      std::vector<std::pair<double, Seconds>> parts;
+      for (int j = 0; j < i; ++j) {
+        movable += offloads && chain.bandwidth > 0 ? chain.moved(j) : 0;
+        if (j > 0 && chain.moved(j) > 0)
+          parts.push_back({chain.moved(j), chain.uF[j - 1]});
+      }
+      if (i > 0 && chain.saved[i - 1] > 0) // what came with x_i is not needed by stage i
+        parts.push_back({chain.saved[i - 1], chain.uF[i - 1]});
+      bound = std::max(bound, splitBound(chainCompute(chain), bytes - memory, movable, movable > 0 ? 2 / chain.bandwidth : 0, parts));
+    }
+  return bound;
 }
 
 } // namespace sluice::planner

@@ -51,4 +51,8 @@ Seconds chainCompute(const Chain &chain);
 /// Proposition 3: no schedule that keeps and offloads is shorter than all compute, nor than moving M_peak - memory out and back.
 Seconds chainBound(const Chain &chain, double memory);
 
+/// The same when stages may also run again: of the bytes that are missing at the peak some cross the link and the others cost re-runs of
+/// the stages that make them, cheapest bytes first. `offloads` false: re-runs only; infinite when they cannot make room.
+Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads);
+
 } // namespace sluice::planner

@@ -193,6 +193,10 @@ ChainAnswer runStrategy(const Chain &chain, double memory, Release release, cons
   return answer;
 }
 
-Seconds strategyBound(const Chain &chain, double memory, const std::string &) { return chainBound(chain, memory); }
+Seconds strategyBound(const Chain &chain, double memory, const std::string &name) {
+  const bool recomputes = name == "chen" || name == "rotor";
+  const bool both = name == "mixed" || name == "auto" || name == "superneurons" || name == "capuchin" || name == "pofo";
+  return recomputes || both ? chainRecomputeBound(chain, memory, both) : chainBound(chain, memory);
+}
 
 } // namespace sluice::planner

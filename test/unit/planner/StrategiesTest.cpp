@@ -33,6 +33,7 @@ static void expectSound(const Problem &p, Bytes budget, const std::string &name,
   const Timeline timeline = simulate(p, plan);
   ASSERT_EQ(checkTimeline(p, plan, timeline), "");
   ASSERT_LE(timeline.peakBytes, budget);
+  ASSERT_GE(timeline.makespan, exactBound(p, budget, {}) * (1 - 1e-9));
 }
 
 TEST(Strategies, RandomBranchingProblemsAreSound) {
