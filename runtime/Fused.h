@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise regions. The compiler prints one small function object per region; this template turns it into a kernel that walks all
-// operands once. The same function object is compiled for either target. Generated files are compiled without contraction of a*b+c, so
-// how ops are grouped into regions changes no bit.
+// Elementwise regions. The compiler prints one small function object per region; this template turns it into a kernel
+// that walks all operands once. The same function object is compiled for either target. Generated files are compiled
+// without contraction of a*b+c, so how ops are grouped into regions changes no bit.
 //
 //   struct NormalizeRelu {
 //     static constexpr int inputs = 5, outputs = 1, sums = 0;
@@ -14,13 +14,15 @@
 //   const Fused<NormalizeRelu> relu1{"/relu1/Relu", shape, Layout::NHWC, {x, channel(mean), ...}, {y}, {}};
 //   relu1.run(s.compute, {x, channel(mean), channel(rstd), channel(scale), channel(bias)}, {y}, {}, scratch);
 //
-// Every operand is F32 and broadcasts to `shape` by numpy's rules; `channel` turns a [C] vector into one that broadcasts along
-// dimension 1. Operands of the region's rank have its layout. An operand advances along the innermost physical dimension (C in NHWC)
-// or is constant there: `steps` says which at compile time, so that the loop vectorizes; without `steps` all advance. Where the shape
-// has extent 1 in that dimension either is right. Outputs have the full shape and may be an input's very bytes (in place).
+// Every operand is F32 and broadcasts to `shape` by numpy's rules; `channel` turns a [C] vector into one that
+// broadcasts along dimension 1. Operands of the region's rank have its layout. An operand advances along the innermost
+// physical dimension (C in NHWC) or is constant there: `steps` says which at compile time, so that the loop vectorizes;
+// without `steps` all advance. Where the shape has extent 1 in that dimension either is right. Outputs have the full
+// shape and may be an input's very bytes (in place).
 //
-// A sum is a vector as long as the innermost physical dimension, or a scalar: one of the region's values summed over all the rest, in a
-// fixed order that does not depend on the number of threads. operator() returns the outputs, then the values to sum.
+// A sum is a vector as long as the innermost physical dimension, or a scalar: one of the region's values summed over
+// all the rest, in a fixed order that does not depend on the number of threads. operator() returns the outputs, then
+// the values to sum.
 //
 // With `static constexpr bool random = true`, operator() gets an Element first, see Random.h:
 //   float r = uniform(randomKey(e.seed, nameKey("/drop1/Dropout"), e.step), e.index);
@@ -38,9 +40,7 @@
 namespace sluice {
 
 /// What operator() returns.
-template <int Count> struct Values {
-  float v[Count > 0 ? Count : 1];
-};
+template <int Count> struct Values { float v[Count > 0 ? Count : 1]; };
 
 /// Which element a random region is at: its index in physical order, and the step's key material.
 struct Element {

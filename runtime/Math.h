@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transcendental functions for fused regions, accurate to 2 units in the last place. Plain arithmetic and selections: a loop over them
-// vectorizes, which one over libm's does not, and an element has the same bits wherever in a row it lies. Coefficients as in Cephes
-// (S. Moshier, single precision). Compiled without contraction of a*b+c.
+// Transcendental functions for fused regions, accurate to 2 units in the last place. Plain arithmetic and selections: a
+// loop over them vectorizes, which one over libm's does not, and an element has the same bits wherever in a row it
+// lies. Coefficients as in Cephes (S. Moshier, single precision). Compiled without contraction of a*b+c.
 #pragma once
 
 #include "runtime/Random.h"
@@ -25,7 +25,7 @@ SLUICE_KERNEL uint32_t bitsOfFloat(float value) {
 /// e^x; infinity above 88.7, denormal, then 0 below -87.3.
 SLUICE_KERNEL float exponential(float x) {
   const float limited = x < -105.0f ? -105.0f : x > 89.0f ? 89.0f : x; // NaN stays
-  const float magic = 12582912.0f;                                    // 1.5 * 2^23: adding it rounds to an integer in the low bits
+  const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer in the low bits
   const float shifted = limited * 1.44269504088896341f + magic;
   const float n = shifted - magic;
   const float r = limited - n * 0.693359375f - n * -2.12194440e-4f;

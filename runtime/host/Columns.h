@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels that sum over rows cut a matrix [rows, columns] into tasks. The cut depends on the extents alone, never on the number of
-// threads. A task is a range of rows by a tile of columns; it sums short blocks of rows in float, adds those to doubles in scratch, and
-// the row chunks of a column are combined in order.
+// How kernels that sum over rows cut a matrix [rows, columns] into tasks. The cut depends on the extents alone, never
+// on the number of threads. A task is a range of rows by a tile of columns; it sums short blocks of rows in float, adds
+// those to doubles in scratch, and the row chunks of a column are combined in order.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,8 @@ struct Columns {
   };
   Task task(int64_t index) const {
     const int64_t chunk = index / tiles, column = index % tiles * tileWidth;
-    return {chunk, chunk * rowsPerChunk, std::min(rows, (chunk + 1) * rowsPerChunk), column, std::min(tileWidth, columns - column)};
+    return {chunk, chunk * rowsPerChunk, std::min(rows, (chunk + 1) * rowsPerChunk), column,
+            std::min(tileWidth, columns - column)};
   }
 
   int64_t rows = 0, columns = 0, tiles = 1, chunks = 1, rowsPerChunk = 1;

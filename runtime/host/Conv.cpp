@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions through oneDNN. Activations are NHWC; oneDNN chooses the weights' format, so each call reorders them inside scratch:
-// [reordered weights | oneDNN's scratchpad]. Layers of one shape share one description (and its compiled code).
+// Convolutions through oneDNN. Activations are NHWC; oneDNN chooses the weights' format, so each call reorders them
+// inside scratch: [reordered weights | oneDNN's scratchpad]. Layers of one shape share one description (and its
+// compiled code).
 //
-// oneDNN 2.6's backward-data kernel drops to half its rate on wide rows of many channels (measured on AVX-512: 28 pixels, 256 channels:
-// 119 instead of 235 GFLOP/s). There, with stride 1, we run the forward kernel on turned weights instead: channels exchanged, window
-// rotated by half a turn.
+// oneDNN 2.6's backward-data kernel drops to half its rate on wide rows of many channels (measured on AVX-512: 28
+// pixels, 256 channels: 119 instead of 235 GFLOP/s). There, with stride 1, we run the forward kernel on turned weights
+// instead: channels exchanged, window rotated by half a turn.
 #include "runtime/Kernels.h"
 #include "runtime/host/Dnnl.h"
 #include "runtime/host/Parallel.h"
@@ -29,7 +30,8 @@ struct Conv::Impl {
   char *pad(char *scratch) const { return scratch + scratchPart(reordered); }
   /// The reorder and the convolution never run at the same time.
   size_t workspace() const {
-    return scratchPart(reordered) + std::max(convolution.scratchpadBytes(), scratchPart(turned) + reorder.scratchpadBytes());
+    return scratchPart(reordered) +
+           std::max(convolution.scratchpadBytes(), scratchPart(turned) + reorder.scratchpadBytes());
   }
   void turn(const float *from, float *to) const;
   const void *prepareWeights(const float *w, char *scratch) const;
@@ -57,7 +59,8 @@ const void *Conv::Impl::prepareWeights(const float *w, char *scratch) const {
   }
   if (!reorder)
     return plain;
-  reorder.execute({{DNNL_ARG_FROM, &plainWeights, plain}, {DNNL_ARG_TO, &weights, scratch}}, pad(scratch) + scratchPart(turned));
+  reorder.execute({{DNNL_ARG_FROM, &plainWeights, plain}, {DNNL_ARG_TO, &weights, scratch}},
+                  pad(scratch) + scratchPart(turned));
   return scratch;
 }
 
@@ -87,9 +90,12 @@ struct Geometry {
   }
 
   void check(const char *node) const {
-    auto reject = [&](const std::string &what) { throw std::invalid_argument(std::string("convolution '") + node + "': " + what); };
+    auto reject = [&](const std::string &what) {
+      throw std::invalid_argument(std::string("convolution '") + node + "': " + what);
+    };
     if (x.rank != 4 || w.rank != 4 || y.rank != 4)
-      reject("ranks " + std::to_string(x.rank) + ", " + std::to_string(w.rank) + ", " + std::to_string(y.rank) + ", expected 4");
+      reject("ranks " + std::to_string(x.rank) + ", " + std::to_string(w.rank) + ", " + std::to_string(y.rank) +
+             ", expected 4");
     if (groups < 1 || x[1] != w[1] * groups || y[1] != w[0] || w[0] % groups || x[0] != y[0])
       reject("input channels " + std::to_string(x[1]) + ", output channels " + std::to_string(y[1]) + " and weights " +
              std::to_string(w[0]) + "x" + std::to_string(w[1]) + " do not fit " + std::to_string(groups) + " groups");
@@ -118,7 +124,8 @@ struct Descriptions {
 
   explicit Descriptions(const Geometry &g)
       : x(nhwc(g.x)), y(nhwc(g.y)), anyWeights(weightDims(g), memory::data_type::f32, memory::format_tag::any),
-        strides(g.window.strides, g.window.strides + 2), dilations{g.window.dilations[0] - 1, g.window.dilations[1] - 1},
+        strides(g.window.strides, g.window.strides + 2), dilations{g.window.dilations[0] - 1,
+                                                                   g.window.dilations[1] - 1},
         begin{g.window.pads[0], g.window.pads[1]}, end{g.window.pads[2], g.window.pads[3]} {
     if (g.bias)
       bias = memory::desc({g.w[0]}, memory::data_type::f32, memory::format_tag::x);
@@ -127,8 +134,10 @@ struct Descriptions {
   dnnl::convolution_forward::primitive_desc forward(bool withBias) const {
     const auto kind = dnnl::prop_kind::forward_training;
     const auto algorithm = dnnl::algorithm::convolution_direct;
-    const auto desc = withBias ? dnnl::convolution_forward::desc(kind, algorithm, x, anyWeights, bias, y, strides, dilations, begin, end)
-                               : dnnl::convolution_forward::desc(kind, algorithm, x, anyWeights, y, strides, dilations, begin, end);
+    const auto desc =
+        withBias
+            ? dnnl::convolution_forward::desc(kind, algorithm, x, anyWeights, bias, y, strides, dilations, begin, end)
+            : dnnl::convolution_forward::desc(kind, algorithm, x, anyWeights, y, strides, dilations, begin, end);
     return {desc, userScratchpad(), dnnlEngine()};
   }
 };
@@ -145,8 +154,8 @@ void describeForward(const Descriptions &d, Conv::Impl &impl) {
 }
 
 void describeBackwardData(const Descriptions &d, Conv::Impl &impl) {
-  const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, d.x, d.anyWeights, d.y, d.strides, d.dilations,
-                                                   d.begin, d.end);
+  const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, d.x, d.anyWeights, d.y,
+                                                   d.strides, d.dilations, d.begin, d.end);
   const dnnl::convolution_backward_data::primitive_desc pd(desc, userScratchpad(), dnnlEngine(), d.forward(false));
   impl.weights = pd.weights_desc();
   impl.convolution = lazily<dnnl::convolution_backward_data>(pd);
@@ -161,9 +170,10 @@ void describeTurned(const Geometry &g, const Descriptions &d, Conv::Impl &impl) 
     end.push_back(g.x[2 + i] + reach - g.y[2 + i] - begin.back());
   }
   const memory::desc anyWeights({g.w[1], g.w[0], g.w[2], g.w[3]}, memory::data_type::f32, memory::format_tag::any);
-  const dnnl::convolution_forward::primitive_desc pd(
-      {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.y, anyWeights, d.x, d.strides, d.dilations, begin, end},
-      userScratchpad(), dnnlEngine());
+  const dnnl::convolution_forward::primitive_desc pd({dnnl::prop_kind::forward_training,
+                                                      dnnl::algorithm::convolution_direct, d.y, anyWeights, d.x,
+                                                      d.strides, d.dilations, begin, end},
+                                                     userScratchpad(), dnnlEngine());
   impl.plainWeights = {anyWeights.dims(), memory::data_type::f32, memory::format_tag::oihw};
   impl.weights = pd.weights_desc();
   impl.convolution = lazily<dnnl::convolution_forward>(pd);
@@ -174,9 +184,10 @@ void describeTurned(const Geometry &g, const Descriptions &d, Conv::Impl &impl) 
 void describeBackwardWeight(const Descriptions &d, Conv::Impl &impl) {
   using Backward = dnnl::convolution_backward_weights;
   const auto algorithm = dnnl::algorithm::convolution_direct;
-  const auto desc = d.bias.is_zero()
-                        ? Backward::desc(algorithm, d.x, d.anyWeights, d.y, d.strides, d.dilations, d.begin, d.end)
-                        : Backward::desc(algorithm, d.x, d.anyWeights, d.bias, d.y, d.strides, d.dilations, d.begin, d.end);
+  const auto desc =
+      d.bias.is_zero()
+          ? Backward::desc(algorithm, d.x, d.anyWeights, d.y, d.strides, d.dilations, d.begin, d.end)
+          : Backward::desc(algorithm, d.x, d.anyWeights, d.bias, d.y, d.strides, d.dilations, d.begin, d.end);
   const Backward::primitive_desc pd(desc, userScratchpad(), dnnlEngine(), d.forward(!d.bias.is_zero()));
   impl.weights = pd.diff_weights_desc();
   impl.convolution = lazily<Backward>(pd);
@@ -193,7 +204,8 @@ std::shared_ptr<Conv::Impl> describeConvolution(const Geometry &g) {
   auto fresh = std::make_shared<Conv::Impl>();
   const Descriptions d(g);
   fresh->x = d.x, fresh->y = d.y, fresh->bias = d.bias;
-  fresh->plainWeights = {weightDims(g), memory::data_type::f32, g.groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw};
+  fresh->plainWeights = {weightDims(g), memory::data_type::f32,
+                         g.groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw};
   if (g.pass == ConvPass::Forward)
     describeForward(d, *fresh);
   else if (g.pass == ConvPass::BackwardData && g.turns())
@@ -209,7 +221,8 @@ std::shared_ptr<Conv::Impl> describeConvolution(const Geometry &g) {
 
 } // namespace
 
-Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias) : Kernel(node) {
+Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias)
+    : Kernel(node) {
   const Geometry geometry{pass, x, w, y, window, groups, bias && pass != ConvPass::BackwardData};
   geometry.check(node);
   impl = describe(node, "convolution", [&] { return describeConvolution(geometry); });
@@ -219,15 +232,17 @@ Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window wi
 Conv::~Conv() = default;
 Conv::Conv(Conv &&) = default;
 
-void Conv::forward(Stream &stream, const Tensor &x, const Tensor &w, const Tensor &bias, const Tensor &y, const Tensor &scratch) const {
+void Conv::forward(Stream &stream, const Tensor &x, const Tensor &w, const Tensor &bias, const Tensor &y,
+                   const Tensor &scratch) const {
   const float *px = stream.data<float>(x), *pw = stream.data<float>(w), *pb = stream.data<float>(bias);
   float *py = stream.data<float>(y);
   char *part = stream.data<char>(scratch);
   stream.launch(node, "conv", [impl = impl.get(), px, pw, pb, py, part] {
     const void *weights = impl->prepareWeights(pw, part);
     if (impl->bias.is_zero())
-      impl->convolution.execute({{DNNL_ARG_SRC, &impl->x, px}, {DNNL_ARG_WEIGHTS, &impl->weights, weights}, {DNNL_ARG_DST, &impl->y, py}},
-                                impl->pad(part));
+      impl->convolution.execute(
+          {{DNNL_ARG_SRC, &impl->x, px}, {DNNL_ARG_WEIGHTS, &impl->weights, weights}, {DNNL_ARG_DST, &impl->y, py}},
+          impl->pad(part));
     else
       impl->convolution.execute({{DNNL_ARG_SRC, &impl->x, px},
                                  {DNNL_ARG_WEIGHTS, &impl->weights, weights},
@@ -237,7 +252,8 @@ void Conv::forward(Stream &stream, const Tensor &x, const Tensor &w, const Tenso
   });
 }
 
-void Conv::backwardData(Stream &stream, const Tensor &dy, const Tensor &w, const Tensor &dx, const Tensor &scratch) const {
+void Conv::backwardData(Stream &stream, const Tensor &dy, const Tensor &w, const Tensor &dx,
+                        const Tensor &scratch) const {
   const float *pdy = stream.data<float>(dy), *pw = stream.data<float>(w);
   float *pdx = stream.data<float>(dx);
   char *part = stream.data<char>(scratch);
@@ -259,9 +275,10 @@ void Conv::backwardWeight(Stream &stream, const Tensor &dy, const Tensor &x, con
   stream.launch(node, "conv_backward_weight", [impl = impl.get(), pdy, px, pdw, pdb, part] {
     void *weights = impl->reorder ? static_cast<void *>(part) : pdw;
     if (impl->bias.is_zero())
-      impl->convolution.execute(
-          {{DNNL_ARG_DIFF_DST, &impl->y, pdy}, {DNNL_ARG_SRC, &impl->x, px}, {DNNL_ARG_DIFF_WEIGHTS, &impl->weights, weights}},
-          impl->pad(part));
+      impl->convolution.execute({{DNNL_ARG_DIFF_DST, &impl->y, pdy},
+                                 {DNNL_ARG_SRC, &impl->x, px},
+                                 {DNNL_ARG_DIFF_WEIGHTS, &impl->weights, weights}},
+                                impl->pad(part));
     else
       impl->convolution.execute({{DNNL_ARG_DIFF_DST, &impl->y, pdy},
                                  {DNNL_ARG_SRC, &impl->x, px},
@@ -269,7 +286,8 @@ void Conv::backwardWeight(Stream &stream, const Tensor &dy, const Tensor &x, con
                                  {DNNL_ARG_DIFF_BIAS, &impl->bias, pdb}},
                                 impl->pad(part));
     if (impl->reorder)
-      impl->reorder.execute({{DNNL_ARG_FROM, &impl->weights, part}, {DNNL_ARG_TO, &impl->plainWeights, pdw}}, impl->pad(part));
+      impl->reorder.execute({{DNNL_ARG_FROM, &impl->weights, part}, {DNNL_ARG_TO, &impl->plainWeights, pdw}},
+                            impl->pad(part));
   });
 }
 

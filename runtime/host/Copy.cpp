@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between the arenas. They run on the stream's own thread beside the compute stream; one core saturates what the memory bus
-// leaves over, so they are not split.
+// Copies between the arenas. They run on the stream's own thread beside the compute stream; one core saturates what the
+// memory bus leaves over, so they are not split.
 #include "runtime/Kernels.h"
 
 #include <cstring>
@@ -12,12 +12,13 @@ namespace {
 
 void copy(Stream &stream, const Tensor &from, const Tensor &to, const char *node, const char *op) {
   if (from.bytes() != to.bytes())
-    throw std::invalid_argument(std::string("copy for '") + node + "' from " + std::to_string(from.bytes()) + " bytes to " +
-                                std::to_string(to.bytes()) + " bytes");
+    throw std::invalid_argument(std::string("copy for '") + node + "' from " + std::to_string(from.bytes()) +
+                                " bytes to " + std::to_string(to.bytes()) + " bytes");
   const char *source = stream.data<char>(from);
   char *target = stream.data<char>(to);
   const size_t bytes = from.bytes();
-  stream.launch(node, op, [=] { memcpy(target, source, bytes); }, bytes);
+  stream.launch(
+      node, op, [=] { memcpy(target, source, bytes); }, bytes);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN behind Primitive. A described primitive waits in a list until buildPrimitives() compiles it; calls go through the C interface
-// with arguments on the stack.
+// oneDNN behind Primitive. A described primitive waits in a list until buildPrimitives() compiles it; calls go through
+// the C interface with arguments on the stack.
 #include "runtime/host/Dnnl.h"
 
 #include "runtime/Kernels.h"
@@ -64,7 +64,8 @@ void Primitive::execute(std::initializer_list<Argument> arguments, void *scratch
   dnnl_exec_arg_t list[most];
   int count = 0;
   auto add = [&](int id, const dnnl::memory::desc &desc, const void *data) {
-    check(dnnl_memory_create(&memories[count].memory, &desc.data, dnnlEngine().get(), const_cast<void *>(data)), "wrap memory");
+    check(dnnl_memory_create(&memories[count].memory, &desc.data, dnnlEngine().get(), const_cast<void *>(data)),
+          "wrap memory");
     list[count] = {id, memories[count].memory};
     ++count;
   };
@@ -96,8 +97,9 @@ void buildPrimitives() {
 
 void Kernel::checkWorkspace(const Tensor &slot) const {
   if (slot.bytes() < workspace)
-    throw MemoryNotAvailable(std::string("'") + node + "' needs " + std::to_string(workspace) + " bytes of workspace on this machine, " +
-                             "but the plan reserved " + std::to_string(slot.bytes()));
+    throw MemoryNotAvailable(std::string("'") + node + "' needs " + std::to_string(workspace) +
+                             " bytes of workspace on this machine, " + "but the plan reserved " +
+                             std::to_string(slot.bytes()));
 }
 
 } // namespace sluice

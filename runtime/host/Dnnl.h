@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our kernels need of oneDNN: one engine, primitives that are described at once and built later, and calls that neither allocate
-// scratch nor build argument maps.
+// What our kernels need of oneDNN: one engine, primitives that are described at once and built later, and calls that
+// neither allocate scratch nor build argument maps.
 #pragma once
 
 #include "runtime/Stream.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host side of Fused<F>. The operands are seen as rows of the innermost dimension; everything about strides is worked out once, in the
-// constructor, by FusedGeometry, which is no template. What remains here is the inner loop and its bookkeeping.
+// Host side of Fused<F>. The operands are seen as rows of the innermost dimension; everything about strides is worked
+// out once, in the constructor, by FusedGeometry, which is no template. What remains here is the inner loop and its
+// bookkeeping.
 #pragma once
 
 #include "runtime/host/Columns.h"
@@ -12,14 +13,15 @@
 
 namespace sluice {
 
-/// Rows and strides of a region. Operands are numbered inputs, outputs, sums. Few channels make short rows, so that neighbouring rows are
-/// grouped into wide ones, with vectors repeated, wherever all operands allow it; sums are ordered by wide rows either way.
+/// Rows and strides of a region. Operands are numbered inputs, outputs, sums. Few channels make short rows, so that
+/// neighbouring rows are grouped into wide ones, with vectors repeated, wherever all operands allow it; sums are
+/// ordered by wide rows either way.
 struct FusedGeometry {
   static constexpr int maxOperands = 32;
 
   /// `steps` of the inputs; throws std::invalid_argument naming `node`.
-  FusedGeometry(const char *node, const Shape &shape, Layout layout, TensorList inputs, const bool *steps, TensorList outputs,
-                TensorList sums);
+  FusedGeometry(const char *node, const Shape &shape, Layout layout, TensorList inputs, const bool *steps,
+                TensorList outputs, TensorList sums);
 
   /// Scratch bytes of a region with sums; 0 without.
   size_t workspaceBytes() const;
@@ -30,24 +32,26 @@ struct FusedGeometry {
   /// Adds up the chunks of all sums, in order.
   void finishSums(const double *partials, float *const *sums) const;
 
-  Columns columns;                    ///< rows = wide rows, columns = their length
+  Columns columns; ///< rows = wide rows, columns = their length
   int64_t lastRow = 0;
-  int64_t group = 1, rowExtent = 1;   ///< single rows in a wide one, and their length
-  bool wide = false;                  ///< all inputs continue across the rows of a group, or repeat
-  bool repeats[maxOperands] = {};     ///< when wide, by input: a vector that repeats in every row
-  int outer = 0;                      ///< outer dimensions after collapsing, outermost first
+  int64_t group = 1, rowExtent = 1; ///< single rows in a wide one, and their length
+  bool wide = false;                ///< all inputs continue across the rows of a group, or repeat
+  bool repeats[maxOperands] = {};   ///< when wide, by input: a vector that repeats in every row
+  int outer = 0;                    ///< outer dimensions after collapsing, outermost first
   int64_t extent[Shape::maxRank] = {};
   int64_t stride[maxOperands][Shape::maxRank] = {};
   int inputs = 0, outputs = 0, sums = 0;
-  bool vectorSum[maxOperands] = {};   ///< by sum: a vector, or a scalar
+  bool vectorSum[maxOperands] = {}; ///< by sum: a vector, or a scalar
 
 private:
+  void cutIntoRows(int64_t rows, const bool *steps);
   void groupRows(int64_t rows, const bool *steps);
 };
 
 namespace detail {
 
-/// An operand along a row: advancing, or one value that the compiler may keep in a register although outputs could alias it.
+/// An operand along a row: advancing, or one value that the compiler may keep in a register although outputs could
+/// alias it.
 template <bool Steps> struct RowOperand {
   const float *__restrict p;
   explicit RowOperand(const float *p) : p(p) {}
@@ -75,7 +79,8 @@ inline void fusedRow(const F &f, const FusedPointers<F> &row, float *sums, int64
   for (int64_t i = 0; i < length; ++i) {
     Values<F::outputs + F::sums> value;
     if constexpr (IsRandom<F>::value)
-      value = f(Element{element.seed, element.step, element.index + static_cast<uint64_t>(i)}, std::get<I>(in).at(i)...);
+      value =
+          f(Element{element.seed, element.step, element.index + static_cast<uint64_t>(i)}, std::get<I>(in).at(i)...);
     else
       value = f(std::get<I>(in).at(i)...);
     ((out[O][i] = value.v[O]), ...);
@@ -89,13 +94,14 @@ template <typename F> class Fused : public Kernel {
   static_assert(F::inputs + F::outputs + F::sums <= FusedGeometry::maxOperands, "too many operands in one region");
 
 public:
-  Fused(const char *node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs, std::initializer_list<Tensor> outputs,
-        std::initializer_list<Tensor> sums, F f = {})
+  Fused(const char *node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,
+        std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums, F f = {})
       : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().data(), outputs, sums) {
     workspace = geometry.workspaceBytes();
     if (geometry.inputs != F::inputs || geometry.outputs != F::outputs || geometry.sums != F::sums)
-      throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(inputs.size()) + " inputs, " +
-                                  std::to_string(outputs.size()) + " outputs and " + std::to_string(sums.size()) + " sums");
+      throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(inputs.size()) +
+                                  " inputs, " + std::to_string(outputs.size()) + " outputs and " +
+                                  std::to_string(sums.size()) + " sums");
   }
 
   void run(Stream &stream, std::initializer_list<Tensor> inputs, std::initializer_list<Tensor> outputs,
@@ -140,7 +146,8 @@ private:
     Repeated repeated;
     if (geometry.wide)
       repeatVectors(call, repeated);
-    double *partials = F::sums > 0 ? call.partials + task.chunk * F::sums * geometry.columns.columns + task.columnBegin : nullptr;
+    double *partials =
+        F::sums > 0 ? call.partials + task.chunk * F::sums * geometry.columns.columns + task.columnBegin : nullptr;
     for (int s = 0; s < F::sums; ++s)
       std::fill_n(partials + s * geometry.columns.columns, task.width, 0.0);
     for (int64_t begin = task.rowBegin; begin < task.rowEnd; begin += Columns::block) {
@@ -160,17 +167,20 @@ private:
         std::copy_n(call.base.in[static_cast<size_t>(i)], geometry.rowExtent, repeated[i] + at);
   }
 
-  void runWideRow(const Call &call, const Columns::Task &task, int64_t row, const Repeated &repeated, float *sums) const {
+  void runWideRow(const Call &call, const Columns::Task &task, int64_t row, const Repeated &repeated,
+                  float *sums) const {
     const int64_t whole = geometry.rowLength(row);
     if (geometry.group == 1 || geometry.wide) {
-      runRow(call, row * geometry.group, task.columnBegin, std::min(task.width, whole - task.columnBegin), repeated, sums);
+      runRow(call, row * geometry.group, task.columnBegin, std::min(task.width, whole - task.columnBegin), repeated,
+             sums);
       return;
     }
     for (int64_t at = 0; at < whole; at += geometry.rowExtent)
       runRow(call, row * geometry.group + at / geometry.rowExtent, 0, geometry.rowExtent, repeated, sums + at);
   }
 
-  void runRow(const Call &call, int64_t row, int64_t column, int64_t length, const Repeated &repeated, float *sums) const {
+  void runRow(const Call &call, int64_t row, int64_t column, int64_t length, const Repeated &repeated,
+              float *sums) const {
     detail::FusedPointers<F> at = call.base;
     for (int i = 0; i < F::inputs; ++i) {
       const auto slot = static_cast<size_t>(i);

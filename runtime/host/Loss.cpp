@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or elements, and added in
-// order.
+// Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or
+// elements, and added in order.
 #include "runtime/Kernels.h"
 #include "runtime/host/Parallel.h"
 
@@ -67,19 +67,22 @@ template <typename Body> double sumOver(int64_t count, double *partials, Body &&
 void checkTargets(const char *node, const int64_t *target, const Samples &samples) {
   for (int64_t s = 0; s < samples.count; ++s)
     if (target[s] < 0 || target[s] >= samples.classes)
-      throw std::invalid_argument(std::string("loss '") + node + "': class id " + std::to_string(target[s]) + " of sample " +
-                                  std::to_string(s) + " is not below " + std::to_string(samples.classes));
+      throw std::invalid_argument(std::string("loss '") + node + "': class id " + std::to_string(target[s]) +
+                                  " of sample " + std::to_string(s) + " is not below " +
+                                  std::to_string(samples.classes));
 }
 
 } // namespace
 
 Loss::Loss(const char *node, LossKind kind, Shape x) : Kernel(node), kind(kind), x(x) {
   if (kind == LossKind::SoftmaxCrossEntropy && x.rank < 2)
-    throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) + ", expected at least 2");
+    throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) +
+                                ", expected at least 2");
   workspace = parts * sizeof(double);
 }
 
-void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &loss, const Tensor &scratch) const {
+void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &loss,
+                   const Tensor &scratch) const {
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
   float *result = stream.data<float>(loss);

@@ -21,7 +21,8 @@ struct Geometry {
 };
 
 /// sums[c] = sum of values over [c - before, c + after], clipped.
-void windowSums(const double *__restrict values, double *__restrict sums, int64_t channels, int64_t before, int64_t after) {
+void windowSums(const double *__restrict values, double *__restrict sums, int64_t channels, int64_t before,
+                int64_t after) {
   std::copy_n(values, channels, sums);
   for (int64_t distance = 1; distance <= std::min(before, channels - 1); ++distance)
     for (int64_t c = distance; c < channels; ++c)
@@ -42,7 +43,8 @@ void negativePowers(const double *s, double *powers, int64_t channels, float bet
 }
 
 /// For one pixel: s = bias + alpha/size * sum of squares, and s^-beta. `work` holds one channel vector.
-void scales(const float *x, const Geometry &g, double ratio, double bias, float beta, double *work, double *s, double *powers) {
+void scales(const float *x, const Geometry &g, double ratio, double bias, float beta, double *work, double *s,
+            double *powers) {
   for (int64_t c = 0; c < g.channels; ++c)
     work[c] = static_cast<double>(x[c]) * static_cast<double>(x[c]);
   windowSums(work, s, g.channels, g.before, g.after);
@@ -79,7 +81,8 @@ void Lrn::forward(Stream &stream, const Tensor &input, const Tensor &output, con
   });
 }
 
-void Lrn::backward(Stream &stream, const Tensor &dy, const Tensor &input, const Tensor &dx, const Tensor &scratch) const {
+void Lrn::backward(Stream &stream, const Tensor &dy, const Tensor &input, const Tensor &dx,
+                   const Tensor &scratch) const {
   const float *pdy = stream.data<float>(dy), *px = stream.data<float>(input);
   float *pdx = stream.data<float>(dx);
   double *buffers = stream.data<double>(scratch);
@@ -87,7 +90,8 @@ void Lrn::backward(Stream &stream, const Tensor &dy, const Tensor &input, const 
     const Geometry g(x, size);
     const double ratio = static_cast<double>(alpha) / static_cast<double>(size);
     parallelFor(slabs, [&](int64_t slab) {
-      double *work = buffers + slab * 4 * g.channels, *s = work + g.channels, *powers = s + g.channels, *sums = powers + g.channels;
+      double *work = buffers + slab * 4 * g.channels, *s = work + g.channels, *powers = s + g.channels,
+             *sums = powers + g.channels;
       for (int64_t pixel = g.pixels * slab / slabs; pixel < g.pixels * (slab + 1) / slabs; ++pixel) {
         const float *from = px + pixel * g.channels, *gradient = pdy + pixel * g.channels;
         scales(from, g, ratio, bias, beta, work, s, powers);

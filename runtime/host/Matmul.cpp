@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products through oneDNN's matmul. Leading dimensions of the left factor are folded into its rows where the right one has none:
-// one large product instead of many small ones. The bias is added by oneDNN where it is one row, else by a loop of ours.
+// Matrix products through oneDNN's matmul. Leading dimensions of the left factor are folded into its rows where the
+// right one has none: one large product instead of many small ones. The bias is added by oneDNN where it is one row,
+// else by a loop of ours.
 #include "runtime/Kernels.h"
 #include "runtime/host/Dnnl.h"
 #include "runtime/host/Parallel.h"
@@ -14,7 +15,7 @@ struct Matmul::Impl {
   Primitive product;
   bool fusedBias = false, ownBias = false;
   float beta = 1;
-  int64_t rows = 0, columns = 0;       ///< of c, all batches
+  int64_t rows = 0, columns = 0;                     ///< of c, all batches
   int64_t rowStep = 0, columnStep = 0, biasRows = 1; ///< of the bias in our own loop
 
   void addBias(float *c, const float *bias) const {
@@ -64,18 +65,21 @@ int64_t extent(const Shape &shape, int fromEnd, bool transpose) {
 
 void checkShapes(const char *node, const Shape &a, const Shape &b, const Shape &c, bool transposeA, bool transposeB) {
   if (a.rank < 2 || b.rank < 2 || c.rank < 2)
-    reject(node, "ranks " + std::to_string(a.rank) + ", " + std::to_string(b.rank) + ", " + std::to_string(c.rank) + ", expected at least 2");
-  const int64_t m = extent(a, 2, transposeA), k = extent(a, 1, transposeA), k2 = extent(b, 2, transposeB), n = extent(b, 1, transposeB);
+    reject(node, "ranks " + std::to_string(a.rank) + ", " + std::to_string(b.rank) + ", " + std::to_string(c.rank) +
+                     ", expected at least 2");
+  const int64_t m = extent(a, 2, transposeA), k = extent(a, 1, transposeA), k2 = extent(b, 2, transposeB),
+                n = extent(b, 1, transposeB);
   if (k != k2)
     reject(node, "inner extents " + std::to_string(k) + " and " + std::to_string(k2));
   if (c[c.rank - 2] != m || c[c.rank - 1] != n)
-    reject(node, "result is " + std::to_string(c[c.rank - 2]) + "x" + std::to_string(c[c.rank - 1]) + ", expected " + std::to_string(m) +
-                     "x" + std::to_string(n));
+    reject(node, "result is " + std::to_string(c[c.rank - 2]) + "x" + std::to_string(c[c.rank - 1]) + ", expected " +
+                     std::to_string(m) + "x" + std::to_string(n));
 }
 
 } // namespace
 
-Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta, Shape bias)
+Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
+               Shape bias)
     : Kernel(node), impl(std::make_unique<Impl>()) {
   checkShapes(node, a, b, c, transposeA, transposeB);
   impl->columns = c[c.rank - 1];
@@ -85,8 +89,8 @@ Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, boo
   if (hasBias) {
     const int64_t biasColumns = bias[bias.rank - 1], biasRows = bias.elements() / biasColumns;
     if ((biasColumns != 1 && biasColumns != impl->columns) || (biasRows != 1 && impl->rows % biasRows))
-      reject(node, "a bias of " + std::to_string(biasRows) + "x" + std::to_string(biasColumns) + " for " + std::to_string(impl->rows) + "x" +
-                       std::to_string(impl->columns));
+      reject(node, "a bias of " + std::to_string(biasRows) + "x" + std::to_string(biasColumns) + " for " +
+                       std::to_string(impl->rows) + "x" + std::to_string(impl->columns));
     impl->fusedBias = alpha == 1 && beta == 1 && biasRows == 1 && biasColumns == impl->columns;
     impl->ownBias = !impl->fusedBias;
     impl->columnStep = biasColumns == 1 ? 0 : 1;
@@ -118,7 +122,8 @@ Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, boo
 Matmul::~Matmul() = default;
 Matmul::Matmul(Matmul &&) = default;
 
-void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c, const Tensor &scratch) const {
+void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c,
+                 const Tensor &scratch) const {
   const float *pa = stream.data<float>(a), *pb = stream.data<float>(b), *pBias = stream.data<float>(bias);
   float *pc = stream.data<float>(c);
   void *pad = stream.address(scratch);
@@ -130,7 +135,8 @@ void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor 
                              {DNNL_ARG_DST, &impl->c, pc}},
                             pad);
     else
-      impl->product.execute({{DNNL_ARG_SRC, &impl->a, pa}, {DNNL_ARG_WEIGHTS, &impl->b, pb}, {DNNL_ARG_DST, &impl->c, pc}}, pad);
+      impl->product.execute(
+          {{DNNL_ARG_SRC, &impl->a, pa}, {DNNL_ARG_WEIGHTS, &impl->b, pb}, {DNNL_ARG_DST, &impl->c, pc}}, pad);
     if (impl->ownBias)
       impl->addBias(pc, pBias);
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arenas of the host runtime. An arena is aligned to 2 MiB and asks for huge pages: kernels stream through it, and page walks of 4 KiB
-// pages cost some of the bandwidth.
+// Arenas of the host runtime. An arena is aligned to 2 MiB and asks for huge pages: kernels stream through it, and page
+// walks of 4 KiB pages cost some of the bandwidth.
 #include "runtime/host/Memory.h"
 
 #include "runtime/Stream.h"
@@ -49,16 +49,17 @@ size_t groupLimit() {
 
 void requireFreeMemory(size_t bytes) {
   if (const size_t limit = groupLimit(); limit < bytes)
-    throw MemoryNotAvailable("the arenas need " + std::to_string(bytes) + " bytes of memory, but this process's control group allows " +
-                             std::to_string(limit));
+    throw MemoryNotAvailable("the arenas need " + std::to_string(bytes) +
+                             " bytes of memory, but this process's control group allows " + std::to_string(limit));
   std::ifstream info("/proc/meminfo");
   std::string key, unit;
   size_t kibibytes;
   while (info >> key >> kibibytes) {
     std::getline(info, unit);
     if (key == "MemAvailable:" && kibibytes * 1024 < bytes)
-      throw MemoryNotAvailable("the arenas need " + std::to_string(bytes) + " bytes of memory, but this machine has only " +
-                               std::to_string(kibibytes * 1024) + " available");
+      throw MemoryNotAvailable("the arenas need " + std::to_string(bytes) +
+                               " bytes of memory, but this machine has only " + std::to_string(kibibytes * 1024) +
+                               " available");
   }
 }
 
@@ -69,7 +70,8 @@ Arena::Arena(const char *name, size_t bytes, const char *file, bool poisoned) : 
   } else {
     void *address = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED)
-      throw MemoryNotAvailable("cannot map " + std::to_string(bytes) + " bytes for the " + name + " arena: " + strerror(errno));
+      throw MemoryNotAvailable("cannot map " + std::to_string(bytes) + " bytes for the " + name +
+                               " arena: " + strerror(errno));
     mapping = static_cast<char *>(address);
     if (bytes >= hugePage)
       madvise(mapping, mapped, MADV_HUGEPAGE);
@@ -87,8 +89,8 @@ Arena::~Arena() { munmap(mapping, mapped); }
 void Arena::checkGuards() const {
   for (size_t i = 0; i < guard; ++i) {
     if (static_cast<unsigned char>(data[bytes + i]) != canary)
-      throw std::runtime_error("something wrote " + std::to_string(i + 1) + " bytes past the end of the " + name + " arena of " +
-                               std::to_string(bytes) + " bytes");
+      throw std::runtime_error("something wrote " + std::to_string(i + 1) + " bytes past the end of the " + name +
+                               " arena of " + std::to_string(bytes) + " bytes");
     if (static_cast<unsigned char>(data[-1 - static_cast<ptrdiff_t>(i)]) != canary)
       throw std::runtime_error("something wrote " + std::to_string(i + 1) + " bytes before the " + name + " arena of " +
                                std::to_string(bytes) + " bytes");

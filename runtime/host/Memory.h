@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An arena: one mapping of exactly the planned bytes between two guard zones. Pages come zeroed and are taken when first touched, but
-// whether the machine has them is asked before.
+// An arena: one mapping of exactly the planned bytes between two guard zones. Pages come zeroed and are taken when
+// first touched, but whether the machine has them is asked before.
 #pragma once
 
 #include <cstddef>

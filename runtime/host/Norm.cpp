@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch statistics. Each block of rows is read twice while it lies in the first-level cache: its own mean, then the squared distances
-// from that mean. Blocks and chunks are merged in double by Chan's formula, so large means cost no digits of the variance.
+// Batch statistics. Each block of rows is read twice while it lies in the first-level cache: its own mean, then the
+// squared distances from that mean. Blocks and chunks are merged in double by Chan's formula, so large means cost no
+// digits of the variance.
 #include "runtime/Kernels.h"
 #include "runtime/host/Columns.h"
 #include "runtime/host/Parallel.h"
@@ -13,8 +14,8 @@ namespace sluice {
 namespace {
 
 /// Merges a block of `count` rows (float mean, sum of squared distances) into `before` rows.
-void mergeBlock(double *__restrict mean, double *__restrict m2, const float *__restrict blockMean, const float *__restrict blockM2,
-                int64_t before, int64_t count, int64_t width) {
+void mergeBlock(double *__restrict mean, double *__restrict m2, const float *__restrict blockMean,
+                const float *__restrict blockM2, int64_t before, int64_t count, int64_t width) {
   const double weight = static_cast<double>(count) / static_cast<double>(before + count);
   const double cross = weight * static_cast<double>(before);
   for (int64_t i = 0; i < width; ++i) {
@@ -24,7 +25,8 @@ void mergeBlock(double *__restrict mean, double *__restrict m2, const float *__r
   }
 }
 
-void blockStatistics(const float *x, int64_t rows, int64_t stride, int64_t width, float *__restrict mean, float *__restrict m2) {
+void blockStatistics(const float *x, int64_t rows, int64_t stride, int64_t width, float *__restrict mean,
+                     float *__restrict m2) {
   std::fill_n(mean, width, 0.0f);
   std::fill_n(m2, width, 0.0f);
   for (int64_t row = 0; row < rows; ++row)
@@ -63,13 +65,15 @@ void partialStatistics(const float *x, const Columns &columns, int64_t index, do
   float blockMean[Columns::tileWidth], blockM2[Columns::tileWidth];
   for (int64_t row = task.rowBegin; row < task.rowEnd; row += Columns::block) {
     const int64_t rows = std::min(Columns::block, task.rowEnd - row);
-    blockStatistics(x + row * columns.columns + task.columnBegin, rows, columns.columns, task.width, blockMean, blockM2);
+    blockStatistics(x + row * columns.columns + task.columnBegin, rows, columns.columns, task.width, blockMean,
+                    blockM2);
     mergeBlock(mean, m2, blockMean, blockM2, row - task.rowBegin, rows, task.width);
   }
 }
 
 /// Merges statistics of `count` rows into those of `before` rows.
-void merge(double *mean, double *m2, const double *otherMean, const double *otherM2, int64_t before, int64_t count, int64_t width) {
+void merge(double *mean, double *m2, const double *otherMean, const double *otherM2, int64_t before, int64_t count,
+           int64_t width) {
   const double weight = static_cast<double>(count) / static_cast<double>(before + count);
   for (int64_t i = 0; i < width; ++i) {
     const double delta = otherMean[i] - mean[i];
@@ -78,27 +82,32 @@ void merge(double *mean, double *m2, const double *otherMean, const double *othe
   }
 }
 
-/// Merges chunks, then the pixels of wide rows, then the remaining pixels, each in order, into the first `channels` columns.
+/// Merges chunks, then the pixels of wide rows, then the remaining pixels, each in order, into the first `channels`
+/// columns.
 void mergeAll(const Pixels &pixels, const float *x, double *partials) {
   const Columns &columns = pixels.columns;
   double *mean = partials, *m2 = partials + columns.columns;
   for (int64_t chunk = 1; chunk < columns.chunks; ++chunk) {
     const double *other = partials + 2 * chunk * columns.columns;
-    const int64_t before = chunk * columns.rowsPerChunk, count = std::min(columns.rows, before + columns.rowsPerChunk) - before;
+    const int64_t before = chunk * columns.rowsPerChunk,
+                  count = std::min(columns.rows, before + columns.rowsPerChunk) - before;
     merge(mean, m2, other, other + columns.columns, before, count, columns.columns);
   }
   for (int64_t i = 1; i < pixels.group; ++i)
-    merge(mean, m2, mean + i * pixels.channels, m2 + i * pixels.channels, i * columns.rows, columns.rows, pixels.channels);
+    merge(mean, m2, mean + i * pixels.channels, m2 + i * pixels.channels, i * columns.rows, columns.rows,
+          pixels.channels);
   if (pixels.rest) { // only where channels are fewer than a tile
     float restMean[Columns::tileWidth], restM2[Columns::tileWidth];
-    blockStatistics(x + columns.rows * columns.columns, pixels.rest, pixels.channels, pixels.channels, restMean, restM2);
+    blockStatistics(x + columns.rows * columns.columns, pixels.rest, pixels.channels, pixels.channels, restMean,
+                    restM2);
     mergeBlock(mean, m2, restMean, restM2, columns.rows * pixels.group, pixels.rest, pixels.channels);
   }
 }
 
 } // namespace
 
-BatchNormStatistics::BatchNormStatistics(const char *node, Shape x, float epsilon) : Kernel(node), x(x), epsilon(epsilon) {
+BatchNormStatistics::BatchNormStatistics(const char *node, Shape x, float epsilon)
+    : Kernel(node), x(x), epsilon(epsilon) {
   if (x.rank < 2)
     throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +
                                 ", expected at least 2");
@@ -108,7 +117,8 @@ BatchNormStatistics::BatchNormStatistics(const char *node, Shape x, float epsilo
   workspace = sizeof(double) * static_cast<size_t>(Pixels(x).partials());
 }
 
-void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor &mean, const Tensor &rstd, const Tensor &scratch) const {
+void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor &mean, const Tensor &rstd,
+                              const Tensor &scratch) const {
   const float *px = stream.data<float>(input);
   float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd);
   double *partials = stream.data<double>(scratch);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread pool behind parallelFor. One caller at a time: a second concurrent caller runs its loop alone. Workers spin briefly after
-// a loop, because the next one usually follows at once, then sleep so that the vendor library's threads get the cores.
+// The thread pool behind parallelFor. One caller at a time: a second concurrent caller runs its loop alone. Workers
+// spin briefly after a loop, because the next one usually follows at once, then sleep so that the vendor library's
+// threads get the cores.
 #include "runtime/host/Parallel.h"
 
 #include "runtime/Kernels.h"
@@ -73,8 +74,8 @@ private:
     uint64_t generation;
   };
 
-  // The ticket holds (generation, next chunk): a chunk can only be taken while its job is the current one, so a worker that wakes late
-  // never touches a job that has ended, and the caller never waits for a worker that holds no chunk.
+  // The ticket holds (generation, next chunk): a chunk can only be taken while its job is the current one, so a worker
+  // that wakes late never touches a job that has ended, and the caller never waits for a worker that holds no chunk.
   void take(const Job &job) {
     uint64_t seen = ticket.load(std::memory_order_acquire);
     while (seen >> 32 == job.generation && static_cast<int64_t>(seen & 0xffffffff) < job.chunks) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own loops on a few threads. Work comes in numbered chunks; which thread runs a chunk is left to chance, so whoever sums over
-// chunks fixes their number from the problem alone and combines them in order: results then do not depend on the thread count.
+// Our own loops on a few threads. Work comes in numbered chunks; which thread runs a chunk is left to chance, so
+// whoever sums over chunks fixes their number from the problem alone and combines them in order: results then do not
+// depend on the thread count.
 #pragma once
 
 #include <cstdint>

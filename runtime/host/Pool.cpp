@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling on NHWC. Loops run over windows outside and a tile of channels inside, so that they vectorize. Backward passes gather: each
-// input pixel adds up the windows that hold it, in a fixed order, and no two threads write the same place.
+// Pooling on NHWC. Loops run over windows outside and a tile of channels inside, so that they vectorize. Backward
+// passes gather: each input pixel adds up the windows that hold it, in a fixed order, and no two threads write the same
+// place.
 #include "runtime/Kernels.h"
 #include "runtime/host/Parallel.h"
 
@@ -16,14 +17,15 @@ constexpr int64_t tile = 64; ///< channels handled together: their state stays i
 
 void checkPool(const char *node, const Shape &x, const Shape &y, const Window &window) {
   if (x.rank != 4 || y.rank != 4 || x[0] != y[0] || x[1] != y[1])
-    throw std::invalid_argument(std::string("pooling '") + node + "': input and output need rank 4 and equal batch and channels, got " +
-                                std::to_string(x[0]) + "x" + std::to_string(x[1]) + " and " + std::to_string(y[0]) + "x" +
-                                std::to_string(y[1]));
+    throw std::invalid_argument(std::string("pooling '") + node +
+                                "': input and output need rank 4 and equal batch and channels, got " +
+                                std::to_string(x[0]) + "x" + std::to_string(x[1]) + " and " + std::to_string(y[0]) +
+                                "x" + std::to_string(y[1]));
   for (int i = 0; i < 2; ++i)
     if (window.kernel[i] < 1 || window.strides[i] < 1 || window.dilations[i] < 1)
-      throw std::invalid_argument(std::string("pooling '") + node + "': kernel " + std::to_string(window.kernel[i]) + ", stride " +
-                                  std::to_string(window.strides[i]) + ", dilation " + std::to_string(window.dilations[i]) +
-                                  " must be positive");
+      throw std::invalid_argument(std::string("pooling '") + node + "': kernel " + std::to_string(window.kernel[i]) +
+                                  ", stride " + std::to_string(window.strides[i]) + ", dilation " +
+                                  std::to_string(window.dilations[i]) + " must be positive");
 }
 
 /// Input position of tap `k` of window `o` along one axis.
@@ -120,14 +122,16 @@ int64_t tapsInside(const Window &w, int axis, int64_t o, int64_t low, int64_t hi
 float averageWeight(const Shape &x, const Window &w, bool countIncludePad, int64_t oy, int64_t ox) {
   int64_t count = 1;
   for (int axis = 0; axis < 2; ++axis) {
-    const int64_t low = countIncludePad ? -w.pads[axis] : 0, high = x[2 + axis] + (countIncludePad ? w.pads[2 + axis] : 0);
+    const int64_t low = countIncludePad ? -w.pads[axis] : 0,
+                  high = x[2 + axis] + (countIncludePad ? w.pads[2 + axis] : 0);
     count *= tapsInside(w, axis, axis ? ox : oy, low, high);
   }
   return 1.0f / static_cast<float>(std::max<int64_t>(1, count));
 }
 
 /// One average pixel, a tile of channels: each row of the window is summed in float, rows in double.
-void averagePixel(const float *px, float *to, const Shape &x, const Window &w, int64_t n, int64_t oy, int64_t ox, int64_t c, float weight) {
+void averagePixel(const float *px, float *to, const Shape &x, const Window &w, int64_t n, int64_t oy, int64_t ox,
+                  int64_t c, float weight) {
   const int64_t width = std::min(tile, x[1] - c);
   double total[tile] = {};
   for (int64_t ky = 0; ky < w.kernel[0]; ++ky) {
@@ -156,7 +160,8 @@ MaxPool::MaxPool(const char *node, Shape x, Shape y, Window window) : Kernel(nod
   checkPool(node, x, y, window);
 }
 
-void MaxPool::forward(Stream &stream, const Tensor &input, const Tensor &output, const Tensor &indices, const Tensor &) const {
+void MaxPool::forward(Stream &stream, const Tensor &input, const Tensor &output, const Tensor &indices,
+                      const Tensor &) const {
   const float *px = stream.data<float>(input);
   float *py = stream.data<float>(output);
   void *where = stream.address(indices);
@@ -169,7 +174,8 @@ void MaxPool::forward(Stream &stream, const Tensor &input, const Tensor &output,
   });
 }
 
-void MaxPool::backward(Stream &stream, const Tensor &dy, const Tensor &indices, const Tensor &dx, const Tensor &) const {
+void MaxPool::backward(Stream &stream, const Tensor &dy, const Tensor &indices, const Tensor &dx,
+                       const Tensor &) const {
   const float *pdy = stream.data<float>(dy);
   float *pdx = stream.data<float>(dx);
   const void *where = stream.address(indices);

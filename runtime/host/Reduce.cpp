@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of broadcasting (SumTo) and broadcasts (BroadcastTo). A sum sees x as [kept][reduced][innermost]: tasks are ranges of the
-// reduced positions by tiles of the innermost dimension, short blocks are added in float, the rest in double, in an order that depends on
-// the shapes alone.
+// Gradients of broadcasting (SumTo) and broadcasts (BroadcastTo). A sum sees x as [kept][reduced][innermost]: tasks are
+// ranges of the reduced positions by tiles of the innermost dimension, short blocks are added in float, the rest in
+// double, in an order that depends on the shapes alone.
 #include "runtime/Fused.h"
 
 #include <optional>
@@ -33,8 +33,9 @@ std::vector<Dimension> dimensions(const char *node, const Tensor &x, const Tenso
   const std::vector<int> orderY = physicalOrder(y);
   for (auto d = orderY.rbegin(); d != orderY.rend(); ++d) {
     if (missing < 0 || (y.shape[*d] != 1 && y.shape[*d] != x.shape[missing + *d]))
-      throw std::invalid_argument(std::string("sum of '") + node + "': extent " + std::to_string(y.shape[*d]) + " in dimension " +
-                                  std::to_string(*d) + " does not match the operand of rank " + std::to_string(x.shape.rank));
+      throw std::invalid_argument(std::string("sum of '") + node + "': extent " + std::to_string(y.shape[*d]) +
+                                  " in dimension " + std::to_string(*d) + " does not match the operand of rank " +
+                                  std::to_string(x.shape.rank));
     strideY[missing + *d] = y.shape[*d] == 1 ? 0 : step;
     step *= y.shape[*d];
   }
@@ -46,7 +47,8 @@ std::vector<Dimension> dimensions(const char *node, const Tensor &x, const Tenso
     strideX *= x.shape[*d];
     if (next.extent == 1)
       continue;
-    if (!result.empty() && result.back().reduced == next.reduced && next.strideY == result.back().strideY * result.back().extent)
+    if (!result.empty() && result.back().reduced == next.reduced &&
+        next.strideY == result.back().strideY * result.back().extent)
       result.back().extent *= next.extent;
     else
       result.push_back(next);
@@ -65,7 +67,9 @@ struct SumTo::Impl {
   Columns columns; ///< rows: reduced positions
   float scale = 1;
 
-  int64_t slots() const { return inner.reduced ? columns.tasks() : columns.chunks * columns.columns; } ///< partials per kept position
+  int64_t slots() const {
+    return inner.reduced ? columns.tasks() : columns.chunks * columns.columns;
+  } ///< partials per kept position
 
   static int64_t offset(const std::vector<Dimension> &dimensions, int64_t index, int64_t Dimension::*stride) {
     int64_t offset = 0;
@@ -124,7 +128,8 @@ SumTo::SumTo(const char *node, const Tensor &x, const Tensor &y, float scale) : 
     (all[i].reduced ? plan->reduced : plan->kept).push_back(all[i]);
     (all[i].reduced ? rows : plan->keptCount) *= all[i].extent;
   }
-  if (all.size() == 1 && plan->inner.reduced && plan->inner.extent % Columns::tileWidth == 0) { // one long row: many short ones
+  if (all.size() == 1 && plan->inner.reduced &&
+      plan->inner.extent % Columns::tileWidth == 0) { // one long row: many short ones
     rows = plan->inner.extent / Columns::tileWidth;
     plan->inner.extent = Columns::tileWidth;
     plan->reduced.push_back({rows, Columns::tileWidth, 0, true});
@@ -141,7 +146,8 @@ void SumTo::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &
   double *partials = stream.data<double>(scratch);
   stream.launch(node, "sum_to", [plan = impl.get(), px, py, partials] {
     const int64_t tasks = plan->columns.tasks();
-    const int64_t elements = std::max<int64_t>(1, plan->columns.rowsPerChunk * std::min(plan->inner.extent, Columns::tileWidth));
+    const int64_t elements =
+        std::max<int64_t>(1, plan->columns.rowsPerChunk * std::min(plan->inner.extent, Columns::tileWidth));
     const int64_t grain = std::max<int64_t>(1, 16384 / elements);
     parallelRanges(plan->keptCount * tasks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize along height and width. Per axis a table lists the taps of each output position, and its transpose the outputs that read each
-// input position: forward and backward are then the same gather with the two tables exchanged.
+// Resize along height and width. Per axis a table lists the taps of each output position, and its transpose the outputs
+// that read each input position: forward and backward are then the same gather with the two tables exchanged.
 #include "runtime/Kernels.h"
 #include "runtime/host/Parallel.h"
 
@@ -48,7 +48,8 @@ double rounded(double x, NearestRounding rounding) {
   return x;
 }
 
-Taps forwardTaps(int64_t in, int64_t out, double scale, ResizeMode mode, ResizeCoordinates coordinates, NearestRounding rounding) {
+Taps forwardTaps(int64_t in, int64_t out, double scale, ResizeMode mode, ResizeCoordinates coordinates,
+                 NearestRounding rounding) {
   Taps taps(static_cast<size_t>(out));
   const auto last = static_cast<double>(in - 1);
   for (int64_t o = 0; o < out; ++o) {
@@ -80,7 +81,8 @@ struct Resize::Impl {
   Shape x, y;
   Taps rows, columns, rowsBack, columnsBack;
 
-  static void gather(const float *from, float *to, const Shape &source, const Shape &target, const Taps &rows, const Taps &columns) {
+  static void gather(const float *from, float *to, const Shape &source, const Shape &target, const Taps &rows,
+                     const Taps &columns) {
     const int64_t channels = source[1];
     parallelFor(target[0] * target[2], [&](int64_t line) {
       const int64_t n = line / target[2], row = line % target[2];
@@ -100,17 +102,20 @@ struct Resize::Impl {
   }
 };
 
-Resize::Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode mode, ResizeCoordinates coordinates,
-               NearestRounding rounding)
+Resize::Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode mode,
+               ResizeCoordinates coordinates, NearestRounding rounding)
     : Kernel(node) {
   if (x.rank != 4 || y.rank != 4 || x[0] != y[0] || x[1] != y[1])
-    throw std::invalid_argument(std::string("resize '") + node + "': input and output need rank 4 and equal batch and channels, got " +
-                                std::to_string(x[0]) + "x" + std::to_string(x[1]) + " and " + std::to_string(y[0]) + "x" +
-                                std::to_string(y[1]));
+    throw std::invalid_argument(std::string("resize '") + node +
+                                "': input and output need rank 4 and equal batch and channels, got " +
+                                std::to_string(x[0]) + "x" + std::to_string(x[1]) + " and " + std::to_string(y[0]) +
+                                "x" + std::to_string(y[1]));
   auto plan = std::make_shared<Impl>();
   plan->x = x, plan->y = y;
-  const double vertical = scaleH > 0 ? static_cast<double>(scaleH) : static_cast<double>(y[2]) / static_cast<double>(x[2]);
-  const double horizontal = scaleW > 0 ? static_cast<double>(scaleW) : static_cast<double>(y[3]) / static_cast<double>(x[3]);
+  const double vertical =
+      scaleH > 0 ? static_cast<double>(scaleH) : static_cast<double>(y[2]) / static_cast<double>(x[2]);
+  const double horizontal =
+      scaleW > 0 ? static_cast<double>(scaleW) : static_cast<double>(y[3]) / static_cast<double>(x[3]);
   plan->rows = forwardTaps(x[2], y[2], vertical, mode, coordinates, rounding);
   plan->columns = forwardTaps(x[3], y[3], horizontal, mode, coordinates, rounding);
   plan->rowsBack = transposed(plan->rows, x[2]);
@@ -121,14 +126,16 @@ Resize::Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, R
 void Resize::forward(Stream &stream, const Tensor &x, const Tensor &y) const {
   const float *px = stream.data<float>(x);
   float *py = stream.data<float>(y);
-  stream.launch(node, "resize", [plan = impl.get(), px, py] { Impl::gather(px, py, plan->x, plan->y, plan->rows, plan->columns); });
+  stream.launch(node, "resize",
+                [plan = impl.get(), px, py] { Impl::gather(px, py, plan->x, plan->y, plan->rows, plan->columns); });
 }
 
 void Resize::backward(Stream &stream, const Tensor &dy, const Tensor &dx) const {
   const float *pdy = stream.data<float>(dy);
   float *pdx = stream.data<float>(dx);
-  stream.launch(node, "resize_backward",
-                [plan = impl.get(), pdy, pdx] { Impl::gather(pdy, pdx, plan->y, plan->x, plan->rowsBack, plan->columnsBack); });
+  stream.launch(node, "resize_backward", [plan = impl.get(), pdy, pdx] {
+    Impl::gather(pdy, pdx, plan->y, plan->x, plan->rowsBack, plan->columnsBack);
+  });
 }
 
 } // namespace sluice

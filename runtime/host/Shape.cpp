@@ -36,17 +36,20 @@ std::vector<int64_t> strides(const Tensor &tensor) {
   throw std::invalid_argument(std::string(op) + " '" + node + "': " + what);
 }
 
-std::vector<Dimension> permuted(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation) {
+std::vector<Dimension> permuted(const char *node, const Tensor &x, const Tensor &y,
+                                std::initializer_list<int> permutation) {
   const std::vector<int64_t> sx = strides(x), sy = strides(y);
   if (permutation.size() != sx.size() || sx.size() != sy.size())
-    reject("reorder", node, "ranks " + std::to_string(sx.size()) + " and " + std::to_string(sy.size()) + " with a permutation of " +
-                                std::to_string(permutation.size()));
+    reject("reorder", node,
+           "ranks " + std::to_string(sx.size()) + " and " + std::to_string(sy.size()) + " with a permutation of " +
+               std::to_string(permutation.size()));
   std::vector<Dimension> result;
   for (int i = 0; i < y.shape.rank; ++i) {
     const int from = permutation.begin()[i];
     if (from < 0 || from >= x.shape.rank || x.shape[from] != y.shape[i])
-      reject("reorder", node, "dimension " + std::to_string(i) + " of extent " + std::to_string(y.shape[i]) +
-                                  " does not match input dimension " + std::to_string(from));
+      reject("reorder", node,
+             "dimension " + std::to_string(i) + " of extent " + std::to_string(y.shape[i]) +
+                 " does not match input dimension " + std::to_string(from));
     result.push_back({y.shape[i], sx[static_cast<size_t>(from)], sy[static_cast<size_t>(i)]});
   }
   return result;
@@ -57,7 +60,8 @@ std::vector<Dimension> reshaped(const char *node, const Tensor &x, const Tensor 
   const std::vector<int64_t> sx = strides(x), sy = strides(y);
   std::vector<Dimension> result;
   int i = x.shape.rank - 1, j = y.shape.rank - 1;
-  int64_t leftX = i >= 0 ? x.shape[i] : 1, leftY = j >= 0 ? y.shape[j] : 1; // parts not yet matched, and their strides' factors
+  int64_t leftX = i >= 0 ? x.shape[i] : 1,
+          leftY = j >= 0 ? y.shape[j] : 1; // parts not yet matched, and their strides' factors
   int64_t doneX = 1, doneY = 1;
   while (i >= 0 || j >= 0) {
     if (i >= 0 && leftX == 1) {
@@ -70,7 +74,8 @@ std::vector<Dimension> reshaped(const char *node, const Tensor &x, const Tensor 
     }
     const int64_t part = std::min(leftX, leftY);
     if (i < 0 || j < 0 || leftX % part || leftY % part)
-      reject("reorder", node, "extents " + std::to_string(leftX) + " and " + std::to_string(leftY) + " have no common split");
+      reject("reorder", node,
+             "extents " + std::to_string(leftX) + " and " + std::to_string(leftY) + " have no common split");
     result.push_back({part, sx[static_cast<size_t>(i)] * doneX, sy[static_cast<size_t>(j)] * doneY});
     leftX /= part, leftY /= part, doneX *= part, doneY *= part;
   }
@@ -83,7 +88,8 @@ std::vector<Dimension> simplified(std::vector<Dimension> all) {
   std::sort(all.begin(), all.end(), [](const Dimension &a, const Dimension &b) { return a.strideY > b.strideY; });
   std::vector<Dimension> result;
   for (const Dimension &d : all)
-    if (!result.empty() && result.back().strideX == d.extent * d.strideX && result.back().strideY == d.extent * d.strideY)
+    if (!result.empty() && result.back().strideX == d.extent * d.strideX &&
+        result.back().strideY == d.extent * d.strideY)
       result.back() = {result.back().extent * d.extent, d.strideX, d.strideY};
     else
       result.push_back(d);
@@ -94,7 +100,8 @@ std::vector<Dimension> simplified(std::vector<Dimension> all) {
 
 } // namespace
 
-/// The innermost of y's dimensions is a row; `across` is the dimension that x walks with stride 1 (extent 1 when that is the row itself).
+/// The innermost of y's dimensions is a row; `across` is the dimension that x walks with stride 1 (extent 1 when that
+/// is the row itself).
 struct Reorder::Impl {
   std::vector<Dimension> outer;
   Dimension across{1, 0, 0}, row{1, 1, 1};
@@ -104,7 +111,8 @@ struct Reorder::Impl {
   template <typename T> void run(const T *x, T *y) const {
     constexpr int64_t block = 32;
     const int64_t bands = (across.extent + block - 1) / block;
-    const int64_t rowsPerTask = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, row.extent * std::min(block, across.extent)));
+    const int64_t rowsPerTask =
+        std::max<int64_t>(1, 8192 / std::max<int64_t>(1, row.extent * std::min(block, across.extent)));
     parallelRanges(outerCount * bands, rowsPerTask, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         const int64_t band = task % bands * block;
@@ -133,12 +141,15 @@ struct Reorder::Impl {
   }
 };
 
-Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation) : Kernel(node) {
+Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation)
+    : Kernel(node) {
   if (x.type != y.type || x.shape.elements() != y.shape.elements())
-    reject("reorder", node, std::to_string(x.shape.elements()) + " elements of " + std::to_string(byteWidth(x.type)) + " bytes become " +
-                                std::to_string(y.shape.elements()) + " of " + std::to_string(byteWidth(y.type)));
+    reject("reorder", node,
+           std::to_string(x.shape.elements()) + " elements of " + std::to_string(byteWidth(x.type)) + " bytes become " +
+               std::to_string(y.shape.elements()) + " of " + std::to_string(byteWidth(y.type)));
   auto plan = std::make_shared<Impl>();
-  std::vector<Dimension> all = simplified(permutation.size() ? permuted(node, x, y, permutation) : reshaped(node, x, y));
+  std::vector<Dimension> all =
+      simplified(permutation.size() ? permuted(node, x, y, permutation) : reshaped(node, x, y));
   plan->row = all.back();
   all.pop_back();
   const auto across = std::find_if(all.begin(), all.end(), [&](const Dimension &d) { return d.strideX == 1; });
@@ -169,12 +180,14 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
 Slab::Slab(const char *node, const Tensor &large, const Tensor &small, int axis, int64_t begin) : Kernel(node) {
   if (large.type != small.type || large.layout != small.layout || large.shape.rank != small.shape.rank || axis < 0 ||
       axis >= large.shape.rank)
-    reject("slab", node, "types, layouts and ranks differ, or axis " + std::to_string(axis) + " is not one of " +
-                             std::to_string(large.shape.rank));
+    reject("slab", node,
+           "types, layouts and ranks differ, or axis " + std::to_string(axis) + " is not one of " +
+               std::to_string(large.shape.rank));
   for (int i = 0; i < large.shape.rank; ++i)
     if (i == axis ? begin < 0 || begin + small.shape[i] > large.shape[i] : small.shape[i] != large.shape[i])
-      reject("slab", node, "extent " + std::to_string(small.shape[i]) + " at " + std::to_string(i == axis ? begin : 0) + " of " +
-                               std::to_string(large.shape[i]) + " in dimension " + std::to_string(i));
+      reject("slab", node,
+             "extent " + std::to_string(small.shape[i]) + " at " + std::to_string(i == axis ? begin : 0) + " of " +
+                 std::to_string(large.shape[i]) + " in dimension " + std::to_string(i));
   const auto step = strides(large)[static_cast<size_t>(axis)] * static_cast<int64_t>(byteWidth(large.type));
   start = begin * step;
   largeStride = large.shape[axis] * step;
@@ -182,17 +195,20 @@ Slab::Slab(const char *node, const Tensor &large, const Tensor &small, int axis,
   outer = largeStride ? static_cast<int64_t>(large.bytes()) / largeStride : 0;
 }
 
-void Slab::copy(Stream &stream, const char *op, const char *from, int64_t fromStride, char *to, int64_t toStride) const {
+void Slab::copy(Stream &stream, const char *op, const char *from, int64_t fromStride, char *to,
+                int64_t toStride) const {
   stream.launch(node, op, [this, from, fromStride, to, toStride] {
     // A slab of few long runs is cut inside its runs, one of many short runs between them.
-    const int64_t piece = std::min<int64_t>(smallStride, 1 << 16), pieces = piece ? (smallStride + piece - 1) / piece : 0;
-    parallelRanges(outer * pieces, std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, piece)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t at = i % pieces * piece;
-        memcpy(to + i / pieces * toStride + at, from + i / pieces * fromStride + at,
-               static_cast<size_t>(std::min(piece, smallStride - at)));
-      }
-    });
+    const int64_t piece = std::min<int64_t>(smallStride, 1 << 16),
+                  pieces = piece ? (smallStride + piece - 1) / piece : 0;
+    parallelRanges(outer * pieces, std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, piece)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const int64_t at = i % pieces * piece;
+                       memcpy(to + i / pieces * toStride + at, from + i / pieces * fromStride + at,
+                              static_cast<size_t>(std::min(piece, smallStride - at)));
+                     }
+                   });
   });
 }
 

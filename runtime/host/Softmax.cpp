@@ -21,15 +21,16 @@ struct View {
 
   /// Calls body(offset of the first element) for every line along the axis.
   template <typename Body> void forLines(Body &&body) const {
-    parallelRanges(outer * inner, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, length)), [&](int64_t begin, int64_t end) {
-      for (int64_t line = begin; line < end; ++line)
-        body(line / inner * length * inner + line % inner);
-    });
+    parallelRanges(outer * inner, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, length)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t line = begin; line < end; ++line)
+                       body(line / inner * length * inner + line % inner);
+                   });
   }
 };
 
-/// Sum of value(i) over a line, in an order that depends on the length alone. Values of a block come first, in a loop of their own, so
-/// that it vectorizes.
+/// Sum of value(i) over a line, in an order that depends on the length alone. Values of a block come first, in a loop
+/// of their own, so that it vectorizes.
 template <typename Value> double lineSum(int64_t length, Value &&value) {
   constexpr int64_t block = 256;
   float values[block];

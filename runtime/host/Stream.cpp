@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of the host runtime: a thread with a ring of tasks each. Events count generations: a record enqueued is generation g, a wait
-// remembers the g it saw when it was enqueued, and it ends once the stream that records has come that far.
+// Streams of the host runtime: a thread with a ring of tasks each. Events count generations: a record enqueued is
+// generation g, a wait remembers the g it saw when it was enqueued, and it ends once the stream that records has come
+// that far.
 #include "runtime/Stream.h"
 
 #include "runtime/host/Memory.h"
@@ -40,14 +41,14 @@ struct Session::Impl {
   };
 
   Impl(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile)
-      : poison(poisonWanted()), device((requireFreeMemory(deviceBytes + (hostFile ? 0 : hostBytes)), "device"), deviceBytes, nullptr,
-                                       poison),
+      : poison(poisonWanted()),
+        device((requireFreeMemory(deviceBytes + (hostFile ? 0 : hostBytes)), "device"), deviceBytes, nullptr, poison),
         host("host", hostBytes, hostFile, poison), events(static_cast<size_t>(eventCount)) {}
 
   EventState &event(Event event) {
     if (event.id < 0 || event.id >= static_cast<int>(events.size()))
-      throw std::invalid_argument("event " + std::to_string(event.id) + " of a session with " + std::to_string(events.size()) +
-                                  " events");
+      throw std::invalid_argument("event " + std::to_string(event.id) + " of a session with " +
+                                  std::to_string(events.size()) + " events");
     return events[static_cast<size_t>(event.id)];
   }
 
@@ -77,7 +78,8 @@ struct Session::Impl {
 };
 
 struct Stream::Impl {
-  Impl(Session::Impl &session, const char *name) : session(session), name(name), ring(capacity), thread([this] { loop(); }) {}
+  Impl(Session::Impl &session, const char *name)
+      : session(session), name(name), ring(capacity), thread([this] { loop(); }) {}
 
   ~Impl() {
     {
@@ -152,7 +154,8 @@ struct Stream::Impl {
   std::thread thread; // last: it starts when all the rest exists
 };
 
-Stream::Stream(Session &session, const char *name) : session(session), impl(std::make_unique<Impl>(*session.impl, name)) {}
+Stream::Stream(Session &session, const char *name)
+    : session(session), impl(std::make_unique<Impl>(*session.impl, name)) {}
 Stream::~Stream() = default;
 
 void Stream::record(Event event) {
@@ -198,8 +201,9 @@ void *Stream::address(const Tensor &tensor) const {
   if (!tensor.present)
     return nullptr;
   if (tensor.offset + tensor.bytes() > arena.size())
-    throw std::out_of_range("a tensor at [" + std::to_string(tensor.offset) + ", " + std::to_string(tensor.offset + tensor.bytes()) +
-                            ") of an arena of " + std::to_string(arena.size()) + " bytes");
+    throw std::out_of_range("a tensor at [" + std::to_string(tensor.offset) + ", " +
+                            std::to_string(tensor.offset + tensor.bytes()) + ") of an arena of " +
+                            std::to_string(arena.size()) + " bytes");
   std::atomic<size_t> &peak = session.impl->peaks[static_cast<int>(tensor.space)];
   const size_t end = tensor.offset + tensor.bytes();
   for (size_t seen = peak; seen < end && !peak.compare_exchange_weak(seen, end);)
@@ -208,8 +212,8 @@ void *Stream::address(const Tensor &tensor) const {
 }
 
 Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile)
-    : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile)), compute(*this, "compute"), toHost(*this, "to host"),
-      toDevice(*this, "to device") {}
+    : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile)), compute(*this, "compute"),
+      toHost(*this, "to host"), toDevice(*this, "to device") {}
 
 // Every wait's record was enqueued before it, so all three streams run dry whichever is joined first.
 Session::~Session() = default;
@@ -246,7 +250,8 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient) {
   if (!onGradient)
     return;
   const void *data = compute.address(gradient);
-  compute.launch(parameter, "capture gradient", [this, parameter, gradient, data] { onGradient(parameter, gradient, data); });
+  compute.launch(parameter, "capture gradient",
+                 [this, parameter, gradient, data] { onGradient(parameter, gradient, data); });
 }
 
 size_t Session::peak(Space space) const { return impl->peaks[static_cast<int>(space)]; }

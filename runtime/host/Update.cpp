@@ -14,11 +14,13 @@ constexpr int64_t grain = 1 << 15;
 
 void checkSize(const char *node, const Tensor &w, const Tensor &other) {
   if (other.present && other.shape.elements() != w.shape.elements())
-    throw std::invalid_argument(std::string("update of '") + node + "': " + std::to_string(w.shape.elements()) + " weights and " +
-                                std::to_string(other.shape.elements()) + " elements of gradient or state");
+    throw std::invalid_argument(std::string("update of '") + node + "': " + std::to_string(w.shape.elements()) +
+                                " weights and " + std::to_string(other.shape.elements()) +
+                                " elements of gradient or state");
 }
 
-void sgdRange(float *__restrict w, const float *__restrict dw, float *__restrict m, int64_t count, const StepState &state) {
+void sgdRange(float *__restrict w, const float *__restrict dw, float *__restrict m, int64_t count,
+              const StepState &state) {
   const float decay = state.weightDecay, momentum = state.momentum, rate = state.learningRate;
   if (!m || momentum == 0) {
     for (int64_t i = 0; i < count; ++i)
@@ -74,8 +76,8 @@ void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &
   });
 }
 
-void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq, bool decoupled,
-                const char *node) {
+void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq,
+                bool decoupled, const char *node) {
   for (const Tensor *other : {&dw, &expAvg, &expAvgSq})
     checkSize(node, w, *other);
   float *pw = stream.data<float>(w), *pm = stream.data<float>(expAvg), *pv = stream.data<float>(expAvgSq);

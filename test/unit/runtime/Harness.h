@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session and tensors for kernel tests: values are written and read as doubles in logical (row-major) order, whatever the layout, so
-// that references are plain loops over NCHW.
+// A session and tensors for kernel tests: values are written and read as doubles in logical (row-major) order, whatever
+// the layout, so that references are plain loops over NCHW.
 #pragma once
 
 #include "runtime/Runtime.h"
@@ -98,10 +98,10 @@ inline double relativeError(const Numbers &got, const Numbers &want) {
   return std::sqrt(difference / std::max(norm, 1e-30));
 }
 
-#define EXPECT_CLOSE(got, want, tolerance)                                                                                              \
-  do {                                                                                                                                  \
-    ASSERT_EQ((got).size(), (want).size());                                                                                             \
-    EXPECT_LE(relativeError(got, want), tolerance);                                                                                     \
+#define EXPECT_CLOSE(got, want, tolerance)                                                                             \
+  do {                                                                                                                 \
+    ASSERT_EQ((got).size(), (want).size());                                                                            \
+    EXPECT_LE(relativeError(got, want), tolerance);                                                                    \
   } while (false)
 
 inline double dot(const Numbers &a, const Numbers &b) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions against plain loops in double: strides, dilations, asymmetric pads, groups, depthwise, channels that fill no vector.
-// Gradients are checked by the same loops; that those are gradients follows from <dy, conv(x, w)> being linear in x and in w.
+// Convolutions against plain loops in double: strides, dilations, asymmetric pads, groups, depthwise, channels that
+// fill no vector. Gradients are checked by the same loops; that those are gradients follows from <dy, conv(x, w)> being
+// linear in x and in w.
 #include "Harness.h"
 
 namespace sluice {
@@ -18,7 +19,10 @@ std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.nam
 class Convolution : public testing::TestWithParam<Case> {};
 
 Window windowOf(const Case &c) {
-  return {{c.w[2], c.w[3]}, {c.strides[0], c.strides[1]}, {c.pads[0], c.pads[1], c.pads[2], c.pads[3]}, {c.dilations[0], c.dilations[1]}};
+  return {{c.w[2], c.w[3]},
+          {c.strides[0], c.strides[1]},
+          {c.pads[0], c.pads[1], c.pads[2], c.pads[3]},
+          {c.dilations[0], c.dilations[1]}};
 }
 
 Shape outputOf(const Case &c) {
@@ -52,7 +56,8 @@ template <typename Visit> void forProducts(const Case &c, Visit &&visit) {
 TEST_P(Convolution, Forward) {
   const Case &c = GetParam();
   const Shape ys = outputOf(c);
-  const Numbers x = randomNumbers(c.x.elements(), 1), w = randomNumbers(c.w.elements(), 2), b = randomNumbers(c.w[0], 3);
+  const Numbers x = randomNumbers(c.x.elements(), 1), w = randomNumbers(c.w.elements(), 2),
+                b = randomNumbers(c.w[0], 3);
   Numbers want(static_cast<size_t>(ys.elements()));
   if (c.bias)
     for (size_t i = 0; i < want.size(); ++i)
@@ -75,7 +80,8 @@ TEST_P(Convolution, BackwardData) {
   Harness h;
   const Conv conv("conv", ConvPass::BackwardData, c.x, c.w, ys, windowOf(c), c.groups, c.bias);
   const Tensor dx = h.image(c.x);
-  conv.backwardData(h.session.compute, h.tensor(ys, Layout::NHWC, dy), h.tensor(c.w, Layout::RowMajor, w), dx, h.workspace(conv));
+  conv.backwardData(h.session.compute, h.tensor(ys, Layout::NHWC, dy), h.tensor(c.w, Layout::RowMajor, w), dx,
+                    h.workspace(conv));
   EXPECT_CLOSE(h.read(dx), want, 1e-5);
 }
 
@@ -120,7 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"one_pixel", {1, 17, 1, 1}, {33, 17, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1, true},
                     Case{"turned", {1, 256, 19, 21}, {24, 256, 3, 2}, {1, 1}, {1, 0, 2, 1}, {1, 1}, 1, false},
                     Case{"turned_dilated", {1, 260, 18, 20}, {9, 260, 3, 3}, {1, 1}, {2, 1, 0, 2}, {2, 1}, 1, false},
-                    Case{"windows_in_padding", {1, 260, 18, 20}, {9, 260, 3, 3}, {1, 1}, {2, 1, 0, 3}, {2, 1}, 1, false},
+                    Case{
+                        "windows_in_padding", {1, 260, 18, 20}, {9, 260, 3, 3}, {1, 1}, {2, 1, 0, 3}, {2, 1}, 1, false},
                     Case{"batch_one_wide", {1, 48, 20, 20}, {80, 48, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, false}),
     [](const auto &info) { return std::string(info.param.name); });
 
@@ -130,7 +137,8 @@ TEST(Conv, WindowConstantsSurviveTheCompiler) { EXPECT_EQ(sumOfPads({{1, 1}, {1,
 
 TEST(Conv, RejectsWrongExtents) {
   try {
-    Conv("/conv1/Conv", ConvPass::Forward, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 4, 8, 8}, {{3, 3}, {1, 1}, {0, 0, 0, 0}}, 1, false);
+    Conv("/conv1/Conv", ConvPass::Forward, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 4, 8, 8}, {{3, 3}, {1, 1}, {0, 0, 0, 0}}, 1,
+         false);
     FAIL();
   } catch (const std::invalid_argument &error) {
     EXPECT_STREQ(error.what(), "convolution '/conv1/Conv': output extent 8, expected 6");
@@ -138,7 +146,8 @@ TEST(Conv, RejectsWrongExtents) {
 }
 
 TEST(Conv, WorkspaceThatOutgrewItsSlot) {
-  const Conv conv("c", ConvPass::Forward, {1, 16, 8, 8}, {32, 16, 3, 3}, {1, 32, 6, 6}, {{3, 3}, {1, 1}, {0, 0, 0, 0}}, 1, false);
+  const Conv conv("c", ConvPass::Forward, {1, 16, 8, 8}, {32, 16, 3, 3}, {1, 32, 6, 6}, {{3, 3}, {1, 1}, {0, 0, 0, 0}},
+                  1, false);
   ASSERT_GT(conv.workspaceBytes(), 0u);
   EXPECT_NO_THROW(conv.checkWorkspace(scratch(0, static_cast<int64_t>(conv.workspaceBytes()))));
   EXPECT_THROW(conv.checkWorkspace(scratch(0, static_cast<int64_t>(conv.workspaceBytes()) - 1)), MemoryNotAvailable);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions: broadcasting in every position, in-place outputs, sums that repeat bit for bit with any number of threads, dropout.
+// Regions: broadcasting in every position, in-place outputs, sums that repeat bit for bit with any number of threads,
+// dropout.
 #include "Harness.h"
 
 namespace sluice {
@@ -102,16 +103,19 @@ TEST(Fused, StepsMustFit) {
   EXPECT_THROW((Fused<AddConstant>("n", {2, 3}, Layout::RowMajor, {x, x}, {x}, {})), std::invalid_argument);
   EXPECT_THROW((Fused<Add>("n", {2, 3}, Layout::RowMajor, {x, device(0, {4})}, {x}, {})), std::invalid_argument);
   EXPECT_THROW((Fused<Add>("n", {2, 3}, Layout::RowMajor, {x}, {x}, {})), std::invalid_argument);
-  EXPECT_THROW((Fused<Backward>("n", {2, 3}, Layout::RowMajor, {x, x}, {x}, {device(0, {3}), device(0, {2})})), std::invalid_argument);
+  EXPECT_THROW((Fused<Backward>("n", {2, 3}, Layout::RowMajor, {x, x}, {x}, {device(0, {3}), device(0, {2})})),
+               std::invalid_argument);
 }
 
 TEST(Fused, TwoOutputsAndChannels) {
   for (int64_t channels : {3, 64, 300}) {
     Harness h;
     const Shape shape{2, channels, 9, 5};
-    const Numbers x = randomNumbers(shape.elements(), 1), m = randomNumbers(channels, 2), s = randomNumbers(channels, 3);
+    const Numbers x = randomNumbers(shape.elements(), 1), m = randomNumbers(channels, 2),
+                  s = randomNumbers(channels, 3);
     const Tensor tx = h.tensor(shape, Layout::NHWC, x), y = h.image(shape), v = h.image(shape);
-    const Tensor tm = channel(h.tensor({channels}, Layout::RowMajor, m)), ts = channel(h.tensor({channels}, Layout::RowMajor, s));
+    const Tensor tm = channel(h.tensor({channels}, Layout::RowMajor, m)),
+                 ts = channel(h.tensor({channels}, Layout::RowMajor, s));
     const Fused<NormalizeRelu> relu("relu", shape, Layout::NHWC, {tx, tm, ts}, {y, v}, {});
     relu.run(h.session.compute, {tx, tm, ts}, {y, v}, {}, none);
     Numbers want(x.size()), wantRelu(x.size());
@@ -140,7 +144,8 @@ void checkSums(Shape shape, Layout layout, bool scalars) {
   for (int count : {1, 2, 3}) {
     setThreads(count);
     Harness h;
-    const Tensor tdy = h.tensor(shape, layout, dy), tx = h.tensor(shape, layout, x), sum = h.tensor({length}), product = h.tensor({length});
+    const Tensor tdy = h.tensor(shape, layout, dy), tx = h.tensor(shape, layout, x), sum = h.tensor({length}),
+                 product = h.tensor({length});
     const Fused<Backward> backward("b", shape, layout, {tdy, tx}, {tdy}, {sum, product});
     backward.run(h.session.compute, {tdy, tx}, {tdy}, {sum, product}, h.workspace(backward));
     EXPECT_EQ(h.read(tdy), wantDx);
@@ -204,7 +209,8 @@ TEST(Fused, DropoutIsAFunctionOfSeedAndStep) {
     Harness h;
     h.session.state.seed = seed;
     h.session.state.step = step;
-    const Tensor x = h.tensor(shape, Layout::RowMajor, Numbers(static_cast<size_t>(shape.elements()), 1.0)), y = h.tensor(shape);
+    const Tensor x = h.tensor(shape, Layout::RowMajor, Numbers(static_cast<size_t>(shape.elements()), 1.0)),
+                 y = h.tensor(shape);
     const Fused<Drop> drop("drop", shape, Layout::RowMajor, {x}, {y}, {});
     drop.run(h.session.compute, {x}, {y}, {}, none);
     return h.read(y);

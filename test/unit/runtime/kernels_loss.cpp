@@ -8,7 +8,8 @@ namespace {
 double crossEntropy(const Numbers &x, const std::vector<int64_t> &target, int64_t classes, int64_t inner) {
   double total = 0;
   for (size_t s = 0; s < target.size(); ++s) {
-    const size_t base = s / static_cast<size_t>(inner) * static_cast<size_t>(classes * inner) + s % static_cast<size_t>(inner);
+    const size_t base =
+        s / static_cast<size_t>(inner) * static_cast<size_t>(classes * inner) + s % static_cast<size_t>(inner);
     double sum = 0;
     for (int64_t k = 0; k < classes; ++k)
       sum += std::exp(x[base + static_cast<size_t>(k * inner)]);
@@ -27,7 +28,8 @@ void checkCrossEntropy(Shape shape) {
   const Numbers x = randomNumbers(shape.elements(), 1, 3), d = randomNumbers(shape.elements(), 2);
   Harness h;
   const Loss loss("loss", LossKind::SoftmaxCrossEntropy, shape);
-  const Tensor tx = h.tensor(shape, Layout::RowMajor, x), tt = h.classes(target), value = h.tensor({}), dx = h.tensor(shape);
+  const Tensor tx = h.tensor(shape, Layout::RowMajor, x), tt = h.classes(target), value = h.tensor({}),
+               dx = h.tensor(shape);
   loss.forward(h.session.compute, tx, tt, value, h.workspace(loss));
   auto f = [&](const Numbers &at) { return crossEntropy(at, target, shape[1], inner); };
   EXPECT_NEAR(h.read(value)[0], f(x), 1e-6 * f(x));
@@ -47,7 +49,8 @@ TEST(Loss, CrossEntropy) {
 TEST(Loss, ExtremeLogitsAndTargets) {
   Harness h;
   const Loss loss("/out/Gemm", LossKind::SoftmaxCrossEntropy, {2, 3});
-  const Tensor x = h.tensor({2, 3}, Layout::RowMajor, {1e30, 0, 0, -1e30, -1e30, 0}), value = h.tensor({}), space = h.workspace(loss);
+  const Tensor x = h.tensor({2, 3}, Layout::RowMajor, {1e30, 0, 0, -1e30, -1e30, 0}), value = h.tensor({}),
+               space = h.workspace(loss);
   loss.forward(h.session.compute, x, h.classes({0, 2}), value, space);
   EXPECT_EQ(h.read(value)[0], 0);
   loss.forward(h.session.compute, x, h.classes({0, 3}), value, space);
@@ -62,7 +65,8 @@ TEST(Loss, ExtremeLogitsAndTargets) {
 TEST(Loss, CountsCorrect) {
   Harness h;
   const Loss loss("loss", LossKind::SoftmaxCrossEntropy, {4, 3});
-  const Tensor x = h.tensor({4, 3}, Layout::RowMajor, {1, 2, 3, 3, 3, 1, 0, -1, -2, 5, 6, 5}), target = h.classes({2, 0, 1, 1});
+  const Tensor x = h.tensor({4, 3}, Layout::RowMajor, {1, 2, 3, 3, 3, 1, 0, -1, -2, 5, 6, 5}),
+               target = h.classes({2, 0, 1, 1});
   const Tensor count = h.classes({10});
   loss.countCorrect(h.session.compute, x, target, count);
   int64_t value;
@@ -80,12 +84,14 @@ TEST(Loss, ElementwiseKinds) {
     auto f = [&](const Numbers &at) {
       double sum = 0;
       for (size_t i = 0; i < at.size(); ++i)
-        sum += kind == LossKind::MeanSquaredError ? std::pow(at[i] - t[i], 2) : std::log1p(std::exp(at[i])) - at[i] * t[i];
+        sum +=
+            kind == LossKind::MeanSquaredError ? std::pow(at[i] - t[i], 2) : std::log1p(std::exp(at[i])) - at[i] * t[i];
       return sum / static_cast<double>(at.size());
     };
     Harness h;
     const Loss loss("loss", kind, shape);
-    const Tensor tx = h.tensor(shape, Layout::RowMajor, x), tt = h.tensor(shape, Layout::RowMajor, t), value = h.tensor({}), dx = h.tensor(shape);
+    const Tensor tx = h.tensor(shape, Layout::RowMajor, x), tt = h.tensor(shape, Layout::RowMajor, t),
+                 value = h.tensor({}), dx = h.tensor(shape);
     loss.forward(h.session.compute, tx, tt, value, h.workspace(loss));
     EXPECT_NEAR(h.read(value)[0], f(x), 1e-6 * f(x));
     loss.backward(h.session.compute, tx, tt, dx);
@@ -114,7 +120,8 @@ TEST(Softmax, ForwardAndBackward) {
         }
         return y;
       };
-      const Numbers x = randomNumbers(shape.elements(), 1, 3), dy = randomNumbers(shape.elements(), 2), d = randomNumbers(shape.elements(), 3);
+      const Numbers x = randomNumbers(shape.elements(), 1, 3), dy = randomNumbers(shape.elements(), 2),
+                    d = randomNumbers(shape.elements(), 3);
       Harness h;
       Softmax softmax("softmax", shape, axis, logarithm);
       const Tensor y = h.tensor(shape), dx = h.tensor(shape);

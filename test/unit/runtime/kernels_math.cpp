@@ -14,7 +14,8 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 /// Distance in units in the last place of the reference.
 double ulps(float got, double want) {
   const float rounded = static_cast<float>(want);
-  const double unit = static_cast<double>(std::nextafter(std::fabs(rounded), infinity)) - static_cast<double>(std::fabs(rounded));
+  const double unit =
+      static_cast<double>(std::nextafter(std::fabs(rounded), infinity)) - static_cast<double>(std::fabs(rounded));
   return std::fabs(static_cast<double>(got) - want) / unit;
 }
 

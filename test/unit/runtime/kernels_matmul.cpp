@@ -57,7 +57,8 @@ class Product : public testing::TestWithParam<Case> {};
 
 TEST_P(Product, Matches) {
   const Case &c = GetParam();
-  const Numbers a = randomNumbers(c.a.elements(), 1), b = randomNumbers(c.b.elements(), 2), bias = randomNumbers(c.bias.elements(), 3);
+  const Numbers a = randomNumbers(c.a.elements(), 1), b = randomNumbers(c.b.elements(), 2),
+                bias = randomNumbers(c.bias.elements(), 3);
   Harness h;
   const Matmul matmul("fc", c.a, c.b, c.c, c.transposeA, c.transposeB, c.alpha, c.beta, c.bias);
   const Tensor ta = h.tensor(c.a, Layout::RowMajor, a), tb = h.tensor(c.b, Layout::RowMajor, b), tc = h.tensor(c.c);
@@ -69,23 +70,24 @@ TEST_P(Product, Matches) {
   EXPECT_EQ(h.read(tc), first) << "two runs differ";
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Product,
-                         testing::Values(Case{"plain", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {}},
-                                         Case{"bias_row", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {3}},
-                                         Case{"fc", {16, 100}, {33, 100}, {16, 33}, false, true, 1, 1, {33}},
-                                         Case{"fc_weight_gradient", {16, 33}, {16, 100}, {33, 100}, true, false, 1, 1, {}},
-                                         Case{"both_transposed", {7, 5}, {3, 7}, {5, 3}, true, true, 1, 1, {}},
-                                         Case{"scaled", {5, 7}, {7, 3}, {5, 3}, false, false, 0.5f, 2, {1, 3}},
-                                         Case{"bias_column", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {5, 1}},
-                                         Case{"bias_full", {5, 7}, {7, 3}, {5, 3}, false, false, 2, 0.25f, {5, 3}},
-                                         Case{"bias_scalar", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {1}},
-                                         Case{"batches", {2, 3, 5, 7}, {2, 3, 7, 4}, {2, 3, 5, 4}, false, false, 1, 1, {}},
-                                         Case{"batches_transposed", {6, 7, 5}, {6, 4, 7}, {6, 5, 4}, true, true, 1, 1, {}},
-                                         Case{"shared_right", {4, 5, 7}, {7, 6}, {4, 5, 6}, false, false, 1, 1, {6}},
-                                         Case{"shared_left", {5, 7}, {4, 7, 6}, {4, 5, 6}, false, false, 1, 1, {}},
-                                         Case{"one_in_batch", {3, 1, 5, 7}, {1, 2, 7, 4}, {3, 2, 5, 4}, false, false, 1, 1, {}},
-                                         Case{"vector_like", {1, 1}, {1, 9}, {1, 9}, false, false, 1, 1, {9}}),
-                         [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Product,
+    testing::Values(Case{"plain", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {}},
+                    Case{"bias_row", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {3}},
+                    Case{"fc", {16, 100}, {33, 100}, {16, 33}, false, true, 1, 1, {33}},
+                    Case{"fc_weight_gradient", {16, 33}, {16, 100}, {33, 100}, true, false, 1, 1, {}},
+                    Case{"both_transposed", {7, 5}, {3, 7}, {5, 3}, true, true, 1, 1, {}},
+                    Case{"scaled", {5, 7}, {7, 3}, {5, 3}, false, false, 0.5f, 2, {1, 3}},
+                    Case{"bias_column", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {5, 1}},
+                    Case{"bias_full", {5, 7}, {7, 3}, {5, 3}, false, false, 2, 0.25f, {5, 3}},
+                    Case{"bias_scalar", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {1}},
+                    Case{"batches", {2, 3, 5, 7}, {2, 3, 7, 4}, {2, 3, 5, 4}, false, false, 1, 1, {}},
+                    Case{"batches_transposed", {6, 7, 5}, {6, 4, 7}, {6, 5, 4}, true, true, 1, 1, {}},
+                    Case{"shared_right", {4, 5, 7}, {7, 6}, {4, 5, 6}, false, false, 1, 1, {6}},
+                    Case{"shared_left", {5, 7}, {4, 7, 6}, {4, 5, 6}, false, false, 1, 1, {}},
+                    Case{"one_in_batch", {3, 1, 5, 7}, {1, 2, 7, 4}, {3, 2, 5, 4}, false, false, 1, 1, {}},
+                    Case{"vector_like", {1, 1}, {1, 9}, {1, 9}, false, false, 1, 1, {9}}),
+    [](const auto &info) { return std::string(info.param.name); });
 
 TEST(Matmul, RejectsWrongExtents) {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch statistics (also far from zero, where a naive variance loses all digits), their running form, LRN against plain loops and
-// finite differences.
+// Batch statistics (also far from zero, where a naive variance loses all digits), their running form, LRN against plain
+// loops and finite differences.
 #include "Harness.h"
 
 namespace sluice {
@@ -47,8 +47,8 @@ TEST_P(Statistics, MatchTwoPasses) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Statistics,
-                         testing::Values(Shape{16, 3, 33, 31}, Shape{4, 64, 28, 28}, Shape{2, 300, 7, 7}, Shape{1, 1, 5, 5},
-                                         Shape{8, 10}, Shape{1, 4, 1, 1}, Shape{3, 257, 9, 9}));
+                         testing::Values(Shape{16, 3, 33, 31}, Shape{4, 64, 28, 28}, Shape{2, 300, 7, 7},
+                                         Shape{1, 1, 5, 5}, Shape{8, 10}, Shape{1, 4, 1, 1}, Shape{3, 257, 9, 9}));
 
 TEST(Statistics, DoNotDependOnThreads) {
   const Shape shape{4, 64, 56, 56};
@@ -73,7 +73,8 @@ TEST(Statistics, DoNotDependOnThreads) {
 TEST(UpdateStatistics, AsPyTorch) {
   Harness h;
   const Tensor mean = h.tensor({2}, Layout::RowMajor, {1, -2}), rstd = h.tensor({2}, Layout::RowMajor, {0.5, 2});
-  const Tensor runningMean = h.tensor({2}, Layout::RowMajor, {0, 1}), runningVar = h.tensor({2}, Layout::RowMajor, {1, 3});
+  const Tensor runningMean = h.tensor({2}, Layout::RowMajor, {0, 1}),
+               runningVar = h.tensor({2}, Layout::RowMajor, {1, 3});
   const UpdateStatistics update("bn", 2, 10, 0.1f, 1e-3f);
   update.run(h.session.compute, mean, rstd, runningMean, runningVar);
   EXPECT_CLOSE(h.read(runningMean), (Numbers{0.1, 0.7}), 1e-6);
@@ -110,10 +111,13 @@ protected:
 
 TEST_P(LrnTest, ForwardAndBackward) {
   const LrnCase &p = GetParam();
-  const Numbers x = randomNumbers(shape.elements(), 1), dy = randomNumbers(shape.elements(), 2), d = randomNumbers(shape.elements(), 3);
+  const Numbers x = randomNumbers(shape.elements(), 1), dy = randomNumbers(shape.elements(), 2),
+                d = randomNumbers(shape.elements(), 3);
   Harness h;
-  const Lrn lrn("lrn", shape, p.size, static_cast<float>(p.alpha), static_cast<float>(p.beta), static_cast<float>(p.bias));
-  const Tensor tx = h.tensor(shape, Layout::NHWC, x), ty = h.image(shape), tdy = h.tensor(shape, Layout::NHWC, dy), tdx = h.image(shape);
+  const Lrn lrn("lrn", shape, p.size, static_cast<float>(p.alpha), static_cast<float>(p.beta),
+                static_cast<float>(p.bias));
+  const Tensor tx = h.tensor(shape, Layout::NHWC, x), ty = h.image(shape), tdy = h.tensor(shape, Layout::NHWC, dy),
+               tdx = h.image(shape);
   const Tensor space = h.workspace(lrn);
   lrn.forward(h.session.compute, tx, ty, space);
   EXPECT_CLOSE(h.read(ty), reference(x), 1e-5);
@@ -123,7 +127,8 @@ TEST_P(LrnTest, ForwardAndBackward) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Parameters, LrnTest,
-                         testing::Values(LrnCase{5, 1e-1, 0.75, 1}, LrnCase{4, 0.5, 0.5, 2}, LrnCase{1, 1, 1, 1}, LrnCase{21, 2, 0.75, 1}));
+                         testing::Values(LrnCase{5, 1e-1, 0.75, 1}, LrnCase{4, 0.5, 0.5, 2}, LrnCase{1, 1, 1, 1},
+                                         LrnCase{21, 2, 0.75, 1}));
 
 } // namespace
 } // namespace sluice

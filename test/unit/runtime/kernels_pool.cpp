@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling against plain loops: overlapping windows, pads, dilations, windows that reach over the edge (ceil mode), ties, NaN, both kinds
-// of indices.
+// Pooling against plain loops: overlapping windows, pads, dilations, windows that reach over the edge (ceil mode),
+// ties, NaN, both kinds of indices.
 #include "Harness.h"
 
 #include <limits>
@@ -24,7 +24,8 @@ template <typename Visit> int64_t forTaps(const Case &c, int64_t plane, int64_t 
   int64_t padded = 0;
   for (int64_t ky = 0; ky < w.kernel[0]; ++ky)
     for (int64_t kx = 0; kx < w.kernel[1]; ++kx) {
-      const int64_t iy = oy * w.strides[0] - w.pads[0] + ky * w.dilations[0], ix = ox * w.strides[1] - w.pads[1] + kx * w.dilations[1];
+      const int64_t iy = oy * w.strides[0] - w.pads[0] + ky * w.dilations[0],
+                    ix = ox * w.strides[1] - w.pads[1] + kx * w.dilations[1];
       padded += iy < c.x[2] + w.pads[2] && ix < c.x[3] + w.pads[3];
       if (iy >= 0 && iy < c.x[2] && ix >= 0 && ix < c.x[3])
         visit(static_cast<size_t>((plane * c.x[2] + iy) * c.x[3] + ix));
@@ -67,7 +68,8 @@ TEST_P(Pooling, Max) {
       continue;
     Harness h;
     const MaxPool pool("pool", c.x, c.y, c.window);
-    const Tensor y = h.image(c.y), dx = h.image(c.x), indices = h.tensor(c.y, Layout::NHWC, type), space = h.workspace(pool);
+    const Tensor y = h.image(c.y), dx = h.image(c.x), indices = h.tensor(c.y, Layout::NHWC, type),
+                 space = h.workspace(pool);
     pool.forward(h.session.compute, h.tensor(c.x, Layout::NHWC, x), y, indices, space);
     EXPECT_EQ(h.read(y), want);
     pool.backward(h.session.compute, h.tensor(c.y, Layout::NHWC, dy), indices, dx, space);
@@ -117,7 +119,8 @@ TEST(MaxPool, NaNWins) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   const MaxPool pool("pool", {1, 1, 2, 4}, {1, 1, 1, 2}, {{2, 2}, {2, 2}, {0, 0, 0, 0}});
   const Tensor y = h.image({1, 1, 1, 2}), indices = h.tensor({1, 1, 1, 2}, Layout::NHWC, DataType::U8);
-  pool.forward(h.session.compute, h.tensor({1, 1, 2, 4}, Layout::NHWC, {1, nan, -infinity, -infinity, 3, 2, -infinity, -infinity}), y,
+  pool.forward(h.session.compute,
+               h.tensor({1, 1, 2, 4}, Layout::NHWC, {1, nan, -infinity, -infinity, 3, 2, -infinity, -infinity}), y,
                indices, none);
   EXPECT_TRUE(std::isnan(h.read(y)[0]));
   EXPECT_EQ(h.read(y)[1], -infinity);

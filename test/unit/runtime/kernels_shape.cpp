@@ -78,7 +78,8 @@ TEST(Slab, InsertsAndExtracts) {
     Layout layout;
     int axis;
   };
-  for (Case c : {Case{Layout::NHWC, 1}, Case{Layout::NHWC, 0}, Case{Layout::NHWC, 2}, Case{Layout::RowMajor, 1}, Case{Layout::RowMajor, 3}}) {
+  for (Case c : {Case{Layout::NHWC, 1}, Case{Layout::NHWC, 0}, Case{Layout::NHWC, 2}, Case{Layout::RowMajor, 1},
+                 Case{Layout::RowMajor, 3}}) {
     Harness h;
     Shape large{3, 7, 4, 5}, small = large;
     small.dims[c.axis] = 2;
@@ -136,8 +137,9 @@ void checkSumAndBroadcast(Shape large, Layout layout, Shape small, float scale) 
 
 TEST(SumToAndBroadcastTo, EveryPosition) {
   for (Layout layout : {Layout::NHWC, Layout::RowMajor}) {
-    for (Shape small : {Shape{1, 5, 1, 1}, Shape{5, 1, 1}, Shape{6, 5, 1, 1}, Shape{7}, Shape{6, 1, 1, 1}, Shape{1}, Shape{}, Shape{6, 1, 9, 7},
-                        Shape{1, 5, 9, 7}, Shape{6, 5, 9, 7}, Shape{6, 5, 1, 7}, Shape{9, 1}})
+    for (Shape small :
+         {Shape{1, 5, 1, 1}, Shape{5, 1, 1}, Shape{6, 5, 1, 1}, Shape{7}, Shape{6, 1, 1, 1}, Shape{1}, Shape{},
+          Shape{6, 1, 9, 7}, Shape{1, 5, 9, 7}, Shape{6, 5, 9, 7}, Shape{6, 5, 1, 7}, Shape{9, 1}})
       checkSumAndBroadcast({6, 5, 9, 7}, layout, small, 0.5f);
     checkSumAndBroadcast({4, 64, 40, 40}, layout, {64, 1, 1}, 1);
     checkSumAndBroadcast({4, 600, 4, 4}, layout, {1, 600, 1, 1}, 1);
@@ -151,7 +153,8 @@ TEST(SumToAndBroadcastTo, EveryPosition) {
 }
 
 /// One axis of ONNX's formulas: taps (position, weight) of output o.
-std::vector<std::pair<int64_t, double>> taps(int64_t o, int64_t in, int64_t out, ResizeMode mode, ResizeCoordinates coordinates) {
+std::vector<std::pair<int64_t, double>> taps(int64_t o, int64_t in, int64_t out, ResizeMode mode,
+                                             ResizeCoordinates coordinates) {
   const double scale = static_cast<double>(out) / static_cast<double>(in), p = static_cast<double>(o);
   double x = (p + 0.5) / scale - 0.5;
   if (coordinates == ResizeCoordinates::AlignCorners)
@@ -167,7 +170,8 @@ std::vector<std::pair<int64_t, double>> taps(int64_t o, int64_t in, int64_t out,
 
 TEST(Resize, ForwardAndBackward) {
   for (ResizeMode mode : {ResizeMode::Nearest, ResizeMode::Linear})
-    for (ResizeCoordinates coordinates : {ResizeCoordinates::HalfPixel, ResizeCoordinates::AlignCorners, ResizeCoordinates::Asymmetric})
+    for (ResizeCoordinates coordinates :
+         {ResizeCoordinates::HalfPixel, ResizeCoordinates::AlignCorners, ResizeCoordinates::Asymmetric})
       for (Shape ys : {Shape{2, 5, 8, 10}, Shape{2, 5, 6, 3}, Shape{2, 5, 4, 5}, Shape{2, 5, 1, 13}}) {
         const Shape xs{2, 5, 4, 5};
         const Numbers x = randomNumbers(xs.elements(), 1), dy = randomNumbers(ys.elements(), 2);
@@ -193,10 +197,11 @@ TEST(Resize, Rounding) {
   // x at 0.5, 1.5: the four ways to round a tie, from 4 to 2 columns by half pixels.
   const double want[4][2] = {{1, 3}, {2, 4}, {1, 3}, {2, 4}};
   int i = 0;
-  for (NearestRounding rounding :
-       {NearestRounding::RoundPreferFloor, NearestRounding::RoundPreferCeil, NearestRounding::Floor, NearestRounding::Ceil}) {
+  for (NearestRounding rounding : {NearestRounding::RoundPreferFloor, NearestRounding::RoundPreferCeil,
+                                   NearestRounding::Floor, NearestRounding::Ceil}) {
     Harness h;
-    Resize resize("down", {1, 1, 1, 4}, {1, 1, 1, 2}, 1, 0.5f, ResizeMode::Nearest, ResizeCoordinates::HalfPixel, rounding);
+    Resize resize("down", {1, 1, 1, 4}, {1, 1, 1, 2}, 1, 0.5f, ResizeMode::Nearest, ResizeCoordinates::HalfPixel,
+                  rounding);
     const Tensor y = h.image({1, 1, 1, 2});
     resize.forward(h.session.compute, h.tensor({1, 1, 1, 4}, Layout::NHWC, {1, 2, 3, 4}), y);
     EXPECT_EQ(h.read(y), (Numbers{want[i][0], want[i][1]}));

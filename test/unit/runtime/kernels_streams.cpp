@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams run in order, events order them across each other, errors stop a session, poison finds stale reads and stray writes.
+// Streams run in order, events order them across each other, errors stop a session, poison finds stale reads and stray
+// writes.
 #include "Harness.h"
 
 #include "runtime/host/Parallel.h"

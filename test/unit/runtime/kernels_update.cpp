@@ -14,7 +14,8 @@ protected:
   }
   Harness h;
   Numbers w = randomNumbers(count, 1), m = Numbers(count), v = Numbers(count);
-  const Tensor tw = h.tensor({count}, Layout::RowMajor, w), tdw = h.tensor({count}), tm = h.tensor({count}), tv = h.tensor({count});
+  const Tensor tw = h.tensor({count}, Layout::RowMajor, w), tdw = h.tensor({count}), tm = h.tensor({count}),
+               tv = h.tensor({count});
 };
 
 TEST_F(Update, Sgd) {
@@ -57,7 +58,8 @@ TEST_F(Update, AdamAndAdamW) {
           w[i] -= 0.1 * 0.01 * w[i];
         m[i] = 0.9 * m[i] + 0.1 * g;
         v[i] = 0.999 * v[i] + 0.001 * g * g;
-        w[i] -= 0.1 / (1 - std::pow(0.9, step)) * m[i] / (std::sqrt(v[i]) / std::sqrt(1 - std::pow(0.999, step)) + 1e-8);
+        w[i] -=
+            0.1 / (1 - std::pow(0.9, step)) * m[i] / (std::sqrt(v[i]) / std::sqrt(1 - std::pow(0.999, step)) + 1e-8);
       }
       h.write(tdw, gradient);
       h.session.state.step = step;
