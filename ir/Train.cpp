@@ -4,6 +4,7 @@
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -106,13 +107,20 @@ std::string sluice::train::sanitized(std::string name) {
   return name;
 }
 
+/// In /module/Op: whether the module's name says the op already ("conv1", "bn1", "relu"), or is that of a block with several such ops.
+static bool namesOp(StringRef module, StringRef op) {
+  op = op.split('_').first;
+  std::string lower = module.lower();
+  return llvm::StringSwitch<bool>(op).Cases({"Conv", "ConvTranspose", "BatchNormalization", "Gemm", "MatMul"}, true).Default(StringRef(lower).starts_with(op.lower()));
+}
+
 std::string sluice::train::identifierOf(StringRef nodeName) {
   // The last of several fused nodes is what the value is known as.
   StringRef node = nodeName.substr(nodeName.rfind(", ") == StringRef::npos ? 0 : nodeName.rfind(", ") + 2);
   SmallVector<StringRef> parts;
   node.split(parts, '/', -1, /*KeepEmpty=*/false);
-  if (parts.size() > 1)
-    parts.pop_back(); // the op type, in names of the form /module/submodule/Op
+  if (parts.size() > 1 && namesOp(parts[parts.size() - 2], parts.back()))
+    parts.pop_back();
   std::string name;
   for (size_t i = 0; i < parts.size(); ++i)
     if (i + 1 == parts.size() || !parts[i + 1].starts_with((parts[i] + ".").str()))
