@@ -22,6 +22,9 @@ RankedTensorType rank4(Value value) {
 }
 
 LayoutWish wishOf(Operation *op) {
+  // Channel sums want the channels innermost, whatever their operands have.
+  if (auto fused = dyn_cast<FusedOp>(op); fused && fused.getSums())
+    return LayoutWish::ChannelsLast;
   auto aware = dyn_cast<LayoutAware>(op);
   return aware ? aware.layoutWish() : LayoutWish::RowMajor;
 }
