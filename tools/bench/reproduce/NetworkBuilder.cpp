@@ -3,6 +3,7 @@
 #include "tools/bench/reproduce/NetworkBuilder.h"
 
 #include <algorithm>
+#include <set>
 
 namespace sluice::bench {
 
@@ -193,6 +194,21 @@ void NetworkBuilder::backward(const Layer &layer) {
     const Bytes moved = bytes(x) * (fresh ? 1 : 2) + (layer.type == Type::Concat ? bytes(x) : out) + (layer.type == Type::Norm ? 3 * in : 0);
     emit(".dx", layer.flops, moved, reads, {dx});
   }
+}
+
+Bytes NetworkBuilder::pinnedBytes() const {
+  std::set<int> inputs;
+  bool first = true;
+  for (const Layer &layer : layers) {
+    const bool pool = layer.type == Type::MaxPool || layer.type == Type::AveragePool;
+    if (layer.type == Type::Conv || pool || (layer.type == Type::FullyConnected && first))
+      inputs.insert(layer.inputs[0]);
+    first = first && layer.type != Type::FullyConnected;
+  }
+  Bytes total = 0;
+  for (int value : inputs)
+    total += bytes(value);
+  return total;
 }
 
 Problem NetworkBuilder::build() {

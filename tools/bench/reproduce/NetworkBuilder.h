@@ -15,6 +15,7 @@ using planner::Bytes;
 
 struct NetworkOptions {
   bool encodings = true; ///< offer mask and argmax forms, as the compiler does
+  bool nested = false;   ///< dense blocks concatenate step by step, which makes every layer a stage, as chain planners write them
   bool inPlace = true;   ///< activations overwrite their input where nobody reads it later
 };
 
@@ -43,10 +44,14 @@ public:
 
   /// Following layers belong to the next stage.
   void cut() { ++stage; }
+  bool nested() const { return options.nested; }
   int channels(int x) const { return shapes[x].c; }
   int height(int x) const { return shapes[x].h; }
 
   planner::Problem build();
+
+  /// fp32 bytes of the inputs of all convolutions and max-pools, shared ones once, and of the first fully connected layer.
+  Bytes pinnedBytes() const;
 
 private:
   struct Shape {

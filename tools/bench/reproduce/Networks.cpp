@@ -49,15 +49,24 @@ int vgg(NetworkBuilder &b, int x, const std::vector<int> &groups) {
   return b.fullyConnected(x, 1000);
 }
 
-int resNet(NetworkBuilder &b, int x, const std::vector<int> &blocks, bool bottleneck) {
-  x = b.convNormRelu(x, 64, 7, 2, 3);
+/// A convolution with norm and ReLU outside of any block: the convolution's output separates the graph, so it ends a stage.
+int stem(NetworkBuilder &b, int x, int channels, int kernel, int stride = 1, int pad = -1) {
+  x = b.conv(x, channels, kernel, stride, pad);
   b.cut();
+  x = b.relu(b.norm(x));
+  b.cut();
+  return x;
+}
+
+/// `early`: stride in the first 1x1 convolution of a block (the original paper), not in the 3x3 (torchvision).
+int resNet(NetworkBuilder &b, int x, const std::vector<int> &blocks, bool bottleneck, bool early) {
+  x = stem(b, x, 64, 7, 2, 3);
   x = b.maxPool(x, 3, 2, 1);
   b.cut();
   for (size_t g = 0; g < blocks.size(); ++g)
     for (int i = 0; i < blocks[g]; ++i) {
       const int width = 64 << g, out = bottleneck ? 4 * width : width, stride = g > 0 && i == 0 ? 2 : 1;
-      int y = bottleneck ? b.convNormRelu(b.convNormRelu(x, width, 1), width, 3, stride) : b.convNormRelu(x, width, 3, stride);
+      int y = bottleneck ? b.convNormRelu(b.convNormRelu(x, width, 1, early ? stride : 1), width, 3, early ? 1 : stride) : b.convNormRelu(x, width, 3, stride);
       y = b.norm(b.conv(y, out, bottleneck ? 1 : 3));
       const int shortcut = b.channels(x) == out && stride == 1 ? x : b.norm(b.conv(x, out, 1, stride));
       x = b.relu(b.add(y, shortcut));
@@ -69,8 +78,7 @@ int resNet(NetworkBuilder &b, int x, const std::vector<int> &blocks, bool bottle
 }
 
 int denseNet(NetworkBuilder &b, int x, const std::vector<int> &blocks, int growth, int first) {
-  x = b.convNormRelu(x, first, 7, 2, 3);
-  b.cut();
+  x = stem(b, x, first, 7, 2, 3);
   x = b.maxPool(x, 3, 2, 1);
   b.cut();
   for (size_t g = 0; g < blocks.size(); ++g) {
@@ -78,9 +86,16 @@ int denseNet(NetworkBuilder &b, int x, const std::vector<int> &blocks, int growt
     for (int i = 0; i < blocks[g]; ++i) {
       const int all = parts.size() == 1 ? parts[0] : b.concat(parts);
       const int squeezed = b.conv(b.relu(b.norm(all)), 4 * growth, 1);
-      parts.push_back(b.conv(b.relu(b.norm(squeezed)), growth, 3));
+      const int fresh = b.conv(b.relu(b.norm(squeezed)), growth, 3);
+      if (!b.nested()) {
+        parts.push_back(fresh);
+        continue;
+      }
+      // Everything so far in one tensor: every layer of the block is a stage.
+      parts = {b.concat({all, fresh})};
+      b.cut();
     }
-    x = b.relu(b.norm(b.concat(parts)));
+    x = b.relu(b.norm(parts.size() == 1 ? parts[0] : b.concat(parts)));
     b.cut();
     if (g + 1 < blocks.size()) {
       x = b.averagePool(b.conv(x, b.channels(x) / 2, 1), 2, 2);
@@ -91,8 +106,7 @@ int denseNet(NetworkBuilder &b, int x, const std::vector<int> &blocks, int growt
 }
 
 int mobileNetV2(NetworkBuilder &b, int x) {
-  x = b.convNormRelu(x, 32, 3, 2);
-  b.cut();
+  x = stem(b, x, 32, 3, 2);
   const int table[][4] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   for (const auto &[expand, channels, repeats, firstStride] : table)
     for (int i = 0; i < repeats; ++i) {
@@ -103,8 +117,7 @@ int mobileNetV2(NetworkBuilder &b, int x) {
       x = stride == 1 && in == channels ? b.add(y, x) : y;
       b.cut();
     }
-  x = b.convNormRelu(x, 1280, 1);
-  b.cut();
+  x = stem(b, x, 1280, 1);
   return b.fullyConnected(b.globalPool(x), 1000);
 }
 
@@ -139,12 +152,12 @@ int inceptionV3(NetworkBuilder &b, int x) {
     b.cut();
     return v;
   };
-  x = stage(cbr(x, 32, 3, 2));
-  x = stage(cbr(x, 32, 3));
-  x = stage(cbr(x, 64, 3, 1, 1));
+  x = stem(b, x, 32, 3, 2, 0);
+  x = stem(b, x, 32, 3, 1, 0);
+  x = stem(b, x, 64, 3);
   x = stage(b.maxPool(x, 3, 2));
-  x = stage(cbr(x, 80, 1));
-  x = stage(cbr(x, 192, 3));
+  x = stem(b, x, 80, 1);
+  x = stem(b, x, 192, 3, 1, 0);
   x = stage(b.maxPool(x, 3, 2));
   for (int pool : {32, 64, 64}) {
     const int five = cbr(cbr(x, 48, 1), 64, 5, 1, 2), three = cbr(cbr(cbr(x, 64, 1), 96, 3, 1, 1), 96, 3, 1, 1);
@@ -171,7 +184,8 @@ int layersOf(const std::string &name, NetworkBuilder &b, int x) {
                                                                   {"resnet34", {3, 4, 6, 3}},
                                                                   {"resnet50", {3, 4, 6, 3}},
                                                                   {"resnet101", {3, 4, 23, 3}},
-                                                                  {"resnet152", {3, 8, 36, 3}}};
+                                                                  {"resnet152", {3, 8, 36, 3}},
+                                                                  {"resnet152_v1", {3, 8, 36, 3}}};
   static const std::map<std::string, std::vector<int>> denseNets = {{"densenet121", {6, 12, 24, 16}},
                                                                     {"densenet161", {6, 12, 36, 24}},
                                                                     {"densenet169", {6, 12, 32, 32}},
@@ -179,7 +193,7 @@ int layersOf(const std::string &name, NetworkBuilder &b, int x) {
   if (vggs.count(name))
     return vgg(b, x, vggs.at(name));
   if (resNets.count(name))
-    return resNet(b, x, resNets.at(name), name != "resnet18" && name != "resnet34");
+    return resNet(b, x, resNets.at(name), name != "resnet18" && name != "resnet34", name == "resnet152_v1");
   if (denseNets.count(name))
     return denseNet(b, x, denseNets.at(name), name == "densenet161" ? 48 : 32, name == "densenet161" ? 96 : 64);
   if (name == "alexnet")
@@ -202,6 +216,12 @@ Problem network(const std::string &name, const Profile &profile, int batch, int 
   builder.cut();
   builder.loss(logits);
   return builder.build();
+}
+
+Bytes pinnedBytes(const std::string &name, const Profile &profile, int batch, int image) {
+  NetworkBuilder builder(profile, batch);
+  layersOf(name, builder, builder.input(3, image, image));
+  return builder.pinnedBytes();
 }
 
 } // namespace sluice::bench

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// planner-fuzz N [SEED]: N random instances, chains and branching programs in turn, through every strategy, against the checkers.
+// Exit status 1 and the seed on the first violation. Instances are small, so that a hundred thousand take minutes.
+#include "passes/planner/Bounds.h"
+#include "passes/planner/Check.h"
+#include "passes/planner/Simulate.h"
+#include "passes/strategies/Registry.h"
+#include "test/unit/planner/RandomChains.h"
+#include "test/unit/planner/RandomProblems.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <map>
+
+using namespace sluice::planner;
+
+namespace {
+
+struct Tally {
+  long plans = 0, infeasible = 0, refused = 0;
+};
+
+/// Empty, or what is wrong with the strategy's answer.
+std::string tryProblem(const Problem &p, Bytes budget, const std::string &name, Tally &tally) {
+  Options options;
+  options.executable = {"keep", "offload", "recompute", "mask", "argmax"};
+  options.packNodes = 200;
+  if (name == "mixed" || name == "auto")
+    options.knobs["trials"] = "6";
+  Answer answer = runStrategy(p, budget, name, options);
+  if (auto *refused = std::get_if<Refused>(&answer))
+    return ++tally.refused, refused->reason.find("plans chains only") != std::string::npos ? "" : refused->reason;
+  if (auto *none = std::get_if<Infeasible>(&answer)) {
+    ++tally.infeasible;
+    if (none->smallestMemory <= budget)
+      return "claims to need " + std::to_string(none->smallestMemory) + " of " + std::to_string(budget);
+    budget = none->smallestMemory;
+    answer = runStrategy(p, budget, name, options);
+  }
+  auto *plan = std::get_if<Plan>(&answer);
+  if (!plan)
+    return "fails at its own smallest budget " + std::to_string(budget);
+  ++tally.plans;
+  if (plan->arenaBytes > budget)
+    return "arena of " + std::to_string(plan->arenaBytes) + " above " + std::to_string(budget);
+  if (std::string error = checkPlan(p, *plan, budget); !error.empty())
+    return error;
+  const Timeline timeline = simulate(p, *plan);
+  if (timeline.makespan < exactBound(p, budget, {}) * (1 - 1e-9))
+    return "beats the lower bound";
+  return checkTimeline(p, *plan, timeline);
+}
+
+std::string tryChain(const Chain &c, double memory, Release release, const std::string &name, Tally &tally) {
+  Options options;
+  if (name == "mixed" || name == "auto")
+    options.knobs["trials"] = "6";
+  ChainAnswer answer = runStrategy(c, memory, release, name, options);
+  if (auto *refused = std::get_if<Refused>(&answer))
+    return ++tally.refused, refused->reason.find("needs") != std::string::npos ? "" : refused->reason;
+  if (auto *none = std::get_if<ChainInfeasible>(&answer)) {
+    ++tally.infeasible;
+    if (none->smallestMemory <= memory)
+      return "claims to need no more than there is";
+    memory = none->smallestMemory;
+    answer = runStrategy(c, memory, release, name, options);
+  }
+  auto *plan = std::get_if<ChainPlan>(&answer);
+  if (!plan)
+    return "fails at its own smallest memory";
+  ++tally.plans;
+  if (plan->timeline.peakBytes > memory + byteSlack(c))
+    return "peak above memory";
+  return plan->timeline.makespan < strategyBound(c, memory, name) * (1 - 1e-9) ? "beats the lower bound" : "";
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const long count = argc > 1 ? std::atol(argv[1]) : 1000;
+  const unsigned first = argc > 2 ? std::atoi(argv[2]) : 0;
+  std::map<std::string, Tally> tallies;
+  for (long i = 0; i < count; ++i) {
+    const unsigned seed = first + i;
+    for (const std::string &name : strategyNames()) {
+      std::string error;
+      try {
+        if (i % 2 == 0) {
+          const Chain c = test::randomChain(seed, seed / 2 % 9);
+          const Release release = i % 4 == 0 ? Release::Whole : Release::Partial;
+          error = tryChain(c, chainPeak(c) * (0.3 + 0.1 * (seed / 4 % 8)), release, name, tallies[name]);
+        } else {
+          test::RandomShape shape;
+          shape.forwardOps = 2 + seed / 2 % 12;
+          shape.slowLink = seed % 3 == 0;
+          const Problem p = test::randomProblem(seed, shape);
+          error = tryProblem(p, p.base + memoryFloor(p) / 2 * (2 + seed / 2 % 5) / 2, name, tallies[name]);
+        }
+      } catch (const std::exception &e) {
+        error = e.what();
+      }
+      if (!error.empty()) {
+        std::fprintf(stderr, "seed %u strategy %s: %s\n", seed, name.c_str(), error.c_str());
+        return 1;
+      }
+    }
+  }
+  std::printf("%ld instances clean\n", count);
+  for (const auto &[name, t] : tallies)
+    std::printf("  %-13s %8ld plans, %8ld infeasible first, %8ld refused\n", name.c_str(), t.plans, t.infeasible, t.refused);
+  return 0;
+}

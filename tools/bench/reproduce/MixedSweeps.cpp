@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Experiment 16: mixed against the other strategies on op-level programs, V100-PCIe profile, exact actions; and how planning time grows.
+#include "tools/bench/reproduce/Networks.h"
+#include "tools/bench/reproduce/Pages.h"
+
+#include "passes/planner/Bounds.h"
+#include "passes/planner/Simulate.h"
+#include "passes/strategies/Registry.h"
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+namespace sluice::bench {
+
+using namespace planner;
+
+namespace {
+
+std::string percent(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f %%", 100 * v);
+  return text;
+}
+
+Options exactOptions() {
+  Options options;
+  options.executable = {"keep", "offload", "recompute", "mask", "argmax"};
+  return options;
+}
+
+void sweep(std::ostream &page, const std::string &name, const Profile &profile) {
+  const Problem p = network(name, profile, 32, name.substr(0, 4) == "unet" ? 256 : 224);
+  const Plan keep = std::get<Plan>(runStrategy(p, Bytes(1) << 55, "keep"));
+  const Seconds base = simulate(p, keep).makespan;
+  const double activations = static_cast<double>(keep.arenaBytes - p.base);
+  page << "## " << name << "\n\n" << p.ops.size() << " ops; keep needs " << keep.arenaBytes / 1048576 << " MiB, of which "
+       << p.base / 1048576 << " live through the step; floor at " << percent((memoryFloor(p) - p.base) / activations)
+       << " of the activations.\n\n| strategy | 30 % | 40 % | 60 % | 80 % | smallest |\n|---|---|---|---|---|---|\n";
+  for (const char *strategy : {"mixed", "greedy", "dynprog", "rotor", "chen", "superneurons", "capuchin", "gist"}) {
+    page << "| " << strategy;
+    for (double share : {0.3, 0.4, 0.6, 0.8}) {
+      const Answer answer = runStrategy(p, p.base + static_cast<Bytes>(share * activations) / 256 * 256, strategy, exactOptions());
+      const auto *plan = std::get_if<Plan>(&answer);
+      page << " | " << (plan ? percent(simulate(p, *plan).makespan / base - 1) : "-");
+    }
+    const Answer least = runStrategy(p, p.base, strategy, exactOptions());
+    const auto *none = std::get_if<Infeasible>(&least);
+    page << " | " << (none ? percent((none->smallestMemory - p.base) / activations) : "-") << " |\n";
+  }
+  page << "| lower bound";
+  for (double share : {0.3, 0.4, 0.6, 0.8})
+    page << " | " << percent(exactBound(p, p.base + static_cast<Bytes>(share * activations), {}) / base - 1);
+  page << " | |\n\n";
+}
+
+} // namespace
+
+void mixedSweep(std::ostream &page) {
+  page << "# Experiment 16: overhead over keep of every exact strategy\n\n"
+          "Batch 32, fp32, 224x224 (U-Nets 256x256), V100-PCIe profile. Columns: share of keep's activations that fits (`40%act` and so\n"
+          "on); entries: makespan over keep's, less one; `-`: infeasible. The packed arena of every entry is within its budget. The bound\n"
+          "is the one of passes/planner/Bounds.h: it counts encodings as free and every missing byte once, so it is not always reachable.\n\n";
+  Profile profile;
+  std::string error;
+  loadProfile("v100-pcie", profile, error);
+  for (const char *name : {"resnet50", "resnet152", "densenet121", "mobilenet_v2", "unet_bn", "vgg16", "vgg19", "unet"})
+    sweep(page, name, profile);
+  page << "## Time to plan with auto\n\n| network | ops | seconds |\n|---|---|---|\n";
+  for (const char *name : {"vgg16", "mobilenet_v2", "resnet50", "resnet152", "densenet201"}) {
+    const Problem p = network(name, profile, 32, 224);
+    const Bytes keep = std::get<Plan>(runStrategy(p, Bytes(1) << 55, "keep")).arenaBytes;
+    const auto start = std::chrono::steady_clock::now();
+    runStrategy(p, p.base + (keep - p.base) / 2, "auto", exactOptions());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f", took.count());
+    page << "| " << name << " | " << p.ops.size() << " | " << text << " |\n";
+  }
+}
+
+} // namespace sluice::bench

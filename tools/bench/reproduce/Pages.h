@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pages of the reproduction: one function an experiment, each writes Markdown with our figure beside the paper's.
+#pragma once
+
+#include <ostream>
+
+namespace sluice::bench {
+
+/// Beaumont et al. (Euro-Par 2020), Figure 2: makespan over lower bound, ten networks, budgets from the smallest feasible to the peak.
+void chainRatios(std::ostream &page);
+
+/// The same, Figure 3: throughput over memory at one, two and three times the bandwidth, beside rematerialization; and planning times.
+void throughput(std::ostream &page);
+
+/// vDNN++ (IPDPS 2019): pinned memory by its rule.
+void pinnedMemory(std::ostream &page);
+
+/// Mixed against every other strategy on op-level programs, and time to plan.
+void mixedSweep(std::ostream &page);
+
+} // namespace sluice::bench

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// planner-reproduce FOLDER [PAGE]: writes the reproduction's pages into FOLDER, all or one of them.
+#include "tools/bench/reproduce/Pages.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+int main(int argc, char **argv) {
+  using namespace sluice::bench;
+  const struct {
+    const char *name;
+    void (*write)(std::ostream &);
+  } pages[] = {{"1-makespan-over-bound", chainRatios}, {"2-throughput", throughput}, {"9-pinned-memory", pinnedMemory}, {"16-mixed", mixedSweep}};
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: planner-reproduce FOLDER [PAGE]\n");
+    return 2;
+  }
+  std::filesystem::create_directories(argv[1]);
+  for (const auto &page : pages)
+    if (argc < 3 || std::string(page.name) == argv[2]) {
+      std::ofstream file(std::string(argv[1]) + "/" + page.name + ".md");
+      page.write(file);
+      std::printf("wrote %s/%s.md\n", argv[1], page.name);
+    }
+}
