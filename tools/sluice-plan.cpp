@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice-plan: the planner without a compiler run. Plans chain problems and packs static buffers.
+// sluice-plan: the planner without a compiler run. Plans chain problems, packs static buffers, and sweeps strategies over a model's budgets.
 // Exit status: 0; 1 bad input; 2 usage; 3 infeasible, with the answer on stdout; 4 internal error.
 #include "passes/planner/Files.h"
 #include "passes/strategies/Registry.h"
+#include "tools/PlanModel.h"
+#include "tools/PlanReport.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -26,6 +28,9 @@ struct Failure {
 };
 
 struct Arguments {
+  std::string model, strategies = "mixed;greedy;dynprog;rotor;chen;superneurons;capuchin", output;
+  int steps = 12;
+  bool sweep = false;
   std::string problem, strategy = "auto", memory, release = "whole", allowLossy;
   std::string pack, capacity;
   int64_t nodes = 0;
@@ -172,6 +177,51 @@ int packProblem(const Arguments &arguments) {
   return fits ? Ok : NoPlan;
 }
 
+/// Writes beside the target and renames, so that nothing half-written is left.
+void writeFile(const std::string &path, const std::string &text) {
+  const std::string aside = path + ".part";
+  std::ofstream file(aside, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file || std::rename(aside.c_str(), path.c_str()) != 0) {
+    std::remove(aside.c_str());
+    throw Failure{BadInput, path + ": cannot be written"};
+  }
+}
+
+int sweepModel(const Arguments &arguments, const std::vector<std::string> &compilerFlags) {
+  const bool html = arguments.output.size() > 5 && arguments.output.substr(arguments.output.size() - 5) == ".html";
+  const bool csv = arguments.output.size() > 4 && arguments.output.substr(arguments.output.size() - 4) == ".csv";
+  if (!html && !csv)
+    throw Failure{Usage, "-o is '" + arguments.output + "', it must end in .html or .csv"};
+  const sluice::ModelProblem model = sluice::problemOfModel(arguments.model, compilerFlags);
+  if (!model.error.empty())
+    throw Failure{static_cast<Exit>(model.status), model.error};
+  if (model.problem.ops.empty())
+    return model.status; // --help, or a usage error that has been printed
+  std::vector<std::string> names;
+  std::istringstream list(arguments.strategies);
+  for (std::string name; std::getline(list, name, ';');)
+    names.push_back(name);
+  const sluice::Sweep sweep = sluice::sweepOf(model.problem, arguments.model, model.device, names, Options(), arguments.steps);
+  writeFile(arguments.output, html ? htmlOf(sweep) : csvOf(sweep));
+  std::printf("%-16s", "budget (MiB)");
+  for (const auto &curve : sweep.curves)
+    std::printf(" %14s", curve.strategy.c_str());
+  for (size_t i = 0; !sweep.curves.empty() && i <= static_cast<size_t>(arguments.steps); ++i) {
+    for (const auto &curve : sweep.curves) {
+      if (&curve == &sweep.curves.front())
+        std::printf("\n%-16.1f", i < curve.points.size() ? curve.points[i].budget / 1048576.0 : 0.0);
+      if (i < curve.points.size() && curve.points[i].plan)
+        std::printf(" %+13.2f%%", 100 * (curve.points[i].makespan / sweep.keepSeconds - 1));
+      else
+        std::printf(" %14s", "-");
+    }
+  }
+  std::printf("\nwrote %s\n", arguments.output.c_str());
+  return Ok;
+}
+
 std::string strategyHelp() {
   std::string text = "Strategies:\n";
   for (const Strategy &s : strategies()) {
@@ -192,10 +242,16 @@ int run(int argc, char **argv) {
   app.add_option("--memory", arguments.memory, "bytes of the device, instead of the file's");
   app.add_option("--release", arguments.release, "whole (what can be executed) or partial");
   app.add_option("--allow-lossy", arguments.allowLossy, "of fp16,zfp,invert");
+  app.add_option("--model", arguments.model, "ONNX model to sweep; takes all of sluicec's flags besides");
+  app.add_flag("--sweep", arguments.sweep, "plan the model with every strategy from its floor to keep's arena");
+  app.add_option("--strategies", arguments.strategies, "for --sweep: 'a;b,k=v'");
+  app.add_option("--steps", arguments.steps, "for --sweep: budgets less one")->check(CLI::Range(1, 1000));
+  app.add_option("-o", arguments.output, "for --sweep: report.html or report.csv");
   app.add_option("--pack", arguments.pack, "packing problem, CSV with id,lower,upper,size");
   app.add_option("--capacity", arguments.capacity, "bytes that the packing may reach");
   app.add_option("--nodes", arguments.nodes, "limit of the packing search (0: by the number of items)")->check(CLI::NonNegativeNumber);
   app.add_flag("--json", arguments.json, "print the answer as JSON");
+  app.allow_extras();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &e) {
@@ -203,8 +259,12 @@ int run(int argc, char **argv) {
       return app.exit(e);
     throw Failure{Usage, e.what()};
   }
-  if (arguments.problem.empty() == arguments.pack.empty())
-    throw Failure{Usage, "exactly one of --problem and --pack is needed"};
+  if (int(!arguments.problem.empty()) + !arguments.pack.empty() + !arguments.model.empty() != 1)
+    throw Failure{Usage, "exactly one of --problem, --pack and --model is needed"};
+  if (!arguments.model.empty())
+    return sweepModel(arguments, app.remaining());
+  if (!app.remaining().empty())
+    throw Failure{Usage, "unknown argument '" + app.remaining().front() + "'"};
   return arguments.pack.empty() ? planProblem(arguments) : packProblem(arguments);
 }
 

@@ -88,12 +88,16 @@ Seconds exactBound(const Problem &problem, Bytes memory, BoundActions actions) {
       missing -= static_cast<double>(bytes);
       continue;
     }
-    if (a.firstLater <= peak)
-      continue; // in use at or before the peak's backward side
-    movable += buffer.offloadable && actions.offload ? static_cast<double>(bytes) : 0;
+    const Op &op = problem.ops[peak];
+    const auto uses = [&](const std::vector<int> &list) { return std::find(list.begin(), list.end(), static_cast<int>(b)) != list.end(); };
+    if (uses(op.reads) || uses(op.writes))
+      continue;
+    // Between two backward readers a tensor may be dropped and made again, but not moved.
+    if (a.firstLater > peak)
+      movable += buffer.offloadable && actions.offload ? static_cast<double>(bytes) : 0;
     Seconds seconds = 0;
-    for (int op : buffer.producers)
-      seconds += problem.ops[op].seconds;
+    for (int producer : buffer.producers)
+      seconds += problem.ops[producer].seconds;
     if (actions.recompute && !buffer.producers.empty())
       parts.push_back({static_cast<double>(bytes), seconds});
   }

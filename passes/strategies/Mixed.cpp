@@ -9,12 +9,14 @@
 // Complexity O(trials * ops). Limits count trials, so planning is deterministic.
 // Knobs: trials=0 (0: by the number of ops), recompute=1, offload=1, encode=1 (0 forbids the action).
 // Fails below the live bytes of the smallest trial.
+#include "passes/planner/Simulate.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Stages.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace sluice::planner {
@@ -202,6 +204,29 @@ void Mixed::refine() {
 
 } // namespace
 
-Answer planMixed(const Problem &problem, Bytes memory, const Options &options) { return Mixed(problem, memory, options).run(); }
+Answer planMixed(const Problem &problem, Bytes memory, const Options &options) {
+  Answer best = Mixed(problem, memory, options).run();
+  auto spanOf = [&](const Plan &plan) { return simulate(problem, plan).makespan; };
+  Plan *bestPlan = std::get_if<Plan>(&best);
+  Seconds bestSpan = bestPlan ? spanOf(*bestPlan) : std::numeric_limits<Seconds>::infinity();
+  if (bestPlan && bestSpan <= spanOf(keepPlan(problem)))
+    return best; // nothing is faster than doing nothing else
+  Options plain = options;
+  plain.knobs.clear();
+  for (PlanFunction other : {planGreedy, planRotor, planChen, planSuperNeurons, planCapuchin, planDynProg}) {
+    Answer answer = other(problem, memory, plain);
+    if (Plan *plan = std::get_if<Plan>(&answer)) {
+      if (const Seconds span = spanOf(*plan); span < bestSpan) {
+        bestSpan = span;
+        plan->strategy = "mixed"; // the table of tensors says what it does
+        best = std::move(answer);
+      }
+    } else if (auto *none = std::get_if<Infeasible>(&answer), *bestNone = std::get_if<Infeasible>(&best);
+               none && bestNone && none->smallestMemory < bestNone->smallestMemory) {
+      best = std::move(answer);
+    }
+  }
+  return best;
+}
 
 } // namespace sluice::planner
