@@ -10,8 +10,10 @@
 namespace sluice {
 
 struct Columns {
-  static constexpr int64_t tileWidth = 256; ///< columns of a task: its accumulators stay in the first-level cache
-  static constexpr int64_t block = 32;      ///< rows summed in float before they join the doubles
+  /// Columns of a task: accumulators stay in the first-level cache, and rows are read a page at a time.
+  static constexpr int64_t tileWidth = 1024;
+  static constexpr int64_t groupWidth = 256; ///< length of a wide row of short ones
+  static constexpr int64_t block = 32;       ///< rows summed in float before they join the doubles
 
   Columns() = default;
   Columns(int64_t rows, int64_t columns) : rows(rows), columns(columns) {
@@ -22,12 +24,12 @@ struct Columns {
     chunks = std::max<int64_t>(1, (rows + rowsPerChunk - 1) / rowsPerChunk);
   }
 
-  /// How many short rows make a wide one: about a tile, whole vectors if possible. 1 where rows are long or few.
+  /// How many short rows make a wide one: about groupWidth, whole vectors if possible. 1 where rows are long or few.
   static int64_t group(int64_t rows, int64_t columns) {
     constexpr int64_t lanes = 16;
-    if (columns < 1 || columns > tileWidth / 2 || rows < 2)
+    if (columns < 1 || columns > groupWidth / 2 || rows < 2)
       return 1;
-    const int64_t most = std::min(rows, tileWidth / columns);
+    const int64_t most = std::min(rows, groupWidth / columns);
     for (int64_t count = most; count > most / 2; --count)
       if (count * columns % lanes == 0)
         return count;

@@ -139,7 +139,7 @@ private:
       geometry.finishSums(call.partials, call.sums.data());
   }
 
-  using Repeated = float[F::inputs + 1][Columns::tileWidth];
+  using Repeated = float[F::inputs + 1][Columns::groupWidth];
 
   void runTask(const Call &call, const Columns::Task &task) const {
     float sums[(F::sums > 0 ? F::sums : 1) * Columns::tileWidth];

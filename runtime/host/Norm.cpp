@@ -97,7 +97,7 @@ void mergeAll(const Pixels &pixels, const float *x, double *partials) {
     merge(mean, m2, mean + i * pixels.channels, m2 + i * pixels.channels, i * columns.rows, columns.rows,
           pixels.channels);
   if (pixels.rest) { // only where channels are fewer than a tile
-    float restMean[Columns::tileWidth], restM2[Columns::tileWidth];
+    float restMean[Columns::groupWidth], restM2[Columns::groupWidth];
     blockStatistics(x + columns.rows * columns.columns, pixels.rest, pixels.channels, pixels.channels, restMean,
                     restM2);
     mergeBlock(mean, m2, restMean, restM2, columns.rows * pixels.group, pixels.rest, pixels.channels);
