@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Speed of the host kernels: every convolution of a network, forward and both backward passes, in GFLOP/s, and the
+// elementwise and reduction kernels of a BatchNorm network in GB/s. Best of several runs; use an idle machine.
+//
+//   kernel-bench [resnet50|mobilenet|densenet|vgg16|elementwise] [BATCH] [THREADS]
+#include "runtime/Runtime.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <tuple>
+
+using namespace sluice;
+
+namespace {
+
+using Layer =
+    std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>; ///< in, extent, out, kernel, stride, groups
+using Network = std::map<Layer, int>;                                 ///< how often each occurs
+
+constexpr int repetitions = 4;
+
+template <typename Run> double bestSeconds(Session &session, Run &&run) {
+  double best = 1e9;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    session.synchronize();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best;
+}
+
+Network resnet50() {
+  Network net{{{3, 224, 64, 7, 2, 1}, 1}};
+  int64_t in = 64, extent = 56;
+  const int blocks[] = {3, 4, 6, 3};
+  for (int stage = 0; stage < 4; ++stage)
+    for (int block = 0; block < blocks[stage]; ++block) {
+      const int64_t width = 64 << stage, stride = block == 0 && stage > 0 ? 2 : 1;
+      ++net[{in, extent, width, 1, 1, 1}];
+      ++net[{width, extent, width, 3, stride, 1}];
+      if (block == 0)
+        ++net[{in, extent, 4 * width, 1, stride, 1}];
+      extent /= stride;
+      ++net[{width, extent, 4 * width, 1, 1, 1}];
+      in = 4 * width;
+    }
+  return net;
+}
+
+Network mobilenet() {
+  Network net{{{3, 224, 32, 3, 2, 1}, 1}};
+  int64_t in = 32, extent = 112;
+  const int64_t rows[][4] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                             {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}; // expansion, out, blocks, stride
+  for (const auto &row : rows)
+    for (int64_t block = 0; block < row[2]; ++block) {
+      const int64_t stride = block ? 1 : row[3], wide = in * row[0];
+      if (row[0] > 1)
+        ++net[{in, extent, wide, 1, 1, 1}];
+      ++net[{wide, extent, wide, 3, stride, wide}];
+      extent = (extent + stride - 1) / stride;
+      ++net[{wide, extent, row[1], 1, 1, 1}];
+      in = row[1];
+    }
+  ++net[{in, extent, 1280, 1, 1, 1}];
+  return net;
+}
+
+Network densenet() {
+  Network net{{{3, 224, 64, 7, 2, 1}, 1}};
+  int64_t in = 64, extent = 56;
+  for (int layers : {6, 12, 24, 16}) {
+    for (int layer = 0; layer < layers; ++layer, in += 32) {
+      ++net[{in, extent, 128, 1, 1, 1}];
+      ++net[{128, extent, 32, 3, 1, 1}];
+    }
+    if (extent > 7)
+      ++net[{in, extent, in / 2, 1, 1, 1}];
+    in /= 2, extent /= 2;
+  }
+  return net;
+}
+
+Network vgg16() {
+  Network net;
+  int64_t in = 3, extent = 224;
+  for (int64_t out : {64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512}) {
+    if (out == 0) {
+      extent /= 2;
+      continue;
+    }
+    ++net[{in, extent, out, 3, 1, 1}];
+    in = out;
+  }
+  return net;
+}
+
+/// Seconds of one pass; prints its rate.
+double measure(const Layer &layer, int64_t batch, ConvPass pass) {
+  const auto [in, extent, out, kernel, stride, groups] = layer;
+  const int64_t pad = kernel / 2, side = (extent + 2 * pad - kernel) / stride + 1;
+  const Shape x{batch, in, extent, extent}, w{out, in / groups, kernel, kernel}, y{batch, out, side, side};
+  const Conv conv("conv", pass, x, w, y, {{kernel, kernel}, {stride, stride}, {pad, pad, pad, pad}}, groups, false);
+  buildPrimitives();
+  const Tensor tx = device(0, x, Layout::NHWC), ty = device(tx.bytes(), y, Layout::NHWC);
+  const Tensor tw = device(ty.offset + ty.bytes(), w);
+  const size_t end = (tw.offset + tw.bytes() + 63) / 64 * 64;
+  const Tensor space = scratch(end, static_cast<int64_t>(conv.workspaceBytes()));
+  Session session(end + space.bytes(), 0, 0);
+  Stream &stream = session.compute;
+  const double seconds = bestSeconds(session, [&] {
+    if (pass == ConvPass::Forward)
+      conv.forward(stream, tx, tw, none, ty, space);
+    else if (pass == ConvPass::BackwardData)
+      conv.backwardData(stream, ty, tw, tx, space);
+    else
+      conv.backwardWeight(stream, ty, tx, tw, none, space);
+  });
+  const double flops = 2.0 * static_cast<double>(y.elements() * w[1] * kernel * kernel);
+  printf(" %8.2f ms %5.0f GF/s %6.2f MiB |", seconds * 1e3, flops / seconds * 1e-9,
+         static_cast<double>(conv.workspaceBytes()) / 1048576);
+  return seconds;
+}
+
+void convolutions(const Network &net, int64_t batch) {
+  double totals[3] = {};
+  puts("  in extent  out k s groups times | forward, backward data, backward weight: time, rate, workspace");
+  for (const auto &[layer, count] : net) {
+    const auto [in, extent, out, kernel, stride, groups] = layer;
+    printf("%4d %6d %4d %d %d %6d %5d |", static_cast<int>(in), static_cast<int>(extent), static_cast<int>(out),
+           static_cast<int>(kernel), static_cast<int>(stride), static_cast<int>(groups), count);
+    for (ConvPass pass : {ConvPass::Forward, ConvPass::BackwardData, ConvPass::BackwardWeight})
+      totals[static_cast<int>(pass)] += count * measure(layer, batch, pass);
+    putchar('\n');
+  }
+  printf("all: forward %.3f s, backward data %.3f s, backward weight %.3f s\n", totals[0], totals[1], totals[2]);
+}
+
+struct NormalizeRelu {
+  static constexpr int inputs = 5, outputs = 1, sums = 0;
+  SLUICE_KERNEL Values<1> operator()(float x, float mean, float rstd, float scale, float bias) const {
+    const float v = (x - mean) * rstd * scale + bias;
+    return {{v > 0 ? v : 0}};
+  }
+};
+struct ReluBackwardReduce {
+  static constexpr int inputs = 4, outputs = 1, sums = 2;
+  SLUICE_KERNEL Values<3> operator()(float dy, float x, float mean, float rstd) const {
+    const float normal = (x - mean) * rstd, d = normal > 0 ? dy : 0;
+    return {{d, d, d * normal}};
+  }
+};
+
+void elementwise(int64_t batch) {
+  puts("channels extent | statistics, normalize + relu, relu backward + sums, copy on one core: GB/s");
+  for (auto [channels, extent] : {std::pair<int64_t, int64_t>{16, 112}, {64, 112}, {256, 56}, {512, 28}, {2048, 7}}) {
+    const Shape shape{batch, channels, extent, extent};
+    const Tensor x = device(0, shape, Layout::NHWC), y = device(x.bytes(), shape, Layout::NHWC);
+    auto vector = [&, c = channels](size_t i) { return device(2 * x.bytes() + i * 16384, {c}); };
+    const Tensor mean = channel(vector(0)), rstd = channel(vector(1)), scale = channel(vector(2)),
+                 bias = channel(vector(3));
+    const BatchNormStatistics statistics("bn", shape, 1e-5f);
+    const Fused<NormalizeRelu> relu("relu", shape, Layout::NHWC, {x, mean, rstd, scale, bias}, {y}, {});
+    const Fused<ReluBackwardReduce> back("back", shape, Layout::NHWC, {y, x, mean, rstd}, {y}, {vector(2), vector(3)});
+    const size_t space = std::max(statistics.workspaceBytes(), back.workspaceBytes()), end = 2 * x.bytes() + 65536;
+    const Tensor work = scratch(end, static_cast<int64_t>(space));
+    Session session(end + space, 0, 0);
+    Stream &stream = session.compute;
+    const double gigabytes = static_cast<double>(x.bytes()) * 1e-9;
+    const double a = bestSeconds(session, [&] { statistics.run(stream, x, vector(0), vector(1), work); });
+    const double b = bestSeconds(session, [&] { relu.run(stream, {x, mean, rstd, scale, bias}, {y}, {}, none); });
+    const double c = bestSeconds(session, [&] {
+      back.run(stream, {y, x, mean, rstd}, {y}, {vector(2), vector(3)}, work);
+    });
+    const double d = bestSeconds(session, [&] { memcpy(stream.address(y), stream.address(x), x.bytes()); });
+    printf("%8d %6d | %6.1f %6.1f %6.1f %6.1f\n", static_cast<int>(channels), static_cast<int>(extent), gigabytes / a,
+           2 * gigabytes / b, 3 * gigabytes / c, 2 * gigabytes / d);
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  ensurePassiveOpenMP(argc, argv);
+  const std::string what = argc > 1 ? argv[1] : "resnet50";
+  const int64_t batch = argc > 2 ? atoll(argv[2]) : 16;
+  if (argc > 3)
+    setThreads(atoi(argv[3]));
+  const std::map<std::string, Network (*)()> networks{
+      {"resnet50", resnet50}, {"mobilenet", mobilenet}, {"densenet", densenet}, {"vgg16", vgg16}};
+  printf("%s, batch %d, %d threads\n", what.c_str(), static_cast<int>(batch), threads());
+  if (what == "elementwise") {
+    elementwise(batch);
+  } else if (networks.count(what)) {
+    convolutions(networks.at(what)(), batch);
+  } else {
+    fprintf(stderr, "kernel-bench: unknown benchmark '%s'\n", what.c_str());
+    return 2;
+  }
+  return 0;
+}
