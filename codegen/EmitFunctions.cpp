@@ -24,22 +24,20 @@ public:
   }
 
   void print(llvm::raw_ostream &out, Operation &op) {
-    if (d.isRuntimesBusiness(&op)) {
-      if (isa<sched::CopyOp>(op))
-        released = std::max(released, 0);
+    if (d.isRuntimesBusiness(&op))
       return;
-    }
-    // Behind the waits that follow a step, but before compute records: h2d may write the bytes once it has seen that event.
-    auto waiting = dyn_cast<sched::WaitOp>(op);
-    if (!waiting || waiting.getStream() != sched::Stream::Compute)
+    // Behind compute's waits that follow a step, but before its records: h2d may write the bytes once it has seen such an event.
+    auto record = dyn_cast<sched::RecordOp>(op);
+    bool isStep = isa<sched::RunOp, sched::CopyOp>(op);
+    if (isStep || (record && record.getStream() == sched::Stream::Compute))
       releaseBefore(out, done + 1);
-    if (isa<sched::RunOp, sched::CopyOp>(op))
+    if (isStep)
       done = stepOf[&op];
     if (auto run = dyn_cast<sched::RunOp>(op))
       printRun(out, run);
     else if (auto copy = dyn_cast<sched::CopyOp>(op))
       printCopy(out, copy);
-    else if (auto record = dyn_cast<sched::RecordOp>(op))
+    else if (record)
       out << "  s." << stream(record.getStream()) << ".record(" << d.eventOf(record.getEvent()) << ");\n";
     else if (auto wait = dyn_cast<sched::WaitOp>(op))
       out << "  s." << stream(wait.getStream()) << ".wait(" << d.eventOf(wait.getEvent()) << ");\n";
