@@ -63,7 +63,7 @@ Value NodeImport::read(FlatSymbolRefAttr variable, RankedTensorType type) {
 
 Value NodeImport::readSource(const Source &source, const Use &use) {
   auto variable = function.variables.get(source, use, user(), function.error);
-  if (!variable)
+  if (!variable || failed(checkSize(cast<RankedTensorType>(variable.getType()), "tensor '" + source.name + "'")))
     return {};
   return read(FlatSymbolRefAttr::get(variable.getSymNameAttr()), cast<RankedTensorType>(variable.getType()));
 }
@@ -159,11 +159,15 @@ int64_t NodeImport::axis(int64_t axis, int64_t rank) {
   return -1;
 }
 
-/// Tensors beyond this many bytes are refused rather than added up.
-static bool sizeIsSane(RankedTensorType type) {
+/// Empty tensors, and those too large to add up, are refused.
+LogicalResult NodeImport::checkSize(RankedTensorType type, const std::string &what) {
   std::vector<int64_t> shape(type.getShape().begin(), type.getShape().end());
   auto count = elementCount(shape);
-  return count && *count <= (int64_t(1) << 48);
+  if (!count || *count > (int64_t(1) << 48))
+    return error("the size of " + what + " overflows");
+  if (*count == 0)
+    return error(what + " of shape " + shapeText(shape) + " is empty");
+  return success();
 }
 
 bool NodeImport::finish(Operation *op) {
@@ -185,8 +189,7 @@ bool NodeImport::finish(Operation *op) {
       value.setType(type);
   }
   for (Type type : types)
-    if (valid && !sizeIsSane(cast<RankedTensorType>(type)))
-      valid = succeeded(error("the size of its result overflows"));
+    valid = valid && succeeded(checkSize(cast<RankedTensorType>(type), "its result"));
   if (!valid)
     op->erase();
   return valid;

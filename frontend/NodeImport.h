@@ -87,6 +87,7 @@ private:
   }
   /// Infers the result types of a new op and verifies it; erases it when that fails.
   bool finish(mlir::Operation *op);
+  mlir::LogicalResult checkSize(mlir::RankedTensorType type, const std::string &what);
   mlir::Value readSource(const Source &source, const Use &use);
   std::string user() const;
 

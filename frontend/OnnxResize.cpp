@@ -80,12 +80,27 @@ FailureOr<Target> readTarget(NodeImport &node, ArrayRef<int64_t> shape) {
   return target;
 }
 
+/// Whether a scaled extent is not whole, so that `size` alone does not say what ONNX scales by.
+bool isFractional(const Target &target, ArrayRef<int64_t> shape) {
+  for (size_t i = 2; i < shape.size(); ++i)
+    if (std::abs(shape[i] * target.scale[i] - target.size[i]) > 1e-4)
+      return true;
+  return false;
+}
+
+/// ONNX aligns the corners of the fractional extent; as scales that asymmetric coordinates divide by.
+void alignFractionalCorners(Target &target, ArrayRef<int64_t> shape) {
+  for (size_t i = 2; i < shape.size(); ++i) {
+    double extent = shape[i] * target.scale[i];
+    target.scale[i] = shape[i] > 1 && target.size[i] > 1 ? (extent - 1) / (shape[i] - 1) : 1;
+  }
+}
+
 FailureOr<Coordinates> readCoordinates(NodeImport &node) {
   bool early = node.proto().op_type() == "Upsample" || node.opset < 11;
   std::string name = node.attributes.text("coordinate_transformation_mode", early ? "asymmetric" : "half_pixel");
-  // The symmetric variant differs from half_pixel only where the output extent is rounded.
   if (name == "half_pixel_symmetric")
-    name = "half_pixel";
+    name = "half_pixel"; // the same where no extent is rounded
   auto known = train::symbolizeCoordinates(name);
   if (!known)
     return node.error("coordinate_transformation_mode '" + name + "' is not supported");
@@ -124,6 +139,14 @@ LogicalResult importResize(NodeImport &node) {
   Value image = failed(coordinates) || failed(nearest) ? Value() : asImage(node, x);
   if (!image)
     return failure();
+  if (isFractional(*target, shape)) {
+    if (node.attributes.text("coordinate_transformation_mode", "") == "half_pixel_symmetric")
+      return node.error("half_pixel_symmetric is not supported for extents that are rounded");
+    if (*coordinates == Coordinates::AlignCorners) {
+      alignFractionalCorners(*target, shape);
+      coordinates = Coordinates::Asymmetric;
+    }
+  }
   bool line = shape.size() == 3;
   int64_t size[] = {line ? 1 : target->size[2], target->size.back()};
   auto resizeMode = mode == "nearest" ? ResizeMode::Nearest : ResizeMode::Linear;

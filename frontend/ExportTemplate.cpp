@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the template and finds its raw data by walking the serialized bytes: ModelProto.graph (7), GraphProto.initializer (5),
+// TensorProto.name (8) and raw_data (9).
+#include "frontend/ExportTemplate.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <set>
+
+namespace sluice {
+
+namespace {
+
+/// Puts the file's bytes of a tensor into its proto as raw data.
+void fill(onnx::TensorProto &proto, const FileTensor &tensor) {
+  std::string name = proto.name();
+  proto.Clear();
+  proto.set_name(name);
+  proto.set_data_type(tensor.elementType);
+  for (int64_t extent : tensor.shape)
+    proto.add_dims(extent);
+  proto.set_raw_data(tensor.bytes.data(), tensor.bytes.size());
+}
+
+/// One field of a protobuf message.
+struct Field {
+  uint32_t number = 0;
+  size_t begin = 0, end = 0; ///< payload of a length-delimited field
+};
+
+/// Walks the fields of one message; only length-delimited ones have a payload.
+class Wire {
+public:
+  Wire(const std::string &bytes, size_t begin, size_t end) : bytes(bytes), at(begin), end(end) {}
+
+  bool next(Field &field) {
+    uint64_t key = 0, value = 0;
+    if (at >= end || !varint(key))
+      return false;
+    field.number = static_cast<uint32_t>(key >> 3);
+    field.begin = field.end = at;
+    switch (key & 7) {
+    case 0:
+      return varint(value);
+    case 1:
+      return skip(8);
+    case 2:
+      if (!varint(value))
+        return false;
+      field.begin = at;
+      field.end = at + value;
+      return skip(value);
+    case 5:
+      return skip(4);
+    default:
+      return false;
+    }
+  }
+
+private:
+  bool varint(uint64_t &value) {
+    value = 0;
+    for (int shift = 0; at < end && shift < 64; shift += 7) {
+      uint8_t byte = static_cast<uint8_t>(bytes[at++]);
+      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if (!(byte & 0x80))
+        return true;
+    }
+    return false;
+  }
+  bool skip(uint64_t count) {
+    if (count > end - at)
+      return false;
+    at += count;
+    return true;
+  }
+
+  const std::string &bytes;
+  size_t at, end;
+};
+
+void findRawData(const std::string &bytes, const Field &initializer, std::map<std::string, int64_t> &offsets) {
+  Wire tensor(bytes, initializer.begin, initializer.end);
+  std::string name;
+  int64_t raw = -1;
+  for (Field field; tensor.next(field);) {
+    if (field.number == onnx::TensorProto::kNameFieldNumber)
+      name = bytes.substr(field.begin, field.end - field.begin);
+    else if (field.number == onnx::TensorProto::kRawDataFieldNumber)
+      raw = static_cast<int64_t>(field.begin);
+  }
+  if (raw >= 0)
+    offsets[name] = raw;
+}
+
+std::map<std::string, int64_t> findAll(const std::string &bytes) {
+  std::map<std::string, int64_t> offsets;
+  Wire model(bytes, 0, bytes.size());
+  for (Field field; model.next(field);) {
+    if (field.number != onnx::ModelProto::kGraphFieldNumber)
+      continue;
+    Wire graph(bytes, field.begin, field.end);
+    for (Field inner; graph.next(inner);)
+      if (inner.number == onnx::GraphProto::kInitializerFieldNumber)
+        findRawData(bytes, inner, offsets);
+  }
+  return offsets;
+}
+
+/// Constant and ConstantOfShape nodes whose output is trained give way to initializers.
+void dropNodes(onnx::GraphProto &graph, const std::set<std::string> &names) {
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> kept;
+  for (onnx::NodeProto &node : *graph.mutable_node())
+    if (node.output_size() != 1 || !names.count(node.output(0)))
+      kept.Add()->Swap(&node);
+  graph.mutable_node()->Swap(&kept);
+}
+
+} // namespace
+
+Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors) {
+  onnx::ModelProto model = file.model();
+  onnx::GraphProto &graph = *model.mutable_graph();
+  std::map<std::string, const TrainedTensor *> missing;
+  for (const TrainedTensor &tensor : tensors)
+    missing[tensor.name] = &tensor;
+  for (onnx::TensorProto &initializer : *graph.mutable_initializer()) {
+    missing.erase(initializer.name());
+    if (const FileTensor *tensor = file.tensor(initializer.name()))
+      fill(initializer, *tensor);
+  }
+  std::set<std::string> names;
+  for (auto &[name, tensor] : missing) {
+    names.insert(name);
+    int64_t bytes = 0;
+    if (!tensorBytes(onnx::TensorProto::FLOAT, tensor->shape, bytes))
+      return Error{file.path() + ": tensor '" + name + "' has a size that overflows"};
+    std::string zeros(static_cast<size_t>(bytes), '\0');
+    onnx::TensorProto &added = *graph.add_initializer();
+    added.set_name(name);
+    fill(added, FileTensor{onnx::TensorProto::FLOAT, tensor->shape, zeros});
+  }
+  dropNodes(graph, names);
+  // Before version 4 every initializer had to be an input as well.
+  model.set_ir_version(std::max<int64_t>(model.ir_version(), 4));
+  ExportTemplate result;
+  if (model.ByteSizeLong() > INT32_MAX || !model.SerializeToString(&result.bytes))
+    return Error{file.path() + ": with its weights the model is larger than the 2 GiB that one ONNX file can hold"};
+  result.offsets = findAll(result.bytes);
+  return result;
+}
+
+} // namespace sluice

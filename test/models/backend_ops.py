@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks single ops against the reference outputs of ONNX's backend node tests, many in one program.
+
+    backend_ops.py make NODE_TESTS OUT SLUICEC     writes OUT/opsetK: model.onnx and data/, and OUT/refused.txt
+    backend_ops.py check OUT/opsetK GRADIENTS      names the tests whose output is wrong
+
+Every test's inputs become initializers (the first one plus a zero input, so that the graph depends on an input), its output is flattened
+and gets a zero bias named after the test; all are joined and compared with the expected values by a mean squared error. The gradient of
+a bias is then 2/n times the error of that test's output, element by element."""
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import compare
+
+OPS = """Add AveragePool BatchNormalization Clip Concat Conv ConvTranspose DepthToSpace Div Expand Flatten Gather Gemm GlobalAveragePool
+GlobalMaxPool HardSigmoid HardSwish Identity LRN LeakyRelu LogSoftmax MatMul MaxPool Mul Neg Pad Pow ReduceMean ReduceSum Relu Reshape
+Resize Sigmoid Slice Softmax SpaceToDepth Split Squeeze Sub Sum Tanh Transpose Unsqueeze Upsample Swish""".split()
+LARGEST = 200_000
+
+
+def read_tensor(path):
+    tensor = TensorProto()
+    tensor.ParseFromString(path.read_bytes())
+    return numpy_helper.to_array(tensor)
+
+
+def load(folder):
+    """Model and data of one test, or None when it is not about one float op of ours."""
+    model = onnx.load(str(folder / "model.onnx"))
+    if len(model.graph.node) != 1 or model.graph.node[0].op_type not in OPS:
+        return None
+    if not all(value.type.HasField("tensor_type") for value in [*model.graph.input, *model.graph.output]):
+        return None
+    data = folder / "test_data_set_0"
+    inputs = [read_tensor(data / f"input_{i}.pb") for i in range(len(model.graph.input))]
+    output = read_tensor(data / "output_0.pb")
+    if not inputs or inputs[0].dtype != np.float32 or output.dtype != np.float32 or not 0 < output.size <= LARGEST:
+        return None
+    return model, inputs, output
+
+
+class Joined:
+    """Several tests of one opset in one graph."""
+    def __init__(self, opset, ir_version):
+        self.opset, self.ir_version = opset, ir_version
+        self.nodes, self.initializers, self.outputs, self.expected, self.names = [], [], [], [], []
+        self.constant("flat", np.array([1, -1], np.int64))
+
+    def constant(self, name, array):
+        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+
+    def add(self, name, model, inputs, output):
+        node = onnx.NodeProto()
+        node.CopyFrom(model.graph.node[0])
+        rename = {}
+        for i, (value, array) in enumerate(zip(model.graph.input, inputs)):
+            rename[value.name] = f"{name}/{value.name}"
+            self.constant(rename[value.name], array)
+            if i == 0:
+                self.nodes.append(helper.make_node("Add", [rename[value.name], "zero"], [f"{name}/in"], f"{name}/enter"))
+                rename[value.name] = f"{name}/in"
+        node.input[:] = [rename.get(v, v) for v in node.input]
+        node.output[:] = [f"{name}/{v}" if v else v for v in node.output]
+        node.name = name
+        self.nodes.append(node)
+        self.nodes.append(helper.make_node("Reshape", [node.output[0], "flat"], [f"{name}/flat"], f"{name}/flatten"))
+        self.constant(f"error/{name}", np.zeros((1, output.size), np.float32))
+        self.nodes.append(helper.make_node("Add", [f"{name}/flat", f"error/{name}"], [f"{name}/out"], f"{name}/leave"))
+        self.outputs.append(f"{name}/out")
+        self.expected.append(output.reshape(1, -1))
+        self.names.append(name)
+
+    def build(self):
+        total = sum(e.shape[1] for e in self.expected)
+        join = helper.make_node("Concat", self.outputs, ["y"], "join", axis=1)
+        graph = helper.make_graph(self.nodes + [join], "ops", [helper.make_tensor_value_info("zero", TensorProto.FLOAT, [1])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, total])], self.initializers)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=self.ir_version)
+
+    def write(self, folder):
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        onnx.save(self.build(), str(folder / "model.onnx"))
+        np.save(folder / "data" / "input.npy", np.zeros((1,), np.float32))
+        np.save(folder / "data" / "target.npy", np.concatenate(self.expected, 1))
+
+
+def refusal(sluicec, folder):
+    command = [sluicec, str(folder / "model.onnx"), "--loss=mse", "--emit=forward", "-o", str(folder / "forward.mlir")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return None if done.returncode == 0 else done.stderr.strip() or f"exit status {done.returncode}"
+
+
+def make(tests, out, sluicec):
+    groups, refused = {}, []
+    for folder in sorted(pathlib.Path(tests).iterdir()):
+        loaded = load(folder)
+        if not loaded:
+            continue
+        model, inputs, output = loaded
+        opset = next(o.version for o in model.opset_import if not o.domain)
+        alone = Joined(opset, model.ir_version)
+        alone.add(folder.name, *loaded)
+        alone.write(out / "alone")
+        reason = refusal(sluicec, out / "alone")
+        if reason:
+            refused.append(f"{folder.name}: {reason}")
+            continue
+        groups.setdefault(opset, Joined(opset, model.ir_version)).add(folder.name, *loaded)
+    for opset, group in groups.items():
+        group.write(out / f"opset{opset}")
+    (out / "refused.txt").write_text("\n".join(refused) + "\n")
+    print(f"backend: {sum(len(g.names) for g in groups.values())} tests in {len(groups)} programs, {len(refused)} refused")
+
+
+def check(folder, gradients):
+    errors = compare.load(gradients)
+    target = np.load(folder / "data" / "target.npy")
+    model = onnx.load(str(folder / "model.onnx"))
+    join = next(n for n in model.graph.node if n.name == "join")
+    at, wrong = 0, 0
+    for name in (v[:-len("/out")] for v in join.input):
+        error = errors[f"error/{name}"].reshape(-1) * (target.size / 2)
+        expected = target.reshape(-1)[at:at + error.size]
+        at += error.size
+        worst = np.max(np.abs(error) / (1e-4 + 1e-4 * np.abs(expected)))
+        if not worst <= 1:
+            wrong += 1
+            print(f"backend: {name}: largest error {np.max(np.abs(error)):.3g}, expected values up to {np.max(np.abs(expected)):.3g}")
+    print(f"backend: {len(join.input) - wrong} of {len(join.input)} right in {folder.name}")
+    sys.exit(1 if wrong else 0)
+
+
+if sys.argv[1] == "make":
+    make(sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4])
+else:
+    check(pathlib.Path(sys.argv[2]), sys.argv[3])
