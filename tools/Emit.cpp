@@ -6,6 +6,8 @@
 #include "codegen/EmitProgram.h"
 #include "codegen/Text.h"
 #include "codegen/WriteWeights.h"
+#include "frontend/ExportTemplate.h"
+#include "ir/Train.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -78,6 +80,21 @@ public:
       emit.weightsFile = true;
       emit.weightsName = name + ".safetensors";
     }
+    ExportTemplate exported;
+    // A project whose weights are drawn stays small: it carries no template either.
+    if (options.emit == Emit::Binary || (options.emit == Emit::Project && emit.weightsFile)) {
+      auto built = exportTemplate(file, trainedTensors());
+      if (!built)
+        return built.takeError();
+      exported = std::move(*built);
+      emit.exportTemplate = name + ".onnx-template";
+      emit.exportOffset = [&](StringRef variable) {
+        auto found = exported.offsets.find(originOf(variable));
+        return found == exported.offsets.end() ? int64_t(-1) : found->second;
+      };
+      if (Status written = writeText(folder / emit.exportTemplate, exported.bytes); !written)
+        return written;
+    }
     if (Status source = writeText(folder / "program.cpp", codegen::emitProgram(module, emit)); !source)
       return source;
     if (options.emit == Emit::Source || !emit.weightsFile)
@@ -92,6 +109,21 @@ public:
   }
 
 private:
+  /// ONNX name of a variable's tensor.
+  std::string originOf(StringRef variable) {
+    auto op = SymbolTable::lookupSymbolIn(module, variable);
+    auto source = op ? op->getAttrOfType<StringAttr>("train.source") : StringAttr();
+    return source ? source.str() : variable.str();
+  }
+
+  std::vector<TrainedTensor> trainedTensors() {
+    std::vector<TrainedTensor> tensors;
+    for (auto variable : module.getOps<train::VariableOp>())
+      if (variable.getRole() == train::Role::Parameter || variable.getRole() == train::Role::State)
+        tensors.push_back({originOf(variable.getSymName()), variable.getType().getShape().vec()});
+    return tensors;
+  }
+
   const DriverOptions &options;
   const OnnxFile &file;
   ModuleOp module;
@@ -114,10 +146,10 @@ Status emitProject(const DriverOptions &options, const fs::path &folder, const f
 Status emitBinary(const fs::path &folder, const fs::path &output, const std::string &name) {
   if (std::string error = codegen::buildExecutable((folder / "program.cpp").string(), (folder / name).string()); !error.empty())
     return Error{output.string() + ": " + error};
-  fs::path weights = folder / (name + ".safetensors");
-  if (fs::exists(weights))
-    if (Status moved = moveTo(weights, output.parent_path() / weights.filename()); !moved)
-      return moved;
+  for (const char *suffix : {".safetensors", ".onnx-template"})
+    if (fs::path data = folder / (name + suffix); fs::exists(data))
+      if (Status moved = moveTo(data, output.parent_path() / data.filename()); !moved)
+        return moved;
   return moveTo(folder / name, output);
 }
 
