@@ -98,4 +98,33 @@ void Recomputation::apply(const std::vector<int> &buffers, Plan &plan) const {
     plan.recomputes.push_back({at, list});
 }
 
+void Recomputation::applyAgain(const std::vector<int> &buffers, Plan &plan) const {
+  const std::set<int> dropped(buffers.begin(), buffers.end());
+  std::map<int, std::set<int>> segments;
+  for (const Recompute &r : plan.recomputes)
+    segments[r.before].insert(r.ops.begin(), r.ops.end());
+  std::vector<std::vector<int>> readers(problem.buffers.size()); // backward ops and re-runs, by position
+  for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
+    if (segments.count(k))
+      for (int op : segments[k])
+        for (int b : problem.ops[op].reads)
+          readers[b].push_back(k);
+    if (problem.ops[k].phase != Phase::Forward)
+      for (int b : problem.ops[k].reads)
+        readers[b].push_back(k);
+  }
+  for (int b : buffers) {
+    const bool plain = std::all_of(writers[b].begin(), writers[b].end(), [&](int op) {
+      const Op &o = problem.ops[op];
+      return o.writes.size() == 1 && std::all_of(o.reads.begin(), o.reads.end(), [&](int i) { return i == b || !dropped.count(i); });
+    });
+    for (size_t i = 1; plain && i < readers[b].size(); ++i)
+      if (readers[b][i] > readers[b][i - 1] + 1)
+        segments[readers[b][i]].insert(writers[b].begin(), writers[b].end());
+  }
+  plan.recomputes.clear();
+  for (const auto &[before, ops] : segments)
+    plan.recomputes.push_back({before, {ops.begin(), ops.end()}});
+}
+
 } // namespace sluice::planner

@@ -32,6 +32,10 @@ public:
   /// Replaces the plan's recompute segments, and the decisions of `buffers` (closed, see closure()) by Recompute.
   void apply(const std::vector<int> &buffers, Plan &plan) const;
 
+  /// After apply(): drops `buffers` again between backward readers that are not neighbours, and runs their producers once more before each
+  /// later one. Only where the producers read nothing that was dropped itself. For budgets near the floor: every re-run costs.
+  void applyAgain(const std::vector<int> &buffers, Plan &plan) const;
+
 private:
   const Problem &problem;
   std::vector<Accesses> accesses;

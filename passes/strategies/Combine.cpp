@@ -46,6 +46,8 @@ Attempt Combiner::attempt(const Choice &choice) const {
       return result;
     }
     recomputation.apply(closed, result.plan);
+    if (choice.again)
+      recomputation.applyAgain(closed, result.plan);
   }
   return complete(std::move(result.plan), choice);
 }

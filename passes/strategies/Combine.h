@@ -13,6 +13,7 @@ struct Choice {
   std::vector<int> recomputed; ///< buffers to drop; implied ones are added
   std::vector<int> offloaded;  ///< buffers to offload whether needed or not
   double dearer = 4;           ///< see Recomputation::closure
+  bool again = false;          ///< run producers again before every backward reader, see Recomputation::applyAgain
   bool encode = false;         ///< use lossless encodings wherever the target has them
   bool offloadRest = false;    ///< let GREEDY's rule make the room that is still missing
 };

@@ -116,9 +116,16 @@ bool Mixed::consider(std::vector<int> recomputed) {
     choice.encode = encode;
     choice.dearer = dearer;
     choice.offloadRest = mayOffload;
-    if (improve(best, combiner.attempt(choice))) {
-      bestChoice = choice;
-      won = true;
+    for (bool again : {false, true}) {
+      choice.again = again;
+      Attempt attempt = combiner.attempt(choice);
+      const bool fits = attempt.feasible;
+      if (improve(best, std::move(attempt))) {
+        bestChoice = choice;
+        won = true;
+      }
+      if (fits || recomputed.empty())
+        break; // second re-runs are for budgets that nothing else reaches
     }
     if (std::none_of(problem.buffers.begin(), problem.buffers.end(), [](const Buffer &b) { return !b.encodings.empty(); }))
       break;
