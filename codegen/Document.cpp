@@ -46,9 +46,13 @@ void Document::nameBuffers(sched::ProgramOp program) {
   }
 }
 
-/// A buffer is declared with the type of its first use; a host buffer with that of what is copied into it.
+/// A variable is declared with its own type, another buffer with that of its first use, a host buffer with that of what is copied into it.
 void Document::noteTypes(sched::ProgramOp program) {
   auto note = [&](Value buffer, RankedTensorType type) { tensorTypes.try_emplace(keyOf(buffer), type); };
+  for (auto buffer : program.getBody().getOps<sched::BufferOp>())
+    if (buffer.getVariable())
+      if (auto variable = module.lookupSymbol<train::VariableOp>(*buffer.getVariable()))
+        note(buffer.getBuffer(), variable.getType());
   for (Operation &op : program.ops()) {
     if (auto run = dyn_cast<sched::RunOp>(op)) {
       for (auto [i, buffer] : llvm::enumerate(run.getOuts()))
