@@ -68,6 +68,8 @@ ChainProblem::ChainProblem(const Chain &chain, bool merged) : chain(chain) {
         problem.buffers[b].producers = {static_cast<int>(problem.ops.size())};
     problem.ops.push_back(o);
   };
+  // An op touches five buffers and a workspace, and everything kept besides; only sums of rounded numbers need slack.
+  slack = whole && scale == 1 ? 0 : static_cast<Bytes>(problem.buffers.size());
   for (int i = 0; i < n; ++i)
     op(i, true);
   for (int i = n - 1; i >= 0; --i)
@@ -75,7 +77,7 @@ ChainProblem::ChainProblem(const Chain &chain, bool merged) : chain(chain) {
 }
 
 Bytes ChainProblem::bytes(double memory) const {
-  return static_cast<Bytes>(std::min(std::floor(memory * scale * (1 + 1e-15)), std::ldexp(1.0, 60)));
+  return static_cast<Bytes>(std::min(std::floor(memory * scale * (1 + 1e-15)), std::ldexp(1.0, 60))) + slack;
 }
 
 ChainPlan ChainProblem::planOf(const Plan &plan) const {
@@ -100,7 +102,7 @@ ChainPlan ChainProblem::planOf(const Plan &plan) const {
       out.timeline.events.push_back({e.stream == Stream::DeviceToHost ? What::Out : What::In, e.buffer, e.start, e.end});
   }
   out.timeline.makespan = timeline.makespan;
-  out.timeline.peakBytes = size(timeline.peakBytes);
+  out.timeline.peakBytes = std::max(0.0, size(timeline.peakBytes));
   return out;
 }
 

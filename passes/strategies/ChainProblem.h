@@ -14,8 +14,9 @@ public:
   ChainProblem(const Chain &chain, bool merged);
 
   Problem problem;
-  Bytes bytes(double memory) const; ///< rounded down
-  double size(Bytes bytes) const { return bytes / scale; }
+  /// Every buffer may have been rounded up by one unit, which must not cost a plan that fits exactly: these are units of 1e-15 of the total.
+  Bytes bytes(double memory) const;
+  double size(Bytes bytes) const { return (bytes - slack) / scale; } ///< the inverse
 
   /// Simulates the plan and says it in the chain's words.
   ChainPlan planOf(const Plan &plan) const;
@@ -26,6 +27,7 @@ public:
 private:
   const Chain &chain;
   double scale = 1;
+  Bytes slack = 0;
 };
 
 } // namespace sluice::planner

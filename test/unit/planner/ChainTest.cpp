@@ -112,6 +112,18 @@ TEST(Chain, DynProgWithPartialReleaseEqualsTheBestSubset) {
   }
 }
 
+TEST(Chain, SizesThatAreNoIntegersLoseNoPlan) {
+  Chain c = randomChain(5, 4);
+  for (auto *list : {&c.x, &c.y, &c.exF, &c.exB, &c.saved})
+    for (double &v : *list)
+      v *= 0.1; // 0.1 has no finite binary form
+  for (const char *name : {"keep", "greedy", "dynprog", "rotor", "chen", "mixed", "capuchin"}) {
+    const ChainAnswer answer = runStrategy(c, chainPeak(c), Release::Whole, name);
+    ASSERT_TRUE(std::holds_alternative<ChainPlan>(answer)) << name;
+    EXPECT_NEAR(std::get<ChainPlan>(answer).timeline.makespan, chainCompute(c), 1e-9) << name;
+  }
+}
+
 TEST(Chain, EveryStrategyIsSoundOnChains) {
   for (unsigned seed = 0; seed < 120; ++seed) {
     const Chain c = randomChain(seed, seed % 12);
