@@ -55,7 +55,10 @@ Shape sluice::shapeOf(RankedTensorType type) {
 
 Tensor sluice::tensorOf(RankedTensorType type) {
   Type element = type.getElementType();
-  DataType data = element.isInteger(64) ? DataType::I64 : element.isInteger(32) ? DataType::I32 : element.isInteger(8) ? DataType::U8 : DataType::F32;
+  DataType data = element.isInteger(64)   ? DataType::I64
+                  : element.isInteger(32) ? DataType::I32
+                  : element.isInteger(8)  ? DataType::U8
+                                          : DataType::F32;
   Layout layout = train::layoutOf(type) == train::LayoutKind::NHWC ? Layout::NHWC : Layout::RowMajor;
   return device(0, shapeOf(type), layout, data);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels of the runtime an op becomes: one table for the compiler, which asks the kernels for their workspaces, and for codegen,
-// which prints their construction and calls. An op of the train dialect and the sched.run that it became give the same KernelOp.
+// Which kernels of the runtime an op becomes: one table for the compiler, which asks the kernels for their workspaces,
+// and for codegen, which prints their construction and calls. An op of the train dialect and the sched.run that it
+// became give the same KernelOp.
 #pragma once
 
 #include "ir/Sched.h"
@@ -58,8 +59,8 @@ struct KernelCall {
   std::vector<Slot> arguments;
 };
 
-/// The operands of a train.fused as the runtime wants them: [C] vectors broadcast along dimension 1, and whether each operand advances
-/// along the innermost physical dimension.
+/// The operands of a train.fused as the runtime wants them: [C] vectors broadcast along dimension 1, and whether each
+/// operand advances along the innermost physical dimension.
 struct FusedOperands {
   Shape shape;
   Layout layout;
@@ -69,9 +70,10 @@ struct FusedOperands {
 };
 FusedOperands fusedOperands(const KernelOp &op);
 
-/// Calls maker.kernel<K>("K", suffix, call, constructor arguments...) for every kernel of the op that may need scratch, and
-/// maker.simple("K", suffix, call, ...) for those that never do. `suffix` tells several kernels of one op apart. train.fused, train.update
-/// and zero fills are not here: they have no class of their own. False for an op without an entry.
+/// Calls maker.kernel<K>("K", suffix, call, constructor arguments...) for every kernel of the op that may need scratch,
+/// and maker.simple("K", suffix, call, ...) for those that never do. `suffix` tells several kernels of one op apart.
+/// train.fused, train.update and zero fills are not here: they have no class of their own. False for an op without an
+/// entry.
 template <typename Maker> bool makeKernels(const KernelOp &op, Maker &maker);
 
 // The table.
@@ -82,7 +84,10 @@ inline Window windowOf(const KernelOp &op, std::vector<int64_t> kernel) {
   auto strides = op.list("strides"), pads = op.list("pads"), dilations = op.list("dilations");
   if (dilations.empty())
     dilations = {1, 1};
-  return {{kernel[0], kernel[1]}, {strides[0], strides[1]}, {pads[0], pads[1], pads[2], pads[3]}, {dilations[0], dilations[1]}};
+  return {{kernel[0], kernel[1]},
+          {strides[0], strides[1]},
+          {pads[0], pads[1], pads[2], pads[3]},
+          {dilations[0], dilations[1]}};
 }
 
 inline ShapeArgument shape(const KernelOp &op, Slot slot) {
@@ -92,13 +97,17 @@ inline TensorArgument tensor(const KernelOp &op, Slot slot) {
   return {slot, tensorOf(slot.kind == Slot::In ? op.ins[slot.index] : op.outs[slot.index])};
 }
 
-template <typename Maker> void convolution(const KernelOp &op, Maker &m, ConvPass pass, Slot x, Slot w, Slot y, bool bias, KernelCall call) {
+template <typename Maker>
+void convolution(const KernelOp &op, Maker &m, ConvPass pass, Slot x, Slot w, Slot y, bool bias, KernelCall call) {
   Shape weight = shape(op, w).shape;
-  m.template kernel<Conv>("Conv", "", call, pass, shape(op, x), shape(op, w), shape(op, y), windowOf(op, {weight[2], weight[3]}), op.integer("group"), bias);
+  m.template kernel<Conv>("Conv", "", call, pass, shape(op, x), shape(op, w), shape(op, y),
+                          windowOf(op, {weight[2], weight[3]}), op.integer("group"), bias);
 }
 
 inline LossKind lossKind(const std::string &loss) {
-  return loss == "mse" ? LossKind::MeanSquaredError : loss == "bce_with_logits" ? LossKind::BceWithLogits : LossKind::SoftmaxCrossEntropy;
+  return loss == "mse"               ? LossKind::MeanSquaredError
+         : loss == "bce_with_logits" ? LossKind::BceWithLogits
+                                     : LossKind::SoftmaxCrossEntropy;
 }
 
 } // namespace kernels
@@ -106,14 +115,17 @@ inline LossKind lossKind(const std::string &loss) {
 template <typename Maker> bool makeConvolutions(const KernelOp &op, Maker &m) {
   using kernels::convolution;
   if (op.kernel == "conv")
-    convolution(op, m, ConvPass::Forward, in(0), in(1), out(0), op.ins.size() > 2, {"forward", {in(0), in(1), in(2), out(0), scratchSlot}});
+    convolution(op, m, ConvPass::Forward, in(0), in(1), out(0), op.ins.size() > 2,
+                {"forward", {in(0), in(1), in(2), out(0), scratchSlot}});
   else if (op.kernel == "conv_backward_data")
-    convolution(op, m, ConvPass::BackwardData, out(0), in(1), in(0), false, {"backwardData", {in(0), in(1), out(0), scratchSlot}});
+    convolution(op, m, ConvPass::BackwardData, out(0), in(1), in(0), false,
+                {"backwardData", {in(0), in(1), out(0), scratchSlot}});
   else if (op.kernel == "conv_backward_weight")
     convolution(op, m, ConvPass::BackwardWeight, in(1), out(0), in(0), op.outs.size() > 1,
                 {"backwardWeight", {in(0), in(1), out(0), out(1), scratchSlot}});
   else if (op.kernel == "conv_transpose") // the data gradient of the convolution that maps y to x
-    convolution(op, m, ConvPass::BackwardData, out(0), in(1), in(0), false, {"backwardData", {in(0), in(1), out(0), scratchSlot}});
+    convolution(op, m, ConvPass::BackwardData, out(0), in(1), in(0), false,
+                {"backwardData", {in(0), in(1), out(0), scratchSlot}});
   else
     return false;
   return true;
@@ -122,17 +134,19 @@ template <typename Maker> bool makeConvolutions(const KernelOp &op, Maker &m) {
 template <typename Maker> bool makeWindows(const KernelOp &op, Maker &m) {
   using namespace kernels;
   if (op.kernel == "max_pool")
-    m.template kernel<MaxPool>("MaxPool", "", KernelCall{"forward", {in(0), out(0), out(1), scratchSlot}}, shape(op, in(0)), shape(op, out(0)),
-                               windowOf(op, op.list("kernel")));
+    m.template kernel<MaxPool>("MaxPool", "", KernelCall{"forward", {in(0), out(0), out(1), scratchSlot}},
+                               shape(op, in(0)), shape(op, out(0)), windowOf(op, op.list("kernel")));
   else if (op.kernel == "max_pool_backward")
-    m.template kernel<MaxPool>("MaxPool", "", KernelCall{"backward", {in(0), in(1), out(0), scratchSlot}}, shape(op, out(0)), shape(op, in(0)),
-                               windowOf(op, op.list("kernel")));
+    m.template kernel<MaxPool>("MaxPool", "", KernelCall{"backward", {in(0), in(1), out(0), scratchSlot}},
+                               shape(op, out(0)), shape(op, in(0)), windowOf(op, op.list("kernel")));
   else if (op.kernel == "average_pool")
-    m.template kernel<AveragePool>("AveragePool", "", KernelCall{"forward", {in(0), out(0), scratchSlot}}, shape(op, in(0)), shape(op, out(0)),
-                                   windowOf(op, op.list("kernel")), op.flag("count_include_pad"));
+    m.template kernel<AveragePool>("AveragePool", "", KernelCall{"forward", {in(0), out(0), scratchSlot}},
+                                   shape(op, in(0)), shape(op, out(0)), windowOf(op, op.list("kernel")),
+                                   op.flag("count_include_pad"));
   else if (op.kernel == "average_pool_backward")
-    m.template kernel<AveragePool>("AveragePool", "", KernelCall{"backward", {in(0), out(0), scratchSlot}}, shape(op, out(0)), shape(op, in(0)),
-                                   windowOf(op, op.list("kernel")), op.flag("count_include_pad"));
+    m.template kernel<AveragePool>("AveragePool", "", KernelCall{"backward", {in(0), out(0), scratchSlot}},
+                                   shape(op, out(0)), shape(op, in(0)), windowOf(op, op.list("kernel")),
+                                   op.flag("count_include_pad"));
   else
     return false;
   return true;
@@ -141,15 +155,17 @@ template <typename Maker> bool makeWindows(const KernelOp &op, Maker &m) {
 template <typename Maker> bool makeNorms(const KernelOp &op, Maker &m) {
   using namespace kernels;
   auto lrn = [&](KernelCall call) {
-    m.template kernel<Lrn>("Lrn", "", call, shape(op, in(0)), op.integer("size"), static_cast<float>(op.number("alpha")),
-                           static_cast<float>(op.number("beta")), static_cast<float>(op.number("bias")));
+    m.template kernel<Lrn>("Lrn", "", call, shape(op, in(0)), op.integer("size"),
+                           static_cast<float>(op.number("alpha")), static_cast<float>(op.number("beta")),
+                           static_cast<float>(op.number("bias")));
   };
   if (op.kernel == "batch_norm_statistics")
-    m.template kernel<BatchNormStatistics>("BatchNormStatistics", "", KernelCall{"run", {in(0), out(0), out(1), scratchSlot}}, shape(op, in(0)),
+    m.template kernel<BatchNormStatistics>("BatchNormStatistics", "",
+                                           KernelCall{"run", {in(0), out(0), out(1), scratchSlot}}, shape(op, in(0)),
                                            static_cast<float>(op.number("epsilon")));
   else if (op.kernel == "update_statistics")
-    m.simple("UpdateStatistics", "", KernelCall{"run", {in(0), in(1), out(0), out(1)}}, shapeOf(op.ins[0])[0], op.integer("count"),
-             static_cast<float>(op.number("momentum")), static_cast<float>(op.number("epsilon")));
+    m.simple("UpdateStatistics", "", KernelCall{"run", {in(0), in(1), out(0), out(1)}}, shapeOf(op.ins[0])[0],
+             op.integer("count"), static_cast<float>(op.number("momentum")), static_cast<float>(op.number("epsilon")));
   else if (op.kernel == "lrn")
     lrn({"forward", {in(0), out(0), scratchSlot}});
   else if (op.kernel == "lrn_backward")
@@ -165,24 +181,28 @@ template <typename Maker> bool makeMatrices(const KernelOp &op, Maker &m) {
     float alpha = static_cast<float>(op.number("alpha")), beta = static_cast<float>(op.number("beta"));
     KernelCall call{"run", {in(0), in(1), in(2), out(0), scratchSlot}};
     if (op.ins.size() > 2)
-      m.template kernel<Matmul>("Matmul", "", call, shape(op, in(0)), shape(op, in(1)), shape(op, out(0)), op.flag("transpose_a"),
-                                op.flag("transpose_b"), alpha, beta, shape(op, in(2)));
+      m.template kernel<Matmul>("Matmul", "", call, shape(op, in(0)), shape(op, in(1)), shape(op, out(0)),
+                                op.flag("transpose_a"), op.flag("transpose_b"), alpha, beta, shape(op, in(2)));
     else if (alpha != 1 || beta != 1)
-      m.template kernel<Matmul>("Matmul", "", call, shape(op, in(0)), shape(op, in(1)), shape(op, out(0)), op.flag("transpose_a"),
-                                op.flag("transpose_b"), alpha, beta);
+      m.template kernel<Matmul>("Matmul", "", call, shape(op, in(0)), shape(op, in(1)), shape(op, out(0)),
+                                op.flag("transpose_a"), op.flag("transpose_b"), alpha, beta);
     else
-      m.template kernel<Matmul>("Matmul", "", call, shape(op, in(0)), shape(op, in(1)), shape(op, out(0)), op.flag("transpose_a"),
-                                op.flag("transpose_b"));
+      m.template kernel<Matmul>("Matmul", "", call, shape(op, in(0)), shape(op, in(1)), shape(op, out(0)),
+                                op.flag("transpose_a"), op.flag("transpose_b"));
   } else if (op.kernel == "softmax") {
-    m.simple("Softmax", "", KernelCall{"forward", {in(0), out(0)}}, shape(op, in(0)), op.integer("axis"), op.flag("logarithm"));
+    m.simple("Softmax", "", KernelCall{"forward", {in(0), out(0)}}, shape(op, in(0)), op.integer("axis"),
+             op.flag("logarithm"));
   } else if (op.kernel == "softmax_backward") {
-    m.simple("Softmax", "", KernelCall{"backward", {in(0), in(1), out(0)}}, shape(op, in(0)), op.integer("axis"), op.flag("logarithm"));
+    m.simple("Softmax", "", KernelCall{"backward", {in(0), in(1), out(0)}}, shape(op, in(0)), op.integer("axis"),
+             op.flag("logarithm"));
   } else if (op.kernel == "softmax_cross_entropy" || op.kernel == "mse" || op.kernel == "bce_with_logits") {
-    m.template kernel<Loss>("Loss", "", KernelCall{"forward", {in(0), in(1), out(0), scratchSlot}}, lossKind(op.kernel), shape(op, in(0)));
+    m.template kernel<Loss>("Loss", "", KernelCall{"forward", {in(0), in(1), out(0), scratchSlot}}, lossKind(op.kernel),
+                            shape(op, in(0)));
   } else if (op.kernel == "loss_backward") {
     m.simple("Loss", "", KernelCall{"backward", {in(0), in(1), out(0)}}, lossKind(op.word("loss")), shape(op, in(0)));
   } else if (op.kernel == "count_correct") {
-    m.simple("Loss", "", KernelCall{"countCorrect", {in(0), in(1), out(0)}}, LossKind::SoftmaxCrossEntropy, shape(op, in(0)));
+    m.simple("Loss", "", KernelCall{"countCorrect", {in(0), in(1), out(0)}}, LossKind::SoftmaxCrossEntropy,
+             shape(op, in(0)));
   } else {
     return false;
   }
@@ -194,24 +214,30 @@ template <typename Maker> bool makeShapes(const KernelOp &op, Maker &m) {
   if (op.kernel == "concat") {
     int64_t start = 0;
     for (unsigned i = 0; i < op.ins.size(); ++i) {
-      m.simple("Slab", "_part" + std::to_string(i), KernelCall{"insert", {in(i), out(0)}}, tensor(op, out(0)), tensor(op, in(i)), op.integer("axis"), start);
+      m.simple("Slab", "_part" + std::to_string(i), KernelCall{"insert", {in(i), out(0)}}, tensor(op, out(0)),
+               tensor(op, in(i)), op.integer("axis"), start);
       start += op.ins[i].getDimSize(op.integer("axis"));
     }
   } else if (op.kernel == "slice") {
-    m.simple("Slab", "", KernelCall{"extract", {in(0), out(0)}}, tensor(op, in(0)), tensor(op, out(0)), op.integer("axis"), op.integer("start"));
+    m.simple("Slab", "", KernelCall{"extract", {in(0), out(0)}}, tensor(op, in(0)), tensor(op, out(0)),
+             op.integer("axis"), op.integer("start"));
   } else if (op.kernel == "pad_slab") { // behind a zero fill
-    m.simple("Slab", "", KernelCall{"insert", {in(0), out(0)}}, tensor(op, out(0)), tensor(op, in(0)), op.integer("axis"), op.integer("start"));
+    m.simple("Slab", "", KernelCall{"insert", {in(0), out(0)}}, tensor(op, out(0)), tensor(op, in(0)),
+             op.integer("axis"), op.integer("start"));
   } else if (op.kernel == "transpose" || op.kernel == "reorder") {
-    m.simple("Reorder", "", KernelCall{"run", {in(0), out(0)}}, tensor(op, in(0)), tensor(op, out(0)), op.list("permutation"));
+    m.simple("Reorder", "", KernelCall{"run", {in(0), out(0)}}, tensor(op, in(0)), tensor(op, out(0)),
+             op.list("permutation"));
   } else if (op.kernel == "sum_to") {
-    m.template kernel<SumTo>("SumTo", "", KernelCall{"run", {in(0), out(0), scratchSlot}}, tensor(op, in(0)), tensor(op, out(0)),
-                             static_cast<float>(op.number("factor")));
+    m.template kernel<SumTo>("SumTo", "", KernelCall{"run", {in(0), out(0), scratchSlot}}, tensor(op, in(0)),
+                             tensor(op, out(0)), static_cast<float>(op.number("factor")));
   } else if (op.kernel == "broadcast_to") {
-    m.simple("BroadcastTo", "", KernelCall{"run", {in(0), out(0)}}, tensor(op, in(0)), tensor(op, out(0)), static_cast<float>(op.number("factor")));
+    m.simple("BroadcastTo", "", KernelCall{"run", {in(0), out(0)}}, tensor(op, in(0)), tensor(op, out(0)),
+             static_cast<float>(op.number("factor")));
   } else if (op.kernel == "resize" || op.kernel == "resize_backward") {
     bool forward = op.kernel == "resize";
-    m.simple("Resize", "", KernelCall{forward ? "forward" : "backward", {in(0), out(0)}}, shape(op, forward ? in(0) : out(0)),
-             shape(op, forward ? out(0) : in(0)), static_cast<float>(op.number("scale_h")), static_cast<float>(op.number("scale_w")),
+    m.simple("Resize", "", KernelCall{forward ? "forward" : "backward", {in(0), out(0)}},
+             shape(op, forward ? in(0) : out(0)), shape(op, forward ? out(0) : in(0)),
+             static_cast<float>(op.number("scale_h")), static_cast<float>(op.number("scale_w")),
              static_cast<ResizeMode>(op.integer("mode")), static_cast<ResizeCoordinates>(op.integer("coordinates")),
              static_cast<NearestRounding>(op.integer("nearest")));
   } else {

@@ -59,7 +59,8 @@ DenseSet<Operation *> sluice::sched::issuedByReader(ProgramOp program) {
 }
 
 /// (%x : tensor<4xf32>, %y : tensor<4xf32>)
-static ParseResult parseTypedBuffers(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &buffers, ArrayAttr &types) {
+static ParseResult parseTypedBuffers(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &buffers,
+                                     ArrayAttr &types) {
   SmallVector<Attribute> parsed;
   auto one = [&]() -> ParseResult {
     Type type;
@@ -92,7 +93,8 @@ LogicalResult ProgramOp::verify() {
     return emitOpError("gives device, host and base together or none of them");
   int64_t device = *getDevice(), host = *getHost(), base = *getBase();
   if (host < 0 || base < 0 || base > device)
-    return emitOpError() << "has a base of " << base << " bytes in a device arena of " << device << ", host arena " << host;
+    return emitOpError() << "has a base of " << base << " bytes in a device arena of " << device << ", host arena "
+                         << host;
   return success();
 }
 
@@ -108,7 +110,8 @@ std::string BufferOp::persistentKey() {
     return "result " + std::to_string(*getResult());
   if (!getInput())
     return "";
-  return (onDevice() ? "batch " + std::to_string(*getBatch()) + " of " : std::string("staging of ")) + getInput()->str();
+  return (onDevice() ? "batch " + std::to_string(*getBatch()) + " of " : std::string("staging of ")) +
+         getInput()->str();
 }
 
 LogicalResult BufferOp::verify() {
@@ -118,7 +121,9 @@ LogicalResult BufferOp::verify() {
     return emitOpError() << "'" << getName() << "' is of several kinds";
   bool batch = getBatch().has_value(), wanted = getInput() && onDevice();
   if (batch != wanted || (batch && *getBatch() > 1))
-    return emitOpError() << "'" << getName() << "' " << (wanted ? "is an input on the device and needs batch 0 or 1" : "has a batch but is no input on the device");
+    return emitOpError() << "'" << getName() << "' "
+                         << (wanted ? "is an input on the device and needs batch 0 or 1"
+                                    : "has a batch but is no input on the device");
   if (getFirst().has_value() && (outlivesStep() || *getFirst() < 1 || *getFirst() > *getLast())) // C3
     return emitOpError() << "'" << getName() << "' cannot live in steps " << *getFirst() << " to " << *getLast();
   if (getOffset() && static_cast<int64_t>(*getOffset()) < 0) // C4
@@ -130,7 +135,8 @@ LogicalResult BufferOp::verify() {
 
 static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffers, ArrayAttr types) {
   if (buffers.size() != types.size()) // C1
-    return op.emitOpError() << "'" << op.getKernel() << "' has " << buffers.size() << " " << list << " and " << types.size() << " types";
+    return op.emitOpError() << "'" << op.getKernel() << "' has " << buffers.size() << " " << list << " and "
+                            << types.size() << " types";
   for (auto [buffer, type] : llvm::zip(buffers, types)) {
     BufferOp slot = definition(buffer);
     auto tensor = dyn_cast<RankedTensorType>(cast<TypeAttr>(type).getValue());
@@ -138,16 +144,18 @@ static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffer
       return op.emitOpError() << "'" << op.getKernel() << "' takes buffers as static tensors, not " << type;
     int64_t needed = tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
     if (needed > static_cast<int64_t>(slot.getBytes())) // C2
-      return op.emitOpError() << "'" << op.getKernel() << "' uses '" << slot.getName() << "' as " << tensor << " of " << needed
-                              << " bytes, but it has " << slot.getBytes();
+      return op.emitOpError() << "'" << op.getKernel() << "' uses '" << slot.getName() << "' as " << tensor << " of "
+                              << needed << " bytes, but it has " << slot.getBytes();
     if (!slot.onDevice()) // C3
-      return op.emitOpError() << "'" << op.getKernel() << "' works on '" << slot.getName() << "', which is in host memory";
+      return op.emitOpError() << "'" << op.getKernel() << "' works on '" << slot.getName()
+                              << "', which is in host memory";
   }
   return success();
 }
 
 LogicalResult RunOp::verify() {
-  if (failed(checkOperands(*this, "ins", getIns(), getInTypes())) || failed(checkOperands(*this, "outs", getOuts(), getOutTypes())))
+  if (failed(checkOperands(*this, "ins", getIns(), getInTypes())) ||
+      failed(checkOperands(*this, "outs", getOuts(), getOutTypes())))
     return failure();
   if (!getScratch())
     return success();
@@ -164,7 +172,8 @@ LogicalResult CopyOp::verify() {
   if (!from || !to || getStream() == Stream::Compute || from.onDevice() != toHost || to.onDevice() == toHost) // C1
     return emitOpError() << "on " << stringifyStream(getStream()) << " does not copy in that stream's direction";
   if (from.getBytes() != to.getBytes()) // C2
-    return emitOpError() << "copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '" << to.getName() << "' of " << to.getBytes();
+    return emitOpError() << "copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '" << to.getName()
+                         << "' of " << to.getBytes();
   return success();
 }
 

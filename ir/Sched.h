@@ -26,8 +26,8 @@ namespace sluice::sched {
 /// Kernels and copies in issue order; step k is element k - 1.
 llvm::SmallVector<mlir::Operation *> steps(ProgramOp program);
 
-/// The copies of the next batch, and the records and waits that order nothing else. The program states them, so that they are placed and
-/// verified with the rest; the runtime's data reader issues them, so codegen leaves them out.
+/// The copies of the next batch, and the records and waits that order nothing else. The program states them, so that
+/// they are placed and verified with the rest; the runtime's data reader issues them, so codegen leaves them out.
 llvm::DenseSet<mlir::Operation *> issuedByReader(ProgramOp program);
 
 } // namespace sluice::sched

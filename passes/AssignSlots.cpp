@@ -39,8 +39,8 @@ struct Life {
   }
 };
 
-/// Step 1. Time is what the compute stream sees: a kernel takes its own step; a copy takes all steps from where compute released it to
-/// where compute waited for it.
+/// Step 1. Time is what the compute stream sees: a kernel takes its own step; a copy takes all steps from where compute
+/// released it to where compute waited for it.
 class Lifetimes {
 public:
   explicit Lifetimes(ProgramOp program);
@@ -141,7 +141,9 @@ private:
   using Base::Base;
 
   Arena &arena(Space space) { return arenas[static_cast<int>(space)]; }
-  void place(BufferOp buffer, int64_t offset) { buffer.setOffsetAttr(Builder(&getContext()).getI64IntegerAttr(offset)); }
+  void place(BufferOp buffer, int64_t offset) {
+    buffer.setOffsetAttr(Builder(&getContext()).getI64IntegerAttr(offset));
+  }
   void placePersistent();
   void packTransients(ProgramOp program, const Lifetimes &lifetimes, Space space);
   LogicalResult finish();
@@ -212,8 +214,8 @@ LogicalResult AssignSlots::finish() {
   auto check = [&](Space space, int64_t limit) -> LogicalResult {
     if (limit <= 0 || arena(space).size() <= limit)
       return success();
-    return getOperation().emitError() << "placed " << sched::stringifySpace(space) << " arena needs " << arena(space).size()
-                                      << " bytes, the budget is " << limit;
+    return getOperation().emitError() << "placed " << sched::stringifySpace(space) << " arena needs "
+                                      << arena(space).size() << " bytes, the budget is " << limit;
   };
   return success(succeeded(check(Space::Device, budget)) && succeeded(check(Space::Host, hostBudget)));
 }

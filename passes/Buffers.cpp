@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One walk over the function in program order; every value gets the storage of the value it shares bytes with, or a new one.
+// One walk over the function in program order; every value gets the storage of the value it shares bytes with, or a new
+// one.
 #include "passes/Buffers.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -78,7 +79,8 @@ static std::string argumentName(func::FuncOp function, unsigned i) {
 Buffers::Buffers(func::FuncOp function) : function(function) {
   for (BlockArgument argument : function.getArguments()) {
     unsigned i = argument.getArgNumber();
-    indexOf[argument] = add({Storage::Kind::Batch, bytes(argument.getType()), argumentName(function, i), "", i, {argument}});
+    indexOf[argument] =
+        add({Storage::Kind::Batch, bytes(argument.getType()), argumentName(function, i), "", i, {argument}});
   }
   for (Operation &op : function.getOps())
     visit(&op);
@@ -122,7 +124,12 @@ int Buffers::placeResult(OpResult result) {
   }
   for (Operation *user : result.getUsers())
     if (auto update = dyn_cast<UpdateOp>(user))
-      return add({Storage::Kind::Transient, bytes(result.getType()), sanitized(update.getParameter().str()) + "_grad", "", 0, {}});
+      return add({Storage::Kind::Transient,
+                  bytes(result.getType()),
+                  sanitized(update.getParameter().str()) + "_grad",
+                  "",
+                  0,
+                  {}});
   Operation *terminator = function.getBody().front().getTerminator();
   Operation *loss = terminator->getNumOperands() ? terminator->getOperand(0).getDefiningOp() : nullptr;
   bool backward = loss && loss->getBlock() == result.getOwner()->getBlock() && loss->isBeforeInBlock(result.getOwner());

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which SSA values of a train function are the same bytes. The planner's problem and the schedule both build on this one analysis, so
-// what was planned is what is scheduled.
+// Which SSA values of a train function are the same bytes. The planner's problem and the schedule both build on this
+// one analysis, so what was planned is what is scheduled.
 //
 // - A view (train.reshape; train.reorder where both layouts coincide) is its operand.
 // - A train.read is the variable's own slot.
 // - A result with a `train.in_place` operand takes that operand's buffer.
-// - An argument is the batch slot of that input; what the function returns has a slot of its own that outlives the step.
+// - An argument is the batch slot of that input; what the function returns has a slot of its own that outlives the
+// step.
 // - A train.prefetch is a new buffer; a host handle is a buffer in host memory.
 #pragma once
 
@@ -30,10 +31,10 @@ struct Storage {
     Result     ///< loss, count of correct samples
   };
   Kind kind = Kind::Transient;
-  int64_t bytes = 0;                       ///< exact; slots are rounded up to slotAlignment
-  std::string name;                        ///< identifier made from the ONNX node, unique in the function
-  std::string variable;                    ///< Variable: its symbol
-  unsigned index = 0;                      ///< Batch: number of the argument; Result: number of the result
+  int64_t bytes = 0;                        ///< exact; slots are rounded up to slotAlignment
+  std::string name;                         ///< identifier made from the ONNX node, unique in the function
+  std::string variable;                     ///< Variable: its symbol
+  unsigned index = 0;                       ///< Batch: number of the argument; Result: number of the result
   llvm::SmallVector<mlir::Value, 2> values; ///< all values that live in it, in program order
   bool outlivesStep() const { return kind != Kind::Transient && kind != Kind::Host; }
 };
@@ -54,7 +55,8 @@ public:
   /// Index of a variable's storage, or -1 when the function does not touch it.
   int ofVariable(llvm::StringRef symbol) const;
 
-  /// Storages whose content the op reads, in operand order, then those it updates in place by name (variables) or accumulates into.
+  /// Storages whose content the op reads, in operand order, then those it updates in place by name (variables) or
+  /// accumulates into.
   llvm::SmallVector<int> reads(mlir::Operation *op) const;
   /// Storages that the op writes: results, then variables.
   llvm::SmallVector<int> writes(mlir::Operation *op) const;
@@ -74,11 +76,12 @@ private:
 /// The operand that `result` is a view of, or null when it is none.
 mlir::Value viewSource(mlir::Value result);
 
-/// Ops without a kernel: they run at no cost and at no place in the schedule (views, train.read, constants of the terminator).
+/// Ops without a kernel: they run at no cost and at no place in the schedule (views, train.read, constants of the
+/// terminator).
 bool isFree(mlir::Operation *op);
 
-/// Bytes that outlive a step: variables, both batch slots of every argument, and results of all train functions of the module. The
-/// planner's base; assign-slots puts them at the start of the device arena.
+/// Bytes that outlive a step: variables, both batch slots of every argument, and results of all train functions of the
+/// module. The planner's base; assign-slots puts them at the start of the device arena.
 int64_t persistentBytes(mlir::ModuleOp module);
 
 } // namespace sluice

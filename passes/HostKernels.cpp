@@ -21,7 +21,8 @@ struct LargestWorkspace {
   void kernel(const char *, const std::string &, const KernelCall &, const Arguments &...arguments) {
     bytes = std::max(bytes, static_cast<int64_t>(K(node, runtimeArgument(arguments)...).workspaceBytes()));
   }
-  template <typename... Arguments> void simple(const char *, const std::string &, const KernelCall &, const Arguments &...) {}
+  template <typename... Arguments>
+  void simple(const char *, const std::string &, const KernelCall &, const Arguments &...) {}
 };
 
 /// A region's scratch depends on how its operands' dimensions merge and on the sums.
@@ -35,7 +36,8 @@ int64_t fusedWorkspace(const KernelOp &op) {
   for (size_t i = operands.outputs; i < op.outs.size(); ++i)
     sums.push_back(tensorOf(op.outs[i]));
   TensorList inputs(operands.inputs.data(), operands.inputs.size()), sumList(sums.data(), sums.size());
-  return static_cast<int64_t>(FusedGeometry(op.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList).workspaceBytes());
+  return static_cast<int64_t>(
+      FusedGeometry(op.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList).workspaceBytes());
 }
 
 } // namespace

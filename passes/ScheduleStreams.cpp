@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // schedule-streams, for each train function:
 //  1. one sched.buffer for every storage of Buffers.h, and one for every workspace;
-//  2. the ops in program order: kernels on compute, offloads on d2h, prefetches on h2d, each with the waits that it needs;
+//  2. the ops in program order: kernels on compute, offloads on d2h, prefetches on h2d, each with the waits that it
+//  needs;
 //  3. the copies of the next batch, behind the other copies on h2d, where they delay nothing;
 //  4. compute waits for every copy, so that a program ends with all streams joined.
 // A wait is left out when a chain of earlier waits implies it; a record that nobody waits for is erased.
@@ -44,7 +45,8 @@ struct Recorded {
 class Scheduler {
 public:
   Scheduler(func::FuncOp function, sched::ProgramOp program)
-      : function(function), program(program), buffers(function), b(OpBuilder::atBlockEnd(&program.getBody().emplaceBlock())) {
+      : function(function), program(program), buffers(function),
+        b(OpBuilder::atBlockEnd(&program.getBody().emplaceBlock())) {
     for (int s = 0; s < 3; ++s)
       known[s][s] = 0;
   }
@@ -73,20 +75,21 @@ private:
   OpBuilder b;
   Clock known[3] = {{-1, -1, -1}, {-1, -1, -1}, {-1, -1, -1}};
   SmallVector<std::pair<WaitOp, Clock>, 2> waitsInGap[3]; ///< since the stream's last kernel, copy or record
-  Recorded begin;                                  ///< before the first kernel
-  Recorded lastCompute;                            ///< latest record on compute
-  SmallVector<Value> slots;                        ///< buffer of each storage
-  SmallVector<std::pair<Value, Value>> nextBatch;  ///< staging and device slot of each input
+  Recorded begin;                                         ///< before the first kernel
+  Recorded lastCompute;                                   ///< latest record on compute
+  SmallVector<Value> slots;                               ///< buffer of each storage
+  SmallVector<std::pair<Value, Value>> nextBatch;         ///< staging and device slot of each input
   llvm::DenseMap<Operation *, Value> scratches;
-  llvm::DenseMap<int, Recorded> copiedIn, copyingOut; ///< by storage
-  llvm::DenseMap<int, Recorded> onHost;               ///< host storage -> its copy out
+  llvm::DenseMap<int, Recorded> copiedIn, copyingOut;       ///< by storage
+  llvm::DenseMap<int, Recorded> onHost;                     ///< host storage -> its copy out
   llvm::DenseMap<int, std::pair<int, Operation *>> content; ///< storage -> how often it was overwritten, by whom last
-  llvm::DenseMap<Value, int> contentOf;               ///< value -> overwrites of its storage when it was made
+  llvm::DenseMap<Value, int> contentOf;                     ///< value -> overwrites of its storage when it was made
 };
 
 /// The name of the tensor for reports: the location of what computed it.
 Location originOf(const Storage &storage, Location fallback) {
-  return storage.values.empty() || isa<UnknownLoc>(storage.values.front().getLoc()) ? fallback : storage.values.front().getLoc();
+  return storage.values.empty() || isa<UnknownLoc>(storage.values.front().getLoc()) ? fallback
+                                                                                    : storage.values.front().getLoc();
 }
 
 void Scheduler::createBuffers() {
@@ -94,10 +97,12 @@ void Scheduler::createBuffers() {
   for (const Storage &storage : buffers.all()) {
     Location loc = originOf(storage, function.getLoc());
     auto create = [&](StringRef name, Space space, StringAttr input = {}, IntegerAttr batch = {}) {
-      auto variable = storage.kind == Storage::Kind::Variable ? FlatSymbolRefAttr::get(context, storage.variable) : FlatSymbolRefAttr();
+      auto variable = storage.kind == Storage::Kind::Variable ? FlatSymbolRefAttr::get(context, storage.variable)
+                                                              : FlatSymbolRefAttr();
       auto result = storage.kind == Storage::Kind::Result ? b.getI64IntegerAttr(storage.index) : IntegerAttr();
-      return BufferOp::create(b, loc, b.getType<sched::BufferType>(), b.getStringAttr(name), sched::SpaceAttr::get(context, space),
-                              b.getI64IntegerAttr(storage.bytes), variable, input, batch, result, IntegerAttr(), IntegerAttr(), IntegerAttr())
+      return BufferOp::create(b, loc, b.getType<sched::BufferType>(), b.getStringAttr(name),
+                              sched::SpaceAttr::get(context, space), b.getI64IntegerAttr(storage.bytes), variable,
+                              input, batch, result, IntegerAttr(), IntegerAttr(), IntegerAttr())
           .getBuffer();
     };
     if (storage.kind != Storage::Kind::Batch) {
@@ -116,7 +121,8 @@ void Scheduler::createBuffers() {
       continue;
     SmallVector<int> written = buffers.writes(&op);
     std::string name = (written.empty() ? "unused" : buffers[written.front()].name) + "_scratch";
-    scratches[&op] = BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name), sched::SpaceAttr::get(context, Space::Device),
+    scratches[&op] = BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name),
+                                      sched::SpaceAttr::get(context, Space::Device),
                                       b.getI64IntegerAttr(workspace.getInt()), {}, {}, {}, {}, {}, {}, {});
   }
 }
@@ -200,11 +206,15 @@ void Scheduler::kernel(Operation *op) {
     waitFor(copiedIn, storage);
     waitFor(copyingOut, storage);
   }
-  auto collect = [&](ArrayRef<int> storages, ValueRange values, SmallVector<Value> &operands, SmallVector<Attribute> &types) {
+  auto collect = [&](ArrayRef<int> storages, ValueRange values, SmallVector<Value> &operands,
+                     SmallVector<Attribute> &types) {
     for (auto [i, storage] : llvm::enumerate(storages)) {
       operands.push_back(slots[storage]);
-      // What the op names by symbol or accumulates into comes behind its SSA values and has the type of the last of them.
-      Type type = i < values.size() ? values[i].getType() : op->getNumResults() ? op->getResult(0).getType() : op->getOperands().back().getType();
+      // What the op names by symbol or accumulates into comes behind its SSA values and has the type of the last of
+      // them.
+      Type type = i < values.size()     ? values[i].getType()
+                  : op->getNumResults() ? op->getResult(0).getType()
+                                        : op->getOperands().back().getType();
       if (isa<train::UpdateOp>(op))
         type = op->getOperand(0).getType();
       types.push_back(TypeAttr::get(type));
@@ -218,8 +228,8 @@ void Scheduler::kernel(Operation *op) {
   for (NamedAttribute attribute : op->getAttrs())
     if (attribute.getName() != train::attr::cost && attribute.getName() != train::attr::inPlace)
       parameters.push_back(attribute);
-  auto run = RunOp::create(b, op->getLoc(), op->getName().stripDialect(), ins, outs, scratches.lookup(op), b.getArrayAttr(inTypes),
-                           b.getArrayAttr(outTypes), b.getDictionaryAttr(parameters));
+  auto run = RunOp::create(b, op->getLoc(), op->getName().stripDialect(), ins, outs, scratches.lookup(op),
+                           b.getArrayAttr(inTypes), b.getArrayAttr(outTypes), b.getDictionaryAttr(parameters));
   if (op->getNumRegions() && !op->getRegion(0).empty()) {
     IRMapping mapping;
     op->getRegion(0).cloneInto(&run.getBody(), mapping);
@@ -228,14 +238,16 @@ void Scheduler::kernel(Operation *op) {
   issue(Stream::Compute);
 }
 
-/// In-place ops and updates overwrite bytes; whoever reads an older value of those bytes was ordered wrongly by an earlier pass.
+/// In-place ops and updates overwrite bytes; whoever reads an older value of those bytes was ordered wrongly by an
+/// earlier pass.
 LogicalResult Scheduler::checkContent(Operation *op) {
   for (Value operand : op->getOperands()) {
     int storage = buffers.of(operand);
     auto [version, writer] = content.lookup(storage);
     if (contentOf.lookup(operand) == version)
       continue;
-    auto diagnostic = op->emitError() << "'" << train::nodeName(op->getLoc()) << "' reads '" << buffers[storage].name << "' after its bytes were overwritten";
+    auto diagnostic = op->emitError() << "'" << train::nodeName(op->getLoc()) << "' reads '" << buffers[storage].name
+                                      << "' after its bytes were overwritten";
     diagnostic.attachNote(writer->getLoc()) << "overwritten by '" << train::nodeName(writer->getLoc()) << "'";
     return diagnostic;
   }
@@ -289,7 +301,8 @@ struct ScheduleStreams : sluice::impl::ScheduleStreamsBase<ScheduleStreams> {
     OpBuilder b = OpBuilder::atBlockEnd(getOperation().getBody());
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       b.setInsertionPoint(function);
-      auto program = sched::ProgramOp::create(b, function.getLoc(), function.getSymName(), IntegerAttr(), IntegerAttr(), IntegerAttr());
+      auto program = sched::ProgramOp::create(b, function.getLoc(), function.getSymName(), IntegerAttr(), IntegerAttr(),
+                                              IntegerAttr());
       for (NamedAttribute attribute : function->getDiscardableAttrs())
         program->setDiscardableAttr(attribute.getName(), attribute.getValue());
       if (failed(Scheduler(function, program).run()))

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // verify-schedule, for each placed program, from its text alone:
 //  1. places: offsets, arenas, base (V1);
-//  2. replay in issue order with one vector clock per stream, collecting every access with what is known to have run before it (V5);
-//  3. lifetimes against accesses (V2), pairs of accesses to common bytes (V3), reads against the last write of their bytes (V4).
-// Plain loops over pairs: it is meant to be dumber than what it checks, and shares no helper with scheduler, planner and packer.
+//  2. replay in issue order with one vector clock per stream, collecting every access with what is known to have run
+//  before it (V5);
+//  3. lifetimes against accesses (V2), pairs of accesses to common bytes (V3), reads against the last write of their
+//  bytes (V4).
+// Plain loops over pairs: it is meant to be dumber than what it checks, and shares no helper with scheduler, planner
+// and packer.
 #include "passes/Passes.h"
 
 #include "ir/Sched.h"
@@ -35,7 +38,7 @@ using Clock = std::array<int64_t, 3>;
 struct Place {
   BufferOp op;
   bool device;
-  int64_t begin, end; ///< bytes
+  int64_t begin, end;  ///< bytes
   int64_t first, last; ///< steps; 0 for what outlives the step
   bool overlaps(const Place &other) const { return device == other.device && begin < other.end && other.begin < end; }
 };
@@ -54,15 +57,17 @@ struct Access {
 std::string describe(Operation *op) {
   if (auto run = dyn_cast<RunOp>(op))
     return run.getKernel().str() + " of '" + train::nodeName(op->getLoc()) + "'";
-  return (sched::stringifyStream(cast<CopyOp>(op).getStream()) + " copy of '" + cast<CopyOp>(op).getFrom().getDefiningOp<BufferOp>().getName() + "'").str();
+  return (sched::stringifyStream(cast<CopyOp>(op).getStream()) + " copy of '" +
+          cast<CopyOp>(op).getFrom().getDefiningOp<BufferOp>().getName() + "'")
+      .str();
 }
 
 class Verifier {
 public:
   explicit Verifier(ProgramOp program) : program(program) {}
   LogicalResult run() {
-    return success(succeeded(checkPlaces()) && succeeded(replay()) && succeeded(checkLifetimes()) && succeeded(checkOverlaps()) &&
-                   succeeded(checkRaces()) && succeeded(checkContents()));
+    return success(succeeded(checkPlaces()) && succeeded(replay()) && succeeded(checkLifetimes()) &&
+                   succeeded(checkOverlaps()) && succeeded(checkRaces()) && succeeded(checkContents()));
   }
   size_t accessCount() const { return accesses.size(); }
 
@@ -96,15 +101,19 @@ LogicalResult Verifier::checkPlaces() {
     bool persistent = buffer.outlivesStep();
     if (!buffer.getOffset() || (!persistent && !buffer.getFirst()))
       return error() << "has no offset or no lifetime";
-    int64_t begin = *buffer.getOffset(), end = begin + static_cast<int64_t>(buffer.getBytes()), arena = buffer.onDevice() ? device : host;
+    int64_t begin = *buffer.getOffset(), end = begin + static_cast<int64_t>(buffer.getBytes()),
+            arena = buffer.onDevice() ? device : host;
     if (begin % alignment)
       return error() << "has offset " << begin << ", not a multiple of " << alignment;
     if (begin < 0 || end > arena)
-      return error() << "ends at byte " << end << " of a " << sched::stringifySpace(buffer.getSpace()) << " arena of " << arena << " bytes";
+      return error() << "ends at byte " << end << " of a " << sched::stringifySpace(buffer.getSpace()) << " arena of "
+                     << arena << " bytes";
     if (buffer.onDevice() && (persistent ? end > base : begin < base))
-      return error() << "lies at bytes " << begin << " to " << end << ", on the wrong side of the base of " << base << " bytes";
+      return error() << "lies at bytes " << begin << " to " << end << ", on the wrong side of the base of " << base
+                     << " bytes";
     placeOf[buffer.getBuffer()] = static_cast<int>(places.size());
-    places.push_back({buffer, buffer.onDevice(), begin, end, static_cast<int64_t>(buffer.getFirst().value_or(0)), static_cast<int64_t>(buffer.getLast().value_or(0))});
+    places.push_back({buffer, buffer.onDevice(), begin, end, static_cast<int64_t>(buffer.getFirst().value_or(0)),
+                      static_cast<int64_t>(buffer.getLast().value_or(0))});
   }
   return success();
 }
@@ -117,7 +126,9 @@ LogicalResult Verifier::step(Operation *op, Stream stream) {
                              << ", which has not waited for compute: the step before may still be running";
   Clock before = clocks[s];
   int64_t position = ++clocks[s][s];
-  auto access = [&](Value buffer, bool writes) { accesses.push_back({placeOf.lookup(buffer), writes, steps, op, s, position, before}); };
+  auto access = [&](Value buffer, bool writes) {
+    accesses.push_back({placeOf.lookup(buffer), writes, steps, op, s, position, before});
+  };
   if (auto run = dyn_cast<RunOp>(op)) {
     for (Value buffer : run.getIns())
       access(buffer, false);
@@ -160,8 +171,9 @@ LogicalResult Verifier::replay() {
   for (Stream stream : {Stream::ToHost, Stream::ToDevice}) { // V5
     int s = static_cast<int>(stream);
     if (clocks[s][s] > 0 && clocks[0][s] < clocks[s][s])
-      return program.emitOpError() << "V5: ends before compute has waited for all " << clocks[s][s] << " copies of " << sched::stringifyStream(stream)
-                                   << " (for " << std::max<int64_t>(0, clocks[0][s]) << ")";
+      return program.emitOpError() << "V5: ends before compute has waited for all " << clocks[s][s] << " copies of "
+                                   << sched::stringifyStream(stream) << " (for " << std::max<int64_t>(0, clocks[0][s])
+                                   << ")";
   }
   return success();
 }
@@ -174,13 +186,16 @@ LogicalResult Verifier::checkLifetimes() {
     if (buffer.outlivesStep())
       continue;
     if (access.step < place.first || access.step > place.last)
-      return access.op->emitOpError() << "V2: step " << access.step << ", " << describe(access.op) << ", uses '" << buffer.getName() << "', which lives in steps "
-                                      << place.first << " to " << place.last;
+      return access.op->emitOpError() << "V2: step " << access.step << ", " << describe(access.op) << ", uses '"
+                                      << buffer.getName() << "', which lives in steps " << place.first << " to "
+                                      << place.last;
     if (place.last > steps)
-      return buffer.emitOpError() << "V2: '" << buffer.getName() << "' lives until step " << place.last << " of " << steps;
+      return buffer.emitOpError() << "V2: '" << buffer.getName() << "' lives until step " << place.last << " of "
+                                  << steps;
     if (computeAfter[place.last][access.stream] < access.position)
-      return access.op->emitOpError() << "V2: '" << buffer.getName() << "' is given up after step " << place.last << ", but compute has not waited for step "
-                                      << access.step << ", " << describe(access.op);
+      return access.op->emitOpError() << "V2: '" << buffer.getName() << "' is given up after step " << place.last
+                                      << ", but compute has not waited for step " << access.step << ", "
+                                      << describe(access.op);
   }
   return success();
 }
@@ -196,10 +211,12 @@ LogicalResult Verifier::checkOverlaps() {
       if (!forever && (a.last < b.first || b.last < a.first))
         continue;
       BufferOp one = a.op, other = b.op;
-      auto diagnostic = one.emitOpError() << "V3: '" << one.getName() << "' at bytes " << a.begin << " to " << a.end << " and '" << other.getName() << "' at bytes "
-                                          << b.begin << " to " << b.end << " share bytes while both live";
-      diagnostic.attachNote(other.getLoc()) << "'" << other.getName() << "' lives in steps " << b.first << " to " << b.last << ", '" << one.getName()
-                                            << "' in steps " << a.first << " to " << a.last;
+      auto diagnostic = one.emitOpError() << "V3: '" << one.getName() << "' at bytes " << a.begin << " to " << a.end
+                                          << " and '" << other.getName() << "' at bytes " << b.begin << " to " << b.end
+                                          << " share bytes while both live";
+      diagnostic.attachNote(other.getLoc())
+          << "'" << other.getName() << "' lives in steps " << b.first << " to " << b.last << ", '" << one.getName()
+          << "' in steps " << a.first << " to " << a.last;
       return diagnostic;
     }
   return success();
@@ -207,10 +224,13 @@ LogicalResult Verifier::checkOverlaps() {
 
 InFlightDiagnostic Verifier::conflict(const Access &first, const Access &second) {
   BufferOp one = places[first.place].op, other = places[second.place].op;
-  auto diagnostic = second.op->emitOpError() << "V3: step " << second.step << ", " << describe(second.op) << ", " << (second.writes ? "writes" : "reads") << " '"
-                                             << other.getName() << "' without waiting for step " << first.step << ", " << describe(first.op) << ", which "
-                                             << (first.writes ? "writes" : "reads") << " '" << one.getName() << "' in the same bytes";
-  diagnostic.attachNote(first.op->getLoc()) << "step " << first.step << " on " << sched::stringifyStream(static_cast<Stream>(first.stream));
+  auto diagnostic = second.op->emitOpError()
+                    << "V3: step " << second.step << ", " << describe(second.op) << ", "
+                    << (second.writes ? "writes" : "reads") << " '" << other.getName() << "' without waiting for step "
+                    << first.step << ", " << describe(first.op) << ", which " << (first.writes ? "writes" : "reads")
+                    << " '" << one.getName() << "' in the same bytes";
+  diagnostic.attachNote(first.op->getLoc())
+      << "step " << first.step << " on " << sched::stringifyStream(static_cast<Stream>(first.stream));
   return diagnostic;
 }
 
@@ -243,11 +263,13 @@ LogicalResult Verifier::checkContents() {
     bool initial = buffer.outlivesStep() && !(buffer.getBatch() && *buffer.getBatch() == 1);
     if (last ? last->place == read.place : initial)
       continue;
-    auto diagnostic = read.op->emitOpError() << "V4: step " << read.step << ", " << describe(read.op) << ", reads '" << buffer.getName() << "', ";
+    auto diagnostic = read.op->emitOpError() << "V4: step " << read.step << ", " << describe(read.op) << ", reads '"
+                                             << buffer.getName() << "', ";
     if (!last)
       return diagnostic << "which nothing has written";
     BufferOp writer = places[last->place].op;
-    return diagnostic << "whose bytes step " << last->step << ", " << describe(last->op) << ", has overwritten with '" << writer.getName() << "'";
+    return diagnostic << "whose bytes step " << last->step << ", " << describe(last->op) << ", has overwritten with '"
+                      << writer.getName() << "'";
   }
   return success();
 }
@@ -257,7 +279,8 @@ LogicalResult checkShared(ModuleOp module) {
   llvm::StringMap<BufferOp> known;
   ProgramOp first;
   for (auto program : module.getOps<ProgramOp>()) {
-    if (first && (first.getDevice() != program.getDevice() || first.getHost() != program.getHost() || first.getBase() != program.getBase()))
+    if (first && (first.getDevice() != program.getDevice() || first.getHost() != program.getHost() ||
+                  first.getBase() != program.getBase()))
       return program.emitOpError() << "V1: has other arenas than @" << first.getSymName();
     first = program;
     for (auto buffer : program.getBody().getOps<BufferOp>()) {
@@ -265,17 +288,20 @@ LogicalResult checkShared(ModuleOp module) {
         continue;
       BufferOp other = known.try_emplace(buffer.persistentKey(), buffer).first->second;
       if (other.getOffset() != buffer.getOffset() || other.getBytes() != buffer.getBytes())
-        return buffer.emitOpError() << "V1: '" << buffer.getName() << "' has " << buffer.getBytes() << " bytes at " << *buffer.getOffset() << ", but "
-                                    << other.getBytes() << " at " << *other.getOffset() << " in another program";
+        return buffer.emitOpError() << "V1: '" << buffer.getName() << "' has " << buffer.getBytes() << " bytes at "
+                                    << *buffer.getOffset() << ", but " << other.getBytes() << " at "
+                                    << *other.getOffset() << " in another program";
     }
   }
   // Programs see different buffers; what outlives a step must not share bytes with any of them.
   for (auto &a : known)
     for (auto &b : known) {
       BufferOp one = a.second, other = b.second;
-      if (one != other && one.getSpace() == other.getSpace() && *one.getOffset() < *other.getOffset() + other.getBytes() &&
+      if (one != other && one.getSpace() == other.getSpace() &&
+          *one.getOffset() < *other.getOffset() + other.getBytes() &&
           *other.getOffset() < *one.getOffset() + one.getBytes())
-        return one.emitOpError() << "V1: '" << one.getName() << "' shares bytes with '" << other.getName() << "', and both outlive a step";
+        return one.emitOpError() << "V1: '" << one.getName() << "' shares bytes with '" << other.getName()
+                                 << "', and both outlive a step";
     }
   return success();
 }

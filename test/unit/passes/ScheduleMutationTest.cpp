@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify-schedule must notice every single thing that can go wrong in a placed program. A chain of layers whose activations all leave the
-// device is scheduled and placed by the real passes; then one wait is dropped, one lifetime shrunk, two steps swapped or one buffer moved,
-// and each time verification must fail.
+// verify-schedule must notice every single thing that can go wrong in a placed program. A chain of layers whose
+// activations all leave the device is scheduled and placed by the real passes; then one wait is dropped, one lifetime
+// shrunk, two steps swapped or one buffer moved, and each time verification must fail.
 #include "ir/Sched.h"
 #include "passes/Passes.h"
 
@@ -16,10 +16,13 @@ namespace {
 
 constexpr int layers = 5;
 
-/// x -> layers of matmul -> mse, and the backward chain; every activation is offloaded behind its layer and prefetched two readers early.
+/// x -> layers of matmul -> mse, and the backward chain; every activation is offloaded behind its layer and prefetched
+/// two readers early.
 std::string chain() {
-  const std::string type = "tensor<16x16xf32>", product = " : (" + type + ", " + type + ") -> " + type + " loc(\"", host = "!train.host<" + type + ">";
-  std::string text = "func.func @step(%x: " + type + " {train.name = \"x\"}) -> tensor<f32> {\n  %a0 = train.matmul %x, %x" + product + "in\")\n";
+  const std::string type = "tensor<16x16xf32>", product = " : (" + type + ", " + type + ") -> " + type + " loc(\"",
+                    host = "!train.host<" + type + ">";
+  std::string text = "func.func @step(%x: " + type +
+                     " {train.name = \"x\"}) -> tensor<f32> {\n  %a0 = train.matmul %x, %x" + product + "in\")\n";
   for (int i = 1; i <= layers; ++i) {
     std::string previous = std::to_string(i - 1), current = std::to_string(i);
     text += "  %h" + previous + " = train.offload %a" + previous + " : (" + type + ") -> " + host + "\n";
@@ -32,13 +35,15 @@ std::string chain() {
   text += "  %loss = train.mse %a" + last + ", %x : (" + type + ", " + type + ") -> tensor<f32> loc(\"loss\")\n";
   text += "  %d" + last + " = train.loss_backward %a" + last + ", %x {loss = \"mse\"}" + product + "loss\")\n";
   auto prefetch = [&](int i) {
-    return "  %b" + std::to_string(i) + " = train.prefetch %h" + std::to_string(i) + " : (" + host + ") -> " + type + "\n";
+    return "  %b" + std::to_string(i) + " = train.prefetch %h" + std::to_string(i) + " : (" + host + ") -> " + type +
+           "\n";
   };
   text += prefetch(layers - 1);
   for (int i = layers - 1; i >= 0; --i) {
     if (i > 0)
       text += prefetch(i - 1);
-    text += "  %d" + std::to_string(i) + " = train.matmul %d" + std::to_string(i + 1) + ", %b" + std::to_string(i) + product + "b" + std::to_string(i) + "\")\n";
+    text += "  %d" + std::to_string(i) + " = train.matmul %d" + std::to_string(i + 1) + ", %b" + std::to_string(i) +
+            product + "b" + std::to_string(i) + "\")\n";
   }
   return text + "  return %loss : tensor<f32>\n}\n";
 }
@@ -46,7 +51,8 @@ std::string chain() {
 class ScheduleMutation : public testing::Test {
 protected:
   ScheduleMutation() {
-    context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect>();
+    context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect,
+                        math::MathDialect>();
     module = parseSourceString<ModuleOp>(chain(), &context);
     PassManager pm(&context);
     pm.addPass(createScheduleStreams());
@@ -105,10 +111,17 @@ TEST_F(ScheduleMutation, EveryLifetimeIsTight) {
       continue;
     int64_t first = *buffer.getFirst(), last = *buffer.getLast();
     std::string name = buffer.getName().str();
-    EXPECT_NE(verifyWith([&](sched::ProgramOp p) { nth<sched::BufferOp>(p, i).setLastAttr(b.getI64IntegerAttr(last - 1)); }), "") << name;
+    EXPECT_NE(
+        verifyWith([&](sched::ProgramOp p) { nth<sched::BufferOp>(p, i).setLastAttr(b.getI64IntegerAttr(last - 1)); }),
+        "")
+        << name;
     // A copy's bytes are its own from where compute released them, which may lie before its step.
     if (llvm::is_contained(buffer.getBuffer().getUsers(), sched::steps(program(*module))[first - 1])) {
-      EXPECT_NE(verifyWith([&](sched::ProgramOp p) { nth<sched::BufferOp>(p, i).setFirstAttr(b.getI64IntegerAttr(first + 1)); }), "") << name;
+      EXPECT_NE(verifyWith([&](sched::ProgramOp p) {
+                  nth<sched::BufferOp>(p, i).setFirstAttr(b.getI64IntegerAttr(first + 1));
+                }),
+                "")
+          << name;
     }
   }
 }
@@ -140,10 +153,13 @@ TEST_F(ScheduleMutation, NoBufferMayMoveOntoAnother) {
       sched::BufferOp moved = buffers[i], onto = buffers[j];
       if (i == j || moved.getSpace() != onto.getSpace() || moved.getOffset() == onto.getOffset())
         continue;
-      bool together = !moved.getFirst() || !onto.getFirst() || (*moved.getFirst() <= *onto.getLast() && *onto.getFirst() <= *moved.getLast());
+      bool together = !moved.getFirst() || !onto.getFirst() ||
+                      (*moved.getFirst() <= *onto.getLast() && *onto.getFirst() <= *moved.getLast());
       if (!together)
         continue;
-      auto move = [&](sched::ProgramOp p) { nth<sched::BufferOp>(p, i).setOffsetAttr(b.getI64IntegerAttr(*onto.getOffset())); };
+      auto move = [&](sched::ProgramOp p) {
+        nth<sched::BufferOp>(p, i).setOffsetAttr(b.getI64IntegerAttr(*onto.getOffset()));
+      };
       EXPECT_NE(verifyWith(move), "") << moved.getName().str() << " onto " << onto.getName().str();
     }
 }
