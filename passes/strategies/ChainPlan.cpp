@@ -7,6 +7,8 @@
 namespace sluice::planner {
 
 ChainAnswer offloadChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release) {
+  if (chain.bandwidth == 0 && std::find(offloaded.begin(), offloaded.end(), true) != offloaded.end())
+    return Refused{"the strategy offloads, and the problem's 'bandwidth' is 0"};
   std::optional<ChainTimeline> timeline = simulateChain(chain, memory, offloaded, release);
   if (!timeline)
     return ChainInfeasible{chainNeed(chain, offloaded), "the chosen tensors do not make enough room"};

@@ -25,6 +25,7 @@ const std::vector<Strategy> &strategies() {
       {"vdnn-conv", "offload every convolution's input", {}, planVdnnConv, chainVdnnConv},
       {"vdnn-aconv", "offload every second convolution's input", {}, planVdnnAconv, chainVdnnAconv},
       {"vdnn-dyn", "the first vdnn mode that fits, fastest kernels first", {}, planVdnnDyn, chainVdnnDyn},
+      {"vdnnpp", "vdnn with copies that outlive their layer (Shriram et al. 2019)", {"mode", "synchronous"}, nullptr, chainVdnnpp},
       {"autoswap", "swap by priority scores (Zhang et al. 2019)", {"min-size"}, planAutoSwap, nullptr},
       {"tflms", "swap by distance in the graph (Le et al. 2018)", {"threshold", "ahead"}, planTflms, nullptr},
       {"superneurons", "checkpoints to the host, cheap layers again (Wang et al. 2018)", {}, planSuperNeurons, nullptr},

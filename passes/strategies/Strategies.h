@@ -27,6 +27,7 @@ ChainAnswer chainGreedy(const Chain &chain, double memory, Release release, cons
 ChainAnswer chainChen(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainRotor(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainVdnnAll(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainVdnnConv(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainVdnnAconv(const Chain &chain, double memory, Release release, const Options &options);
@@ -43,6 +44,9 @@ Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan
 
 /// GREEDY's set: the shortest prefix x_0..x_k whose bytes are at least what is missing.
 std::vector<bool> greedyPrefix(const Chain &chain, double memory);
+
+/// vDNN's set of a mode: 1 all, 2 conv, 3 aconv. The chain has kinds.
+std::vector<bool> vdnnSet(const Chain &chain, int mode);
 
 /// A knob as a number of at least 0; the registry has checked that it is one.
 double numberKnob(const Options &options, const std::string &knob, double fallback);

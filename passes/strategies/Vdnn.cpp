@@ -142,6 +142,10 @@ ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, con
   return answer;
 }
 
+std::vector<bool> vdnnSet(const Chain &chain, int mode) {
+  return chosenLayers(chain.kinds, mode == 1 ? Mode::All : mode == 2 ? Mode::Conv : Mode::AlternateConv);
+}
+
 ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const Options &) {
   const size_t n = chain.uF.size();
   std::vector<double> ratio(n);

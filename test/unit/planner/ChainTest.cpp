@@ -112,6 +112,20 @@ TEST(Chain, DynProgWithPartialReleaseEqualsTheBestSubset) {
   }
 }
 
+TEST(Chain, VdnnppIsNeverSlowerThanItsSynchronousProtocol) {
+  int faster = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const Chain c = randomChain(seed, 3 + seed % 9);
+    Options synchronous;
+    synchronous.knobs["synchronous"] = "1";
+    const ChainAnswer a = runStrategy(c, chainPeak(c), Release::Whole, "vdnnpp"), b = runStrategy(c, chainPeak(c), Release::Whole, "vdnnpp", synchronous);
+    const Seconds fast = std::get<ChainPlan>(a).timeline.makespan, slow = std::get<ChainPlan>(b).timeline.makespan;
+    ASSERT_LE(fast, slow * (1 + 1e-12)) << "seed " << seed;
+    faster += fast < slow;
+  }
+  EXPECT_GT(faster, 20); // the paper's point: a layer need not wait for its own copy
+}
+
 TEST(Chain, SizesThatAreNoIntegersLoseNoPlan) {
   Chain c = randomChain(5, 4);
   for (auto *list : {&c.x, &c.y, &c.exF, &c.exB, &c.saved})
