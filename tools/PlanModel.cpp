@@ -27,7 +27,8 @@ static void importModel(const DriverOptions &options, ModelProblem &result) {
     return;
   }
   MLIRContext context;
-  context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect>();
+  context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect,
+                      math::MathDialect>();
   std::string first;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error && first.empty())
@@ -45,7 +46,8 @@ static void importModel(const DriverOptions &options, ModelProblem &result) {
     return fail(1, first);
   planner::Profile profile, own;
   std::string error;
-  if (!loadProfile(options.pipeline.device, profile, error) || (!options.pipeline.profile.empty() && !loadProfile(options.pipeline.profile, own, error)))
+  if (!loadProfile(options.pipeline.device, profile, error) ||
+      (!options.pipeline.profile.empty() && !loadProfile(options.pipeline.profile, own, error)))
     return fail(1, error);
   overrideWith(profile, own);
   auto step = (*module)->lookupSymbol<func::FuncOp>("step");

@@ -27,7 +27,8 @@ static std::string nameAndKnobs(const std::string &text, Options &options) {
   return name;
 }
 
-static SweepPoint pointOf(const Problem &problem, Bytes budget, const std::string &name, const Options &options, std::string &refused) {
+static SweepPoint pointOf(const Problem &problem, Bytes budget, const std::string &name, const Options &options,
+                          std::string &refused) {
   SweepPoint point;
   point.budget = budget;
   point.bound = exactBound(problem, budget, {});
@@ -43,8 +44,8 @@ static SweepPoint pointOf(const Problem &problem, Bytes budget, const std::strin
   return point;
 }
 
-Sweep sweepOf(Problem problem, const std::string &title, const std::string &device, const std::vector<std::string> &strategies,
-              const Options &options, int steps) {
+Sweep sweepOf(Problem problem, const std::string &title, const std::string &device,
+              const std::vector<std::string> &strategies, const Options &options, int steps) {
   Sweep sweep;
   sweep.title = title;
   sweep.device = device;
@@ -64,7 +65,8 @@ Sweep sweepOf(Problem problem, const std::string &title, const std::string &devi
     const std::string name = nameAndKnobs(text, own);
     for (int step = 0; step <= steps && curve.refused.empty(); ++step) {
       const Bytes budget = sweep.floor + (sweep.keep.arenaBytes - sweep.floor) * step / steps;
-      curve.points.push_back(pointOf(sweep.problem, step == steps ? sweep.keep.arenaBytes : budget / 256 * 256, name, own, curve.refused));
+      curve.points.push_back(
+          pointOf(sweep.problem, step == steps ? sweep.keep.arenaBytes : budget / 256 * 256, name, own, curve.refused));
     }
     if (!curve.refused.empty())
       curve.points.clear();
@@ -76,14 +78,17 @@ Sweep sweepOf(Problem problem, const std::string &title, const std::string &devi
 std::string csvOf(const Sweep &sweep) {
   std::ostringstream csv;
   csv.precision(9);
-  csv << "strategy,budget_bytes,share_of_activations,feasible,makespan_seconds,overhead,arena_bytes,peak_bytes,lower_bound_seconds,"
+  csv << "strategy,budget_bytes,share_of_activations,feasible,makespan_seconds,overhead,arena_bytes,peak_bytes,lower_"
+         "bound_seconds,"
          "smallest_memory\n";
   const double activations = static_cast<double>(std::max<Bytes>(1, sweep.keep.arenaBytes - sweep.problem.base));
   for (const SweepCurve &curve : sweep.curves)
     for (const SweepPoint &p : curve.points) {
-      csv << '"' << curve.strategy << "\"," << p.budget << "," << (p.budget - sweep.problem.base) / activations << "," << (p.plan ? 1 : 0) << ",";
+      csv << '"' << curve.strategy << "\"," << p.budget << "," << (p.budget - sweep.problem.base) / activations << ","
+          << (p.plan ? 1 : 0) << ",";
       if (p.plan)
-        csv << p.makespan << "," << p.makespan / sweep.keepSeconds - 1 << "," << p.plan->arenaBytes << "," << p.plan->peakBytes << "," << p.bound << ",";
+        csv << p.makespan << "," << p.makespan / sweep.keepSeconds - 1 << "," << p.plan->arenaBytes << ","
+            << p.plan->peakBytes << "," << p.bound << ",";
       else
         csv << ",,,," << p.bound << "," << p.smallestMemory;
       csv << "\n";
@@ -144,8 +149,9 @@ static std::string tensors(const Problem &problem, const Plan &plan) {
     const Decision &d = plan.decisions[b];
     if (!problem.buffers[b].activation)
       continue;
-    table << "<tr><td>" << escaped(problem.buffers[b].name) << "</td><td class=n>" << problem.buffers[b].bytes << "</td><td>" << nameOf(d.action)
-          << (d.codec.empty() ? "" : " " + d.codec) << "</td><td>" << escaped(d.reason) << "</td><td>";
+    table << "<tr><td>" << escaped(problem.buffers[b].name) << "</td><td class=n>" << problem.buffers[b].bytes
+          << "</td><td>" << nameOf(d.action) << (d.codec.empty() ? "" : " " + d.codec) << "</td><td>"
+          << escaped(d.reason) << "</td><td>";
     if (d.freeBefore >= 0)
       table << d.freeBefore << (d.prefetchAfter >= 0 ? " to " + std::to_string(d.prefetchAfter) : " on");
     table << "</td></tr>\n";
@@ -160,16 +166,18 @@ static const SweepPoint *shown(const Sweep &sweep) {
   const Bytes half = sweep.problem.base + (sweep.keep.arenaBytes - sweep.problem.base) / 2;
   for (const SweepCurve &curve : sweep.curves)
     for (const SweepPoint &p : curve.points)
-      if (p.plan && (!best || std::pair(std::abs(p.budget - half), p.makespan) < std::pair(std::abs(best->budget - half), best->makespan)))
+      if (p.plan && (!best || std::pair(std::abs(p.budget - half), p.makespan) <
+                                  std::pair(std::abs(best->budget - half), best->makespan)))
         best = &p;
   return best;
 }
 
 std::string htmlOf(const Sweep &sweep) {
   std::ostringstream html;
-  html << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>" << escaped(sweep.title) << "</title>\n<style>" << reportStyle()
-       << "</style></head><body>\n<h1>" << escaped(sweep.title) << "</h1>\n<p>Device profile " << escaped(sweep.device) << ". Keeping everything needs "
-       << sweep.keep.arenaBytes << " bytes, of which " << sweep.problem.base << " live through the whole step, and takes " << sweep.keepSeconds
+  html << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>" << escaped(sweep.title)
+       << "</title>\n<style>" << reportStyle() << "</style></head><body>\n<h1>" << escaped(sweep.title)
+       << "</h1>\n<p>Device profile " << escaped(sweep.device) << ". Keeping everything needs " << sweep.keep.arenaBytes
+       << " bytes, of which " << sweep.problem.base << " live through the whole step, and takes " << sweep.keepSeconds
        << " s; no plan of whole tensors goes below " << sweep.floor << " bytes.</p>\n<h2>Time over memory</h2>\n"
        << curves(sweep);
   for (const SweepCurve &curve : sweep.curves)
@@ -177,9 +185,11 @@ std::string htmlOf(const Sweep &sweep) {
       html << "<p>" << escaped(curve.strategy) << ": " << escaped(curve.refused) << "</p>\n";
   if (const SweepPoint *point = shown(sweep)) {
     const Timeline timeline = simulate(sweep.problem, *point->plan);
-    html << "<h2>Plan of " << escaped(point->plan->strategy) << " at " << point->budget << " bytes</h2>\n<p>" << point->makespan << " s, "
-         << 100 * (point->makespan / sweep.keepSeconds - 1) << " % above keep; arena " << point->plan->arenaBytes << " bytes.</p>\n<h3>Memory over time</h3>\n"
-         << memoryOverTime(sweep, *point->plan, timeline) << "<h3>Streams</h3>\n<p>Darker: run again.</p>\n" << streams(sweep, timeline) << "<h3>Tensors</h3>\n"
+    html << "<h2>Plan of " << escaped(point->plan->strategy) << " at " << point->budget << " bytes</h2>\n<p>"
+         << point->makespan << " s, " << 100 * (point->makespan / sweep.keepSeconds - 1) << " % above keep; arena "
+         << point->plan->arenaBytes << " bytes.</p>\n<h3>Memory over time</h3>\n"
+         << memoryOverTime(sweep, *point->plan, timeline) << "<h3>Streams</h3>\n<p>Darker: run again.</p>\n"
+         << streams(sweep, timeline) << "<h3>Tensors</h3>\n"
          << tensors(sweep.problem, *point->plan);
   }
   html << "</body></html>\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trade-off curves of a training step: every strategy at many budgets, as CSV or as one HTML file that needs no network.
+// Trade-off curves of a training step: every strategy at many budgets, as CSV or as one HTML file that needs no
+// network.
 #pragma once
 
 #include "passes/planner/Plan.h"
@@ -36,13 +37,14 @@ struct Sweep {
 };
 
 /// Plans `problem` under every strategy ("NAME[,k=v...]") at `steps` + 1 budgets from the floor to keep's arena.
-Sweep sweepOf(planner::Problem problem, const std::string &title, const std::string &device, const std::vector<std::string> &strategies,
-              const planner::Options &options, int steps);
+Sweep sweepOf(planner::Problem problem, const std::string &title, const std::string &device,
+              const std::vector<std::string> &strategies, const planner::Options &options, int steps);
 
 /// One line a strategy and budget, with a header.
 std::string csvOf(const Sweep &sweep);
 
-/// Curves of time over memory; for the fastest plan at about half of the activations: memory over time, timeline by stream, tensors.
+/// Curves of time over memory; for the fastest plan at about half of the activations: memory over time, timeline by
+/// stream, tensors.
 std::string htmlOf(const Sweep &sweep);
 
 } // namespace sluice

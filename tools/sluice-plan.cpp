@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice-plan: the planner without a compiler run. Plans chain problems, packs static buffers, and sweeps strategies over a model's budgets.
-// Exit status: 0; 1 bad input; 2 usage; 3 infeasible, with the answer on stdout; 4 internal error.
+// sluice-plan: the planner without a compiler run. Plans chain problems, packs static buffers, and sweeps strategies
+// over a model's budgets. Exit status: 0; 1 bad input; 2 usage; 3 infeasible, with the answer on stdout; 4 internal
+// error.
 #include "passes/planner/Files.h"
 #include "passes/strategies/Registry.h"
 #include "tools/PlanModel.h"
@@ -50,7 +51,8 @@ double parseSize(const std::string &text, const char *option) {
   char *end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   const std::string unit = end;
-  const std::pair<const char *, double> units[] = {{"", 1}, {"B", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+  const std::pair<const char *, double> units[] = {
+      {"", 1}, {"B", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
   for (const auto &[name, factor] : units)
     if (unit == name && end != text.c_str() && std::isfinite(value) && value >= 0)
       return value * factor;
@@ -91,7 +93,8 @@ ordered_json toJson(const ChainPlan &plan, Seconds bound) {
     out["recompute"].push_back({first, last});
   out["timeline"] = ordered_json::array();
   for (const ChainEvent &e : plan.timeline.events)
-    out["timeline"].push_back({{"op", e.name()}, {"stream", streamName(e.stream())}, {"start", e.start}, {"end", e.end}});
+    out["timeline"].push_back(
+        {{"op", e.name()}, {"stream", streamName(e.stream())}, {"start", e.start}, {"end", e.end}});
   return out;
 }
 
@@ -170,10 +173,10 @@ int packProblem(const Arguments &arguments) {
   if (arguments.json)
     std::cout << out.dump() << "\n";
   else
-    std::printf("%sheight %lld, load %lld, ratio %.4f, by %s after %lld nodes\n", fits ? "" : "above capacity: ",
-                static_cast<long long>(packing.height), static_cast<long long>(packing.load),
-                packing.load > 0 ? double(packing.height) / packing.load : 1.0, packing.method.c_str(),
-                static_cast<long long>(packing.nodes));
+    std::printf("%sheight %lld, load %lld, ratio %.4f, by %s after %lld nodes\n",
+                fits ? "" : "above capacity: ", static_cast<long long>(packing.height),
+                static_cast<long long>(packing.load), packing.load > 0 ? double(packing.height) / packing.load : 1.0,
+                packing.method.c_str(), static_cast<long long>(packing.nodes));
   return fits ? Ok : NoPlan;
 }
 
@@ -203,7 +206,8 @@ int sweepModel(const Arguments &arguments, const std::vector<std::string> &compi
   std::istringstream list(arguments.strategies);
   for (std::string name; std::getline(list, name, ';');)
     names.push_back(name);
-  const sluice::Sweep sweep = sluice::sweepOf(model.problem, arguments.model, model.device, names, Options(), arguments.steps);
+  const sluice::Sweep sweep =
+      sluice::sweepOf(model.problem, arguments.model, model.device, names, Options(), arguments.steps);
   writeFile(arguments.output, html ? htmlOf(sweep) : csvOf(sweep));
   std::printf("%-16s", "budget (MiB)");
   for (const auto &curve : sweep.curves)
@@ -249,7 +253,8 @@ int run(int argc, char **argv) {
   app.add_option("-o", arguments.output, "for --sweep: report.html or report.csv");
   app.add_option("--pack", arguments.pack, "packing problem, CSV with id,lower,upper,size");
   app.add_option("--capacity", arguments.capacity, "bytes that the packing may reach");
-  app.add_option("--nodes", arguments.nodes, "limit of the packing search (0: by the number of items)")->check(CLI::NonNegativeNumber);
+  app.add_option("--nodes", arguments.nodes, "limit of the packing search (0: by the number of items)")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--json", arguments.json, "print the answer as JSON");
   app.allow_extras();
   try {

@@ -41,11 +41,13 @@ Seconds offloadBound(const Problem &problem, Bytes memory) {
   return std::max(compute, problem.link.duplex == 0 ? out + in : std::max(out, in));
 }
 
-Seconds splitBound(Seconds compute, double missing, double movable, double secondsPerByte, std::vector<std::pair<double, Seconds>> parts) {
+Seconds splitBound(Seconds compute, double missing, double movable, double secondsPerByte,
+                   std::vector<std::pair<double, Seconds>> parts) {
   const Seconds never = std::numeric_limits<Seconds>::infinity();
   if (missing <= 0)
     return compute;
-  std::sort(parts.begin(), parts.end(), [](const auto &a, const auto &b) { return a.second * b.first < b.second * a.first; });
+  std::sort(parts.begin(), parts.end(),
+            [](const auto &a, const auto &b) { return a.second * b.first < b.second * a.first; });
   auto again = [&](double bytes) {
     Seconds cost = 0;
     for (auto [size, seconds] : parts) {
@@ -89,7 +91,9 @@ Seconds exactBound(const Problem &problem, Bytes memory, BoundActions actions) {
       continue;
     }
     const Op &op = problem.ops[peak];
-    const auto uses = [&](const std::vector<int> &list) { return std::find(list.begin(), list.end(), static_cast<int>(b)) != list.end(); };
+    const auto uses = [&](const std::vector<int> &list) {
+      return std::find(list.begin(), list.end(), static_cast<int>(b)) != list.end();
+    };
     if (uses(op.reads) || uses(op.writes))
       continue;
     // Between two backward readers a tensor may be dropped and made again, but not moved.
@@ -102,7 +106,9 @@ Seconds exactBound(const Problem &problem, Bytes memory, BoundActions actions) {
       parts.push_back({static_cast<double>(bytes), seconds});
   }
   const Link &link = problem.link;
-  const double perByte = movable == 0 ? 0 : link.duplex == 0 ? 1 / link.d2h + 1 / link.h2d : std::max(1 / link.d2h, 1 / link.h2d);
+  const double perByte = movable == 0       ? 0
+                         : link.duplex == 0 ? 1 / link.d2h + 1 / link.h2d
+                                            : std::max(1 / link.d2h, 1 / link.h2d);
   return splitBound(compute, missing, movable, perByte, parts);
 }
 

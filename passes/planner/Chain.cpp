@@ -11,7 +11,8 @@ namespace sluice::planner {
 
 static std::string arrayError(const char *name, const std::vector<double> &values, size_t expected) {
   if (values.size() != expected)
-    return std::string("'") + name + "' has " + std::to_string(values.size()) + " entries, " + std::to_string(expected) + " are needed";
+    return std::string("'") + name + "' has " + std::to_string(values.size()) + " entries, " +
+           std::to_string(expected) + " are needed";
   for (size_t i = 0; i < values.size(); ++i)
     // Sums of a million such entries stay exact enough and finite.
     if (!std::isfinite(values[i]) || values[i] < 0 || values[i] > 1e30)
@@ -28,7 +29,7 @@ std::string chainError(const Chain &chain) {
     const char *name;
     const std::vector<double> &values;
     size_t expected;
-  } arrays[] = {{"u_f", chain.uF, n},     {"u_b", chain.uB, n},     {"x", chain.x, n + 1},        {"y", chain.y, n + 1},
+  } arrays[] = {{"u_f", chain.uF, n},   {"u_b", chain.uB, n},   {"x", chain.x, n + 1},    {"y", chain.y, n + 1},
                 {"ex_f", chain.exF, n}, {"ex_b", chain.exB, n}, {"saved", chain.saved, n}};
   for (const auto &array : arrays)
     if (std::string error = arrayError(array.name, array.values, array.expected); !error.empty())
@@ -100,7 +101,8 @@ Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads) {
       }
       if (i > 0 && chain.saved[i - 1] > 0) // what came with x_i is not needed by stage i
         parts.push_back({chain.saved[i - 1], chain.uF[i - 1]});
-      bound = std::max(bound, splitBound(chainCompute(chain), bytes - memory, movable, movable > 0 ? 2 / chain.bandwidth : 0, parts));
+      bound = std::max(bound, splitBound(chainCompute(chain), bytes - memory, movable,
+                                         movable > 0 ? 2 / chain.bandwidth : 0, parts));
     }
   return bound;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage view of a step: stages in a row, each a forward and a backward op. Model of O. Beaumont, L. Eyraud-Dubois, A. Shilova,
-// Optimal GPU-CPU Offloading Strategies for Deep Neural Network Training, Euro-Par 2020, Section 3.1, with indices 0..L and with what a
-// stage saves besides its boundary. Sizes are real numbers, because chain files may hold any.
+// The stage view of a step: stages in a row, each a forward and a backward op. Model of O. Beaumont, L. Eyraud-Dubois,
+// A. Shilova, Optimal GPU-CPU Offloading Strategies for Deep Neural Network Training, Euro-Par 2020, Section 3.1, with
+// indices 0..L and with what a stage saves besides its boundary. Sizes are real numbers, because chain files may hold
+// any.
 #pragma once
 
 #include "passes/planner/Problem.h"
@@ -11,8 +12,8 @@
 
 namespace sluice::planner {
 
-/// F_i turns x_i into x_(i+1); B_i needs x_i, x_(i+1), saved_i and y_(i+1), and makes y_i. While an op runs its inputs, output and extra
-/// bytes are on the device. saved_i lives as long as x_(i+1) and is offloaded with it.
+/// F_i turns x_i into x_(i+1); B_i needs x_i, x_(i+1), saved_i and y_(i+1), and makes y_i. While an op runs its inputs,
+/// output and extra bytes are on the device. saved_i lives as long as x_(i+1) and is offloaded with it.
 struct Chain {
   std::vector<Seconds> uF, uB;    ///< L+1 each
   std::vector<double> x, y;       ///< bytes, L+2 each
@@ -27,8 +28,8 @@ struct Chain {
   double moved(int i) const { return x[i] + (i > 0 ? saved[i - 1] : 0); }
 };
 
-/// What `release` says of a copy: whole tensors free their bytes when the whole copy has ended and the last reader too (what can be
-/// executed); partial ones free what has been copied (the paper's Problem 2).
+/// What `release` says of a copy: whole tensors free their bytes when the whole copy has ended and the last reader too
+/// (what can be executed); partial ones free what has been copied (the paper's Problem 2).
 enum class Release { Whole, Partial };
 
 /// Empty when the chain makes sense; otherwise names the array and the entry.
@@ -48,11 +49,13 @@ double chainNeed(const Chain &chain, const std::vector<bool> &offloaded);
 /// All compute, in seconds.
 Seconds chainCompute(const Chain &chain);
 
-/// Proposition 3: no schedule that keeps and offloads is shorter than all compute, nor than moving M_peak - memory out and back.
+/// Proposition 3: no schedule that keeps and offloads is shorter than all compute, nor than moving M_peak - memory out
+/// and back.
 Seconds chainBound(const Chain &chain, double memory);
 
-/// The same when stages may also run again: of the bytes that are missing at the peak some cross the link and the others cost re-runs of
-/// the stages that make them, cheapest bytes first. `offloads` false: re-runs only; infinite when they cannot make room.
+/// The same when stages may also run again: of the bytes that are missing at the peak some cross the link and the
+/// others cost re-runs of the stages that make them, cheapest bytes first. `offloads` false: re-runs only; infinite
+/// when they cannot make room.
 Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads);
 
 } // namespace sluice::planner

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays a chain's timeline instant by instant, from its events alone: plain, quadratic, and without any helper of the simulator.
+// Replays a chain's timeline instant by instant, from its events alone: plain, quadratic, and without any helper of the
+// simulator.
 #include "passes/planner/ChainSimulate.h"
 
 #include <algorithm>
@@ -11,11 +12,14 @@ namespace {
 
 class ChainReplay {
 public:
-  ChainReplay(const Chain &c, double memory, const std::vector<bool> &offloaded, Release release, const ChainTimeline &timeline)
-      : c(c), memory(memory), offloaded(offloaded), release(release), t(timeline), n(c.uF.size()), f(n), b(n), out(n), in(n) {}
+  ChainReplay(const Chain &c, double memory, const std::vector<bool> &offloaded, Release release,
+              const ChainTimeline &timeline)
+      : c(c), memory(memory), offloaded(offloaded), release(release), t(timeline), n(c.uF.size()), f(n), b(n), out(n),
+        in(n) {}
 
   std::string check() {
-    for (auto step : {&ChainReplay::collect, &ChainReplay::exclusive, &ChainReplay::ordered, &ChainReplay::copies, &ChainReplay::bytes})
+    for (auto step : {&ChainReplay::collect, &ChainReplay::exclusive, &ChainReplay::ordered, &ChainReplay::copies,
+                      &ChainReplay::bytes})
       if (std::string error = (this->*step)(); !error.empty())
         return error;
     return "";
@@ -52,15 +56,20 @@ private:
 
 std::string ChainReplay::collect() {
   for (const ChainEvent &e : t.events) {
-    if (e.index < 0 || e.index >= int(n) || !(e.start >= -slack) || !(e.end + slack >= e.start) || e.end > t.makespan + slack)
+    if (e.index < 0 || e.index >= int(n) || !(e.start >= -slack) || !(e.end + slack >= e.start) ||
+        e.end > t.makespan + slack)
       return e.name() + " runs from " + num(e.start) + " to " + num(e.end) + ", makespan is " + num(t.makespan);
-    auto &spans = e.what == ChainEvent::What::Forward ? f : e.what == ChainEvent::What::Backward ? b : e.what == ChainEvent::What::Out ? out : in;
+    auto &spans = e.what == ChainEvent::What::Forward    ? f
+                  : e.what == ChainEvent::What::Backward ? b
+                  : e.what == ChainEvent::What::Out      ? out
+                                                         : in;
     if (spans[e.index].start != -1)
       return e.name() + " appears twice";
     spans[e.index] = {e.start, e.end};
   }
   for (size_t i = 0; i < n; ++i)
-    if (f[i].start == -1 || b[i].start == -1 || (out[i].start != -1) != offloaded[i] || (in[i].start != -1) != offloaded[i])
+    if (f[i].start == -1 || b[i].start == -1 || (out[i].start != -1) != offloaded[i] ||
+        (in[i].start != -1) != offloaded[i])
       return "stage " + std::to_string(i) + " lacks an event or has one too many";
   return "";
 }
@@ -135,7 +144,8 @@ double ChainReplay::bytesAt(Seconds time) const {
   return bytes;
 }
 
-/// Bytes change linearly between events, so it is enough to look just inside every interval between neighbouring events.
+/// Bytes change linearly between events, so it is enough to look just inside every interval between neighbouring
+/// events.
 std::string ChainReplay::bytes() {
   std::vector<Seconds> times;
   for (const ChainEvent &e : t.events) {

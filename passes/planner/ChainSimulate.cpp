@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three steps (Beaumont et al., Section 3.3, and their late-prefetch rewrite): the forward half in forward time, the backward half in
-// reversed time, where a prefetch is an offload and B_0 runs first, and the join. A naive forward simulation of prefetches could deadlock:
-// an early prefetch takes memory that a later op needs and cannot be released.
+// Three steps (Beaumont et al., Section 3.3, and their late-prefetch rewrite): the forward half in forward time, the
+// backward half in reversed time, where a prefetch is an offload and B_0 runs first, and the join. A naive forward
+// simulation of prefetches could deadlock: an early prefetch takes memory that a later op needs and cannot be released.
 #include "passes/planner/ChainSimulate.h"
 
 #include <algorithm>
@@ -46,12 +46,13 @@ struct Half {
   std::vector<Copy> copies;
 };
 
-/// Walks ops 0..L. `uses[i]`: bytes that op i needs besides x_j with j <= i; x_i's copy may start when op i - 1 (forward) or op i (backward,
-/// in reversed time) has ended.
+/// Walks ops 0..L. `uses[i]`: bytes that op i needs besides x_j with j <= i; x_i's copy may start when op i - 1
+/// (forward) or op i (backward, in reversed time) has ended.
 class HalfWalk {
 public:
   HalfWalk(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release, bool forward)
-      : chain(chain), memory(memory), offloaded(offloaded), release(release), forward(forward), slack(byteSlack(chain)) {}
+      : chain(chain), memory(memory), offloaded(offloaded), release(release), forward(forward),
+        slack(byteSlack(chain)) {}
 
   Half run() {
     for (int i = 0; i <= chain.last(); ++i) {
@@ -83,7 +84,8 @@ private:
     if (!offloaded[i])
       return;
     const Seconds start = std::max(now, half.copies.empty() ? 0 : half.copies.back().end);
-    half.copies.push_back({i, start, start + chain.moved(i) / chain.bandwidth, std::numeric_limits<Seconds>::infinity()});
+    half.copies.push_back(
+        {i, start, start + chain.moved(i) / chain.bandwidth, std::numeric_limits<Seconds>::infinity()});
   }
 
   /// Bytes of x_0..x_i still on the device at time t.
@@ -147,8 +149,8 @@ double pendingAt(const Chain &chain, const Copy &copy, Release release, Seconds 
   return std::clamp((copy.end - t) * chain.bandwidth, 0.0, chain.moved(copy.index));
 }
 
-/// Extra time between the end of F_L and the start of B_L. Three reasons: copies of the two halves may not overlap; early B's meet bytes
-/// that are still leaving; late F's meet bytes that are already coming back.
+/// Extra time between the end of F_L and the start of B_L. Three reasons: copies of the two halves may not overlap;
+/// early B's meet bytes that are still leaving; late F's meet bytes that are already coming back.
 class Join {
 public:
   Join(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release)
@@ -168,8 +170,9 @@ public:
   }
 
 private:
-  /// Ops of `other` that run while bytes of `half` are pending. Both half's times count towards the turn, so an op of `other` lies
-  /// ends.back() - ends[j] beyond it. While the other half's own copies run, exclusion has already drained this half.
+  /// Ops of `other` that run while bytes of `half` are pending. Both half's times count towards the turn, so an op of
+  /// `other` lies ends.back() - ends[j] beyond it. While the other half's own copies run, exclusion has already drained
+  /// this half.
   Seconds meet(const Half &half, const Half &other, bool backward) const {
     Seconds gap = 0;
     for (int j = chain.last(); j >= 0 && other.ends[j] >= other.copies.back().end; --j) {
@@ -210,15 +213,16 @@ ChainTimeline onOneClock(const Half &f, const Half &b, Seconds gap) {
     timeline.events.push_back({What::Out, copy.index, copy.start, copy.end});
   for (const Copy &copy : b.copies)
     timeline.events.push_back({What::In, copy.index, turn - copy.end, turn - copy.start});
-  std::stable_sort(timeline.events.begin(), timeline.events.end(),
-                   [](const ChainEvent &p, const ChainEvent &q) { return std::tie(p.start, p.end) < std::tie(q.start, q.end); });
+  std::stable_sort(timeline.events.begin(), timeline.events.end(), [](const ChainEvent &p, const ChainEvent &q) {
+    return std::tie(p.start, p.end) < std::tie(q.start, q.end);
+  });
   timeline.makespan = turn;
   return timeline;
 }
 
 /// Most bytes on the device. They peak where an op starts or, when content is coming back, where it ends.
-double peakOf(const Chain &chain, const ChainTimeline &timeline, const std::vector<bool> &offloaded, const Half &f, const Half &b,
-              Release release) {
+double peakOf(const Chain &chain, const ChainTimeline &timeline, const std::vector<bool> &offloaded, const Half &f,
+              const Half &b, Release release) {
   const Seconds turn = timeline.makespan;
   const Seconds instant = 1e-12 * turn; // both clocks round; bytes that leave at the very moment have left
   auto bytesAt = [&](Seconds t, int index, bool backward) {
@@ -244,7 +248,8 @@ double peakOf(const Chain &chain, const ChainTimeline &timeline, const std::vect
 
 } // namespace
 
-std::optional<ChainTimeline> simulateChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release) {
+std::optional<ChainTimeline> simulateChain(const Chain &chain, double memory, const std::vector<bool> &offloaded,
+                                           Release release) {
   const bool any = std::find(offloaded.begin(), offloaded.end(), true) != offloaded.end();
   if (chainNeed(chain, offloaded) > memory + byteSlack(chain) || (any && chain.bandwidth == 0))
     return std::nullopt;

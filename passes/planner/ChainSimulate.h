@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of a chain when a given set of its tensors is offloaded: the ordered no-wait schedule (Beaumont et al., Euro-Par 2020, Section 3.3:
-// out by increasing, back by decreasing index, everything as soon as data and memory allow).
+// Time of a chain when a given set of its tensors is offloaded: the ordered no-wait schedule (Beaumont et al., Euro-Par
+// 2020, Section 3.3: out by increasing, back by decreasing index, everything as soon as data and memory allow).
 #pragma once
 
 #include "passes/planner/Chain.h"
@@ -26,14 +26,16 @@ struct ChainTimeline {
   double peakBytes = 0;
 };
 
-/// Both halves are built as soon as possible, the backward one in reversed time, and joined with the smallest gap at which no copies
-/// overlap and every op has its memory. Nothing when the set does not suffice for `memory` (see chainNeed).
-/// Complexity O(L^2).
-std::optional<ChainTimeline> simulateChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release);
+/// Both halves are built as soon as possible, the backward one in reversed time, and joined with the smallest gap at
+/// which no copies overlap and every op has its memory. Nothing when the set does not suffice for `memory` (see
+/// chainNeed). Complexity O(L^2).
+std::optional<ChainTimeline> simulateChain(const Chain &chain, double memory, const std::vector<bool> &offloaded,
+                                           Release release);
 
-/// Replays a timeline of a chain: one thing at a time on compute and on the link, ops in order, copies within their rules, bytes within
-/// `memory`. Shares nothing with the simulator. Empty, or the first violation with its numbers.
-std::string checkChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release, const ChainTimeline &timeline);
+/// Replays a timeline of a chain: one thing at a time on compute and on the link, ops in order, copies within their
+/// rules, bytes within `memory`. Shares nothing with the simulator. Empty, or the first violation with its numbers.
+std::string checkChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release,
+                       const ChainTimeline &timeline);
 
 /// Slack for comparing sums of sizes that were added in different orders.
 double byteSlack(const Chain &chain);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays a plan in program order. Residency comes from a backward liveness scan and content from counting writers, which is how neither
-// the planner nor the simulator derive them.
+// Replays a plan in program order. Residency comes from a backward liveness scan and content from counting writers,
+// which is how neither the planner nor the simulator derive them.
 #include "passes/planner/Check.h"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ public:
   PlanCheck(const Problem &problem, const Plan &plan, Bytes memory) : problem(problem), plan(plan), memory(memory) {}
 
   std::string check() {
-    for (auto step : {&PlanCheck::shape, &PlanCheck::layOut, &PlanCheck::decisions, &PlanCheck::content, &PlanCheck::bytes})
+    for (auto step :
+         {&PlanCheck::shape, &PlanCheck::layOut, &PlanCheck::decisions, &PlanCheck::content, &PlanCheck::bytes})
       if (std::string error = (this->*step)(); !error.empty())
         return error;
     return "";
@@ -55,7 +56,8 @@ private:
 std::string PlanCheck::shape() {
   const int n = problem.ops.size();
   if (plan.decisions.size() != problem.buffers.size())
-    return "plan has " + std::to_string(plan.decisions.size()) + " decisions for " + std::to_string(problem.buffers.size()) + " buffers";
+    return "plan has " + std::to_string(plan.decisions.size()) + " decisions for " +
+           std::to_string(problem.buffers.size()) + " buffers";
   if (!plan.alternatives.empty() && plan.alternatives.size() != problem.ops.size())
     return "plan has " + std::to_string(plan.alternatives.size()) + " alternatives for " + std::to_string(n) + " ops";
   for (size_t k = 0; k < plan.alternatives.size(); ++k)
@@ -68,7 +70,8 @@ std::string PlanCheck::shape() {
       return "recompute stands before op " + std::to_string(r.before) + ", there are " + std::to_string(n);
     for (int k : r.ops)
       if (k < 0 || k >= r.before)
-        return "recompute before op " + std::to_string(r.before) + " runs op " + std::to_string(k) + ", which has not run yet";
+        return "recompute before op " + std::to_string(r.before) + " runs op " + std::to_string(k) +
+               ", which has not run yet";
       else if (problem.ops[k].phase != Phase::Forward || !problem.ops[k].recomputable)
         return op(k) + " may not run twice, plan runs it again before op " + std::to_string(r.before);
   }
@@ -102,7 +105,8 @@ std::string PlanCheck::decision(int b, const Decision &d) {
   const int n = problem.ops.size();
   const bool returns = d.action != Action::Encode;
   if (d.offloadAfter < 0 || d.freeBefore <= d.offloadAfter || d.freeBefore >= n)
-    return buffer(b) + " leaves after op " + std::to_string(d.offloadAfter) + " and is free before " + std::to_string(d.freeBefore);
+    return buffer(b) + " leaves after op " + std::to_string(d.offloadAfter) + " and is free before " +
+           std::to_string(d.freeBefore);
   if (returns && (d.prefetchAfter < d.freeBefore || d.neededBy <= d.prefetchAfter || d.neededBy >= n))
     return buffer(b) + " is free before op " + std::to_string(d.freeBefore) + ", comes back after op " +
            std::to_string(d.prefetchAfter) + " and is needed by " + std::to_string(d.neededBy);
@@ -114,8 +118,8 @@ std::string PlanCheck::decision(int b, const Decision &d) {
       return op(run.op) + " uses " + buffer(b) + " at position " + std::to_string(run.position) + ", away from " +
              std::to_string(d.freeBefore) + " until " + std::to_string(d.neededBy);
     if (!returns && run.position >= d.freeBefore && problem.ops[run.op].phase == Phase::Forward)
-      return op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) + ", encoded since " +
-             std::to_string(d.freeBefore);
+      return op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) +
+             ", encoded since " + std::to_string(d.freeBefore);
   }
   return "";
 }
@@ -156,13 +160,14 @@ std::string PlanCheck::contentOf(int b) const {
     auto e = expected.find(run.op);
     const bool bitsOnly = d.action == Action::Encode && run.position >= d.freeBefore;
     if ((use.reads || (use.writes && e->second > 0)) && !bitsOnly && state != e->second)
-      return op(run.op) + (run.again ? " again at position " : " at position ") + std::to_string(run.position) + " finds " +
-             buffer(b) + " after " + std::to_string(state) + " writers, it needs " + std::to_string(e->second);
+      return op(run.op) + (run.again ? " again at position " : " at position ") + std::to_string(run.position) +
+             " finds " + buffer(b) + " after " + std::to_string(state) + " writers, it needs " +
+             std::to_string(e->second);
     if (use.writes)
       state = e->second + 1;
     if (use.writes && run.again && !use.reads && d.freeBefore >= 0)
-      return buffer(b) + " is written again at position " + std::to_string(run.position) + " although it leaves before " +
-             std::to_string(d.freeBefore);
+      return buffer(b) + " is written again at position " + std::to_string(run.position) +
+             " although it leaves before " + std::to_string(d.freeBefore);
   }
   return "";
 }
@@ -184,7 +189,8 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
     change[last + 1] -= bytes;
   };
   const bool away = d.freeBefore >= 0 && d.action != Action::Keep && d.action != Action::Recompute;
-  const int gone = away ? opens[d.freeBefore] : 0, back = away && d.prefetchAfter >= 0 ? opens[d.prefetchAfter + 1] : runs.size();
+  const int gone = away ? opens[d.freeBefore] : 0,
+            back = away && d.prefetchAfter >= 0 ? opens[d.prefetchAfter + 1] : runs.size();
   // Backwards: between two accesses the bytes are needed unless the later one begins a new life.
   int needed = -1; // last run of the life that the scan is in
   for (int i = static_cast<int>(uses[b].size()) - 1; i >= 0; --i) {
@@ -229,6 +235,8 @@ std::string PlanCheck::bytes() {
 
 } // namespace
 
-std::string checkPlan(const Problem &problem, const Plan &plan, Bytes memory) { return PlanCheck(problem, plan, memory).check(); }
+std::string checkPlan(const Problem &problem, const Plan &plan, Bytes memory) {
+  return PlanCheck(problem, plan, memory).check();
+}
 
 } // namespace sluice::planner

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checker: replays a plan, and a timeline, against the problem. It trusts nothing that the planner computed and shares no helper with
-// program expansion, simulator or strategies; it is meant to be dumber than they are.
+// The checker: replays a plan, and a timeline, against the problem. It trusts nothing that the planner computed and
+// shares no helper with program expansion, simulator or strategies; it is meant to be dumber than they are.
 #pragma once
 
 #include "passes/planner/Plan.h"
@@ -8,12 +8,14 @@
 
 namespace sluice::planner {
 
-/// Replays the plan in program order: every access finds its buffer on the device with the content that the original program has there,
-/// every position makes sense, and live bytes stay within `memory` (base included). Empty, or the first violation with both numbers.
+/// Replays the plan in program order: every access finds its buffer on the device with the content that the original
+/// program has there, every position makes sense, and live bytes stay within `memory` (base included). Empty, or the
+/// first violation with both numbers.
 std::string checkPlan(const Problem &problem, const Plan &plan, Bytes memory);
 
-/// Replays a timeline of the plan: streams run one thing at a time, ops in order, copies start after what they copy, content is back
-/// before it is read, no byte is reused before its copy out has ended. Empty, or the first violation with its times.
+/// Replays a timeline of the plan: streams run one thing at a time, ops in order, copies start after what they copy,
+/// content is back before it is read, no byte is reused before its copy out has ended. Empty, or the first violation
+/// with its times.
 std::string checkTimeline(const Problem &problem, const Plan &plan, const Timeline &timeline);
 
 } // namespace sluice::planner

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays a timeline against its plan: who ran when, whether that was allowed, and which bytes were on the device meanwhile.
+// Replays a timeline against its plan: who ran when, whether that was allowed, and which bytes were on the device
+// meanwhile.
 #include "passes/planner/Check.h"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ public:
       : problem(problem), plan(plan), timeline(timeline) {}
 
   std::string check() {
-    for (auto step : {&TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::collect, &TimelineCheck::transfers})
+    for (auto step :
+         {&TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::collect, &TimelineCheck::transfers})
       if (std::string error = (this->*step)(); !error.empty())
         return error;
     return "";
@@ -63,7 +65,8 @@ std::string TimelineCheck::streams() {
     if (problem.link.duplex == 0 && stream == 2)
       stream = 1; // one engine serves both directions
     if (e.start + slack < freeAt[stream])
-      return std::string("stream ") + streamName(e.stream) + " starts at " + text(e.start) + " while busy until " + text(freeAt[stream]);
+      return std::string("stream ") + streamName(e.stream) + " starts at " + text(e.start) + " while busy until " +
+             text(freeAt[stream]);
     freeAt[stream] = std::max(freeAt[stream], e.end);
   }
   return "";
@@ -88,7 +91,8 @@ std::string TimelineCheck::order() {
     if (e.what != Event::What::Run && e.what != Event::What::Rerun)
       continue;
     if (next == expected.size() || expected[next] != std::pair(e.op, e.what == Event::What::Rerun))
-      return "compute runs op " + std::to_string(e.op) + " as number " + std::to_string(next) + ", the plan has another there";
+      return "compute runs op " + std::to_string(e.op) + " as number " + std::to_string(next) +
+             ", the plan has another there";
     Seconds seconds = problem.ops[e.op].seconds;
     if (!plan.alternatives.empty() && !problem.ops[e.op].alternatives.empty())
       seconds = problem.ops[e.op].alternatives[plan.alternatives[e.op]].seconds;
@@ -100,7 +104,9 @@ std::string TimelineCheck::order() {
     }
     ++next;
   }
-  return next == expected.size() ? "" : "compute runs " + std::to_string(next) + " ops of " + std::to_string(expected.size());
+  return next == expected.size()
+             ? ""
+             : "compute runs " + std::to_string(next) + " ops of " + std::to_string(expected.size());
 }
 
 std::string TimelineCheck::collect() {
@@ -129,7 +135,8 @@ std::string TimelineCheck::duration(int b, const Span &span, bool toHost) const 
 std::string TimelineCheck::reuse(int b, const Decision &d) {
   for (const auto &[other, span] : out)
     if (plan.decisions[other].freeBefore <= d.prefetchAfter + 1 && in[b].start + slack < span.end)
-      return "copy in of " + name(b) + " starts at " + text(in[b].start) + ", bytes of " + name(other) + " leave until " + text(span.end);
+      return "copy in of " + name(b) + " starts at " + text(in[b].start) + ", bytes of " + name(other) +
+             " leave until " + text(span.end);
   return "";
 }
 
@@ -138,17 +145,17 @@ std::string TimelineCheck::transfer(int b, const Decision &d) {
     return "buffer " + name(b) + " is offloaded, its copies are missing";
   const Span o = out[b], i = in[b];
   if (o.start + slack < ends[d.offloadAfter])
-    return "copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(d.offloadAfter) + " ends at " +
-           text(ends[d.offloadAfter]);
+    return "copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(d.offloadAfter) +
+           " ends at " + text(ends[d.offloadAfter]);
   if (opens(d.freeBefore) + slack < o.end)
     return "position " + std::to_string(d.freeBefore) + " reuses " + name(b) + " at " + text(opens(d.freeBefore)) +
            ", its copy ends at " + text(o.end);
   if (i.start + slack < ends[d.prefetchAfter])
-    return "copy in of " + name(b) + " starts at " + text(i.start) + ", op " + std::to_string(d.prefetchAfter) + " ends at " +
-           text(ends[d.prefetchAfter]);
+    return "copy in of " + name(b) + " starts at " + text(i.start) + ", op " + std::to_string(d.prefetchAfter) +
+           " ends at " + text(ends[d.prefetchAfter]);
   if (opens(d.neededBy) + slack < i.end)
-    return "position " + std::to_string(d.neededBy) + " reads " + name(b) + " at " + text(opens(d.neededBy)) + ", its copy ends at " +
-           text(i.end);
+    return "position " + std::to_string(d.neededBy) + " reads " + name(b) + " at " + text(opens(d.neededBy)) +
+           ", its copy ends at " + text(i.end);
   for (auto [span, toHost] : {std::pair(o, true), std::pair(i, false)})
     if (std::string error = duration(b, span, toHost); !error.empty())
       return error;

@@ -27,8 +27,8 @@ static std::vector<double> numbers(const json &root, const char *key, std::optio
   std::vector<double> values;
   for (const json &value : array) {
     if (!value.is_number())
-      throw std::runtime_error(std::string("'") + key + "' entry " + std::to_string(values.size()) + " is " + value.dump() +
-                               ", not a number");
+      throw std::runtime_error(std::string("'") + key + "' entry " + std::to_string(values.size()) + " is " +
+                               value.dump() + ", not a number");
     values.push_back(value.get<double>());
   }
   return values;
@@ -42,9 +42,10 @@ static double number(const json &value, const char *key) {
 
 static OpKind kindOf(const std::string &name) {
   static const std::pair<const char *, OpKind> kinds[] = {
-      {"conv", OpKind::Conv},      {"pool", OpKind::Pool}, {"relu", OpKind::Activation}, {"act", OpKind::Activation},
-      {"bn", OpKind::Norm},        {"norm", OpKind::Norm}, {"fc", OpKind::FullyConnected}, {"join", OpKind::Join},
-      {"concat", OpKind::Concat},  {"dropout", OpKind::Dropout}, {"loss", OpKind::Loss}, {"softmax", OpKind::Loss}};
+      {"conv", OpKind::Conv},         {"pool", OpKind::Pool}, {"relu", OpKind::Activation},
+      {"act", OpKind::Activation},    {"bn", OpKind::Norm},   {"norm", OpKind::Norm},
+      {"fc", OpKind::FullyConnected}, {"join", OpKind::Join}, {"concat", OpKind::Concat},
+      {"dropout", OpKind::Dropout},   {"loss", OpKind::Loss}, {"softmax", OpKind::Loss}};
   for (const auto &[known, kind] : kinds)
     if (name == known)
       return kind;
@@ -55,7 +56,8 @@ static ChainFile readChain(const json &root) {
   if (!root.is_object())
     throw std::runtime_error("a problem must be an object");
   if (!root.contains("kind") || root.at("kind") != "chain")
-    throw std::runtime_error("'kind' is " + (root.contains("kind") ? root.at("kind").dump() : "missing") + ", 'chain' is supported");
+    throw std::runtime_error("'kind' is " + (root.contains("kind") ? root.at("kind").dump() : "missing") +
+                             ", 'chain' is supported");
   ChainFile file;
   Chain &c = file.chain;
   c.uF = numbers(root, "u_f");
@@ -75,11 +77,13 @@ static ChainFile readChain(const json &root) {
       throw std::runtime_error("'op' is not an array");
     for (const json &op : root.at("op")) {
       if (!op.is_string())
-        throw std::runtime_error("'op' entry " + std::to_string(c.kinds.size()) + " is " + op.dump() + ", not a string");
+        throw std::runtime_error("'op' entry " + std::to_string(c.kinds.size()) + " is " + op.dump() +
+                                 ", not a string");
       c.kinds.push_back(kindOf(op));
     }
     if (c.kinds.size() != c.uF.size())
-      throw std::runtime_error("'op' has " + std::to_string(c.kinds.size()) + " entries, " + std::to_string(c.uF.size()) + " are needed");
+      throw std::runtime_error("'op' has " + std::to_string(c.kinds.size()) + " entries, " +
+                               std::to_string(c.uF.size()) + " are needed");
   }
   if (std::string error = chainError(c); !error.empty())
     throw std::runtime_error(error);
@@ -112,7 +116,8 @@ static int64_t integer(const std::string &cell, const std::string &column, int l
   int64_t value = 0;
   const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (code != std::errc() || end != cell.data() + cell.size())
-    throw std::runtime_error("line " + std::to_string(line) + ": " + column + " is '" + cell + "', not an integer of 64 bits");
+    throw std::runtime_error("line " + std::to_string(line) + ": " + column + " is '" + cell +
+                             "', not an integer of 64 bits");
   return value;
 }
 
@@ -124,7 +129,8 @@ static std::vector<PackItem> readItems(const std::string &text) {
   const std::vector<std::string> header = cells(line);
   for (const char *needed : {"id", "lower", "upper", "size"})
     if (std::count(header.begin(), header.end(), needed) != 1)
-      throw std::runtime_error(std::string("line 1: column '") + needed + "' must appear once in the header '" + line + "'");
+      throw std::runtime_error(std::string("line 1: column '") + needed + "' must appear once in the header '" + line +
+                               "'");
   std::vector<PackItem> items;
   std::set<std::string> ids;
   for (int number = 2; std::getline(stream, line); ++number) {
@@ -132,8 +138,8 @@ static std::vector<PackItem> readItems(const std::string &text) {
     if (row.empty() || (row.size() == 1 && row[0].empty()))
       continue;
     if (row.size() != header.size())
-      throw std::runtime_error("line " + std::to_string(number) + ": " + std::to_string(row.size()) + " cells, the header has " +
-                               std::to_string(header.size()));
+      throw std::runtime_error("line " + std::to_string(number) + ": " + std::to_string(row.size()) +
+                               " cells, the header has " + std::to_string(header.size()));
     PackItem item;
     for (size_t k = 0; k < row.size(); ++k) {
       if (header[k] == "id")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what people hand to sluice-plan: chain problems in JSON and packing problems in CSV. Every mistake is an error with line or key.
+// Reads what people hand to sluice-plan: chain problems in JSON and packing problems in CSV. Every mistake is an error
+// with line or key.
 #pragma once
 
 #include "passes/planner/Chain.h"
@@ -15,8 +16,8 @@ struct ChainFile {
   std::optional<double> memory; ///< bytes; "memory" of the file
 };
 
-/// {"kind":"chain","u_f":[...],"u_b":[...],"x":[...],"y":[...],"ex_f":[...],"ex_b":[...],"bandwidth":B,"memory":M} with optional "op" and
-/// "saved"; "ex_f" and "ex_b" are 0 when missing. False: `error` says what is wrong.
+/// {"kind":"chain","u_f":[...],"u_b":[...],"x":[...],"y":[...],"ex_f":[...],"ex_b":[...],"bandwidth":B,"memory":M} with
+/// optional "op" and "saved"; "ex_f" and "ex_b" are 0 when missing. False: `error` says what is wrong.
 bool parseChain(const std::string &text, ChainFile &file, std::string &error);
 
 /// Header with the columns id, lower, upper, size, and optionally alignment and offset, in any order; one item a line.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Best-fit packing in several orders, and the checks around it. Fixed items are placed first; every other item goes into the smallest
-// gap that it fits among the placed items whose lifetimes meet its own, or above them.
+// Best-fit packing in several orders, and the checks around it. Fixed items are placed first; every other item goes
+// into the smallest gap that it fits among the placed items whose lifetimes meet its own, or above them.
 #include "passes/planner/Pack.h"
 
 #include "passes/planner/PackSearch.h"
@@ -22,7 +22,8 @@ std::string packError(const std::vector<PackItem> &items) {
     if (item.size < 0)
       return who + "has size " + std::to_string(item.size);
     if (item.upper <= item.lower)
-      return who + "lives from " + std::to_string(item.lower) + " to " + std::to_string(item.upper) + ", which is empty";
+      return who + "lives from " + std::to_string(item.lower) + " to " + std::to_string(item.upper) +
+             ", which is empty";
     if (item.alignment < 1)
       return who + "has alignment " + std::to_string(item.alignment);
     if (item.offset && (*item.offset < 0 || *item.offset % item.alignment != 0))
@@ -40,8 +41,8 @@ std::string packError(const std::vector<PackItem> &items) {
     for (size_t j = 0; j < i; ++j)
       if (meet(*fixed[i], *fixed[j]) && *fixed[i]->offset < *fixed[j]->offset + fixed[j]->size &&
           *fixed[j]->offset < *fixed[i]->offset + fixed[i]->size)
-        return "items '" + fixed[j]->id + "' and '" + fixed[i]->id + "' are fixed at " + std::to_string(*fixed[j]->offset) +
-               " and " + std::to_string(*fixed[i]->offset) + ", where they overlap";
+        return "items '" + fixed[j]->id + "' and '" + fixed[i]->id + "' are fixed at " +
+               std::to_string(*fixed[j]->offset) + " and " + std::to_string(*fixed[i]->offset) + ", where they overlap";
   return "";
 }
 
@@ -60,7 +61,8 @@ Bytes packLoad(const std::vector<PackItem> &items) {
 
 std::string packingError(const std::vector<PackItem> &items, const Packing &packing) {
   if (packing.offsets.size() != items.size())
-    return "packing has " + std::to_string(packing.offsets.size()) + " offsets for " + std::to_string(items.size()) + " items";
+    return "packing has " + std::to_string(packing.offsets.size()) + " offsets for " + std::to_string(items.size()) +
+           " items";
   Bytes height = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const Bytes offset = packing.offsets[i];
@@ -71,8 +73,8 @@ std::string packingError(const std::vector<PackItem> &items, const Packing &pack
     for (size_t j = 0; j < i; ++j)
       if (meet(items[i], items[j]) && offset < packing.offsets[j] + items[j].size &&
           packing.offsets[j] < offset + items[i].size)
-        return "items '" + items[j].id + "' at " + std::to_string(packing.offsets[j]) + " and '" + items[i].id + "' at " +
-               std::to_string(offset) + " overlap";
+        return "items '" + items[j].id + "' at " + std::to_string(packing.offsets[j]) + " and '" + items[i].id +
+               "' at " + std::to_string(offset) + " overlap";
   }
   if (height != packing.height)
     return "packing claims height " + std::to_string(packing.height) + ", offsets reach " + std::to_string(height);
@@ -139,9 +141,10 @@ struct Order {
   double (*key)(const PackItem &); ///< descending
 };
 
-/// First-fit again and again: what ended above the target moves forward in the order, ahead of everything that it overlaps in time by a
-/// little more each time. Deterministic; `rounds` runs at most.
-Packing repeatedFit(const std::vector<PackItem> &items, Fit fit, double (*key)(const PackItem &), Bytes target, int rounds) {
+/// First-fit again and again: what ended above the target moves forward in the order, ahead of everything that it
+/// overlaps in time by a little more each time. Deterministic; `rounds` runs at most.
+Packing repeatedFit(const std::vector<PackItem> &items, Fit fit, double (*key)(const PackItem &), Bytes target,
+                    int rounds) {
   std::vector<double> weight;
   for (const PackItem &item : items)
     weight.push_back(key(item));
@@ -173,7 +176,8 @@ Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
   Packing best;
   best.height = std::numeric_limits<Bytes>::max();
   const Bytes load = packLoad(items), target = std::max(load, options.goodEnough);
-  const Order orders[] = {{"size", bySize}, {"width", byWidth}, {"area", byArea}, {"birth", byBirth}, {"death", byDeath}};
+  const Order orders[] = {
+      {"size", bySize}, {"width", byWidth}, {"area", byArea}, {"birth", byBirth}, {"death", byDeath}};
   for (const Order &order : orders)
     for (Fit fit : {Fit::Smallest, Fit::Lowest}) {
       if (best.height <= target)
@@ -211,11 +215,13 @@ std::vector<PackItem> packItems(const Problem &problem, const Program &program) 
   std::vector<PackItem> items;
   for (const Life &life : program.lives) {
     const bool workspace = life.form == Life::Form::Workspace;
-    std::string id = workspace ? "workspace of " + problem.ops[program.steps[life.first].op].name : problem.buffers[life.buffer].name;
+    std::string id = workspace ? "workspace of " + problem.ops[program.steps[life.first].op].name
+                               : problem.buffers[life.buffer].name;
     if (life.form == Life::Form::Encoded)
       id += " encoded";
     if (life.bytes > 0)
-      items.push_back({id + "@" + std::to_string(life.first), life.first, life.last + 1, life.bytes, problem.alignment, {}});
+      items.push_back(
+          {id + "@" + std::to_string(life.first), life.first, life.last + 1, life.bytes, problem.alignment, {}});
   }
   return items;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Static packing: fixed lifetimes in, offsets of one arena out. Two items may share addresses only if their lifetimes are disjoint; a
-// lifetime must therefore reach to where the program orders the next user of the bytes after the last one, copies included.
+// Static packing: fixed lifetimes in, offsets of one arena out. Two items may share addresses only if their lifetimes
+// are disjoint; a lifetime must therefore reach to where the program orders the next user of the bytes after the last
+// one, copies included.
 #pragma once
 
 #include "passes/planner/Program.h"
@@ -25,7 +26,8 @@ struct PackItem {
 struct PackOptions {
   /// Packing stops as soon as the height is at most this; 0 stops at the load bound only.
   Bytes goodEnough = 0;
-  /// Nodes of the exact search, over all its restarts; 0 leaves it out. Nodes, not seconds: the result is deterministic.
+  /// Nodes of the exact search, over all its restarts; 0 leaves it out. Nodes, not seconds: the result is
+  /// deterministic.
   int64_t nodeLimit = 2'000'000;
 };
 
@@ -38,14 +40,15 @@ struct Packing {
   std::string method;         ///< what found it: "best-fit size", "search", ...
 };
 
-/// Empty when the items make sense; otherwise names the item and its numbers (negative size, empty lifetime, overflow, fixed overlap).
+/// Empty when the items make sense; otherwise names the item and its numbers (negative size, empty lifetime, overflow,
+/// fixed overlap).
 std::string packError(const std::vector<PackItem> &items);
 
 /// Largest total size alive at one time.
 Bytes packLoad(const std::vector<PackItem> &items);
 
-/// Best-fit in several orders (non-offloaded-high-end is not among them: see strategies/VdnnPool.h), then the exact search of PackSearch.h.
-/// Items must pass packError().
+/// Best-fit in several orders (non-offloaded-high-end is not among them: see strategies/VdnnPool.h), then the exact
+/// search of PackSearch.h. Items must pass packError().
 Packing pack(const std::vector<PackItem> &items, const PackOptions &options = {});
 
 /// Independent validation, plain O(n^2): empty, or the first violation with both items and their numbers.

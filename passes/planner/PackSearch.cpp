@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depth-first search over canonical packings: items are placed in order of non-decreasing offset, each at the lowest offset that the items
-// placed before it allow. From MiniMalloc: section floors, dominance by what would still fit below, hatless items, decomposition at
-// sections without unplaced items, three static orders. Ours: an offset is ruled out for all when some section could no longer take what it
-// still has to (the "deadline" below), floors keep a witness item so that most placements recompute few of them, and runs are short and
-// restarted with shaken orders (Luby's sequence), because their lengths are heavy-tailed: instead of doubling limits on three orders.
-// Complexity: exponential; each node costs O(neighbours + affected sections * items in a section).
+// Depth-first search over canonical packings: items are placed in order of non-decreasing offset, each at the lowest
+// offset that the items placed before it allow. From MiniMalloc: section floors, dominance by what would still fit
+// below, hatless items, decomposition at sections without unplaced items, three static orders. Ours: an offset is ruled
+// out for all when some section could no longer take what it still has to (the "deadline" below), floors keep a witness
+// item so that most placements recompute few of them, and runs are short and restarted with shaken orders (Luby's
+// sequence), because their lengths are heavy-tailed: instead of doubling limits on three orders. Complexity:
+// exponential; each node costs O(neighbours + affected sections * items in a section).
 #include "passes/planner/PackSearch.h"
 
 #include <algorithm>
@@ -40,11 +41,18 @@ Instance::Instance(const std::vector<PackItem> &from) {
   }
   std::sort(times.begin(), times.end());
   times.erase(std::unique(times.begin(), times.end()), times.end());
-  auto index = [&](int64_t t) { return static_cast<int>(std::lower_bound(times.begin(), times.end(), t) - times.begin()); };
+  auto index = [&](int64_t t) {
+    return static_cast<int>(std::lower_bound(times.begin(), times.end(), t) - times.begin());
+  };
   sections.resize(times.empty() ? 0 : times.size() - 1);
   totals.assign(sections.size(), 0);
   for (int i = 0; i < static_cast<int>(from.size()); ++i) {
-    items.push_back({index(from[i].lower), index(from[i].upper) - 1, from[i].size, from[i].alignment, from[i].offset.value_or(-1), {}});
+    items.push_back({index(from[i].lower),
+                     index(from[i].upper) - 1,
+                     from[i].size,
+                     from[i].alignment,
+                     from[i].offset.value_or(-1),
+                     {}});
     for (int s = items[i].first; s <= items[i].last; ++s) {
       sections[s].push_back(i);
       totals[s] += from[i].size;
@@ -62,8 +70,9 @@ public:
   enum class Outcome { Found, Exhausted, OutOfNodes };
 
   Search(const Instance &instance, const std::vector<int> &order, Bytes capacity, int64_t nodeLimit)
-      : in(instance), capacity(capacity), nodeLimit(nodeLimit), rank(order.size()), offset(order.size(), -1), lowest(order.size(), 0),
-        unplacedNeighbours(order.size()), floor(in.sections.size(), 0), rest(in.totals), witness(in.sections.size(), -1) {
+      : in(instance), capacity(capacity), nodeLimit(nodeLimit), rank(order.size()), offset(order.size(), -1),
+        lowest(order.size(), 0), unplacedNeighbours(order.size()), floor(in.sections.size(), 0), rest(in.totals),
+        witness(in.sections.size(), -1) {
     for (size_t i = 0; i < order.size(); ++i)
       rank[order[i]] = i;
     for (size_t i = 0; i < order.size(); ++i)
@@ -113,7 +122,7 @@ private:
   std::vector<int> unplacedNeighbours;
   std::vector<Bytes> floor, rest; ///< of a section: lowest offset of an unplaced item, total size of the unplaced ones
   std::vector<int> witness;       ///< unplaced item that attains the floor
-  std::vector<int> placedItems; ///< in order of placement
+  std::vector<int> placedItems;   ///< in order of placement
   std::vector<Undo> log;
 };
 
@@ -166,8 +175,9 @@ std::vector<Search::Candidate> Search::candidates(const std::vector<int> &unplac
     if (at < height && at <= deadline && (at > last || rank[i] > lastRank))
       found.push_back({at, i});
   }
-  std::sort(found.begin(), found.end(),
-            [&](const Candidate &a, const Candidate &b) { return a.offset != b.offset ? a.offset < b.offset : rank[a.item] < rank[b.item]; });
+  std::sort(found.begin(), found.end(), [&](const Candidate &a, const Candidate &b) {
+    return a.offset != b.offset ? a.offset < b.offset : rank[a.item] < rank[b.item];
+  });
   return found;
 }
 
@@ -269,7 +279,8 @@ void Search::unwind(size_t placedBefore, size_t mark) {
   }
 }
 
-/// MiniMalloc's three static orders: W width of the lifetime, A area, T largest total of a section it crosses; all descending.
+/// MiniMalloc's three static orders: W width of the lifetime, A area, T largest total of a section it crosses; all
+/// descending.
 std::vector<std::vector<int>> staticOrders(const Instance &in) {
   struct Keys {
     double w, a, t;
@@ -290,7 +301,8 @@ std::vector<std::vector<int>> staticOrders(const Instance &in) {
     });
     return order;
   };
-  return {sorted(&Keys::w, &Keys::a, &Keys::t), sorted(&Keys::t, &Keys::a, &Keys::w), sorted(&Keys::t, &Keys::w, &Keys::a)};
+  return {sorted(&Keys::w, &Keys::a, &Keys::t), sorted(&Keys::t, &Keys::a, &Keys::w),
+          sorted(&Keys::t, &Keys::w, &Keys::a)};
 }
 
 /// Luby's sequence 1 1 2 1 1 2 4 ...: short runs often, long ones now and then.
@@ -326,7 +338,8 @@ Search::Outcome searchCapacity(const Instance &in, Bytes capacity, int64_t limit
     // The unshaken orders come first, and again for the long runs.
     const bool plain = run < static_cast<int64_t>(orders.size()) || length >= 64000;
     const auto &order = orders[run % orders.size()];
-    Search search(in, plain ? order : shaken(order, noises[run / 3 % 4], random), capacity, std::min(length, limit - used));
+    Search search(in, plain ? order : shaken(order, noises[run / 3 % 4], random), capacity,
+                  std::min(length, limit - used));
     const Search::Outcome outcome = search.run();
     used += std::max<int64_t>(search.nodes, 1);
     best.nodes += search.nodes;
@@ -354,7 +367,8 @@ void searchPacking(const std::vector<PackItem> &items, const PackOptions &option
   while (best.height > target && ask < best.height && best.nodes < options.nodeLimit) {
     const int64_t left = options.nodeLimit - best.nodes;
     // With a height that is good enough nothing else is worth a node.
-    const int64_t share = options.goodEnough >= load && ask == target ? left : std::max<int64_t>(1000, left / (ask == target ? 2 : 4));
+    const int64_t share =
+        options.goodEnough >= load && ask == target ? left : std::max<int64_t>(1000, left / (ask == target ? 2 : 4));
     const Search::Outcome outcome = searchCapacity(in, ask, share, best);
     if (outcome == Search::Outcome::Exhausted && ask == refuted + 1)
       refuted = ask;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strategy's answer in a form that can be executed: one action per buffer with positions in program order, so that memory follows from
-// the order of the program alone and never from timing. The compiler's apply-plan pass consumes it.
+// A strategy's answer in a form that can be executed: one action per buffer with positions in program order, so that
+// memory follows from the order of the program alone and never from timing. The compiler's apply-plan pass consumes it.
 #pragma once
 
 #include "passes/planner/Problem.h"
@@ -14,25 +14,30 @@ namespace sluice::planner {
 enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 
 /// What happens to one buffer between its last forward access and its first later access.
-/// Position k of the program is op k together with the recomputed ops that stand just before it. The device bytes are live
-///   - from the first writer up to and including position `freeBefore - 1`: position `freeBefore` is the first that may reuse them, and
+/// Position k of the program is op k together with the recomputed ops that stand just before it. The device bytes are
+/// live
+///   - from the first writer up to and including position `freeBefore - 1`: position `freeBefore` is the first that may
+///   reuse them, and
 ///     waits for the copy out, then
-///   - again from position `prefetchAfter + 1` on: the copy back is issued when op `prefetchAfter` has ended (and when the bytes that it
+///   - again from position `prefetchAfter + 1` on: the copy back is issued when op `prefetchAfter` has ended (and when
+///   the bytes that it
 ///     reuses have left), and position `neededBy` waits for it.
-/// Encode: the raw bytes are gone from `freeBefore` on and never return; the encoded form lives from op `offloadAfter` to the last access.
-/// Recompute: positions stay -1; the first life ends at the last access before the re-execution that writes the buffer again.
+/// Encode: the raw bytes are gone from `freeBefore` on and never return; the encoded form lives from op `offloadAfter`
+/// to the last access. Recompute: positions stay -1; the first life ends at the last access before the re-execution
+/// that writes the buffer again.
 struct Decision {
   Action action = Action::Keep;
-  std::string codec;      ///< offload: "", "fp16", "zvc"; compress: "zfp", "fp16"; encode: "mask", "argmax", "counter"
-  int offloadAfter = -1;  ///< the copy out (encode, compress) is issued when this op has ended: the last forward access
-  int freeBefore = -1;    ///< first position that runs with the device bytes gone; offloadAfter < freeBefore <= prefetchAfter
+  std::string codec;     ///< offload: "", "fp16", "zvc"; compress: "zfp", "fp16"; encode: "mask", "argmax", "counter"
+  int offloadAfter = -1; ///< the copy out (encode, compress) is issued when this op has ended: the last forward access
+  int freeBefore =
+      -1; ///< first position that runs with the device bytes gone; offloadAfter < freeBefore <= prefetchAfter
   int prefetchAfter = -1; ///< the copy back (decode, invert) is issued when this op has ended
   int neededBy = -1;      ///< first position that reads the content again; prefetchAfter < neededBy
   std::string reason;     ///< one line for --explain
 };
 
-/// Forward ops that run again just before op `before`, in this order. An op that writes a buffer without reading it starts a new life of
-/// the buffer, which ends at its last reader; every later access means that new life.
+/// Forward ops that run again just before op `before`, in this order. An op that writes a buffer without reading it
+/// starts a new life of the buffer, which ends at its last reader; every later access means that new life.
 struct Recompute {
   int before = -1;
   std::vector<int> ops;
@@ -40,11 +45,11 @@ struct Recompute {
 
 struct Plan {
   std::string strategy;
-  std::vector<Decision> decisions; ///< one per buffer of the Problem
+  std::vector<Decision> decisions;   ///< one per buffer of the Problem
   std::vector<Recompute> recomputes; ///< by increasing `before`
-  std::vector<int> alternatives;   ///< chosen alternative per op (empty: all as in the Problem)
-  Bytes peakBytes = 0;             ///< most bytes live at once by program order, base included
-  Bytes arenaBytes = 0;            ///< base + packed height; what the device arena needs
+  std::vector<int> alternatives;     ///< chosen alternative per op (empty: all as in the Problem)
+  Bytes peakBytes = 0;               ///< most bytes live at once by program order, base included
+  Bytes arenaBytes = 0;              ///< base + packed height; what the device arena needs
 };
 
 /// No plan of this strategy fits; planning again with `smallestMemory` succeeds.
@@ -53,7 +58,8 @@ struct Infeasible {
   std::string reason;
 };
 
-/// The request makes no sense: unknown strategy or knob, an action that the target cannot execute, missing data. Names the culprit.
+/// The request makes no sense: unknown strategy or knob, an action that the target cannot execute, missing data. Names
+/// the culprit.
 struct Refused {
   std::string reason;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refuses problems that no planner should see: indices out of range, negative or non-finite numbers, sums that leave 63 bits, reads of
-// what was never written.
+// Refuses problems that no planner should see: indices out of range, negative or non-finite numbers, sums that leave 63
+// bits, reads of what was never written.
 #include "passes/planner/Program.h"
 
 #include <cmath>
@@ -26,8 +26,8 @@ static std::string opError(const Problem &problem, int k) {
         return who + "names buffer " + std::to_string(b) + ", there are " + std::to_string(n);
   for (const Alternative &a : op.alternatives)
     if (badSeconds(a.seconds) || a.workspace < 0)
-      return who + "has an alternative of " + std::to_string(a.seconds) + " seconds and " + std::to_string(a.workspace) +
-             " bytes of workspace";
+      return who + "has an alternative of " + std::to_string(a.seconds) + " seconds and " +
+             std::to_string(a.workspace) + " bytes of workspace";
   return "";
 }
 
@@ -43,7 +43,8 @@ static std::string bufferError(const Problem &problem, int k) {
   for (const Encoding &e : buffer.encodings)
     if (e.bytes < 0 || e.bytes > largestTotal || badSeconds(e.encodeSeconds) || badSeconds(e.decodeSeconds))
       return who + "has encoding '" + e.codec + "' of " + std::to_string(e.bytes) + " bytes";
-  if (buffer.inversion && (buffer.inversion->source < 0 || buffer.inversion->source >= static_cast<int>(problem.buffers.size())))
+  if (buffer.inversion &&
+      (buffer.inversion->source < 0 || buffer.inversion->source >= static_cast<int>(problem.buffers.size())))
     return who + "is inverted from buffer " + std::to_string(buffer.inversion->source) + ", there are " +
            std::to_string(problem.buffers.size());
   return "";

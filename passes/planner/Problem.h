@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One training step as the planner sees it: ops in program order, the buffers that they read and write, and what it costs to do
-// something else with a buffer than to keep it. Plain data; no MLIR. The pass plan-memory builds it from the IR, tests build it by hand.
+// One training step as the planner sees it: ops in program order, the buffers that they read and write, and what it
+// costs to do something else with a buffer than to keep it. Plain data; no MLIR. The pass plan-memory builds it from
+// the IR, tests build it by hand.
 //
-// Units: bytes, seconds, bytes per second. Positions are indices into `ops`. A buffer is storage, not an SSA value: views share one
-// buffer and an in-place op both reads and writes it.
+// Units: bytes, seconds, bytes per second. Positions are indices into `ops`. A buffer is storage, not an SSA value:
+// views share one buffer and an in-place op both reads and writes it.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +32,17 @@ struct Op {
   std::string name; ///< ONNX node and what is done for it, for reports
   OpKind kind = OpKind::Other;
   Phase phase = Phase::Forward;
-  int stage = 0;              ///< stage of the linearized graph; a backward op has the stage of its forward op
-  Seconds seconds = 0;        ///< duration on the compute stream
-  Bytes workspace = 0;        ///< live only while the op runs
-  std::vector<int> reads;     ///< buffers read; resident while the op runs
-  std::vector<int> writes;    ///< buffers written; resident from the op's start
-  bool recomputable = true;   ///< forward ops only: may be cloned before a backward reader
+  int stage = 0;            ///< stage of the linearized graph; a backward op has the stage of its forward op
+  Seconds seconds = 0;      ///< duration on the compute stream
+  Bytes workspace = 0;      ///< live only while the op runs
+  std::vector<int> reads;   ///< buffers read; resident while the op runs
+  std::vector<int> writes;  ///< buffers written; resident from the op's start
+  bool recomputable = true; ///< forward ops only: may be cloned before a backward reader
   std::vector<Alternative> alternatives;
 };
 
-/// A smaller lossless form that is all the backward readers need (1-bit ReLU mask, pool indices, dropout mask from its counter).
+/// A smaller lossless form that is all the backward readers need (1-bit ReLU mask, pool indices, dropout mask from its
+/// counter).
 struct Encoding {
   std::string codec; ///< "mask", "argmax", "counter"
   Bytes bytes = 0;   ///< size of the encoded form, 0 when it is derived from a counter
@@ -61,12 +63,14 @@ struct Buffer {
   /// True for an activation: written by forward ops, read again by backward ops. Only activations carry actions.
   bool activation = false;
   bool offloadable = false;
-  /// Forward ops whose re-execution restores the content, in order (empty: cannot be recomputed). In-place writers are all listed.
+  /// Forward ops whose re-execution restores the content, in order (empty: cannot be recomputed). In-place writers are
+  /// all listed.
   std::vector<int> producers;
   std::vector<Encoding> encodings;
   std::optional<Inversion> inversion;
   double zeroFraction = 0; ///< expected share of zeros, for zvc
-  /// Buffers that are live through the whole step (parameters, states, batch slots) are not listed: they are Problem::base.
+  /// Buffers that are live through the whole step (parameters, states, batch slots) are not listed: they are
+  /// Problem::base.
   int id = -1; ///< the caller's own number for it; the planner does not look at it
 };
 
@@ -78,10 +82,10 @@ struct Link {
 };
 
 struct Problem {
-  std::vector<Op> ops;         ///< forward, then backward with updates, in program order
+  std::vector<Op> ops; ///< forward, then backward with updates, in program order
   std::vector<Buffer> buffers;
-  Bytes base = 0;              ///< live through the whole step: parameters, states, optimizer state, constants, batch slots
-  Bytes alignment = 256;       ///< every slot's offset and size is rounded up to it
+  Bytes base = 0;        ///< live through the whole step: parameters, states, optimizer state, constants, batch slots
+  Bytes alignment = 256; ///< every slot's offset and size is rounded up to it
   Link link;
   /// codec name -> bytes of raw data per second, for codecs that the target has
   std::vector<std::pair<std::string, double>> codecRates;

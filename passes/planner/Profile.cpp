@@ -69,16 +69,18 @@ static void readOps(const json &root, Profile &profile) {
   if (!root.at("ops").is_array())
     throw std::runtime_error("'ops' is not an array");
   for (const json &op : root.at("ops")) {
-    if (!op.is_object() || !op.contains("node") || !op.at("node").is_string() || !op.contains("op") || !op.at("op").is_string() ||
-        !op.contains("seconds"))
+    if (!op.is_object() || !op.contains("node") || !op.at("node").is_string() || !op.contains("op") ||
+        !op.at("op").is_string() || !op.contains("seconds"))
       throw std::runtime_error("an entry of 'ops' lacks 'node', 'op' or 'seconds': " + op.dump());
-    profile.ops[{op.at("node"), op.at("op")}] = {number(op, "seconds", 0), static_cast<Bytes>(number(op, "workspace_bytes", 0))};
+    profile.ops[{op.at("node"), op.at("op")}] = {number(op, "seconds", 0),
+                                                 static_cast<Bytes>(number(op, "workspace_bytes", 0))};
   }
 }
 
 static Profile readProfile(const json &root) {
   if (!root.is_object() || !root.contains("version") || root.at("version") != 1)
-    throw std::runtime_error("version is " + (root.is_object() ? root.value("version", json()).dump() : "missing") + ", 1 is supported");
+    throw std::runtime_error("version is " + (root.is_object() ? root.value("version", json()).dump() : "missing") +
+                             ", 1 is supported");
   Profile profile;
   if (root.contains("device") && root.at("device").is_string())
     profile.device = root.at("device");

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device profiles: versioned JSON with units and provenance, one format for shipped estimates and for what a generated binary measured
+// Device profiles: versioned JSON with units and provenance, one format for shipped estimates and for what a generated
+// binary measured
 // (`--profile-out`): {"version":1, "device", "threads", "ops":[{"node","op","seconds","workspace_bytes"}],
-// "links":{"d2h","h2d","duplex"[,"latency_seconds"]}, "codecs":{name: bytes/s}}; shipped ones add "rates" to estimate ops from.
+// "links":{"d2h","h2d","duplex"[,"latency_seconds"]}, "codecs":{name: bytes/s}}; shipped ones add "rates" to estimate
+// ops from.
 #pragma once
 
 #include "passes/planner/Problem.h"
@@ -37,7 +39,8 @@ struct Profile {
 
   const MeasuredOp *measured(const std::string &node, const std::string &op) const;
 
-  /// Roofline estimate: arithmetic at the kind's share of the precision's peak, or the bytes moved, whichever is longer, plus the launch.
+  /// Roofline estimate: arithmetic at the kind's share of the precision's peak, or the bytes moved, whichever is
+  /// longer, plus the launch.
   Seconds estimate(OpKind kind, double flops, double bytes, const std::string &precision = "fp32") const;
 };
 

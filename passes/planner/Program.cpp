@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives lives from program order: walks the steps once, binding every access to the current life of its buffer. A re-execution that
-// writes a buffer without reading it ends the old life at its last access and starts a new one.
+// Derives lives from program order: walks the steps once, binding every access to the current life of its buffer. A
+// re-execution that writes a buffer without reading it ends the old life at its last access and starts a new one.
 #include "passes/planner/Program.h"
 
 #include <algorithm>

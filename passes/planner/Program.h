@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that a plan describes: ops in order with the recomputed ones inserted, and the life of every buffer in it. Memory is read
-// off these lives; nothing here knows of time. Strategies, simulator and packing build on it; the checker does not.
+// The program that a plan describes: ops in order with the recomputed ones inserted, and the life of every buffer in
+// it. Memory is read off these lives; nothing here knows of time. Strategies, simulator and packing build on it; the
+// checker does not.
 #pragma once
 
 #include "passes/planner/Plan.h"

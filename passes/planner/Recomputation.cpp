@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ops run again, and before which op. A fixed point over "needed before position p": an op that runs again needs its inputs at the
-// same position, and all its outputs come back there.
+// Which ops run again, and before which op. A fixed point over "needed before position p": an op that runs again needs
+// its inputs at the same position, and all its outputs come back there.
 #include "passes/planner/Recomputation.h"
 
 #include <algorithm>
@@ -11,14 +11,16 @@
 namespace sluice::planner {
 
 Recomputation::Recomputation(const Problem &problem)
-    : problem(problem), accesses(accessesOf(problem)), writers(problem.buffers.size()), can(problem.buffers.size(), false),
-      seconds(problem.buffers.size(), 0) {
+    : problem(problem), accesses(accessesOf(problem)), writers(problem.buffers.size()),
+      can(problem.buffers.size(), false), seconds(problem.buffers.size(), 0) {
   const int n = problem.ops.size();
   for (int k = 0; k < n; ++k)
     if (problem.ops[k].phase == Phase::Forward)
       for (int b : problem.ops[k].writes)
         writers[b].push_back(k);
-  auto stableInput = [&](int b, int op, int input) { return input == b || writers[input].empty() || writers[input].back() < op; };
+  auto stableInput = [&](int b, int op, int input) {
+    return input == b || writers[input].empty() || writers[input].back() < op;
+  };
   for (int b = 0; b < static_cast<int>(can.size()); ++b) {
     can[b] = !writers[b].empty();
     for (int op : writers[b]) {
@@ -54,7 +56,8 @@ std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double 
       for (int other : problem.ops[op].writes)
         work.push_back(other);
       for (int input : problem.ops[op].reads)
-        // The backward half does not read it, so it would be gone by then. Inputs from outside the step have no writer and stay.
+        // The backward half does not read it, so it would be gone by then. Inputs from outside the step have no writer
+        // and stay.
         if (accesses[input].firstLater < 0 && !writers[input].empty() && can[input] && rate(input) <= dearer * rate(b))
           work.push_back(input);
     }
@@ -64,7 +67,8 @@ std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double 
 
 void Recomputation::apply(const std::vector<int> &buffers, Plan &plan) const {
   const int never = std::numeric_limits<int>::max();
-  std::vector<int> needed(problem.buffers.size(), -1); // position before which a dropped buffer must be back; -1: not dropped
+  std::vector<int> needed(problem.buffers.size(),
+                          -1); // position before which a dropped buffer must be back; -1: not dropped
   std::set<int> ops;
   for (int b : buffers) {
     needed[b] = accesses[b].firstLater >= 0 ? accesses[b].firstLater : never;
@@ -116,7 +120,8 @@ void Recomputation::applyAgain(const std::vector<int> &buffers, Plan &plan) cons
   for (int b : buffers) {
     const bool plain = std::all_of(writers[b].begin(), writers[b].end(), [&](int op) {
       const Op &o = problem.ops[op];
-      return o.writes.size() == 1 && std::all_of(o.reads.begin(), o.reads.end(), [&](int i) { return i == b || !dropped.count(i); });
+      return o.writes.size() == 1 &&
+             std::all_of(o.reads.begin(), o.reads.end(), [&](int i) { return i == b || !dropped.count(i); });
     });
     for (size_t i = 1; plain && i < readers[b].size(); ++i)
       if (readers[b][i] > readers[b][i - 1] + 1)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns "do not keep these buffers, run their producers again" into a plan's recompute segments: the part that every recomputing strategy
-// shares. Each buffer comes back once, as late as possible: just before its first backward reader, or before the re-run that needs it.
+// Turns "do not keep these buffers, run their producers again" into a plan's recompute segments: the part that every
+// recomputing strategy shares. Each buffer comes back once, as late as possible: just before its first backward reader,
+// or before the re-run that needs it.
 #pragma once
 
 #include "passes/planner/Program.h"
@@ -14,8 +15,8 @@ class Recomputation {
 public:
   explicit Recomputation(const Problem &problem);
 
-  /// True when the buffer can be dropped after its last forward access and come back: every writer may run again and reads content that
-  /// is never overwritten.
+  /// True when the buffer can be dropped after its last forward access and come back: every writer may run again and
+  /// reads content that is never overwritten.
   bool possible(int buffer) const { return can[buffer]; }
 
   /// Forward ops that write the buffer, in order.
@@ -24,16 +25,17 @@ public:
   /// Seconds of the buffer's forward writers.
   Seconds cost(int buffer) const { return seconds[buffer]; }
 
-  /// What dropping `buffers` implies: other outputs of the same ops, and inputs that the backward half does not read. Such an input is
-  /// dropped, too, unless a byte of it costs more than `dearer` times what a byte of the buffer itself costs to make again: then it simply
-  /// lives on until the re-run. Sorted. Empty when one of them cannot come back.
+  /// What dropping `buffers` implies: other outputs of the same ops, and inputs that the backward half does not read.
+  /// Such an input is dropped, too, unless a byte of it costs more than `dearer` times what a byte of the buffer itself
+  /// costs to make again: then it simply lives on until the re-run. Sorted. Empty when one of them cannot come back.
   std::vector<int> closure(const std::vector<int> &buffers, double dearer = 4) const;
 
   /// Replaces the plan's recompute segments, and the decisions of `buffers` (closed, see closure()) by Recompute.
   void apply(const std::vector<int> &buffers, Plan &plan) const;
 
-  /// After apply(): drops `buffers` again between backward readers that are not neighbours, and runs their producers once more before each
-  /// later one. Only where the producers read nothing that was dropped itself. For budgets near the floor: every re-run costs.
+  /// After apply(): drops `buffers` again between backward readers that are not neighbours, and runs their producers
+  /// once more before each later one. Only where the producers read nothing that was dropped itself. For budgets near
+  /// the floor: every re-run costs.
   void applyAgain(const std::vector<int> &buffers, Plan &plan) const;
 
 private:

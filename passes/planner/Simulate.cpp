@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event-driven: start whatever may start, advance to the next end, repeat. Copies progress fluidly because their rate changes when the
-// other direction starts or stops.
+// Event-driven: start whatever may start, advance to the next end, repeat. Copies progress fluidly because their rate
+// changes when the other direction starts or stops.
 #include "passes/planner/Simulate.h"
 
 #include "passes/planner/Program.h"
@@ -51,7 +51,9 @@ struct Engine {
 
 class Simulation {
 public:
-  Simulation(const Problem &problem, const Plan &plan) : problem(problem), plan(plan), program(expand(problem, plan)) { prepare(); }
+  Simulation(const Problem &problem, const Plan &plan) : problem(problem), plan(plan), program(expand(problem, plan)) {
+    prepare();
+  }
   Timeline run();
 
 private:
@@ -131,7 +133,8 @@ void Simulation::noteWait(const Step &step) {
   for (auto e = timeline.events.rbegin(); e != timeline.events.rend() && !cause; ++e)
     if (e->stream != Stream::Compute && e->end == now)
       cause = &*e;
-  timeline.waits.push_back({step.op, cause ? cause->buffer : -1, now - readySince, cause && cause->what == Event::What::CopyOut});
+  timeline.waits.push_back(
+      {step.op, cause ? cause->buffer : -1, now - readySince, cause && cause->what == Event::What::CopyOut});
 }
 
 void Simulation::startCompute() {
@@ -191,7 +194,8 @@ double Simulation::rate(bool toHost) const {
 void Simulation::finishCopy(Engine &engine, bool toHost) {
   const Copy &copy = engine.queue[engine.done];
   timeline.events.push_back({toHost ? Event::What::CopyOut : Event::What::CopyIn,
-                             toHost ? Stream::DeviceToHost : Stream::HostToDevice, copy.after, copy.buffer, engine.start, now});
+                             toHost ? Stream::DeviceToHost : Stream::HostToDevice, copy.after, copy.buffer,
+                             engine.start, now});
   engine.busy = false;
   ++engine.done;
 }
@@ -231,7 +235,8 @@ Timeline Simulation::run() {
     advance();
   }
   timeline.makespan = now;
-  std::stable_sort(timeline.events.begin(), timeline.events.end(), [](const Event &a, const Event &b) { return a.start < b.start; });
+  std::stable_sort(timeline.events.begin(), timeline.events.end(),
+                   [](const Event &a, const Event &b) { return a.start < b.start; });
   return timeline;
 }
 

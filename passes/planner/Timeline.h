@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs when, on which stream: the outcome of simulating a plan. Times in seconds from the start of the step, sizes in bytes.
+// What runs when, on which stream: the outcome of simulating a plan. Times in seconds from the start of the step, sizes
+// in bytes.
 #pragma once
 
 #include "passes/planner/Problem.h"

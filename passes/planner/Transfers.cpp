@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two mirrored walks over positions. Each keeps the buffers whose copy is pending resident for as long as memory allows, oldest copy
-// first to leave. Which half walks first decides who gets the memory around the turn; both are simulated and the faster is taken.
+// Two mirrored walks over positions. Each keeps the buffers whose copy is pending resident for as long as memory
+// allows, oldest copy first to leave. Which half walks first decides who gets the memory around the turn; both are
+// simulated and the faster is taken.
 #include "passes/planner/Transfers.h"
 
 #include "passes/planner/Simulate.h"
@@ -69,7 +70,8 @@ struct Positions {
 class Walk {
 public:
   Walk(const Problem &problem, Bytes memory, Plan &plan, bool mirrored)
-      : problem(problem), memory(memory), plan(plan), mirrored(mirrored), positions(problem, plan), n(problem.ops.size()) {}
+      : problem(problem), memory(memory), plan(plan), mirrored(mirrored), positions(problem, plan),
+        n(problem.ops.size()) {}
 
   void run() {
     std::vector<std::vector<int>> arrivals(n + 1);
@@ -98,7 +100,8 @@ private:
     // Copies that can start at the same moment go in the order in which the other half wants them.
     std::stable_sort(buffers.begin(), buffers.end(), [&](int a, int b) { return gapLast(a) > gapLast(b); });
     for (int b : buffers) {
-      linkFree = std::max(linkFree, now) + copySeconds(problem.link, copiedBytes(problem, b, plan.decisions[b]), !mirrored);
+      linkFree =
+          std::max(linkFree, now) + copySeconds(problem.link, copiedBytes(problem, b, plan.decisions[b]), !mirrored);
       pending.push_back({b, linkFree});
       held += size(b);
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses when offloaded buffers leave and return, for a set that a strategy has chosen: the part that every offloading strategy shares.
-// Construction of planners' practice for the ordered no-wait schedule (Beaumont et al., Euro-Par 2020, Section 3.3): the forward half in
-// forward time, the backward half in reversed time, where a prefetch is an offload; joined by the memory that both must respect.
+// Chooses when offloaded buffers leave and return, for a set that a strategy has chosen: the part that every offloading
+// strategy shares. Construction of planners' practice for the ordered no-wait schedule (Beaumont et al., Euro-Par 2020,
+// Section 3.3): the forward half in forward time, the backward half in reversed time, where a prefetch is an offload;
+// joined by the memory that both must respect.
 #pragma once
 
 #include "passes/planner/Program.h"
@@ -14,17 +15,18 @@ struct Gap {
   bool empty() const { return last < first; }
 };
 
-/// The longest gap of every buffer between its forward accesses and its next access under the plan's recomputed ops; empty where there
-/// is none.
+/// The longest gap of every buffer between its forward accesses and its next access under the plan's recomputed ops;
+/// empty where there is none.
 std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan);
 
-/// Gives every Offload decision the longest gap that it can have: the fewest live bytes for the plan's set. Decisions without a gap
-/// become Keep.
+/// Gives every Offload decision the longest gap that it can have: the fewest live bytes for the plan's set. Decisions
+/// without a gap become Keep.
 void widenGaps(const Problem &problem, Plan &plan);
 
-/// Fills the positions of every Offload decision such that live bytes stay within `memory` (base included) and waits are short: bytes
-/// stay until their copy has ended or the memory is needed, content returns as late as hides its copy. Decisions whose bytes never need
-/// to leave become Keep. False, with the plan's gaps at their longest, when even those do not fit.
+/// Fills the positions of every Offload decision such that live bytes stay within `memory` (base included) and waits
+/// are short: bytes stay until their copy has ended or the memory is needed, content returns as late as hides its copy.
+/// Decisions whose bytes never need to leave become Keep. False, with the plan's gaps at their longest, when even those
+/// do not fit.
 bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan);
 
 } // namespace sluice::planner

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// autoswap: J. Zhang et al., Efficient Memory Management for GPU-based Deep Learning Systems, arXiv 1903.06631, 2019, Section 4 (formulas as
-// in E7 of the planner digests).
-// Rule: of the tensors that lie idle across the memory peak, swap those with the best score until the peak fits. Scores: DOA, how much
-// longer the idle time is than both copies; AOA, DOA weighted by size; WDOA, the overload that the tensor's absence would relieve;
-// SWDOA, the same measured again after every choice. The score is a weighted sum of the four.
-// Changed: weights come from a fixed grid instead of Bayesian optimization, each normalized by its largest value; T_out and T_in are the
-// profile's copy times, and the released code's slips (T_out counted twice, WDOA on copies) are not repeated. When tensors leave and
-// return is our simulator's choice.
-// Complexity O(grid * tensors * ops). Knobs: min-size=1048576 bytes, the paper's threshold for candidates.
+// autoswap: J. Zhang et al., Efficient Memory Management for GPU-based Deep Learning Systems, arXiv 1903.06631,
+// 2019, Section 4 (formulas as in E7 of the planner digests).
+//
+// Rule: of the tensors that lie idle across the memory peak, swap those with the best score until the peak fits.
+// Scores: DOA, how much longer the idle time is than both copies; AOA, DOA weighted by size; WDOA, the overload
+// that the tensor's absence would relieve; SWDOA, the same measured again after every choice. The score is a
+// weighted sum of the four.
+//
+// Changed: weights come from a fixed grid instead of Bayesian optimization, each normalized by its largest value;
+// T_out and T_in are the profile's copy times, and the released code's slips (T_out counted twice, WDOA on copies)
+// are not repeated. When tensors leave and return is our simulator's choice.
+//
+// Complexity O(grid * tensors * ops).
+//
+// Knobs: min-size=1048576 bytes, the paper's threshold for candidates.
+//
 // Fails where tensors idle across the peak do not suffice.
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
@@ -110,7 +117,8 @@ Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options
   if (!combiner.can("offload"))
     return Refused{"strategy 'autoswap' needs action 'offload', which the target does not execute"};
   const Swapper swapper(problem, memory, static_cast<Bytes>(numberKnob(options, "min-size", 1048576)));
-  const std::array<double, 4> grid[] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}, {1, 0, 0, 1}, {0, 1, 0, 1}, {1, 1, 1, 1}};
+  const std::array<double, 4> grid[] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1},
+                                        {1, 0, 0, 1}, {0, 1, 0, 1}, {1, 1, 1, 1}};
   for (const auto &weights : grid) {
     Choice choice;
     choice.offloaded = swapper.choose(weights);

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // capuchin: X. Peng et al., Capuchin: Tensor-based GPU Memory Management for Deep Learning, ASPLOS 2020, Section 4.
-// Rule: measure when tensors are accessed. Free time FT of a tensor is what its idle time leaves beside both copies: swap by falling FT while
-// FT >= 0 and the link has room. For what is still missing compare recomputation, by saved bytes per second of re-running (MSPS), with the
-// part of a swap that cannot be hidden, and take the cheaper one, again and again.
-// Changed: accesses are simulated, not measured, so the feedback loop that moves in-triggers by 5 % of the swap time is our simulator's
-// placement of transfers. Costs of re-runs count what is already dropped. A planning view: no dynamic runtime.
-// Complexity O(tensors * ops). No knobs. Fails where all swaps and re-runs together do not fit.
+//
+// Rule: measure when tensors are accessed. Free time FT of a tensor is what its idle time leaves beside both
+// copies: swap by falling FT while FT >= 0 and the link has room. For what is still missing compare recomputation,
+// by saved bytes per second of re-running (MSPS), with the part of a swap that cannot be hidden, and take the
+// cheaper one, again and again.
+//
+// Changed: accesses are simulated, not measured, so the feedback loop that moves in-triggers by 5 % of the swap
+// time is our simulator's placement of transfers. Costs of re-runs count what is already dropped. A planning view:
+// no dynamic runtime.
+//
+// Complexity O(tensors * ops).
+//
+// No knobs.
+//
+// Fails where all swaps and re-runs together do not fit.
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
 #include "passes/strategies/Combine.h"
@@ -35,7 +44,8 @@ std::vector<Tensor> tensorsOf(const Combiner &combiner) {
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     if (!problem.buffers[b].activation || gaps[b].empty())
       continue;
-    const Seconds out = copySeconds(problem.link, problem.buffers[b].bytes, true), in = copySeconds(problem.link, problem.buffers[b].bytes, false);
+    const Seconds out = copySeconds(problem.link, problem.buffers[b].bytes, true),
+                  in = copySeconds(problem.link, problem.buffers[b].bytes, false);
     Seconds rerun = std::numeric_limits<Seconds>::infinity();
     if (combiner.can("recompute") && combiner.recomputation.possible(b)) {
       const std::vector<int> closed = combiner.recomputation.closure({b});
@@ -59,7 +69,8 @@ Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options
   if (!combiner.can("offload") && !combiner.can("recompute"))
     return Refused{"strategy 'capuchin' needs action 'offload' or 'recompute', which the target does not execute"};
   std::vector<Tensor> tensors = tensorsOf(combiner);
-  std::stable_sort(tensors.begin(), tensors.end(), [](const Tensor &a, const Tensor &b) { return a.freeTime > b.freeTime; });
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const Tensor &a, const Tensor &b) { return a.freeTime > b.freeTime; });
   Seconds room = 0; // of the link, both ways
   for (const Op &op : problem.ops)
     room += op.seconds;
@@ -79,7 +90,9 @@ Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options
         return answerOf(std::move(attempt), "capuchin", memory);
   }
   // Most bytes per second of the cheaper remedy first.
-  auto price = [&](const Tensor &t) { return std::min(t.rerun, std::max(0.0, -t.freeTime)) / std::max<Bytes>(1, problem.buffers[t.buffer].bytes); };
+  auto price = [&](const Tensor &t) {
+    return std::min(t.rerun, std::max(0.0, -t.freeTime)) / std::max<Bytes>(1, problem.buffers[t.buffer].bytes);
+  };
   std::stable_sort(rest.begin(), rest.end(), [&](const Tensor &a, const Tensor &b) { return price(a) < price(b); });
   for (size_t i = 0; i < rest.size(); ++i) {
     const Tensor &t = rest[i];

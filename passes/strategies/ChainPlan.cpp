@@ -19,7 +19,8 @@ ChainAnswer offloadChain(const Chain &chain, double memory, const std::vector<bo
   return plan;
 }
 
-ChainAnswer bestOffload(const Chain &chain, double memory, const std::vector<std::vector<bool>> &sets, Release release) {
+ChainAnswer bestOffload(const Chain &chain, double memory, const std::vector<std::vector<bool>> &sets,
+                        Release release) {
   ChainAnswer best = ChainInfeasible{chainPeak(chain), "keeping everything does not fit"};
   for (const std::vector<bool> &set : sets) {
     const bool any = std::find(set.begin(), set.end(), true) != set.end();

@@ -9,12 +9,14 @@ namespace sluice::planner {
 
 class ChainProblem {
 public:
-  /// `merged`: saved_i is part of x_(i+1), so that one action moves both, as a chain's answer says it. Otherwise they are buffers of their
-  /// own and nothing can be offloaded. Sizes that are no integers are scaled by a power of two and rounded up.
+  /// `merged`: saved_i is part of x_(i+1), so that one action moves both, as a chain's answer says it. Otherwise they
+  /// are buffers of their own and nothing can be offloaded. Sizes that are no integers are scaled by a power of two and
+  /// rounded up.
   ChainProblem(const Chain &chain, bool merged);
 
   Problem problem;
-  /// Every buffer may have been rounded up by one unit, which must not cost a plan that fits exactly: these are units of 1e-15 of the total.
+  /// Every buffer may have been rounded up by one unit, which must not cost a plan that fits exactly: these are units
+  /// of 1e-15 of the total.
   Bytes bytes(double memory) const;
   double size(Bytes bytes) const { return (bytes - slack) / scale; } ///< the inverse
 

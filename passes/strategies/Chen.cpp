@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// chen: T. Chen, B. Xu, C. Zhang, C. Guestrin, Training Deep Nets with Sublinear Memory Cost, arXiv 1604.06174, Section 4.
-// Rule: split the network into segments, keep what crosses their borders, and run a segment's forward ops again before its backward ops;
-// with sqrt(n) segments memory is O(sqrt(n)) for one extra forward run.
-// Changed: segments are runs of whole stages of a branching program. Besides sqrt(n) every segment length is tried and the fastest plan
-// that fits is taken, which is the paper's search over its budget b. Tensors come back op by op, as late as possible, not all at once.
-// Complexity O(lengths * ops). Knobs: segments=0 (0: all lengths).
+// chen: T. Chen, B. Xu, C. Zhang, C. Guestrin, Training Deep Nets with Sublinear Memory Cost, arXiv 1604.06174,
+// Section 4.
+//
+// Rule: split the network into segments, keep what crosses their borders, and run a segment's forward ops again
+// before its backward ops; with sqrt(n) segments memory is O(sqrt(n)) for one extra forward run.
+//
+// Changed: segments are runs of whole stages of a branching program. Besides sqrt(n) every segment length is tried
+// and the fastest plan that fits is taken, which is the paper's search over its budget b. Tensors come back op by
+// op, as late as possible, not all at once.
+//
+// Complexity O(lengths * ops).
+//
+// Knobs: segments=0 (0: all lengths).
+//
 // Fails below the best border set plus one segment; recomputes what a link could have moved for free.
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Stages.h"
@@ -35,7 +43,8 @@ Answer planChen(const Problem &problem, Bytes memory, const Options &options) {
   const int wanted = static_cast<int>(numberKnob(options, "segments", 0));
   for (int length = 1; length <= count; ++length) {
     // Long programs: every length up to 64, then steps of an eighth.
-    if ((wanted > 0 && length != std::max(1, (count + wanted - 1) / wanted)) || (wanted == 0 && length > 64 && length % (length / 8) != 0))
+    if ((wanted > 0 && length != std::max(1, (count + wanted - 1) / wanted)) ||
+        (wanted == 0 && length > 64 && length % (length / 8) != 0))
       continue;
     Choice choice;
     for (int b : droppable)

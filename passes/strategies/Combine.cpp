@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attempt: recompute segments first, because they move the first backward use of what they read; then encodings, then copies.
+// One attempt: recompute segments first, because they move the first backward use of what they read; then encodings,
+// then copies.
 #include "passes/strategies/Combine.h"
 
 #include "passes/planner/Simulate.h"
@@ -105,8 +106,8 @@ void pruneRecomputes(const Problem &problem, Plan &plan) {
 
 bool improve(Attempt &best, Attempt attempt) {
   const bool better = attempt.feasible != best.feasible ? attempt.feasible
-                      : attempt.feasible               ? attempt.makespan < best.makespan
-                                                       : best.plan.decisions.empty() || attempt.peak < best.peak;
+                      : attempt.feasible                ? attempt.makespan < best.makespan
+                                                        : best.plan.decisions.empty() || attempt.peak < best.peak;
   if (better)
     best = std::move(attempt);
   return better;
@@ -114,7 +115,8 @@ bool improve(Attempt &best, Attempt attempt) {
 
 Answer answerOf(Attempt best, const std::string &strategy, Bytes memory) {
   if (!best.feasible)
-    return Infeasible{best.peak, "the best choice leaves " + std::to_string(best.peak) + " bytes live, memory is " + std::to_string(memory)};
+    return Infeasible{best.peak, "the best choice leaves " + std::to_string(best.peak) + " bytes live, memory is " +
+                                     std::to_string(memory)};
   best.plan.strategy = strategy;
   return best.plan;
 }

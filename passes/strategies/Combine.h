@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds and times one complete plan from a choice of what to recompute: encodings where they help, GREEDY's offloading for the rest.
-// Mixed, Chen and the lifted chain strategies try many such choices.
+// Builds and times one complete plan from a choice of what to recompute: encodings where they help, GREEDY's offloading
+// for the rest. Mixed, Chen and the lifted chain strategies try many such choices.
 #pragma once
 
 #include "passes/planner/Recomputation.h"
@@ -47,7 +47,8 @@ private:
 /// Drops re-run ops whose outputs nobody reads before they are written again, and marks what comes back as recomputed.
 void pruneRecomputes(const Problem &problem, Plan &plan);
 
-/// Keeps the better of two attempts: feasible first, then the shorter makespan or the smaller peak. True when `attempt` won.
+/// Keeps the better of two attempts: feasible first, then the shorter makespan or the smaller peak. True when `attempt`
+/// won.
 bool improve(Attempt &best, Attempt attempt);
 
 /// The best attempt as an answer under a strategy's name.

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// dynprog: O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies for Deep Neural Network Training, Euro-Par 2020,
-// Section 4.3, Algorithm 1.
-// Rule: decide stage by stage whether x_i is offloaded; the state at a boundary is what both halves of the schedule need to know of each
-// other: bytes that stay, bytes not yet copied out, bytes to be copied back, idle time so far. The turn is closed by equation (9).
-// Changed: three printed equations are corrected, because the print overruns memory: equation (6) uses exB, equation (9) uses y_(j+1),
-// feasibility uses D+ (also, y_(L+1) is not charged to the forward half). States are pruned by exact dominance instead of rounding.
-// With partial release the first set is optimal among ordered schedules (not among all: Lemma 3 has counterexamples). With whole release
-// the best sets, GREEDY's among them, are simulated as they would run and the fastest is taken.
-// Complexity O(L * states^2), states at most `limit` a boundary; beyond it the least idle state of every cell of a grid survives.
-// Knobs: limit=0 states (0: chosen by L so that planning takes a few seconds at most), sets=64 simulated with whole release.
+// dynprog: O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies for Deep Neural Network
+// Training, Euro-Par 2020, Section 4.3, Algorithm 1.
+//
+// Rule: decide stage by stage whether x_i is offloaded; the state at a boundary is what both halves of the schedule
+// need to know of each other: bytes that stay, bytes not yet copied out, bytes to be copied back, idle time so far.
+// The turn is closed by equation (9).
+//
+// Changed: three printed equations are corrected, because the print overruns memory: equation (6) uses exB,
+// equation (9) uses y_(j+1), feasibility uses D+ (also, y_(L+1) is not charged to the forward half). States are
+// pruned by exact dominance instead of rounding. With partial release the first set is optimal among ordered
+// schedules (not among all: Lemma 3 has counterexamples). With whole release the best sets, GREEDY's among them,
+// are simulated as they would run and the fastest is taken.
+//
+// Complexity O(L * states^2), states at most `limit` a boundary; beyond it the least idle state of every cell of a
+// grid survives.
+//
+// Knobs: limit=0 states (0: chosen by L so that planning takes a few seconds at most), sets=64 simulated with whole
+// release.
+//
 // Fails below chainFloor: the largest stage's inputs and outputs.
 #include "passes/strategies/DynProg.h"
 
@@ -27,9 +36,9 @@ namespace sluice::planner {
 namespace {
 
 struct State {
-  double stays = 0;  ///< s_i without |x_i|: kept bytes among x_0..x_(i-1)
-  double out = 0;    ///< D_F: not yet copied out; negative: bandwidth * time since the last copy ended
-  double back = 0;   ///< D_B: copied back before B_(i-1) starts; negative likewise
+  double stays = 0; ///< s_i without |x_i|: kept bytes among x_0..x_(i-1)
+  double out = 0;   ///< D_F: not yet copied out; negative: bandwidth * time since the last copy ended
+  double back = 0;  ///< D_B: copied back before B_(i-1) starts; negative likewise
   Seconds idle = 0;
   int parent = -1;
   bool offloaded = false; ///< x_(i-1)
@@ -97,7 +106,9 @@ void DynProg::thin(std::vector<State> &states) const {
   const auto stays = range(&State::stays), out = range(&State::out), back = range(&State::back);
   for (int cells = 256; cells > 1; cells = cells * 3 / 4) {
     std::map<std::tuple<int, int, int>, State> kept;
-    auto cell = [&](double v, std::pair<double, double> r) { return static_cast<int>((v - r.first) / r.second * (cells - 1)); };
+    auto cell = [&](double v, std::pair<double, double> r) {
+      return static_cast<int>((v - r.first) / r.second * (cells - 1));
+    };
     for (const State &s : states) {
       auto [at, fresh] = kept.try_emplace({cell(s.stays, stays), cell(s.out, out), cell(s.back, back)}, s);
       if (!fresh && s.idle < at->second.idle)
@@ -105,7 +116,8 @@ void DynProg::thin(std::vector<State> &states) const {
     }
     if (kept.size() + 1 > limit && cells > 2)
       continue;
-    const State smallest = *std::min_element(states.begin(), states.end(), [](auto &a, auto &b) { return a.stays < b.stays; });
+    const State smallest =
+        *std::min_element(states.begin(), states.end(), [](auto &a, auto &b) { return a.stays < b.stays; });
     states = {smallest};
     for (const auto &[key, s] : kept)
       states.push_back(s);
@@ -181,7 +193,8 @@ std::vector<DynProgSet> DynProg::run(size_t count) {
     ends.push_back({layers[n][k].idle + turn(layers[n][k]), k});
   // Of equally fast ones the one that keeps most.
   std::sort(ends.begin(), ends.end(), [&](const auto &a, const auto &b) {
-    return std::make_tuple(a.first, -layers[n][a.second].stays, a.second) < std::make_tuple(b.first, -layers[n][b.second].stays, b.second);
+    return std::make_tuple(a.first, -layers[n][a.second].stays, a.second) <
+           std::make_tuple(b.first, -layers[n][b.second].stays, b.second);
   });
   std::vector<DynProgSet> sets;
   for (size_t k = 0; k < ends.size() && k < count; ++k)
@@ -215,8 +228,8 @@ ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, con
   return bestOffload(chain, memory, sets, release);
 }
 
-/// On op-level programs a stage is offloaded with all its activations. Its tensors die one by one there, so the chain overestimates what
-/// stays; sets for more memory than there is are tried, too.
+/// On op-level programs a stage is offloaded with all its activations. Its tensors die one by one there, so the chain
+/// overestimates what stays; sets for more memory than there is are tried, too.
 Answer planDynProg(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
@@ -237,11 +250,13 @@ Answer planDynProg(const Problem &problem, Bytes memory, const Options &options)
   const size_t limit = numberKnob(options, "limit", 0);
   bool exact = true;
   for (double factor : {1.0, 1.05, 1.1, 1.2, 1.35})
-    for (const DynProgSet &set : dynprogSets(chain, factor * (memory - problem.base), count, limit > 0 ? limit : 400, exact)) {
+    for (const DynProgSet &set :
+         dynprogSets(chain, factor * (memory - problem.base), count, limit > 0 ? limit : 400, exact)) {
       Choice choice;
       for (int i = 1; i < stages.count(); ++i) // x_i is what stage i - 1 saved
         if (set.offloaded[i])
-          choice.offloaded.insert(choice.offloaded.end(), stages.activations(i - 1).begin(), stages.activations(i - 1).end());
+          choice.offloaded.insert(choice.offloaded.end(), stages.activations(i - 1).begin(),
+                                  stages.activations(i - 1).end());
       improve(best, combiner.attempt(choice));
     }
   return answerOf(best, "dynprog", memory);

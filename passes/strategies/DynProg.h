@@ -13,8 +13,9 @@ struct DynProgSet {
   Seconds makespan = 0;        ///< in the partial-release model
 };
 
-/// Offload sets by increasing makespan of the partial-release model, at most `count`; empty when no set fits. The first is optimal among
-/// ordered schedules unless `exact` comes back false: then some layer had more undominated states than `limit` and kept a sample.
+/// Offload sets by increasing makespan of the partial-release model, at most `count`; empty when no set fits. The first
+/// is optimal among ordered schedules unless `exact` comes back false: then some layer had more undominated states than
+/// `limit` and kept a sample.
 std::vector<DynProgSet> dynprogSets(const Chain &chain, double memory, size_t count, size_t limit, bool &exact);
 
 } // namespace sluice::planner

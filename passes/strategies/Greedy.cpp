@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// greedy: O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies for Deep Neural Network Training, Euro-Par 2020,
-// Section 4.2, algorithm GREEDY.
-// Rule: offload the earliest-born activations, a prefix of the chain that is just large enough, in order of birth; prefetch in the
-// opposite order; every op and copy starts as soon as data and memory allow.
-// Changed: works tensor by tensor on a branching program, because a stage may be a whole dense block. A tensor whose absence relieves no
-// op above the limit is passed over, and tensors that the later ones made unnecessary are given back, latest-born first: both only
-// save copies. Where leaving does not help (two ops meet at the turn) the prefix stays a prefix in order of birth.
-// Complexity O(tensors * ops). Knobs: min-copy=65536, bytes below which a copy costs more than it brings.
-// Fails below the live bytes that remain when every activation is away between its uses; chooses badly when the last tensor of the
-// prefix is much larger than what was missing (dynprog and mixed repair that).
+// greedy: O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies for Deep Neural Network
+// Training, Euro-Par 2020, Section 4.2, algorithm GREEDY.
+//
+// Rule: offload the earliest-born activations, a prefix of the chain that is just large enough, in order of birth;
+// prefetch in the opposite order; every op and copy starts as soon as data and memory allow.
+//
+// Changed: works tensor by tensor on a branching program, because a stage may be a whole dense block. A tensor
+// whose absence relieves no op above the limit is passed over, and tensors that the later ones made unnecessary are
+// given back, latest-born first: both only save copies. Where leaving does not help (two ops meet at the turn) the
+// prefix stays a prefix in order of birth.
+//
+// Complexity O(tensors * ops).
+//
+// Knobs: min-copy=65536, bytes below which a copy costs more than it brings.
+//
+// Fails below the live bytes that remain when every activation is away between its uses; chooses badly when the
+// last tensor of the prefix is much larger than what was missing (dynprog and mixed repair that).
 #include "passes/planner/Transfers.h"
 #include "passes/strategies/Strategies.h"
 
@@ -19,10 +26,12 @@ namespace sluice::planner {
 
 namespace {
 
-/// Live bytes by position: those of the plan so far, less what the chosen tensors free while they are away as long as they can be.
+/// Live bytes by position: those of the plan so far, less what the chosen tensors free while they are away as long as
+/// they can be.
 class Profile {
 public:
-  Profile(const Problem &problem, Bytes memory, const Plan &plan) : memory(memory), base(problem.base), live(problem.ops.size(), 0) {
+  Profile(const Problem &problem, Bytes memory, const Plan &plan)
+      : memory(memory), base(problem.base), live(problem.ops.size(), 0) {
     const Program program = expand(problem, plan);
     const std::vector<Bytes> bytes = liveBytes(problem, program);
     for (size_t s = 0; s < bytes.size(); ++s)
@@ -38,7 +47,8 @@ public:
   }
 
   bool hasRoom(Gap gap, Bytes bytes) const {
-    return std::all_of(live.begin() + gap.first, live.begin() + gap.last + 1, [&](Bytes b) { return b + bytes <= memory; });
+    return std::all_of(live.begin() + gap.first, live.begin() + gap.last + 1,
+                       [&](Bytes b) { return b + bytes <= memory; });
   }
 
   void add(Gap gap, Bytes bytes) {
@@ -66,7 +76,8 @@ Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan
     if (plan.decisions[b].action == Action::Keep && problem.buffers[b].offloadable && !gaps[b].empty() &&
         problem.buffers[b].bytes >= smallest)
       candidates.push_back(b);
-  std::stable_sort(candidates.begin(), candidates.end(), [&](int a, int b) { return accesses[a].first < accesses[b].first; });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](int a, int b) { return accesses[a].first < accesses[b].first; });
 
   std::vector<int> taken;
   for (int b : candidates) {

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// mixed: our own. Every exact action on one branching program: lossless encodings, recomputation and offloading together.
-// Rule: what is cheap per byte is recomputed (normalization and activations before convolutions), what is expensive is offloaded while
-// the link has time, earliest-born first, because early tensors have the longest windows and late ones none. How much of each is not
-// guessed but tried: recompute sets are prefixes of the tensors by bytes per second of re-running, optionally without the borders of every
-// g-th stage (which stops chains of re-runs) and without early tensors; every trial is completed by GREEDY's offloading and timed by the
-// simulator. The best is then improved by giving single tensors another action. Plans of the other exact strategies enter as trials, so
+// mixed: our own. Every exact action on one branching program: lossless encodings, recomputation and offloading
+// together.
+//
+// Rule: what is cheap per byte is recomputed (normalization and activations before convolutions), what is expensive
+// is offloaded while the link has time, earliest-born first, because early tensors have the longest windows and
+// late ones none. How much of each is not guessed but tried: recompute sets are prefixes of the tensors by bytes
+// per second of re-running, optionally without the borders of every g-th stage (which stops chains of re-runs) and
+// without early tensors; every trial is completed by GREEDY's offloading and timed by the simulator. The best is
+// then improved by giving single tensors another action. Plans of the other exact strategies enter as trials, so
 // mixed is never slower than they are.
-// Complexity O(trials * ops). Limits count trials, so planning is deterministic.
+//
+// Complexity O(trials * ops).
+//
+// Limits count trials, so planning is deterministic.
+//
 // Knobs: trials=0 (0: by the number of ops), recompute=1, offload=1, encode=1 (0 forbids the action).
+//
 // Fails below the live bytes of the smallest trial.
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/Combine.h"
@@ -39,7 +47,8 @@ public:
   Answer run() {
     search();
     if (!best.feasible && memory > 0) {
-      // The search went after this budget and found nothing; the one for the least memory ends at the smallest that works.
+      // The search went after this budget and found nothing; the one for the least memory ends at the smallest that
+      // works.
       Mixed least(problem, 0, options);
       least.search();
       best = combiner.attempt(least.bestChoice);
@@ -77,7 +86,7 @@ private:
   const Options &options;
   int trials = 0;
   bool mayRecompute = false, mayOffload = false, mayEncode = false;
-  std::vector<int> ranked; ///< droppable tensors, most bytes per second of re-running first
+  std::vector<int> ranked;                ///< droppable tensors, most bytes per second of re-running first
   std::vector<std::vector<int>> closures; ///< of the ranked tensors, by buffer
   Choice bestChoice;
   double dearer = 4; ///< of the trials to come
@@ -89,7 +98,8 @@ void Mixed::rankTensors() {
   std::vector<std::pair<double, int>> rank;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     const Accesses &a = combiner.accesses[b];
-    if (!problem.buffers[b].activation || !combiner.recomputation.possible(b) || !a.hasGap() || problem.buffers[b].bytes < 4096)
+    if (!problem.buffers[b].activation || !combiner.recomputation.possible(b) || !a.hasGap() ||
+        problem.buffers[b].bytes < 4096)
       continue;
     const std::vector<int> closed = combiner.recomputation.closure({b});
     if (closed.empty())
@@ -127,7 +137,8 @@ bool Mixed::consider(std::vector<int> recomputed) {
       if (fits || recomputed.empty())
         break; // second re-runs are for budgets that nothing else reaches
     }
-    if (std::none_of(problem.buffers.begin(), problem.buffers.end(), [](const Buffer &b) { return !b.encodings.empty(); }))
+    if (std::none_of(problem.buffers.begin(), problem.buffers.end(),
+                     [](const Buffer &b) { return !b.encodings.empty(); }))
       break;
   }
   return won;
@@ -158,7 +169,8 @@ void Mixed::prefixes(const std::vector<int> &order) {
 
 void Mixed::sweep(int share) {
   const int leave = trials - share;
-  // Early tensors have the longest windows, so they are left to the link: as many as it can carry during some share of the forward half.
+  // Early tensors have the longest windows, so they are left to the link: as many as it can carry during some share of
+  // the forward half.
   for (double carried : {0.0, 0.5, 1.0, 1.7}) {
     const int from = birthAfter(carried);
     for (int spacing : {0, 1, 2, 3, 4, 6, 9}) {
@@ -190,7 +202,8 @@ int Mixed::birthAfter(double share) const {
   return static_cast<int>(problem.ops.size());
 }
 
-/// Gives single tensors another action while that helps: the most expensive re-runs are taken back, the cheapest missing ones added.
+/// Gives single tensors another action while that helps: the most expensive re-runs are taken back, the cheapest
+/// missing ones added.
 void Mixed::refine() {
   std::vector<int> byCost(ranked.rbegin(), ranked.rend());
   for (bool changed = true; changed && trials > 0;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of strategies, and what every plan goes through: expansion, packing, checking, and planning again with less when the packed
-// arena does not fit.
+// The table of strategies, and what every plan goes through: expansion, packing, checking, and planning again with less
+// when the packed arena does not fit.
 #include "passes/strategies/Registry.h"
 
 #include "passes/planner/Check.h"
@@ -19,21 +19,37 @@ const std::vector<Strategy> &strategies() {
   static const std::vector<Strategy> all = {
       {"keep", "every activation stays on the device", {}, planKeep, chainKeep},
       {"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", {"min-copy"}, planGreedy, chainGreedy},
-      {"dynprog", "offload the best set of stages (Beaumont et al. 2020)", {"limit", "sets"}, planDynProg, chainDynProg},
+      {"dynprog",
+       "offload the best set of stages (Beaumont et al. 2020)",
+       {"limit", "sets"},
+       planDynProg,
+       chainDynProg},
       {"vdnn", "threshold on time per byte, as Beaumont et al. 2020 compare with", {}, nullptr, chainVdnn},
       {"vdnn-all", "offload every layer's input (Rhu et al. 2016)", {}, planVdnnAll, chainVdnnAll},
       {"vdnn-conv", "offload every convolution's input", {}, planVdnnConv, chainVdnnConv},
       {"vdnn-aconv", "offload every second convolution's input", {}, planVdnnAconv, chainVdnnAconv},
       {"vdnn-dyn", "the first vdnn mode that fits, fastest kernels first", {}, planVdnnDyn, chainVdnnDyn},
-      {"vdnnpp", "vdnn with copies that outlive their layer (Shriram et al. 2019)", {"mode", "synchronous"}, nullptr, chainVdnnpp},
+      {"vdnnpp",
+       "vdnn with copies that outlive their layer (Shriram et al. 2019)",
+       {"mode", "synchronous"},
+       nullptr,
+       chainVdnnpp},
       {"autoswap", "swap by priority scores (Zhang et al. 2019)", {"min-size"}, planAutoSwap, nullptr},
       {"tflms", "swap by distance in the graph (Le et al. 2018)", {"threshold", "ahead"}, planTflms, nullptr},
       {"superneurons", "checkpoints to the host, cheap layers again (Wang et al. 2018)", {}, planSuperNeurons, nullptr},
       {"gist", "lossless encodings (Jain et al. 2018)", {}, planGist, nullptr},
-      {"capuchin", "swap by free time, then recompute by bytes per second (Peng et al. 2020)", {}, planCapuchin, nullptr},
+      {"capuchin",
+       "swap by free time, then recompute by bytes per second (Peng et al. 2020)",
+       {},
+       planCapuchin,
+       nullptr},
       {"chen", "recompute segments between kept borders (Chen et al. 2016)", {"segments"}, planChen, chainChen},
       {"rotor", "optimal rematerialization of a chain (Beaumont et al. 2019)", {"slots"}, planRotor, chainRotor},
-      {"mixed", "encode, recompute and offload together", {"trials", "recompute", "offload", "encode"}, planMixed, chainMixed},
+      {"mixed",
+       "encode, recompute and offload together",
+       {"trials", "recompute", "offload", "encode"},
+       planMixed,
+       chainMixed},
       {"auto", "mixed", {"trials", "recompute", "offload", "encode"}, planMixed, chainMixed},
   };
   return all;
@@ -70,7 +86,8 @@ static std::string knobError(const Strategy &strategy, const Options &options) {
       return "strategy '" + strategy.name + "' has no knob '" + knob + "'" +
              (strategy.knobs.empty() ? "" : ", it has " + listed(strategy.knobs));
     else if (!isNumber(value))
-      return "knob '" + knob + "' of strategy '" + strategy.name + "' is '" + value + "', it must be a number of at least 0";
+      return "knob '" + knob + "' of strategy '" + strategy.name + "' is '" + value +
+             "', it must be a number of at least 0";
   return "";
 }
 
@@ -177,7 +194,8 @@ static std::vector<bool> offloadedOf(const ChainPlan &plan) {
   return offloaded;
 }
 
-ChainAnswer runStrategy(const Chain &chain, double memory, Release release, const std::string &name, const Options &options) {
+ChainAnswer runStrategy(const Chain &chain, double memory, Release release, const std::string &name,
+                        const Options &options) {
   std::string error = chainError(chain);
   if (error.empty() && !(std::isfinite(memory) && memory >= 0))
     error = "memory is " + std::to_string(memory) + ", it must be at least 0";

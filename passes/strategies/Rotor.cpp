@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// rotor: O. Beaumont, L. Eyraud-Dubois, J. Herrmann, A. Joly, A. Shilova, Optimal Checkpointing for Heterogeneous Chains: How to Train Deep
-// Neural Networks with Limited Memory, Inria RR-9302, 2019 (from public ports; see E1 of the planner digests).
-// Rule: OPT(m, i, l) runs stages i..l forward and backward with m bytes besides x_i. Either F_i saves everything and the rest follows with
-// less memory, or only x_i stays, stages i..j-1 run without saving, the right part runs with x_j kept, and the left part runs again.
-// Changed: backward memory is y_i + y_(i+1) + x_(i+1) + saved_i + exB_i, as in our chain model; the ports differ. The check for runs
-// without saving looks at every stage that runs, not only at the last. Every memory of the table is tried on the op-level program, whose
-// tensors die one by one, and the fastest plan that really fits is taken.
-// Complexity O(L^3 * slots); chains of more than 100 stages are grouped first. Knobs: slots=0 (0: 300, fewer for long chains).
+// rotor: O. Beaumont, L. Eyraud-Dubois, J. Herrmann, A. Joly, A. Shilova, Optimal Checkpointing for Heterogeneous
+// Chains: How to Train Deep Neural Networks with Limited Memory, Inria RR-9302, 2019 (from public ports; see E1 of
+// the planner digests).
+//
+// Rule: OPT(m, i, l) runs stages i..l forward and backward with m bytes besides x_i. Either F_i saves everything
+// and the rest follows with less memory, or only x_i stays, stages i..j-1 run without saving, the right part runs
+// with x_j kept, and the left part runs again.
+//
+// Changed: backward memory is y_i + y_(i+1) + x_(i+1) + saved_i + exB_i, as in our chain model; the ports differ.
+// The check for runs without saving looks at every stage that runs, not only at the last. Every memory of the table
+// is tried on the op-level program, whose tensors die one by one, and the fastest plan that really fits is taken.
+//
+// Complexity O(L^3 * slots); chains of more than 100 stages are grouped first.
+//
+// Knobs: slots=0 (0: 300, fewer for long chains).
+//
 // Fails below the smallest table entry; never moves anything to the host.
 #include "passes/strategies/Rotor.h"
 
@@ -93,7 +101,8 @@ void RotorTable::emit(int m, int i, int l, std::vector<StageRun> &runs) const {
 }
 
 /// Re-runs of whole stages as segments of the op-level program.
-static std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, const std::vector<StageRun> &runs) {
+static std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages,
+                                         const std::vector<StageRun> &runs) {
   std::vector<std::vector<int>> forward(stages.count());
   std::vector<int> firstBackward(stages.count(), -1);
   const Recomputation recomputation(problem);

@@ -8,7 +8,8 @@
 namespace sluice::planner {
 
 Stages::Stages(const Problem &problem, int most)
-    : problem(problem), born(problem.buffers.size(), -1), lastRead(problem.buffers.size(), -1), dense(problem.ops.size(), 0) {
+    : problem(problem), born(problem.buffers.size(), -1), lastRead(problem.buffers.size(), -1),
+      dense(problem.ops.size(), 0) {
   std::map<int, int> number;
   for (const Op &op : problem.ops)
     if (op.phase == Phase::Forward)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage view of an op-level problem: which stage a buffer belongs to, who reads it across a border, and the chain of planners.md's
-// Section A that chain strategies plan on.
+// The stage view of an op-level problem: which stage a buffer belongs to, who reads it across a border, and the chain
+// of planners.md's Section A that chain strategies plan on.
 #pragma once
 
 #include "passes/planner/Chain.h"
@@ -20,7 +20,8 @@ public:
   /// Dense number of the stage in which the buffer is born; -1 for buffers that no forward op writes.
   int of(int buffer) const { return born[buffer]; }
   int ofOp(int op) const { return dense[op]; }
-  /// True when a forward op reads the buffer in a later group of `length` stages than the one it is born in: a border of such groups.
+  /// True when a forward op reads the buffer in a later group of `length` stages than the one it is born in: a border
+  /// of such groups.
   bool crosses(int buffer, int length) const {
     return born[buffer] >= 0 && lastRead[buffer] / length > born[buffer] / length;
   }
@@ -30,8 +31,9 @@ public:
   /// Activations born in a stage: what offloading x_(i+1) moves.
   const std::vector<int> &activations(int stage) const { return saved[stage]; }
 
-  /// x_(i+1) is what leaves stage i, saved_i the other activations born in it, x_0 is empty (batch slots are part of base); gradients and
-  /// other temporaries of a stage are its extra bytes, so y is 0. Bytes exclude base. One link of the slower direction's rate.
+  /// x_(i+1) is what leaves stage i, saved_i the other activations born in it, x_0 is empty (batch slots are part of
+  /// base); gradients and other temporaries of a stage are its extra bytes, so y is 0. Bytes exclude base. One link of
+  /// the slower direction's rate.
   Chain chain() const;
 
 private:

@@ -35,11 +35,13 @@ ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, con
 ChainAnswer chainMixed(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options);
 
-/// Rotor's schedules for every memory of its table, fewest bytes first; `slots` 0 chooses by length. Not yet completed by a Combiner.
+/// Rotor's schedules for every memory of its table, fewest bytes first; `slots` 0 chooses by length. Not yet completed
+/// by a Combiner.
 std::vector<Plan> rotorPlans(const Problem &problem, int slots);
 
-/// GREEDY's choice on top of a plan: marks kept tensors of at least `smallest` bytes as offloaded, earliest-born first, until the plan fits
-/// `memory`. Returns the live bytes that remain at the peak with the longest gaps. Positions are left to placeTransfers().
+/// GREEDY's choice on top of a plan: marks kept tensors of at least `smallest` bytes as offloaded, earliest-born first,
+/// until the plan fits `memory`. Returns the live bytes that remain at the peak with the longest gaps. Positions are
+/// left to placeTransfers().
 Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan);
 
 /// GREEDY's set: the shortest prefix x_0..x_k whose bytes are at least what is missing.

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// tflms: T. D. Le, H. Imai, Y. Negishi, K. Kawachiya, TFLMS: Large Model Support in TensorFlow by Graph Rewriting, arXiv 1807.02037 (options
-// as in E6 of the planner digests).
-// Rule: rewrite the graph so that tensors with a long distance between producer and consumer are swapped out and in, the swap-in a fixed
-// number of ops ahead; how many tensors and how far is a setting, tried out by the user. Nothing knows times, link or memory.
-// Changed: distances count ops of the linearized program; all settings of a grid are simulated and the best that fits is reported, as in
-// Beaumont et al., Euro-Par 2020, Section 5. A planning view: no dynamic runtime.
-// Complexity O(settings * ops). Knobs: threshold=0 (0: a grid), ahead=0 (0: a grid), ops before its reader at which a tensor returns.
+// tflms: T. D. Le, H. Imai, Y. Negishi, K. Kawachiya, TFLMS: Large Model Support in TensorFlow by Graph Rewriting,
+// arXiv 1807.02037 (options as in E6 of the planner digests).
+//
+// Rule: rewrite the graph so that tensors with a long distance between producer and consumer are swapped out and
+// in, the swap-in a fixed number of ops ahead; how many tensors and how far is a setting, tried out by the user.
+// Nothing knows times, link or memory.
+//
+// Changed: distances count ops of the linearized program; all settings of a grid are simulated and the best that
+// fits is reported, as in Beaumont et al., Euro-Par 2020, Section 5. A planning view: no dynamic runtime.
+//
+// Complexity O(settings * ops).
+//
+// Knobs: threshold=0 (0: a grid), ahead=0 (0: a grid), ops before its reader at which a tensor returns.
+//
 // Fails where no setting fits: it cannot make an op wait for memory on purpose.
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
@@ -53,7 +60,8 @@ Answer planTflms(const Problem &problem, Bytes memory, const Options &options) {
   if (best.feasible)
     return answerOf(best, "tflms", memory);
   const int n = problem.ops.size();
-  const int threshold = static_cast<int>(numberKnob(options, "threshold", 0)), distance = static_cast<int>(numberKnob(options, "ahead", 0));
+  const int threshold = static_cast<int>(numberKnob(options, "threshold", 0)),
+            distance = static_cast<int>(numberKnob(options, "ahead", 0));
   for (double share : {0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9})
     for (int ahead : {1, 2, 3, 5, 8, 13, 21})
       improve(best, settle(problem, memory, threshold > 0 ? threshold : std::max(2, static_cast<int>(share * n)),

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// vdnn-all, vdnn-conv, vdnn-aconv, vdnn-dyn: M. Rhu et al., vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient Neural
-// Network Design, MICRO 2016, Section 3; modes as in S. Shriram, A. Garg, P. Kulkarni, Dynamic Memory Management for GPU-Based Training of
-// Deep Neural Networks, IPDPS 2019. vdnn: the baseline of that name in Beaumont et al., Euro-Par 2020, Section 5.
-// Rule: offload the input of every layer except activations, softmax and fully connected ones (all), of every convolution (conv), or of
-// every second convolution (aconv), whether memory is short or not; the last such layer keeps its input. dyn takes the first that fits of:
-// nothing with the fastest kernels, conv and all with the fastest, conv and all with the kernels of least workspace.
-// vdnn offloads x_i with uF_i / |x_i| above a threshold, all or every second one, and keeps the best of all thresholds.
-// Changed: when bytes leave and return is chosen by our simulator instead of a synchronization at every layer's end (vdnnpp's subject), and
-// a tensor counts as a layer's input wherever the program branches. Kernels are an op's alternatives.
-// Complexity O(ops) a mode. No knobs. Fails where the mode's set does not make enough room: a mode does not look at the budget.
+// vdnn-all, vdnn-conv, vdnn-aconv, vdnn-dyn: M. Rhu et al., vDNN: Virtualized Deep Neural Networks for Scalable,
+// Memory-Efficient Neural Network Design, MICRO 2016, Section 3; modes as in S. Shriram, A. Garg, P. Kulkarni,
+// Dynamic Memory Management for GPU-Based Training of Deep Neural Networks, IPDPS 2019. vdnn: the baseline of that
+// name in Beaumont et al., Euro-Par 2020, Section 5.
+//
+// Rule: offload the input of every layer except activations, softmax and fully connected ones (all), of every
+// convolution (conv), or of every second convolution (aconv), whether memory is short or not; the last such layer
+// keeps its input. dyn takes the first that fits of: nothing with the fastest kernels, conv and all with the
+// fastest, conv and all with the kernels of least workspace. vdnn offloads x_i with uF_i / |x_i| above a threshold,
+// all or every second one, and keeps the best of all thresholds.
+//
+// Changed: when bytes leave and return is chosen by our simulator instead of a synchronization at every layer's end
+// (vdnnpp's subject), and a tensor counts as a layer's input wherever the program branches. Kernels are an op's
+// alternatives.
+//
+// Complexity O(ops) a mode.
+//
+// No knobs.
+//
+// Fails where the mode's set does not make enough room: a mode does not look at the budget.
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Strategies.h"
 
@@ -89,8 +99,12 @@ ChainAnswer chainMode(const Chain &chain, double memory, Release release, Mode m
 
 } // namespace
 
-Answer planVdnnAll(const Problem &p, Bytes memory, const Options &o) { return planMode(p, memory, o, Mode::All, "vdnn-all"); }
-Answer planVdnnConv(const Problem &p, Bytes memory, const Options &o) { return planMode(p, memory, o, Mode::Conv, "vdnn-conv"); }
+Answer planVdnnAll(const Problem &p, Bytes memory, const Options &o) {
+  return planMode(p, memory, o, Mode::All, "vdnn-all");
+}
+Answer planVdnnConv(const Problem &p, Bytes memory, const Options &o) {
+  return planMode(p, memory, o, Mode::Conv, "vdnn-conv");
+}
 Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
   return planMode(p, memory, o, Mode::AlternateConv, "vdnn-aconv");
 }
@@ -98,7 +112,8 @@ Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
 Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   const std::vector<int> fast = kernels(problem, [](const Alternative &a) { return a.seconds; });
-  const std::vector<int> small = kernels(problem, [](const Alternative &a) { return static_cast<double>(a.workspace); });
+  const std::vector<int> small =
+      kernels(problem, [](const Alternative &a) { return static_cast<double>(a.workspace); });
   Choice none, conv, all;
   conv.offloaded = inputsOf(problem, Mode::Conv);
   all.offloaded = inputsOf(problem, Mode::All);

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// vdnnpp: S. Shriram, A. Garg, P. Kulkarni, Dynamic Memory Management for GPU-Based Training of Deep Neural Networks, IPDPS 2019, Section III.
-// Rule: offload as vdnn's modes do, but let a layer end when its compute ends: the copy goes on beside the next layers and its bytes are
-// freed when it is over. All copies out end before the backward half starts. At layer m at most one prefetch is issued: the nearest
-// offloaded input below that is not back yet, searching no further than the next convolution below.
-// Changed: allocation waits until live bytes fit instead of blocking in a pool; pool sizes are a matter of packing (see Pack.h).
-// Complexity O(L^2). Knobs: mode=0 (0: the fastest that fits of 1 all, 2 conv, 3 aconv), synchronous=0 (1: vDNN's protocol, which ends every
-// layer when both its compute and its copy have ended).
-// Fails where a mode's set, with its prefetches, does not fit; needs the kinds of layers. Plans chains only: its protocol is one of layers.
+// vdnnpp: S. Shriram, A. Garg, P. Kulkarni, Dynamic Memory Management for GPU-Based Training of Deep Neural
+// Networks, IPDPS 2019, Section III.
+//
+// Rule: offload as vdnn's modes do, but let a layer end when its compute ends: the copy goes on beside the next
+// layers and its bytes are freed when it is over. All copies out end before the backward half starts. At layer m at
+// most one prefetch is issued: the nearest offloaded input below that is not back yet, searching no further than
+// the next convolution below.
+//
+// Changed: allocation waits until live bytes fit instead of blocking in a pool; pool sizes are a matter of packing
+// (see Pack.h).
+//
+// Complexity O(L^2).
+//
+// Knobs: mode=0 (0: the fastest that fits of 1 all, 2 conv, 3 aconv), synchronous=0 (1: vDNN's protocol, which ends
+// every layer when both its compute and its copy have ended).
+//
+// Fails where a mode's set, with its prefetches, does not fit; needs the kinds of layers. Plans chains only: its
+// protocol is one of layers.
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
@@ -47,7 +57,8 @@ public:
     ChainPlan plan;
     for (bool off : offloaded)
       plan.actions.push_back(off ? Action::Offload : Action::Keep);
-    std::stable_sort(timeline.events.begin(), timeline.events.end(), [](const auto &a, const auto &b) { return a.start < b.start; });
+    std::stable_sort(timeline.events.begin(), timeline.events.end(),
+                     [](const auto &a, const auto &b) { return a.start < b.start; });
     timeline.makespan = now;
     timeline.peakBytes = std::max(need(), peak);
     plan.timeline = std::move(timeline);

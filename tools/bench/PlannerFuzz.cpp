@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// planner-fuzz N [SEED]: N random instances, chains and branching programs in turn, through every strategy, against the checkers.
-// Exit status 1 and the seed on the first violation. Instances are small, so that a hundred thousand take minutes.
+// planner-fuzz N [SEED]: N random instances, chains and branching programs in turn, through every strategy, against the
+// checkers. Exit status 1 and the seed on the first violation. Instances are small, so that a hundred thousand take
+// minutes.
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Simulate.h"
@@ -108,6 +109,7 @@ int main(int argc, char **argv) {
   }
   std::printf("%ld instances clean\n", count);
   for (const auto &[name, t] : tallies)
-    std::printf("  %-13s %8ld plans, %8ld infeasible first, %8ld refused\n", name.c_str(), t.plans, t.infeasible, t.refused);
+    std::printf("  %-13s %8ld plans, %8ld infeasible first, %8ld refused\n", name.c_str(), t.plans, t.infeasible,
+                t.refused);
   return 0;
 }

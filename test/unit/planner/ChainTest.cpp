@@ -39,8 +39,8 @@ TEST(Chain, PeakAndFloorByHand) {
 TEST(Chain, OffloadHidesBehindCompute) {
   Chain c = twoStages();
   c.y = {0, 10, 0};
-  // Now B_0 holds 30 bytes and B_1 30; with x_0 gone B_1 holds 20. The copy of x_0 takes 1 of F_0's 2 seconds, its return 1 of B_1's 2;
-  // but memory 30 is needed by B_0 anyway, so nothing has to move.
+  // Now B_0 holds 30 bytes and B_1 30; with x_0 gone B_1 holds 20. The copy of x_0 takes 1 of F_0's 2 seconds, its
+  // return 1 of B_1's 2; but memory 30 is needed by B_0 anyway, so nothing has to move.
   EXPECT_EQ(chainPeak(c), 30);
   const auto timeline = simulateChain(c, 30, {true, false}, Release::Whole);
   ASSERT_TRUE(timeline);
@@ -85,7 +85,8 @@ TEST(Chain, EverySubsetPassesTheCheckerInBothReleases) {
           const auto timeline = simulateChain(c, memory, set, release);
           ASSERT_TRUE(timeline) << "seed " << seed << " set " << bits;
           ASSERT_EQ(checkChain(c, memory, set, release, *timeline), "")
-              << "seed " << seed << " set " << bits << " memory " << memory << (release == Release::Whole ? " whole" : " partial");
+              << "seed " << seed << " set " << bits << " memory " << memory
+              << (release == Release::Whole ? " whole" : " partial");
           ASSERT_LE(timeline->peakBytes, memory + byteSlack(c)) << "seed " << seed << " set " << bits;
           EXPECT_FALSE(simulateChain(c, need - 0.001, set, release));
         }
@@ -118,7 +119,8 @@ TEST(Chain, VdnnppIsNeverSlowerThanItsSynchronousProtocol) {
     const Chain c = randomChain(seed, 3 + seed % 9);
     Options synchronous;
     synchronous.knobs["synchronous"] = "1";
-    const ChainAnswer a = runStrategy(c, chainPeak(c), Release::Whole, "vdnnpp"), b = runStrategy(c, chainPeak(c), Release::Whole, "vdnnpp", synchronous);
+    const ChainAnswer a = runStrategy(c, chainPeak(c), Release::Whole, "vdnnpp"),
+                      b = runStrategy(c, chainPeak(c), Release::Whole, "vdnnpp", synchronous);
     const Seconds fast = std::get<ChainPlan>(a).timeline.makespan, slow = std::get<ChainPlan>(b).timeline.makespan;
     ASSERT_LE(fast, slow * (1 + 1e-12)) << "seed " << seed;
     faster += fast < slow;

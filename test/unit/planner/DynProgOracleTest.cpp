@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// dynprog with partial release against an exact oracle: every subset, and for each a linear program over ordered fluid copies. The program
-// knows nothing of the recurrences: time is a row of intervals (a gap and an op, in turn), each with bytes copied out and back; the copies
-// are tied to their order by a turning interval after which nothing leaves and before which nothing returns.
+// dynprog with partial release against an exact oracle: every subset, and for each a linear program over ordered fluid
+// copies. The program knows nothing of the recurrences: time is a row of intervals (a gap and an op, in turn), each
+// with bytes copied out and back; the copies are tied to their order by a turning interval after which nothing leaves
+// and before which nothing returns.
 #include "passes/strategies/DynProg.h"
 #include "passes/strategies/Registry.h"
 #include "test/unit/planner/RandomChains.h"
@@ -18,7 +19,8 @@ using test::Simplex;
 
 namespace {
 
-/// The shortest schedule of a set with its turn in interval `turn`. Interval 2k is the gap before op k, 2k+1 op k; ops F_0..F_L, B_L..B_0.
+/// The shortest schedule of a set with its turn in interval `turn`. Interval 2k is the gap before op k, 2k+1 op k; ops
+/// F_0..F_L, B_L..B_0.
 class Oracle {
 public:
   Oracle(const Chain &c, double memory, const std::vector<bool> &set, int turn)
@@ -112,7 +114,8 @@ Seconds oracle(const Chain &c, double memory) {
       set[i] = bits >> i & 1;
     if (chainNeed(c, set) > memory + 1e-9)
       continue;
-    // The turn lies between the last F that could still copy out and the first B that needs something back; all intervals are allowed.
+    // The turn lies between the last F that could still copy out and the first B that needs something back; all
+    // intervals are allowed.
     for (int turn = 0; turn < 4 * n; ++turn)
       best = std::min(best, Oracle(c, memory, set, turn).solve());
   }

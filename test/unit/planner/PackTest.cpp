@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing: MiniMalloc's instances that the search closes quickly, exhaustive comparison on tiny ones, alignment, fixed items, bad input.
-#include "passes/planner/Files.h"
+// Packing: MiniMalloc's instances that the search closes quickly, exhaustive comparison on tiny ones, alignment, fixed
+// items, bad input.
 #include "passes/planner/Pack.h"
+#include "passes/planner/Files.h"
 
 #include <gtest/gtest.h>
 

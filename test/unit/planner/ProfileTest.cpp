@@ -34,9 +34,10 @@ TEST(Profile, MeasurementsReplaceEstimates) {
   Profile base, own;
   std::string error;
   ASSERT_TRUE(loadProfile("v100-pcie", base, error));
-  ASSERT_TRUE(parseProfile(R"({"version":1,"device":"x","ops":[{"node":"c1","op":"conv","seconds":0.5,"workspace_bytes":7}],
+  ASSERT_TRUE(
+      parseProfile(R"({"version":1,"device":"x","ops":[{"node":"c1","op":"conv","seconds":0.5,"workspace_bytes":7}],
                               "links":{"d2h":1e9,"h2d":2e9,"duplex":0}})",
-                           own, error))
+                   own, error))
       << error;
   overrideWith(base, own);
   ASSERT_NE(base.measured("c1", "conv"), nullptr);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random training steps for fuzzing: branching forward graphs with in-place ops, long skips and masks, and their backward halves.
+// Random training steps for fuzzing: branching forward graphs with in-place ops, long skips and masks, and their
+// backward halves.
 #pragma once
 
 #include "passes/planner/Problem.h"

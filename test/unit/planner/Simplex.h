@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dense simplex for the planner's oracles: minimize c.x with A.x <= b, x >= 0. Big-M free two-phase method with Bland's rule, so it always
-// ends; meant for a hundred variables, not for speed.
+// A dense simplex for the planner's oracles: minimize c.x with A.x <= b, x >= 0. Big-M free two-phase method with
+// Bland's rule, so it always ends; meant for a hundred variables, not for speed.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every strategy on random branching problems: plans pass the independent checker at every budget, infeasible answers name a budget that
-// works, and what must never be slower than keep is not.
+// Every strategy on random branching problems: plans pass the independent checker at every budget, infeasible answers
+// name a budget that works, and what must never be slower than keep is not.
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Program.h"

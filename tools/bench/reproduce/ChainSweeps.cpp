@@ -45,8 +45,10 @@ Profile v100() {
 
 void chainRatios(std::ostream &page) {
   page << "# Experiment 1: makespan over lower bound (Beaumont et al., Euro-Par 2020, Figure 2)\n\n"
-          "Batch 32, fp32, V100-PCIe profile, whole-tensor release; budgets at equal steps from the chain's smallest feasible one (0 %) to\n"
-          "its peak (100 %). The paper's text: dynprog always below 1.2; greedy and dynprog beat vdnn in all cases; tflms absent at low\n"
+          "Batch 32, fp32, V100-PCIe profile, whole-tensor release; budgets at equal steps from the chain's smallest "
+          "feasible one (0 %) to\n"
+          "its peak (100 %). The paper's text: dynprog always below 1.2; greedy and dynprog beat vdnn in all cases; "
+          "tflms absent at low\n"
           "memory. Its plots carry no numbers, so orderings and the 1.2 are what can be compared. `-`: infeasible.\n\n";
   const Profile profile = v100();
   double worst = 0;
@@ -80,24 +82,29 @@ void chainRatios(std::ostream &page) {
       aboveGreedy += d > rows["greedy"][step] + 1e-9;
     }
   }
-  page << "Worst dynprog ratio: " << cell(worst) << " (paper: below 1.2). dynprog at most vdnn in " << wins << " of " << cells
-       << " cells; above greedy in " << aboveGreedy << ".\n";
+  page << "Worst dynprog ratio: " << cell(worst) << " (paper: below 1.2). dynprog at most vdnn in " << wins << " of "
+       << cells << " cells; above greedy in " << aboveGreedy << ".\n";
 }
 
 void throughput(std::ostream &page) {
-  page << "# Experiments 2 and 3: images a second over memory, offloading against rematerialization (Figure 3); planning time\n\n"
-          "Paper: at the measured bandwidth rematerialization wins except at the highest memory; at two and three times it offloading\n"
+  page << "# Experiments 2 and 3: images a second over memory, offloading against rematerialization (Figure 3); "
+          "planning time\n\n"
+          "Paper: at the measured bandwidth rematerialization wins except at the highest memory; at two and three "
+          "times it offloading\n"
           "reaches full throughput over a wide range. dynprog plans every instance in less than 25 s.\n\n";
   const Profile profile = v100();
   double longest = 0;
   for (const char *name : {"resnet50", "resnet101", "densenet121"}) {
     Chain chain = chainOf(name, profile);
     const double bandwidth = chain.bandwidth, floor = chainFloor(chain), peak = chainPeak(chain);
-    page << "## " << name << "\n\n| memory (GB) | dynprog | dynprog, 2x link | dynprog, 3x link | rotor | mixed |\n|---|---|---|---|---|---|\n";
+    page << "## " << name
+         << "\n\n| memory (GB) | dynprog | dynprog, 2x link | dynprog, 3x link | rotor | mixed "
+            "|\n|---|---|---|---|---|---|\n";
     for (int step = 0; step <= 10; ++step) {
       const double memory = floor + step / 10.0 * (peak - floor);
       page << "| " << cell(memory / 1e9);
-      for (auto [strategy, factor] : {std::pair("dynprog", 1.0), {"dynprog", 2.0}, {"dynprog", 3.0}, {"rotor", 1.0}, {"mixed", 1.0}}) {
+      for (auto [strategy, factor] :
+           {std::pair("dynprog", 1.0), {"dynprog", 2.0}, {"dynprog", 3.0}, {"rotor", 1.0}, {"mixed", 1.0}}) {
         chain.bandwidth = factor * bandwidth;
         const auto start = std::chrono::steady_clock::now();
         const ChainAnswer answer = runStrategy(chain, memory, Release::Whole, strategy);

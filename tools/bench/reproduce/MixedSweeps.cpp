@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Experiment 16: mixed against the other strategies on op-level programs, V100-PCIe profile, exact actions; and how planning time grows.
+// Experiment 16: mixed against the other strategies on op-level programs, V100-PCIe profile, exact actions; and how
+// planning time grows.
 #include "tools/bench/reproduce/Networks.h"
 #include "tools/bench/reproduce/Pages.h"
 
@@ -34,13 +35,15 @@ void sweep(std::ostream &page, const std::string &name, const Profile &profile) 
   const Plan keep = std::get<Plan>(runStrategy(p, Bytes(1) << 55, "keep"));
   const Seconds base = simulate(p, keep).makespan;
   const double activations = static_cast<double>(keep.arenaBytes - p.base);
-  page << "## " << name << "\n\n" << p.ops.size() << " ops; keep needs " << keep.arenaBytes / 1048576 << " MiB, of which "
-       << p.base / 1048576 << " live through the step; floor at " << percent((memoryFloor(p) - p.base) / activations)
+  page << "## " << name << "\n\n"
+       << p.ops.size() << " ops; keep needs " << keep.arenaBytes / 1048576 << " MiB, of which " << p.base / 1048576
+       << " live through the step; floor at " << percent((memoryFloor(p) - p.base) / activations)
        << " of the activations.\n\n| strategy | 30 % | 40 % | 60 % | 80 % | smallest |\n|---|---|---|---|---|---|\n";
   for (const char *strategy : {"mixed", "greedy", "dynprog", "rotor", "chen", "superneurons", "capuchin", "gist"}) {
     page << "| " << strategy;
     for (double share : {0.3, 0.4, 0.6, 0.8}) {
-      const Answer answer = runStrategy(p, p.base + static_cast<Bytes>(share * activations) / 256 * 256, strategy, exactOptions());
+      const Answer answer =
+          runStrategy(p, p.base + static_cast<Bytes>(share * activations) / 256 * 256, strategy, exactOptions());
       const auto *plan = std::get_if<Plan>(&answer);
       page << " | " << (plan ? percent(simulate(p, *plan).makespan / base - 1) : "-");
     }
@@ -58,9 +61,12 @@ void sweep(std::ostream &page, const std::string &name, const Profile &profile) 
 
 void mixedSweep(std::ostream &page) {
   page << "# Experiment 16: overhead over keep of every exact strategy\n\n"
-          "Batch 32, fp32, 224x224 (U-Nets 256x256), V100-PCIe profile. Columns: share of keep's activations that fits (`40%act` and so\n"
-          "on); entries: makespan over keep's, less one; `-`: infeasible. The packed arena of every entry is within its budget. The bound\n"
-          "is the one of passes/planner/Bounds.h: it counts encodings as free and every missing byte once, so it is not always reachable.\n\n";
+          "Batch 32, fp32, 224x224 (U-Nets 256x256), V100-PCIe profile. Columns: share of keep's activations that fits "
+          "(`40%act` and so\n"
+          "on); entries: makespan over keep's, less one; `-`: infeasible. The packed arena of every entry is within "
+          "its budget. The bound\n"
+          "is the one of passes/planner/Bounds.h: it counts encodings as free and every missing byte once, so it is "
+          "not always reachable.\n\n";
   Profile profile;
   std::string error;
   loadProfile("v100-pcie", profile, error);

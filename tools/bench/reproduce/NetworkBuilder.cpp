@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns recorded layers into a Problem: one op a forward layer, one or two a backward layer, as the compiler lowers them.
+// Turns recorded layers into a Problem: one op a forward layer, one or two a backward layer, as the compiler lowers
+// them.
 #include "tools/bench/reproduce/NetworkBuilder.h"
 
 #include <algorithm>
@@ -12,18 +13,25 @@ using namespace planner;
 NetworkBuilder::NetworkBuilder(const Profile &profile, int batch, NetworkOptions options)
     : profile(profile), batch(batch), options(options) {}
 
-int NetworkBuilder::push(Type type, const char *name, const std::vector<int> &inputs, Shape shape, double flops, Bytes parameters) {
+int NetworkBuilder::push(Type type, const char *name, const std::vector<int> &inputs, Shape shape, double flops,
+                         Bytes parameters) {
   const int output = shapes.size();
   shapes.push_back(shape);
   layers.push_back({type, inputs, output, stage, flops, parameters, name + std::to_string(layers.size())});
   return output;
 }
 
-int NetworkBuilder::input(int channels, int height, int width) { return push(Type::Input, "input", {}, {channels, height, width}); }
+int NetworkBuilder::input(int channels, int height, int width) {
+  return push(Type::Input, "input", {}, {channels, height, width});
+}
 
-int NetworkBuilder::conv(int x, int channels, int kernel, int stride, int pad, int groups, int kernelWidth, int padWidth) {
+int NetworkBuilder::conv(int x, int channels, int kernel, int stride, int pad, int groups, int kernelWidth,
+                         int padWidth) {
   const Shape in = shapes[x];
-  const int kw = kernelWidth < 0 ? kernel : kernelWidth, p = pad < 0 ? kernel / 2 : pad, pw = padWidth >= 0 ? padWidth : pad < 0 ? kw / 2 : pad;
+  const int kw = kernelWidth < 0 ? kernel : kernelWidth, p = pad < 0 ? kernel / 2 : pad,
+            pw = padWidth >= 0 ? padWidth
+                 : pad < 0     ? kw / 2
+                               : pad;
   const Shape out = {channels, (in.h + 2 * p - kernel) / stride + 1, (in.w + 2 * pw - kw) / stride + 1};
   const double weights = double(channels) * in.c / groups * kernel * kw;
   return push(Type::Conv, "conv", {x}, out, 2.0 * batch * out.h * out.w * weights, static_cast<Bytes>(weights) * 4);
@@ -43,12 +51,14 @@ static int pooled(int size, int kernel, int stride, int pad) { return (size + 2 
 
 int NetworkBuilder::maxPool(int x, int kernel, int stride, int pad) {
   const Shape in = shapes[x];
-  return push(Type::MaxPool, "maxpool", {x}, {in.c, pooled(in.h, kernel, stride, pad), pooled(in.w, kernel, stride, pad)});
+  return push(Type::MaxPool, "maxpool", {x},
+              {in.c, pooled(in.h, kernel, stride, pad), pooled(in.w, kernel, stride, pad)});
 }
 
 int NetworkBuilder::averagePool(int x, int kernel, int stride, int pad) {
   const Shape in = shapes[x];
-  return push(Type::AveragePool, "avgpool", {x}, {in.c, pooled(in.h, kernel, stride, pad), pooled(in.w, kernel, stride, pad)});
+  return push(Type::AveragePool, "avgpool", {x},
+              {in.c, pooled(in.h, kernel, stride, pad), pooled(in.w, kernel, stride, pad)});
 }
 
 int NetworkBuilder::globalPool(int x) { return push(Type::AveragePool, "globalpool", {x}, {shapes[x].c, 1, 1}); }
@@ -66,10 +76,13 @@ int NetworkBuilder::concat(const std::vector<int> &parts) {
 
 int NetworkBuilder::fullyConnected(int x, int features) {
   const double weights = double(shapes[x].c) * shapes[x].h * shapes[x].w * features;
-  return push(Type::FullyConnected, "fc", {x}, {features, 1, 1}, 2.0 * batch * weights, static_cast<Bytes>(weights) * 4);
+  return push(Type::FullyConnected, "fc", {x}, {features, 1, 1}, 2.0 * batch * weights,
+              static_cast<Bytes>(weights) * 4);
 }
 
-Bytes NetworkBuilder::bytes(int value) const { return Bytes(batch) * shapes[value].c * shapes[value].h * shapes[value].w * 4; }
+Bytes NetworkBuilder::bytes(int value) const {
+  return Bytes(batch) * shapes[value].c * shapes[value].h * shapes[value].w * 4;
+}
 
 int NetworkBuilder::addBuffer(const std::string &name, Bytes size, int stage) {
   Buffer buffer;
@@ -80,7 +93,8 @@ int NetworkBuilder::addBuffer(const std::string &name, Bytes size, int stage) {
   return static_cast<int>(problem.buffers.size()) - 1;
 }
 
-Op NetworkBuilder::op(const Layer &layer, const std::string &what, OpKind kind, Phase phase, double flops, Bytes moved) const {
+Op NetworkBuilder::op(const Layer &layer, const std::string &what, OpKind kind, Phase phase, double flops,
+                      Bytes moved) const {
   Op op;
   op.name = layer.name + what;
   op.kind = kind;
@@ -90,7 +104,8 @@ Op NetworkBuilder::op(const Layer &layer, const std::string &what, OpKind kind, 
   return op;
 }
 
-/// ReLU, dropout and add may write over their first input when nobody reads that later; a convolution's or norm's own output only.
+/// ReLU, dropout and add may write over their first input when nobody reads that later; a convolution's or norm's own
+/// output only.
 bool NetworkBuilder::overwrites(size_t index) const {
   const Layer &layer = layers[index];
   if (!options.inPlace || (layer.type != Type::Relu && layer.type != Type::Dropout && layer.type != Type::Add))
@@ -106,8 +121,9 @@ bool NetworkBuilder::overwrites(size_t index) const {
 }
 
 static OpKind kindOf(int type) {
-  static const OpKind kinds[] = {OpKind::Other, OpKind::Conv, OpKind::Norm,           OpKind::Activation, OpKind::Pool, OpKind::Pool,
-                                 OpKind::Join,  OpKind::Concat, OpKind::FullyConnected, OpKind::Dropout,    OpKind::Loss};
+  static const OpKind kinds[] = {OpKind::Other,          OpKind::Conv,    OpKind::Norm, OpKind::Activation,
+                                 OpKind::Pool,           OpKind::Pool,    OpKind::Join, OpKind::Concat,
+                                 OpKind::FullyConnected, OpKind::Dropout, OpKind::Loss};
   return kinds[type];
 }
 
@@ -125,7 +141,8 @@ void NetworkBuilder::forward(const Layer &layer) {
     if (bufferOf[x] >= 0)
       o.reads.push_back(bufferOf[x]);
   const bool inPlace = overwrites(index);
-  bufferOf[layer.output] = inPlace ? bufferOf[layer.inputs[0]] : addBuffer(layer.name, bytes(layer.output), layer.stage);
+  bufferOf[layer.output] =
+      inPlace ? bufferOf[layer.inputs[0]] : addBuffer(layer.name, bytes(layer.output), layer.stage);
   o.writes = {bufferOf[layer.output]};
   const bool hasSide = layer.type == Type::Norm || layer.type == Type::MaxPool;
   if (hasSide) {
@@ -191,7 +208,8 @@ void NetworkBuilder::backward(const Layer &layer) {
       reads.push_back(bufferOf[layer.output]);
     if (layer.type == Type::MaxPool)
       reads.push_back(side[layer.output]);
-    const Bytes moved = bytes(x) * (fresh ? 1 : 2) + (layer.type == Type::Concat ? bytes(x) : out) + (layer.type == Type::Norm ? 3 * in : 0);
+    const Bytes moved = bytes(x) * (fresh ? 1 : 2) + (layer.type == Type::Concat ? bytes(x) : out) +
+                        (layer.type == Type::Norm ? 3 * in : 0);
     emit(".dx", layer.flops, moved, reads, {dx});
   }
 }

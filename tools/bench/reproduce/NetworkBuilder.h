@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds op-level training problems of well-known networks without a model file, for planner benchmarks and reproductions: fp32, NCHW,
-// op times from a device profile's roofline, parameters and momentum in the base, weight gradients updated at once.
+// Builds op-level training problems of well-known networks without a model file, for planner benchmarks and
+// reproductions: fp32, NCHW, op times from a device profile's roofline, parameters and momentum in the base, weight
+// gradients updated at once.
 #pragma once
 
 #include "passes/planner/Problem.h"
@@ -15,8 +16,9 @@ using planner::Bytes;
 
 struct NetworkOptions {
   bool encodings = true; ///< offer mask and argmax forms, as the compiler does
-  bool nested = false;   ///< dense blocks concatenate step by step, which makes every layer a stage, as chain planners write them
-  bool inPlace = true;   ///< activations overwrite their input where nobody reads it later
+  bool nested =
+      false; ///< dense blocks concatenate step by step, which makes every layer a stage, as chain planners write them
+  bool inPlace = true; ///< activations overwrite their input where nobody reads it later
 };
 
 /// Records forward layers; build() adds the backward half. Values are numbers that layers return.
@@ -25,7 +27,8 @@ public:
   NetworkBuilder(const planner::Profile &profile, int batch, NetworkOptions options = {});
 
   int input(int channels, int height, int width);
-  int conv(int x, int channels, int kernel, int stride = 1, int pad = -1, int groups = 1, int kernelWidth = -1, int padWidth = -1);
+  int conv(int x, int channels, int kernel, int stride = 1, int pad = -1, int groups = 1, int kernelWidth = -1,
+           int padWidth = -1);
   int transposedConv(int x, int channels, int kernel, int stride);
   int norm(int x);
   int relu(int x);
@@ -50,7 +53,8 @@ public:
 
   planner::Problem build();
 
-  /// fp32 bytes of the inputs of all convolutions and max-pools, shared ones once, and of the first fully connected layer.
+  /// fp32 bytes of the inputs of all convolutions and max-pools, shared ones once, and of the first fully connected
+  /// layer.
   Bytes pinnedBytes() const;
 
 private:
@@ -63,19 +67,21 @@ private:
     std::vector<int> inputs;
     int output;
     int stage;
-    double flops;      ///< of one direction
-    Bytes parameters;  ///< bytes
+    double flops;     ///< of one direction
+    Bytes parameters; ///< bytes
     std::string name;
   };
 
-  int push(Type type, const char *name, const std::vector<int> &inputs, Shape shape, double flops = 0, Bytes parameters = 0);
+  int push(Type type, const char *name, const std::vector<int> &inputs, Shape shape, double flops = 0,
+           Bytes parameters = 0);
   Bytes bytes(int value) const;
   void forward(const Layer &layer);
   void backward(const Layer &layer);
   bool overwrites(size_t layer) const;
   int addBuffer(const std::string &name, Bytes size, int stage);
   int gradientOf(int value, int stage, bool &fresh);
-  planner::Op op(const Layer &layer, const std::string &what, planner::OpKind kind, planner::Phase phase, double flops, Bytes moved) const;
+  planner::Op op(const Layer &layer, const std::string &what, planner::OpKind kind, planner::Phase phase, double flops,
+                 Bytes moved) const;
 
   const planner::Profile &profile;
   const int batch;

@@ -49,7 +49,8 @@ int vgg(NetworkBuilder &b, int x, const std::vector<int> &groups) {
   return b.fullyConnected(x, 1000);
 }
 
-/// A convolution with norm and ReLU outside of any block: the convolution's output separates the graph, so it ends a stage.
+/// A convolution with norm and ReLU outside of any block: the convolution's output separates the graph, so it ends a
+/// stage.
 int stem(NetworkBuilder &b, int x, int channels, int kernel, int stride = 1, int pad = -1) {
   x = b.conv(x, channels, kernel, stride, pad);
   b.cut();
@@ -66,7 +67,8 @@ int resNet(NetworkBuilder &b, int x, const std::vector<int> &blocks, bool bottle
   for (size_t g = 0; g < blocks.size(); ++g)
     for (int i = 0; i < blocks[g]; ++i) {
       const int width = 64 << g, out = bottleneck ? 4 * width : width, stride = g > 0 && i == 0 ? 2 : 1;
-      int y = bottleneck ? b.convNormRelu(b.convNormRelu(x, width, 1, early ? stride : 1), width, 3, early ? 1 : stride) : b.convNormRelu(x, width, 3, stride);
+      int y = bottleneck ? b.convNormRelu(b.convNormRelu(x, width, 1, early ? stride : 1), width, 3, early ? 1 : stride)
+                         : b.convNormRelu(x, width, 3, stride);
       y = b.norm(b.conv(y, out, bottleneck ? 1 : 3));
       const int shortcut = b.channels(x) == out && stride == 1 ? x : b.norm(b.conv(x, out, 1, stride));
       x = b.relu(b.add(y, shortcut));
@@ -107,7 +109,8 @@ int denseNet(NetworkBuilder &b, int x, const std::vector<int> &blocks, int growt
 
 int mobileNetV2(NetworkBuilder &b, int x) {
   x = stem(b, x, 32, 3, 2);
-  const int table[][4] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  const int table[][4] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                          {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   for (const auto &[expand, channels, repeats, firstStride] : table)
     for (int i = 0; i < repeats; ++i) {
       const int stride = i == 0 ? firstStride : 1, in = b.channels(x), hidden = in * expand;
@@ -146,8 +149,12 @@ int uNet(NetworkBuilder &b, int x, bool norms) {
 }
 
 int inceptionV3(NetworkBuilder &b, int x) {
-  auto cbr = [&](int v, int channels, int kernel, int stride = 1, int pad = 0) { return b.convNormRelu(v, channels, kernel, stride, pad); };
-  auto wide = [&](int v, int channels, int kh, int kw) { return b.relu(b.norm(b.conv(v, channels, kh, 1, kh / 2, 1, kw, kw / 2))); };
+  auto cbr = [&](int v, int channels, int kernel, int stride = 1, int pad = 0) {
+    return b.convNormRelu(v, channels, kernel, stride, pad);
+  };
+  auto wide = [&](int v, int channels, int kh, int kw) {
+    return b.relu(b.norm(b.conv(v, channels, kh, 1, kh / 2, 1, kw, kw / 2)));
+  };
   auto stage = [&](int v) {
     b.cut();
     return v;
@@ -169,7 +176,8 @@ int inceptionV3(NetworkBuilder &b, int x) {
     const int twofold = wide(wide(wide(wide(cbr(x, c, 1), c, 7, 1), c, 1, 7), c, 7, 1), 192, 1, 7);
     x = stage(b.concat({cbr(x, 192, 1), single, twofold, cbr(b.averagePool(x, 3, 1, 1), 192, 1)}));
   }
-  x = stage(b.concat({cbr(cbr(x, 192, 1), 320, 3, 2), cbr(wide(wide(cbr(x, 192, 1), 192, 1, 7), 192, 7, 1), 192, 3, 2), b.maxPool(x, 3, 2)}));
+  x = stage(b.concat({cbr(cbr(x, 192, 1), 320, 3, 2), cbr(wide(wide(cbr(x, 192, 1), 192, 1, 7), 192, 7, 1), 192, 3, 2),
+                      b.maxPool(x, 3, 2)}));
   for (int i = 0; i < 2; ++i) {
     const int a = cbr(x, 384, 1), d = cbr(cbr(x, 448, 1), 384, 3, 1, 1);
     x = stage(b.concat({cbr(x, 320, 1), wide(a, 384, 1, 3), wide(a, 384, 3, 1), wide(d, 384, 1, 3), wide(d, 384, 3, 1),
@@ -180,12 +188,9 @@ int inceptionV3(NetworkBuilder &b, int x) {
 
 int layersOf(const std::string &name, NetworkBuilder &b, int x) {
   static const std::map<std::string, std::vector<int>> vggs = {{"vgg16", {2, 2, 3, 3, 3}}, {"vgg19", {2, 2, 4, 4, 4}}};
-  static const std::map<std::string, std::vector<int>> resNets = {{"resnet18", {2, 2, 2, 2}},
-                                                                  {"resnet34", {3, 4, 6, 3}},
-                                                                  {"resnet50", {3, 4, 6, 3}},
-                                                                  {"resnet101", {3, 4, 23, 3}},
-                                                                  {"resnet152", {3, 8, 36, 3}},
-                                                                  {"resnet152_v1", {3, 8, 36, 3}}};
+  static const std::map<std::string, std::vector<int>> resNets = {
+      {"resnet18", {2, 2, 2, 2}},   {"resnet34", {3, 4, 6, 3}},   {"resnet50", {3, 4, 6, 3}},
+      {"resnet101", {3, 4, 23, 3}}, {"resnet152", {3, 8, 36, 3}}, {"resnet152_v1", {3, 8, 36, 3}}};
   static const std::map<std::string, std::vector<int>> denseNets = {{"densenet121", {6, 12, 24, 16}},
                                                                     {"densenet161", {6, 12, 36, 24}},
                                                                     {"densenet169", {6, 12, 32, 32}},

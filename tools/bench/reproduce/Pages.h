@@ -6,10 +6,12 @@
 
 namespace sluice::bench {
 
-/// Beaumont et al. (Euro-Par 2020), Figure 2: makespan over lower bound, ten networks, budgets from the smallest feasible to the peak.
+/// Beaumont et al. (Euro-Par 2020), Figure 2: makespan over lower bound, ten networks, budgets from the smallest
+/// feasible to the peak.
 void chainRatios(std::ostream &page);
 
-/// The same, Figure 3: throughput over memory at one, two and three times the bandwidth, beside rematerialization; and planning times.
+/// The same, Figure 3: throughput over memory at one, two and three times the bandwidth, beside rematerialization; and
+/// planning times.
 void throughput(std::ostream &page);
 
 /// vDNN++ (IPDPS 2019): pinned memory by its rule.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Experiment 9's static part: pinned host bytes of vDNN++ by its rule, the fp32 inputs of every convolution and pooling layer and of the
-// first fully connected one.
+// Experiment 9's static part: pinned host bytes of vDNN++ by its rule, the fp32 inputs of every convolution and pooling
+// layer and of the first fully connected one.
 #include "tools/bench/reproduce/Networks.h"
 #include "tools/bench/reproduce/Pages.h"
 
@@ -11,7 +11,8 @@ namespace sluice::bench {
 using namespace planner;
 
 void pinnedMemory(std::ostream &page) {
-  page << "# Experiment 9: pinned memory (Shriram et al., IPDPS 2019)\n\nBatch 128, MiB.\n\n| network | paper | ours |\n|---|---|---|\n";
+  page << "# Experiment 9: pinned memory (Shriram et al., IPDPS 2019)\n\nBatch 128, MiB.\n\n| network | paper | ours "
+          "|\n|---|---|---|\n";
   Profile profile;
   std::string error;
   loadProfile("gtx-1080ti", profile, error);
@@ -25,7 +26,8 @@ void pinnedMemory(std::ostream &page) {
     std::snprintf(text, sizeof text, "%.2f", pinnedBytes(row.name, profile, 128, row.image) / 1048576.0);
     page << "| " << row.name << " | " << row.paper << " | " << text << " |\n";
   }
-  page << "\nResNet-152 with the stride in the first 1x1 convolution of a block; torchvision has it in the 3x3, which gives 10450.\n";
+  page << "\nResNet-152 with the stride in the first 1x1 convolution of a block; torchvision has it in the 3x3, which "
+          "gives 10450.\n";
 }
 
 } // namespace sluice::bench

@@ -12,7 +12,10 @@ int main(int argc, char **argv) {
   const struct {
     const char *name;
     void (*write)(std::ostream &);
-  } pages[] = {{"1-makespan-over-bound", chainRatios}, {"2-throughput", throughput}, {"9-pinned-memory", pinnedMemory}, {"16-mixed", mixedSweep}};
+  } pages[] = {{"1-makespan-over-bound", chainRatios},
+               {"2-throughput", throughput},
+               {"9-pinned-memory", pinnedMemory},
+               {"16-mixed", mixedSweep}};
   if (argc < 2) {
     std::fprintf(stderr, "usage: planner-reproduce FOLDER [PAGE]\n");
     return 2;
