@@ -104,37 +104,9 @@ std::string Document::constant(Value buffer, RankedTensorType type) const {
   return fitted(nameOf(buffer) + (batch ? "[0]" : ""), buffer, type);
 }
 
-/// The runtime copies the next batch while a step runs, as soon as its reader has it.
 void Document::skipNextBatch(sched::ProgramOp program) {
-  auto isNextBatch = [](sched::CopyOp copy) {
-    auto from = copy.getFrom().getDefiningOp<sched::BufferOp>();
-    return from.getInput() && !from.onDevice();
-  };
-  std::set<void *> events;
-  bool realCopyFollows = false;
-  for (Operation &op : llvm::reverse(program.ops())) {
-    if (auto copy = dyn_cast<sched::CopyOp>(op); copy && copy.getStream() == sched::Stream::ToDevice) {
-      if (isNextBatch(copy))
-        skipped.insert(&op);
-      else
-        realCopyFollows = true;
-    } else if (auto wait = dyn_cast<sched::WaitOp>(op); wait && wait.getStream() == sched::Stream::ToDevice && !realCopyFollows) {
-      skipped.insert(&op);
-    }
-  }
-  bool afterNextBatch = false;
-  for (Operation &op : program.ops()) {
-    if (auto copy = dyn_cast<sched::CopyOp>(op); copy && copy.getStream() == sched::Stream::ToDevice)
-      afterNextBatch = isNextBatch(copy);
-    else if (auto record = dyn_cast<sched::RecordOp>(op); record && record.getStream() == sched::Stream::ToDevice && afterNextBatch) {
-      skipped.insert(&op);
-      for (Operation *user : record.getEvent().getUsers())
-        skipped.insert(user);
-    }
-  }
-  for (auto record : program.getBody().getOps<sched::RecordOp>())
-    if (llvm::all_of(record.getEvent().getUsers(), [&](Operation *user) { return skipped.count(user) != 0; }))
-      skipped.insert(record);
+  auto ops = sched::issuedByReader(program);
+  skipped.insert(ops.begin(), ops.end());
 }
 
 void Document::nameEvents(sched::ProgramOp program) {
