@@ -99,7 +99,8 @@ static void measure(const Problem &problem, const Options &options, Bytes budget
   if (!options.pack)
     return;
   PackOptions limits;
-  limits.goodEnough = budget - problem.base;
+  // Keep's arena is the measure of every percentage, so it is packed as tightly as can be, whatever the budget.
+  limits.goodEnough = plan.strategy == "keep" ? 0 : budget - problem.base;
   const std::vector<PackItem> items = packItems(problem, program);
   // A node costs time in proportion to the items that it touches.
   limits.nodeLimit = std::min<int64_t>(options.packNodes, 20'000'000 / std::max<size_t>(items.size(), 1));
