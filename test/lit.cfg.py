@@ -17,7 +17,8 @@ config.environment["HOME"] = os.environ.get("HOME", "/root")
 models = os.path.join(config.test_source_root, "models")
 config.substitutions.append(("%models", models))
 config.substitutions.append(("%onnx_data", os.path.join(config.onnx_root, "test-data")))
-config.substitutions.append(("%check", "python3 " + os.path.join(config.test_source_root, "check.py")))
+# Debian's Python has numpy; another one first in the path may not.
+config.substitutions.append(("%compare", "/usr/bin/python3 " + os.path.join(models, "compare.py")))
 
 deps = os.environ.get("SLUICE_DEPS", os.path.expanduser("~/.cache/sluice"))
 python = os.path.join(deps, "venv", "bin", "python")

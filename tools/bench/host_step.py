@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One training step on the host against PyTorch, side by side in one run.
+
+    host_step.py MODEL.onnx NAME [--batch 16] [--image 224] [--rounds 3] [--steps 3] [--budget 60%] [--sluicec build/bin/sluicec]
+
+MODEL.onnx is the same network as torchvision's NAME. Runs rounds that alternate between the programs `keep` and, with --budget, the planned
+one, and PyTorch eager and channels_last; prints the best step of each round, the medians over rounds and their ratios as JSON. Every
+measurement uses the same number of threads. Needs the Python environment of tools/setup.sh --references."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+TORCH_STEP = """
+import sys, time, torch, torchvision
+name, batch, image, steps, layout, threads = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5], int(sys.argv[6])
+torch.set_num_threads(threads)
+model = getattr(torchvision.models, name)().train()
+x, y = torch.randn(batch, 3, image, image), torch.randint(0, 1000, (batch,))
+if layout == "channels_last":
+    model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+best = 1e9
+for i in range(steps + 1):
+    start = time.perf_counter()
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    if i:
+        best = min(best, time.perf_counter() - start)
+print(best)
+"""
+
+
+def program_step(program, steps, threads, log):
+    subprocess.run([program, "--data", "synthetic", "--steps", str(steps + 1), "--threads", str(threads), "--log", log], check=True,
+                   stdout=subprocess.DEVNULL)
+    with open(log) as file:
+        events = [json.loads(line) for line in file]
+    end = next(e for e in events if e["event"] == "end")
+    return min(e["ms"] for e in events if e["event"] == "step" and e["step"] > 1) / 1e3, end
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("name")
+    for flag, default in (("--batch", 16), ("--image", 224), ("--rounds", 3), ("--steps", 3), ("--threads", os.cpu_count())):
+        parser.add_argument(flag, type=int, default=default)
+    parser.add_argument("--budget")
+    parser.add_argument("--sluicec", default="build/bin/sluicec")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        programs = {"keep": []}
+        if options.budget:
+            programs[options.budget] = [f"--memory-budget={options.budget}"]
+        for name, flags in programs.items():
+            subprocess.run([options.sluicec, options.model, f"--batch={options.batch}", "--init=kaiming", f"--threads={options.threads}", *flags,
+                            "-o", os.path.join(folder, name)], check=True)
+        seconds, ends = {}, {}
+        for round_ in range(options.rounds):
+            for name in programs:
+                best, ends[name] = program_step(os.path.join(folder, name), options.steps, options.threads, os.path.join(folder, "log.jsonl"))
+                seconds.setdefault(name, []).append(best)
+            for layout in ("eager", "channels_last"):
+                out = subprocess.run([sys.executable, "-c", TORCH_STEP, options.name, *map(str, (options.batch, options.image, options.steps)), layout,
+                                      str(options.threads)], check=True, capture_output=True, text=True).stdout
+                seconds.setdefault(layout, []).append(float(out))
+            print(f"round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.2f} s" for k, v in seconds.items()), file=sys.stderr)
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    best_torch = min(medians["eager"], medians["channels_last"])
+    print(json.dumps({"model": options.name, "batch": options.batch, "image": options.image, "threads": options.threads, "seconds": seconds,
+                      "medians": medians, "ratio_to_best_pytorch": {name: medians[name] / best_torch for name in programs},
+                      "device_bytes": {name: ends[name]["device_peak_bytes"] for name in programs},
+                      "resident_bytes": {name: ends[name]["resident_peak_bytes"] for name in programs}}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
