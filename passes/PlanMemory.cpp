@@ -71,7 +71,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     const auto &plan = std::get<planner::Plan>(answer);
     planner::Timeline timeline = simulate(problem, plan);
     summary.seconds = timeline.makespan;
-    summary.lowerBound = std::min(timeline.makespan, planner::offloadBound(problem, summary.budget));
+    summary.lowerBound = std::min(timeline.makespan, planner::exactBound(problem, summary.budget, {true, true, false}));
     step->setAttr(planAttributeName, planAttribute(step.getContext(), problem, plan, summary));
     return success();
   }
