@@ -23,16 +23,6 @@ RankedTensorType codegen::domainOf(sched::RunOp run) {
   return static_cast<int64_t>(run.getOuts().size()) > sumsOf(run) ? run.outType(0) : run.inType(0);
 }
 
-static bool advances(RankedTensorType operand, bool isChannel, RankedTensorType domain) {
-  bool nhwc = train::layoutOf(domain) == train::LayoutKind::NHWC;
-  if (isChannel)
-    return nhwc || domain.getRank() == 2;
-  int64_t innermost = nhwc ? 1 : domain.getRank() - 1, missing = domain.getRank() - operand.getRank();
-  if (innermost < 0 || domain.getDimSize(innermost) == 1)
-    return true;
-  return innermost >= missing && operand.getDimSize(innermost - missing) != 1;
-}
-
 namespace {
 
 class Printer {
@@ -131,7 +121,7 @@ std::string FusedTable::objectFor(sched::RunOp run) {
   RankedTensorType domain = domainOf(run);
   std::string steps;
   for (unsigned i = 0; i < run.getIns().size(); ++i)
-    steps += std::string(i ? ", " : "") + (advances(run.inType(i), isChannelOperand(run, i), domain) ? "true" : "false");
+    steps += std::string(i ? ", " : "") + (train::advancesInnermost(run.inType(i), isChannelOperand(run, i), domain) ? "true" : "false");
   int64_t sums = sumsOf(run), outputs = static_cast<int64_t>(run.getOuts().size()) - sums;
   std::string object;
   llvm::raw_string_ostream out(object);
