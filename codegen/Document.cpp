@@ -24,21 +24,23 @@ Document::Document(ModuleOp module, const EmitOptions &options) : module(module)
       makeKernelObjects(program);
 }
 
+static std::string sharedKey(sched::BufferOp buffer) {
+  return buffer.getInput() && buffer.onDevice() ? "input:" + buffer.getInput()->str() : buffer.persistentKey();
+}
+
 /// Both batches of an input are one constant array; what outlives a step is one constant for all programs.
 const void *Document::keyOf(Value buffer) const {
   auto op = buffer.getDefiningOp<sched::BufferOp>();
   if (!op.outlivesStep())
     return buffer.getAsOpaquePointer();
-  std::string key = op.getInput() && op.onDevice() ? "input:" + op.getInput()->str() : op.persistentKey();
-  auto found = persistent.find(key);
+  auto found = persistent.find(sharedKey(op));
   return found == persistent.end() ? nullptr : found->second.getAsOpaquePointer();
 }
 
 void Document::nameBuffers(sched::ProgramOp program) {
   for (auto buffer : program.getBody().getOps<sched::BufferOp>()) {
     if (buffer.outlivesStep()) {
-      std::string key = buffer.getInput() && buffer.onDevice() ? "input:" + buffer.getInput()->str() : buffer.persistentKey();
-      if (!persistent.try_emplace(key, buffer.getBuffer()).second)
+      if (!persistent.try_emplace(sharedKey(buffer), buffer.getBuffer()).second)
         continue;
     }
     StringRef wanted = buffer.getVariable() ? *buffer.getVariable() : buffer.getName();
