@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command line of sluicec. A value whose capability does not exist yet is refused with a message that says so.
 #include "passes/Budget.h"
+#include "passes/strategies/Registry.h"
 #include "tools/Driver.h"
 
 #include <CLI/CLI.hpp>
@@ -70,6 +71,17 @@ std::string takeEmit(const std::string &word, Emit &emit) {
   return "--emit knows no '" + word + "'; there are forward, training, linearized, planned, scheduled, placed, source, project, binary, report";
 }
 
+/// An unknown strategy is a mistake of the command line, not of the model.
+std::string checkStrategy(const std::string &strategy) {
+  std::string name = strategy.substr(0, strategy.find(',')), known;
+  for (const std::string &candidate : planner::strategyNames()) {
+    if (candidate == name)
+      return "";
+    known += (known.empty() ? "" : ", ") + candidate;
+  }
+  return "--strategy knows no '" + name + "'; there are " + known;
+}
+
 /// What the contract names and this compiler cannot do yet.
 std::string refuse(const DriverOptions &o, const Words &w) {
   if (o.target == "cuda")
@@ -120,7 +132,8 @@ std::string convert(const Words &w, DriverOptions &o) {
   } catch (const std::regex_error &) {
     return "--freeze takes a regular expression, '" + o.spec.freeze + "' is none";
   }
-  return refuse(o, w);
+  std::string unknown = checkStrategy(o.pipeline.strategy);
+  return unknown.empty() ? refuse(o, w) : unknown;
 }
 
 } // namespace
