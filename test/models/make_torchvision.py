@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports torchvision models at small image sizes with references of five SGD steps, into a folder outside the repository.
 
-    test/models/make_torchvision.py [--out DIR] [--size PIXELS] [--batch N] [NAME ...]
+    test/models/make_torchvision.py [--out DIR] [--size PIXELS] [--batch N] [--seed N] [NAME ...]
 
 `--export-only` skips the reference run (for 224x224). Dropout is off in the references: compile with --dropout=off."""
 import argparse
@@ -23,12 +23,13 @@ def main():
     parser.add_argument("--size", type=int)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1, help="of the weights")
     parser.add_argument("--export-only", action="store_true")
     parser.add_argument("names", nargs="*", default=list(MODELS))
     options = parser.parse_args()
     for name in options.names:
         size = options.size or MODELS[name]
-        torch.manual_seed(1)
+        torch.manual_seed(options.seed)
         model = getattr(torchvision.models, name)()
         folder = options.out / f"{name}-{size}"
         folder.mkdir(parents=True, exist_ok=True)
