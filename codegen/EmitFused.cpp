@@ -97,8 +97,8 @@ private:
         .Case([&](arith::CmpFOp c) { return compare(c); })
         .Case([&](arith::SelectOp s) { return of(s.getCondition()) + " ? " + of(s.getTrueValue()) + " : " + of(s.getFalseValue()); })
         .Case([&](math::SqrtOp) { return call("sqrtf"); })
-        .Case([&](math::ExpOp) { return call("expf"); })
-        .Case([&](math::TanhOp) { return call("tanhf"); })
+        .Case([&](math::ExpOp) { return call("exponential"); })
+        .Case([&](math::TanhOp) { return call("hyperbolicTangent"); })
         .Case([&](train::UniformOp u) {
           random = true;
           return "uniform(randomKey(element.seed, " + std::to_string(u.getKey()) + "u, element.step), element.index)";
