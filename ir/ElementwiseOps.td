@@ -288,7 +288,9 @@ def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlock, IsolatedFromAbove,
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`(` $inputs `:` type($inputs) `)` `channels` $channels `sums` $sums `->` `(` type($outputs) `)` attr-dict-with-keyword $body";
   let hasVerifier = 1;
-  let extraClassDeclaration = Train_Follow.decl # [{
+  let extraClassDeclaration = [{
+    /// Channel sums want the channels innermost, whatever the operands have.
+    ::sluice::train::LayoutWish layoutWish() { return getSums() ? ::sluice::train::LayoutWish::ChannelsLast : ::sluice::train::LayoutWish::Follow; }
     /// Type whose shape the region runs over: the first full result's, or operand 0's when all results are sums.
     ::mlir::RankedTensorType domain();
     bool isChannel(unsigned operand) { return ::llvm::is_contained(getChannels(), static_cast<int64_t>(operand)); }

@@ -112,11 +112,11 @@ def Train_PadSlabOp : Train_GradientOp<"pad_slab", [Train_LayoutAware]> {
   let arguments = (ins Train_Float:$dy, I64Attr:$axis, I64Attr:$start);
   let results = (outs Train_Float:$dx);
 }
-def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_LayoutAware]> {
-  let extraClassDeclaration = Train_Follow.decl;
+def Train_LossBackwardOp : Train_GradientOp<"loss_backward"> {
   let summary = "gradient of the attached loss with respect to the model's output";
   let description = [{
-    `loss` names the forward op. Reads the logits and the target; the upstream gradient of a loss is 1.
+    `loss` names the forward op. Reads the logits and the target side by side, class by class, so both are row-major; the upstream gradient
+    of a loss is 1.
     ```mlir
     %dx = train.loss_backward %logits, %target {loss = "softmax_cross_entropy"} : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<16x10xf32>
     ```

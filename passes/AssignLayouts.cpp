@@ -22,12 +22,6 @@ RankedTensorType rank4(Value value) {
 }
 
 LayoutWish wishOf(Operation *op) {
-  // Channel sums want the channels innermost, whatever their operands have.
-  if (auto fused = dyn_cast<FusedOp>(op); fused && fused.getSums())
-    return LayoutWish::ChannelsLast;
-  // Losses look at x and target side by side, class by class.
-  if (isa<LossBackwardOp>(op))
-    return LayoutWish::RowMajor;
   auto aware = dyn_cast<LayoutAware>(op);
   return aware ? aware.layoutWish() : LayoutWish::RowMajor;
 }
