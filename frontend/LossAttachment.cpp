@@ -17,10 +17,10 @@ Value squeezed(OpBuilder &builder, Location loc, Value x) {
 }
 
 /// The value whose softmax or sigmoid the loss takes itself.
-Value absorbed(Value output, Loss loss) {
-  if (auto softmax = output.getDefiningOp<train::SoftmaxOp>(); softmax && loss == Loss::SoftmaxCrossEntropy && softmax.getAxis() == 1)
+Value absorbed(Value output, AttachedLoss loss) {
+  if (auto softmax = output.getDefiningOp<train::SoftmaxOp>(); softmax && loss == AttachedLoss::SoftmaxCrossEntropy && softmax.getAxis() == 1)
     return softmax.getX();
-  if (auto sigmoid = output.getDefiningOp<train::SigmoidOp>(); sigmoid && loss == Loss::BceWithLogits)
+  if (auto sigmoid = output.getDefiningOp<train::SigmoidOp>(); sigmoid && loss == AttachedLoss::BceWithLogits)
     return sigmoid.getX();
   return output;
 }
@@ -42,7 +42,7 @@ Value addTarget(FunctionImport &state, func::FuncOp function, Value x) {
   Builder &builder = state.builder;
   SmallVector<int64_t> shape(shapeOf(x));
   Type element = builder.getF32Type();
-  if (state.spec.loss == Loss::SoftmaxCrossEntropy) {
+  if (state.spec.loss == AttachedLoss::SoftmaxCrossEntropy) {
     shape.erase(shape.begin() + 1);
     element = builder.getI64Type();
   }
@@ -56,13 +56,13 @@ Value addTarget(FunctionImport &state, func::FuncOp function, Value x) {
 Operation *createLoss(FunctionImport &state, Location loc, Value x, Value target) {
   auto type = RankedTensorType::get({}, state.builder.getF32Type());
   switch (state.spec.loss) {
-  case Loss::SoftmaxCrossEntropy:
+  case AttachedLoss::SoftmaxCrossEntropy:
     return train::SoftmaxCrossEntropyOp::create(state.builder, loc, type, x, target);
-  case Loss::Mse:
+  case AttachedLoss::Mse:
     return train::MseOp::create(state.builder, loc, type, x, target);
-  case Loss::BceWithLogits:
+  case AttachedLoss::BceWithLogits:
     return train::BceWithLogitsOp::create(state.builder, loc, type, x, target);
-  case Loss::None:
+  case AttachedLoss::None:
     return nullptr;
   }
   return nullptr;
@@ -92,7 +92,7 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
   if (Status declared = checkDeclared(graph, shapeOf(output)); !declared)
     return declared;
   std::string shape = shapeText(shapeOf(output).vec());
-  if (state.spec.loss == Loss::None) {
+  if (state.spec.loss == AttachedLoss::None) {
     Operation *loss = output.getDefiningOp();
     if (!isa<train::SoftmaxCrossEntropyOp, train::MseOp, train::BceWithLogitsOp>(loss))
       return Error{what + " of shape " + shape + " is not a loss; with --loss=none the graph must end in SoftmaxCrossEntropyLoss or " +
@@ -102,7 +102,7 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
   }
   Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
   Value x = absorbed(output, state.spec.loss);
-  if (state.spec.loss == Loss::SoftmaxCrossEntropy) {
+  if (state.spec.loss == AttachedLoss::SoftmaxCrossEntropy) {
     x = squeezed(state.builder, loc, x);
     if (shapeOf(x).size() < 2)
       return Error{what + " has shape " + shape + " but softmax-cross-entropy needs [batch, classes, ...]; choose another --loss"};

@@ -9,10 +9,10 @@ namespace {
 
 template <typename T> using Words = std::pair<const char *, T>;
 
-constexpr Words<Loss> losses[] = {{"softmax-cross-entropy", Loss::SoftmaxCrossEntropy},
-                                  {"mse", Loss::Mse},
-                                  {"bce-with-logits", Loss::BceWithLogits},
-                                  {"none", Loss::None}};
+constexpr Words<AttachedLoss> losses[] = {{"softmax-cross-entropy", AttachedLoss::SoftmaxCrossEntropy},
+                                  {"mse", AttachedLoss::Mse},
+                                  {"bce-with-logits", AttachedLoss::BceWithLogits},
+                                  {"none", AttachedLoss::None}};
 constexpr Words<Optimizer> optimizers[] = {{"sgd", Optimizer::Sgd}, {"adam", Optimizer::Adam}, {"adamw", Optimizer::AdamW}};
 constexpr Words<InitialValues> inits[] = {
     {"keep", InitialValues::Keep}, {"kaiming", InitialValues::Kaiming}, {"xavier", InitialValues::Xavier}};
@@ -38,7 +38,7 @@ template <typename T, size_t n> std::string name(const Words<T> (&table)[n], T w
 
 } // namespace
 
-Result<Loss> parseLoss(const std::string &word) { return parse("loss", losses, word); }
+Result<AttachedLoss> parseLoss(const std::string &word) { return parse("loss", losses, word); }
 Result<Optimizer> parseOptimizer(const std::string &word) { return parse("optimizer", optimizers, word); }
 Result<InitialValues> parseInitialValues(const std::string &word) { return parse("init", inits, word); }
 Result<BatchNormMode> parseBatchNormMode(const std::string &word) { return parse("batch-norm", batchNorms, word); }
@@ -67,7 +67,7 @@ Status parseDim(const std::string &argument, TrainingSpec &spec) {
   return Success{};
 }
 
-std::string toString(Loss loss) { return name(losses, loss); }
+std::string toString(AttachedLoss loss) { return name(losses, loss); }
 std::string toString(Optimizer optimizer) { return name(optimizers, optimizer); }
 std::string toString(InitialValues init) { return name(inits, init); }
 std::string toString(BatchNormMode mode) { return name(batchNorms, mode); }

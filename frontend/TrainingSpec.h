@@ -12,14 +12,14 @@
 
 namespace sluice {
 
-enum class Loss { SoftmaxCrossEntropy, Mse, BceWithLogits, None };
+enum class AttachedLoss { SoftmaxCrossEntropy, Mse, BceWithLogits, None };
 enum class Optimizer { Sgd, Adam, AdamW };
 enum class InitialValues { Keep, Kaiming, Xavier };
 enum class BatchNormMode { Train, Frozen };
 enum class DropoutMode { Keep, Off };
 
 struct TrainingSpec {
-  Loss loss = Loss::SoftmaxCrossEntropy;
+  AttachedLoss loss = AttachedLoss::SoftmaxCrossEntropy;
   Optimizer optimizer = Optimizer::Sgd;
   InitialValues init = InitialValues::Keep;
   BatchNormMode batchNorm = BatchNormMode::Train;
@@ -30,7 +30,7 @@ struct TrainingSpec {
 };
 
 /// The words of the command line, as the flags take them. An unknown word is an error that lists the known ones.
-Result<Loss> parseLoss(const std::string &word);
+Result<AttachedLoss> parseLoss(const std::string &word);
 Result<Optimizer> parseOptimizer(const std::string &word);
 Result<InitialValues> parseInitialValues(const std::string &word);
 Result<BatchNormMode> parseBatchNormMode(const std::string &word);
@@ -40,7 +40,7 @@ Status checkPrecision(const std::string &word);
 /// Adds `NAME=N` to the spec.
 Status parseDim(const std::string &argument, TrainingSpec &spec);
 
-std::string toString(Loss);
+std::string toString(AttachedLoss);
 std::string toString(Optimizer);
 std::string toString(InitialValues);
 std::string toString(BatchNormMode);

@@ -73,7 +73,7 @@ TEST(ImportErrors, Losses) {
   EXPECT_THAT(errorOf("g (float[3] x) => (float[3] y) { y = Relu(x) }"),
               HasSubstr("output 'y' has shape [3] but softmax-cross-entropy needs [batch, classes, ...]"));
   TrainingSpec spec;
-  spec.loss = Loss::None;
+  spec.loss = AttachedLoss::None;
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, w) }", spec), HasSubstr("is not a loss"));
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[4, 3] y) { y = Identity(w) }"), HasSubstr("depends on no input"));
 }

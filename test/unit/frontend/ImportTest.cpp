@@ -165,7 +165,7 @@ TEST(Import, UpsampleIsAnAsymmetricResize) {
 
 TEST(Import, EndsInItsOwnLoss) {
   TrainingSpec spec;
-  spec.loss = Loss::None;
+  spec.loss = AttachedLoss::None;
   ImportedModel model(withWeights(R"(g (float[2, 3] x, int64[2] labels) => (float loss) {
     h = Gemm<transB = 1>(x, w, b)
     p = LogSoftmax<axis = 1>(h)
