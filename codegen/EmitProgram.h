@@ -12,6 +12,7 @@ struct EmitOptions {
   std::string model;       ///< file name of the model, for the preface
   std::string commandLine; ///< that made the file
   int threads = 1;         ///< that the plan was made for
+  int64_t workspaceLimit = 0;   ///< of the plan
   bool weightsFile = false;     ///< a weights file lies beside the program
   std::string weightsName;      ///< its name
   std::string exportTemplate;   ///< name of the ONNX template beside the program; empty for none

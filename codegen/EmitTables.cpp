@@ -118,6 +118,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("hostBytes", Twine(*d.step.getHost()));
   line("deviceBase", Twine(*d.step.getBase()));
   line("threads", Twine(d.options.threads));
+  line("workspaceLimit", Twine(d.options.workspaceLimit));
+  line("precision", Twine("Precision::") + moduleWord(d, "train.precision", "fp32").upper());
   line("events", Twine(d.events.size()));
   line("predictedSecondsPerStep", llvm::formatv("{0:E}", seconds ? seconds.getValueAsDouble() : 0.0).str());
   line("variables", "variables");

@@ -11,6 +11,7 @@
 #include "runtime/Stream.h"
 
 #include <memory>
+#include <string>
 
 namespace sluice {
 
@@ -18,9 +19,26 @@ namespace sluice {
 void setThreads(int count);
 int threads();
 
+enum class Target { Host, Cuda };
+/// Which runtime this program is linked with.
+Target target();
+
+/// What convolutions and matrix products compute in. TF32: products of 10-bit mantissas, sums in float; cuda only.
+enum class Precision { FP32, TF32 };
+
+/// Cuda: the largest workspace that an algorithm may be chosen for, and the precision. Set before the first kernel is created. The host
+/// runtime plans workspaces by what its primitives say and computes in FP32 only.
+void setKernelPolicy(size_t workspaceLimit, Precision precision);
+
 /// Constructors only describe vendor primitives, so that the compiler can ask for workspaces quickly. This builds all that were
-/// described since the last call; programs call it once, between creating their kernels and allocating the arenas.
+/// described since the last call; programs call it once, between creating their kernels and allocating the arenas. Cuda: the first call
+/// also creates the context. Throws MemoryNotAvailable when there is no device to use, or no algorithm that fits a workspace.
 void buildPrimitives();
+
+/// The device as profiles name it, and what a program says of memory besides its arenas, in lines for standard output (empty on the
+/// host). After buildPrimitives().
+std::string deviceName();
+std::string memoryNotes();
 
 /// OpenMP workers of vendor libraries that spin between parallel regions would hold the cores that our own threads need. Call first in
 /// main: starts the program again with OMP_WAIT_POLICY=passive unless the variable is set; it is only read when a program is loaded.

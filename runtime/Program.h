@@ -3,7 +3,7 @@
 // checkpoints, evaluation, export. Everything here is plain data in the generated file.
 #pragma once
 
-#include "runtime/Stream.h"
+#include "runtime/Kernels.h"
 
 #include <vector>
 
@@ -45,6 +45,8 @@ struct Program {
   size_t deviceBytes, hostBytes;     ///< exact arena sizes
   size_t deviceBase;                 ///< bytes live through the whole step
   int threads;                       ///< that the plan was made for
+  size_t workspaceLimit;             ///< --workspace-limit of the plan
+  Precision precision;
   int events;                        ///< number of events used
   double predictedSecondsPerStep;
   const Variable *variables;         ///< names are unique

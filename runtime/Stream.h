@@ -46,8 +46,12 @@ public:
   /// behind it was skipped.
   void synchronize();
 
-  /// For kernels of the host runtime: enqueues `work`. `node` and `op` name it in traces and profiles and must outlive the program.
+  /// For kernels. Host: enqueues `work`. Cuda: calls `work` at once, which enqueues on native(). `node` and `op` name it in traces and
+  /// profiles and must outlive the program.
   void launch(const char *node, const char *op, std::function<void()> work, size_t bytes = 0);
+
+  /// Cuda: the cudaStream_t. Host: null.
+  void *native() const;
 
   /// Address of a tensor in its arena.
   void *address(const Tensor &tensor) const;
@@ -61,7 +65,8 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// Hyperparameters and counters that a step reads; on cuda they live in device memory so that a captured graph sees their changes.
+/// Hyperparameters and counters that a step reads. Set them while nothing runs. On cuda kernels read a copy in device memory, which is
+/// brought up to date before each step, so that a captured graph sees their changes.
 struct StepState {
   float learningRate = 0, momentum = 0, weightDecay = 0, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
   uint64_t seed = 0;
@@ -76,6 +81,12 @@ public:
   ~Session();
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
+
+  /// Enqueues one whole step or evaluation batch by calling `body`, with nothing of another one still running. Cuda: the calls are
+  /// captured into a graph, once per `body` and batch slot, and the graph is launched; not so while ops are recorded, gradients are
+  /// shown or graphs are disabled. `body` must outlive the session.
+  void enqueue(const std::function<void(Session &)> &body);
+  void enableGraphs(bool on);
 
   /// The slot of the current batch: inputs have two device slots that alternate from step to step.
   Tensor batch(const Tensor (&slots)[2]) const { return slots[batchParity]; }
@@ -93,12 +104,15 @@ public:
   void write(const Tensor &tensor, const void *from);
 
   /// Shows a gradient to `onGradient`, right after it was computed and before its update; does nothing while that is empty. The hook
-  /// runs on the compute stream; `data` is readable by the CPU, in the tensor's layout, until it returns.
+  /// runs in the order of the compute stream; `data` is readable by the CPU, in the tensor's layout, until it returns.
   void captureGradient(const char *parameter, const Tensor &gradient);
   std::function<void(const char *parameter, const Tensor &gradient, const void *data)> onGradient;
 
   /// Largest offset + size of all tensors of that arena whose address was asked for: what the program really used.
   size_t peak(Space space) const;
+
+  /// Device memory that the driver counts for this process: arena, context and libraries. 0 on the host.
+  size_t driverBytes() const;
 
   /// Recording of every op's times, off at first. Take the records after synchronize(); taking empties them.
   void enableRecording(bool on);

@@ -76,6 +76,7 @@ public:
     emit.model = fs::path(options.model).filename().string();
     emit.commandLine = options.commandLine;
     emit.threads = options.threads;
+    emit.workspaceLimit = options.pipeline.workspaceLimit;
     if (codegen::needsWeights(module)) {
       emit.weightsFile = true;
       emit.weightsName = name + ".safetensors";

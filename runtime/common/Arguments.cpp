@@ -141,11 +141,10 @@ void refuseForeign(const Arguments &arguments, Optimizer optimizer) {
 /// Flags that need one another.
 void checkTogether(const Arguments &arguments, const Program &program) {
   refuseForeign(arguments, program.optimizer);
-#ifndef SLUICE_CUDA_RUNTIME
-  // The captured graph is the cuda runtime's.
-  if (arguments.noGraph)
+  if (target() == Target::Host && arguments.noGraph)
     throw UsageError("--no-graph is for programs compiled with --target=cuda, this one runs on the host");
-#endif
+  if (target() == Target::Cuda && arguments.offloadTo)
+    throw UsageError("--offload-to is for programs compiled with --target=host: copies to a GPU come from locked memory");
   if (arguments.help || arguments.plan)
     return;
   if (arguments.steps && arguments.epochs)

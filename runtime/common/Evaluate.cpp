@@ -27,7 +27,7 @@ Evaluation evaluate(Session &session, const Program &program, const Entry &entry
     int64_t counted = 0;
     if (program.correct.present)
       session.write(program.correct, &counted);
-    entry.evaluate(session);
+    session.enqueue(entry.evaluate);
     if (i + 1 < batchCount)
       batches.prefetch({0, (i + 1) * program.batch});
     session.synchronize();

@@ -10,6 +10,7 @@
 #include "runtime/common/Report.h"
 
 #include <cstdio>
+#include <cstring>
 #include <new>
 #include <sys/stat.h>
 
@@ -46,14 +47,18 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   TrainingFiles files(arguments, program, run.seed);
 
   setThreads(static_cast<int>(arguments.threads.value_or(program.threads)));
+  setKernelPolicy(program.workspaceLimit, program.precision);
   entry.makeKernels();
   buildPrimitives();
   announceMemory(program);
+  std::fputs(memoryNotes().c_str(), stdout);
+  std::fflush(stdout);
   std::vector<OpRecord> records;
   {
     Session session(program.deviceBytes, program.hostBytes, program.events,
                     arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr);
     session.state = state;
+    session.enableGraphs(!arguments.noGraph);
     initializeVariables(session, program, run.seed);
     if (arguments.resume)
       readCheckpoint(*arguments.resume, session, program);
@@ -70,7 +75,11 @@ int run(int argc, char **argv, const Program &program, const Entry &entry) {
   std::string name = path.substr(path.find_last_of('/') + 1);
   auto fail = [&](int status, const char *what) {
     std::fflush(stdout);
-    std::fprintf(stderr, "%s: error: %s\n", name.c_str(), what);
+    // What the device or its driver says stands for itself.
+    if (std::strncmp(what, "CUDA", 4) == 0)
+      std::fprintf(stderr, "%s\n", what);
+    else
+      std::fprintf(stderr, "%s: error: %s\n", name.c_str(), what);
     return status;
   };
   try {
@@ -92,7 +101,8 @@ int run(int argc, char **argv, const Program &program, const Entry &entry) {
   } catch (const LossNotFinite &error) {
     return fail(5, error.what());
   } catch (const std::exception &error) {
-    return fail(4, text("internal: ", error.what()).c_str());
+    const bool device = std::strncmp(error.what(), "CUDA", 4) == 0;
+    return fail(4, text(device ? "" : "internal: ", error.what()).c_str());
   }
 }
 

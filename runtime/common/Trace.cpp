@@ -3,6 +3,7 @@
 
 #include "runtime/common/Trace.h"
 
+#include "runtime/Kernels.h"
 #include "runtime/common/File.h"
 #include "runtime/common/Log.h"
 
@@ -82,7 +83,7 @@ void writeProfile(const std::string &path, const std::vector<OpRecord> &records,
       order.push_back({record.node, record.op});
     seen.push_back(record.end - record.start);
   }
-  std::string out = text("{\"version\":1,\"device\":\"host\",\"threads\":", threads, ",\"ops\":[");
+  std::string out = text("{\"version\":1,\"device\":", jsonString(deviceName()), ",\"threads\":", threads, ",\"ops\":[");
   for (size_t i = 0; i < order.size(); ++i) {
     std::vector<double> &seen = times[order[i]];
     std::nth_element(seen.begin(), seen.begin() + static_cast<long>(seen.size() / 2), seen.end());

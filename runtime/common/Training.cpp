@@ -122,12 +122,15 @@ void Trainer::logStart() const {
 }
 
 void Trainer::logEnd() const {
-  files.log.write("end", {{"device_peak_bytes", uint64_t{session.peak(Space::Device)}},
-                          {"host_peak_bytes", uint64_t{session.peak(Space::Host)}},
-                          {"resident_peak_bytes", uint64_t{residentPeak()}},
-                          {"steps", stepsDone},
-                          {"median_ms", medianStep(stepSeconds) * 1e3},
-                          {"predicted_ms", program.predictedSecondsPerStep * 1e3}});
+  LogFields fields = {{"device_peak_bytes", uint64_t{session.peak(Space::Device)}},
+                      {"host_peak_bytes", uint64_t{session.peak(Space::Host)}},
+                      {"resident_peak_bytes", uint64_t{residentPeak()}},
+                      {"steps", stepsDone},
+                      {"median_ms", medianStep(stepSeconds) * 1e3},
+                      {"predicted_ms", program.predictedSecondsPerStep * 1e3}};
+  if (target() == Target::Cuda)
+    fields.push_back({"driver_bytes", uint64_t{session.driverBytes()}});
+  files.log.write("end", fields);
 }
 
 void Trainer::failOnLoss(float loss) const {
@@ -200,7 +203,7 @@ void Trainer::endExtras(bool last) {
 float Trainer::oneStep(Batches &batches, Position next, int64_t last) {
   batches.advance();
   session.state.step = ++run.step;
-  entry.step(session);
+  session.enqueue(entry.step);
   if (run.step < last)
     batches.prefetch(next);
   float loss = 0;

@@ -6,7 +6,7 @@
 // oneDNN 2.6's backward-data kernel drops to half its rate on wide rows of many channels (measured on AVX-512: 28
 // pixels, 256 channels: 119 instead of 235 GFLOP/s). There, with stride 1, we run the forward kernel on turned weights
 // instead: channels exchanged, window rotated by half a turn.
-#include "runtime/Kernels.h"
+#include "runtime/common/Windows.h"
 #include "runtime/host/Dnnl.h"
 #include "runtime/host/Parallel.h"
 
@@ -87,24 +87,6 @@ struct Geometry {
       if (window.strides[i] != 1 || std::max(window.pads[i], window.pads[2 + i]) > window.dilations[i] * (w[2 + i] - 1))
         return false; // a window that sees nothing but padding would need negative pads
     return groups == 1 && w[2] * w[3] > 1 && x[1] >= 256 && y[3] > 16;
-  }
-
-  void check(const char *node) const {
-    auto reject = [&](const std::string &what) {
-      throw std::invalid_argument(std::string("convolution '") + node + "': " + what);
-    };
-    if (x.rank != 4 || w.rank != 4 || y.rank != 4)
-      reject("ranks " + std::to_string(x.rank) + ", " + std::to_string(w.rank) + ", " + std::to_string(y.rank) +
-             ", expected 4");
-    if (groups < 1 || x[1] != w[1] * groups || y[1] != w[0] || w[0] % groups || x[0] != y[0])
-      reject("input channels " + std::to_string(x[1]) + ", output channels " + std::to_string(y[1]) + " and weights " +
-             std::to_string(w[0]) + "x" + std::to_string(w[1]) + " do not fit " + std::to_string(groups) + " groups");
-    for (int i = 0; i < 2; ++i) {
-      const int64_t reach = window.dilations[i] * (w[2 + i] - 1) + 1;
-      const int64_t expected = (x[2 + i] + window.pads[i] + window.pads[2 + i] - reach) / window.strides[i] + 1;
-      if (window.kernel[i] != w[2 + i] || y[2 + i] != expected)
-        reject("output extent " + std::to_string(y[2 + i]) + ", expected " + std::to_string(expected));
-    }
   }
 };
 
@@ -224,7 +206,7 @@ std::shared_ptr<Conv::Impl> describeConvolution(const Geometry &g) {
 Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias)
     : Kernel(node) {
   const Geometry geometry{pass, x, w, y, window, groups, bias && pass != ConvPass::BackwardData};
-  geometry.check(node);
+  checkConvolution(node, x, w, y, window, groups);
   impl = describe(node, "convolution", [&] { return describeConvolution(geometry); });
   workspace = impl->workspace();
 }

@@ -95,11 +95,4 @@ void buildPrimitives() {
       state->build();
 }
 
-void Kernel::checkWorkspace(const Tensor &slot) const {
-  if (slot.bytes() < workspace)
-    throw MemoryNotAvailable(std::string("'") + node + "' needs " + std::to_string(workspace) +
-                             " bytes of workspace on this machine, " + "but the plan reserved " +
-                             std::to_string(slot.bytes()));
-}
-
 } // namespace sluice

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or
 // elements, and added in order.
-#include "runtime/Kernels.h"
+#include "runtime/common/LossRules.h"
 #include "runtime/host/Parallel.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <string>
 
 namespace sluice {
@@ -14,41 +12,6 @@ namespace sluice {
 namespace {
 
 constexpr int64_t parts = 64;
-
-/// x [N,K,...]: sample s has its K logits at `offset(s)`, `inner` apart.
-struct Samples {
-  int64_t count, classes, inner;
-  explicit Samples(const Shape &x) : classes(x[1]), inner(1) {
-    for (int i = 2; i < x.rank; ++i)
-      inner *= x[i];
-    count = x[0] * inner;
-  }
-  int64_t offset(int64_t sample) const { return sample / inner * classes * inner + sample % inner; }
-};
-
-/// log(sum(exp(x))), and the largest logit.
-double logSumExp(const float *x, int64_t classes, int64_t step) {
-  float largest = x[0];
-  for (int64_t k = 1; k < classes; ++k)
-    largest = std::max(largest, x[k * step]);
-  double sum = 0;
-  for (int64_t k = 0; k < classes; ++k)
-    sum += std::exp(static_cast<double>(x[k * step]) - static_cast<double>(largest));
-  return static_cast<double>(largest) + std::log(sum);
-}
-
-double elementLoss(LossKind kind, float x, float target) {
-  const double value = x, wanted = target;
-  if (kind == LossKind::MeanSquaredError)
-    return (value - wanted) * (value - wanted);
-  return std::max(value, 0.0) - value * wanted + std::log1p(std::exp(-std::fabs(value)));
-}
-
-double elementGradient(LossKind kind, float x, float target) {
-  if (kind == LossKind::MeanSquaredError)
-    return 2 * (static_cast<double>(x) - static_cast<double>(target));
-  return 1 / (1 + std::exp(-static_cast<double>(x))) - static_cast<double>(target);
-}
 
 /// Sums body(i) over [0, count) in `parts` fixed ranges.
 template <typename Body> double sumOver(int64_t count, double *partials, Body &&body) {
@@ -143,12 +106,7 @@ void Loss::countCorrect(Stream &stream, const Tensor &logits, const Tensor &targ
     const Samples samples(x);
     std::atomic<int64_t> correct{0};
     parallelFor(samples.count, [&](int64_t s) {
-      const float *line = px + samples.offset(s);
-      int64_t best = 0;
-      for (int64_t k = 1; k < samples.classes; ++k)
-        if (line[k * samples.inner] > line[best * samples.inner])
-          best = k;
-      correct += best == classes[s];
+      correct += largestLogit(px + samples.offset(s), samples.classes, samples.inner) == classes[s];
     });
     *result += correct;
   });

@@ -3,7 +3,7 @@
 // squared distances from that mean. Blocks and chunks are merged in double by Chan's formula, so large means cost no
 // digits of the variance.
 #include "runtime/Kernels.h"
-#include "runtime/host/Columns.h"
+#include "runtime/common/Columns.h"
 #include "runtime/host/Parallel.h"
 
 #include <cmath>

@@ -2,7 +2,7 @@
 // Pooling on NHWC. Loops run over windows outside and a tile of channels inside, so that they vectorize. Backward
 // passes gather: each input pixel adds up the windows that hold it, in a fixed order, and no two threads write the same
 // place.
-#include "runtime/Kernels.h"
+#include "runtime/common/Windows.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
@@ -14,39 +14,6 @@ namespace sluice {
 namespace {
 
 constexpr int64_t tile = 64; ///< channels handled together: their state stays in registers or the first-level cache
-
-void checkPool(const char *node, const Shape &x, const Shape &y, const Window &window) {
-  if (x.rank != 4 || y.rank != 4 || x[0] != y[0] || x[1] != y[1])
-    throw std::invalid_argument(std::string("pooling '") + node +
-                                "': input and output need rank 4 and equal batch and channels, got " +
-                                std::to_string(x[0]) + "x" + std::to_string(x[1]) + " and " + std::to_string(y[0]) +
-                                "x" + std::to_string(y[1]));
-  for (int i = 0; i < 2; ++i)
-    if (window.kernel[i] < 1 || window.strides[i] < 1 || window.dilations[i] < 1)
-      throw std::invalid_argument(std::string("pooling '") + node + "': kernel " + std::to_string(window.kernel[i]) +
-                                  ", stride " + std::to_string(window.strides[i]) + ", dilation " +
-                                  std::to_string(window.dilations[i]) + " must be positive");
-}
-
-/// Input position of tap `k` of window `o` along one axis.
-int64_t tapPosition(const Window &w, int axis, int64_t o, int64_t k) {
-  return o * w.strides[axis] - w.pads[axis] + k * w.dilations[axis];
-}
-
-/// The windows [first, last] along one axis that may hold `position`; window o holds it when tapOf(o) is not -1.
-struct Windows {
-  int64_t first, last;
-  Windows(const Window &w, int axis, int64_t position, int64_t windows) {
-    const int64_t shifted = position + w.pads[axis], reach = w.dilations[axis] * (w.kernel[axis] - 1);
-    first = shifted <= reach ? 0 : (shifted - reach + w.strides[axis] - 1) / w.strides[axis];
-    last = std::min(windows - 1, shifted / w.strides[axis]);
-  }
-};
-
-int64_t tapOf(const Window &w, int axis, int64_t position, int64_t o) {
-  const int64_t distance = position + w.pads[axis] - o * w.strides[axis];
-  return distance % w.dilations[axis] ? -1 : distance / w.dilations[axis];
-}
 
 /// Calls body(n, row, column, offset of the pixel) for all pixels of an NHWC image, rows in parallel.
 template <typename Body> void forPixels(const Shape &shape, Body &&body) {
@@ -93,7 +60,7 @@ template <typename Index>
 void maxBackward(const float *pdy, const Index *indices, float *pdx, const Shape &x, const Shape &y, const Window &w) {
   forPixels(x, [&](int64_t n, int64_t iy, int64_t ix, int64_t offset) {
     std::fill_n(pdx + offset, x[1], 0.0f);
-    const Windows vertical(w, 0, iy, y[2]), horizontal(w, 1, ix, y[3]);
+    const Windows vertical = windowsAt(w, 0, iy, y[2]), horizontal = windowsAt(w, 1, ix, y[3]);
     for (int64_t oy = vertical.first; oy <= vertical.last; ++oy)
       for (int64_t ox = horizontal.first; ox <= horizontal.last; ++ox) {
         const int64_t ky = tapOf(w, 0, iy, oy), kx = tapOf(w, 1, ix, ox);
@@ -108,25 +75,6 @@ void maxBackward(const float *pdy, const Index *indices, float *pdx, const Shape
           to[i] += winner[i] == position ? gradient[i] : 0.0f;
       }
   });
-}
-
-/// Taps of window `o` along one axis that lie in [low, high).
-int64_t tapsInside(const Window &w, int axis, int64_t o, int64_t low, int64_t high) {
-  const int64_t start = o * w.strides[axis] - w.pads[axis], step = w.dilations[axis];
-  const int64_t first = start >= low ? 0 : (low - start + step - 1) / step;
-  const int64_t last = start >= high ? -1 : std::min(w.kernel[axis] - 1, (high - 1 - start) / step);
-  return std::max<int64_t>(0, last - first + 1);
-}
-
-/// 1 / number of positions that window (oy, ox) averages over.
-float averageWeight(const Shape &x, const Window &w, bool countIncludePad, int64_t oy, int64_t ox) {
-  int64_t count = 1;
-  for (int axis = 0; axis < 2; ++axis) {
-    const int64_t low = countIncludePad ? -w.pads[axis] : 0,
-                  high = x[2 + axis] + (countIncludePad ? w.pads[2 + axis] : 0);
-    count *= tapsInside(w, axis, axis ? ox : oy, low, high);
-  }
-  return 1.0f / static_cast<float>(std::max<int64_t>(1, count));
 }
 
 /// One average pixel, a tile of channels: each row of the window is summed in float, rows in double.
@@ -214,7 +162,7 @@ void AveragePool::backward(Stream &stream, const Tensor &dy, const Tensor &dx, c
     forPixels(x, [&](int64_t n, int64_t iy, int64_t ix, int64_t offset) {
       float *__restrict to = pdx + offset;
       std::fill_n(to, x[1], 0.0f);
-      const Windows vertical(window, 0, iy, y[2]), horizontal(window, 1, ix, y[3]);
+      const Windows vertical = windowsAt(window, 0, iy, y[2]), horizontal = windowsAt(window, 1, ix, y[3]);
       for (int64_t oy = vertical.first; oy <= vertical.last; ++oy) {
         for (int64_t ox = horizontal.first; ox <= horizontal.last; ++ox) {
           if (tapOf(window, 0, iy, oy) < 0 || tapOf(window, 1, ix, ox) < 0)

@@ -3,62 +3,14 @@
 // ranges of the reduced positions by tiles of the innermost dimension, short blocks are added in float, the rest in
 // double, in an order that depends on the shapes alone.
 #include "runtime/Fused.h"
+#include "runtime/common/Strides.h"
 
 #include <optional>
 #include <vector>
 
 namespace sluice {
 
-namespace {
-
-struct Dimension {
-  int64_t extent, strideX, strideY; ///< strideY 0: reduced
-  bool reduced;
-};
-
-std::vector<int> physicalOrder(const Tensor &tensor) {
-  if (tensor.layout == Layout::NHWC && tensor.shape.rank == 4)
-    return {0, 2, 3, 1};
-  std::vector<int> order;
-  for (int i = 0; i < tensor.shape.rank; ++i)
-    order.push_back(i);
-  return order;
-}
-
-/// Dimensions of x in physical order, with the strides that y walks them by; neighbours merged.
-std::vector<Dimension> dimensions(const char *node, const Tensor &x, const Tensor &y) {
-  int64_t strideY[Shape::maxRank] = {};
-  const int missing = x.shape.rank - y.shape.rank;
-  int64_t step = 1;
-  const std::vector<int> orderY = physicalOrder(y);
-  for (auto d = orderY.rbegin(); d != orderY.rend(); ++d) {
-    if (missing < 0 || (y.shape[*d] != 1 && y.shape[*d] != x.shape[missing + *d]))
-      throw std::invalid_argument(std::string("sum of '") + node + "': extent " + std::to_string(y.shape[*d]) +
-                                  " in dimension " + std::to_string(*d) + " does not match the operand of rank " +
-                                  std::to_string(x.shape.rank));
-    strideY[missing + *d] = y.shape[*d] == 1 ? 0 : step;
-    step *= y.shape[*d];
-  }
-  std::vector<Dimension> result;
-  int64_t strideX = 1;
-  const std::vector<int> orderX = physicalOrder(x);
-  for (auto d = orderX.rbegin(); d != orderX.rend(); ++d) { // innermost first
-    const Dimension next{x.shape[*d], strideX, strideY[*d], strideY[*d] == 0};
-    strideX *= x.shape[*d];
-    if (next.extent == 1)
-      continue;
-    if (!result.empty() && result.back().reduced == next.reduced &&
-        next.strideY == result.back().strideY * result.back().extent)
-      result.back().extent *= next.extent;
-    else
-      result.push_back(next);
-  }
-  if (result.empty())
-    result.push_back({1, 1, 0, true});
-  return result; // x is contiguous, so merging never looks at its strides
-}
-
-} // namespace
+using Dimension = SumDimension;
 
 struct SumTo::Impl {
   Dimension inner{};
@@ -121,7 +73,7 @@ struct SumTo::Impl {
 
 SumTo::SumTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
   auto plan = std::make_shared<Impl>();
-  std::vector<Dimension> all = dimensions(node, x, y);
+  std::vector<Dimension> all = sumDimensions(node, x, y);
   plan->inner = all.front();
   int64_t rows = 1;
   for (size_t i = 1; i < all.size(); ++i) {

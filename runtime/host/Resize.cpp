@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize along height and width. Per axis a table lists the taps of each output position, and its transpose the outputs
 // that read each input position: forward and backward are then the same gather with the two tables exchanged.
-#include "runtime/Kernels.h"
+#include "runtime/common/ResizeTaps.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -19,50 +18,13 @@ struct Tap {
 };
 using Taps = std::vector<std::vector<Tap>>; ///< per position of the side that is written
 
-double source(int64_t o, int64_t in, int64_t out, double scale, ResizeCoordinates coordinates) {
-  const auto position = static_cast<double>(o);
-  switch (coordinates) {
-  case ResizeCoordinates::HalfPixel:
-    return (position + 0.5) / scale - 0.5;
-  case ResizeCoordinates::PytorchHalfPixel:
-    return out > 1 ? (position + 0.5) / scale - 0.5 : 0;
-  case ResizeCoordinates::AlignCorners:
-    return out > 1 ? position * static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
-  case ResizeCoordinates::Asymmetric:
-    return position / scale;
-  }
-  return 0;
-}
-
-double rounded(double x, NearestRounding rounding) {
-  switch (rounding) {
-  case NearestRounding::RoundPreferFloor:
-    return std::ceil(x - 0.5);
-  case NearestRounding::RoundPreferCeil:
-    return std::floor(x + 0.5);
-  case NearestRounding::Floor:
-    return std::floor(x);
-  case NearestRounding::Ceil:
-    return std::ceil(x);
-  }
-  return x;
-}
-
-Taps forwardTaps(int64_t in, int64_t out, double scale, ResizeMode mode, ResizeCoordinates coordinates,
-                 NearestRounding rounding) {
-  Taps taps(static_cast<size_t>(out));
-  const auto last = static_cast<double>(in - 1);
-  for (int64_t o = 0; o < out; ++o) {
-    const double x = source(o, in, out, scale, coordinates);
-    if (mode == ResizeMode::Nearest) {
-      taps[static_cast<size_t>(o)] = {{static_cast<int64_t>(std::clamp(rounded(x, rounding), 0.0, last)), 1.0f}};
-      continue;
-    }
-    const double clamped = std::clamp(x, 0.0, last), low = std::floor(clamped);
-    const auto weight = static_cast<float>(clamped - low);
-    taps[static_cast<size_t>(o)] = {{static_cast<int64_t>(low), 1 - weight}};
-    if (weight > 0)
-      taps[static_cast<size_t>(o)].push_back({static_cast<int64_t>(low) + 1, weight});
+Taps forwardTaps(const ResizeAxis &axis) {
+  Taps taps(static_cast<size_t>(axis.out));
+  for (int64_t o = 0; o < axis.out; ++o) {
+    const ResizeTap tap = resizeTap(axis, o);
+    taps[static_cast<size_t>(o)] = {{tap.low, 1 - tap.weight}};
+    if (tap.weight > 0)
+      taps[static_cast<size_t>(o)].push_back({tap.low + 1, tap.weight});
   }
   return taps;
 }
@@ -116,8 +78,8 @@ Resize::Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, R
       scaleH > 0 ? static_cast<double>(scaleH) : static_cast<double>(y[2]) / static_cast<double>(x[2]);
   const double horizontal =
       scaleW > 0 ? static_cast<double>(scaleW) : static_cast<double>(y[3]) / static_cast<double>(x[3]);
-  plan->rows = forwardTaps(x[2], y[2], vertical, mode, coordinates, rounding);
-  plan->columns = forwardTaps(x[3], y[3], horizontal, mode, coordinates, rounding);
+  plan->rows = forwardTaps({x[2], y[2], vertical, mode, coordinates, rounding});
+  plan->columns = forwardTaps({x[3], y[3], horizontal, mode, coordinates, rounding});
   plan->rowsBack = transposed(plan->rows, x[2]);
   plan->columnsBack = transposed(plan->columns, x[3]);
   impl = plan;

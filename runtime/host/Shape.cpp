@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that only move elements: permutations and changes of layout (Reorder), concatenation and slicing (Slab).
-#include "runtime/Kernels.h"
+#include "runtime/common/Strides.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
@@ -12,90 +12,10 @@ namespace sluice {
 
 namespace {
 
-struct Dimension {
-  int64_t extent, strideX, strideY;
-};
-
-std::vector<int64_t> strides(const Tensor &tensor) {
-  std::vector<int64_t> result(static_cast<size_t>(tensor.shape.rank));
-  std::vector<int> order;
-  if (tensor.layout == Layout::NHWC && tensor.shape.rank == 4)
-    order = {0, 2, 3, 1};
-  else
-    for (int i = 0; i < tensor.shape.rank; ++i)
-      order.push_back(i);
-  int64_t step = 1;
-  for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    result[static_cast<size_t>(*it)] = step;
-    step *= tensor.shape[*it];
-  }
-  return result;
-}
+using Dimension = StridedDimension;
 
 [[noreturn]] void reject(const char *op, const char *node, const std::string &what) {
   throw std::invalid_argument(std::string(op) + " '" + node + "': " + what);
-}
-
-std::vector<Dimension> permuted(const char *node, const Tensor &x, const Tensor &y,
-                                std::initializer_list<int> permutation) {
-  const std::vector<int64_t> sx = strides(x), sy = strides(y);
-  if (permutation.size() != sx.size() || sx.size() != sy.size())
-    reject("reorder", node,
-           "ranks " + std::to_string(sx.size()) + " and " + std::to_string(sy.size()) + " with a permutation of " +
-               std::to_string(permutation.size()));
-  std::vector<Dimension> result;
-  for (int i = 0; i < y.shape.rank; ++i) {
-    const int from = permutation.begin()[i];
-    if (from < 0 || from >= x.shape.rank || x.shape[from] != y.shape[i])
-      reject("reorder", node,
-             "dimension " + std::to_string(i) + " of extent " + std::to_string(y.shape[i]) +
-                 " does not match input dimension " + std::to_string(from));
-    result.push_back({y.shape[i], sx[static_cast<size_t>(from)], sy[static_cast<size_t>(i)]});
-  }
-  return result;
-}
-
-/// Equal row-major element order, different shapes: splits both sides' dimensions, innermost first, until they agree.
-std::vector<Dimension> reshaped(const char *node, const Tensor &x, const Tensor &y) {
-  const std::vector<int64_t> sx = strides(x), sy = strides(y);
-  std::vector<Dimension> result;
-  int i = x.shape.rank - 1, j = y.shape.rank - 1;
-  int64_t leftX = i >= 0 ? x.shape[i] : 1,
-          leftY = j >= 0 ? y.shape[j] : 1; // parts not yet matched, and their strides' factors
-  int64_t doneX = 1, doneY = 1;
-  while (i >= 0 || j >= 0) {
-    if (i >= 0 && leftX == 1) {
-      leftX = --i >= 0 ? x.shape[i] : 1, doneX = 1;
-      continue;
-    }
-    if (j >= 0 && leftY == 1) {
-      leftY = --j >= 0 ? y.shape[j] : 1, doneY = 1;
-      continue;
-    }
-    const int64_t part = std::min(leftX, leftY);
-    if (i < 0 || j < 0 || leftX % part || leftY % part)
-      reject("reorder", node,
-             "extents " + std::to_string(leftX) + " and " + std::to_string(leftY) + " have no common split");
-    result.push_back({part, sx[static_cast<size_t>(i)] * doneX, sy[static_cast<size_t>(j)] * doneY});
-    leftX /= part, leftY /= part, doneX *= part, doneY *= part;
-  }
-  return result;
-}
-
-/// Outermost first in y's memory, neighbours merged that both sides walk alike.
-std::vector<Dimension> simplified(std::vector<Dimension> all) {
-  all.erase(std::remove_if(all.begin(), all.end(), [](const Dimension &d) { return d.extent == 1; }), all.end());
-  std::sort(all.begin(), all.end(), [](const Dimension &a, const Dimension &b) { return a.strideY > b.strideY; });
-  std::vector<Dimension> result;
-  for (const Dimension &d : all)
-    if (!result.empty() && result.back().strideX == d.extent * d.strideX &&
-        result.back().strideY == d.extent * d.strideY)
-      result.back() = {result.back().extent * d.extent, d.strideX, d.strideY};
-    else
-      result.push_back(d);
-  if (result.empty())
-    result.push_back({1, 1, 1});
-  return result;
 }
 
 } // namespace
@@ -143,13 +63,8 @@ struct Reorder::Impl {
 
 Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation)
     : Kernel(node) {
-  if (x.type != y.type || x.shape.elements() != y.shape.elements())
-    reject("reorder", node,
-           std::to_string(x.shape.elements()) + " elements of " + std::to_string(byteWidth(x.type)) + " bytes become " +
-               std::to_string(y.shape.elements()) + " of " + std::to_string(byteWidth(y.type)));
   auto plan = std::make_shared<Impl>();
-  std::vector<Dimension> all =
-      simplified(permutation.size() ? permuted(node, x, y, permutation) : reshaped(node, x, y));
+  std::vector<Dimension> all = reorderDimensions(node, x, y, permutation);
   plan->row = all.back();
   all.pop_back();
   const auto across = std::find_if(all.begin(), all.end(), [&](const Dimension &d) { return d.strideX == 1; });
@@ -188,7 +103,7 @@ Slab::Slab(const char *node, const Tensor &large, const Tensor &small, int axis,
       reject("slab", node,
              "extent " + std::to_string(small.shape[i]) + " at " + std::to_string(i == axis ? begin : 0) + " of " +
                  std::to_string(large.shape[i]) + " in dimension " + std::to_string(i));
-  const auto step = strides(large)[static_cast<size_t>(axis)] * static_cast<int64_t>(byteWidth(large.type));
+  const auto step = physicalStrides(large)[static_cast<size_t>(axis)] * static_cast<int64_t>(byteWidth(large.type));
   start = begin * step;
   largeStride = large.shape[axis] * step;
   smallStride = small.shape[axis] * step;

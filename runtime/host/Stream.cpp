@@ -196,6 +196,8 @@ void Stream::launch(const char *node, const char *op, std::function<void()> work
   impl->push({node, op, std::move(work), bytes});
 }
 
+void *Stream::native() const { return nullptr; }
+
 void *Stream::address(const Tensor &tensor) const {
   const Arena &arena = tensor.space == Space::Device ? session.impl->device : session.impl->host;
   if (!tensor.present)
@@ -217,6 +219,9 @@ Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const cha
 
 // Every wait's record was enqueued before it, so all three streams run dry whichever is joined first.
 Session::~Session() = default;
+
+void Session::enqueue(const std::function<void(Session &)> &body) { body(*this); }
+void Session::enableGraphs(bool) {}
 
 void Session::release(const Tensor &tensor) {
   if (!impl->poison || !tensor.present)

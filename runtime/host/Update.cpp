@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer updates, in PyTorch's order of operations. Hyperparameters are taken when the update is enqueued.
 #include "runtime/Kernels.h"
+#include "runtime/common/UpdateRules.h"
 #include "runtime/host/Parallel.h"
 
-#include <cmath>
 #include <string>
 
 namespace sluice {
@@ -20,45 +20,19 @@ void checkSize(const char *node, const Tensor &w, const Tensor &other) {
 }
 
 void sgdRange(float *__restrict w, const float *__restrict dw, float *__restrict m, int64_t count,
-              const StepState &state) {
-  const float decay = state.weightDecay, momentum = state.momentum, rate = state.learningRate;
-  if (!m || momentum == 0) {
+              const SgdFactors &f) {
+  if (!m || f.momentum == 0)
     for (int64_t i = 0; i < count; ++i)
-      w[i] -= rate * (dw[i] + decay * w[i]);
-    return;
-  }
-  if (state.step == 1) // the first gradient enters whole, as in PyTorch
-    for (int64_t i = 0; i < count; ++i)
-      m[i] = dw[i] + decay * w[i];
+      sgdElement(w[i], dw[i], f);
   else
     for (int64_t i = 0; i < count; ++i)
-      m[i] = momentum * m[i] + (dw[i] + decay * w[i]);
-  for (int64_t i = 0; i < count; ++i)
-    w[i] -= rate * m[i];
+      sgdElement(w[i], dw[i], m[i], f);
 }
-
-struct AdamFactors {
-  float decay, shrink, beta1, beta2, stepSize, correction2, epsilon;
-
-  AdamFactors(const StepState &state, bool decoupled) {
-    const auto step = static_cast<double>(state.step);
-    decay = decoupled ? 0 : state.weightDecay;
-    shrink = decoupled ? 1 - state.learningRate * state.weightDecay : 1;
-    beta1 = state.beta1, beta2 = state.beta2, epsilon = state.epsilon;
-    stepSize = static_cast<float>(state.learningRate / (1 - std::pow(static_cast<double>(beta1), step)));
-    correction2 = static_cast<float>(std::sqrt(1 - std::pow(static_cast<double>(beta2), step)));
-  }
-};
 
 void adamRange(float *__restrict w, const float *__restrict dw, float *__restrict m, float *__restrict v, int64_t count,
                const AdamFactors &f) {
-  for (int64_t i = 0; i < count; ++i) {
-    const float shrunk = w[i] * f.shrink;
-    const float gradient = dw[i] + f.decay * w[i];
-    m[i] += (1 - f.beta1) * (gradient - m[i]);
-    v[i] = f.beta2 * v[i] + (1 - f.beta2) * gradient * gradient;
-    w[i] = shrunk - f.stepSize * (m[i] / (std::sqrt(v[i]) / f.correction2 + f.epsilon));
-  }
+  for (int64_t i = 0; i < count; ++i)
+    adamElement(w[i], dw[i], m[i], v[i], f);
 }
 
 } // namespace
@@ -69,9 +43,9 @@ void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &
   float *pw = stream.data<float>(w), *pm = stream.data<float>(momentum);
   const float *pdw = stream.data<float>(dw);
   const int64_t count = w.shape.elements();
-  stream.launch(node, "update_sgd", [pw, pdw, pm, count, state = stream.session.state] {
+  stream.launch(node, "update_sgd", [pw, pdw, pm, count, factors = SgdFactors(stream.session.state)] {
     parallelRanges(count, grain, [&](int64_t begin, int64_t end) {
-      sgdRange(pw + begin, pdw + begin, pm ? pm + begin : nullptr, end - begin, state);
+      sgdRange(pw + begin, pdw + begin, pm ? pm + begin : nullptr, end - begin, factors);
     });
   });
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Geometry of elementwise regions: broadcasts become strides of 0, neighbouring dimensions that every operand walks
-// alike become one, and the innermost one becomes the row.
-#include "runtime/Fused.h"
+// Builds the strides of every operand in physical order, then merges dimensions from the inside out.
+#include "runtime/common/FusedGeometry.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 namespace sluice {
@@ -140,11 +140,11 @@ FusedGeometry::FusedGeometry(const char *node, const Shape &logical, Layout layo
                        " along the innermost dimension of extent " + std::to_string(builder.shape[last]));
   int outerDimensions = 0;
   rowExtent = builder.mergeInner(outerDimensions);
-  const int64_t rows = builder.mergeOuter(outerDimensions);
-  cutIntoRows(rows, steps);
+  rows = builder.mergeOuter(outerDimensions);
+  cutIntoRows(steps);
 }
 
-void FusedGeometry::cutIntoRows(int64_t rows, const bool *steps) {
+void FusedGeometry::cutIntoRows(const bool *steps) {
   lastRow = rowExtent;
   const bool vectors = std::find(vectorSum, vectorSum + sums, true) != vectorSum + sums;
   if (rows == 1 && rowExtent > Columns::tileWidth && !vectors) { // one long row becomes many
@@ -157,10 +157,10 @@ void FusedGeometry::cutIntoRows(int64_t rows, const bool *steps) {
   }
   columns = Columns(rows, rowExtent);
   if (Columns::group(rows, rowExtent) > 1)
-    groupRows(rows, steps);
+    groupRows(steps);
 }
 
-void FusedGeometry::groupRows(int64_t rows, const bool *steps) {
+void FusedGeometry::groupRows(const bool *steps) {
   group = Columns::group(rows, rowExtent);
   columns = Columns((rows + group - 1) / group, group * rowExtent);
   lastRow = (rows - (columns.rows - 1) * group) * rowExtent;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of losses, one sample or element at a time, for both targets.
+#pragma once
+
+#include "runtime/Kernels.h"
+#include "runtime/Random.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sluice {
+
+/// x [N,K,...]: sample s has its K logits at `offset(s)`, `inner` apart.
+struct Samples {
+  int64_t count = 1, classes = 1, inner = 1;
+  explicit Samples(const Shape &x) : classes(x[1]) {
+    for (int i = 2; i < x.rank; ++i)
+      inner *= x[i];
+    count = x[0] * inner;
+  }
+  constexpr int64_t offset(int64_t sample) const { return sample / inner * classes * inner + sample % inner; }
+};
+
+/// log(sum(exp(x))) over `classes` logits that lie `step` apart.
+SLUICE_KERNEL double logSumExp(const float *x, int64_t classes, int64_t step) {
+  float largest = x[0];
+  for (int64_t k = 1; k < classes; ++k)
+    largest = std::max(largest, x[k * step]);
+  double sum = 0;
+  for (int64_t k = 0; k < classes; ++k)
+    sum += std::exp(static_cast<double>(x[k * step]) - static_cast<double>(largest));
+  return static_cast<double>(largest) + std::log(sum);
+}
+
+/// Mean squared error, or binary cross-entropy of a logit: max(x, 0) - x t + log(1 + exp(-|x|)).
+SLUICE_KERNEL double elementLoss(LossKind kind, float x, float target) {
+  const double value = static_cast<double>(x), wanted = static_cast<double>(target);
+  if (kind == LossKind::MeanSquaredError)
+    return (value - wanted) * (value - wanted);
+  return std::max(value, 0.0) - value * wanted + std::log1p(std::exp(-std::fabs(value)));
+}
+
+SLUICE_KERNEL double elementGradient(LossKind kind, float x, float target) {
+  if (kind == LossKind::MeanSquaredError)
+    return 2 * (static_cast<double>(x) - static_cast<double>(target));
+  return 1 / (1 + std::exp(-static_cast<double>(x))) - static_cast<double>(target);
+}
+
+/// Index of the largest logit; the first of equals.
+SLUICE_KERNEL int64_t largestLogit(const float *x, int64_t classes, int64_t step) {
+  int64_t best = 0;
+  for (int64_t k = 1; k < classes; ++k)
+    if (x[k * step] > x[best * step])
+      best = k;
+  return best;
+}
+
+} // namespace sluice

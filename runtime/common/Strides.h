@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// How two tensors of different layouts or shapes are walked together, for kernels that move or sum elements.
+#pragma once
+
+#include "runtime/Kernels.h"
+
+#include <vector>
+
+namespace sluice {
+
+/// Logical dimensions in physical order, outermost first.
+std::vector<int> physicalOrder(const Tensor &tensor);
+
+/// Elements between neighbours along each logical dimension.
+std::vector<int64_t> physicalStrides(const Tensor &tensor);
+
+/// One dimension of both tensors; strides in elements.
+struct StridedDimension {
+  int64_t extent, strideX, strideY;
+};
+
+/// The dimensions of a Reorder, outermost first in y's memory, neighbours merged that both sides walk alike; one at
+/// least. Throws std::invalid_argument naming `node` when x cannot become y.
+std::vector<StridedDimension> reorderDimensions(const char *node, const Tensor &x, const Tensor &y,
+                                                std::initializer_list<int> permutation);
+
+/// One dimension of x and of y, its sum over the `reduced` ones, whose strideY is 0.
+struct SumDimension {
+  int64_t extent, strideX, strideY;
+  bool reduced;
+};
+
+/// Dimensions of a SumTo, innermost of x's memory first, neighbours merged; one at least. Throws std::invalid_argument
+/// naming `node` when y does not broadcast to x.
+std::vector<SumDimension> sumDimensions(const char *node, const Tensor &x, const Tensor &y);
+
+} // namespace sluice
