@@ -150,7 +150,7 @@ int packProblem(const Arguments &arguments) {
     throw Failure{BadInput, arguments.pack + ": " + error};
   PackOptions options;
   // Nodes cost time in proportion to the items; this many take some ten seconds.
-  options.nodeLimit = arguments.nodes > 0 ? arguments.nodes : 2'000'000'000 / std::max<int64_t>(items.size(), 200);
+  options.nodeLimit = arguments.nodes > 0 ? arguments.nodes : 400'000'000 / std::max<int64_t>(items.size(), 200);
   const bool limited = !arguments.capacity.empty();
   const double capacity = limited ? parseSize(arguments.capacity, "--capacity") : 0;
   if (capacity > 1e18)

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depth-first search over canonical packings: items are placed in order of non-decreasing offset, each at the lowest
-// offset that the items placed before it allow. From MiniMalloc: section floors, dominance by what would still fit
-// below, hatless items, decomposition at sections without unplaced items, three static orders. Ours: an offset is ruled
-// out for all when some section could no longer take what it still has to (the "deadline" below), floors keep a witness
-// item so that most placements recompute few of them, and runs are short and restarted with shaken orders (Luby's
-// sequence), because their lengths are heavy-tailed: instead of doubling limits on three orders. Complexity:
-// exponential; each node costs O(neighbours + affected sections * items in a section).
+// offset that the items placed before it allow.
+//
+// From MiniMalloc: section floors, dominance by what would still fit below, hatless items, decomposition where no
+// unplaced item crosses from one section to the next, after which the parts are sorted anew by what is left of them;
+// three static orders in turn, with doubling node limits. Ours: an offset is ruled out for all when some section could
+// no longer take what it still has to (the "deadline" below), floors keep a witness item so that most placements
+// recompute few of them, and states that failed once are not searched again.
+//
+// Complexity: exponential; each node costs O(unplaced items + neighbours + affected sections * items in a section).
 #include "passes/planner/PackSearch.h"
 
+#include "passes/planner/PackInstance.h"
+
 #include <algorithm>
+#include <array>
 #include <numeric>
-#include <random>
-#include <tuple>
 
 namespace sluice::planner {
 
@@ -19,74 +23,36 @@ namespace {
 
 constexpr Bytes none = std::numeric_limits<Bytes>::max();
 
-/// Items with their sections (intervals between neighbouring starts and ends), shared by all searches.
-struct Instance {
-  explicit Instance(const std::vector<PackItem> &items);
+using Progress = FailedStates::Progress;
 
-  struct Item {
-    int first, last; ///< sections, both included
-    Bytes size, alignment, fixed;
-    std::vector<int> neighbours; ///< items whose lifetimes meet this one's
-  };
-  std::vector<Item> items;
-  std::vector<std::vector<int>> sections; ///< items of each section
-  std::vector<Bytes> totals;
-};
-
-Instance::Instance(const std::vector<PackItem> &from) {
-  std::vector<int64_t> times;
-  for (const PackItem &item : from) {
-    times.push_back(item.lower);
-    times.push_back(item.upper);
-  }
-  std::sort(times.begin(), times.end());
-  times.erase(std::unique(times.begin(), times.end()), times.end());
-  auto index = [&](int64_t t) {
-    return static_cast<int>(std::lower_bound(times.begin(), times.end(), t) - times.begin());
-  };
-  sections.resize(times.empty() ? 0 : times.size() - 1);
-  totals.assign(sections.size(), 0);
-  for (int i = 0; i < static_cast<int>(from.size()); ++i) {
-    items.push_back({index(from[i].lower),
-                     index(from[i].upper) - 1,
-                     from[i].size,
-                     from[i].alignment,
-                     from[i].offset.value_or(-1),
-                     {}});
-    for (int s = items[i].first; s <= items[i].last; ++s) {
-      sections[s].push_back(i);
-      totals[s] += from[i].size;
-    }
-  }
-  for (int i = 0; i < static_cast<int>(items.size()); ++i)
-    for (int j = 0; j < static_cast<int>(items.size()); ++j)
-      if (i != j && items[i].first <= items[j].last && items[j].first <= items[i].last)
-        items[i].neighbours.push_back(j);
-}
-
-/// One search for a packing within `capacity`, under one static order.
+/// One search for a packing within `capacity`, under one of the static orders.
 class Search {
 public:
   enum class Outcome { Found, Exhausted, OutOfNodes };
 
-  Search(const Instance &instance, const std::vector<int> &order, Bytes capacity, int64_t nodeLimit)
-      : in(instance), capacity(capacity), nodeLimit(nodeLimit), rank(order.size()), offset(order.size(), -1),
-        lowest(order.size(), 0), unplacedNeighbours(order.size()), floor(in.sections.size(), 0), rest(in.totals),
-        witness(in.sections.size(), -1) {
-    for (size_t i = 0; i < order.size(); ++i)
-      rank[order[i]] = i;
-    for (size_t i = 0; i < order.size(); ++i)
+  /// `orders` counts the orders that any search of the same capacity has sorted; a tie broken by one of them means
+  /// nothing in another.
+  Search(const PackInstance &instance, int heuristic, Bytes capacity, int64_t nodeLimit, FailedStates &failed,
+         int64_t &orders)
+      : in(instance), heuristic(heuristic), capacity(capacity), nodeLimit(nodeLimit), failed(failed), orders(orders),
+        rank(in.items.size()), offset(in.items.size(), -1), lowest(in.items.size(), 0),
+        unplacedNeighbours(in.items.size()), floor(in.sections.size(), 0), rest(in.totals),
+        crossing(in.sections.size(), 0), witness(in.sections.size(), -1) {
+    for (size_t i = 0; i < in.items.size(); ++i) {
       unplacedNeighbours[i] = in.items[i].neighbours.size();
+      for (int s = in.items[i].first; s < in.items[i].last; ++s)
+        ++crossing[s];
+    }
     for (size_t s = 0; s < in.sections.size(); ++s)
       witness[s] = in.sections[s].empty() ? -1 : in.sections[s][0];
-    all = order;
   }
 
   Outcome run() {
-    for (size_t s = 0; s < rest.size(); ++s)
-      if (rest[s] > capacity)
-        return Outcome::Exhausted;
-    if (solveParts(all, -1, -1))
+    if (std::any_of(rest.begin(), rest.end(), [&](Bytes total) { return total > capacity; }))
+      return Outcome::Exhausted;
+    std::vector<int> all(in.items.size());
+    std::iota(all.begin(), all.end(), 0);
+    if (solveParts(all))
       return Outcome::Found;
     return nodes >= nodeLimit ? Outcome::OutOfNodes : Outcome::Exhausted;
   }
@@ -105,75 +71,107 @@ private:
     Bytes old;
   };
 
-  bool solveParts(const std::vector<int> &unplaced, Bytes last, int lastRank);
-  bool solve(const std::vector<int> &unplaced, Bytes last, int lastRank);
-  std::vector<Candidate> candidates(const std::vector<int> &unplaced, Bytes last, int lastRank) const;
+  bool solveParts(const std::vector<int> &unplaced);
+  void sortAnew(std::vector<int> &part);
+  bool solve(const std::vector<int> &unplaced, const Progress &at);
+  bool descend(const std::vector<int> &unplaced, int placed, int64_t order);
+  std::vector<Candidate> candidates(const std::vector<int> &unplaced, const Progress &at) const;
+  FailedStates::Key keyOf(const std::vector<int> &unplaced) const;
+  bool splits(int item) const;
   bool place(int item, Bytes at);
   bool raise(int item, Bytes to);
   bool refresh(int section);
   void unwind(size_t placedBefore, size_t mark);
-  Bytes offsetFor(int i) const { return in.items[i].fixed >= 0 ? in.items[i].fixed : lowest[i]; }
 
-  const Instance &in;
+  const PackInstance &in;
+  const int heuristic;
   const Bytes capacity;
   const int64_t nodeLimit;
-  std::vector<int> rank, all;
+  FailedStates &failed;
+  int64_t &orders;
+  std::vector<int> rank; ///< in the order of the part that an item belongs to
   std::vector<Bytes> offset, lowest;
   std::vector<int> unplacedNeighbours;
   std::vector<Bytes> floor, rest; ///< of a section: lowest offset of an unplaced item, total size of the unplaced ones
+  std::vector<int> crossing;      ///< unplaced items that live in a section and in the next one
   std::vector<int> witness;       ///< unplaced item that attains the floor
   std::vector<int> placedItems;   ///< in order of placement
   std::vector<Undo> log;
 };
 
-/// Splits unplaced items where no section has one, and solves the parts one by one: a part that fails fails the whole.
-bool Search::solveParts(const std::vector<int> &unplaced, Bytes last, int lastRank) {
-  if (unplaced.empty())
-    return true;
-  std::vector<std::pair<int, int>> spans;
-  for (int i : unplaced)
-    spans.push_back({in.items[i].first, in.items[i].last});
-  std::sort(spans.begin(), spans.end());
-  std::vector<int> ends; // last section of each part
-  int end = spans[0].second;
-  for (auto [first, lastSection] : spans) {
-    if (first > end)
-      ends.push_back(end);
-    end = std::max(end, lastSection);
+/// Ranks by MiniMalloc's orders WAT, TAW, TWA: W width of the lifetime, A area, T largest total of a section that the
+/// item crosses, of what is still unplaced; all descending.
+void Search::sortAnew(std::vector<int> &part) {
+  std::vector<std::pair<std::array<double, 3>, int>> keyed;
+  for (int i : part) {
+    const auto &item = in.items[i];
+    const double w = static_cast<double>(item.width), a = w * static_cast<double>(item.size);
+    const double t = static_cast<double>(
+        *std::max_element(rest.begin() + item.first, rest.begin() + item.last + 1));
+    const std::array<double, 3> keys[] = {{-w, -a, -t}, {-t, -a, -w}, {-t, -w, -a}};
+    keyed.push_back({keys[heuristic], i});
   }
-  if (ends.empty())
-    return solve(unplaced, last, lastRank);
-  ends.push_back(end);
-  std::vector<std::vector<int>> parts(ends.size());
-  for (int i : unplaced)
-    parts[std::lower_bound(ends.begin(), ends.end(), in.items[i].first) - ends.begin()].push_back(i);
-  std::sort(parts.begin(), parts.end(), [](const auto &a, const auto &b) { return a.size() < b.size(); });
-  return std::all_of(parts.begin(), parts.end(), [&](const auto &part) { return solve(part, last, lastRank); });
+  std::sort(keyed.begin(), keyed.end());
+  for (size_t k = 0; k < keyed.size(); ++k) {
+    part[k] = keyed[k].second;
+    rank[part[k]] = static_cast<int>(k);
+  }
 }
 
-std::vector<Search::Candidate> Search::candidates(const std::vector<int> &unplaced, Bytes last, int lastRank) const {
+/// Solves the parts that share no section one by one, small ones first: one that fails fails the whole.
+bool Search::solveParts(const std::vector<int> &unplaced) {
+  std::vector<int> byStart(unplaced);
+  std::sort(byStart.begin(), byStart.end(), [&](int a, int b) {
+    return in.items[a].first != in.items[b].first ? in.items[a].first < in.items[b].first : a < b;
+  });
+  std::vector<std::vector<int>> parts;
+  int end = -1;
+  for (int i : byStart) {
+    if (in.items[i].first > end)
+      parts.emplace_back();
+    parts.back().push_back(i);
+    end = std::max(end, in.items[i].last);
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const auto &a, const auto &b) { return a.size() < b.size(); });
+  for (std::vector<int> &part : parts) {
+    sortAnew(part);
+    if (!solve(part, {0, ++orders, -1}))
+      return false;
+  }
+  return true;
+}
+
+FailedStates::Key Search::keyOf(const std::vector<int> &unplaced) const {
+  FailedStates::Key key;
+  for (int i : unplaced)
+    key.add(i, lowest[i]);
+  return key;
+}
+
+std::vector<Search::Candidate> Search::candidates(const std::vector<int> &unplaced, const Progress &at) const {
   Bytes height = none, fullest = 0;
   int first = in.sections.size(), end = 0;
   for (int i : unplaced) {
+    const auto &item = in.items[i];
     // A floating item without unplaced neighbours is never lifted.
-    if (lowest[i] < last && in.items[i].fixed < 0 && unplacedNeighbours[i] == 0)
+    if (lowest[i] < at.offset && item.fixed < 0 && unplacedNeighbours[i] == 0)
       return {};
-    if (in.items[i].fixed < 0)
-      height = std::min(height, lowest[i] + in.items[i].size);
-    first = std::min(first, in.items[i].first);
-    end = std::max(end, in.items[i].last + 1);
+    if (item.fixed < 0)
+      height = std::min(height, lowest[i] + item.size);
+    first = std::min(first, item.first);
+    end = std::max(end, item.last + 1);
   }
   for (int s = first; s < end; ++s)
     fullest = std::max(fullest, rest[s]);
   const Bytes deadline = capacity - fullest;
   std::vector<Candidate> found;
   for (int i : unplaced) {
-    const Bytes at = offsetFor(i);
-    // Below `last` an item would float: it has to wait until a neighbour lifts it. At `last` the order breaks the tie.
-    if (lowest[i] < last && in.items[i].fixed < last)
+    const Bytes fixed = in.items[i].fixed, here = fixed >= 0 ? fixed : lowest[i];
+    // Below `at` an item would float: it has to wait until a neighbour lifts it. At `at` the order breaks the tie.
+    if (lowest[i] < at.offset && fixed < at.offset)
       continue;
-    if (at < height && at <= deadline && (at > last || rank[i] > lastRank))
-      found.push_back({at, i});
+    if (here < height && here <= deadline && (here > at.offset || rank[i] > at.rank))
+      found.push_back({here, i});
   }
   std::sort(found.begin(), found.end(), [&](const Candidate &a, const Candidate &b) {
     return a.offset != b.offset ? a.offset < b.offset : rank[a.item] < rank[b.item];
@@ -181,29 +179,52 @@ std::vector<Search::Candidate> Search::candidates(const std::vector<int> &unplac
   return found;
 }
 
-bool Search::solve(const std::vector<int> &unplaced, Bytes last, int lastRank) {
-  for (const Candidate &c : candidates(unplaced, last, lastRank)) {
+bool Search::solve(const std::vector<int> &unplaced, const Progress &at) {
+  if (unplaced.empty())
+    return true;
+  const FailedStates::Key key = keyOf(unplaced);
+  if (failed.contains(key, at))
+    return false;
+  for (const Candidate &c : candidates(unplaced, at)) {
     if (++nodes > nodeLimit)
       return false;
     const size_t mark = log.size(), placedBefore = placedItems.size();
-    const bool hatless = unplacedNeighbours[c.item] == 0;
-    bool ok = place(c.item, c.offset);
-    if (ok) {
-      std::vector<int> rest;
-      rest.reserve(unplaced.size());
-      for (int i : unplaced)
-        if (i != c.item)
-          rest.push_back(i);
-      ok = solveParts(rest, c.offset, rank[c.item]);
-    }
-    if (ok)
+    if (place(c.item, c.offset) && descend(unplaced, c.item, at.order))
       return true;
     unwind(placedBefore, mark);
-    // Nothing will ever stand on a hatless item, so placing it now took nothing from the others.
-    if (hatless || nodes > nodeLimit)
+    if (nodes > nodeLimit)
       return false;
+    // Nothing will ever stand on a hatless item, so placing it now took nothing from the others.
+    if (unplacedNeighbours[c.item] == 0)
+      break;
   }
-  return unplaced.empty();
+  failed.add(key, at);
+  return false;
+}
+
+/// True when no unplaced item connects the sections of `item`, which was placed, any more.
+bool Search::splits(int item) const {
+  const auto &i = in.items[item];
+  return std::find(crossing.begin() + i.first, crossing.begin() + i.last, 0) != crossing.begin() + i.last;
+}
+
+/// What is left after `placed`. Parts get an order of their own; when they fail, the ranks are as before.
+bool Search::descend(const std::vector<int> &unplaced, int placed, int64_t order) {
+  std::vector<int> left;
+  left.reserve(unplaced.size());
+  for (int i : unplaced)
+    if (i != placed)
+      left.push_back(i);
+  if (!splits(placed))
+    return solve(left, {offset[placed], order, rank[placed]});
+  std::vector<int> ranks;
+  for (int i : left)
+    ranks.push_back(rank[i]);
+  if (solveParts(left))
+    return true;
+  for (size_t k = 0; k < left.size(); ++k)
+    rank[left[k]] = ranks[k];
+  return false;
 }
 
 bool Search::raise(int i, Bytes to) {
@@ -238,6 +259,8 @@ bool Search::place(int item, Bytes at) {
   placedItems.push_back(item);
   for (int s = placed.first; s <= placed.last; ++s)
     rest[s] -= placed.size;
+  for (int s = placed.first; s < placed.last; ++s)
+    --crossing[s];
   bool ok = at + placed.size <= capacity;
   int first = placed.first, last = placed.last;
   for (int n : placed.neighbours) {
@@ -271,87 +294,38 @@ void Search::unwind(size_t placedBefore, size_t mark) {
   }
   for (; placedItems.size() > placedBefore; placedItems.pop_back()) {
     const int item = placedItems.back();
+    const auto &placed = in.items[item];
     offset[item] = -1;
-    for (int s = in.items[item].first; s <= in.items[item].last; ++s)
-      rest[s] += in.items[item].size;
-    for (int n : in.items[item].neighbours)
+    for (int s = placed.first; s <= placed.last; ++s)
+      rest[s] += placed.size;
+    for (int s = placed.first; s < placed.last; ++s)
+      ++crossing[s];
+    for (int n : placed.neighbours)
       ++unplacedNeighbours[n];
   }
 }
 
-/// MiniMalloc's three static orders: W width of the lifetime, A area, T largest total of a section it crosses; all
-/// descending.
-std::vector<std::vector<int>> staticOrders(const Instance &in) {
-  struct Keys {
-    double w, a, t;
-  };
-  std::vector<Keys> keys;
-  for (const auto &item : in.items) {
-    const double width = item.last - item.first + 1;
-    Bytes total = 0;
-    for (int s = item.first; s <= item.last; ++s)
-      total = std::max(total, in.totals[s]);
-    keys.push_back({width, width * item.size, static_cast<double>(total)});
-  }
-  auto sorted = [&](double Keys::*x, double Keys::*y, double Keys::*z) {
-    std::vector<int> order(in.items.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
-      return std::make_tuple(keys[i].*x, keys[i].*y, keys[i].*z) > std::make_tuple(keys[j].*x, keys[j].*y, keys[j].*z);
-    });
-    return order;
-  };
-  return {sorted(&Keys::w, &Keys::a, &Keys::t), sorted(&Keys::t, &Keys::a, &Keys::w),
-          sorted(&Keys::t, &Keys::w, &Keys::a)};
-}
-
-/// Luby's sequence 1 1 2 1 1 2 4 ...: short runs often, long ones now and then.
-int64_t luby(int64_t i) {
-  for (int64_t k = 1;; ++k) {
-    if (i == (int64_t(1) << k) - 1)
-      return int64_t(1) << (k - 1);
-    if (i < (int64_t(1) << k) - 1)
-      return luby(i - (int64_t(1) << (k - 1)) + 1);
-  }
-}
-
-/// The order with every place shifted at random by up to `noise` of its length; the same for the same engine state.
-std::vector<int> shaken(const std::vector<int> &order, double noise, std::mt19937 &random) {
-  std::vector<std::pair<double, int>> keyed;
-  for (size_t i = 0; i < order.size(); ++i)
-    keyed.push_back({i + noise * order.size() * (random() / 4294967296.0), order[i]});
-  std::sort(keyed.begin(), keyed.end());
-  std::vector<int> result;
-  for (auto [key, item] : keyed)
-    result.push_back(item);
-  return result;
-}
-
-/// Asks for `capacity` with at most `limit` nodes.
-Search::Outcome searchCapacity(const Instance &in, Bytes capacity, int64_t limit, Packing &best) {
-  const auto orders = staticOrders(in);
-  const double noises[] = {0.05, 0.05, 0.1, 0.3};
-  std::mt19937 random(1);
-  int64_t used = 0;
-  for (int64_t run = 0; used < limit; ++run) {
-    const int64_t length = 1000 * luby(run + 1);
-    // The unshaken orders come first, and again for the long runs.
-    const bool plain = run < static_cast<int64_t>(orders.size()) || length >= 64000;
-    const auto &order = orders[run % orders.size()];
-    Search search(in, plain ? order : shaken(order, noises[run / 3 % 4], random), capacity,
-                  std::min(length, limit - used));
-    const Search::Outcome outcome = search.run();
-    used += std::max<int64_t>(search.nodes, 1);
-    best.nodes += search.nodes;
-    if (outcome == Search::Outcome::Found) {
-      best.offsets = search.offsets();
-      best.height = 0;
-      for (size_t i = 0; i < in.items.size(); ++i)
-        best.height = std::max(best.height, best.offsets[i] + in.items[i].size);
-      best.method = "search";
+/// Asks for `capacity` with at most `limit` nodes: the orders in turn, each with as many nodes as the others, twice as
+/// many every round.
+Search::Outcome searchCapacity(const PackInstance &in, Bytes capacity, int64_t limit, Packing &best) {
+  int64_t used = 0, orders = 0;
+  for (int64_t length = 4 * in.items.size(); used < limit; length *= 2) {
+    FailedStates failed(3 * length);
+    for (int heuristic = 0; heuristic < 3 && used < limit; ++heuristic) {
+      Search search(in, heuristic, capacity, std::min(length, limit - used), failed, orders);
+      const Search::Outcome outcome = search.run();
+      used += std::max<int64_t>(search.nodes, 1);
+      best.nodes += search.nodes;
+      if (outcome == Search::Outcome::Found) {
+        best.offsets = search.offsets();
+        best.height = 0;
+        for (size_t i = 0; i < in.items.size(); ++i)
+          best.height = std::max(best.height, best.offsets[i] + in.items[i].size);
+        best.method = "search";
+      }
+      if (outcome != Search::Outcome::OutOfNodes)
+        return outcome;
     }
-    if (outcome != Search::Outcome::OutOfNodes)
-      return outcome;
   }
   return Search::Outcome::OutOfNodes;
 }
@@ -359,7 +333,7 @@ Search::Outcome searchCapacity(const Instance &in, Bytes capacity, int64_t limit
 } // namespace
 
 void searchPacking(const std::vector<PackItem> &items, const PackOptions &options, Packing &best) {
-  const Instance in(items);
+  const PackInstance in(items);
   const Bytes load = packLoad(items), target = std::max(load, options.goodEnough);
   Bytes refuted = load - 1; // largest capacity known not to suffice
   // The target first: on real programs it is usually reachable. Then halve what remains.

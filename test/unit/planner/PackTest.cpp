@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing: MiniMalloc's instances that the search closes quickly, exhaustive comparison on tiny ones, alignment, fixed
-// items, bad input.
+// Packing: MiniMalloc's challenging instances, exhaustive comparison on tiny ones, alignment, fixed items, bad input.
 #include "passes/planner/Pack.h"
 #include "passes/planner/Files.h"
 
@@ -26,13 +25,13 @@ static std::vector<PackItem> instance(const std::string &name) {
 }
 
 TEST(Pack, MiniMallocInstancesFitTheirCapacity) {
-  for (const char *name : {"A", "B", "C", "D", "E", "F", "G", "H", "J"}) {
+  for (const char *name : {"A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K"}) {
     const std::vector<PackItem> items = instance(name);
     PackOptions options;
-    options.goodEnough = 1048576;
-    options.nodeLimit = 3'000'000;
+    options.goodEnough = name == std::string("D") || name == std::string("J") ? 1029120 : 1048576; // both are loose
+    options.nodeLimit = 1'000'000;
     const Packing packing = pack(items, options);
-    EXPECT_LE(packing.height, 1048576) << name;
+    EXPECT_LE(packing.height, options.goodEnough) << name;
     EXPECT_EQ(packingError(items, packing), "") << name;
   }
 }
