@@ -26,8 +26,8 @@ struct PackInstance {
 };
 
 /// Searches that failed, by what decides them: which items are left and how low each may go. How the items below them
-/// are stacked does not matter, so many branches meet in one state. A table of fixed size, later entries replace earlier
-/// ones; states are told apart by 128 bits of hash.
+/// are stacked does not matter, so many branches meet in one state. A table of fixed size, later entries replace
+/// earlier ones; states are told apart by 128 bits of hash.
 class FailedStates {
 public:
   /// Room for about `states`, at most a million.
