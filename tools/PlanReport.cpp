@@ -134,7 +134,7 @@ static std::string streams(const Sweep &sweep, const Timeline &timeline) {
     const std::string what = copy || e.op < 0 ? sweep.problem.buffers[e.buffer].name : sweep.problem.ops[e.op].name;
     bars.push_back({static_cast<int>(e.stream), e.start, e.end, what, e.what == Event::What::Rerun});
   }
-  return barChart({"compute", "to host", "to device"}, bars, timeline.makespan);
+  return barChart({"compute", "to host", "to device", "codec"}, bars, timeline.makespan);
 }
 
 static const char *nameOf(Action action) {

@@ -41,75 +41,152 @@ Seconds offloadBound(const Problem &problem, Bytes memory) {
   return std::max(compute, problem.link.duplex == 0 ? out + in : std::max(out, in));
 }
 
-Seconds splitBound(Seconds compute, double missing, double movable, double secondsPerByte,
+Seconds splitBound(Seconds compute, double missing, const std::vector<Removal> &streams,
                    std::vector<std::pair<double, Seconds>> parts) {
-  const Seconds never = std::numeric_limits<Seconds>::infinity();
   if (missing <= 0)
     return compute;
   std::sort(parts.begin(), parts.end(),
             [](const auto &a, const auto &b) { return a.second * b.first < b.second * a.first; });
-  auto again = [&](double bytes) {
-    Seconds cost = 0;
+  auto removed = [&](Seconds span) {
+    double bytes = 0;
+    for (const Removal &r : streams)
+      bytes += r.secondsPerByte * r.bytes <= span ? r.bytes : span / r.secondsPerByte;
+    Seconds spare = span - compute;
     for (auto [size, seconds] : parts) {
-      if (bytes <= 0)
-        return cost;
-      cost += size > bytes ? seconds * bytes / size : seconds;
-      bytes -= size;
+      if (seconds > spare)
+        return bytes + (seconds > 0 ? size * spare / seconds : 0);
+      bytes += size;
+      spare -= seconds;
     }
-    return bytes > 1e-9 * missing ? never : cost;
+    return bytes;
   };
-  // Moving more costs the link and saves re-runs: the best split is where both sides meet.
-  double low = 0, high = std::min(missing, movable);
-  if (compute + again(missing - high) >= high * secondsPerByte)
-    return compute + again(missing - high);
-  for (int step = 0; step < 100; ++step) {
-    const double moved = (low + high) / 2;
-    (compute + again(missing - moved) > moved * secondsPerByte ? low : high) = moved;
+  const double enough = missing * (1 - 1e-9);
+  if (removed(compute) >= enough)
+    return compute;
+  Seconds low = compute, high = compute;
+  for (const Removal &r : streams)
+    high = std::max(high, r.bytes > 0 ? r.bytes * r.secondsPerByte : 0);
+  for (auto [size, seconds] : parts)
+    high += seconds;
+  if (removed(high) < enough)
+    return std::numeric_limits<Seconds>::infinity();
+  for (int step = 0; step < 60; ++step) {
+    const Seconds middle = (low + high) / 2;
+    (removed(middle) < enough ? low : high) = middle;
   }
-  return low * secondsPerByte;
+  return low;
 }
 
-Seconds exactBound(const Problem &problem, Bytes memory, BoundActions actions) {
+namespace {
+
+/// The bound at single positions of the program that keeps everything.
+class PositionBound {
+public:
+  PositionBound(const Problem &problem, Bytes memory, BoundActions actions)
+      : problem(problem), memory(memory), actions(actions), accesses(accessesOf(problem)),
+        live(liveBytes(problem, expand(problem, keepPlan(problem)))), rerun(problem.buffers.size(), 0) {
+    for (const Op &op : problem.ops)
+      compute += op.seconds;
+    shareReruns();
+  }
+
+  Seconds run() const {
+    Seconds bound = compute;
+    for (int position : peaks())
+      bound = std::max(bound, at(position));
+    return bound;
+  }
+
+private:
+  void shareReruns();
+  std::vector<int> peaks() const;
+  Seconds at(int position) const;
+  double linkSecondsPerByte() const;
+
+  const Problem &problem;
+  const Bytes memory;
+  const BoundActions actions;
+  const std::vector<Accesses> accesses;
+  const std::vector<Bytes> live;
+  std::vector<Seconds> rerun; ///< a buffer's share of its producers' time
   Seconds compute = 0;
-  for (const Op &op : problem.ops)
-    compute += op.seconds;
-  const std::vector<Bytes> live = liveBytes(problem, expand(problem, keepPlan(problem)));
-  if (live.empty())
-    return compute;
-  const int peak = static_cast<int>(std::max_element(live.begin(), live.end()) - live.begin());
-  double missing = static_cast<double>(live[peak] - memory), movable = 0;
-  const std::vector<Accesses> accesses = accessesOf(problem);
+};
+
+/// One re-run brings back all that an op writes.
+void PositionBound::shareReruns() {
+  for (size_t b = 0; b < rerun.size(); ++b)
+    for (int producer : problem.buffers[b].producers) {
+      const Op &op = problem.ops[producer];
+      double all = 0;
+      for (int other : op.writes)
+        all += static_cast<double>(problem.buffers[other].bytes);
+      const Seconds seconds = op.rerun ? std::min(op.rerun->seconds, op.seconds) : op.seconds;
+      rerun[b] += all > 0 ? seconds * problem.buffers[b].bytes / all : 0;
+    }
+}
+
+/// Positions above the limit where live bytes are no smaller than beside them, the highest ones.
+std::vector<int> PositionBound::peaks() const {
+  constexpr size_t most = 24;
+  std::vector<int> found;
+  const int n = live.size();
+  for (int k = 0; k < n; ++k)
+    if (live[k] > memory && (k == 0 || live[k] > live[k - 1]) && (k + 1 == n || live[k] >= live[k + 1]))
+      found.push_back(k);
+  std::stable_sort(found.begin(), found.end(), [&](int a, int b) { return live[a] > live[b]; });
+  found.resize(std::min(found.size(), most));
+  return found;
+}
+
+double PositionBound::linkSecondsPerByte() const {
+  const Link &link = problem.link;
+  const double raw = link.duplex == 0 ? 1 / link.d2h + 1 / link.h2d : std::max(1 / link.d2h, 1 / link.h2d);
+  return actions.fp16 ? raw / 2 : raw;
+}
+
+Seconds PositionBound::at(int position) const {
+  const Op &op = problem.ops[position];
+  double missing = static_cast<double>(live[position] - memory);
+  Removal link = {0, linkSecondsPerByte()}, codec = {0, std::numeric_limits<double>::infinity()};
   std::vector<std::pair<double, Seconds>> parts;
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     const Buffer &buffer = problem.buffers[b];
     const Accesses &a = accesses[b];
-    if (a.lastForward < 0 || a.lastForward >= peak || a.firstLater <= a.lastForward || a.last < peak)
+    if (a.lastForward < 0 || a.lastForward >= position || a.firstLater <= a.lastForward || a.last < position)
       continue;
-    Bytes bytes = aligned(problem, buffer.bytes);
-    if (actions.encode && !buffer.encodings.empty()) {
-      missing -= static_cast<double>(bytes);
-      continue;
-    }
-    const Op &op = problem.ops[peak];
     const auto uses = [&](const std::vector<int> &list) {
       return std::find(list.begin(), list.end(), static_cast<int>(b)) != list.end();
     };
-    if (uses(op.reads) || uses(op.writes))
+    const bool used = uses(op.reads) || uses(op.writes);
+    const double raw = static_cast<double>(aligned(problem, buffer.bytes));
+    double bytes = raw;
+    for (const Encoding &e : buffer.encodings) {
+      const double form = static_cast<double>(aligned(problem, e.bytes));
+      if (actions.encode && readDirectly(e.codec))
+        bytes = std::min(bytes, form);
+      else if (actions.compress && !readDirectly(e.codec) && !used && raw > form) {
+        codec.bytes += raw - form;
+        codec.secondsPerByte = std::min(codec.secondsPerByte, (e.encodeSeconds + e.decodeSeconds) / (raw - form));
+      }
+    }
+    missing -= raw - bytes;
+    if (used || bytes <= 0)
       continue;
     // Between two backward readers a tensor may be dropped and made again, but not moved.
-    if (a.firstLater > peak)
-      movable += buffer.offloadable && actions.offload ? static_cast<double>(bytes) : 0;
-    Seconds seconds = 0;
-    for (int producer : buffer.producers)
-      seconds += problem.ops[producer].seconds;
+    if (a.firstLater > position && buffer.offloadable && actions.offload)
+      link.bytes += bytes;
     if (actions.recompute && !buffer.producers.empty())
-      parts.push_back({static_cast<double>(bytes), seconds});
+      parts.push_back({bytes, rerun[b] * bytes / raw});
+    if (actions.invert && buffer.inversion)
+      parts.push_back({bytes, buffer.inversion->seconds * bytes / raw});
   }
-  const Link &link = problem.link;
-  const double perByte = movable == 0       ? 0
-                         : link.duplex == 0 ? 1 / link.d2h + 1 / link.h2d
-                                            : std::max(1 / link.d2h, 1 / link.h2d);
-  return splitBound(compute, missing, movable, perByte, parts);
+  return splitBound(compute, missing, {link, codec}, parts);
+}
+
+} // namespace
+
+Seconds exactBound(const Problem &problem, Bytes memory, BoundActions actions) {
+  return PositionBound(problem, memory, actions).run();
 }
 
 } // namespace sluice::planner

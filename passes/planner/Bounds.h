@@ -18,19 +18,28 @@ Bytes memoryFloor(const Problem &problem);
 /// link).
 Seconds offloadBound(const Problem &problem, Bytes memory);
 
-/// What a bound counts on.
+/// What a bound counts on. Lossy ones are off unless named.
 struct BoundActions {
   bool offload = true, recompute = true, encode = true;
+  bool fp16 = false, compress = false, invert = false;
+  static BoundActions all() { return {true, true, true, true, true, true}; }
 };
 
-/// Seconds that no schedule with these actions can beat: at the peak of the program that keeps everything `memory` is
-/// exceeded by some bytes; encodings remove theirs for nothing, the others cross the link or cost re-runs of their
-/// producers, cheapest first. Infinite when the actions cannot make room there.
+/// Seconds that no schedule with these actions can beat. At every position where the program that keeps everything
+/// exceeds `memory`, the excess must be away: what an op there touches cannot be, encodings remove theirs for nothing,
+/// compressions as fast as the codec stream packs and unpacks, the others cross the link or cost re-runs of their
+/// producers or inversions, cheapest first. Infinite when the actions cannot make room.
 Seconds exactBound(const Problem &problem, Bytes memory, BoundActions actions);
 
-/// Smallest T with T >= compute + (cost of making `missing - moved` bytes again) and T >= moved * secondsPerByte, over
-/// all `moved` up to `movable`. `parts` are (bytes, seconds) that can be made again, taken by least seconds per byte.
-Seconds splitBound(Seconds compute, double missing, double movable, double secondsPerByte,
+/// Bytes that can be removed from the device beside the compute stream, in seconds per byte of their stream.
+struct Removal {
+  double bytes = 0, secondsPerByte = 0;
+};
+
+/// Smallest T within which `missing` bytes can be removed: every stream removes up to T's worth of its bytes, and the
+/// compute stream has T - compute for making `parts`, (bytes, seconds), again, least seconds per byte first. Infinite
+/// when all together are too little.
+Seconds splitBound(Seconds compute, double missing, const std::vector<Removal> &streams,
                    std::vector<std::pair<double, Seconds>> parts);
 
 } // namespace sluice::planner

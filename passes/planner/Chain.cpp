@@ -101,8 +101,8 @@ Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads) {
       }
       if (i > 0 && chain.saved[i - 1] > 0) // what came with x_i is not needed by stage i
         parts.push_back({chain.saved[i - 1], chain.uF[i - 1]});
-      bound = std::max(bound, splitBound(chainCompute(chain), bytes - memory, movable,
-                                         movable > 0 ? 2 / chain.bandwidth : 0, parts));
+      bound = std::max(bound, splitBound(chainCompute(chain), bytes - memory,
+                                         {{movable, movable > 0 ? 2 / chain.bandwidth : 0}}, parts));
     }
   return bound;
 }

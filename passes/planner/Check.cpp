@@ -18,6 +18,7 @@ struct Run {
 struct Use {
   int run;
   bool reads, writes;
+  bool inverts = false; ///< an inversion reads the buffer just before the run
 };
 
 class PlanCheck {
@@ -37,6 +38,8 @@ private:
   std::string layOut();
   std::string decisions();
   std::string decision(int b, const Decision &d);
+  std::string allowed(int b, const Decision &d) const;
+  void noteInversions();
   std::string content();
   std::string contentOf(int b) const;
   std::string bytes();
@@ -91,14 +94,31 @@ std::string PlanCheck::layOut() {
   opens.push_back(runs.size());
   for (int r = 0; r < static_cast<int>(runs.size()); ++r) {
     std::map<int, Use> here;
-    for (int b : problem.ops[runs[r].op].reads)
+    const Op &ran = problem.ops[runs[r].op];
+    const bool other = runs[r].again && ran.rerun;
+    for (int b : other ? ran.rerun->reads : ran.reads)
       here[b] = {r, true, false};
-    for (int b : problem.ops[runs[r].op].writes)
+    for (int b : other ? ran.rerun->writes : ran.writes)
       here.emplace(b, Use{r, false, true}).first->second.writes = true;
     for (auto [b, use] : here)
       uses[b].push_back(use);
   }
+  noteInversions();
   return "";
+}
+
+/// Inversions read their source just before the first run of a position. Bad indices are reported later.
+void PlanCheck::noteInversions() {
+  for (size_t b = 0; b < plan.decisions.size(); ++b) {
+    const Decision &d = plan.decisions[b];
+    if (d.action != Action::Invert || !problem.buffers[b].inversion || d.neededBy < 0 ||
+        d.neededBy >= static_cast<int>(problem.ops.size()))
+      continue;
+    std::vector<Use> &list = uses[problem.buffers[b].inversion->source];
+    const int run = opens[d.neededBy];
+    list.insert(std::find_if(list.begin(), list.end(), [&](const Use &use) { return use.run >= run; }),
+                Use{run, true, false, true});
+  }
 }
 
 std::string PlanCheck::decision(int b, const Decision &d) {
@@ -117,10 +137,40 @@ std::string PlanCheck::decision(int b, const Decision &d) {
     if (returns && run.position >= d.freeBefore && run.position < d.neededBy)
       return op(run.op) + " uses " + buffer(b) + " at position " + std::to_string(run.position) + ", away from " +
              std::to_string(d.freeBefore) + " until " + std::to_string(d.neededBy);
+    if (use.inverts && (!returns || d.action == Action::Invert) && run.position >= d.freeBefore &&
+        (!returns || run.position == d.neededBy))
+      return "an inversion reads " + buffer(b) + " at position " + std::to_string(run.position) +
+             ", where it is not on the device since " + std::to_string(d.freeBefore);
     if (!returns && run.position >= d.freeBefore && problem.ops[run.op].phase == Phase::Forward)
       return op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) +
              ", encoded since " + std::to_string(d.freeBefore);
   }
+  return "";
+}
+
+/// Whether the problem offers the action for the buffer at all.
+std::string PlanCheck::allowed(int b, const Decision &d) const {
+  const Buffer &what = problem.buffers[b];
+  if (d.action == Action::Invert) {
+    if (!what.inversion)
+      return buffer(b) + " has no inversion";
+    return d.prefetchAfter + 1 == d.neededBy ? ""
+                                             : buffer(b) + " is rebuilt after op " + std::to_string(d.prefetchAfter) +
+                                                   ", it must be just before " + std::to_string(d.neededBy);
+  }
+  if (d.action == Action::Offload) {
+    if (!what.offloadable)
+      return buffer(b) + " may not be offloaded";
+    const auto &rates = problem.codecRates;
+    if (!d.codec.empty() &&
+        std::none_of(rates.begin(), rates.end(), [&](const auto &rate) { return rate.first == d.codec; }))
+      return buffer(b) + " is copied with codec '" + d.codec + "', which the device does not have";
+    return "";
+  }
+  const bool direct = d.codec == "mask" || d.codec == "argmax" || d.codec == "counter";
+  if (direct != (d.action == Action::Encode) ||
+      std::none_of(what.encodings.begin(), what.encodings.end(), [&](const Encoding &e) { return e.codec == d.codec; }))
+    return buffer(b) + " has no encoding '" + d.codec + "' for that action";
   return "";
 }
 
@@ -129,42 +179,40 @@ std::string PlanCheck::decisions() {
     const Decision &d = plan.decisions[b];
     if (d.action == Action::Keep || d.action == Action::Recompute)
       continue;
-    if (d.action == Action::Offload && !problem.buffers[b].offloadable)
-      return buffer(b) + " may not be offloaded";
-    if (d.action == Action::Encode) {
-      const auto &forms = problem.buffers[b].encodings;
-      if (std::none_of(forms.begin(), forms.end(), [&](const Encoding &e) { return e.codec == d.codec; }))
-        return buffer(b) + " has no encoding '" + d.codec + "'";
-    }
-    if (std::string error = decision(b, d); !error.empty())
-      return error;
+    for (const std::string &error : {allowed(b, d), decision(b, d)})
+      if (!error.empty())
+        return error;
   }
   return "";
 }
 
-/// Counts writers: the content that op k expects of a buffer is the number of original writers before k.
+/// Counts writers: the content that op k expects of a buffer is the number of original writers before k; its re-run may
+/// read what its first run wrote. An inversion expects what all forward writers left.
 std::string PlanCheck::contentOf(int b) const {
-  std::map<int, int> rank; // original writer -> how many wrote before it
-  std::map<int, int> expected;
-  for (const Use &use : uses[b]) {
-    if (runs[use.run].again)
-      continue;
-    expected[runs[use.run].op] = rank.size();
-    if (use.writes)
-      rank.emplace(runs[use.run].op, rank.size());
-  }
+  std::vector<int> writers;
+  int forward = 0;
+  for (const Use &use : uses[b])
+    if (use.writes && !runs[use.run].again) {
+      writers.push_back(runs[use.run].op);
+      forward += problem.ops[writers.back()].phase == Phase::Forward;
+    }
   int state = 0;
   const Decision &d = plan.decisions[b];
   for (const Use &use : uses[b]) {
     const Run &run = runs[use.run];
-    auto e = expected.find(run.op);
+    const int rank = std::lower_bound(writers.begin(), writers.end(), run.op) - writers.begin();
+    const bool wroteFirst = rank < static_cast<int>(writers.size()) && writers[rank] == run.op;
+    const int expected = use.inverts ? forward : rank + (run.again && wroteFirst && !use.writes);
     const bool bitsOnly = d.action == Action::Encode && run.position >= d.freeBefore;
-    if ((use.reads || (use.writes && e->second > 0)) && !bitsOnly && state != e->second)
-      return op(run.op) + (run.again ? " again at position " : " at position ") + std::to_string(run.position) +
-             " finds " + buffer(b) + " after " + std::to_string(state) + " writers, it needs " +
-             std::to_string(e->second);
+    if ((use.reads || (use.writes && rank > 0)) && !bitsOnly && state != expected)
+      return op(run.op) +
+             (use.inverts ? " and an inversion"
+              : run.again ? " again"
+                          : "") +
+             " at position " + std::to_string(run.position) + " finds " + buffer(b) + " after " +
+             std::to_string(state) + " writers, it needs " + std::to_string(expected);
     if (use.writes)
-      state = e->second + 1;
+      state = rank + 1;
     if (use.writes && run.again && !use.reads && d.freeBefore >= 0)
       return buffer(b) + " is written again at position " + std::to_string(run.position) +
              " although it leaves before " + std::to_string(d.freeBefore);
@@ -209,10 +257,18 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
       add(gone, std::min(needed, back - 1), -size);
     needed = -1;
   }
-  if (d.action == Action::Encode && away)
+  if (!away)
+    return;
+  // What stands in for the raw bytes meanwhile.
+  const int last = d.action == Action::Encode ? uses[b].back().run : opens[d.neededBy];
+  if (d.action == Action::Invert)
+    add(opens[d.offloadAfter + 1] - 1, last, padded(problem.buffers[b].inversion->sideBytes));
+  if (d.action == Action::Encode || d.action == Action::Compress)
     for (const Encoding &e : problem.buffers[b].encodings)
-      if (e.codec == d.codec)
-        add(opens[d.offloadAfter + 1] - 1, uses[b].back().run, padded(e.bytes));
+      if (e.codec == d.codec) {
+        add(opens[d.offloadAfter + 1] - 1, last, padded(e.bytes));
+        break;
+      }
 }
 
 std::string PlanCheck::bytes() {
@@ -226,6 +282,8 @@ std::string PlanCheck::bytes() {
     Bytes workspace = op.workspace;
     if (!plan.alternatives.empty() && !op.alternatives.empty())
       workspace = op.alternatives[plan.alternatives[runs[r].op]].workspace;
+    if (runs[r].again && op.rerun)
+      workspace = op.rerun->workspace;
     if (now + padded(workspace) > memory)
       return this->op(runs[r].op) + " at position " + std::to_string(runs[r].position) + " needs " +
              std::to_string(now + padded(workspace)) + " bytes, memory is " + std::to_string(memory);

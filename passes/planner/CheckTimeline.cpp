@@ -22,8 +22,8 @@ public:
       : problem(problem), plan(plan), timeline(timeline) {}
 
   std::string check() {
-    for (auto step :
-         {&TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::collect, &TimelineCheck::transfers})
+    for (auto step : {&TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::codecs, &TimelineCheck::collect,
+                      &TimelineCheck::transfers})
       if (std::string error = (this->*step)(); !error.empty())
         return error;
     return "";
@@ -32,18 +32,20 @@ public:
 private:
   std::string streams();
   std::string order();
+  std::string codecs();
   std::string collect();
   std::string transfers();
   std::string transfer(int b, const Decision &d);
   std::string reuse(int b, const Decision &d);
-  std::string duration(int b, const Span &span, bool toHost) const;
+  std::string duration(int b, const Span &span, bool leaves) const;
   std::string name(int b) const { return "'" + problem.buffers[b].name + "'"; }
   Seconds opens(int position) const { return position < int(starts.size()) ? starts[position] : timeline.makespan; }
 
   const Problem &problem;
   const Plan &plan;
   const Timeline &timeline;
-  std::map<int, Span> out, in;
+  std::map<int, Span> out, in;       ///< by buffer: copies and jobs of the codec stream
+  std::map<int, Seconds> spent[2];   ///< by buffer: encoding, decoding or inverting on the compute stream
   std::vector<Seconds> starts, ends; ///< of each position's first run and of its own op
   // Times are sums of doubles in different orders on both sides.
   const Seconds slack = 1e-9 * (1 + timeline.makespan);
@@ -81,21 +83,37 @@ std::string TimelineCheck::order() {
     expected.push_back({k, false});
   }
   size_t next = 0;
-  bool opens = true;
+  bool opens = true, inverting = false;
   for (const Event &e : timeline.events) {
-    if (e.stream != Stream::Compute || e.what == Event::What::Encode)
-      continue; // encoding belongs to the op before
+    if (e.stream != Stream::Compute)
+      continue;
+    if (e.what == Event::What::Encode) { // belongs to the op before
+      if (ends.size() != static_cast<size_t>(plan.decisions[e.buffer].offloadAfter + 1))
+        return name(e.buffer) + " is encoded after position " + std::to_string(ends.size()) + ", not after its last " +
+               "forward access " + std::to_string(plan.decisions[e.buffer].offloadAfter);
+      spent[0][e.buffer] += e.end - e.start;
+      continue;
+    }
     if (opens)
       starts.push_back(e.start);
+    const bool first = opens || inverting;
     opens = false;
-    if (e.what != Event::What::Run && e.what != Event::What::Rerun)
+    inverting = e.what != Event::What::Run && e.what != Event::What::Rerun;
+    if (inverting) {
+      if (!first || ends.size() != static_cast<size_t>(plan.decisions[e.buffer].neededBy))
+        return name(e.buffer) + " is decoded at position " + std::to_string(ends.size()) + ", it is needed by " +
+               std::to_string(plan.decisions[e.buffer].neededBy);
+      spent[1][e.buffer] += e.end - e.start;
       continue;
+    }
     if (next == expected.size() || expected[next] != std::pair(e.op, e.what == Event::What::Rerun))
       return "compute runs op " + std::to_string(e.op) + " as number " + std::to_string(next) +
              ", the plan has another there";
     Seconds seconds = problem.ops[e.op].seconds;
     if (!plan.alternatives.empty() && !problem.ops[e.op].alternatives.empty())
       seconds = problem.ops[e.op].alternatives[plan.alternatives[e.op]].seconds;
+    if (problem.ops[e.op].rerun && e.what == Event::What::Rerun)
+      seconds = problem.ops[e.op].rerun->seconds;
     if (e.end - e.start + slack < seconds)
       return "op " + std::to_string(e.op) + " runs " + text(e.end - e.start) + " seconds, it takes " + text(seconds);
     if (e.what == Event::What::Run) {
@@ -109,25 +127,60 @@ std::string TimelineCheck::order() {
              : "compute runs " + std::to_string(next) + " ops of " + std::to_string(expected.size());
 }
 
-std::string TimelineCheck::collect() {
-  for (const Event &e : timeline.events) {
-    if (e.stream == Stream::Compute)
-      continue;
-    auto &spans = e.stream == Stream::DeviceToHost ? out : in;
-    if (!spans.emplace(e.buffer, Span{e.start, e.end}).second)
-      return "buffer " + name(e.buffer) + " is copied twice in one direction";
-    if (plan.decisions[e.buffer].action != Action::Offload)
-      return "buffer " + name(e.buffer) + " is copied although it is not offloaded";
+/// Codecs and inversions on the compute stream take their time.
+std::string TimelineCheck::codecs() {
+  for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
+    const Decision &d = plan.decisions[b];
+    Seconds least[2] = {0, 0};
+    if (d.action == Action::Encode)
+      for (const Encoding &e : problem.buffers[b].encodings)
+        if (e.codec == d.codec) {
+          least[0] = e.encodeSeconds;
+          least[1] = d.neededBy >= 0 ? e.decodeSeconds : 0;
+          break;
+        }
+    if (d.action == Action::Invert)
+      least[1] = problem.buffers[b].inversion->seconds;
+    for (int side : {0, 1})
+      if (spent[side][b] + slack < least[side])
+        return name(b) + " is " + (side ? "decoded" : "encoded") + " in " + text(spent[side][b]) +
+               " seconds, that takes " + text(least[side]);
   }
   return "";
 }
 
-std::string TimelineCheck::duration(int b, const Span &span, bool toHost) const {
-  const double fp16 = plan.decisions[b].codec == "fp16" ? 0.5 : 1;
-  const double rate = toHost ? problem.link.d2h : problem.link.h2d;
-  const Seconds least = problem.buffers[b].bytes * fp16 / rate + problem.link.latency;
+std::string TimelineCheck::collect() {
+  for (const Event &e : timeline.events) {
+    if (e.stream == Stream::Compute)
+      continue;
+    const bool codec = e.stream == Stream::Codec;
+    const bool leaves = codec ? e.what == Event::What::Encode : e.stream == Stream::DeviceToHost;
+    if (!(leaves ? out : in).emplace(e.buffer, Span{e.start, e.end}).second)
+      return "buffer " + name(e.buffer) + " is copied twice in one direction";
+    if (plan.decisions[e.buffer].action != (codec ? Action::Compress : Action::Offload))
+      return "buffer " + name(e.buffer) +
+             (codec ? " is packed although it is not compressed" : " is copied although it is not offloaded");
+  }
+  return "";
+}
+
+std::string TimelineCheck::duration(int b, const Span &span, bool leaves) const {
+  const Decision &d = plan.decisions[b];
+  const double raw = static_cast<double>(problem.buffers[b].bytes);
+  Seconds least = 0;
+  if (d.action == Action::Compress) {
+    for (const Encoding &e : problem.buffers[b].encodings)
+      if (e.codec == d.codec && least == 0)
+        least = leaves ? e.encodeSeconds : e.decodeSeconds;
+  } else {
+    least = raw * (d.codec == "fp16" ? 0.5 : 1) / (leaves ? problem.link.d2h : problem.link.h2d);
+    for (const auto &[codec, rate] : problem.codecRates)
+      if (codec == d.codec)
+        least = std::max(least, raw / rate);
+    least += problem.link.latency;
+  }
   if (span.end - span.start + slack < least)
-    return "copy of " + name(b) + " lasts " + text(span.end - span.start) + " seconds, the link needs " + text(least);
+    return "copy of " + name(b) + " lasts " + text(span.end - span.start) + " seconds, it takes " + text(least);
   return "";
 }
 
@@ -142,7 +195,7 @@ std::string TimelineCheck::reuse(int b, const Decision &d) {
 
 std::string TimelineCheck::transfer(int b, const Decision &d) {
   if (!out.count(b) || !in.count(b))
-    return "buffer " + name(b) + " is offloaded, its copies are missing";
+    return "buffer " + name(b) + " leaves, its copies are missing";
   const Span o = out[b], i = in[b];
   if (o.start + slack < ends[d.offloadAfter])
     return "copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(d.offloadAfter) +
@@ -156,15 +209,15 @@ std::string TimelineCheck::transfer(int b, const Decision &d) {
   if (opens(d.neededBy) + slack < i.end)
     return "position " + std::to_string(d.neededBy) + " reads " + name(b) + " at " + text(opens(d.neededBy)) +
            ", its copy ends at " + text(i.end);
-  for (auto [span, toHost] : {std::pair(o, true), std::pair(i, false)})
-    if (std::string error = duration(b, span, toHost); !error.empty())
+  for (auto [span, leaves] : {std::pair(o, true), std::pair(i, false)})
+    if (std::string error = duration(b, span, leaves); !error.empty())
       return error;
   return reuse(b, d);
 }
 
 std::string TimelineCheck::transfers() {
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
-    if (plan.decisions[b].action == Action::Offload)
+    if (plan.decisions[b].action == Action::Offload || plan.decisions[b].action == Action::Compress)
       if (std::string error = transfer(b, plan.decisions[b]); !error.empty())
         return error;
   return "";

@@ -22,12 +22,17 @@ enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 ///   - again from position `prefetchAfter + 1` on: the copy back is issued when op `prefetchAfter` has ended (and when
 ///   the bytes that it
 ///     reuses have left), and position `neededBy` waits for it.
-/// Encode: the raw bytes are gone from `freeBefore` on and never return; the encoded form lives from op `offloadAfter`
-/// to the last access. Recompute: positions stay -1; the first life ends at the last access before the re-execution
-/// that writes the buffer again.
+/// Offload: both copies run on the copy engines. Codec "fp16" and "zvc" pack while they copy, so nothing of it is on
+/// the device. Compress: the same with device memory instead of the host's: the codec stream packs after `offloadAfter`
+/// and unpacks from `prefetchAfter` on. The packed form is live from op `offloadAfter` up to and including the first
+/// step of position `neededBy`. Invert: as Compress without packing. The compute stream rebuilds the content just
+/// before position `neededBy` from the inversion's source, which must be on the device then; `prefetchAfter` is
+/// `neededBy - 1`, and the side slot is live like a packed form. Encode: the raw bytes are gone from `freeBefore` on
+/// and never return; the encoded form lives from op `offloadAfter` to the last access. Recompute: positions stay -1;
+/// the first life ends at the last access before the re-execution that writes the buffer again.
 struct Decision {
   Action action = Action::Keep;
-  std::string codec;     ///< offload: "", "fp16", "zvc"; compress: "zfp", "fp16"; encode: "mask", "argmax", "counter"
+  std::string codec;     ///< offload: "", "fp16", "zvc"; compress: "zfp", "fp16"; encode: see readDirectly()
   int offloadAfter = -1; ///< the copy out (encode, compress) is issued when this op has ended: the last forward access
   int freeBefore =
       -1; ///< first position that runs with the device bytes gone; offloadAfter < freeBefore <= prefetchAfter

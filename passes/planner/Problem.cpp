@@ -3,6 +3,7 @@
 // bits, reads of what was never written.
 #include "passes/planner/Program.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace sluice::planner {
@@ -24,6 +25,18 @@ static std::string opError(const Problem &problem, int k) {
     for (int b : *list)
       if (b < 0 || b >= n)
         return who + "names buffer " + std::to_string(b) + ", there are " + std::to_string(n);
+  if (op.rerun) {
+    const Rerun &rerun = *op.rerun;
+    if (badSeconds(rerun.seconds) || rerun.workspace < 0)
+      return who + "runs again in " + std::to_string(rerun.seconds) + " seconds with " +
+             std::to_string(rerun.workspace) + " bytes of workspace";
+    for (int b : rerun.reads)
+      if (b < 0 || b >= n)
+        return who + "reads buffer " + std::to_string(b) + " again, there are " + std::to_string(n);
+    for (int b : rerun.writes)
+      if (std::find(op.writes.begin(), op.writes.end(), b) == op.writes.end())
+        return who + "writes buffer " + std::to_string(b) + " again, which it did not write first";
+  }
   for (const Alternative &a : op.alternatives)
     if (badSeconds(a.seconds) || a.workspace < 0)
       return who + "has an alternative of " + std::to_string(a.seconds) + " seconds and " +
@@ -43,8 +56,12 @@ static std::string bufferError(const Problem &problem, int k) {
   for (const Encoding &e : buffer.encodings)
     if (e.bytes < 0 || e.bytes > largestTotal || badSeconds(e.encodeSeconds) || badSeconds(e.decodeSeconds))
       return who + "has encoding '" + e.codec + "' of " + std::to_string(e.bytes) + " bytes";
-  if (buffer.inversion &&
-      (buffer.inversion->source < 0 || buffer.inversion->source >= static_cast<int>(problem.buffers.size())))
+  const std::optional<Inversion> &inversion = buffer.inversion;
+  if (inversion && (inversion->sideBytes < 0 || inversion->sideBytes > largestTotal || badSeconds(inversion->seconds)))
+    return who + "is inverted in " + std::to_string(inversion->seconds) + " seconds with a side slot of " +
+           std::to_string(inversion->sideBytes) + " bytes";
+  if (inversion && (inversion->source < 0 || inversion->source == k ||
+                    inversion->source >= static_cast<int>(problem.buffers.size())))
     return who + "is inverted from buffer " + std::to_string(buffer.inversion->source) + ", there are " +
            std::to_string(problem.buffers.size());
   return "";
@@ -59,21 +76,31 @@ std::string problemError(const Problem &problem) {
   for (double rate : {problem.link.d2h, problem.link.h2d, problem.link.duplex, problem.link.latency})
     if (badSeconds(rate))
       return "link has a figure of " + std::to_string(rate);
+  for (const auto &[codec, rate] : problem.codecRates)
+    if (!std::isfinite(rate) || rate <= 0)
+      return "codec '" + codec + "' has a rate of " + std::to_string(rate) + " bytes a second";
+  auto exceeds = [&](Bytes bytes) {
+    if (bytes > largestTotal - total)
+      return true;
+    total += bytes;
+    return false;
+  };
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
+    const Op &op = problem.ops[k];
     if (std::string error = opError(problem, k); !error.empty())
       return error;
-    if (problem.ops[k].workspace > largestTotal - total)
+    if (exceeds(op.workspace) || (op.rerun && exceeds(op.rerun->workspace)))
       return "workspaces and buffers exceed " + std::to_string(largestTotal) + " bytes at op " + std::to_string(k);
-    total += problem.ops[k].workspace;
   }
   for (int k = 0; k < static_cast<int>(problem.buffers.size()); ++k) {
     if (std::string error = bufferError(problem, k); !error.empty())
       return error;
-    const Bytes bytes = aligned(problem, problem.buffers[k].bytes);
-    if (bytes > largestTotal - total)
+    Bytes bytes = aligned(problem, problem.buffers[k].bytes);
+    for (const Encoding &e : problem.buffers[k].encodings)
+      bytes = std::max(bytes, aligned(problem, e.bytes));
+    if (exceeds(bytes) || (problem.buffers[k].inversion && exceeds(problem.buffers[k].inversion->sideBytes)))
       return "buffers exceed " + std::to_string(largestTotal) + " bytes at buffer " + std::to_string(k) + " '" +
              problem.buffers[k].name + "'";
-    total += bytes;
   }
   return "";
 }

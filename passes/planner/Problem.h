@@ -28,6 +28,14 @@ struct Alternative {
   Bytes workspace = 0;
 };
 
+/// How an op runs again, where that differs from its first run: BatchNorm normalizes with the statistics that it saved,
+/// so it reads them instead of writing them.
+struct Rerun {
+  Seconds seconds = 0;
+  Bytes workspace = 0;
+  std::vector<int> reads, writes;
+};
+
 struct Op {
   std::string name; ///< ONNX node and what is done for it, for reports
   OpKind kind = OpKind::Other;
@@ -39,20 +47,31 @@ struct Op {
   std::vector<int> writes;  ///< buffers written; resident from the op's start
   bool recomputable = true; ///< forward ops only: may be cloned before a backward reader
   std::vector<Alternative> alternatives;
+  std::optional<Rerun> rerun; ///< empty: runs again as it ran first
+
+  const std::vector<int> &readsWhen(bool again) const { return again && rerun ? rerun->reads : reads; }
+  const std::vector<int> &writesWhen(bool again) const { return again && rerun ? rerun->writes : writes; }
 };
 
-/// A smaller lossless form that is all the backward readers need (1-bit ReLU mask, pool indices, dropout mask from its
-/// counter).
+/// A smaller form of a buffer. "mask" (1-bit ReLU mask), "argmax" (pool indices) and "counter" (dropout mask from its
+/// counter) are all that the backward readers need: they read the form itself. "fp16" and "zfp" are packed bytes that
+/// must be unpacked first, and lose precision.
 struct Encoding {
-  std::string codec; ///< "mask", "argmax", "counter"
-  Bytes bytes = 0;   ///< size of the encoded form, 0 when it is derived from a counter
+  std::string codec;
+  Bytes bytes = 0; ///< size of the encoded form, 0 when it is derived from a counter
   Seconds encodeSeconds = 0, decodeSeconds = 0;
 };
 
-/// The buffer's value can be rebuilt from another buffer that is kept anyway (BatchNorm + LeakyReLU from its output).
+/// True for codecs whose form the readers use as it is: exact, and for Action::Encode. Others are for Action::Compress.
+inline bool readDirectly(const std::string &codec) {
+  return codec == "mask" || codec == "argmax" || codec == "counter";
+}
+
+/// The buffer's value can be rebuilt, inexactly, from the final forward content of another one (BatchNorm + LeakyReLU
+/// from its output).
 struct Inversion {
-  int source = -1; ///< buffer that holds the value to invert
-  Seconds seconds = 0;
+  int source = -1;
+  Seconds seconds = 0; ///< on the compute stream
   Bytes sideBytes = 0; ///< planned slot for channels whose condition forbids inversion
 };
 
@@ -87,7 +106,8 @@ struct Problem {
   Bytes base = 0;        ///< live through the whole step: parameters, states, optimizer state, constants, batch slots
   Bytes alignment = 256; ///< every slot's offset and size is rounded up to it
   Link link;
-  /// codec name -> bytes of raw data per second, for codecs that the target has
+  /// codec name -> bytes of raw data per second, for codecs that copies between device and host can apply: "fp16",
+  /// "zvc"
   std::vector<std::pair<std::string, double>> codecRates;
 };
 

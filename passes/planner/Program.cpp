@@ -4,7 +4,7 @@
 #include "passes/planner/Program.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 namespace sluice::planner {
 
@@ -43,14 +43,27 @@ static const Alternative *chosen(const Problem &problem, const Plan &plan, int o
   return &problem.ops[op].alternatives[plan.alternatives[op]];
 }
 
-Seconds secondsOf(const Problem &problem, const Plan &plan, int op) {
-  const Alternative *a = chosen(problem, plan, op);
-  return a ? a->seconds : problem.ops[op].seconds;
+Seconds secondsOf(const Problem &problem, const Plan &plan, const Step &step) {
+  const Op &op = problem.ops[step.op];
+  if (step.recomputed && op.rerun)
+    return op.rerun->seconds;
+  const Alternative *a = chosen(problem, plan, step.op);
+  return a ? a->seconds : op.seconds;
 }
 
-Bytes workspaceOf(const Problem &problem, const Plan &plan, int op) {
-  const Alternative *a = chosen(problem, plan, op);
-  return a ? a->workspace : problem.ops[op].workspace;
+Bytes workspaceOf(const Problem &problem, const Plan &plan, const Step &step) {
+  const Op &op = problem.ops[step.op];
+  if (step.recomputed && op.rerun)
+    return op.rerun->workspace;
+  const Alternative *a = chosen(problem, plan, step.op);
+  return a ? a->workspace : op.workspace;
+}
+
+const Encoding *encodingOf(const Buffer &buffer, const std::string &codec) {
+  for (const Encoding &e : buffer.encodings)
+    if (e.codec == codec)
+      return &e;
+  return nullptr;
 }
 
 static void insertSteps(const Problem &problem, const Plan &plan, Program &program) {
@@ -82,25 +95,36 @@ static std::vector<Life> residentLives(const Problem &problem, const Plan &plan,
     }
     lives[current[b]].last = s;
   };
+  std::map<int, std::vector<int>> sources; // read by inversions, by step
+  for (size_t b = 0; b < plan.decisions.size(); ++b)
+    if (plan.decisions[b].action == Action::Invert && plan.decisions[b].neededBy >= 0)
+      sources[program.firstStep[plan.decisions[b].neededBy]].push_back(problem.buffers[b].inversion->source);
   for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) {
-    const Op &op = problem.ops[program.steps[s].op];
-    for (int b : op.reads)
+    const Step &step = program.steps[s];
+    const Op &op = problem.ops[step.op];
+    const std::vector<int> &reads = op.readsWhen(step.recomputed);
+    if (const auto source = sources.find(s); source != sources.end())
+      for (int b : source->second)
+        touch(b, s, false);
+    for (int b : reads)
       touch(b, s, false);
-    for (int b : op.writes) {
-      const bool reads = std::find(op.reads.begin(), op.reads.end(), b) != op.reads.end();
-      touch(b, s, !reads && (current[b] < 0 || program.steps[s].recomputed));
+    for (int b : op.writesWhen(step.recomputed)) {
+      const bool alsoReads = std::find(reads.begin(), reads.end(), b) != reads.end();
+      touch(b, s, !alsoReads && (current[b] < 0 || step.recomputed));
     }
-    if (Bytes w = workspaceOf(problem, plan, program.steps[s].op))
+    if (Bytes w = workspaceOf(problem, plan, step))
       lives.push_back({-1, s, s, aligned(problem, w), Life::Form::Workspace});
   }
   return lives;
 }
 
-static Bytes encodedBytes(const Problem &problem, int buffer, const std::string &codec) {
-  for (const Encoding &e : problem.buffers[buffer].encodings)
-    if (e.codec == codec)
-      return aligned(problem, e.bytes);
-  return 0;
+/// Device bytes that stand in for the raw ones while they are away.
+static Bytes encodedBytes(const Problem &problem, int buffer, const Decision &decision) {
+  if (decision.action == Action::Invert)
+    return aligned(problem, problem.buffers[buffer].inversion->sideBytes);
+  const Encoding *e =
+      decision.action == Action::Offload ? nullptr : encodingOf(problem.buffers[buffer], decision.codec);
+  return e ? aligned(problem, e->bytes) : 0;
 }
 
 /// Splits the lives of buffers that leave the device between two accesses.
@@ -117,11 +141,12 @@ static void cutGaps(const Problem &problem, const Plan &plan, Program &program) 
     Life before = life;
     before.last = gone - 1;
     cut.push_back(before);
-    if (d->action == Action::Encode) {
-      if (Bytes bytes = encodedBytes(problem, life.buffer, d->codec))
-        cut.push_back({life.buffer, program.stepOf[d->offloadAfter], life.last, bytes, Life::Form::Encoded});
+    const bool returns = d->action != Action::Encode;
+    if (Bytes bytes = encodedBytes(problem, life.buffer, *d))
+      cut.push_back({life.buffer, program.stepOf[d->offloadAfter], returns ? program.firstStep[d->neededBy] : life.last,
+                     bytes, Life::Form::Encoded});
+    if (!returns)
       continue;
-    }
     Life after = life;
     after.first = program.firstStep[d->prefetchAfter + 1];
     if (after.first <= after.last)

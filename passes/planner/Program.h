@@ -20,8 +20,8 @@ struct Step {
 
 /// Bytes on the device over steps first..last, both included.
 struct Life {
-  enum class Form { Raw, Encoded, Workspace };
-  int buffer = -1; ///< -1 for a workspace
+  enum class Form { Raw, Encoded, Workspace }; ///< Encoded: packed forms and the side slots of inversions, too
+  int buffer = -1;                             ///< -1 for a workspace
   int first = 0, last = 0;
   Bytes bytes = 0; ///< rounded up to the problem's alignment
   Form form = Form::Raw;
@@ -49,9 +49,12 @@ Bytes aligned(const Problem &problem, Bytes bytes);
 /// One entry per buffer.
 std::vector<Accesses> accessesOf(const Problem &problem);
 
-/// Seconds and workspace of op `op` under the alternative that the plan chose.
-Seconds secondsOf(const Problem &problem, const Plan &plan, int op);
-Bytes workspaceOf(const Problem &problem, const Plan &plan, int op);
+/// Seconds and workspace of a step under the alternative that the plan chose, or of its re-run.
+Seconds secondsOf(const Problem &problem, const Plan &plan, const Step &step);
+Bytes workspaceOf(const Problem &problem, const Plan &plan, const Step &step);
+
+/// The form of a buffer under a codec; null when it has none.
+const Encoding *encodingOf(const Buffer &buffer, const std::string &codec);
 
 /// Inserts recomputed ops and derives every life. Decisions of offloaded buffers need their positions.
 Program expand(const Problem &problem, const Plan &plan);

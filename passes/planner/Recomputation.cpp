@@ -18,19 +18,23 @@ Recomputation::Recomputation(const Problem &problem)
     if (problem.ops[k].phase == Phase::Forward)
       for (int b : problem.ops[k].writes)
         writers[b].push_back(k);
+  auto holds = [](const std::vector<int> &list, int b) { return std::find(list.begin(), list.end(), b) != list.end(); };
+  // What a re-run reads must be what the last forward writer left; its own first run may be that one.
   auto stableInput = [&](int b, int op, int input) {
-    return input == b || writers[input].empty() || writers[input].back() < op;
+    const bool saved = problem.ops[op].rerun && !holds(problem.ops[op].rerun->writes, input);
+    return input == b || writers[input].empty() || writers[input].back() < op + saved;
   };
   for (int b = 0; b < static_cast<int>(can.size()); ++b) {
     can[b] = !writers[b].empty();
     for (int op : writers[b]) {
       const Op &o = problem.ops[op];
-      seconds[b] += o.seconds;
-      can[b] = can[b] && o.recomputable &&
-               std::all_of(o.reads.begin(), o.reads.end(), [&](int input) { return stableInput(b, op, input); });
+      const std::vector<int> &reads = o.readsWhen(true);
+      seconds[b] += o.rerun ? o.rerun->seconds : o.seconds;
+      can[b] = can[b] && o.recomputable && holds(o.writesWhen(true), b) &&
+               std::all_of(reads.begin(), reads.end(), [&](int input) { return stableInput(b, op, input); });
       // The first writer must not need what was in the buffer before.
       if (op == writers[b].front())
-        can[b] = can[b] && std::find(o.reads.begin(), o.reads.end(), b) == o.reads.end();
+        can[b] = can[b] && !holds(reads, b);
     }
     // A backward op that writes into the buffer would see its own write undone.
     for (int k = 0; k < n; ++k)
@@ -53,9 +57,9 @@ std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double 
     if (!can[b])
       return {};
     for (int op : writers[b]) {
-      for (int other : problem.ops[op].writes)
+      for (int other : problem.ops[op].writesWhen(true))
         work.push_back(other);
-      for (int input : problem.ops[op].reads)
+      for (int input : problem.ops[op].readsWhen(true))
         // The backward half does not read it, so it would be gone by then. Inputs from outside the step have no writer
         // and stay.
         if (accesses[input].firstLater < 0 && !writers[input].empty() && can[input] && rate(input) <= dearer * rate(b))
@@ -82,10 +86,10 @@ void Recomputation::apply(const std::vector<int> &buffers, Plan &plan) const {
     changed = false;
     for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
       int at = never;
-      for (int b : problem.ops[*op].writes)
+      for (int b : problem.ops[*op].writesWhen(true))
         at = std::min(at, needed[b]);
       before[*op] = at;
-      for (const auto *list : {&problem.ops[*op].writes, &problem.ops[*op].reads})
+      for (const auto *list : {&problem.ops[*op].writesWhen(true), &problem.ops[*op].readsWhen(true)})
         for (int b : *list)
           if (needed[b] >= 0 && needed[b] > at) {
             needed[b] = at;
@@ -111,7 +115,7 @@ void Recomputation::applyAgain(const std::vector<int> &buffers, Plan &plan) cons
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
     if (segments.count(k))
       for (int op : segments[k])
-        for (int b : problem.ops[op].reads)
+        for (int b : problem.ops[op].readsWhen(true))
           readers[b].push_back(k);
     if (problem.ops[k].phase != Phase::Forward)
       for (int b : problem.ops[k].reads)
@@ -120,8 +124,9 @@ void Recomputation::applyAgain(const std::vector<int> &buffers, Plan &plan) cons
   for (int b : buffers) {
     const bool plain = std::all_of(writers[b].begin(), writers[b].end(), [&](int op) {
       const Op &o = problem.ops[op];
-      return o.writes.size() == 1 &&
-             std::all_of(o.reads.begin(), o.reads.end(), [&](int i) { return i == b || !dropped.count(i); });
+      const std::vector<int> &reads = o.readsWhen(true);
+      return o.writesWhen(true).size() == 1 &&
+             std::all_of(reads.begin(), reads.end(), [&](int i) { return i == b || !dropped.count(i); });
     });
     for (size_t i = 1; plain && i < readers[b].size(); ++i)
       if (readers[b][i] > readers[b][i - 1] + 1)

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <tuple>
 
 namespace sluice::planner {
@@ -20,6 +22,8 @@ const char *streamName(Stream stream) {
     return "d2h";
   case Stream::HostToDevice:
     return "h2d";
+  case Stream::Codec:
+    return "codec";
   }
   return "";
 }
@@ -30,19 +34,33 @@ Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision) 
   return decision.codec == "fp16" ? (raw + 1) / 2 : raw;
 }
 
-Seconds copySeconds(const Link &link, Bytes bytes, bool toHost) {
-  return link.latency + bytes / (toHost ? link.d2h : link.h2d);
+double copyRateLimit(const Problem &problem, int buffer, const Decision &decision) {
+  for (const auto &[codec, rate] : problem.codecRates)
+    if (codec == decision.codec && problem.buffers[buffer].bytes > 0)
+      return rate * copiedBytes(problem, buffer, decision) / problem.buffers[buffer].bytes;
+  return std::numeric_limits<double>::infinity();
+}
+
+Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
+  const Link &link = problem.link;
+  const double rate = std::min(toHost ? link.d2h : link.h2d, copyRateLimit(problem, buffer, decision));
+  return link.latency + copiedBytes(problem, buffer, decision) / rate;
 }
 
 namespace {
 
+/// A copy, or a job of the codec stream.
 struct Copy {
   int buffer, after, before; ///< issued after op `after`, awaited by position `before`
-  double work;               ///< bytes, latency included as bytes at the single rate
+  double work;               ///< bytes, latency included as bytes at the single rate; seconds of a codec
+  double most;               ///< limit of the rate
 };
 
 struct Engine {
-  std::vector<Copy> queue;
+  Event::What what;
+  Stream stream;
+  std::vector<Copy> queue = {};
+  std::vector<size_t> needed = {}; ///< entries that must have ended before position k starts
   size_t done = 0;
   bool busy = false;
   double left = 0;
@@ -60,20 +78,22 @@ private:
   void prepare();
   void prepareWaits();
   void startCompute();
+  Seconds startCodecs(const Step &step, bool after);
   void startCopies();
-  bool mayStart(const Engine &engine, bool toHost) const;
-  double rate(bool toHost) const;
+  bool mayStart(const Engine &engine) const;
+  double rate(const Engine &engine) const;
   void advance();
-  void finishCopy(Engine &engine, bool toHost);
+  void finishCopy(Engine &engine);
   void finishCompute();
   void noteWait(const Step &step);
 
   const Problem &problem;
   const Plan &plan;
   const Program program;
-  Engine out, in;
-  std::vector<size_t> outNeeded, inNeeded; ///< copies that must have ended before position k starts
-  std::vector<std::vector<int>> encodeAfter, decodeBefore;
+  Engine out = {Event::What::CopyOut, Stream::DeviceToHost}, in = {Event::What::CopyIn, Stream::HostToDevice};
+  Engine pack = {Event::What::Encode, Stream::Codec}, unpack = {Event::What::Decode, Stream::Codec};
+  Engine *const engines[4] = {&out, &in, &pack, &unpack};
+  std::vector<std::vector<int>> encodeAfter, decodeBefore; ///< on the compute stream
   Timeline timeline;
   Seconds now = 0, computeEnd = 0, readySince = 0;
   size_t nextStep = 0;
@@ -82,16 +102,22 @@ private:
 };
 
 void Simulation::prepare() {
+  const double latencies[] = {problem.link.latency * problem.link.d2h, problem.link.latency * problem.link.h2d};
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
-    if (d.action != Action::Offload)
-      continue;
-    const Bytes bytes = copiedBytes(problem, b, d);
-    out.queue.push_back({b, d.offloadAfter, d.freeBefore, bytes + problem.link.latency * problem.link.d2h});
-    in.queue.push_back({b, d.prefetchAfter, d.neededBy, bytes + problem.link.latency * problem.link.h2d});
-    timeline.hostBytes += aligned(problem, bytes);
+    if (d.action == Action::Offload) {
+      const Bytes bytes = copiedBytes(problem, b, d);
+      const double most = copyRateLimit(problem, b, d);
+      out.queue.push_back({b, d.offloadAfter, d.freeBefore, bytes + latencies[0], most});
+      in.queue.push_back({b, d.prefetchAfter, d.neededBy, bytes + latencies[1], most});
+      timeline.hostBytes += aligned(problem, bytes);
+    } else if (d.action == Action::Compress) {
+      const Encoding &form = *encodingOf(problem.buffers[b], d.codec);
+      pack.queue.push_back({b, d.offloadAfter, d.freeBefore, form.encodeSeconds, 1});
+      unpack.queue.push_back({b, d.prefetchAfter, d.neededBy, form.decodeSeconds, 1});
+    }
   }
-  for (Engine *engine : {&out, &in})
+  for (Engine *engine : engines)
     std::sort(engine->queue.begin(), engine->queue.end(), [](const Copy &a, const Copy &b) {
       return std::tie(a.after, a.before, a.buffer) < std::tie(b.after, b.before, b.buffer);
     });
@@ -101,28 +127,23 @@ void Simulation::prepare() {
 
 void Simulation::prepareWaits() {
   const size_t n = problem.ops.size();
-  for (auto [engine, needed] : {std::pair(&out, &outNeeded), std::pair(&in, &inNeeded)}) {
-    needed->assign(n + 2, 0);
+  for (Engine *engine : engines) {
+    std::vector<size_t> &needed = engine->needed;
+    needed.assign(n + 2, 0);
     for (size_t i = 0; i < engine->queue.size(); ++i)
-      (*needed)[engine->queue[i].before] = std::max((*needed)[engine->queue[i].before], i + 1);
-    for (size_t k = 1; k < needed->size(); ++k)
-      (*needed)[k] = std::max((*needed)[k], (*needed)[k - 1]);
+      needed[engine->queue[i].before] = std::max(needed[engine->queue[i].before], i + 1);
+    for (size_t k = 1; k < needed.size(); ++k)
+      needed[k] = std::max(needed[k], needed[k - 1]);
   }
   encodeAfter.resize(n);
   decodeBefore.resize(n + 1);
-  for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
-    if (plan.decisions[b].action == Action::Encode) {
-      encodeAfter[plan.decisions[b].offloadAfter].push_back(b);
-      if (plan.decisions[b].neededBy >= 0)
-        decodeBefore[plan.decisions[b].neededBy].push_back(b);
-    }
-}
-
-static const Encoding *encodingOf(const Buffer &buffer, const std::string &codec) {
-  for (const Encoding &e : buffer.encodings)
-    if (e.codec == codec)
-      return &e;
-  return nullptr;
+  for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
+    const Decision &d = plan.decisions[b];
+    if (d.action == Action::Encode)
+      encodeAfter[d.offloadAfter].push_back(b);
+    if ((d.action == Action::Encode || d.action == Action::Invert) && d.neededBy >= 0)
+      decodeBefore[d.neededBy].push_back(b);
+  }
 }
 
 void Simulation::noteWait(const Step &step) {
@@ -133,69 +154,90 @@ void Simulation::noteWait(const Step &step) {
   for (auto e = timeline.events.rbegin(); e != timeline.events.rend() && !cause; ++e)
     if (e->stream != Stream::Compute && e->end == now)
       cause = &*e;
-  timeline.waits.push_back(
-      {step.op, cause ? cause->buffer : -1, now - readySince, cause && cause->what == Event::What::CopyOut});
+  timeline.waits.push_back({step.op, cause ? cause->buffer : -1, now - readySince,
+                            cause && (cause->what == Event::What::CopyOut || cause->what == Event::What::Encode)});
+}
+
+/// Books the codecs and inversions of the compute stream around a step; returns when they end.
+Seconds Simulation::startCodecs(const Step &step, bool after) {
+  Seconds end = computeEnd;
+  for (int b : after ? encodeAfter[step.op] : decodeBefore[step.position]) {
+    const bool inverts = plan.decisions[b].action == Action::Invert;
+    const Encoding *form = encodingOf(problem.buffers[b], plan.decisions[b].codec);
+    const Seconds seconds = inverts ? problem.buffers[b].inversion->seconds
+                            : after ? form->encodeSeconds
+                                    : form->decodeSeconds;
+    if (seconds <= 0 && !inverts)
+      continue;
+    timeline.events.push_back({inverts ? Event::What::Invert
+                               : after ? Event::What::Encode
+                                       : Event::What::Decode,
+                               Stream::Compute, step.op, b, end, end + seconds});
+    end += seconds;
+    timeline.busy += seconds;
+  }
+  return end;
 }
 
 void Simulation::startCompute() {
   if (computing || nextStep == program.steps.size())
     return;
   const Step &step = program.steps[nextStep];
-  if (out.done < outNeeded[step.position] || in.done < inNeeded[step.position])
-    return;
+  for (const Engine *engine : engines)
+    if (engine->done < engine->needed[step.position])
+      return;
   noteWait(step);
-  Seconds end = now;
-  auto add = [&](Event::What what, int op, int buffer, Seconds seconds) {
-    timeline.events.push_back({what, Stream::Compute, op, buffer, end, end + seconds});
-    end += seconds;
-    timeline.busy += seconds;
-  };
+  computeEnd = now;
   if (static_cast<int>(nextStep) == program.firstStep[step.position])
-    for (int b : decodeBefore[step.position])
-      if (const Encoding *e = encodingOf(problem.buffers[b], plan.decisions[b].codec); e && e->decodeSeconds > 0)
-        add(Event::What::Decode, step.op, b, e->decodeSeconds);
-  add(step.recomputed ? Event::What::Rerun : Event::What::Run, step.op, -1, secondsOf(problem, plan, step.op));
+    computeEnd = startCodecs(step, false);
+  const Seconds seconds = secondsOf(problem, plan, step);
+  timeline.events.push_back({step.recomputed ? Event::What::Rerun : Event::What::Run, Stream::Compute, step.op, -1,
+                             computeEnd, computeEnd + seconds});
+  computeEnd += seconds;
+  timeline.busy += seconds;
   if (!step.recomputed)
-    for (int b : encodeAfter[step.op])
-      if (const Encoding *e = encodingOf(problem.buffers[b], plan.decisions[b].codec); e && e->encodeSeconds > 0)
-        add(Event::What::Encode, step.op, b, e->encodeSeconds);
+    computeEnd = startCodecs(step, true);
   computing = true;
-  computeEnd = end;
 }
 
-bool Simulation::mayStart(const Engine &engine, bool toHost) const {
+bool Simulation::mayStart(const Engine &engine) const {
   if (engine.busy || engine.done == engine.queue.size())
     return false;
   const Copy &copy = engine.queue[engine.done];
   if (copy.after >= opsEnded)
     return false;
-  return toHost || out.done >= outNeeded[copy.after + 1];
+  // What returns may take bytes that count as free by then.
+  const bool returns = &engine == &in || &engine == &unpack;
+  return !returns || (out.done >= out.needed[copy.after + 1] && pack.done >= pack.needed[copy.after + 1]);
 }
 
 void Simulation::startCopies() {
   const bool shared = problem.link.duplex == 0;
-  auto start = [&](Engine &engine, bool toHost, const Engine &other) {
-    if (!mayStart(engine, toHost) || (shared && other.busy))
+  auto start = [&](Engine &engine, bool free) {
+    if (!free || !mayStart(engine))
       return;
     engine.busy = true;
     engine.left = engine.queue[engine.done].work;
     engine.start = now;
   };
-  start(out, true, in);
-  start(in, false, out);
+  start(out, !shared || !in.busy);
+  start(in, !shared || !out.busy);
+  start(pack, !unpack.busy);
+  start(unpack, !pack.busy);
 }
 
-double Simulation::rate(bool toHost) const {
+double Simulation::rate(const Engine &engine) const {
+  if (&engine == &pack || &engine == &unpack)
+    return 1;
   const Link &link = problem.link;
-  const double alone = toHost ? link.d2h : link.h2d;
-  return out.busy && in.busy ? std::min(alone, link.duplex) : alone;
+  const double alone = &engine == &out ? link.d2h : link.h2d;
+  const double share = out.busy && in.busy ? std::min(alone, link.duplex) : alone;
+  return std::min(share, engine.queue[engine.done].most);
 }
 
-void Simulation::finishCopy(Engine &engine, bool toHost) {
+void Simulation::finishCopy(Engine &engine) {
   const Copy &copy = engine.queue[engine.done];
-  timeline.events.push_back({toHost ? Event::What::CopyOut : Event::What::CopyIn,
-                             toHost ? Stream::DeviceToHost : Stream::HostToDevice, copy.after, copy.buffer,
-                             engine.start, now});
+  timeline.events.push_back({engine.what, engine.stream, copy.after, copy.buffer, engine.start, now});
   engine.busy = false;
   ++engine.done;
 }
@@ -212,24 +254,28 @@ void Simulation::finishCompute() {
 void Simulation::advance() {
   const Seconds never = std::numeric_limits<Seconds>::infinity();
   const Seconds toCompute = computing ? computeEnd - now : never;
-  const Seconds toOut = out.busy ? out.left / rate(true) : never;
-  const Seconds toIn = in.busy ? in.left / rate(false) : never;
-  const Seconds step = std::max(0.0, std::min({toCompute, toOut, toIn}));
+  Seconds step = toCompute, toEnd[4];
+  double rates[4];
+  for (int e = 0; e < 4; ++e) {
+    rates[e] = engines[e]->busy ? rate(*engines[e]) : 0;
+    toEnd[e] = engines[e]->busy ? engines[e]->left / rates[e] : never;
+    step = std::min(step, toEnd[e]);
+  }
+  step = std::max(0.0, step);
   assert(std::isfinite(step) && "the plan waits for a copy that never starts");
-  const double outRate = rate(true), inRate = rate(false);
   now = step == toCompute ? computeEnd : now + step;
-  out.left -= out.busy ? step * outRate : 0;
-  in.left -= in.busy ? step * inRate : 0;
-  if (toOut <= step)
-    finishCopy(out, true);
-  if (toIn <= step)
-    finishCopy(in, false);
+  for (int e = 0; e < 4; ++e) {
+    engines[e]->left -= step * rates[e];
+    if (toEnd[e] <= step)
+      finishCopy(*engines[e]);
+  }
   if (toCompute <= step)
     finishCompute();
 }
 
 Timeline Simulation::run() {
-  while (nextStep < program.steps.size() || out.done < out.queue.size() || in.done < in.queue.size()) {
+  auto pending = [](const Engine *engine) { return engine->done < engine->queue.size(); };
+  while (nextStep < program.steps.size() || std::any_of(std::begin(engines), std::end(engines), pending)) {
     startCompute();
     startCopies();
     advance();

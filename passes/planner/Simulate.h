@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts the time of a plan: one compute stream, one copy engine a direction, and the waits that the plan's positions
-// imply. Model of O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies for DNN Training,
-// Euro-Par 2020, Section 3, with whole tensors (Problem 1), on a branching program and with separate directions.
+// Predicts the time of a plan: one compute stream, one copy engine a direction, one codec stream, and the waits that
+// the plan's positions imply. Model of O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies
+// for DNN Training, Euro-Par 2020, Section 3, with whole tensors (Problem 1), on a branching program and with separate
+// directions.
 #pragma once
 
 #include "passes/planner/Plan.h"
@@ -12,14 +13,19 @@ namespace sluice::planner {
 /// Runs the plan's program. Copies out are served in the order (offloadAfter, freeBefore, buffer), copies in by
 /// (prefetchAfter, neededBy, buffer); the compiler must issue them so. With `link.duplex` 0 both directions share one
 /// engine, outs first; otherwise each direction runs at its own rate alone and at `duplex` when both are busy. A copy
-/// in starts when its op has ended and every copy out whose bytes are counted free by then has ended. The plan must be
-/// complete (positions set) and refer to valid indices; see Check.h for a test.
+/// in starts when its op has ended and every copy out whose bytes are counted free by then has ended. Compressions run
+/// on the codec stream by the same rules, one job at a time, packing first. The plan must be complete (positions set)
+/// and refer to valid indices; see Check.h for a test.
 Timeline simulate(const Problem &problem, const Plan &plan);
 
-/// Bytes that cross the link one way for an offloaded buffer under its codec.
+/// Bytes that cross the link one way for an offloaded buffer under its codec. fp16 halves them; zvc packs on the host's
+/// side of the link.
 Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision);
 
-/// Seconds of a copy of `bytes` when the other direction is idle.
-Seconds copySeconds(const Link &link, Bytes bytes, bool toHost);
+/// Bytes of the link per second that the copy's codec can keep up with; infinite without one.
+double copyRateLimit(const Problem &problem, int buffer, const Decision &decision);
+
+/// Seconds of a copy when the other direction is idle.
+Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);
 
 } // namespace sluice::planner

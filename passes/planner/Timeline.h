@@ -10,13 +10,14 @@
 
 namespace sluice::planner {
 
-enum class Stream { Compute, DeviceToHost, HostToDevice };
+enum class Stream { Compute, DeviceToHost, HostToDevice, Codec };
 
-/// "compute", "d2h" or "h2d".
+/// "compute", "d2h", "h2d" or "codec".
 const char *streamName(Stream stream);
 
 struct Event {
-  enum class What { Run, Rerun, CopyOut, CopyIn, Encode, Decode };
+  /// Encode and Decode run on the codec stream for Action::Compress, on the compute stream for Action::Encode.
+  enum class What { Run, Rerun, CopyOut, CopyIn, Encode, Decode, Invert };
   What what = What::Run;
   Stream stream = Stream::Compute;
   int op = -1;     ///< op that runs, or after which the copy was issued
@@ -24,7 +25,7 @@ struct Event {
   Seconds start = 0, end = 0;
 };
 
-/// Compute idles before `op` because the copy of `buffer` has not ended.
+/// Compute idles before `op` because the copy or the codec of `buffer` has not ended.
 struct Wait {
   int op = -1, buffer = -1;
   Seconds seconds = 0;

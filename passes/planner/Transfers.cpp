@@ -11,8 +11,8 @@
 
 namespace sluice::planner {
 
-std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan) {
-  const std::vector<Accesses> accesses = accessesOf(problem);
+/// First access of every buffer after its forward ones, re-runs and inversions included; the number of ops without one.
+static std::vector<int> nextAccesses(const Problem &problem, const Plan &plan, const std::vector<Accesses> &accesses) {
   const int n = problem.ops.size();
   std::vector<int> next(problem.buffers.size(), n);
   for (size_t b = 0; b < next.size(); ++b)
@@ -20,10 +20,27 @@ std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan) {
       next[b] = accesses[b].firstLater;
   for (const Recompute &r : plan.recomputes)
     for (int op : r.ops)
-      for (const auto *list : {&problem.ops[op].reads, &problem.ops[op].writes})
+      for (const auto *list : {&problem.ops[op].readsWhen(true), &problem.ops[op].writesWhen(true)})
         for (int b : *list)
           if (r.before > accesses[b].lastForward)
             next[b] = std::min(next[b], r.before);
+  // An inversion reads its source where the content is wanted; sources may be inverted themselves.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t b = 0; b < plan.decisions.size(); ++b)
+      if (plan.decisions[b].action == Action::Invert)
+        if (int &source = next[problem.buffers[b].inversion->source]; source > next[b]) {
+          source = next[b];
+          changed = true;
+        }
+  }
+  return next;
+}
+
+std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan) {
+  const std::vector<Accesses> accesses = accessesOf(problem);
+  const int n = problem.ops.size();
+  const std::vector<int> next = nextAccesses(problem, plan, accesses);
   std::vector<Gap> gaps(next.size());
   for (size_t b = 0; b < next.size(); ++b)
     if (accesses[b].lastForward >= 0 && next[b] < n)
@@ -31,11 +48,15 @@ std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan) {
   return gaps;
 }
 
+bool leavesAndReturns(Action action) {
+  return action == Action::Offload || action == Action::Compress || action == Action::Invert;
+}
+
 void widenGaps(const Problem &problem, Plan &plan) {
   const std::vector<Gap> gaps = gapsOf(problem, plan);
   for (size_t b = 0; b < plan.decisions.size(); ++b) {
     Decision &d = plan.decisions[b];
-    if (d.action != Action::Offload)
+    if (!leavesAndReturns(d.action))
       continue;
     if (gaps[b].empty()) {
       d = {};
@@ -61,7 +82,7 @@ struct Positions {
     for (size_t s = 0; s < program.steps.size(); ++s) {
       const Step &step = program.steps[s];
       live[step.position] = std::max(live[step.position], bytes[s]);
-      seconds[step.position] += secondsOf(problem, plan, step.op);
+      seconds[step.position] += secondsOf(problem, plan, step);
     }
   }
 };
@@ -76,7 +97,7 @@ public:
   void run() {
     std::vector<std::vector<int>> arrivals(n + 1);
     for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
-      if (plan.decisions[b].action == Action::Offload)
+      if (plan.decisions[b].action == Action::Offload || plan.decisions[b].action == Action::Compress)
         arrivals[gapFirst(b)].push_back(b);
     for (int k = 0; k < n; ++k) {
       arrive(arrivals[k]);
@@ -90,6 +111,10 @@ private:
     int buffer;
     Seconds copyEnd;
   };
+  struct Engine {
+    std::deque<Pending> pending;
+    Seconds free = 0;
+  };
 
   int at(int k) const { return mirrored ? n - 1 - k : k; }
   int gapFirst(int b) const { return mirrored ? at(plan.decisions[b].prefetchAfter) : plan.decisions[b].freeBefore; }
@@ -100,30 +125,49 @@ private:
     // Copies that can start at the same moment go in the order in which the other half wants them.
     std::stable_sort(buffers.begin(), buffers.end(), [&](int a, int b) { return gapLast(a) > gapLast(b); });
     for (int b : buffers) {
-      linkFree =
-          std::max(linkFree, now) + copySeconds(problem.link, copiedBytes(problem, b, plan.decisions[b]), !mirrored);
-      pending.push_back({b, linkFree});
+      const Decision &d = plan.decisions[b];
+      const bool packs = d.action == Action::Compress;
+      const Encoding *form = packs ? encodingOf(problem.buffers[b], d.codec) : nullptr;
+      const Seconds seconds = !packs     ? copySeconds(problem, b, d, !mirrored)
+                              : mirrored ? form->decodeSeconds
+                                         : form->encodeSeconds;
+      Engine &engine = engines[packs];
+      engine.free = std::max(engine.free, now) + seconds;
+      engine.pending.push_back({b, engine.free});
       held += size(b);
     }
   }
 
+  /// The engine whose next copy ends first; null when nothing is pending.
+  Engine *nextToEnd() {
+    Engine *first = nullptr;
+    for (Engine &engine : engines)
+      if (!engine.pending.empty() && (!first || engine.pending.front().copyEnd < first->pending.front().copyEnd))
+        first = &engine;
+    return first;
+  }
+
   /// Decides who is still resident at position k.
   void release(int k) {
-    while (!pending.empty() && (pending.front().copyEnd <= now || positions.live[at(k)] + held > memory)) {
-      now = std::max(now, pending.front().copyEnd);
-      setGapFirst(pending.front().buffer, k);
-      held -= size(pending.front().buffer);
-      pending.pop_front();
+    for (Engine *next = nextToEnd(); next; next = nextToEnd()) {
+      const Pending &front = next->pending.front();
+      if (front.copyEnd > now && positions.live[at(k)] + held <= memory)
+        break;
+      now = std::max(now, front.copyEnd);
+      setGapFirst(front.buffer, k);
+      held -= size(front.buffer);
+      next->pending.pop_front();
     }
     // Who would have to be back at the next position never needs to leave.
-    for (auto p = pending.begin(); p != pending.end();)
-      if (gapLast(p->buffer) == k) {
-        held -= size(p->buffer);
-        keep(p->buffer);
-        p = pending.erase(p);
-      } else {
-        ++p;
-      }
+    for (Engine &engine : engines)
+      for (auto p = engine.pending.begin(); p != engine.pending.end();)
+        if (gapLast(p->buffer) == k) {
+          held -= size(p->buffer);
+          keep(p->buffer);
+          p = engine.pending.erase(p);
+        } else {
+          ++p;
+        }
   }
 
   void setGapFirst(int b, int k) {
@@ -142,9 +186,9 @@ private:
   const bool mirrored;
   const Positions positions;
   const int n;
-  std::deque<Pending> pending;
+  Engine engines[2]; ///< link, codec stream
   Bytes held = 0;
-  Seconds now = 0, linkFree = 0;
+  Seconds now = 0;
 };
 
 } // namespace

@@ -51,7 +51,7 @@ public:
       if (!problem.buffers[b].offloadable || gap.empty() || size < minSize || gap.first > peak || gap.last < peak)
         continue;
       const Seconds idle = start[gap.last + 1] - start[gap.first];
-      const double doa = idle - copySeconds(problem.link, size, true) - copySeconds(problem.link, size, false);
+      const double doa = idle - copySeconds(problem, b, {}, true) - copySeconds(problem, b, {}, false);
       candidates.push_back({b, gap, {doa, doa >= 0 ? doa * size : doa / size, overload(gap, live)}});
     }
     for (int s = 0; s < 3; ++s) {

@@ -44,8 +44,7 @@ std::vector<Tensor> tensorsOf(const Combiner &combiner) {
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     if (!problem.buffers[b].activation || gaps[b].empty())
       continue;
-    const Seconds out = copySeconds(problem.link, problem.buffers[b].bytes, true),
-                  in = copySeconds(problem.link, problem.buffers[b].bytes, false);
+    const Seconds out = copySeconds(problem, b, {}, true), in = copySeconds(problem, b, {}, false);
     Seconds rerun = std::numeric_limits<Seconds>::infinity();
     if (combiner.can("recompute") && combiner.recomputation.possible(b)) {
       const std::vector<int> closed = combiner.recomputation.closure({b});

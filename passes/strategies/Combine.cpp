@@ -19,14 +19,17 @@ void Combiner::encode(Plan &plan) const {
   std::set<int> readAgain; // by re-run ops, which need the raw content
   for (const Recompute &r : plan.recomputes)
     for (int op : r.ops)
-      readAgain.insert(problem.ops[op].reads.begin(), problem.ops[op].reads.end());
+      readAgain.insert(problem.ops[op].readsWhen(true).begin(), problem.ops[op].readsWhen(true).end());
+  for (size_t b = 0; b < problem.buffers.size(); ++b)
+    if (plan.decisions[b].action == Action::Invert)
+      readAgain.insert(problem.buffers[b].inversion->source);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     Decision &d = plan.decisions[b];
     const Accesses &a = accesses[b];
     if (d.action != Action::Keep || a.lastForward < 0 || a.firstLater < 0 || readAgain.count(b))
       continue;
     for (const Encoding &e : problem.buffers[b].encodings)
-      if (can(e.codec) && e.bytes < problem.buffers[b].bytes && d.action == Action::Keep) {
+      if (readDirectly(e.codec) && can(e.codec) && e.bytes < problem.buffers[b].bytes && d.action == Action::Keep) {
         d.action = Action::Encode;
         d.codec = e.codec;
         d.offloadAfter = a.lastForward;
@@ -35,6 +38,58 @@ void Combiner::encode(Plan &plan) const {
         d.reason = "its backward readers need " + std::to_string(e.bytes) + " bytes only";
       }
   }
+}
+
+bool Combiner::copiesWith(const std::string &codec) const {
+  return std::any_of(problem.codecRates.begin(), problem.codecRates.end(),
+                     [&](const auto &rate) { return rate.first == codec; });
+}
+
+/// Marks buffers whose source keeps its forward content to the end.
+void Combiner::invert(const std::vector<int> &buffers, Plan &plan) const {
+  if (buffers.empty())
+    return;
+  std::set<int> writtenLater;
+  for (const Op &op : problem.ops)
+    if (op.phase != Phase::Forward)
+      writtenLater.insert(op.writes.begin(), op.writes.end());
+  for (int b : buffers) {
+    const auto &inversion = problem.buffers[b].inversion;
+    if (!inversion || plan.decisions[b].action != Action::Keep || writtenLater.count(inversion->source) ||
+        plan.decisions[inversion->source].action == Action::Recompute || accesses[inversion->source].lastForward < 0)
+      continue;
+    plan.decisions[b].action = Action::Invert;
+    plan.decisions[b].reason = "rebuilt from '" + problem.buffers[inversion->source].name + "'";
+  }
+  // A source that comes back no earlier than it is read is no source.
+  for (bool changed = true; changed;) {
+    changed = false;
+    widenGaps(problem, plan);
+    for (Decision &d : plan.decisions) {
+      const size_t b = &d - plan.decisions.data();
+      if (d.action != Action::Invert)
+        continue;
+      const Decision &source = plan.decisions[problem.buffers[b].inversion->source];
+      if (source.action == Action::Invert && source.neededBy >= d.neededBy) {
+        d = {};
+        changed = true;
+      }
+    }
+  }
+}
+
+/// Marks what the choice offloads and compresses.
+void Combiner::leave(const Choice &choice, Plan &plan) const {
+  for (int b : choice.compressed)
+    for (const Encoding &e : problem.buffers[b].encodings)
+      if (plan.decisions[b].action == Action::Keep && !readDirectly(e.codec) && can(e.codec)) {
+        plan.decisions[b].action = Action::Compress;
+        plan.decisions[b].codec = e.codec;
+        plan.decisions[b].reason = "packed into " + std::to_string(e.bytes) + " bytes";
+      }
+  for (int b : choice.offloaded)
+    if (plan.decisions[b].action == Action::Keep && problem.buffers[b].offloadable)
+      plan.decisions[b].action = Action::Offload;
 }
 
 Attempt Combiner::attempt(const Choice &choice) const {
@@ -56,15 +111,17 @@ Attempt Combiner::attempt(const Choice &choice) const {
 Attempt Combiner::complete(Plan plan, const Choice &choice) const {
   Attempt result;
   result.plan = std::move(plan);
+  invert(choice.inverted, result.plan);
   if (choice.encode)
     encode(result.plan);
-  for (int b : choice.offloaded)
-    if (result.plan.decisions[b].action == Action::Keep && problem.buffers[b].offloadable)
-      result.plan.decisions[b].action = Action::Offload;
+  leave(choice, result.plan);
   widenGaps(problem, result.plan);
   result.peak = peakBytes(problem, expand(problem, result.plan));
   if (result.peak > memory && choice.offloadRest)
     result.peak = offloadEarliest(problem, memory, 65536, result.plan);
+  for (Decision &d : result.plan.decisions)
+    if (d.action == Action::Offload && copiesWith(choice.codec))
+      d.codec = choice.codec;
   if (result.peak > memory || !placeTransfers(problem, memory, result.plan))
     return result;
   result.feasible = true;
@@ -85,13 +142,13 @@ void pruneRecomputes(const Problem &problem, Plan &plan) {
     for (; segment > 0 && plan.recomputes[segment - 1].before == k; --segment) {
       std::vector<int> kept;
       for (auto op = plan.recomputes[segment - 1].ops.rbegin(); op != plan.recomputes[segment - 1].ops.rend(); ++op) {
-        const Op &o = problem.ops[*op];
-        if (std::none_of(o.writes.begin(), o.writes.end(), [&](int b) { return wanted[b]; }))
+        const std::vector<int> &reads = problem.ops[*op].readsWhen(true), &writes = problem.ops[*op].writesWhen(true);
+        if (std::none_of(writes.begin(), writes.end(), [&](int b) { return wanted[b]; }))
           continue;
         kept.push_back(*op);
-        for (int b : o.writes)
-          wanted[b] = std::find(o.reads.begin(), o.reads.end(), b) != o.reads.end();
-        for (int b : o.reads)
+        for (int b : writes)
+          wanted[b] = std::find(reads.begin(), reads.end(), b) != reads.end();
+        for (int b : reads)
           wanted[b] = true;
       }
       plan.recomputes[segment - 1].ops.assign(kept.rbegin(), kept.rend());
@@ -99,7 +156,7 @@ void pruneRecomputes(const Problem &problem, Plan &plan) {
   }
   for (const Recompute &r : plan.recomputes)
     for (int op : r.ops)
-      for (int b : problem.ops[op].writes)
+      for (int b : problem.ops[op].writesWhen(true))
         if (accesses[b].firstLater >= 0)
           plan.decisions[b].action = Action::Recompute;
 }

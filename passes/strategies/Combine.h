@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds and times one complete plan from a choice of what to recompute: encodings where they help, GREEDY's offloading
-// for the rest. Mixed, Chen and the lifted chain strategies try many such choices.
+// Builds and times one complete plan from a choice of what to recompute, invert, compress and offload: encodings where
+// they help, GREEDY's offloading for the rest. Mixed, Chen and the lifted chain strategies try many such choices.
 #pragma once
 
 #include "passes/planner/Recomputation.h"
@@ -12,6 +12,9 @@ namespace sluice::planner {
 struct Choice {
   std::vector<int> recomputed; ///< buffers to drop; implied ones are added
   std::vector<int> offloaded;  ///< buffers to offload whether needed or not
+  std::vector<int> compressed; ///< buffers to pack in device memory; those without a packed form are passed over
+  std::vector<int> inverted;   ///< buffers to rebuild from their inversion's source, where that stays as it is
+  std::string codec;           ///< of every offload: "", or "fp16" or "zvc" where copies can apply it
   double dearer = 4;           ///< see Recomputation::closure
   bool again = false;          ///< run producers again before every backward reader, see Recomputation::applyAgain
   bool encode = false;         ///< use lossless encodings wherever the target has them
@@ -32,6 +35,8 @@ public:
   Attempt attempt(const Choice &choice) const;
   /// The same from a plan whose recompute segments are given; `choice.recomputed` is not looked at.
   Attempt complete(Plan plan, const Choice &choice) const;
+  /// True when copies between device and host can apply the codec.
+  bool copiesWith(const std::string &codec) const;
   bool can(const std::string &action) const { return options.executable.count(action) > 0; }
 
   const Problem &problem;
@@ -42,6 +47,8 @@ public:
 
 private:
   void encode(Plan &plan) const;
+  void invert(const std::vector<int> &buffers, Plan &plan) const;
+  void leave(const Choice &choice, Plan &plan) const;
 };
 
 /// Drops re-run ops whose outputs nobody reads before they are written again, and marks what comes back as recomputed.

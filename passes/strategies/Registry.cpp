@@ -55,6 +55,8 @@ const std::vector<Strategy> &strategies() {
   return all;
 }
 
+static constexpr const char *lossyActions[] = {"fp16", "zfp", "invert"};
+
 std::vector<std::string> strategyNames() {
   std::vector<std::string> names;
   for (const Strategy &s : strategies())
@@ -161,7 +163,7 @@ private:
 
   const Problem &problem;
   const Strategy &strategy;
-  const Options &options;
+  const Options options;
 };
 
 } // namespace
@@ -176,6 +178,24 @@ static const Strategy *findStrategy(const std::string &name, const Options &opti
   return nullptr;
 }
 
+/// Lossy codecs are off unless named, whatever the target can do.
+static Options withoutUnnamed(Options options) {
+  for (const char *lossy : lossyActions)
+    if (!options.allowLossy.count(lossy))
+      options.executable.erase(lossy);
+  return options;
+}
+
+std::string missingAction(const Options &options, const std::string &strategy, const std::string &action) {
+  if (options.executable.count(action))
+    return "";
+  for (const char *lossy : lossyActions)
+    if (action == lossy && !options.allowLossy.count(action))
+      return "strategy '" + strategy + "' needs '" + action +
+             "', which is lossy and must be named: --allow-lossy=" + action;
+  return "strategy '" + strategy + "' needs '" + action + "', which the target does not execute";
+}
+
 Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {
   std::string error = problemError(problem);
   if (!error.empty())
@@ -185,7 +205,7 @@ Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name
     return Refused{error};
   if (!strategy->plan)
     return Refused{"strategy '" + name + "' plans chains only"};
-  return Planner(problem, *strategy, options).run(budget);
+  return Planner(problem, *strategy, withoutUnnamed(options)).run(budget);
 }
 
 static std::vector<bool> offloadedOf(const ChainPlan &plan) {

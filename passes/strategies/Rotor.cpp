@@ -117,7 +117,7 @@ static std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &s
     if (op.phase != Phase::Forward) {
       if (firstBackward[stage] < 0)
         firstBackward[stage] = k;
-    } else if (std::all_of(op.writes.begin(), op.writes.end(), comesBack)) {
+    } else if (std::all_of(op.writesWhen(true).begin(), op.writesWhen(true).end(), comesBack)) {
       forward[stage].push_back(k);
     }
   }

@@ -50,6 +50,9 @@ std::vector<bool> greedyPrefix(const Chain &chain, double memory);
 /// vDNN's set of a mode: 1 all, 2 conv, 3 aconv. The chain has kinds.
 std::vector<bool> vdnnSet(const Chain &chain, int mode);
 
+/// Why the options do not let a strategy use an action; empty when they do.
+std::string missingAction(const Options &options, const std::string &strategy, const std::string &action);
+
 /// A knob as a number of at least 0; the registry has checked that it is one.
 double numberKnob(const Options &options, const std::string &knob, double fallback);
 

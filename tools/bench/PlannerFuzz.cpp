@@ -7,6 +7,7 @@
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/Registry.h"
 #include "test/unit/planner/RandomChains.h"
+#include "test/unit/planner/RandomChoices.h"
 #include "test/unit/planner/RandomProblems.h"
 
 #include <cstdio>
@@ -24,8 +25,7 @@ struct Tally {
 
 /// Empty, or what is wrong with the strategy's answer.
 std::string tryProblem(const Problem &p, Bytes budget, const std::string &name, Tally &tally) {
-  Options options;
-  options.executable = {"keep", "offload", "recompute", "mask", "argmax"};
+  Options options = test::allActions();
   options.packNodes = 200;
   if (name == "mixed" || name == "auto")
     options.knobs["trials"] = "6";
@@ -48,9 +48,26 @@ std::string tryProblem(const Problem &p, Bytes budget, const std::string &name, 
   if (std::string error = checkPlan(p, *plan, budget); !error.empty())
     return error;
   const Timeline timeline = simulate(p, *plan);
-  if (timeline.makespan < exactBound(p, budget, {}) * (1 - 1e-9))
+  if (timeline.makespan < exactBound(p, budget, BoundActions::all()) * (1 - 1e-9))
     return "beats the lower bound";
   return checkTimeline(p, *plan, timeline);
+}
+
+/// A random mixture of actions: simulator, checkers and bound must agree on it.
+std::string tryActions(const Problem &p, unsigned seed, Tally &tally) {
+  const Options options = test::allActions();
+  const Bytes keep = peakBytes(p, expand(p, keepPlan(p)));
+  const Bytes memory = seed % 3 == 0 ? keep : p.base + (keep - p.base) * (3 + seed % 7) / 10;
+  const Attempt attempt = Combiner(p, memory, options).attempt(test::randomChoice(p, seed));
+  if (!attempt.feasible)
+    return ++tally.infeasible, "";
+  ++tally.plans;
+  if (std::string error = checkPlan(p, attempt.plan, memory); !error.empty())
+    return error;
+  const Timeline timeline = simulate(p, attempt.plan);
+  if (timeline.makespan < exactBound(p, memory, BoundActions::all()) * (1 - 1e-9))
+    return "beats the lower bound";
+  return checkTimeline(p, attempt.plan, timeline);
 }
 
 std::string tryChain(const Chain &c, double memory, Release release, const std::string &name, Tally &tally) {
@@ -84,7 +101,10 @@ int main(int argc, char **argv) {
   std::map<std::string, Tally> tallies;
   for (long i = 0; i < count; ++i) {
     const unsigned seed = first + i;
-    for (const std::string &name : strategyNames()) {
+    std::vector<std::string> names = strategyNames();
+    if (i % 2 == 1)
+      names.push_back("random actions");
+    for (const std::string &name : names) {
       std::string error;
       try {
         if (i % 2 == 0) {
@@ -95,8 +115,11 @@ int main(int argc, char **argv) {
           test::RandomShape shape;
           shape.forwardOps = 2 + seed / 2 % 12;
           shape.slowLink = seed % 3 == 0;
+          shape.codecs = seed % 4 == 1;
           const Problem p = test::randomProblem(seed, shape);
-          error = tryProblem(p, p.base + memoryFloor(p) / 2 * (2 + seed / 2 % 5) / 2, name, tallies[name]);
+          error = name == "random actions"
+                      ? tryActions(p, seed, tallies[name])
+                      : tryProblem(p, p.base + memoryFloor(p) / 2 * (2 + seed / 2 % 5) / 2, name, tallies[name]);
         }
       } catch (const std::exception &e) {
         error = e.what();

@@ -16,7 +16,48 @@ struct RandomShape {
   double inPlaceChance = 0.2; ///< an op overwrites its input
   Bytes unit = 4096;          ///< sizes are 1..64 of these
   bool slowLink = false;
+  bool codecs = false; ///< packed forms, codecs of copies, inversions and other ways to run again
 };
+
+/// Packed forms, inversions from any later value, BatchNorm-like ops that save statistics and read them again.
+inline void addCodecs(Problem &p, std::mt19937 &random) {
+  auto chance = [&](double share) { return random() % 1000 < share * 1000; };
+  p.codecRates = {{"fp16", 1e8 * (1 + random() % 30)}, {"zvc", 1e7 * (1 + random() % 30)}};
+  const int buffers = p.buffers.size();
+  for (int b = 0; b < buffers; ++b) {
+    Buffer &buffer = p.buffers[b];
+    for (const char *codec : {"zfp", "fp16"})
+      if (chance(0.5))
+        buffer.encodings.push_back(
+            {codec, buffer.bytes / (codec[0] == 'z' ? 5 : 2), 1e-5 * (random() % 50), 1e-5 * (random() % 50)});
+    if (b + 1 < buffers && chance(0.4))
+      buffer.inversion = Inversion{b + 1 + static_cast<int>(random() % (buffers - b - 1)), 1e-5 * (1 + random() % 40),
+                                   buffer.bytes / 16};
+  }
+  const int ops = p.ops.size();
+  for (int k = 0; k < ops; ++k) {
+    Op &op = p.ops[k];
+    const bool inPlace = op.writes == op.reads;
+    if (op.phase != Phase::Forward || op.reads.empty() || inPlace || !chance(0.3))
+      continue;
+    Buffer statistics;
+    statistics.name = op.name + ".statistics";
+    statistics.bytes = 512;
+    statistics.activation = statistics.offloadable = true;
+    statistics.producers = {k};
+    const int side = p.buffers.size();
+    p.buffers.push_back(statistics);
+    Rerun rerun = {op.seconds / 2, op.workspace / 2, op.reads, op.writes};
+    rerun.reads.push_back(side);
+    op.writes.push_back(side);
+    op.rerun = rerun;
+    for (int later = ops - 1; later > k; --later)
+      if (p.ops[later].phase == Phase::Backward && p.ops[later].stage == op.stage) {
+        p.ops[later].reads.push_back(side);
+        break;
+      }
+  }
+}
 
 /// A well-formed problem; the same one for the same seed.
 inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
@@ -117,6 +158,8 @@ inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
       later |= std::find(p.ops[k].reads.begin(), p.ops[k].reads.end(), b) != p.ops[k].reads.end();
     p.buffers[b].activation = p.buffers[b].offloadable = later;
   }
+  if (shape.codecs)
+    addCodecs(p, random);
   return p;
 }
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compressing, inverting, converting copies and other re-runs mean: random mixtures against the checkers, and one
+// small step by hand for each.
+#include "passes/planner/Bounds.h"
+#include "passes/planner/Check.h"
+#include "passes/planner/Simulate.h"
+#include "test/unit/planner/RandomChoices.h"
+#include "test/unit/planner/RandomProblems.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace sluice::planner {
+
+TEST(Actions, RandomMixturesAgreeWithTheCheckers) {
+  std::set<Action> seen;
+  bool fp16 = false, rerun = false;
+  for (unsigned seed = 0; seed < 600; ++seed) {
+    SCOPED_TRACE(seed);
+    test::RandomShape shape;
+    shape.forwardOps = 3 + seed % 20;
+    shape.codecs = true;
+    const Problem p = test::randomProblem(seed, shape);
+    ASSERT_EQ(problemError(p), "");
+    const Options options = test::allActions();
+    const Bytes memory = peakBytes(p, expand(p, keepPlan(p)));
+    const Attempt attempt = Combiner(p, memory, options).attempt(test::randomChoice(p, seed));
+    if (!attempt.feasible)
+      continue;
+    ASSERT_EQ(checkPlan(p, attempt.plan, memory), "");
+    const Timeline timeline = simulate(p, attempt.plan);
+    ASSERT_EQ(checkTimeline(p, attempt.plan, timeline), "");
+    ASSERT_GE(timeline.makespan, exactBound(p, memory, BoundActions::all()) * (1 - 1e-9));
+    for (const Decision &d : attempt.plan.decisions) {
+      seen.insert(d.action);
+      fp16 |= d.action == Action::Offload && d.codec == "fp16";
+    }
+    for (const Recompute &r : attempt.plan.recomputes)
+      for (int op : r.ops)
+        rerun |= p.ops[op].rerun.has_value();
+  }
+  EXPECT_EQ(seen.size(), 6u);
+  EXPECT_TRUE(fp16);
+  EXPECT_TRUE(rerun);
+}
+
+/// load; f: a -> z; g: z -> w; backward of g reads z, backward of f reads a and z. One second each.
+static Problem twoLayers() {
+  Problem p;
+  p.alignment = 1;
+  p.link = {10, 10, 10, 0};
+  for (const char *name : {"a", "z", "w", "dz", "da"}) {
+    Buffer b;
+    b.name = name;
+    b.bytes = 100;
+    p.buffers.push_back(b);
+  }
+  auto op = [&](const char *name, Phase phase, std::vector<int> reads, std::vector<int> writes) {
+    Op o;
+    o.name = name;
+    o.phase = phase;
+    o.seconds = 1;
+    o.reads = std::move(reads);
+    o.writes = std::move(writes);
+    p.ops.push_back(o);
+  };
+  op("load", Phase::Forward, {}, {0});
+  op("f", Phase::Forward, {0}, {1});
+  op("g", Phase::Forward, {1}, {2});
+  op("bg", Phase::Backward, {2, 1}, {3});
+  op("bf", Phase::Backward, {3, 0, 1}, {4});
+  p.buffers[0].activation = p.buffers[1].activation = true;
+  p.buffers[0].offloadable = p.buffers[1].offloadable = true;
+  return p;
+}
+
+static Plan away(const Problem &p, Action action, const std::string &codec) {
+  Plan plan = keepPlan(p);
+  plan.decisions[0] = {action, codec, 1, 2, 3, 4, ""};
+  return plan;
+}
+
+TEST(Actions, CompressionRunsOnTheCodecStreamAndItsFormIsLiveWhileTheRawBytesMove) {
+  Problem p = twoLayers();
+  p.buffers[0].encodings = {{"zfp", 20, 3, 5}};
+  const Plan plan = away(p, Action::Compress, "zfp");
+  const Timeline timeline = simulate(p, plan);
+  EXPECT_EQ(checkPlan(p, plan, 1000), "");
+  EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+  // load f 0..2, packing 2..5 before g may take the bytes, g 5..6, bg 6..7, unpacking 7..12, bf 12..13.
+  EXPECT_DOUBLE_EQ(timeline.makespan, 13);
+  const std::vector<Bytes> live = liveBytes(p, expand(p, plan));
+  EXPECT_EQ(live, (std::vector<Bytes>{100, 220, 220, 320, 420}));
+}
+
+TEST(Actions, InversionReadsItsSourceAndKeepsASideSlot) {
+  Problem p = twoLayers();
+  p.buffers[0].inversion = Inversion{1, 2, 10};
+  Plan plan = away(p, Action::Invert, "");
+  const Timeline timeline = simulate(p, plan);
+  EXPECT_EQ(checkPlan(p, plan, 1000), "");
+  EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+  EXPECT_DOUBLE_EQ(timeline.makespan, 7);
+  EXPECT_EQ(liveBytes(p, expand(p, plan)), (std::vector<Bytes>{100, 210, 210, 310, 410}));
+  plan.decisions[1] = {Action::Offload, "", 2, 3, 3, 4, ""};
+  EXPECT_NE(checkPlan(p, plan, 1000), "") << "bg reads the source while it is away";
+  p.ops[4].reads = {3, 0};
+  p.ops[3].reads = {2};
+  EXPECT_EQ(checkPlan(p, plan, 1000), "") << "back in time for the inversion";
+  p.ops.back().reads = {3};
+  p.ops.back().reads.push_back(0);
+  plan.decisions[1] = {Action::Encode, "mask", 2, 3, -1, 4, ""};
+  p.buffers[1].encodings = {{"mask", 4, 0, 0}};
+  EXPECT_NE(checkPlan(p, plan, 1000), "") << "a mask is no source";
+}
+
+TEST(Actions, ConvertingCopiesHalveTheLinkAndRunNoFasterThanTheirCodec) {
+  Problem p = twoLayers();
+  p.codecRates = {{"fp16", 1000}};
+  const Plan plan = away(p, Action::Offload, "fp16");
+  // 50 bytes at 10 a second each way: load f 0..2, out 2..7, g 7..8, bg 8..9, in 9..14, bf 14..15.
+  EXPECT_DOUBLE_EQ(simulate(p, plan).makespan, 15);
+  p.codecRates = {{"fp16", 10}};
+  EXPECT_DOUBLE_EQ(simulate(p, plan).makespan, 25);
+  EXPECT_EQ(checkTimeline(p, plan, simulate(p, plan)), "");
+  p.codecRates.clear();
+  EXPECT_NE(checkPlan(p, plan, 1000).find("'fp16'"), std::string::npos);
+}
+
+TEST(Actions, TheCheckerRejectsCodecsThatAreTooFastOrMissing) {
+  Problem p = twoLayers();
+  p.buffers[0].encodings = {{"zfp", 20, 3, 5}};
+  const Plan plan = away(p, Action::Compress, "zfp");
+  Timeline timeline = simulate(p, plan);
+  p.buffers[0].encodings[0].decodeSeconds = 6;
+  EXPECT_NE(checkTimeline(p, plan, timeline), "");
+  p.buffers[0].encodings[0].decodeSeconds = 5;
+  for (Event &e : timeline.events)
+    if (e.what == Event::What::Decode)
+      e.start -= 1, e.end -= 1;
+  EXPECT_NE(checkTimeline(p, plan, timeline), "") << "starts before its op has ended";
+  Problem q = twoLayers();
+  q.buffers[0].inversion = Inversion{1, 2, 0};
+  const Plan inverts = away(q, Action::Invert, "");
+  timeline = simulate(q, inverts);
+  timeline.events.erase(std::find_if(timeline.events.begin(), timeline.events.end(),
+                                     [](const Event &e) { return e.what == Event::What::Invert; }));
+  EXPECT_NE(checkTimeline(q, inverts, timeline), "");
+}
+
+TEST(Actions, AnotherWayToRunAgainReadsWhatTheFirstRunSaved) {
+  Problem p = twoLayers();
+  Buffer statistics;
+  statistics.name = "statistics";
+  statistics.bytes = 5;
+  p.buffers.push_back(statistics);
+  p.ops[1].writes = {1, 5};
+  p.ops[1].rerun = Rerun{0.25, 0, {0, 5}, {1}};
+  p.buffers[1].producers = {1};
+  const Options options = test::allActions();
+  Choice choice;
+  choice.recomputed = {1};
+  const Attempt attempt = Combiner(p, 10000, options).attempt(choice);
+  ASSERT_TRUE(attempt.feasible);
+  EXPECT_EQ(checkPlan(p, attempt.plan, 10000), "");
+  EXPECT_EQ(checkTimeline(p, attempt.plan, simulate(p, attempt.plan)), "");
+  EXPECT_DOUBLE_EQ(attempt.makespan, 5.25);
+  // The statistics live from f to its re-run before bg, though no backward op reads them.
+  EXPECT_EQ(liveBytes(p, expand(p, attempt.plan)), (std::vector<Bytes>{100, 205, 305, 305, 400, 400}));
+}
+
+} // namespace sluice::planner

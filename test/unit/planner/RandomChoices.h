@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random choices of actions for a problem: what no strategy would do, but the checker must agree with the simulator on.
+#pragma once
+
+#include "passes/strategies/Combine.h"
+
+#include <random>
+
+namespace sluice::planner::test {
+
+/// Every action and codec.
+inline Options allActions() {
+  Options options;
+  options.executable = {"keep", "offload", "recompute", "mask", "argmax", "counter", "zvc", "fp16", "zfp", "invert"};
+  options.allowLossy = {"fp16", "zfp", "invert"};
+  return options;
+}
+
+/// Spreads the problem's activations over the actions.
+inline Choice randomChoice(const Problem &problem, unsigned seed) {
+  std::mt19937 random(seed);
+  const Recomputation recomputation(problem);
+  Choice choice;
+  choice.encode = random() % 2;
+  choice.again = random() % 4 == 0;
+  choice.offloadRest = random() % 2;
+  choice.codec = random() % 2 ? "" : random() % 2 ? "fp16" : "zvc";
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
+    if (!problem.buffers[b].activation)
+      continue;
+    switch (random() % 5) {
+    case 0:
+      if (recomputation.possible(b) && !recomputation.closure({b}).empty())
+        choice.recomputed.push_back(b);
+      break;
+    case 1:
+      choice.offloaded.push_back(b);
+      break;
+    case 2:
+      choice.compressed.push_back(b);
+      break;
+    case 3:
+      choice.inverted.push_back(b);
+      break;
+    default:
+      break;
+    }
+  }
+  return choice;
+}
+
+} // namespace sluice::planner::test
