@@ -154,6 +154,9 @@ static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffer
 }
 
 LogicalResult RunOp::verify() {
+  if (getInVersions().size() != getIns().size() || getOutVersions().size() != getOuts().size()) // C5
+    return emitOpError() << "'" << getKernel() << "' has " << getIns().size() << " ins and " << getOuts().size()
+                         << " outs, but versions of " << getInVersions().size() << " and " << getOutVersions().size();
   if (failed(checkOperands(*this, "ins", getIns(), getInTypes())) ||
       failed(checkOperands(*this, "outs", getOuts(), getOutTypes())))
     return failure();

@@ -90,18 +90,24 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     - C2: each buffer has the bytes of its type at least.
     - C3: a kernel works on device memory only.
     - C4: scratch is a buffer of its own: not among ins or outs, not persistent.
+    - C5: as many versions as buffers in ins and in outs.
+
+    `versions` say which content of each buffer is meant: 0 is what it held before the step, n what its n-th write in this step left. They
+    are written down when the graph is scheduled, so that verify-schedule can tell from the program alone that every read sees the write
+    that it was meant to see, in-place kernels included.
 
     ```mlir
     sched.run compute "conv" ins(%images : tensor<16x3x32x32xf32>, %w : tensor<64x3x3x3xf32>) outs(%conv1_y : tensor<16x64x32x32xf32>)
-        scratch(%conv1_scratch) parameters {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>}
+        scratch(%conv1_scratch) versions [0, 0] -> [1] parameters {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>}
     ```
   }];
   let arguments = (ins StrAttr:$kernel, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs, Optional<Sched_Buffer>:$scratch,
-      TypeArrayAttr:$in_types, TypeArrayAttr:$out_types, DictionaryAttr:$parameters);
+      TypeArrayAttr:$in_types, TypeArrayAttr:$out_types, DenseI64ArrayAttr:$in_versions, DenseI64ArrayAttr:$out_versions,
+      DictionaryAttr:$parameters);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{
     `compute` $kernel `ins` `` custom<TypedBuffers>($ins, $in_types) `outs` `` custom<TypedBuffers>($outs, $out_types)
-    (`scratch` `(` $scratch^ `)`)? `parameters` $parameters ($body^)? attr-dict
+    (`scratch` `(` $scratch^ `)`)? `versions` $in_versions `->` $out_versions `parameters` $parameters ($body^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -124,12 +130,14 @@ def Sched_CopyOp : Sched_Op<"copy"> {
     - C1: d2h copies from device to host, h2d from host to device; compute copies nothing.
     - C2: both buffers have the same number of bytes.
 
+    `versions` as for sched.run: of what is copied, and of what the target holds afterwards.
+
     ```mlir
-    sched.copy d2h %conv1_y -> %conv1_y_host
+    sched.copy d2h %conv1_y -> %conv1_y_host versions 1 -> 1
     ```
   }];
-  let arguments = (ins Sched_Stream:$stream, Sched_Buffer:$from, Sched_Buffer:$to);
-  let assemblyFormat = "$stream $from `->` $to attr-dict";
+  let arguments = (ins Sched_Stream:$stream, Sched_Buffer:$from, Sched_Buffer:$to, I64Attr:$from_version, I64Attr:$to_version);
+  let assemblyFormat = "$stream $from `->` $to `versions` $from_version `->` $to_version attr-dict";
   let hasVerifier = 1;
 }
 

@@ -173,12 +173,12 @@ def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    sched.run compute "conv" ins(%x : ..., %w : ...) outs(%conv1_y : ...) parameters {...}
+    sched.run compute "conv" ins(%x : ..., %w : ...) outs(%conv1_y : ...) versions [0, 0] -> [1] parameters {...}
     %conv1_y_ready = sched.record compute "conv1_y_ready"
     sched.wait d2h %conv1_y_ready
-    sched.copy d2h %conv1_y -> %conv1_y_host
+    sched.copy d2h %conv1_y -> %conv1_y_host versions 1 -> 1
     %conv1_y_host_copied = sched.record d2h "conv1_y_host_copied"
-    sched.run compute "matmul" ins(%conv1_y : ..., %v : ...) outs(%fc_y : ...) parameters {...}
+    sched.run compute "matmul" ins(%conv1_y : ..., %v : ...) outs(%fc_y : ...) versions [1, 0] -> [1] parameters {...}
     sched.wait compute %conv1_y_host_copied
     ```
   }];
@@ -216,19 +216,24 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
   let description = [{
     Follows issue order with a vector clock per stream; events carry clocks. Shares nothing with planner, packer or scheduler.
     - V1: every buffer has an offset that is a multiple of 256, inside its arena; what outlives a step lies below the base and at the same
-      offset in every program; transients of the device lie at or above the base.
-    - V2: every access lies inside the buffer's lifetime, and when the lifetime ends compute is ordered after every access.
+      offset in every program; transients of the device lie at or above the base; arenas are within the budgets.
+    - V2: every access lies inside the buffer's lifetime, copies from where compute let go; when the lifetime ends compute is ordered after
+      every access.
     - V3: two accesses of which one writes, to the same bytes, are ordered by streams and events.
-    - V4: what is read was written before, by the same buffer, and no other buffer wrote the bytes in between.
+    - V4: what is read was written before, by the same buffer, no other buffer wrote the bytes in between, and it is the version that the
+      step names.
     - V5: programs begin and end with all streams joined.
 
     Changes nothing.
 
     ```mlir
     sched.run compute "conv" ... outs(%conv1_y : ...)
-    sched.copy d2h %conv1_y -> %conv1_y_host        // error: V3, d2h did not wait for compute
+    sched.copy d2h %conv1_y -> %conv1_y_host versions 1 -> 1        // error: V3, d2h did not wait for compute
     ```
   }];
+  let options = [
+    Option<"budget", "budget", "int64_t", "0", "largest device arena in bytes; 0: no limit">,
+    Option<"hostBudget", "host-budget", "int64_t", "0", "largest host arena in bytes; 0: no limit">];
   let statistics = [Statistic<"accesses", "accesses", "reads and writes that were ordered">];
 }
 

@@ -32,10 +32,8 @@ static void addFromPlanned(OpPassManager &pm, Stage until, const PipelineOptions
   pm.addPass(createApplyPlan());
   if (until >= Stage::Scheduled)
     pm.addPass(createScheduleStreams());
-  if (until >= Stage::Placed) {
+  if (until >= Stage::Placed)
     pm.addPass(createAssignSlots({0, options.hostBudget}));
-    pm.addPass(createVerifySchedule());
-  }
 }
 
 /// Size of the placed device arena; 0 before it is placed.
@@ -51,6 +49,13 @@ static int64_t budgetOf(ModuleOp module) {
     if (auto plan = program->getAttrOfType<DictionaryAttr>(planAttributeName))
       return summaryOfAttribute(plan).budget;
   return 0;
+}
+
+/// What is given out was verified against the budget that was asked for.
+static LogicalResult verify(ModuleOp module, const PipelineOptions &options) {
+  PassManager pm(module.getContext());
+  pm.addPass(createVerifySchedule({options.budget.empty() ? 0 : budgetOf(module), options.hostBudget}));
+  return pm.run(module);
 }
 
 /// Gives `module` the body and attributes of `result`.
@@ -79,6 +84,8 @@ LogicalResult sluice::runPipeline(ModuleOp module, Stage until, const PipelineOp
     }
     int64_t excess = until >= Stage::Placed && !options.budget.empty() ? deviceBytes(*copy) - budgetOf(*copy) : 0;
     if (excess <= 0) {
+      if (until >= Stage::Placed && failed(verify(*copy, options)))
+        return failure();
       replaceContents(module, *copy);
       return success();
     }

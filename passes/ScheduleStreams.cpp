@@ -67,7 +67,7 @@ private:
   Recorded record(Location loc, Stream stream, const Twine &name);
   void wait(Location loc, Stream stream, Recorded recorded);
   void waitForCompute(Location loc, Stream stream, const Twine &name);
-  Recorded copy(Location loc, Stream stream, Value from, Value to);
+  Recorded copy(Location loc, Stream stream, Value from, Value to, int64_t fromVersion, int64_t toVersion);
 
   func::FuncOp function;
   sched::ProgramOp program;
@@ -80,10 +80,11 @@ private:
   SmallVector<Value> slots;                               ///< buffer of each storage
   SmallVector<std::pair<Value, Value>> nextBatch;         ///< staging and device slot of each input
   llvm::DenseMap<Operation *, Value> scratches;
-  llvm::DenseMap<int, Recorded> copiedIn, copyingOut;       ///< by storage
-  llvm::DenseMap<int, Recorded> onHost;                     ///< host storage -> its copy out
-  llvm::DenseMap<int, std::pair<int, Operation *>> content; ///< storage -> how often it was overwritten, by whom last
-  llvm::DenseMap<Value, int> contentOf;                     ///< value -> overwrites of its storage when it was made
+  llvm::DenseMap<int, Recorded> copiedIn, copyingOut;           ///< by storage
+  llvm::DenseMap<int, Recorded> onHost;                         ///< host storage -> its copy out
+  llvm::DenseMap<int, std::pair<int64_t, Operation *>> content; ///< storage -> how often it was written, by whom last
+  llvm::DenseMap<Value, int64_t> contentOf;                     ///< value -> writes of its storage when it was made
+  SmallVector<int64_t> readVersions;                            ///< of what the op at hand reads, see sched.run
 };
 
 /// The name of the tensor for reports: the location of what computed it.
@@ -160,9 +161,9 @@ void Scheduler::waitForCompute(Location loc, Stream stream, const Twine &name) {
   wait(loc, stream, lastCompute);
 }
 
-Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to) {
+Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to, int64_t fromVersion, int64_t toVersion) {
   endGap(stream);
-  CopyOp::create(b, loc, stream, from, to);
+  CopyOp::create(b, loc, stream, from, to, fromVersion, toVersion);
   issue(stream);
   return record(loc, stream, to.getDefiningOp<BufferOp>().getName() + "_copied");
 }
@@ -170,7 +171,7 @@ Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to) {
 void Scheduler::copyNextBatch() {
   for (auto [staging, slot] : nextBatch) {
     wait(slot.getLoc(), Stream::ToDevice, begin); // the step before this one has read the slot
-    copy(slot.getLoc(), Stream::ToDevice, staging, slot);
+    copy(slot.getLoc(), Stream::ToDevice, staging, slot, 0, 1);
   }
 }
 
@@ -180,7 +181,8 @@ void Scheduler::offload(train::OffloadOp op) {
   waitForCompute(loc, Stream::ToHost, buffers[source].name + "_ready");
   if (copiedIn.contains(source))
     wait(loc, Stream::ToHost, copiedIn[source]);
-  copyingOut[source] = onHost[target] = copy(loc, Stream::ToHost, slots[source], slots[target]);
+  copyingOut[source] = onHost[target] =
+      copy(loc, Stream::ToHost, slots[source], slots[target], readVersions[0], content.lookup(target).first);
 }
 
 void Scheduler::prefetch(train::PrefetchOp op) {
@@ -188,7 +190,8 @@ void Scheduler::prefetch(train::PrefetchOp op) {
   Location loc = originOf(buffers[source], op.getLoc());
   waitForCompute(loc, Stream::ToDevice, buffers[target].name + "_free");
   wait(loc, Stream::ToDevice, onHost[source]);
-  copiedIn[target] = copy(loc, Stream::ToDevice, slots[source], slots[target]);
+  copiedIn[target] =
+      copy(loc, Stream::ToDevice, slots[source], slots[target], readVersions[0], content.lookup(target).first);
 }
 
 void Scheduler::kernel(Operation *op) {
@@ -229,7 +232,9 @@ void Scheduler::kernel(Operation *op) {
     if (attribute.getName() != train::attr::cost && attribute.getName() != train::attr::inPlace)
       parameters.push_back(attribute);
   auto run = RunOp::create(b, op->getLoc(), op->getName().stripDialect(), ins, outs, scratches.lookup(op),
-                           b.getArrayAttr(inTypes), b.getArrayAttr(outTypes), b.getDictionaryAttr(parameters));
+                           b.getArrayAttr(inTypes), b.getArrayAttr(outTypes), readVersions,
+                           llvm::map_to_vector(writes, [&](int s) { return content.lookup(s).first; }),
+                           b.getDictionaryAttr(parameters));
   if (op->getNumRegions() && !op->getRegion(0).empty()) {
     IRMapping mapping;
     op->getRegion(0).cloneInto(&run.getBody(), mapping);
@@ -251,6 +256,7 @@ LogicalResult Scheduler::checkContent(Operation *op) {
     diagnostic.attachNote(writer->getLoc()) << "overwritten by '" << train::nodeName(writer->getLoc()) << "'";
     return diagnostic;
   }
+  readVersions = llvm::map_to_vector(buffers.reads(op), [&](int s) { return content.lookup(s).first; });
   if (!isFree(op))
     for (int storage : buffers.writes(op)) {
       auto &entry = content[storage];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // verify-schedule, for each placed program, from its text alone:
-//  1. places: offsets, arenas, base (V1);
+//  1. places: offsets, arenas, base, budgets (V1);
 //  2. replay in issue order with one vector clock per stream, collecting every access with what is known to have run
 //  before it (V5);
 //  3. lifetimes against accesses (V2), pairs of accesses to common bytes (V3), reads against the last write of their
-//  bytes (V4).
+//  bytes and against the version that they are meant to see (V4).
 // Plain loops over pairs: it is meant to be dumber than what it checks, and shares no helper with scheduler, planner
 // and packer.
 #include "passes/Passes.h"
@@ -32,8 +32,17 @@ namespace {
 
 constexpr int64_t alignment = 256;
 
-/// Ops of each stream known to have run; -1: not even those before the program.
-using Clock = std::array<int64_t, 3>;
+struct Clock {
+  std::array<int64_t, 3> ran; ///< ops of each stream known to have run; -1: not even those before the program
+  int64_t released = 0;       ///< steps issued when compute last let go of something that is known here
+  int64_t &operator[](int stream) { return ran[stream]; }
+  int64_t operator[](int stream) const { return ran[stream]; }
+  void merge(const Clock &other) {
+    for (int s = 0; s < 3; ++s)
+      ran[s] = std::max(ran[s], other.ran[s]);
+    released = std::max(released, other.released);
+  }
+};
 
 struct Place {
   BufferOp op;
@@ -51,6 +60,7 @@ struct Access {
   int stream;
   int64_t position; ///< of the op among those of its stream
   Clock before;     ///< what has run when it starts
+  int64_t version;  ///< that the op says it reads or leaves; -1: scratch
   bool runsBefore(const Access &later) const { return later.before[stream] >= position; }
 };
 
@@ -67,7 +77,8 @@ public:
   explicit Verifier(ProgramOp program) : program(program) {}
   LogicalResult run() {
     return success(succeeded(checkPlaces()) && succeeded(replay()) && succeeded(checkLifetimes()) &&
-                   succeeded(checkOverlaps()) && succeeded(checkRaces()) && succeeded(checkContents()));
+                   succeeded(checkOverlaps()) && succeeded(checkRaces()) && succeeded(checkContents()) &&
+                   succeeded(checkVersions()) && succeeded(checkStarts()));
   }
   size_t accessCount() const { return accesses.size(); }
 
@@ -76,16 +87,18 @@ private:
   LogicalResult replay();
   LogicalResult step(Operation *op, Stream stream);
   LogicalResult checkLifetimes();
+  LogicalResult checkStarts();
   LogicalResult checkOverlaps();
   LogicalResult checkRaces();
   LogicalResult checkContents();
+  LogicalResult checkVersions();
   InFlightDiagnostic conflict(const Access &first, const Access &second);
 
   ProgramOp program;
   std::vector<Place> places;
   llvm::DenseMap<Value, int> placeOf;
   std::vector<Access> accesses;
-  Clock clocks[3] = {{0, -1, -1}, {-1, 0, -1}, {-1, -1, 0}};
+  Clock clocks[3] = {{{0, -1, -1}}, {{-1, 0, -1}}, {{-1, -1, 0}}};
   llvm::DenseMap<Value, Clock> events;
   int64_t steps = 0;
   std::vector<Clock> computeAfter; ///< by step: what compute has waited for once the waits behind that step are over
@@ -126,19 +139,20 @@ LogicalResult Verifier::step(Operation *op, Stream stream) {
                              << ", which has not waited for compute: the step before may still be running";
   Clock before = clocks[s];
   int64_t position = ++clocks[s][s];
-  auto access = [&](Value buffer, bool writes) {
-    accesses.push_back({placeOf.lookup(buffer), writes, steps, op, s, position, before});
+  auto access = [&](Value buffer, bool writes, int64_t version) {
+    accesses.push_back({placeOf.lookup(buffer), writes, steps, op, s, position, before, version});
   };
   if (auto run = dyn_cast<RunOp>(op)) {
-    for (Value buffer : run.getIns())
-      access(buffer, false);
-    for (Value buffer : run.getOuts())
-      access(buffer, true);
+    for (auto [buffer, version] : llvm::zip(run.getIns(), run.getInVersions()))
+      access(buffer, false, version);
+    for (auto [buffer, version] : llvm::zip(run.getOuts(), run.getOutVersions()))
+      access(buffer, true, version);
     if (run.getScratch())
-      access(run.getScratch(), true);
+      access(run.getScratch(), true, -1);
   } else {
-    access(cast<CopyOp>(op).getFrom(), false);
-    access(cast<CopyOp>(op).getTo(), true);
+    auto copy = cast<CopyOp>(op);
+    access(copy.getFrom(), false, copy.getFromVersion());
+    access(copy.getTo(), true, copy.getToVersion());
   }
   computeAfter.push_back(clocks[0]);
   return success();
@@ -157,13 +171,13 @@ LogicalResult Verifier::replay() {
         return failure();
       computeMovedOn = false;
     } else if (auto record = dyn_cast<RecordOp>(op)) {
-      events[record.getEvent()] = clocks[static_cast<int>(record.getStream())];
+      Clock &clock = events[record.getEvent()] = clocks[static_cast<int>(record.getStream())];
+      if (record.getStream() == Stream::Compute)
+        clock.released = steps;
       computeMovedOn |= record.getStream() == Stream::Compute;
     } else if (auto wait = dyn_cast<WaitOp>(op)) {
       Clock &mine = clocks[static_cast<int>(wait.getStream())];
-      Clock theirs = events.lookup(wait.getEvent());
-      for (int s = 0; s < 3; ++s)
-        mine[s] = std::max(mine[s], theirs[s]);
+      mine.merge(events.lookup(wait.getEvent()));
       if (wait.getStream() == Stream::Compute && !computeMovedOn)
         computeAfter.back() = mine;
     }
@@ -222,6 +236,19 @@ LogicalResult Verifier::checkOverlaps() {
   return success();
 }
 
+/// V2, for copies: they start as soon as compute has let go, which may be before what was issued ahead of them has run.
+LogicalResult Verifier::checkStarts() {
+  for (const Access &access : accesses) {
+    const Place &place = places[access.place];
+    if (access.stream == 0 || access.before.released + 1 >= place.first)
+      continue;
+    return access.op->emitOpError() << "V2: step " << access.step << ", " << describe(access.op) << ", may use '"
+                                    << BufferOp(place.op).getName() << "' right after step " << access.before.released
+                                    << ", but it lives from step " << place.first;
+  }
+  return success();
+}
+
 InFlightDiagnostic Verifier::conflict(const Access &first, const Access &second) {
   BufferOp one = places[first.place].op, other = places[second.place].op;
   auto diagnostic = second.op->emitOpError()
@@ -274,6 +301,27 @@ LogicalResult Verifier::checkContents() {
   return success();
 }
 
+/// V4, for writes that leave the bytes to the same buffer: every step sees and leaves the version that it names.
+LogicalResult Verifier::checkVersions() {
+  std::vector<int64_t> writes(places.size(), 0);
+  for (size_t begin = 0, end = 0; begin < accesses.size(); begin = end) {
+    while (end < accesses.size() && accesses[end].op == accesses[begin].op)
+      ++end;
+    for (size_t i = begin; i < end; ++i) {
+      const Access &access = accesses[i];
+      int64_t held = writes[access.place] + access.writes;
+      if (access.version >= 0 && access.version != held)
+        return access.op->emitOpError() << "V4: step " << access.step << ", " << describe(access.op) << ", "
+                                        << (access.writes ? "leaves" : "is meant to read") << " version "
+                                        << access.version << " of '" << BufferOp(places[access.place].op).getName()
+                                        << "', but the one there is " << held;
+    }
+    for (size_t i = begin; i < end; ++i)
+      writes[accesses[i].place] += accesses[i].writes;
+  }
+  return success();
+}
+
 /// V1, across programs: one place for each buffer that outlives a step, and one size for each arena.
 LogicalResult checkShared(ModuleOp module) {
   llvm::StringMap<BufferOp> known;
@@ -307,10 +355,20 @@ LogicalResult checkShared(ModuleOp module) {
 }
 
 struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
+  using VerifyScheduleBase::VerifyScheduleBase;
+
+  /// V1
+  LogicalResult checkBudget(ProgramOp program, StringRef arena, int64_t bytes, int64_t limit) {
+    if (limit <= 0 || bytes <= limit)
+      return success();
+    return program.emitOpError() << "V1: the " << arena << " arena has " << bytes << " bytes, the budget is " << limit;
+  }
+
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Verifier verifier(program);
-      if (failed(verifier.run()))
+      if (failed(verifier.run()) || failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
+          failed(checkBudget(program, "host", *program.getHost(), hostBudget)))
         return signalPassFailure();
       accesses += verifier.accessCount();
     }

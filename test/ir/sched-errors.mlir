@@ -72,7 +72,7 @@ sched.program @buffer_c5 {
 sched.program @run_c1 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'f' has 1 outs and 0 types}}
-  "sched.run"(%a) <{kernel = "f", in_types = [], out_types = [], parameters = {}, operandSegmentSizes = array<i32: 0, 1, 0>}> ({}) : (!sched.buffer) -> ()
+  "sched.run"(%a) <{kernel = "f", in_types = [], out_types = [], in_versions = array<i64>, out_versions = array<i64: 1>, parameters = {}, operandSegmentSizes = array<i32: 0, 1, 0>}> ({}) : (!sched.buffer) -> ()
 }
 
 // -----
@@ -80,7 +80,7 @@ sched.program @run_c1 {
 sched.program @run_c2 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'f' uses 'a' as 'tensor<2xf32>' of 8 bytes, but it has 4}}
-  sched.run compute "f" ins() outs(%a : tensor<2xf32>) parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<2xf32>) versions [] -> [1] parameters {}
 }
 
 // -----
@@ -88,7 +88,7 @@ sched.program @run_c2 {
 sched.program @run_c3 {
   %a = sched.buffer "a" host bytes(4)
   // expected-error @below {{'f' works on 'a', which is in host memory}}
-  sched.run compute "f" ins(%a : tensor<1xf32>) outs() parameters {}
+  sched.run compute "f" ins(%a : tensor<1xf32>) outs() versions [0] -> [] parameters {}
 }
 
 // -----
@@ -96,7 +96,15 @@ sched.program @run_c3 {
 sched.program @run_c4 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'f' needs a scratch buffer of its own on the device}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) scratch(%a) parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) scratch(%a) versions [] -> [1] parameters {}
+}
+
+// -----
+
+sched.program @run_c5 {
+  %a = sched.buffer "a" device bytes(4)
+  // expected-error @below {{'f' has 0 ins and 1 outs, but versions of 0 and 2}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1, 2] parameters {}
 }
 
 // -----
@@ -105,7 +113,7 @@ sched.program @copy_c1 {
   %a = sched.buffer "a" device bytes(4)
   %b = sched.buffer "b" host bytes(4)
   // expected-error @below {{on h2d does not copy in that stream's direction}}
-  sched.copy h2d %a -> %b
+  sched.copy h2d %a -> %b versions 0 -> 1
 }
 
 // -----
@@ -114,7 +122,7 @@ sched.program @copy_c2 {
   %a = sched.buffer "a" device bytes(4)
   %b = sched.buffer "b" host bytes(8)
   // expected-error @below {{copies 'a' of 4 bytes to 'b' of 8}}
-  sched.copy d2h %a -> %b
+  sched.copy d2h %a -> %b versions 0 -> 1
 }
 
 // -----

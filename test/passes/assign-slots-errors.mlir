@@ -4,7 +4,7 @@
 module @device_budget {
   sched.program @step {
     %a = sched.buffer "a" device bytes(1100)
-    sched.run compute "f" ins() outs(%a : tensor<275xf32>) parameters {}
+    sched.run compute "f" ins() outs(%a : tensor<275xf32>) versions [] -> [1] parameters {}
   }
 }
 
@@ -17,7 +17,7 @@ module @host_budget {
     %next = sched.buffer "x_next" device bytes(300) input("x") batch(1)
     %begin = sched.record compute "begin"
     sched.wait h2d %begin
-    sched.copy h2d %x -> %next
+    sched.copy h2d %x -> %next versions 0 -> 1
     %done = sched.record h2d "done"
     sched.wait compute %done
   }

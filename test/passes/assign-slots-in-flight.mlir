@@ -17,19 +17,19 @@ sched.program @step {
   %c = sched.buffer "c" device bytes(1024)
   %back = sched.buffer "back" device bytes(1024)
   %d = sched.buffer "d" device bytes(1024)
-  sched.run compute "f" ins() outs(%a : tensor<256xf32>) parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<256xf32>) versions [] -> [1] parameters {}
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
-  sched.run compute "f" ins() outs(%b : tensor<256xf32>) parameters {}
+  sched.run compute "f" ins() outs(%b : tensor<256xf32>) versions [] -> [1] parameters {}
   sched.wait compute %out
-  sched.run compute "f" ins(%b : tensor<256xf32>) outs(%c : tensor<256xf32>) parameters {}
+  sched.run compute "f" ins(%b : tensor<256xf32>) outs(%c : tensor<256xf32>) versions [1] -> [1] parameters {}
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
-  sched.run compute "f" ins() outs(%d : tensor<256xf32>) parameters {}
+  sched.run compute "f" ins() outs(%d : tensor<256xf32>) versions [] -> [1] parameters {}
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<256xf32>, %d : tensor<256xf32>) outs() parameters {}
+  sched.run compute "f" ins(%back : tensor<256xf32>, %d : tensor<256xf32>) outs() versions [1, 1] -> [] parameters {}
 }

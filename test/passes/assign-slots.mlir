@@ -24,10 +24,10 @@ sched.program @step {
   %b = sched.buffer "b" device bytes(1000)
   %c = sched.buffer "c" device bytes(1000)
   %unused = sched.buffer "unused" device bytes(1000000)
-  sched.run compute "f" ins(%x : tensor<75xf32>, %w : tensor<25xf32>) outs(%a : tensor<250xf32>) parameters {}
-  sched.run compute "f" ins(%a : tensor<250xf32>) outs(%b : tensor<250xf32>) parameters {}
-  sched.run compute "f" ins(%b : tensor<250xf32>) outs(%c : tensor<250xf32>) parameters {}
-  sched.run compute "f" ins(%c : tensor<250xf32>) outs(%loss : tensor<f32>) parameters {}
+  sched.run compute "f" ins(%x : tensor<75xf32>, %w : tensor<25xf32>) outs(%a : tensor<250xf32>) versions [0, 0] -> [1] parameters {}
+  sched.run compute "f" ins(%a : tensor<250xf32>) outs(%b : tensor<250xf32>) versions [1] -> [1] parameters {}
+  sched.run compute "f" ins(%b : tensor<250xf32>) outs(%c : tensor<250xf32>) versions [1] -> [1] parameters {}
+  sched.run compute "f" ins(%c : tensor<250xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {}
 }
 
 // CHECK-LABEL: sched.program @evaluate device(3584) host(512) base(1536)
@@ -38,6 +38,6 @@ sched.program @evaluate {
   %x = sched.buffer "x" device bytes(300) input("x") batch(0)
   %y = sched.buffer "y" device bytes(400)
   %loss = sched.buffer "loss" device bytes(4) result(0)
-  sched.run compute "f" ins(%x : tensor<75xf32>) outs(%y : tensor<100xf32>) parameters {}
-  sched.run compute "f" ins(%y : tensor<100xf32>) outs(%loss : tensor<f32>) parameters {}
+  sched.run compute "f" ins(%x : tensor<75xf32>) outs(%y : tensor<100xf32>) versions [0] -> [1] parameters {}
+  sched.run compute "f" ins(%y : tensor<100xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {}
 }

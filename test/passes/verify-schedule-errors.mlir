@@ -10,20 +10,20 @@ sched.program @v1_alignment device(1024) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -37,20 +37,20 @@ sched.program @v1_arena device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -64,20 +64,20 @@ sched.program @v1_base device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -90,21 +90,21 @@ sched.program @v2_in_flight device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   // expected-error @below {{V2: step 2, d2h copy of 'a', uses 'a', which lives in steps 1 to 1}}
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -117,21 +117,21 @@ sched.program @v2_host device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 4)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   // expected-error @below {{V2: step 5, h2d copy of 'host', uses 'host', which lives in steps 2 to 4}}
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -144,20 +144,20 @@ sched.program @v2_dropped_await device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   // expected-error @below {{V2: 'a' is given up after step 2, but compute has not waited for step 2, d2h copy of 'a'}}
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
   sched.wait compute %out
 }
 
@@ -173,20 +173,20 @@ sched.program @v3_shared device(512) host(256) base(256) {
   // expected-note @below {{'b' lives in steps 3 to 4, 'a' in steps 1 to 3}}
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
   sched.wait compute %out
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -199,20 +199,20 @@ sched.program @v5_dropped_ready device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   // expected-error @below {{V5: d2h copy of 'a' is the first op of d2h, which has not waited for compute: the step before may still be running}}
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -228,20 +228,20 @@ sched.program @v3_early_copy device(512) host(256) base(256) {
   %begin = sched.record compute "begin"
   sched.wait d2h %begin
   // expected-note @unknown {{step 1 on compute}}
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   // expected-error @below {{V3: step 2, d2h copy of 'a', reads 'a' without waiting for step 1, f of 'fa', which writes 'a' in the same bytes}}
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -255,19 +255,19 @@ sched.program @v5_dropped_prefetch_wait device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -282,21 +282,21 @@ sched.program @v3_early_prefetch device(512) host(256) base(256) {
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
   %begin = sched.record compute "begin"
   sched.wait h2d %begin
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   // expected-note @below {{step 2 on d2h}}
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   // expected-error @below {{V3: step 5, h2d copy of 'host', reads 'host' without waiting for step 2, d2h copy of 'a', which writes 'host' in the same bytes}}
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -309,22 +309,22 @@ sched.program @v3_reuse_in_use device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {}
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
   // expected-note @below {{step 3 on compute}}
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {}
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {}
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {}
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {}
   %free = sched.record compute "free"
   sched.wait h2d %out
   // expected-error @below {{V3: step 5, h2d copy of 'host', writes 'back' without waiting for step 3, f of '', which writes 'b' in the same bytes}}
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {}
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {}
 }
 
 // -----
@@ -337,21 +337,21 @@ sched.program @v4_swapped device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %host
+  sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
   // expected-error @unknown {{V4: step 3, f of 'fc', reads 'b', whose bytes step 1, f of 'fa', has overwritten with 'a'}}
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [0] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
   %free = sched.record compute "free"
   sched.wait h2d %free
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
 }
 
 // -----
@@ -364,18 +364,70 @@ sched.program @v4_host_unwritten device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 4)
   %b = sched.buffer "b" device bytes(256) at(256) live(2, 3)
   %back = sched.buffer "back" device bytes(256) at(256) live(4, 5)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   // expected-error @below {{V4: step 4, h2d copy of 'host', reads 'host', which nothing has written}}
-  sched.copy h2d %host -> %back
+  sched.copy h2d %host -> %back versions 0 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+}
+
+// -----
+
+// The copy back may start when step 3 is over, which is before its bytes are its own.
+
+sched.program @v2_early device(768) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
+  %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
+  %back = sched.buffer "back" device bytes(256) at(512) live(5, 6)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %host versions 1 -> 1
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  %free = sched.record compute "free"
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.wait h2d %free
+  // expected-error @below {{V2: step 5, h2d copy of 'host', may use 'back' right after step 3, but it lives from step 5}}
+  sched.copy h2d %host -> %back versions 1 -> 1
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+}
+
+// -----
+
+// Two in-place kernels change places: no byte is read before it is written, but the second was meant to come first.
+
+sched.program @v4_in_place device(512) host(0) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 4)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  // expected-error @unknown {{V4: step 2, f of 'fc', is meant to read version 2 of 'a', but the one there is 1}}
+  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%a : tensor<64xf32>) versions [2] -> [3] parameters {} loc("fc")
+  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%a : tensor<64xf32>) versions [1] -> [2] parameters {} loc("fb")
+  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%loss : tensor<f32>) versions [3] -> [1] parameters {} loc("fd")
+}
+
+// -----
+
+// Two writers of one buffer change places, and nobody reads between them.
+
+sched.program @v4_writers device(256) host(0) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  // expected-error @unknown {{V4: step 1, f of 'fb', leaves version 2 of 'loss', but the one there is 1}}
+  sched.run compute "f" ins() outs(%loss : tensor<f32>) versions [] -> [2] parameters {} loc("fb")
+  sched.run compute "f" ins() outs(%loss : tensor<f32>) versions [] -> [1] parameters {} loc("fa")
 }
 
 // -----

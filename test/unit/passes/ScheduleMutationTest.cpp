@@ -1,71 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify-schedule must notice every single thing that can go wrong in a placed program. A chain of layers whose
-// activations all leave the device is scheduled and placed by the real passes; then one wait is dropped, one lifetime
-// shrunk, two steps swapped or one buffer moved, and each time verification must fail.
+// verify-schedule must notice every single thing that can go wrong in a placed program. Real models are planned,
+// scheduled and placed by the real passes; then one wait is dropped, one lifetime shrunk, two dependent steps swapped
+// or one buffer moved onto a live one, and each time verification must fail.
+#include "frontend/OnnxImport.h"
 #include "ir/Sched.h"
 #include "passes/Passes.h"
+#include "passes/Pipeline.h"
 
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "gtest/gtest.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace sluice;
+using sched::BufferOp;
+using sched::CopyOp;
+using sched::ProgramOp;
+using sched::RunOp;
+using sched::WaitOp;
 
 namespace {
 
-constexpr int layers = 5;
+struct Case {
+  const char *model, *strategy, *budget;
+};
+void PrintTo(const Case &c, std::ostream *os) { *os << c.model << " " << c.strategy << " " << c.budget; }
 
-/// x -> layers of matmul -> mse, and the backward chain; every activation is offloaded behind its layer and prefetched
-/// two readers early.
-std::string chain() {
-  const std::string type = "tensor<16x16xf32>", product = " : (" + type + ", " + type + ") -> " + type + " loc(\"",
-                    host = "!train.host<" + type + ">";
-  std::string text = "func.func @step(%x: " + type +
-                     " {train.name = \"x\"}) -> tensor<f32> {\n  %a0 = train.matmul %x, %x" + product + "in\")\n";
-  for (int i = 1; i <= layers; ++i) {
-    std::string previous = std::to_string(i - 1), current = std::to_string(i);
-    text += "  %h" + previous + " = train.offload %a" + previous + " : (" + type + ") -> " + host + "\n";
-    text += "  %a" + current + " = train.matmul %a" + previous + ", %x" + product + "f" + current + "\")\n";
-    if (i > 1)
-      text += "  train.await %h" + std::to_string(i - 2) + " : (" + host + ") -> ()\n";
-  }
-  std::string last = std::to_string(layers);
-  text += "  train.await %h" + std::to_string(layers - 1) + " : (" + host + ") -> ()\n";
-  text += "  %loss = train.mse %a" + last + ", %x : (" + type + ", " + type + ") -> tensor<f32> loc(\"loss\")\n";
-  text += "  %d" + last + " = train.loss_backward %a" + last + ", %x {loss = \"mse\"}" + product + "loss\")\n";
-  auto prefetch = [&](int i) {
-    return "  %b" + std::to_string(i) + " = train.prefetch %h" + std::to_string(i) + " : (" + host + ") -> " + type +
-           "\n";
-  };
-  text += prefetch(layers - 1);
-  for (int i = layers - 1; i >= 0; --i) {
-    if (i > 0)
-      text += prefetch(i - 1);
-    text += "  %d" + std::to_string(i) + " = train.matmul %d" + std::to_string(i + 1) + ", %b" + std::to_string(i) +
-            product + "b" + std::to_string(i) + "\")\n";
-  }
-  return text + "  return %loss : tensor<f32>\n}\n";
-}
+/// Mutations of one kind for one model; more are drawn evenly.
+constexpr size_t mutationLimit = 2000;
 
-class ScheduleMutation : public testing::Test {
+class ScheduleMutation : public testing::TestWithParam<Case> {
 protected:
-  ScheduleMutation() {
+  void SetUp() override {
     context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect,
                         math::MathDialect>();
-    module = parseSourceString<ModuleOp>(chain(), &context);
-    PassManager pm(&context);
-    pm.addPass(createScheduleStreams());
-    pm.addPass(createAssignSlots());
-    placed = module && succeeded(pm.run(*module));
+    Result<OnnxFile> file = OnnxFile::read(std::string("test/models/tiny/") + GetParam().model + "/model.onnx");
+    ASSERT_TRUE(file) << file.error();
+    TrainingSpec spec;
+    spec.batch = 4;
+    auto imported = importOnnx(context, *file, spec);
+    ASSERT_TRUE(imported) << imported.error();
+    module = std::move(*imported);
+    PipelineOptions options;
+    options.strategy = GetParam().strategy;
+    options.budget = GetParam().budget;
+    ASSERT_TRUE(succeeded(runPipeline(*module, Stage::Placed, options)));
+    SmallVector<Operation *> others; // programs are verified one by one; the step is the one with copies
+    for (auto program : module->getOps<ProgramOp>())
+      if (program.getSymName() != "step")
+        others.push_back(program);
+    for (Operation *other : others)
+      other->erase();
+    ASSERT_EQ(verifyWith([](ProgramOp) {}), "");
   }
 
-  sched::ProgramOp program(ModuleOp of) { return *of.getOps<sched::ProgramOp>().begin(); }
+  ProgramOp program() { return *module->getOps<ProgramOp>().begin(); }
 
   /// Verifies a copy of the program with one change; the message that verification ended with, or "" when it passed.
   template <typename Change> std::string verifyWith(Change change) {
     OwningOpRef<ModuleOp> copy(module->clone());
-    change(program(*copy));
+    change(*copy->getOps<ProgramOp>().begin());
     std::string message;
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
       message += diagnostic.str() + "\n";
@@ -77,91 +72,127 @@ protected:
     return succeeded(pm.run(*copy)) ? "" : message;
   }
 
-  /// The i-th op of a kind.
-  template <typename Op> static Op nth(sched::ProgramOp program, size_t i) {
+  template <typename Op> static std::vector<Op> all(ProgramOp program) {
     auto ops = program.getBody().getOps<Op>();
-    return *std::next(ops.begin(), i);
+    return {ops.begin(), ops.end()};
   }
-  template <typename Op> size_t count() {
-    auto ops = program(*module).getBody().getOps<Op>();
-    return std::distance(ops.begin(), ops.end());
+
+  /// At most mutationLimit of `list`, evenly spread.
+  template <typename T> static std::vector<T> sample(const std::vector<T> &list) {
+    std::vector<T> chosen;
+    size_t count = std::min(list.size(), mutationLimit);
+    for (size_t i = 0; i < count; ++i)
+      chosen.push_back(list[i * list.size() / count]);
+    return chosen;
+  }
+
+  /// Buffers that the step reads and writes.
+  static std::pair<std::set<Operation *>, std::set<Operation *>> accesses(Operation *step) {
+    std::set<Operation *> reads, writes;
+    if (auto run = dyn_cast<RunOp>(step)) {
+      for (Value buffer : run.getIns())
+        reads.insert(buffer.getDefiningOp());
+      for (Value buffer : run.getOuts())
+        writes.insert(buffer.getDefiningOp());
+    } else {
+      reads.insert(cast<CopyOp>(step).getFrom().getDefiningOp());
+      writes.insert(cast<CopyOp>(step).getTo().getDefiningOp());
+    }
+    return {reads, writes};
+  }
+
+  /// Whether some buffer is used by both and written by one.
+  static bool depends(Operation *first, Operation *second) {
+    auto [reads, writes] = accesses(first);
+    auto [readsLater, writesLater] = accesses(second);
+    auto meet = [](const std::set<Operation *> &a, const std::set<Operation *> &b) {
+      return llvm::any_of(a, [&](Operation *op) { return b.count(op) > 0; });
+    };
+    return meet(writes, readsLater) || meet(reads, writesLater) || meet(writes, writesLater);
+  }
+
+  /// The first and last step of a buffer share the program with those of another.
+  static bool liveTogether(BufferOp a, BufferOp b) {
+    return !a.getFirst() || !b.getFirst() || (*a.getFirst() <= *b.getLast() && *b.getFirst() <= *a.getLast());
   }
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
-  bool placed = false;
 };
 
-TEST_F(ScheduleMutation, PassesUnchanged) {
-  ASSERT_TRUE(placed);
-  EXPECT_EQ(verifyWith([](sched::ProgramOp) {}), "");
-  EXPECT_GE(count<sched::WaitOp>(), size_t(3 * layers)); // the test would be empty otherwise
+TEST_P(ScheduleMutation, EveryWaitIsNeeded) {
+  size_t count = all<WaitOp>(program()).size();
+  EXPECT_GE(count, 2u); // the test would be empty otherwise
+  for (size_t i = 0; i < count; ++i)
+    EXPECT_NE(verifyWith([&](ProgramOp p) { all<WaitOp>(p)[i].erase(); }), "") << "without wait " << i;
 }
 
-TEST_F(ScheduleMutation, EveryWaitIsNeeded) {
-  for (size_t i = 0; i < count<sched::WaitOp>(); ++i)
-    EXPECT_NE(verifyWith([&](sched::ProgramOp p) { nth<sched::WaitOp>(p, i).erase(); }), "") << "without wait " << i;
-}
-
-TEST_F(ScheduleMutation, EveryLifetimeIsTight) {
+TEST_P(ScheduleMutation, EveryLifetimeIsTight) {
   Builder b(&context);
-  for (size_t i = 0; i < count<sched::BufferOp>(); ++i) {
-    sched::BufferOp buffer = nth<sched::BufferOp>(program(*module), i);
-    if (!buffer.getFirst())
+  std::vector<BufferOp> buffers = all<BufferOp>(program());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (!buffers[i].getFirst())
       continue;
-    int64_t first = *buffer.getFirst(), last = *buffer.getLast();
-    std::string name = buffer.getName().str();
-    EXPECT_NE(
-        verifyWith([&](sched::ProgramOp p) { nth<sched::BufferOp>(p, i).setLastAttr(b.getI64IntegerAttr(last - 1)); }),
-        "")
-        << name;
-    // A copy's bytes are its own from where compute released them, which may lie before its step.
-    if (llvm::is_contained(buffer.getBuffer().getUsers(), sched::steps(program(*module))[first - 1])) {
-      EXPECT_NE(verifyWith([&](sched::ProgramOp p) {
-                  nth<sched::BufferOp>(p, i).setFirstAttr(b.getI64IntegerAttr(first + 1));
-                }),
-                "")
-          << name;
-    }
+    IntegerAttr later = b.getI64IntegerAttr(*buffers[i].getFirst() + 1),
+                earlier = b.getI64IntegerAttr(*buffers[i].getLast() - 1);
+    std::string name = buffers[i].getName().str();
+    EXPECT_NE(verifyWith([&](ProgramOp p) { all<BufferOp>(p)[i].setLastAttr(earlier); }), "") << name;
+    EXPECT_NE(verifyWith([&](ProgramOp p) { all<BufferOp>(p)[i].setFirstAttr(later); }), "") << name;
   }
 }
 
-TEST_F(ScheduleMutation, DependentStepsKeepTheirOrder) {
-  SmallVector<Operation *> steps = sched::steps(program(*module));
+TEST_P(ScheduleMutation, DependentStepsKeepTheirOrder) {
+  SmallVector<Operation *> steps = sched::steps(program());
+  std::vector<std::pair<size_t, size_t>> pairs;
   for (size_t i = 0; i < steps.size(); ++i)
-    for (size_t j = i + 1; j < steps.size(); ++j) {
-      auto writer = dyn_cast<sched::RunOp>(steps[i]), reader = dyn_cast<sched::RunOp>(steps[j]);
-      if (!writer || !reader || !llvm::is_contained(reader.getIns(), writer.getOuts()[0]) || !reader->getNextNode())
-        continue;
-      auto swap = [&](sched::ProgramOp p) {
-        SmallVector<Operation *> own = sched::steps(p);
-        Operation *behind = own[j]->getNextNode();
-        own[j]->moveBefore(own[i]);
-        own[i]->moveBefore(behind);
-      };
-      EXPECT_NE(verifyWith(swap), "") << "steps " << i + 1 << " and " << j + 1;
-    }
+    for (size_t j = i + 1; j < steps.size(); ++j)
+      if (depends(steps[i], steps[j]))
+        pairs.push_back({i, j});
+  EXPECT_GE(pairs.size(), steps.size() / 2);
+  for (auto [i, j] : sample(pairs)) {
+    auto swap = [&, i = i, j = j](ProgramOp p) {
+      SmallVector<Operation *> own = sched::steps(p);
+      OpBuilder builder(own[j]); // a placeholder, because the last step may have no successor
+      auto placeholder = BufferOp::create(builder, own[j]->getLoc(), builder.getType<sched::BufferType>(), "x",
+                                          sched::Space::Device, 1, {}, {}, {}, {}, {}, {}, {});
+      own[j]->moveBefore(own[i]);
+      own[i]->moveBefore(placeholder);
+      placeholder.erase();
+    };
+    EXPECT_NE(verifyWith(swap), "") << "steps " << i + 1 << " and " << j + 1;
+  }
 }
 
-TEST_F(ScheduleMutation, NoBufferMayMoveOntoAnother) {
+TEST_P(ScheduleMutation, NoBufferMayMoveOntoAnother) {
   Builder b(&context);
-  std::vector<sched::BufferOp> buffers;
-  for (auto buffer : program(*module).getBody().getOps<sched::BufferOp>())
-    buffers.push_back(buffer);
+  std::vector<BufferOp> buffers = all<BufferOp>(program());
+  std::vector<std::pair<size_t, size_t>> pairs;
   for (size_t i = 0; i < buffers.size(); ++i)
-    for (size_t j = 0; j < buffers.size(); ++j) {
-      sched::BufferOp moved = buffers[i], onto = buffers[j];
-      if (i == j || moved.getSpace() != onto.getSpace() || moved.getOffset() == onto.getOffset())
-        continue;
-      bool together = !moved.getFirst() || !onto.getFirst() ||
-                      (*moved.getFirst() <= *onto.getLast() && *onto.getFirst() <= *moved.getLast());
-      if (!together)
-        continue;
-      auto move = [&](sched::ProgramOp p) {
-        nth<sched::BufferOp>(p, i).setOffsetAttr(b.getI64IntegerAttr(*onto.getOffset()));
-      };
-      EXPECT_NE(verifyWith(move), "") << moved.getName().str() << " onto " << onto.getName().str();
-    }
+    for (size_t j = 0; j < buffers.size(); ++j)
+      if (i != j && buffers[i].getSpace() == buffers[j].getSpace() &&
+          buffers[i].getOffset() != buffers[j].getOffset() && liveTogether(buffers[i], buffers[j]))
+        pairs.push_back({i, j});
+  EXPECT_GE(pairs.size(), buffers.size());
+  for (auto [i, j] : sample(pairs))
+    EXPECT_NE(verifyWith([&, i = i, j = j](ProgramOp p) {
+                std::vector<BufferOp> own = all<BufferOp>(p);
+                own[i].setOffsetAttr(b.getI64IntegerAttr(*own[j].getOffset()));
+              }),
+              "")
+        << buffers[i].getName().str() << " onto " << buffers[j].getName().str();
 }
+
+std::string nameOf(const testing::TestParamInfo<Case> &info) {
+  std::string name = std::string(info.param.model) + "_" + info.param.strategy;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ScheduleMutation,
+                         testing::Values(Case{"resnet", "vdnn-all", ""}, Case{"vgg", "superneurons", "65%act"},
+                                         Case{"resnet", "chen", "90%act"}, Case{"densenet", "vdnn-conv", ""},
+                                         Case{"densenet", "superneurons", "65%act"}, Case{"unet", "vdnn-all", ""},
+                                         Case{"unet", "capuchin", "70%act"}),
+                         nameOf);
 
 } // namespace
