@@ -141,9 +141,3 @@ bool NormalizeReduceOp::isChannelOperand(unsigned i) { return i > 1; }
 bool ChannelAffineReduceOp::isChannelOperand(unsigned i) { return i > 1; }
 bool NormalizeReduceOp::isSumResult(unsigned) { return true; }
 bool ChannelAffineReduceOp::isSumResult(unsigned) { return true; }
-
-bool LeakyReluOp::isInvertible() { return getAlpha().convertToDouble() > 0; }
-Value LeakyReluOp::buildInverse(OpBuilder &builder, Value result) {
-  float inverse = 1.0f / getAlpha().convertToFloat();
-  return LeakyReluOp::create(builder, getLoc(), result, llvm::APFloat(inverse));
-}

@@ -31,7 +31,7 @@ UNARY(ScaleOp, ScaleOp::create(b, getLoc(), dy, getFactorAttr()))
 // The same draw keeps the same elements, so the gradient of dropout is dropout.
 UNARY(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr()))
 // With a positive slope the result has the operand's sign.
-UNARY(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), dy, isInvertible() ? getY() : getX(), getAlphaAttr()))
+UNARY(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), dy, getAlpha().convertToDouble() > 0 ? getY() : getX(), getAlphaAttr()))
 
 GRADIENT(AddOp) {
   Value dy = gradients.of(getY());

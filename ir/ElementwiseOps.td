@@ -33,8 +33,8 @@ def Train_ReluOp : Train_UnaryOp<"relu"> {
     ```
   }];
 }
-def Train_LeakyReluOp : Train_PointwiseOp<"leaky_relu", [DeclareOpInterfaceMethods<Train_Invertible>]> {
-  let summary = "x where x > 0, else alpha * x; invertible for alpha > 0";
+def Train_LeakyReluOp : Train_PointwiseOp<"leaky_relu"> {
+  let summary = "x where x > 0, else alpha * x; for alpha > 0 the gradient reads the result, else x";
   let description = [{
     ```mlir
     %y = train.leaky_relu %x {alpha = 1.0e-2 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
@@ -264,12 +264,14 @@ def Train_YieldOp : Train_Op<"yield", [Terminator, Pure]> {
 }
 
 def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlock, IsolatedFromAbove,
-    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>, Train_LayoutAware, Train_Recomputable]> {
+    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>, Train_LayoutAware, Train_Recomputable,
+    DeclareOpInterfaceMethods<Train_Invertible>]> {
   let summary = "elementwise ops as one kernel: a scalar region run for every element of `shape`";
   let description = [{
     Created by fuse; codegen prints the region as one function for either target. The region's arguments are one f32 for every operand;
     it yields one f32 for every result. Results are full tensors first, then `sums` [C] vectors: the region's value summed over every
     dimension but 1. Operands listed in `channels` are [C] vectors indexed by dimension 1; the others broadcast by numpy's rules.
+    Invertible where the region is exactly a normalization and a leaky ReLU of positive slope.
 
     - C1: as many region arguments as operands, as many yielded values as results.
     - C2: the first results() - sums results have one type; every operand not in `channels` broadcasts to it (or, with sums only, to

@@ -48,11 +48,16 @@ def Train_Recomputable : OpInterface<"Recomputable"> {
 
 def Train_Invertible : OpInterface<"Invertible"> {
   let cppNamespace = "::sluice::train";
-  let description = [{ An op whose first operand can be rebuilt from its first result, up to rounding. }];
+  let description = [{
+    A forward op whose first operand can be rebuilt from its first result, up to rounding, so that the operand need not be kept for the
+    backward half. Where some channels would lose too many digits, the op saves those aside when it runs first.
+  }];
   let methods = [
-    InterfaceMethod<"whether this instance is invertible with its attributes", "bool", "isInvertible", (ins)>,
-    InterfaceMethod<"builds the ops that rebuild operand 0 from `result`", "::mlir::Value", "buildInverse",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$result)>,
+    InterfaceMethod<"whether this instance is invertible", "bool", "isInvertible", (ins)>,
+    InterfaceMethod<"type of what is saved aside", "::mlir::RankedTensorType", "asideType", (ins)>,
+    InterfaceMethod<"builds the op that saves it", "::mlir::Value", "buildAside", (ins "::mlir::OpBuilder &":$builder)>,
+    InterfaceMethod<"builds the op that rebuilds operand 0; the ranges hold the newest versions of this op's operands and results", "::mlir::Value",
+      "buildInverse", (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands, "::mlir::Value":$result, "::mlir::Value":$aside)>,
   ];
 }
 
