@@ -21,7 +21,7 @@ int threads();
 
 enum class Target { Host, Cuda };
 /// Which runtime this program is linked with.
-Target target();
+Target runtimeTarget();
 
 /// What convolutions and matrix products compute in. TF32: products of 10-bit mantissas, sums in float; cuda only.
 enum class Precision { FP32, TF32 };

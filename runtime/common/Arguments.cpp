@@ -141,9 +141,9 @@ void refuseForeign(const Arguments &arguments, Optimizer optimizer) {
 /// Flags that need one another.
 void checkTogether(const Arguments &arguments, const Program &program) {
   refuseForeign(arguments, program.optimizer);
-  if (target() == Target::Host && arguments.noGraph)
+  if (runtimeTarget() == Target::Host && arguments.noGraph)
     throw UsageError("--no-graph is for programs compiled with --target=cuda, this one runs on the host");
-  if (target() == Target::Cuda && arguments.offloadTo)
+  if (runtimeTarget() == Target::Cuda && arguments.offloadTo)
     throw UsageError("--offload-to is for programs compiled with --target=host: copies to a GPU come from locked memory");
   if (arguments.help || arguments.plan)
     return;

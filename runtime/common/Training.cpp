@@ -128,7 +128,7 @@ void Trainer::logEnd() const {
                       {"steps", stepsDone},
                       {"median_ms", medianStep(stepSeconds) * 1e3},
                       {"predicted_ms", program.predictedSecondsPerStep * 1e3}};
-  if (target() == Target::Cuda)
+  if (runtimeTarget() == Target::Cuda)
     fields.push_back({"driver_bytes", uint64_t{session.driverBytes()}});
   files.log.write("end", fields);
 }

@@ -4,7 +4,7 @@
 
 namespace sluice {
 
-Target target() { return Target::Host; }
+Target runtimeTarget() { return Target::Host; }
 
 void setKernelPolicy(size_t, Precision precision) {
   if (precision != Precision::FP32)
