@@ -9,10 +9,12 @@
 #include "runtime/common/Initialize.h"
 #include "runtime/common/Report.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
 #include <sys/stat.h>
+#include <system_error>
 
 namespace sluice {
 
@@ -82,6 +84,8 @@ int run(int argc, char **argv, const Program &program, const Entry &entry) {
       std::fprintf(stderr, "%s: error: %s\n", name.c_str(), what);
     return status;
   };
+  // A file that grows past a limit is an error of that write, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     ensurePassiveOpenMP(argc, argv);
     Arguments arguments = parseArguments(argc, argv, program);
@@ -98,6 +102,9 @@ int run(int argc, char **argv, const Program &program, const Entry &entry) {
     return fail(3, error.what());
   } catch (const std::bad_alloc &) {
     return fail(3, "memory for the program itself cannot be had");
+  } catch (const std::system_error &error) {
+    const bool noThread = error.code() == std::errc::resource_unavailable_try_again;
+    return noThread ? fail(3, "a thread cannot be had") : fail(4, text("internal: ", error.what()).c_str());
   } catch (const LossNotFinite &error) {
     return fail(5, error.what());
   } catch (const std::exception &error) {

@@ -21,18 +21,19 @@ namespace {
 constexpr unsigned char canary = 0xc5;
 constexpr size_t hugePage = size_t(2) << 20;
 
-/// A mapping of `bytes` in a file that vanishes with the process.
-char *mapFile(const char *file, size_t bytes) {
-  const int descriptor = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+/// A mapping of `bytes` in a file that vanishes with the process. The descriptor stays open.
+char *mapFile(const char *file, size_t bytes, int &descriptor) {
+  descriptor = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (descriptor < 0)
     throw MemoryNotAvailable("cannot open '" + std::string(file) + "' for the host arena: " + strerror(errno));
   const int full = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
   void *address = full ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  close(descriptor);
   unlink(file);
-  if (address == MAP_FAILED)
+  if (address == MAP_FAILED) {
+    close(descriptor);
     throw MemoryNotAvailable("cannot reserve " + std::to_string(bytes) + " bytes in '" + file +
                              "' for the host arena: " + strerror(full ? full : errno));
+  }
   return static_cast<char *>(address);
 }
 
@@ -63,10 +64,12 @@ void requireFreeMemory(size_t bytes) {
   }
 }
 
-Arena::Arena(const char *name, size_t bytes, const char *file, bool poisoned) : name(name), bytes(bytes) {
+Arena::Arena(const char *name, size_t bytes, const char *file, const Faults &faults) : name(name), bytes(bytes) {
   mapped = bytes + 2 * guard + hugePage;
+  int descriptor = -1;
   if (file) {
-    mapping = mapFile(file, mapped);
+    mapping = mapFile(file, mapped, descriptor);
+    stopOnLostPages(mapping, mapped);
   } else {
     void *address = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED)
@@ -78,10 +81,15 @@ Arena::Arena(const char *name, size_t bytes, const char *file, bool poisoned) : 
   }
   const size_t start = reinterpret_cast<size_t>(mapping) + guard;
   data = reinterpret_cast<char *>((start + hugePage - 1) / hugePage * hugePage);
-  if (poisoned)
+  if (faults.poison)
     memset(data, 0xff, bytes);
   memset(data - guard, canary, guard);
   memset(data + bytes, canary, guard);
+  // Whether the cut fails does not matter: the test that asked for it expects its consequences.
+  if (file && faults.truncate && ftruncate(descriptor, 0) != 0)
+    perror("SLUICE_FAULT");
+  if (file)
+    close(descriptor);
 }
 
 Arena::~Arena() { munmap(mapping, mapped); }

@@ -3,14 +3,16 @@
 // first touched, but whether the machine has them is asked before.
 #pragma once
 
+#include "runtime/host/Faults.h"
+
 #include <cstddef>
 
 namespace sluice {
 
 class Arena {
 public:
-  /// `name` appears in errors. With `file`, the bytes live in that file. `poisoned` fills the arena with NaN.
-  Arena(const char *name, size_t bytes, const char *file, bool poisoned);
+  /// `name` appears in errors. With `file`, the bytes live in that file.
+  Arena(const char *name, size_t bytes, const char *file, const Faults &faults);
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;

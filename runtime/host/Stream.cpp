@@ -10,7 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -28,11 +27,6 @@ struct Task {
   size_t bytes = 0;
 };
 
-bool poisonWanted() {
-  const char *value = getenv("SLUICE_POISON");
-  return value && strcmp(value, "1") == 0;
-}
-
 } // namespace
 
 struct Session::Impl {
@@ -41,9 +35,9 @@ struct Session::Impl {
   };
 
   Impl(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile)
-      : poison(poisonWanted()),
-        device((requireFreeMemory(deviceBytes + (hostFile ? 0 : hostBytes)), "device"), deviceBytes, nullptr, poison),
-        host("host", hostBytes, hostFile, poison), events(static_cast<size_t>(eventCount)) {}
+      : faults(Faults::fromEnvironment()),
+        device((requireFreeMemory(deviceBytes + (hostFile ? 0 : hostBytes)), "device"), deviceBytes, nullptr, faults),
+        host("host", hostBytes, hostFile, faults), events(static_cast<size_t>(eventCount)) {}
 
   EventState &event(Event event) {
     if (event.id < 0 || event.id >= static_cast<int>(events.size()))
@@ -65,7 +59,7 @@ struct Session::Impl {
       std::rethrow_exception(error);
   }
 
-  bool poison;
+  const Faults faults;
   Arena device, host;
   std::mutex eventMutex;
   std::condition_variable eventReached;
@@ -118,6 +112,8 @@ struct Stream::Impl {
   }
 
   void execute(Task &task) {
+    if (session.faults.delaySeed)
+      delayTask(*session.faults.delaySeed, name, finished);
     if (task.op && session.failed)
       return;
     adoptThreadCount();
@@ -224,7 +220,7 @@ void Session::enqueue(const std::function<void(Session &)> &body) { body(*this);
 void Session::enableGraphs(bool) {}
 
 void Session::release(const Tensor &tensor) {
-  if (!impl->poison || !tensor.present)
+  if (!impl->faults.poison || !tensor.present)
     return;
   void *bytes = compute.address(tensor);
   compute.launch("release", "poison", [bytes, size = tensor.bytes()] { memset(bytes, 0xff, size); });
@@ -235,7 +231,7 @@ void Session::synchronize() {
   toHost.impl->drain();
   toDevice.impl->drain();
   impl->rethrow();
-  if (impl->poison) {
+  if (impl->faults.poison) {
     impl->device.checkGuards();
     impl->host.checkGuards();
   }

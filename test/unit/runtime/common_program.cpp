@@ -187,6 +187,36 @@ TEST_F(TinyProgram, SameSeedSameBits) {
   EXPECT_NE(losses("a"), losses("c"));
 }
 
+TEST_F(TinyProgram, DelaysChangeNoBit) {
+  ASSERT_EQ(run("--data data --steps 9 --shuffle --seed 3 --log a --checkpoint a-end"), 0) << err;
+  for (std::string seed : {"1", "2", "3"}) {
+    ASSERT_EQ(run("--data data --steps 9 --shuffle --seed 3 --log d --checkpoint d-end",
+                  "offload' SLUICE_DELAY='" + seed),
+              0)
+        << err;
+    EXPECT_EQ(losses("a"), losses("d"));
+    EXPECT_EQ(folder.read("a-end/checkpoint.safetensors"), folder.read("d-end/checkpoint.safetensors"));
+  }
+}
+
+// Whatever happens to host memory, the program says so and the last checkpoint is one to go on from.
+TEST_F(TinyProgram, LostHostMemoryStopsClearly) {
+  ASSERT_EQ(run("--data data --steps 4 --checkpoint c", "offload"), 0) << err;
+  const std::string checkpoint = folder.read("c/checkpoint.safetensors");
+  auto expectStop = [&](const std::string &script, const std::string &variant, const std::string &message) {
+    EXPECT_EQ(shell(script, variant), 3) << err;
+    expectError(message);
+    EXPECT_EQ(folder.read("c/checkpoint.safetensors"), checkpoint);
+    EXPECT_FALSE(folder.has("slots"));
+  };
+  const std::string go = "./tiny --data data --steps 9 --resume c --checkpoint c ", file = "--offload-to slots";
+  expectStop(go + file, "offload' SLUICE_FAULT='truncate", "cut short or its disk failed");
+  expectStop("ulimit -f 64 && " + go + file, "offload", "bytes in 'slots' for the host arena: File too large");
+  expectStop(go, "huge", "bytes of memory, but this machine has only");
+  EXPECT_EQ(shell(go + file, "offload"), 0) << err;
+  EXPECT_NE(folder.read("c/checkpoint.safetensors"), checkpoint);
+}
+
 // Evaluation between epochs must not disturb training either: only the uninterrupted run evaluates.
 TEST_F(TinyProgram, ResumesWithTheBitsOfAnUninterruptedRun) {
   const std::string common = "--data data --shuffle --lr 0.1 --weight-decay 0.001 ";

@@ -156,6 +156,28 @@ TEST_F(Poison, StrayWritesAreFound) {
   EXPECT_THROW(session.synchronize(), std::runtime_error);
 }
 
+/// Whether a stream that did not wait sees what another one has done.
+bool seesUnordered(uint64_t seed) {
+  setenv("SLUICE_DELAY", std::to_string(seed).c_str(), 1);
+  Session session(64, 64, 1);
+  unsetenv("SLUICE_DELAY");
+  std::atomic<int> value{0};
+  int seen = 0;
+  session.compute.launch("n", "op", [&value] { value = 1; });
+  session.toHost.launch("n", "op", [&value, &seen] { seen = value; });
+  session.synchronize();
+  return seen == 1;
+}
+
+// What is ordered stays ordered under delays, see common_program; what is not comes in either order.
+TEST(Delay, ShowsRaces) {
+  int seen = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed)
+    seen += seesUnordered(seed);
+  EXPECT_GT(seen, 0);
+  EXPECT_LT(seen, 60);
+}
+
 TEST(Parallel, EveryChunkOnce) {
   for (int count : {1, 2, 5}) {
     setThreads(count);
