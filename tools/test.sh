@@ -3,18 +3,46 @@
 # Installs what is missing, builds, and runs all tests. Ends with ctest's count.
 #
 #   tools/test.sh             all tests of the ordinary build
-#   tools/test.sh asan|tsan   the unit tests under a sanitizer
+#   tools/test.sh asan|tsan   the unit tests under a sanitizer, and a program that offloads and recomputes
+#   tools/test.sh matrix      every strategy and budget on real models against keep: hours, goes on where it was interrupted
 set -euo pipefail
 # shellcheck source=setup.sh
 source "$(dirname "$0")/setup.sh"
 
 preset=${1:-release}
+[ "$preset" != matrix ] || matrix=full preset=release
 folder=build
 [ "$preset" = release ] || folder=build-$preset
+# Trains a generated program that offloads and recomputes, with delayed streams; the sanitizer's status ends the script.
+train_sanitized() {
+  local sanitizer=$1
+  build release
+  say "training a program under -fsanitize=$sanitizer"
+  build/bin/sluicec test/models/deep/mobile/model.onnx --batch=8 --strategy=superneurons --memory-budget=50%act --init=kaiming \
+    --emit=source -o "$folder/program.cpp"
+  c++ -std=c++17 -g -O1 -march=native -ffp-contract=off "-fsanitize=$sanitizer" -I. "$folder/program.cpp" -o "$folder/program" \
+    "$folder/lib/libsluice_host.a" -ldnnl -lgomp -lpthread
+  SLUICE_DELAY=1 "$folder/program" --data synthetic --steps 5 --offload-to "$folder/slots"
+}
+
 install_packages
 install_onnx
 build "$preset"
+export TSAN_OPTIONS=suppressions=$PWD/test/tsan-suppressions.txt
+if [ -n "${matrix:-}" ]; then
+  install_references
+  say "exporting the models"
+  for model in resnet18 resnet50 vgg16 densenet121 mobilenet_v2 leaky_resnet18 unet; do
+    compgen -G "$deps/models/$model-*/model.onnx" >/dev/null ||
+      "$deps/venv/bin/python" test/models/make_torchvision.py --export-only --out "$deps/models" "$model"
+  done
+  exec test/models/matrix.py --full --data "$deps/models" --out build/matrix-full
+fi
 say "running the tests"
 selection=()
-[ "$preset" = release ] || selection=(--exclude-regex '^lit$')
+[ "$preset" = release ] || selection=(--exclude-regex '^(lit|matrix)$')
 ctest --test-dir "$folder" --output-on-failure "${selection[@]}"
+case $preset in
+  asan) train_sanitized address,undefined ;;
+  tsan) train_sanitized thread ;;
+esac

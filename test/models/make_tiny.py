@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the small models of the core test suite with their PyTorch references: test/models/tiny/NAME. Needs the environment of
+"""Makes the small models of the core test suite with their PyTorch references: test/models/tiny/NAME, and the deeper ones without:
+test/models/deep/NAME. Needs the environment of
 `tools/setup.sh --references`; its results are committed, so the tests do not.
 
     test/models/make_tiny.py [NAME ...]"""
@@ -9,7 +10,7 @@ import sys
 
 import torch
 
-from networks import NETWORKS
+from networks import DEEP, NETWORKS
 from reference import HYPERPARAMETERS, export, make_data, record
 
 STEPS = 5
@@ -31,6 +32,16 @@ def main():
         losses = record(model, x, target, batch, folder, hyperparameters)
         total = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
         print(f"{name}: losses {' '.join(f'{v:.6f}' for v in losses)}; {total // 1024} KiB")
+    if not sys.argv[1:]:
+        make_deep()
+
+
+def make_deep():
+    for name, (module, shape) in DEEP.items():
+        torch.manual_seed(1)
+        folder = pathlib.Path(__file__).parent / "deep" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        export(module(), torch.randn(4, *shape), folder / "model.onnx")
 
 
 main()

@@ -11,10 +11,24 @@ import pathlib
 import torch
 import torchvision
 
+from networks import DeepUNet
 from reference import HYPERPARAMETERS, export, make_data, record
 
 # name: image size; adaptive pools of vgg16 and alexnet export at 224 only
-MODELS = {"resnet18": 64, "resnet50": 64, "vgg16": 224, "alexnet": 224, "densenet121": 64, "mobilenet_v2": 64}
+MODELS = {"resnet18": 64, "resnet50": 64, "vgg16": 224, "alexnet": 224, "densenet121": 64, "mobilenet_v2": 64,
+          "leaky_resnet18": 64, "unet": 64}
+
+
+def leaky_resnet18():
+    """ResNet-18 whose ReLUs are leaky."""
+    model = torchvision.models.resnet18()
+    for module in list(model.modules()):
+        if hasattr(module, "relu"):
+            module.relu = torch.nn.LeakyReLU(0.1)
+    return model
+
+
+OWN = {"leaky_resnet18": leaky_resnet18, "unet": lambda: DeepUNet(3, 32, 2, 4)}
 
 
 def main():
@@ -30,10 +44,11 @@ def main():
     for name in options.names:
         size = options.size or MODELS[name]
         torch.manual_seed(options.seed)
-        model = getattr(torchvision.models, name)()
+        model = OWN[name]() if name in OWN else getattr(torchvision.models, name)()
         folder = options.out / f"{name}-{size}"
         folder.mkdir(parents=True, exist_ok=True)
-        x, target = make_data((3, size, size), 1000, options.batch, options.steps)
+        classes, maps = (4, (size, size)) if name == "unet" else (1000, None)
+        x, target = make_data((3, size, size), classes, options.batch, options.steps, maps)
         export(model, x[:options.batch], folder / "model.onnx")
         if options.export_only:
             print(f"{folder}")

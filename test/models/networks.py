@@ -12,6 +12,10 @@ class Mlp(nn.Sequential):
         super().__init__(nn.Linear(16, 24), nn.ReLU(), nn.Linear(24, 24), nn.Tanh(), nn.Linear(24, 5))
 
 
+def conv_bn_1x1(inputs, outputs, stride=1):
+    return nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+
+
 def conv_bn(inputs, outputs, stride=1):
     return nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
 
@@ -48,6 +52,43 @@ class ResNet(nn.Module):
         x = self.maxpool(F.relu(self.bn1(self.conv1(x))))
         x = self.layer2(self.layer1(x))
         return self.fc(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
+
+
+class Bottleneck(nn.Module):
+    """Residual blocks of 1x1, 3x3, 1x1 convolutions: the 3x3 one strides, the projection does so, too."""
+    def __init__(self, repeats=1):
+        super().__init__()
+        def block(inputs, width, outputs, stride):
+            return nn.ModuleDict({
+                "path": nn.Sequential(*conv_bn_1x1(inputs, width), nn.ReLU(), nn.Conv2d(width, width, 3, stride, 1, bias=False),
+                                      nn.BatchNorm2d(width), nn.ReLU(), *conv_bn_1x1(width, outputs)),
+                "skip": nn.Sequential(*conv_bn_1x1(inputs, outputs, stride)) if stride > 1 or inputs != outputs else nn.Identity()})
+        self.stem = conv_bn(3, 8, 2)
+        self.blocks = nn.ModuleList([block(8, 4, 16, 1), *(block(16, 4, 16, 1) for _ in range(repeats)), block(16, 8, 24, 2)])
+        self.fc = nn.Linear(24, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for block in self.blocks:
+            x = F.relu(block["path"](x) + block["skip"](x))
+        return self.fc(x.mean((2, 3)))
+
+
+class LeakyResNet(nn.Module):
+    """Residual blocks with leaky ReLUs: BatchNorm and activation can be undone from their output."""
+    def __init__(self, width=16, blocks=3):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.LeakyReLU(0.1))
+        self.inner = nn.ModuleList(nn.Sequential(
+            nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.LeakyReLU(0.1),
+            nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)) for _ in range(blocks))
+        self.fc = nn.Linear(width, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for inner in self.inner:
+            x = F.leaky_relu(x + inner(x), 0.1)
+        return self.fc(x.mean((2, 3)))
 
 
 class Vgg(nn.Module):
@@ -171,6 +212,67 @@ class Gates(nn.Module):
         return self.out((t + weights @ self.value(t)).mean(1))
 
 
+def deep_residual():
+    return nn.Sequential(conv_bn(3, 8), *(Block(8, 8, 1) for _ in range(6)), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
+
+
+def deep_vgg():
+    layers = [nn.Conv2d(3, 8, 3, padding=1), nn.ReLU()]
+    for i in range(9):
+        layers += [nn.Conv2d(8, 8, 3, padding=1), nn.ReLU()] + ([nn.MaxPool2d(2)] if i == 6 else [])
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(8 * 8 * 8, 10))
+
+
+class DeepDense(nn.Module):
+    """One dense block of ten layers."""
+    def __init__(self):
+        super().__init__()
+        self.stem = conv_bn(3, 8)
+        self.layers = nn.ModuleList(nn.Sequential(nn.BatchNorm2d(8 + 4 * i), nn.ReLU(), nn.Conv2d(8 + 4 * i, 4, 3, 1, 1, bias=False)) for i in range(10))
+        self.fc = nn.Linear(48, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for layer in self.layers:
+            x = torch.cat([x, layer(x)], 1)
+        return self.fc(x.mean((2, 3)))
+
+
+class DeepMobile(nn.Module):
+    """Six inverted residuals."""
+    def __init__(self):
+        super().__init__()
+        self.stem = conv_bn(3, 8)
+        self.blocks = nn.ModuleList(nn.Sequential(*conv_bn_1x1(8, 24), nn.ReLU6(), nn.Conv2d(24, 24, 3, 1, 1, groups=24, bias=False),
+                                                  nn.BatchNorm2d(24), nn.ReLU6(), *conv_bn_1x1(24, 8)) for _ in range(6))
+        self.fc = nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.fc(x.mean((2, 3)))
+
+
+class DeepUNet(nn.Module):
+    """Three levels of `convolutions` layers each, skips by concatenation, bilinear upsampling."""
+    def __init__(self, inputs=2, width=6, convolutions=3, classes=3):
+        super().__init__()
+        def level(inputs, outputs):
+            return nn.Sequential(conv_bn(inputs, outputs), *(conv_bn(outputs, outputs) for _ in range(convolutions - 1)))
+        self.down1, self.down2, self.bottom = level(inputs, width), level(width, width), level(width, width)
+        self.up2, self.up1 = level(2 * width, width), level(2 * width, width)
+        self.head = nn.Conv2d(width, classes, 1)
+
+    def forward(self, x):
+        def larger(y):
+            return F.interpolate(y, scale_factor=2, mode="bilinear", align_corners=False)
+        a = self.down1(x)
+        b = self.down2(F.max_pool2d(a, 2))
+        c = self.up2(torch.cat([b, larger(self.bottom(F.max_pool2d(b, 2)))], 1))
+        return self.head(self.up1(torch.cat([a, larger(c)], 1)))
+
+
 # name: (module, shape of a sample, classes or shape of a target, batch)
 NETWORKS = {
     "mlp": (Mlp, (16,), 5, 8),
@@ -181,4 +283,18 @@ NETWORKS = {
     "lrn": (LrnNet, (3, 21, 21), 10, 8),
     "mobile": (Mobile, (3, 16, 16), 10, 8),
     "gates": (Gates, (3, 6, 6), (3,), 8),
+    "bottleneck": (Bottleneck, (3, 16, 16), 10, 8),
+    "leaky": (LeakyResNet, (3, 12, 12), 10, 8),
+}
+
+# Deeper ones, so that much less than keep's memory is enough: name: (module, shape of a sample). Without references: they are compared
+# with their own keep.
+DEEP = {
+    "residual": (deep_residual, (3, 16, 16)),
+    "bottleneck": (lambda: Bottleneck(4), (3, 16, 16)),
+    "vgg": (deep_vgg, (3, 16, 16)),
+    "dense": (DeepDense, (3, 12, 12)),
+    "mobile": (DeepMobile, (3, 12, 12)),
+    "leaky": (lambda: LeakyResNet(8, 6), (3, 16, 16)),
+    "unet": (DeepUNet, (2, 16, 16)),
 }

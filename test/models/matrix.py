@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trains every model under every strategy and budget and compares with `keep`: exact plans must give the same bits of all losses, of the
+first gradients, and of weights, optimizer state and BatchNorm statistics after the last step. Standard library only.
+
+    test/models/matrix.py --sluicec build/bin/sluicec --out DIR [--full] [--repeat N] [--models a,b] [--strategies a,b] [--jobs N]
+
+Strategies are those that `sluice-plan --help` lists. Cells of one model whose placed programs are equal run once. Every run but the first
+of a program gets delayed streams, every second one poisoned memory, too. Results are kept in DIR/results.json by what was compared, so an
+interrupted matrix goes on where it was; a new compiler starts anew. The table goes to DIR/matrix.md and standard output; the exit status
+is 1 when a cell failed.
+
+--full trains the models of make_torchvision.py instead of those in deep/."""
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import threading
+
+BUDGETS = [90, 70, 50, 35]
+STEPS = 5
+HERE = pathlib.Path(__file__).parent
+DEEP = {name: 8 for name in ("residual", "bottleneck", "vgg", "dense", "mobile", "leaky", "unet")}  # batch
+FULL = {"resnet18-64": 16, "resnet50-64": 8, "vgg16-224": 4, "densenet121-64": 8, "mobilenet_v2-64": 16, "leaky_resnet18-64": 16, "unet-64": 8}
+# What a lossy action may change, relative, over the losses.
+TOLERANCES = {"invert": 1e-4, "fp16": 1e-2, "zfp": 5e-2}
+
+
+def run(command, **environment):
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, env=dict(os.environ, **environment))
+
+
+def without_plan(text):
+    """The placed program without the plan that it came from and without names of strategies."""
+    kept, start = [], 0
+    for match in re.finditer(r"train\.plan = \{", text):
+        kept.append(text[start:match.start()])
+        depth, start = 1, match.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(text[start], 0)
+            start += 1
+    return "".join(kept) + text[start:]
+
+
+class Model:
+    def __init__(self, name, path, batch, options):
+        self.name, self.path, self.options = name, path, options
+        self.flags = [f"--batch={batch}", "--threads=2", "--dropout=keep"]
+        self.folder = options.out / name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.lock = threading.Lock()
+        self.programs = {}  # hash -> future of what came out, for cells that share a program
+
+    def sluicec(self, *flags):
+        return run([self.options.sluicec, self.path, *self.flags, *flags])
+
+    def train(self, binary, tag, **environment):
+        """Bits of one run: losses, gradients, checkpoint."""
+        stem = self.folder / tag
+        result = run([binary, "--data", "synthetic", "--steps", STEPS, "--lr", "0.01", "--momentum", "0.9", "--weight-decay", "0.0001",
+                      "--seed", "7", "--log", f"{stem}.jsonl", "--dump-gradients", f"{stem}.gradients", "--checkpoint", f"{stem}.checkpoint"],
+                     **environment)
+        if result.returncode:
+            return f"exit status {result.returncode}: {result.stderr.strip()[-300:]}", None
+        losses = re.findall(r'"step":(\d+),"loss":([^,}]*)', pathlib.Path(f"{stem}.jsonl").read_text())
+        bits = {"losses": losses, "gradients": digest(f"{stem}.gradients"),
+                "weights": digest(pathlib.Path(f"{stem}.checkpoint") / "checkpoint.safetensors")}
+        os.remove(f"{stem}.jsonl")
+        os.remove(f"{stem}.gradients")
+        shutil.rmtree(f"{stem}.checkpoint")
+        return "", bits
+
+    def reference(self):
+        binary = self.folder / "keep"
+        compiled = self.sluicec("--strategy=keep", "-o", binary)
+        if compiled.returncode:
+            sys.exit(f"matrix: {self.name} does not compile: {compiled.stderr}")
+        error, self.keep = self.train(binary, "keep-run")
+        if error or len(self.keep["losses"]) != STEPS:
+            sys.exit(f"matrix: keep of {self.name} does not train: {error}")
+
+    def difference(self, bits, tolerance):
+        if tolerance:
+            for (step, loss), (_, wanted) in zip(bits["losses"], self.keep["losses"]):
+                if not abs(float(loss) - float(wanted)) <= tolerance * abs(float(wanted)):
+                    return f"loss of step {step} is {loss}, keep's {wanted}"
+            return ""
+        for what in ("losses", "gradients", "weights"):
+            if bits[what] != self.keep[what]:
+                return f"{what} differ from keep's: {bits[what]} and {self.keep[what]}"
+        return ""
+
+    def cell(self, strategy, budget):
+        """(result, hash of the placed program); result is ok, within a tolerance, infeasible, chains only, no codec (the target lacks one that the
+        strategy needs), or what went wrong."""
+        tag, lossy, flags = f"{strategy}-{budget}", [], [f"--strategy={strategy}", f"--memory-budget={budget}%act"]
+        placed = self.folder / f"{tag}.mlir"
+        compiled = self.sluicec(*flags, "--emit=placed", "-o", placed)
+        if compiled.returncode == 2 and "--allow-lossy" in compiled.stderr:
+            lossy = [codec for codec in TOLERANCES if re.search(rf"\b{codec}\b", compiled.stderr)]
+            flags.append("--allow-lossy=" + ",".join(lossy))
+            compiled = self.sluicec(*flags, "--emit=placed", "-o", placed)
+        if compiled.returncode == 3:
+            return "infeasible", ""
+        if compiled.returncode:
+            for reason, words in (("chains only", "plans chains only"), ("no codec", "which the target does not execute")):
+                if words in compiled.stderr:
+                    return reason, ""
+            return f"sluicec: {compiled.returncode}: {compiled.stderr.strip()[-300:]}", ""
+        program = hashlib.sha256(without_plan(placed.read_text()).encode()).hexdigest()[:16]
+        placed.unlink()
+        with self.lock:
+            first = program not in self.programs
+            if first:
+                self.programs[program] = concurrent.futures.Future()
+        future = self.programs[program]
+        if first:
+            future.set_result(self.check(tag, flags, max([TOLERANCES[codec] for codec in lossy], default=0)))
+        return future.result(), program
+
+    def check(self, tag, flags, tolerance):
+        binary = self.folder / tag
+        compiled = self.sluicec(*flags, "-o", binary)
+        if compiled.returncode:
+            return f"sluicec: {compiled.returncode}: {compiled.stderr.strip()[-300:]}"
+        try:
+            for repeat in range(self.options.repeat):
+                environment = {"SLUICE_DELAY": str(repeat)} if repeat else {}
+                if repeat % 2:
+                    environment["SLUICE_POISON"] = "1"
+                error, bits = self.train(binary, tag + "-run", **environment)
+                error = error or self.difference(bits, tolerance)
+                if error:
+                    return f"run {repeat + 1} of {tag}: {error}"
+            return "ok" if not tolerance else f"within {tolerance:g}"
+        finally:
+            for file in (binary, binary.parent / (binary.name + ".safetensors"), binary.parent / (binary.name + ".onnx-template")):
+                file.unlink(missing_ok=True)
+
+
+def digest(path):
+    """Of a safetensors file's tensors; its metadata may name the program."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        header.pop("__metadata__", None)
+        result = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+        for block in iter(lambda: file.read(1 << 20), b""):
+            result.update(block)
+    return result.hexdigest()[:16]
+
+
+def strategies(options):
+    text = run([options.sluicec.parent / "sluice-plan", "--help"]).stdout
+    names = re.findall(r"^  (\S+)", text[text.index("Strategies:"):], re.M)
+    return [name for name in names if name != "keep" and (not options.strategies or name in options.strategies.split(","))]
+
+
+def models(options):
+    chosen = FULL if options.full else DEEP
+    root = options.data if options.full else HERE / "deep"
+    for name, batch in chosen.items():
+        if options.models and name not in options.models.split(","):
+            continue
+        path = root / name / "model.onnx"
+        if not path.exists():
+            sys.exit(f"matrix: {path} is missing; test/models/make_torchvision.py makes it")
+        yield Model(name, path, batch, options)
+
+
+class Results:
+    """What is known so far, in a file that is rewritten after every cell."""
+    def __init__(self, path, compiler, repeat):
+        self.path, self.lock, self.cells = path, threading.Lock(), {}
+        self.key = {"compiler": hashlib.sha256(compiler.read_bytes()).hexdigest(), "repeat": repeat, "steps": STEPS}
+        if path.exists():
+            stored = json.loads(path.read_text())
+            if stored["key"] == self.key:
+                self.cells = stored["cells"]
+
+    def put(self, name, value):
+        with self.lock:
+            self.cells[name] = value
+            aside = self.path.with_suffix(".partial")
+            aside.write_text(json.dumps({"key": self.key, "cells": self.cells}, indent=1))
+            aside.replace(self.path)
+
+
+def table(results, names, chosen):
+    lines = []
+    for model in names:
+        lines += [f"## {model}", "", "| strategy | " + " | ".join(f"{b} %act" for b in BUDGETS) + " |", "|---" * (len(BUDGETS) + 1) + "|"]
+        for strategy in chosen:
+            row = [results.cells[f"{model} {strategy} {budget}"] for budget in BUDGETS]
+            lines.append(f"| {strategy} | " + " | ".join(result + (f" `{program[:4]}`" if program else "") for result, program in row) + " |")
+        programs = {results.cells[f"{model} {s} {b}"][1] for s in chosen for b in BUDGETS} - {""}
+        lines += ["", f"{len(programs)} different programs.", ""]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sluicec", type=pathlib.Path, default=HERE.parent.parent / "build/bin/sluicec")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path.home() / ".cache/sluice/models")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--repeat", type=int, default=2, help="runs of every program")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--models")
+    parser.add_argument("--strategies")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    chosen, names = strategies(options), []
+    results = Results(options.out / "results.json", options.sluicec, options.repeat)
+    for model in models(options):
+        names.append(model.name)
+        missing = [(s, b) for s in chosen for b in BUDGETS if f"{model.name} {s} {b}" not in results.cells]
+        if not missing:
+            continue
+        model.reference()
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            for (strategy, budget), future in [(cell, pool.submit(model.cell, *cell)) for cell in missing]:
+                results.put(f"{model.name} {strategy} {budget}", future.result())
+        print(f"matrix: {model.name}: {len(model.programs)} programs trained", file=sys.stderr, flush=True)
+    text = table(results, names, chosen)
+    (options.out / "matrix.md").write_text(text)
+    print(text)
+    good = ("ok", "within", "infeasible", "chains only", "no codec")
+    bad = [(cell, result) for cell, (result, _) in results.cells.items() if not result.startswith(good)]
+    for cell, result in bad:
+        print(f"matrix: {cell}: {result}", file=sys.stderr)
+    trained = sum(result.startswith(("ok", "within")) for result, _ in results.cells.values())
+    print(f"matrix: {len(results.cells)} cells, {trained} trained like keep, {len(bad)} failed")
+    sys.exit(1 if bad or not trained else 0)
+
+
+if __name__ == "__main__":
+    main()
