@@ -275,7 +275,7 @@ def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlock, IsolatedFromAbove,
 
     - C1: as many region arguments as operands, as many yielded values as results.
     - C2: the first results() - sums results have one type; every operand not in `channels` broadcasts to it (or, with sums only, to
-      operand 0's shape); operands in `channels` and sums are [C].
+      operand 0's shape) and has its layout; operands in `channels` and sums are [C].
 
     ```mlir
     %y = train.fused (%x, %b : tensor<8x4xf32>, tensor<8x4xf32>) channels [] sums 0 -> (tensor<8x4xf32>) {

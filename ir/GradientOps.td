@@ -7,12 +7,16 @@
 
 include "ir/ElementwiseOps.td"
 
-class Train_GradientOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure, Train_Costed] # traits>;
+class Train_GradientOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure, Train_Costed] # traits> {
+  let hasVerifier = 1;
+}
 
 def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let summary = "gradient of a convolution with respect to its input";
   let description = [{
+    - C1: the convolution with these attributes maps dx and w to dy.
+
     ```mlir
     %dx = train.conv_backward_data %dy, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64}
         : (tensor<8x64x14x14xf32>, tensor<64x32x3x3xf32>) -> tensor<8x32x14x14xf32>
@@ -26,6 +30,8 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Decla
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let summary = "gradient of a convolution with respect to its weights, and to its bias where it has one";
   let description = [{
+    - C1: the convolution with these attributes maps x, dw and dbias to dy.
+
     ```mlir
     %dw = train.conv_backward_weight %dy, %x {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64}
         : (tensor<8x64x14x14xf32>, tensor<8x32x14x14xf32>) -> tensor<64x32x3x3xf32>
@@ -38,6 +44,8 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Decla
 def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_LayoutAware]> {
   let summary = "gradients of train.batch_norm with respect to x, scale and bias; split by fuse";
   let description = [{
+    - C1: dy, x and dx have one shape, all others are [C] with C = x.dim(1).
+
     ```mlir
     %dx, %ds, %db = train.batch_norm_backward %dy, %x, %scale, %mean, %rstd : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>,
         tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
@@ -49,6 +57,8 @@ def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_L
 def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_LayoutAware]> {
   let summary = "sends every gradient to the window position that won";
   let description = [{
+    - C1: the pool with these attributes, rounding down or up, maps dx to dy and indices.
+
     ```mlir
     %dx = train.max_pool_backward %dy, %indices {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>,
         dilations = array<i64: 1, 1>} : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xi8>) -> tensor<8x4x4x4xf32>
@@ -61,6 +71,8 @@ def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_Layou
 def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Train_LayoutAware]> {
   let summary = "spreads every gradient evenly over its window";
   let description = [{
+    - C1: the pool with these attributes, rounding down or up, maps dx to dy.
+
     ```mlir
     %dx = train.average_pool_backward %dy {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, count_include_pad = false}
         : (tensor<8x4x2x2xf32>) -> tensor<8x4x4x4xf32>
@@ -73,6 +85,8 @@ def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Tra
 def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_LayoutAware]> {
   let summary = "gradient of train.lrn; computes the denominator again from x";
   let description = [{
+    - C1: dy, x and dx have one shape of rank 4.
+
     ```mlir
     %dx = train.lrn_backward %dy, %x {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<8x96x27x27xf32>, tensor<8x96x27x27xf32>) -> tensor<8x96x27x27xf32>
     ```
@@ -83,6 +97,8 @@ def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_LayoutAware]> 
 def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward"> {
   let summary = "gradient of train.softmax; reads its result";
   let description = [{
+    - C1: dy, y and dx have one shape; 0 <= axis < rank.
+
     ```mlir
     %dx = train.softmax_backward %dy, %y {axis = 1 : i64, logarithm = false} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
     ```
@@ -93,6 +109,8 @@ def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward"> {
 def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [Train_LayoutAware]> {
   let summary = "gradient of train.resize";
   let description = [{
+    - C1: dx has rank 4 and dy's batch and channels; scales are positive.
+
     ```mlir
     %dx = train.resize_backward %dy {scale_h = 2.0 : f32, scale_w = 2.0 : f32, mode = 0 : i32, coordinates = 3 : i32, nearest = 2 : i32} : (tensor<4x64x64x64xf32>) -> tensor<4x64x32x32xf32>
     ```
@@ -105,6 +123,8 @@ def Train_PadSlabOp : Train_GradientOp<"pad_slab", [Train_LayoutAware]> {
   let extraClassDeclaration = Train_Follow.decl;
   let summary = "gradient of train.slice: zeros, with dy in the slab that starts at `start`";
   let description = [{
+    - C1: the slice of dx from `start` with dy's extent along `axis` has dy's shape.
+
     ```mlir
     %dx = train.pad_slab %dy {axis = 1 : i64, start = 64 : i64} : (tensor<8x32x28x28xf32>) -> tensor<8x96x28x28xf32>
     ```
@@ -117,6 +137,9 @@ def Train_LossBackwardOp : Train_GradientOp<"loss_backward"> {
   let description = [{
     `loss` names the forward op. Reads the logits and the target side by side, class by class, so both are row-major; the upstream gradient
     of a loss is 1.
+
+    - C1: `loss` is softmax_cross_entropy, mse or bce_with_logits; that op takes x and target; dx has x's shape.
+
     ```mlir
     %dx = train.loss_backward %logits, %target {loss = "softmax_cross_entropy"} : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<16x10xf32>
     ```

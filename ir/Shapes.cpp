@@ -305,29 +305,46 @@ static LogicalResult checkBroadcast(Operation *op, Type small, Type large) {
 LogicalResult BroadcastToOp::verify() { return checkBroadcast(*this, getX().getType(), getY().getType()); } // C1
 LogicalResult SumToOp::verify() { return checkBroadcast(*this, getY().getType(), getX().getType()); }       // C1
 
+/// C1 of elementwise ops, C2 of train.fused: `domain` is the shape that the rule runs over.
+static LogicalResult checkDomain(Operation *op, RankedTensorType domain, llvm::function_ref<bool(unsigned)> isChannel, llvm::function_ref<bool(unsigned)> isSum) {
+  int64_t channels = domain.getRank() < 2 ? 0 : domain.getDimSize(1);
+  auto fits = [&](RankedTensorType type, bool vector) {
+    SmallVector<int64_t> shape;
+    return vector ? type.getShape() == ArrayRef<int64_t>{channels}
+                  : broadcast(type.getShape(), domain.getShape(), shape) && ArrayRef<int64_t>(shape) == domain.getShape();
+  };
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+    auto type = ranked(op->getOperand(i));
+    if (!fits(type, isChannel(i)))
+      return op->emitOpError() << "operand " << i << " of type " << type << " does not fit " << domain;
+    if (type.getRank() == 4 && domain.getRank() == 4 && layoutOf(type) != layoutOf(domain))
+      return op->emitOpError() << "operand " << i << " of type " << type << " has another layout than " << domain;
+  }
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    if (auto type = ranked(op->getResult(i)); isSum(i) ? !fits(type, true) : type != domain)
+      return op->emitOpError() << "result " << i << " of type " << type << " does not fit " << domain;
+  return success();
+}
+
+LogicalResult sluice::train::verifyElementwise(Operation *op) {
+  auto rule = cast<Elementwise>(op);
+  auto isSum = [&](unsigned i) { return rule.isSumResult(i); };
+  RankedTensorType domain = ranked(isSum(0) ? op->getOperand(0) : op->getResult(0));
+  return checkDomain(op, domain, [&](unsigned i) { return rule.isChannelOperand(i); }, isSum); // C1
+}
+
 RankedTensorType FusedOp::domain() {
   return cast<RankedTensorType>(fullResults() ? getResult(0).getType() : getOperand(0).getType());
 }
 
 LogicalResult FusedOp::verify() {
   Block &block = getBody().front();
-  auto yield = cast<YieldOp>(block.getTerminator());
-  if (getSums() > getNumResults() || block.getNumArguments() != getNumOperands() || yield.getNumOperands() != getNumResults()) // C1
+  auto yield = dyn_cast<YieldOp>(block.back());
+  size_t yielded = yield ? yield.getNumOperands() : 0;
+  if (getSums() > getNumResults() || block.getNumArguments() != getNumOperands() || yielded != getNumResults()) // C1
     return emitOpError() << "has " << getNumOperands() << " operands for " << block.getNumArguments() << " region arguments and "
-                         << getNumResults() << " results for " << yield.getNumOperands() << " yielded values";
+                         << getNumResults() << " results, " << getSums() << " of them sums, for " << yielded << " yielded values";
   if (getNumOperands() == 0 || getNumResults() == 0)
     return emitOpError() << "needs an operand and a result";
-  RankedTensorType type = domain();
-  int64_t channels = type.getRank() < 2 ? 0 : type.getDimSize(1);
-  for (unsigned i = 0; i < getNumOperands(); ++i) { // C2
-    auto operand = ranked(getOperand(i));
-    if (isChannel(i) ? operand.getShape() != ArrayRef<int64_t>{channels} : failed(checkBroadcast(*this, operand, type)))
-      return emitOpError() << "operand " << i << " of type " << operand << " does not fit " << type;
-  }
-  for (unsigned i = 0; i < getNumResults(); ++i) {
-    auto result = cast<RankedTensorType>(getResult(i).getType());
-    if (i < fullResults() ? result != type : result.getShape() != ArrayRef<int64_t>{channels})
-      return emitOpError() << "result " << i << " of type " << result << " does not fit " << type;
-  }
-  return success();
+  return checkDomain(*this, domain(), [&](unsigned i) { return isChannel(i); }, [&](unsigned i) { return i >= fullResults(); }); // C2
 }

@@ -36,6 +36,9 @@ public:
   virtual void add(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value gradient) = 0;
 };
 
+/// Verifier of the interface Elementwise.
+llvm::LogicalResult verifyElementwise(mlir::Operation *op);
+
 /// Name of the ONNX node(s) an op comes from: the names of its location, joined by ", ".
 std::string nodeName(mlir::Location loc);
 

@@ -29,9 +29,16 @@ def TrainDialect : Dialect {
     - After linearize: every op carries `train.stage`.
     - After apply-plan: memory ops say the whole plan.
 
+    What passes attach to ops is verified as well:
+    - A1: `train.forward`, `train.backward` and `train.stage` are i64 >= 0; an op is forward or backward, not both.
+    - A2: `train.in_place` has an entry per result: -1, or an operand of the result's type that no other result takes.
+    - A3: `train.cost` holds `seconds` (float) and `workspace` (integer), both >= 0.
+    - A4: `train.recompute` stands on Recomputable ops.
+
     Tensor types are builtin; shapes are logical (NCHW); no encoding means row-major.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect"];
+  let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
 }

@@ -82,7 +82,11 @@ def Train_Elementwise : OpInterface<"Elementwise"> {
   let description = [{
     An op defined by a scalar rule. The fuse pass puts the rule into the region of a train.fused, and codegen prints it for either
     target. Operands broadcast by numpy's rules, those of isChannelOperand by the channel dimension 1. Results that are sums are [C].
+
+    - C1: results have one shape, that of operand 0 where all of them are sums; other operands broadcast to it; channel operands and sums
+      are [C].
   }];
+  let verify = "return ::sluice::train::verifyElementwise($_op);";
   let methods = [
     InterfaceMethod<"scalar results of the rule applied to one element of each operand", "::llvm::SmallVector<::mlir::Value>", "buildScalar",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$scalars)>,

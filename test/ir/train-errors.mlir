@@ -1,0 +1,398 @@
+// RUN: sluice-opt --split-input-file --verify-diagnostics %s
+// One op for each numbered constraint of the train dialect, named after it; those of what a pass makes are in test/passes/<pass>-errors.mlir.
+// Ops whose result types are inferred say what is wrong and then that inference failed.
+
+func.func @conv_c1(%x: tensor<2x3x4x4xf32>, %w: tensor<6x2x1x1xf32>) {
+  // expected-error @below {{in 1 groups does not fit}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x3x4x4xf32>, tensor<6x2x1x1xf32>) -> tensor<2x6x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c2(%x: tensor<2x3x4x4xf32>, %w: tensor<6x3x5x5xf32>) {
+  // expected-error @below {{window 5x5 does not fit into the padded image}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x3x4x4xf32>, tensor<6x3x5x5xf32>) -> tensor<2x6x1x1xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c2_strides(%x: tensor<2x3x4x4xf32>, %w: tensor<6x3x1x1xf32>) {
+  // expected-error @below {{needs 2 positive strides}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.conv %x, %w {strides = array<i64: 0, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x3x4x4xf32>, tensor<6x3x1x1xf32>) -> tensor<2x6x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c3(%x: tensor<2x3x4x4xf32>, %w: tensor<6x3x1x1xf32>, %b: tensor<3xf32>) {
+  // expected-error @below {{has 6 outputs but a bias of 3}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.conv %x, %w, %b {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x3x4x4xf32>, tensor<6x3x1x1xf32>, tensor<3xf32>) -> tensor<2x6x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_transpose_c1(%x: tensor<2x3x4x4xf32>, %w: tensor<6x3x2x2xf32>) {
+  // expected-error @below {{in 1 groups does not fit}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64, output_size = array<i64: 8, 8>} : (tensor<2x3x4x4xf32>, tensor<6x3x2x2xf32>) -> tensor<2x3x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @conv_transpose_c2(%x: tensor<2x3x4x4xf32>, %w: tensor<3x6x2x2xf32>) {
+  // expected-error @below {{cannot map extent 4 to 10}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64, output_size = array<i64: 8, 10>} : (tensor<2x3x4x4xf32>, tensor<3x6x2x2xf32>) -> tensor<2x6x8x10xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_c1(%x: tensor<2x3x4x4xf32>, %s: tensor<4xf32>) {
+  // expected-error @below {{has scale 'tensor<4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %m, %r = train.batch_norm %x, %s, %s {epsilon = 1.0e-5 : f32} : (tensor<2x3x4x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x3x4x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @max_pool_c1(%x: tensor<2x3x4x4xf32>) {
+  // expected-error @below {{pooling window 2x2 with pads 2,0,0,0 does not fit}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %i = train.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 2, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x4x4xf32>) -> (tensor<2x3x3x2xf32>, tensor<2x3x3x2xi8>)
+  return
+}
+
+// -----
+
+func.func @max_pool_c2(%x: tensor<2x3x4x4xf32>) {
+  // expected-error @below {{are incompatible with return type(s)}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %i = train.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x4x4xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x3x2x2xi32>)
+  return
+}
+
+// -----
+
+func.func @average_pool_c1(%x: tensor<2x3x4xf32>) {
+  // expected-error @below {{pooling needs rank 4}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.average_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>} : (tensor<2x3x4xf32>) -> tensor<2x3x2xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_c1(%a: tensor<2x3xf32>, %b: tensor<4x5xf32>) {
+  // expected-error @below {{does not fit: inner extents 3 and 4}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.matmul %a, %b : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_c2(%a: tensor<2x3xf32>, %b: tensor<3x5xf32>, %c: tensor<2xf32>) {
+  // expected-error @below {{does not broadcast to 2x5}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.matmul %a, %b, %c : (tensor<2x3xf32>, tensor<3x5xf32>, tensor<2xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{softmax axis 2 of}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.softmax %x {axis = 2 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @concat_c1(%a: tensor<2x3xf32>, %b: tensor<3x3xf32>) {
+  // expected-error @below {{along dimension 1}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.concat %a, %b {axis = 1 : i64} : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x6xf32>
+  return
+}
+
+// -----
+
+func.func @slice_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{slice [2, 2 + 2) of dimension 1}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.slice %x {axis = 1 : i64, start = 2 : i64, length = 2 : i64} : (tensor<2x3xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @reshape_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{reshapes 6 elements into 5}}
+  %y = train.reshape %x : (tensor<2x3xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @transpose_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{no permutation of its dimensions}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.transpose %x {permutation = array<i64: 0, 0>} : (tensor<2x3xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @resize_c1(%x: tensor<2x3x4x4xf32>) {
+  // expected-error @below {{positive scales}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.resize %x {size = array<i64: 8, 8>, scale_h = 0.0 : f32, scale_w = 2.0 : f32, mode = 0 : i32, coordinates = 3 : i32, nearest = 2 : i32} : (tensor<2x3x4x4xf32>) -> tensor<2x3x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_to_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{does not broadcast to}}
+  %y = train.broadcast_to %x : (tensor<2x3xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @sum_to_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{does not broadcast to}}
+  %y = train.sum_to %x : (tensor<2x3xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_cross_entropy_c1(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
+  // expected-error @below {{against a target of}}
+  // expected-error @below {{failed to infer returned types}}
+  %l = train.softmax_cross_entropy %x, %t : (tensor<2x3xf32>, tensor<3xi64>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @mse_c1(%x: tensor<2x3xf32>, %t: tensor<3x2xf32>) {
+  // expected-error @below {{against a target of}}
+  // expected-error @below {{failed to infer returned types}}
+  %l = train.mse %x, %t : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @bce_with_logits_c1(%x: tensor<2x3xf32>, %t: tensor<2xf32>) {
+  // expected-error @below {{against a target of}}
+  // expected-error @below {{failed to infer returned types}}
+  %l = train.bce_with_logits %x, %t : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @elementwise_c1_broadcast(%a: tensor<2x3xf32>, %b: tensor<2xf32>) {
+  // expected-error @below {{operand 1 of type 'tensor<2xf32>' does not fit 'tensor<2x3xf32>'}}
+  %y = train.add %a, %b : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @elementwise_c1_operand(%d: tensor<2x3xf32>, %y: tensor<2x4xf32>) {
+  // expected-error @below {{operand 1 of type 'tensor<2x4xf32>' does not fit}}
+  %x = train.relu_backward %d, %y : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @elementwise_c1_channel(%x: tensor<2x3xf32>, %m: tensor<2xf32>) {
+  // expected-error @below {{operand 1 of type 'tensor<2xf32>' does not fit}}
+  %y = train.normalize %x, %m, %m, %m, %m : (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @elementwise_c1_sum(%x: tensor<2x3xf32>, %m: tensor<3xf32>) {
+  // expected-error @below {{result 1 of type 'tensor<2xf32>' does not fit}}
+  %y:2 = train.normalize_reduce %x, %x, %m, %m : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @conv_backward_data_c1(%d: tensor<2x6x4x4xf32>, %w: tensor<6x3x1x1xf32>) {
+  // expected-error @below {{is no gradient of 'train.conv', which gives 'tensor<2x6x5x5xf32>', not 'tensor<2x6x4x4xf32>'}}
+  %x = train.conv_backward_data %d, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x6x4x4xf32>, tensor<6x3x1x1xf32>) -> tensor<2x3x5x5xf32>
+  return
+}
+
+// -----
+
+func.func @conv_backward_weight_c1(%d: tensor<2x6x4x4xf32>, %x: tensor<2x3x4x4xf32>) {
+  // expected-error @below {{has 6 outputs but a bias of 4}}
+  %w, %b = train.conv_backward_weight %d, %x {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x6x4x4xf32>, tensor<2x3x4x4xf32>) -> (tensor<6x3x1x1xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c1(%d: tensor<2x3x4x4xf32>, %x: tensor<2x3x2x4xf32>, %v: tensor<3xf32>) {
+  // expected-error @below {{is no gradient of 'train.batch_norm'}}
+  %dx, %s, %b = train.batch_norm_backward %d, %x, %v, %v, %v : (tensor<2x3x4x4xf32>, tensor<2x3x2x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x2x4xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @max_pool_backward_c1(%d: tensor<2x3x2x2xf32>, %i: tensor<2x3x4x4xi8>) {
+  // expected-error @below {{is no gradient of 'train.max_pool'}}
+  %dx = train.max_pool_backward %d, %i {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x2x2xf32>, tensor<2x3x4x4xi8>) -> tensor<2x3x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @average_pool_backward_c1(%d: tensor<2x3x2x2xf32>) {
+  // expected-error @below {{is no gradient of 'train.average_pool'}}
+  %dx = train.average_pool_backward %d {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>} : (tensor<2x3x2x2xf32>) -> tensor<2x3x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @lrn_backward_c1(%d: tensor<2x3x2x2xf32>, %x: tensor<2x3x2x3xf32>) {
+  // expected-error @below {{has tensors of unlike shapes}}
+  %dx = train.lrn_backward %d, %x {size = 3 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<2x3x2x2xf32>, tensor<2x3x2x3xf32>) -> tensor<2x3x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_backward_c1(%d: tensor<2x3xf32>) {
+  // expected-error @below {{softmax axis 2 of}}
+  %dx = train.softmax_backward %d, %d {axis = 2 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @resize_backward_c1(%d: tensor<2x3x8x8xf32>) {
+  // expected-error @below {{is no gradient of 'train.resize'}}
+  %dx = train.resize_backward %d {scale_h = 2.0 : f32, scale_w = 2.0 : f32, mode = 0 : i32, coordinates = 3 : i32, nearest = 2 : i32} : (tensor<2x3x8x8xf32>) -> tensor<2x4x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @pad_slab_c1(%d: tensor<2x3xf32>) {
+  // expected-error @below {{slice [2, 2 + 3) of dimension 1}}
+  %dx = train.pad_slab %d {axis = 1 : i64, start = 2 : i64} : (tensor<2x3xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @loss_backward_c1(%x: tensor<2x3xf32>, %t: tensor<2x3xf32>) {
+  // expected-error @below {{knows no loss 'hinge'}}
+  %dx = train.loss_backward %x, %t {loss = "hinge"} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @loss_backward_c1_target(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
+  // expected-error @below {{against a target of}}
+  %dx = train.loss_backward %x, %t {loss = "softmax_cross_entropy"} : (tensor<2x3xf32>, tensor<3xi64>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{needs a static f32 or i64 tensor}}
+train.variable @variable_c1 role(parameter) init(zero) : tensor<?x3xf32>
+
+// -----
+
+// expected-error @below {{has a value of type 'tensor<2xf32>' but is 'tensor<3xf32>'}}
+train.variable @variable_c2 role(constant) init(file) : tensor<3xf32> {value = dense<1.0> : tensor<2xf32>}
+
+// -----
+
+func.func @read_c1() {
+  // expected-error @below {{names no variable: @nothing}}
+  %r = train.read @nothing : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
+train.variable @v role(state) init(zero) : tensor<3xf32>
+func.func @read_c1_type() {
+  // expected-error @below {{uses variable 'w' as 'tensor<3x2xf32>', but it is 'tensor<2x3xf32>'}}
+  %r = train.read @w : tensor<3x2xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
+train.variable @v role(state) init(zero) : tensor<3xf32>
+func.func @update_c1(%g: tensor<2x3xf32>) {
+  // expected-error @below {{updates 'm', whose role is optimizer}}
+  train.update @m, %g rule(sgd) states [@w] : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
+train.variable @v role(state) init(zero) : tensor<3xf32>
+func.func @update_c1_type(%g: tensor<3xf32>) {
+  // expected-error @below {{uses variable 'm' as 'tensor<3xf32>', but it is 'tensor<2x3xf32>'}}
+  train.update @w, %g rule(sgd) states [@m] : tensor<3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
+train.variable @v role(state) init(zero) : tensor<3xf32>
+func.func @update_c2(%g: tensor<2x3xf32>) {
+  // expected-error @below {{has 1 state variables, rule adam keeps 2}}
+  train.update @w, %g rule(adam) states [@m] : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
+train.variable @v role(state) init(zero) : tensor<3xf32>
+func.func @update_statistics_c1(%m: tensor<3xf32>) {
+  // expected-error @below {{uses variable 'w' as 'tensor<3xf32>', but it is 'tensor<2x3xf32>'}}
+  train.update_statistics @v, @w, %m, %m {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 8 : i64} : tensor<3xf32>, tensor<3xf32>
+  return
+}
