@@ -26,6 +26,13 @@ LayoutWish wishOf(Operation *op) {
   return aware ? aware.layoutWish() : LayoutWish::RowMajor;
 }
 
+bool isFixed(OpOperand &operand) {
+  auto aware = dyn_cast<LayoutAware>(operand.getOwner());
+  return aware && aware.isLayoutFixed(operand.getOperandNumber());
+}
+
+bool wantsChannelsLast(OpOperand &operand) { return wishOf(operand.getOwner()) == LayoutWish::ChannelsLast && !isFixed(operand); }
+
 class Assigner {
 public:
   int reorders = 0;
@@ -33,7 +40,7 @@ public:
   void run(func::FuncOp function) {
     Block &block = function.getBody().front();
     for (BlockArgument argument : block.getArguments())
-      if (auto type = rank4(argument); type && llvm::any_of(argument.getUsers(), [](Operation *user) { return wishOf(user) == LayoutWish::ChannelsLast; }))
+      if (auto type = rank4(argument); type && llvm::any_of(argument.getUses(), wantsChannelsLast))
         argument.setType(withLayout(type, LayoutKind::NHWC));
     for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
       if (!isa<ReadOp>(op))
@@ -65,7 +72,7 @@ private:
     LayoutKind layout = target(op);
     for (OpOperand &operand : op->getOpOperands())
       if (rank4(operand.get()))
-        operand.set(inLayout(op, operand.get(), aware && aware.isLayoutFixed(operand.getOperandNumber()) ? LayoutKind::RowMajor : layout));
+        operand.set(inLayout(op, operand.get(), isFixed(operand) ? LayoutKind::RowMajor : layout));
     for (OpResult result : op->getResults())
       if (auto type = rank4(result); type && !(aware && aware.isResultLayoutFixed(result.getResultNumber())))
         result.setType(withLayout(type, layout));

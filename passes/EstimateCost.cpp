@@ -91,7 +91,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     int64_t workspace = workspaceBytes(op);
     if (workspace > workspaceLimit)
       return op->emitError() << "node '" << nodeName(op->getLoc()) << "' (" << op->getName().stripDialect() << ") needs a workspace of " << workspace
-                             << " bytes, the limit is " << workspaceLimit << "; raise --workspace-limit";
+                             << " bytes, the limit is " << workspaceLimit.getValue() << "; raise --workspace-limit";
     Builder b(op->getContext());
     op->setAttr(attr::cost, b.getDictionaryAttr({b.getNamedAttr("seconds", b.getF64FloatAttr(seconds)),
                                                  b.getNamedAttr("workspace", b.getI64IntegerAttr(workspace))}));
@@ -122,7 +122,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
       for (Value result : op.getResults()) {
         bool saved = false, boundary = false;
         for (Operation *user : result.getUsers()) {
-          saved |= !isForward(user);
+          saved |= !isForward(user) && !user->hasTrait<OpTrait::IsTerminator>();
           boundary |= isForward(user) && stageOf(user) != static_cast<int64_t>(number);
         }
         stages[number].saved += saved && !boundary ? bytes(result.getType()) : 0;
