@@ -1,0 +1,52 @@
+// RUN: sluice-opt --sluice-apply-plan --split-input-file --verify-diagnostics %s
+// Plans that no planner makes: positions out of order, and an op that is marked to run again but cannot.
+
+// Free before the copy has begun.
+// expected-error @below {{the plan's positions for 'fc_y' are out of order: copied after 1, free before 1, copied back after 1, needed by 2, 3 ops}}
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = {decisions = [{action = "offload", codec = "", offload_after = 1 : i64, free_before = 1 : i64, prefetch_after = 1 : i64, needed_by = 2 : i64, storage = 2 : i64}]}} {
+  %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
+  %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = train.matmul %d, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %e : tensor<8x8xf32>
+}
+
+// -----
+
+// Needed by an op that does not exist.
+// expected-error @below {{needed by 3, 3 ops}}
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = {decisions = [{action = "offload", codec = "", offload_after = 0 : i64, free_before = 1 : i64, prefetch_after = 1 : i64, needed_by = 3 : i64, storage = 2 : i64}]}} {
+  %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
+  %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = train.matmul %d, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %e : tensor<8x8xf32>
+}
+
+// -----
+
+// Runs again before it has run first.
+// expected-error @below {{the plan recomputes op 1 before op 1 of 3}}
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = {recomputes = [{before = 1 : i64, ops = array<i64: 1>}]}} {
+  %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
+  %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = train.matmul %d, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %e : tensor<8x8xf32>
+}
+
+// -----
+
+// No plan.
+// expected-error @below {{needs @step with a plan; run plan-memory first}}
+module {
+  func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    return %x : tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// A4 of the dialect: a gradient op cannot run again.
+func.func @a4(%d: tensor<2x3xf32>) {
+  // expected-error @below {{cannot run again, but is marked 'train.recompute'}}
+  %x = train.relu_backward %d, %d {train.recompute} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}

@@ -1,0 +1,64 @@
+// RUN: sluice-opt %s --split-input-file --sluice-apply-plan | FileCheck %s
+// The plan of plan-memory.mlir's four products, written by hand: fc1_y (storage 3; 0 to 2 are the arguments and w) leaves after op 1, its bytes
+// are free before op 3, it comes back after op 6 and op 8 needs it; fc3_y (storage 5) is made again before op 6 reads it.
+
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8x8xf32> {train.name = "x"}
+// CHECK-NEXT: %[[W:.*]] = train.read @w
+// CHECK-NEXT: %[[A:.*]] = train.matmul %[[X]], %[[W]]
+// CHECK-NEXT: %[[B:.*]] = train.matmul %[[A]], %[[W]]
+// CHECK-NEXT: %[[H:.*]] = train.offload %[[A]]
+// CHECK-NEXT: %[[C:.*]] = train.matmul %[[B]], %[[W]]
+// CHECK-NEXT: train.await %[[H]]
+// CHECK-NEXT: %[[D:.*]] = train.matmul %[[C]], %[[W]]
+// CHECK-NEXT: train.mse %[[D]]
+// CHECK-NEXT: %[[DD:.*]] = train.loss_backward %[[D]]
+// What runs again reads what is newest: here the first fc2_y.
+// CHECK-NEXT: %[[C2:.*]] = train.matmul %[[B]], %[[W]] {{.*}}train.recompute
+// CHECK-NEXT: %[[DC:.*]] = train.matmul %[[DD]], %[[C2]]
+// CHECK-NEXT: %[[A2:.*]] = train.prefetch %[[H]]
+// CHECK-NEXT: %[[DB:.*]] = train.matmul %[[DC]], %[[B]]
+// CHECK-NEXT: %[[DA:.*]] = train.matmul %[[DB]], %[[A2]]
+// CHECK-NEXT: train.matmul %[[DA]], %[[X]]
+train.variable @w role(parameter) init(zero) : tensor<8x8xf32>
+train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
+func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {train.plan = {strategy = "by hand", decisions = [
+    {action = "offload", codec = "", offload_after = 1 : i64, free_before = 3 : i64, prefetch_after = 6 : i64, needed_by = 8 : i64, storage = 3 : i64},
+    {action = "recompute", codec = "", offload_after = -1 : i64, free_before = -1 : i64, prefetch_after = -1 : i64, needed_by = -1 : i64, storage = 5 : i64}],
+  recomputes = [{before = 6 : i64, ops = array<i64: 2>}]}} {
+  %w = train.read @w : tensor<8x8xf32>
+  %a = train.matmul %x, %w {train.forward = 0 : i64, train.stage = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  %b = train.matmul %a, %w {train.forward = 1 : i64, train.stage = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  %c = train.matmul %b, %w {train.forward = 2 : i64, train.stage = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")
+  %d = train.matmul %c, %w {train.forward = 3 : i64, train.stage = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc4/Gemm")
+  %loss = train.mse %d, %target {train.forward = 4 : i64, train.stage = 4 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
+  %dd = train.loss_backward %d, %target {loss = "mse", train.backward = 4 : i64, train.stage = 4 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %dc = train.matmul %dd, %c {train.backward = 3 : i64, train.stage = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc4/Gemm")
+  %db = train.matmul %dc, %b {train.backward = 2 : i64, train.stage = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")
+  %da = train.matmul %db, %a {train.backward = 1 : i64, train.stage = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  %dw = train.matmul %da, %x {train.backward = 0 : i64, train.stage = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64, train.stage = 0 : i64} : tensor<8x8xf32> loc("/fc1/Gemm")
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A value that comes back is read through a view: the view is made again, and the first one, which nobody reads any more, is gone.
+// CHECK-LABEL: func.func @step
+// CHECK: %[[A:.*]] = train.matmul
+// CHECK-NEXT: %[[H:.*]] = train.offload %[[A]]
+// CHECK-NEXT: train.await %[[H]]
+// CHECK-NEXT: %[[D:.*]] = train.matmul
+// CHECK-NEXT: train.reshape %[[D]]
+// CHECK-NEXT: %[[BACK:.*]] = train.prefetch
+// CHECK-NEXT: %[[VIEW:.*]] = train.reshape %[[BACK]]
+// CHECK-NEXT: train.mul %{{.*}}, %[[VIEW]]
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<64xf32> attributes {train.plan = {decisions = [
+    {action = "offload", codec = "", offload_after = 0 : i64, free_before = 1 : i64, prefetch_after = 1 : i64, needed_by = 2 : i64, storage = 2 : i64}]}} {
+  %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %v = train.reshape %a {train.forward = 1 : i64} : (tensor<8x8xf32>) -> tensor<64xf32>
+  %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = train.reshape %d {train.backward = 0 : i64} : (tensor<8x8xf32>) -> tensor<64xf32>
+  %f = train.mul %e, %v {train.backward = 0 : i64} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %f : tensor<64xf32>
+}

@@ -1,0 +1,68 @@
+// RUN: sluice-opt %s --sluice-assign-layouts | FileCheck %s
+// A convolution that ends in a flatten before a matrix product, forward and backward, and every kind of wish.
+
+// The images are read by a channels-last op: batches are brought in that order. Weights stay row-major, the bias has no layout.
+// CHECK-LABEL: func.func @wishes
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8x3x8x8xf32, #train.layout<nhwc>>, %[[W:[a-z0-9]+]]: tensor<4x3x3x3xf32>
+// CHECK: %[[Y:.*]] = train.conv %[[X]], %[[W]] {{.*}} : (tensor<8x3x8x8xf32, #train.layout<nhwc>>, tensor<4x3x3x3xf32>) -> tensor<8x4x6x6xf32, #train.layout<nhwc>>
+// Elementwise regions follow their largest operand; one that broadcasts is brought in its order (for nothing: its image is 1x1).
+// CHECK-NEXT: %[[C:.*]] = train.reorder %{{.*}} : (tensor<1x4x1x1xf32>) -> tensor<1x4x1x1xf32, #train.layout<nhwc>>
+// CHECK-NEXT: %[[A:.*]] = train.fused(%[[Y]], %[[C]] : tensor<8x4x6x6xf32, #train.layout<nhwc>>, tensor<1x4x1x1xf32, #train.layout<nhwc>>){{.*}}-> (tensor<8x4x6x6xf32, #train.layout<nhwc>>)
+// CHECK: %[[P:.*]], %[[I:.*]] = train.max_pool %[[A]] {{.*}} -> (tensor<8x4x3x3xf32, #train.layout<nhwc>>, tensor<8x4x3x3xi8, #train.layout<nhwc>>)
+// Flatten and transpose look at the logical order: one reorder serves both.
+// CHECK: %[[R:.*]] = train.reorder %[[P]] : (tensor<8x4x3x3xf32, #train.layout<nhwc>>) -> tensor<8x4x3x3xf32>
+// CHECK-NEXT: %[[F:.*]] = train.reshape %[[R]] : (tensor<8x4x3x3xf32>) -> tensor<8x36xf32>
+// CHECK-NEXT: %[[T:.*]] = train.transpose %[[R]]
+// CHECK-NOT: train.reorder
+// CHECK: train.matmul %[[F]]
+// Backward: the reshaped gradient comes in as row-major and goes back to the pool's order, with the indices as they are.
+// CHECK: %[[DR:.*]] = train.reshape %{{.*}} : (tensor<8x36xf32>) -> tensor<8x4x3x3xf32>
+// CHECK-NEXT: %[[DP:.*]] = train.reorder %[[DR]]
+// CHECK-NEXT: %[[DA:.*]] = train.max_pool_backward %[[DP]], %[[I]]
+// CHECK-NEXT: train.conv_backward_weight %[[DA]], %[[X]] {{.*}} -> tensor<4x3x3x3xf32>{{$}}
+func.func @wishes(%x: tensor<8x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %c: tensor<1x4x1x1xf32>, %fc: tensor<10x36xf32>) -> tensor<4x3x3x3xf32> {
+  %y = train.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<8x4x6x6xf32>
+  %a = train.fused (%y, %c : tensor<8x4x6x6xf32>, tensor<1x4x1x1xf32>) channels [] sums 0 -> (tensor<8x4x6x6xf32>) {
+  ^bb0(%s: f32, %t: f32):
+    %0 = arith.mulf %s, %t : f32
+    train.yield %0 : f32
+  }
+  %p, %i = train.max_pool %a {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<8x4x6x6xf32>) -> (tensor<8x4x3x3xf32>, tensor<8x4x3x3xi8>)
+  %f = train.reshape %p : (tensor<8x4x3x3xf32>) -> tensor<8x36xf32>
+  %t = train.transpose %p {permutation = array<i64: 1, 0, 2, 3>} : (tensor<8x4x3x3xf32>) -> tensor<4x8x3x3xf32>
+  %l = train.matmul %f, %fc {transpose_b = true} : (tensor<8x36xf32>, tensor<10x36xf32>) -> tensor<8x10xf32>
+  %df = train.matmul %l, %fc : (tensor<8x10xf32>, tensor<10x36xf32>) -> tensor<8x36xf32>
+  %dp = train.reshape %df : (tensor<8x36xf32>) -> tensor<8x4x3x3xf32>
+  %da = train.max_pool_backward %dp, %i {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<8x4x3x3xf32>, tensor<8x4x3x3xi8>) -> tensor<8x4x6x6xf32>
+  %dw = train.conv_backward_weight %da, %x {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x4x6x6xf32>, tensor<8x3x8x8xf32>) -> tensor<4x3x3x3xf32>
+  return %dw : tensor<4x3x3x3xf32>
+}
+
+// Channel sums want the channels innermost though their operands come row-major.
+// CHECK-LABEL: func.func @sums
+// CHECK: %[[D:.*]] = train.reorder
+// CHECK-NEXT: train.fused(%[[D]] : tensor<8x4x6x6xf32, #train.layout<nhwc>>) channels [] sums 1 -> (tensor<4xf32>)
+func.func @sums(%x: tensor<8x144xf32>) -> tensor<4xf32> {
+  %d = train.reshape %x : (tensor<8x144xf32>) -> tensor<8x4x6x6xf32>
+  %s = train.fused (%d : tensor<8x4x6x6xf32>) channels [] sums 1 -> (tensor<4xf32>) {
+  ^bb0(%e: f32):
+    train.yield %e : f32
+  }
+  return %s : tensor<4xf32>
+}
+
+// A loss compares images with a target class by class, so its gradient is row-major and the convolution before it gets a reorder.
+// CHECK-LABEL: func.func @dense_loss
+// CHECK-SAME: %[[TARGET:[a-z0-9]+]]: tensor<8x3x8x8xf32>, %{{.*}}: tensor<3x3x1x1xf32>
+// CHECK: %[[ROWS:.*]] = train.reorder
+// CHECK-NEXT: train.mse %[[ROWS]], %[[TARGET]]
+// CHECK-NEXT: %[[DL:.*]] = train.loss_backward %[[ROWS]], %[[TARGET]] {{.*}} -> tensor<8x3x8x8xf32>{{$}}
+// CHECK-NEXT: %[[BACK:.*]] = train.reorder %[[DL]]
+// CHECK-NEXT: train.conv_backward_weight %[[BACK]]
+func.func @dense_loss(%x: tensor<8x3x8x8xf32>, %target: tensor<8x3x8x8xf32>, %w: tensor<3x3x1x1xf32>) -> tensor<3x3x1x1xf32> {
+  %y = train.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x3x8x8xf32>, tensor<3x3x1x1xf32>) -> tensor<8x3x8x8xf32>
+  %loss = train.mse %y, %target : (tensor<8x3x8x8xf32>, tensor<8x3x8x8xf32>) -> tensor<f32>
+  %dy = train.loss_backward %y, %target {loss = "mse"} : (tensor<8x3x8x8xf32>, tensor<8x3x8x8xf32>) -> tensor<8x3x8x8xf32>
+  %dw = train.conv_backward_weight %dy, %x {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x3x8x8xf32>, tensor<8x3x8x8xf32>) -> tensor<3x3x1x1xf32>
+  return %dw : tensor<3x3x1x1xf32>
+}

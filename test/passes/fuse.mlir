@@ -1,0 +1,101 @@
+// RUN: sluice-opt %s --sluice-fuse | FileCheck %s
+// What becomes one region and what does not: a residual block's end forward and backward, and every reason for which two elementwise ops
+// stay apart.
+
+// Statistics keep their own kernel; normalize, add and relu are one region that reads x, y and four channel vectors once.
+// CHECK-LABEL: func.func @forward
+// CHECK-SAME: %[[X:.*]]: tensor<8x4x2x2xf32>, %[[R:.*]]: tensor<8x4x2x2xf32>, %[[S:.*]]: tensor<4xf32>, %[[B:.*]]: tensor<4xf32>
+// CHECK-NEXT: %[[MEAN:.*]], %[[RSTD:.*]] = train.batch_norm_statistics %[[X]] {epsilon = 9.99999974E-6 : f32, train.forward = 0 : i64}
+// CHECK-NEXT: %[[Y:.*]] = train.fused(%[[X]], %[[MEAN]], %[[RSTD]], %[[S]], %[[B]], %[[R]] : {{.*}}) channels [1, 2, 3, 4] sums 0 -> (tensor<8x4x2x2xf32>)
+// CHECK-SAME: train.forward = 2 : i64, train.rule = "normalize+add+relu"
+// CHECK-NEXT: ^bb0(%[[A0:.*]]: f32, %[[A1:.*]]: f32, %[[A2:.*]]: f32, %[[A3:.*]]: f32, %[[A4:.*]]: f32, %[[A5:.*]]: f32):
+// CHECK-NEXT: %[[V0:.*]] = arith.subf %[[A0]], %[[A1]] : f32
+// CHECK-NEXT: %[[V1:.*]] = arith.mulf %[[V0]], %[[A2]] : f32
+// CHECK-NEXT: %[[V2:.*]] = arith.mulf %[[V1]], %[[A3]] : f32
+// CHECK-NEXT: %[[V3:.*]] = arith.addf %[[V2]], %[[A4]] : f32
+// CHECK-NEXT: %[[V4:.*]] = arith.addf %[[V3]], %[[A5]] : f32
+// CHECK: train.yield %{{.*}} : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: return %[[Y]], %[[MEAN]]
+func.func @forward(%x: tensor<8x4x2x2xf32>, %r: tensor<8x4x2x2xf32>, %s: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>) {
+  %n, %mean, %rstd = train.batch_norm %x, %s, %b {epsilon = 1.0e-5 : f32, train.forward = 0 : i64} : (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
+  %a = train.add %n, %r {train.forward = 1 : i64} : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>) -> tensor<8x4x2x2xf32>
+  %y = train.relu %a {train.forward = 2 : i64} : (tensor<8x4x2x2xf32>) -> tensor<8x4x2x2xf32>
+  return %y, %mean : tensor<8x4x2x2xf32>, tensor<4xf32>
+}
+
+// ReLU's gradient sinks into the channel sums, which yield it as a full result because normalize_backward reads it too. That one waits
+// for the sums and stays a region of its own.
+// CHECK-LABEL: func.func @backward
+// CHECK: %[[SUMS:.*]]:3 = train.fused({{.*}}) channels [{{.*}}] sums 2 -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
+// CHECK-SAME: train.rule = "relu_backward+normalize_reduce"
+// CHECK: %[[DX:.*]] = train.fused(%[[SUMS]]#0, {{.*}}, %[[SUMS]]#1, %[[SUMS]]#2 : {{.*}}) channels [2, 3, 4, 5, 6] sums 0 -> (tensor<8x4x2x2xf32>)
+// CHECK-SAME: train.rule = "normalize_backward"
+// count is 8 * 2 * 2
+// CHECK: arith.constant 3.125000e-02 : f32
+// CHECK: return %[[DX]], %[[SUMS]]#1, %[[SUMS]]#2
+func.func @backward(%dy: tensor<8x4x2x2xf32>, %y: tensor<8x4x2x2xf32>, %x: tensor<8x4x2x2xf32>, %v: tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %d = train.relu_backward %dy, %y : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>) -> tensor<8x4x2x2xf32>
+  %dx, %ds, %db = train.batch_norm_backward %d, %x, %v, %v, %v : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %dx, %ds, %db : tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// The images need no gradient: no normalize_backward is made.
+// CHECK-LABEL: func.func @first_layer
+// CHECK-COUNT-1: train.fused
+// CHECK-NOT: train.fused
+// CHECK: return
+func.func @first_layer(%dy: tensor<8x4x2x2xf32>, %x: tensor<8x4x2x2xf32>, %v: tensor<4xf32>) -> tensor<4xf32> {
+  %dx, %ds, %db = train.batch_norm_backward %dy, %x, %v, %v, %v : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %ds : tensor<4xf32>
+}
+
+// A matmul between the two reads the first one's result: it cannot run later.
+// CHECK-LABEL: func.func @read_in_between
+// CHECK: train.rule = "relu"
+// CHECK: train.matmul
+// CHECK: train.rule = "add"
+func.func @read_in_between(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %a = train.relu %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %b = train.matmul %a, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %c = train.add %a, %b : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %c : tensor<8x8xf32>
+}
+
+// The first runs over another shape than the second: broadcasting it inside the region would compute it 8 times.
+// CHECK-LABEL: func.func @other_shape
+// CHECK: train.rule = "sigmoid"
+// CHECK: train.rule = "mul"
+func.func @other_shape(%x: tensor<8x4xf32>, %g: tensor<1x4xf32>) -> tensor<8x4xf32> {
+  %s = train.sigmoid %g : (tensor<1x4xf32>) -> tensor<1x4xf32>
+  %y = train.mul %x, %s : (tensor<8x4xf32>, tensor<1x4xf32>) -> tensor<8x4xf32>
+  return %y : tensor<8x4xf32>
+}
+
+// Sinking %s would keep %p and %q, whose last reader it is, alive beside the two products for the sake of one result.
+// CHECK-LABEL: func.func @longer_lives
+// CHECK: train.rule = "add"
+// CHECK: train.matmul
+// CHECK: train.rule = "mul"
+func.func @longer_lives(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %p = train.matmul %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %q = train.matmul %p, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = train.add %p, %q : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %m = train.matmul %x, %x {transpose_a = true} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %y = train.mul %s, %m : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}
+
+// One operand lives longer, one result is saved: no byte more.
+// CHECK-LABEL: func.func @as_long_lives
+// CHECK: train.matmul
+// CHECK: train.matmul
+// CHECK-NEXT: train.fused
+// CHECK-SAME: train.rule = "tanh+mul"
+func.func @as_long_lives(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %p = train.matmul %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = train.tanh %p : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %m = train.matmul %x, %x {transpose_a = true} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %y = train.mul %s, %m : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}
