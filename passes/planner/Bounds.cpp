@@ -41,40 +41,68 @@ Seconds offloadBound(const Problem &problem, Bytes memory) {
   return std::max(compute, problem.link.duplex == 0 ? out + in : std::max(out, in));
 }
 
-Seconds splitBound(Seconds compute, double missing, const std::vector<Removal> &streams,
+namespace {
+
+/// The convex trade of splitBound(): bytes by stream against re-runs.
+class Trade {
+public:
+  Trade(Seconds before, Seconds after, double missing, const std::vector<Removal> &streams,
+        std::vector<std::pair<double, Seconds>> parts)
+      : before(before), after(after), missing(missing), streams(streams), parts(std::move(parts)) {
+    std::sort(this->parts.begin(), this->parts.end(),
+              [](const auto &a, const auto &b) { return a.second * b.first < b.second * a.first; });
+  }
+
+  /// Least makespan when the streams from `first` on may still carry bytes, `carried` are, and their copies take until
+  /// `out` and `in` at least.
+  Seconds least(size_t first, double carried, Seconds out, Seconds in) const {
+    if (first == streams.size())
+      return std::max(before, out) + std::max(after + again(missing - carried), in);
+    const Removal &r = streams[first];
+    const double most = std::min(r.bytes, std::max(0.0, missing - carried));
+    auto at = [&](double bytes) {
+      return least(first + 1, carried + bytes, std::max(out, bytes * r.out), std::max(in, bytes * r.in));
+    };
+    if (most <= 0)
+      return at(0);
+    double low = 0, high = most;
+    for (int step = 0; step < 60; ++step) {
+      const double third = (high - low) / 3;
+      if (at(low + third) < at(high - third))
+        high -= third;
+      else // where both are infinite more must be carried
+        low += third;
+    }
+    return at((low + high) / 2);
+  }
+
+private:
+  Seconds again(double bytes) const {
+    Seconds cost = 0;
+    for (auto [size, seconds] : parts) {
+      if (bytes <= 0)
+        return cost;
+      cost += size > bytes ? seconds * bytes / size : seconds;
+      bytes -= size;
+    }
+    return bytes > 1e-9 * missing ? std::numeric_limits<Seconds>::infinity() : cost;
+  }
+
+  const Seconds before, after;
+  const double missing;
+  const std::vector<Removal> &streams;
+  std::vector<std::pair<double, Seconds>> parts;
+};
+
+} // namespace
+
+Seconds splitBound(Seconds before, Seconds after, double missing, const std::vector<Removal> &streams,
                    std::vector<std::pair<double, Seconds>> parts) {
   if (missing <= 0)
-    return compute;
-  std::sort(parts.begin(), parts.end(),
-            [](const auto &a, const auto &b) { return a.second * b.first < b.second * a.first; });
-  auto removed = [&](Seconds span) {
-    double bytes = 0;
-    for (const Removal &r : streams)
-      bytes += r.secondsPerByte * r.bytes <= span ? r.bytes : span / r.secondsPerByte;
-    Seconds spare = span - compute;
-    for (auto [size, seconds] : parts) {
-      if (seconds > spare)
-        return bytes + (seconds > 0 ? size * spare / seconds : 0);
-      bytes += size;
-      spare -= seconds;
-    }
-    return bytes;
-  };
-  const double enough = missing * (1 - 1e-9);
-  if (removed(compute) >= enough)
-    return compute;
-  Seconds low = compute, high = compute;
-  for (const Removal &r : streams)
-    high = std::max(high, r.bytes > 0 ? r.bytes * r.secondsPerByte : 0);
-  for (auto [size, seconds] : parts)
-    high += seconds;
-  if (removed(high) < enough)
-    return std::numeric_limits<Seconds>::infinity();
-  for (int step = 0; step < 60; ++step) {
-    const Seconds middle = (low + high) / 2;
-    (removed(middle) < enough ? low : high) = middle;
-  }
-  return low;
+    return before + after;
+  // The search ends a little beside the minimum.
+  return std::max(before + after,
+                  (1 - 1e-9) * Trade(before, after, missing, streams, std::move(parts)).least(0, 0, 0, 0));
 }
 
 namespace {
@@ -101,7 +129,6 @@ private:
   void shareReruns();
   std::vector<int> peaks() const;
   Seconds at(int position) const;
-  double linkSecondsPerByte() const;
 
   const Problem &problem;
   const Bytes memory;
@@ -138,16 +165,11 @@ std::vector<int> PositionBound::peaks() const {
   return found;
 }
 
-double PositionBound::linkSecondsPerByte() const {
-  const Link &link = problem.link;
-  const double raw = link.duplex == 0 ? 1 / link.d2h + 1 / link.h2d : std::max(1 / link.d2h, 1 / link.h2d);
-  return actions.fp16 ? raw / 2 : raw;
-}
-
 Seconds PositionBound::at(int position) const {
   const Op &op = problem.ops[position];
   double missing = static_cast<double>(live[position] - memory);
-  Removal link = {0, linkSecondsPerByte()}, codec = {0, std::numeric_limits<double>::infinity()};
+  const double perByte = actions.fp16 ? 0.5 : 1, never = std::numeric_limits<double>::infinity();
+  Removal link = {0, perByte / problem.link.d2h, perByte / problem.link.h2d}, codec = {0, never, never};
   std::vector<std::pair<double, Seconds>> parts;
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     const Buffer &buffer = problem.buffers[b];
@@ -166,7 +188,8 @@ Seconds PositionBound::at(int position) const {
         bytes = std::min(bytes, form);
       else if (actions.compress && !readDirectly(e.codec) && !used && raw > form) {
         codec.bytes += raw - form;
-        codec.secondsPerByte = std::min(codec.secondsPerByte, (e.encodeSeconds + e.decodeSeconds) / (raw - form));
+        codec.out = std::min(codec.out, e.encodeSeconds / (raw - form));
+        codec.in = std::min(codec.in, e.decodeSeconds / (raw - form));
       }
     }
     missing -= raw - bytes;
@@ -180,7 +203,10 @@ Seconds PositionBound::at(int position) const {
     if (actions.invert && buffer.inversion)
       parts.push_back({bytes, buffer.inversion->seconds * bytes / raw});
   }
-  return splitBound(compute, missing, {link, codec}, parts);
+  Seconds before = 0;
+  for (int k = 0; k < position; ++k)
+    before += problem.ops[k].seconds;
+  return op.seconds + splitBound(before, compute - before - op.seconds, missing, {link, codec}, parts);
 }
 
 } // namespace

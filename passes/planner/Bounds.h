@@ -26,20 +26,22 @@ struct BoundActions {
 };
 
 /// Seconds that no schedule with these actions can beat. At every position where the program that keeps everything
-/// exceeds `memory`, the excess must be away: what an op there touches cannot be, encodings remove theirs for nothing,
-/// compressions as fast as the codec stream packs and unpacks, the others cross the link or cost re-runs of their
-/// producers or inversions, cheapest first. Infinite when the actions cannot make room.
+/// exceeds `memory`, the excess must be away: what an op there touches cannot be, encodings remove theirs for nothing, the
+/// others cross the link or are packed before the position and come back after it, or cost re-runs of their producers or
+/// inversions, cheapest first. Infinite when the actions cannot make room.
 Seconds exactBound(const Problem &problem, Bytes memory, BoundActions actions);
 
-/// Bytes that can be removed from the device beside the compute stream, in seconds per byte of their stream.
+/// Bytes that can leave the device before a moment and return after it, beside the compute stream; rates in seconds per
+/// byte.
 struct Removal {
-  double bytes = 0, secondsPerByte = 0;
+  double bytes = 0, out = 0, in = 0;
 };
 
-/// Smallest T within which `missing` bytes can be removed: every stream removes up to T's worth of its bytes, and the
-/// compute stream has T - compute for making `parts`, (bytes, seconds), again, least seconds per byte first. Infinite
-/// when all together are too little.
-Seconds splitBound(Seconds compute, double missing, const std::vector<Removal> &streams,
+/// Smallest makespan of a step that computes for `before` seconds until some moment and for `after` seconds from it on,
+/// when `missing` bytes must be away at that moment: each of `streams` carries some of them out before and back after,
+/// and the rest costs re-runs after it: `parts` are (bytes, seconds), taken by least seconds per byte. Infinite when all
+/// together are too little.
+Seconds splitBound(Seconds before, Seconds after, double missing, const std::vector<Removal> &streams,
                    std::vector<std::pair<double, Seconds>> parts);
 
 } // namespace sluice::planner

@@ -87,9 +87,12 @@ Seconds chainBound(const Chain &chain, double memory) {
 Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads) {
   const double peak = chainPeak(chain);
   Seconds bound = 0;
+  const Seconds compute = chainCompute(chain);
+  Seconds forward = 0, backward = compute;
   // Any op bounds; the one at the peak misses most. Its own x_i and x_(i+1) must be there.
-  for (int i = 0; i <= chain.last(); ++i)
-    for (double bytes : {forwardBytes(chain, i), backwardBytes(chain, i)}) {
+  for (int i = 0; i <= chain.last(); ++i) {
+    backward -= chain.uB[i]; // starts so late
+    for (auto [bytes, before] : {std::pair(forwardBytes(chain, i), forward), {backwardBytes(chain, i), backward}}) {
       if (bytes < peak)
         continue;
       double movable = 0;
@@ -101,9 +104,12 @@ Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads) {
       }
       if (i > 0 && chain.saved[i - 1] > 0) // what came with x_i is not needed by stage i
         parts.push_back({chain.saved[i - 1], chain.uF[i - 1]});
-      bound = std::max(bound, splitBound(chainCompute(chain), bytes - memory,
-                                         {{movable, movable > 0 ? 2 / chain.bandwidth : 0}}, parts));
+      const double perByte = movable > 0 ? 1 / chain.bandwidth : 0;
+      bound =
+          std::max(bound, splitBound(before, compute - before, bytes - memory, {{movable, perByte, perByte}}, parts));
     }
+    forward += chain.uF[i];
+  }
   return bound;
 }
 
