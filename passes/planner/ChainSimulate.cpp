@@ -12,7 +12,17 @@
 namespace sluice::planner {
 
 Stream ChainEvent::stream() const {
-  return what == What::Out ? Stream::DeviceToHost : what == What::In ? Stream::HostToDevice : Stream::Compute;
+  switch (what) {
+  case What::Out:
+    return Stream::DeviceToHost;
+  case What::In:
+    return Stream::HostToDevice;
+  case What::Compress:
+  case What::Decompress:
+    return Stream::Codec;
+  default:
+    return Stream::Compute;
+  }
 }
 
 std::string ChainEvent::name() const {
@@ -26,6 +36,12 @@ std::string ChainEvent::name() const {
     return "offload x_" + i;
   case What::In:
     return "prefetch x_" + i;
+  case What::Compress:
+    return "compress x_" + i;
+  case What::Decompress:
+    return "decompress x_" + i;
+  case What::Invert:
+    return "invert x_" + i;
   }
   return i;
 }

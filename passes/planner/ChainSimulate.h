@@ -10,14 +10,16 @@
 
 namespace sluice::planner {
 
-/// One op or copy of a chain. Compute: F_i or B_i, perhaps again; copies: of x_i (with what is saved along with it).
+/// One op or copy of a chain. Compute: F_i or B_i, perhaps again, and inversions of x_i; copies and codec: of x_i (with
+/// what is saved along with it).
 struct ChainEvent {
-  enum class What { Forward, Backward, Out, In };
+  enum class What { Forward, Backward, Out, In, Compress, Decompress, Invert };
   What what = What::Forward;
   int index = 0;
   Seconds start = 0, end = 0;
   Stream stream() const;
-  std::string name() const; ///< "F_3", "B_3", "offload x_3", "prefetch x_3"
+  std::string
+  name() const; ///< "F_3", "B_3", "offload x_3", "prefetch x_3", "compress x_3", "decompress x_3", "invert x_3"
 };
 
 struct ChainTimeline {

@@ -36,13 +36,12 @@ Recomputation::Recomputation(const Problem &problem)
       if (op == writers[b].front())
         can[b] = can[b] && !holds(reads, b);
     }
-    // A backward op that writes into the buffer would see its own write undone.
-    for (int k = 0; k < n; ++k)
-      if (problem.ops[k].phase != Phase::Forward)
-        for (int w : problem.ops[k].writes)
-          if (w == b)
-            can[b] = false;
   }
+  // A backward op that writes into the buffer would see its own write undone.
+  for (const Op &op : problem.ops)
+    if (op.phase != Phase::Forward)
+      for (int b : op.writes)
+        can[b] = false;
 }
 
 std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double dearer) const {

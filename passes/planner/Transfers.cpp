@@ -203,11 +203,13 @@ bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan) {
     Plan attempt = plan;
     Walk(problem, memory, attempt, mirroredFirst).run();
     Walk(problem, memory, attempt, !mirroredFirst).run();
-    const Seconds span = simulate(problem, attempt).makespan;
-    if (span < bestSpan) {
-      bestSpan = span;
+    const Timeline timeline = simulate(problem, attempt);
+    if (timeline.makespan < bestSpan) {
+      bestSpan = timeline.makespan;
       best = std::move(attempt);
     }
+    if (timeline.makespan <= timeline.busy)
+      break; // nothing waits
   }
   plan = std::move(best);
   return true;

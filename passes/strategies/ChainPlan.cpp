@@ -19,6 +19,14 @@ ChainAnswer offloadChain(const Chain &chain, double memory, const std::vector<bo
   return plan;
 }
 
+void takeBetter(ChainAnswer &best, ChainAnswer answer) {
+  auto *plan = std::get_if<ChainPlan>(&answer), *bestPlan = std::get_if<ChainPlan>(&best);
+  auto *none = std::get_if<ChainInfeasible>(&answer), *bestNone = std::get_if<ChainInfeasible>(&best);
+  if ((plan && (!bestPlan || plan->timeline.makespan < bestPlan->timeline.makespan)) ||
+      (none && bestNone && none->smallestMemory < bestNone->smallestMemory))
+    best = std::move(answer);
+}
+
 ChainAnswer bestOffload(const Chain &chain, double memory, const std::vector<std::vector<bool>> &sets,
                         Release release) {
   ChainAnswer best = ChainInfeasible{chainPeak(chain), "keeping everything does not fit"};
@@ -26,12 +34,7 @@ ChainAnswer bestOffload(const Chain &chain, double memory, const std::vector<std
     const bool any = std::find(set.begin(), set.end(), true) != set.end();
     if (any && chain.bandwidth == 0)
       continue;
-    ChainAnswer answer = offloadChain(chain, memory, set, release);
-    auto *plan = std::get_if<ChainPlan>(&answer), *bestPlan = std::get_if<ChainPlan>(&best);
-    auto *none = std::get_if<ChainInfeasible>(&answer), *bestNone = std::get_if<ChainInfeasible>(&best);
-    if ((plan && (!bestPlan || plan->timeline.makespan < bestPlan->timeline.makespan)) ||
-        (none && bestNone && none->smallestMemory < bestNone->smallestMemory))
-      best = std::move(answer);
+    takeBetter(best, offloadChain(chain, memory, set, release));
   }
   return best;
 }

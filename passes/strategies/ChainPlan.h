@@ -15,6 +15,7 @@ struct ChainPlan {
   std::vector<Action> actions;                ///< of x_0..x_L
   std::vector<std::pair<int, int>> recompute; ///< F_i..F_j run again, in order of time
   ChainTimeline timeline;
+  bool rawCopiesOnly = true; ///< keeps and offloads only, without codecs: what checkChain() knows
 };
 
 struct ChainInfeasible {
@@ -29,5 +30,8 @@ ChainAnswer offloadChain(const Chain &chain, double memory, const std::vector<bo
 
 /// Of several sets the one with the shortest schedule; Infeasible with the least that any of them needs.
 ChainAnswer bestOffload(const Chain &chain, double memory, const std::vector<std::vector<bool>> &sets, Release release);
+
+/// Keeps the better of two answers: a plan first, then the shorter makespan or the smaller memory.
+void takeBetter(ChainAnswer &best, ChainAnswer answer);
 
 } // namespace sluice::planner

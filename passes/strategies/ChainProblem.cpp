@@ -91,12 +91,21 @@ ChainPlan ChainProblem::planOf(const Plan &plan) const {
         out.recompute.back().second = stage;
       else
         out.recompute.push_back({stage, stage});
+  out.rawCopiesOnly =
+      plan.recomputes.empty() && std::all_of(plan.decisions.begin(), plan.decisions.end(), [](const Decision &d) {
+        return d.action == Action::Keep || (d.action == Action::Offload && d.codec.empty());
+      });
   const Timeline timeline = simulate(problem, plan);
   if (std::string error = checkTimeline(problem, plan, timeline); !error.empty())
     throw std::logic_error("timeline of strategy '" + plan.strategy + "' fails the checker: " + error);
   for (const Event &e : timeline.events) {
     using What = ChainEvent::What;
-    if (e.stream == Stream::Compute)
+    if (e.what == Event::What::Encode || e.what == Event::What::Decode || e.what == Event::What::Invert)
+      out.timeline.events.push_back({e.what == Event::What::Encode   ? What::Compress
+                                     : e.what == Event::What::Decode ? What::Decompress
+                                                                     : What::Invert,
+                                     e.buffer, e.start, e.end});
+    else if (e.stream == Stream::Compute)
       out.timeline.events.push_back(
           {e.op < n ? What::Forward : What::Backward, e.op < n ? e.op : 2 * n - 1 - e.op, e.start, e.end});
     else
@@ -128,12 +137,26 @@ ChainAnswer ChainProblem::run(double memory, PlanFunction strategy, const Option
   return planOf(plan);
 }
 
-static void takeBetter(ChainAnswer &best, ChainAnswer answer) {
-  auto *plan = std::get_if<ChainPlan>(&answer), *bestPlan = std::get_if<ChainPlan>(&best);
-  auto *none = std::get_if<ChainInfeasible>(&answer), *bestNone = std::get_if<ChainInfeasible>(&best);
-  if ((plan && (!bestPlan || plan->timeline.makespan < bestPlan->timeline.makespan)) ||
-      (none && bestNone && none->smallestMemory < bestNone->smallestMemory))
-    best = std::move(answer);
+ChainProblem publishedProblem(const Chain &chain) {
+  constexpr double reserved = 5, codecOverLink = 3, convertOverLink = 24;
+  ChainProblem lifted(chain, true);
+  Problem &p = lifted.problem;
+  p.codecRates = {{"fp16", convertOverLink * p.link.d2h}};
+  for (int i = 0; i < static_cast<int>(chain.uF.size()); ++i) {
+    Buffer &x = p.buffers[i];
+    const Seconds seconds = x.bytes / (codecOverLink * p.link.d2h);
+    x.encodings = {{"zfp", static_cast<Bytes>(std::ceil(x.bytes / reserved)), seconds, seconds}};
+    const bool kind = !chain.kinds.empty() && (chain.kinds[i] == OpKind::Norm || chain.kinds[i] == OpKind::Activation);
+    if (kind && i > 0 && chain.saved[i - 1] == 0) // what was saved along cannot be rebuilt
+      x.inversion = Inversion{i + 1, chain.uF[i], 0};
+  }
+  return lifted;
+}
+
+Options everythingAllowed(Options options) {
+  options.executable = {"keep", "offload", "recompute", "mask", "argmax", "counter", "zvc", "fp16", "zfp", "invert"};
+  options.allowLossy = {"fp16", "zfp", "invert"};
+  return options;
 }
 
 ChainAnswer chainChen(const Chain &chain, double memory, Release, const Options &options) {
@@ -144,14 +167,9 @@ ChainAnswer chainRotor(const Chain &chain, double memory, Release, const Options
   return ChainProblem(chain, false).run(memory, planRotor, options);
 }
 
-/// Of everything exact that plans chains the best; what the op-level search finds enters beside it.
-ChainAnswer chainMixed(const Chain &chain, double memory, Release release, const Options &options) {
-  const Options plain;
-  ChainAnswer best = chainDynProg(chain, memory, release, plain);
-  for (auto strategy : {chainGreedy, chainRotor, chainChen})
-    takeBetter(best, strategy(chain, memory, release, plain));
-  takeBetter(best, ChainProblem(chain, true).run(memory, planMixed, options));
-  return best;
+/// Whole stages as units: their tensors move or run again together.
+ChainAnswer chainMixed(const Chain &chain, double memory, Release, const Options &options) {
+  return ChainProblem(chain, true).run(memory, planMixed, options);
 }
 
 } // namespace sluice::planner

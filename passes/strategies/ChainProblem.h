@@ -32,4 +32,13 @@ private:
   Bytes slack = 0;
 };
 
+/// The merged problem of a chain with what lossy strategies were published with: copies convert to fp16 faster than the
+/// link, stages of kind bn and relu invert their input from their output in the time of F_i, every x_i packs to a fifth
+/// at three times the link's rate (the ratio of the Titan X profile). Needs bandwidth; without kinds nothing is
+/// inverted.
+ChainProblem publishedProblem(const Chain &chain);
+
+/// The options with every action executable and allowed, as chain files are planned.
+Options everythingAllowed(Options options);
+
 } // namespace sluice::planner

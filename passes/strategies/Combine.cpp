@@ -92,7 +92,7 @@ void Combiner::leave(const Choice &choice, Plan &plan) const {
       plan.decisions[b].action = Action::Offload;
 }
 
-Attempt Combiner::attempt(const Choice &choice) const {
+Attempt Combiner::attempt(const Choice &choice, Seconds worthwhile) const {
   Attempt result;
   result.plan = keepPlan(problem);
   if (!choice.recomputed.empty()) {
@@ -105,13 +105,31 @@ Attempt Combiner::attempt(const Choice &choice) const {
     if (choice.again)
       recomputation.applyAgain(closed, result.plan);
   }
-  return complete(std::move(result.plan), choice);
+  return complete(std::move(result.plan), choice, worthwhile);
 }
 
-Attempt Combiner::complete(Plan plan, const Choice &choice) const {
+/// Seconds of the first runs, re-runs and inversions.
+Seconds Combiner::computeOf(const Plan &plan) const {
+  Seconds seconds = 0;
+  for (size_t k = 0; k < problem.ops.size(); ++k)
+    seconds += secondsOf(problem, plan, {static_cast<int>(k), 0, false});
+  for (const Recompute &r : plan.recomputes)
+    for (int op : r.ops)
+      seconds += secondsOf(problem, plan, {op, 0, true});
+  for (size_t b = 0; b < plan.decisions.size(); ++b)
+    if (plan.decisions[b].action == Action::Invert)
+      seconds += problem.buffers[b].inversion->seconds;
+  return seconds;
+}
+
+Attempt Combiner::complete(Plan plan, const Choice &choice, Seconds worthwhile) const {
   Attempt result;
   result.plan = std::move(plan);
   invert(choice.inverted, result.plan);
+  if (computeOf(result.plan) >= worthwhile) {
+    result.peak = std::numeric_limits<Bytes>::max();
+    return result;
+  }
   if (choice.encode)
     encode(result.plan);
   leave(choice, result.plan);
@@ -119,9 +137,10 @@ Attempt Combiner::complete(Plan plan, const Choice &choice) const {
   result.peak = peakBytes(problem, expand(problem, result.plan));
   if (result.peak > memory && choice.offloadRest)
     result.peak = offloadEarliest(problem, memory, 65536, result.plan);
-  for (Decision &d : result.plan.decisions)
-    if (d.action == Action::Offload && copiesWith(choice.codec))
-      d.codec = choice.codec;
+  for (size_t b = 0; b < problem.buffers.size(); ++b)
+    // Zero-value compression adds a bit per word: dense tensors would grow.
+    if (Decision &d = result.plan.decisions[b]; d.action == Action::Offload && copiesWith(choice.codec))
+      d.codec = choice.codec != "zvc" || problem.buffers[b].zeroFraction > 1.0 / 32 ? choice.codec : "";
   if (result.peak > memory || !placeTransfers(problem, memory, result.plan))
     return result;
   result.feasible = true;

@@ -12,7 +12,7 @@ namespace sluice::planner {
 struct Choice {
   std::vector<int> recomputed; ///< buffers to drop; implied ones are added
   std::vector<int> offloaded;  ///< buffers to offload whether needed or not
-  std::vector<int> compressed; ///< buffers to pack in device memory; those without a packed form are passed over
+  std::vector<int> compressed; ///< buffers to pack in device memory, into their first packed form that the target has
   std::vector<int> inverted;   ///< buffers to rebuild from their inversion's source, where that stays as it is
   std::string codec;           ///< of every offload: "", or "fp16" or "zvc" where copies can apply it
   double dearer = 4;           ///< see Recomputation::closure
@@ -32,9 +32,11 @@ class Combiner {
 public:
   Combiner(const Problem &problem, Bytes memory, const Options &options);
 
-  Attempt attempt(const Choice &choice) const;
+  /// An attempt whose compute alone takes `worthwhile` seconds is given up, infeasible.
+  Attempt attempt(const Choice &choice, Seconds worthwhile = std::numeric_limits<Seconds>::infinity()) const;
   /// The same from a plan whose recompute segments are given; `choice.recomputed` is not looked at.
-  Attempt complete(Plan plan, const Choice &choice) const;
+  Attempt complete(Plan plan, const Choice &choice,
+                   Seconds worthwhile = std::numeric_limits<Seconds>::infinity()) const;
   /// True when copies between device and host can apply the codec.
   bool copiesWith(const std::string &codec) const;
   bool can(const std::string &action) const { return options.executable.count(action) > 0; }
@@ -46,6 +48,7 @@ public:
   const std::vector<Accesses> accesses;
 
 private:
+  Seconds computeOf(const Plan &plan) const;
   void encode(Plan &plan) const;
   void invert(const std::vector<int> &buffers, Plan &plan) const;
   void leave(const Choice &choice, Plan &plan) const;

@@ -5,13 +5,13 @@
 // bit an element of a ReLU before a pool, an index of a max-pool's window, the nonzeros of a ReLU before a
 // convolution; the rest may lose precision.
 //
-// Changed: the lossless forms only, on ops that can read them directly; sparse storage (SSDC) has a size that
-// depends on data, which a static plan cannot promise, and delayed precision reduction is lossy and not executable
-// yet.
+// Changed: masks, indices and counters where the backward ops read them as they are; sparse storage (SSDC) has a size
+// that depends on data, which a static plan cannot promise. Delayed precision reduction (DPR) is off unless asked for,
+// because it is lossy, and has one width, 16 bits.
 //
 // Complexity O(ops).
 //
-// No knobs.
+// Knobs: dpr=0 (1: what no form replaces is packed to fp16 until its first backward reader).
 //
 // Fails where the encoded step does not fit; it knows no other action.
 #include "passes/strategies/Combine.h"
@@ -21,10 +21,17 @@ namespace sluice::planner {
 
 Answer planGist(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
-  if (!combiner.can("mask") && !combiner.can("argmax"))
-    return Refused{"strategy 'gist' needs codec 'mask' or 'argmax', which the target does not execute"};
+  if (!combiner.can("mask") && !combiner.can("argmax") && !combiner.can("counter"))
+    return Refused{"strategy 'gist' needs codec 'mask', 'argmax' or 'counter', which the target does not execute"};
   Choice choice;
   choice.encode = true;
+  if (numberKnob(options, "dpr", 0) > 0) {
+    if (std::string missing = missingAction(options, "gist", "fp16"); !missing.empty())
+      return Refused{missing};
+    for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+      if (problem.buffers[b].activation && encodingOf(problem.buffers[b], "fp16"))
+        choice.compressed.push_back(b);
+  }
   return answerOf(combiner.attempt(choice), "gist", memory);
 }
 

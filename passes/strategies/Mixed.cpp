@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// mixed: our own. Every exact action on one branching program: lossless encodings, recomputation and offloading
-// together.
+// mixed: our own. Every action on one branching program: lossless encodings, recomputation and offloading together, and
+// inversion, compression and half-precision copies where they are allowed.
 //
-// Rule: what is cheap per byte is recomputed (normalization and activations before convolutions), what is expensive
-// is offloaded while the link has time, earliest-born first, because early tensors have the longest windows and
-// late ones none. How much of each is not guessed but tried: recompute sets are prefixes of the tensors by bytes
+// Rule: what is cheap per byte is recomputed or inverted (normalization and activations before convolutions), what is
+// expensive is offloaded while the link has time, earliest-born first, because early tensors have the longest windows
+// and late ones none. How much of each is not guessed but tried: recompute sets are prefixes of the tensors by bytes
 // per second of re-running, optionally without the borders of every g-th stage (which stops chains of re-runs) and
-// without early tensors; every trial is completed by GREEDY's offloading and timed by the simulator. The best is
-// then improved by giving single tensors another action. Plans of the other exact strategies enter as trials, so
-// mixed is never slower than they are.
+// without early tensors; every trial is completed by GREEDY's offloading and timed by the simulator. Allowed codecs of
+// copies apply to all of them; compression takes the tensors born after what the link carries, as many as the codec
+// stream packs in some share of the forward half. The best is then improved by giving single tensors another action.
+// The registry lets faster plans of the other strategies take over, so mixed is never slower than they are.
 //
 // Complexity O(trials * ops).
 //
 // Limits count trials, so planning is deterministic.
 //
-// Knobs: trials=0 (0: by the number of ops), recompute=1, offload=1, encode=1 (0 forbids the action).
+// Knobs: trials=0 (0: by the number of ops), recompute=1, offload=1, encode=1 (0 forbids the action), zvc=0 (1 packs
+// sparse tensors on the host: less host memory in use, no less reserved, never faster).
 //
 // Fails below the live bytes of the smallest trial.
 #include "passes/planner/Simulate.h"
@@ -36,12 +38,19 @@ public:
   Mixed(const Problem &problem, Bytes memory, const Options &options)
       : combiner(problem, memory, options), stages(problem), problem(problem), memory(memory), options(options) {
     const double ops = std::max<size_t>(problem.ops.size(), 1);
-    trials = static_cast<int>(numberKnob(options, "trials", 0));
+    trials = numberKnob(options, "trials", 0);
     if (trials == 0)
-      trials = static_cast<int>(std::clamp(8e5 / ops, 60.0, 1500.0));
+      trials = std::clamp(1.3e6 / ops, 60.0, 3000.0);
     mayRecompute = combiner.can("recompute") && numberKnob(options, "recompute", 1) > 0;
     mayOffload = combiner.can("offload") && numberKnob(options, "offload", 1) > 0;
     mayEncode = numberKnob(options, "encode", 1) > 0;
+    frame.offloadRest = mayOffload;
+    Decision halved;
+    halved.codec = "fp16";
+    if (combiner.can("fp16") && combiner.copiesWith("fp16") && copyGains(halved))
+      frame.codec = "fp16";
+    else if (combiner.can("zvc") && numberKnob(options, "zvc", 0) > 0)
+      frame.codec = "zvc";
   }
 
   Answer run() {
@@ -62,19 +71,34 @@ private:
     if (best.feasible)
       return;
     rankTensors();
-    consider({});
-    if (mayRecompute)
-      for (double d : {4.0, 1e9}) {
-        dearer = d;
-        sweep(trials * 2 / 5);
-      }
-    dearer = bestChoice.dearer;
+    const std::vector<double> shares = packs() ? std::vector<double>{0, 0.4, 0.8, 2} : std::vector<double>{0};
+    const double each = trials * 4 / 5 / (2 * shares.size());
+    for (double share : shares) {
+      frame.compressed = packedWithin(share);
+      consider({});
+      if (mayRecompute || byInversion.size() > 0)
+        for (double d : {4.0, 1e9}) {
+          frame.dearer = d;
+          sweep(each);
+        }
+    }
+    frame = bestChoice;
     refine();
   }
 
+  /// True when a codec makes the largest copy shorter, not only smaller.
+  bool copyGains(const Decision &with) const {
+    const auto largest = std::max_element(problem.buffers.begin(), problem.buffers.end(),
+                                          [](const Buffer &a, const Buffer &b) { return a.bytes < b.bytes; });
+    const int b = static_cast<int>(largest - problem.buffers.begin());
+    return largest != problem.buffers.end() && copySeconds(problem, b, with, true) < copySeconds(problem, b, {}, true);
+  }
+
   void rankTensors();
-  bool consider(std::vector<int> recomputed);
-  void sweep(int share);
+  bool packs() const;
+  std::vector<int> packedWithin(double share) const;
+  bool consider(const std::vector<int> &dropped);
+  void sweep(double share);
   void prefixes(const std::vector<int> &order);
   int birthAfter(double share) const;
   void refine();
@@ -84,12 +108,14 @@ private:
   const Problem &problem;
   const Bytes memory;
   const Options &options;
-  int trials = 0;
+  double trials = 0; ///< left; one that is given up early counts a quarter
   bool mayRecompute = false, mayOffload = false, mayEncode = false;
   std::vector<int> ranked;                ///< droppable tensors, most bytes per second of re-running first
   std::vector<std::vector<int>> closures; ///< of the ranked tensors, by buffer
+  std::set<int> byInversion;              ///< the ranked tensors that are inverted instead
+  Choice frame;                           ///< what the trials to come have in common
   Choice bestChoice;
-  double dearer = 4; ///< of the trials to come
+  std::vector<int> bestDropped;
   Attempt best;
 };
 
@@ -97,44 +123,83 @@ void Mixed::rankTensors() {
   closures.resize(problem.buffers.size());
   std::vector<std::pair<double, int>> rank;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
-    const Accesses &a = combiner.accesses[b];
-    if (!problem.buffers[b].activation || !combiner.recomputation.possible(b) || !a.hasGap() ||
-        problem.buffers[b].bytes < 4096)
+    const Buffer &buffer = problem.buffers[b];
+    if (!buffer.activation || !combiner.accesses[b].hasGap() || buffer.bytes < 4096)
       continue;
-    const std::vector<int> closed = combiner.recomputation.closure({b});
-    if (closed.empty())
-      continue;
-    Seconds cost = 1e-9;
-    for (int c : closed)
+    Seconds cost = std::numeric_limits<Seconds>::infinity();
+    if (mayRecompute && combiner.recomputation.possible(b))
+      closures[b] = combiner.recomputation.closure({b});
+    if (!closures[b].empty())
+      cost = 1e-9;
+    for (int c : closures[b])
       cost += combiner.recomputation.cost(c);
-    rank.push_back({-problem.buffers[b].bytes / cost, b});
-    closures[b] = closed;
+    if (combiner.can("invert") && buffer.inversion && buffer.inversion->seconds < cost) {
+      cost = buffer.inversion->seconds + 1e-9;
+      byInversion.insert(b);
+      closures[b] = {b};
+    }
+    if (std::isfinite(cost))
+      rank.push_back({-buffer.bytes / cost, b});
   }
   std::sort(rank.begin(), rank.end());
   for (auto [key, b] : rank)
     ranked.push_back(b);
 }
 
-bool Mixed::consider(std::vector<int> recomputed) {
+bool Mixed::packs() const {
+  return std::any_of(problem.buffers.begin(), problem.buffers.end(), [&](const Buffer &b) {
+    return std::any_of(b.encodings.begin(), b.encodings.end(),
+                       [&](const Encoding &e) { return !readDirectly(e.codec) && combiner.can(e.codec); });
+  });
+}
+
+/// Tensors born after those that fill the link, as many as the codec stream packs in `share` of the forward half.
+std::vector<int> Mixed::packedWithin(double share) const {
+  Seconds room = 0;
+  for (const Op &op : problem.ops)
+    room += op.phase == Phase::Forward ? share * op.seconds : 0;
+  const int from = birthAfter(mayOffload ? 1 : 0);
+  std::vector<int> order;
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+    if (problem.buffers[b].activation && combiner.accesses[b].hasGap() && combiner.accesses[b].first >= from)
+      order.push_back(b);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return combiner.accesses[a].first < combiner.accesses[b].first; });
+  std::vector<int> chosen;
+  for (int b : order)
+    for (const Encoding &e : problem.buffers[b].encodings)
+      if (!readDirectly(e.codec) && combiner.can(e.codec) && room >= e.encodeSeconds) {
+        room -= e.encodeSeconds;
+        chosen.push_back(b);
+        break;
+      }
+  return chosen;
+}
+
+/// Tries a set of the ranked tensors, with and without encodings. True when it is the best so far.
+bool Mixed::consider(const std::vector<int> &dropped) {
   bool won = false;
   for (bool encode : {true, false}) {
     if (encode && !mayEncode)
       continue;
-    --trials;
-    Choice choice;
-    choice.recomputed = recomputed;
+    Choice choice = frame;
+    choice.recomputed.clear();
+    choice.inverted.clear();
+    for (int b : dropped)
+      (byInversion.count(b) ? choice.inverted : choice.recomputed).push_back(b);
     choice.encode = encode;
-    choice.dearer = dearer;
-    choice.offloadRest = mayOffload;
     for (bool again : {false, true}) {
       choice.again = again;
-      Attempt attempt = combiner.attempt(choice);
-      const bool fits = attempt.feasible;
+      Attempt attempt =
+          combiner.attempt(choice, best.feasible ? best.makespan : std::numeric_limits<Seconds>::infinity());
+      const bool fits = attempt.feasible, dear = attempt.peak == std::numeric_limits<Bytes>::max();
+      trials -= dear ? 0.25 : 1;
       if (improve(best, std::move(attempt))) {
         bestChoice = choice;
+        bestDropped = dropped;
         won = true;
       }
-      if (fits || recomputed.empty())
+      if (fits || dear || dropped.empty())
         break; // second re-runs are for budgets that nothing else reaches
     }
     if (std::none_of(problem.buffers.begin(), problem.buffers.end(),
@@ -161,14 +226,14 @@ void Mixed::prefixes(const std::vector<int> &order) {
   for (double share : {1.0, 0.75, 0.5, 0.35, 0.2, 0.1})
     if (tryShare(share))
       at = share;
-  for (double step : {0.08, 0.04, 0.02})
+  for (double step : {0.08, 0.04, 0.02, 0.01, 0.005})
     for (double side : {-1.0, 1.0})
       if (at >= 0 && trials > 0 && at + side * step > 0 && at + side * step < 1 && tryShare(at + side * step))
         at += side * step;
 }
 
-void Mixed::sweep(int share) {
-  const int leave = trials - share;
+void Mixed::sweep(double share) {
+  const double leave = trials - share;
   // Early tensors have the longest windows, so they are left to the link: as many as it can carry during some share of
   // the forward half.
   for (double carried : {0.0, 0.5, 1.0, 1.7}) {
@@ -211,13 +276,13 @@ void Mixed::refine() {
     for (int b : byCost) {
       if (trials <= 0)
         return;
-      std::vector<int> set = bestChoice.recomputed;
+      std::vector<int> set = bestDropped;
       const auto at = std::find(set.begin(), set.end(), b);
       if (at != set.end())
         set.erase(at);
       else
         set.push_back(b);
-      changed |= mayRecompute && consider(set);
+      changed |= consider(set);
     }
   }
 }
@@ -225,28 +290,7 @@ void Mixed::refine() {
 } // namespace
 
 Answer planMixed(const Problem &problem, Bytes memory, const Options &options) {
-  Answer best = Mixed(problem, memory, options).run();
-  auto spanOf = [&](const Plan &plan) { return simulate(problem, plan).makespan; };
-  Plan *bestPlan = std::get_if<Plan>(&best);
-  Seconds bestSpan = bestPlan ? spanOf(*bestPlan) : std::numeric_limits<Seconds>::infinity();
-  if (bestPlan && bestSpan <= spanOf(keepPlan(problem)))
-    return best; // nothing is faster than doing nothing else
-  Options plain = options;
-  plain.knobs.clear();
-  for (PlanFunction other : {planGreedy, planRotor, planChen, planSuperNeurons, planCapuchin, planDynProg}) {
-    Answer answer = other(problem, memory, plain);
-    if (Plan *plan = std::get_if<Plan>(&answer)) {
-      if (const Seconds span = spanOf(*plan); span < bestSpan) {
-        bestSpan = span;
-        plan->strategy = "mixed"; // the table of tensors says what it does
-        best = std::move(answer);
-      }
-    } else if (auto *none = std::get_if<Infeasible>(&answer), *bestNone = std::get_if<Infeasible>(&best);
-               none && bestNone && none->smallestMemory < bestNone->smallestMemory) {
-      best = std::move(answer);
-    }
-  }
-  return best;
+  return Mixed(problem, memory, options).run();
 }
 
 } // namespace sluice::planner

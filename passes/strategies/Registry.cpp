@@ -3,14 +3,17 @@
 // when the packed arena does not fit.
 #include "passes/strategies/Registry.h"
 
+#include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Pack.h"
+#include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <stdexcept>
 
 namespace sluice::planner {
@@ -37,7 +40,17 @@ const std::vector<Strategy> &strategies() {
       {"autoswap", "swap by priority scores (Zhang et al. 2019)", {"min-size"}, planAutoSwap, nullptr},
       {"tflms", "swap by distance in the graph (Le et al. 2018)", {"threshold", "ahead"}, planTflms, nullptr},
       {"superneurons", "checkpoints to the host, cheap layers again (Wang et al. 2018)", {}, planSuperNeurons, nullptr},
-      {"gist", "lossless encodings (Jain et al. 2018)", {}, planGist, nullptr},
+      {"hascoet",
+       "offload inputs of convolutions and pools in fp16, invert BatchNorm (Hascoet et al. 2019)",
+       {"fp16", "invert"},
+       planHascoet,
+       chainHascoet},
+      {"freelunch",
+       "compress activations in device memory (Patel et al.)",
+       {"buffers", "ahead", "hybrid"},
+       planFreeLunch,
+       chainFreeLunch},
+      {"gist", "lossless encodings (Jain et al. 2018)", {"dpr"}, planGist, nullptr},
       {"capuchin",
        "swap by free time, then recompute by bytes per second (Peng et al. 2020)",
        {},
@@ -46,11 +59,11 @@ const std::vector<Strategy> &strategies() {
       {"chen", "recompute segments between kept borders (Chen et al. 2016)", {"segments"}, planChen, chainChen},
       {"rotor", "optimal rematerialization of a chain (Beaumont et al. 2019)", {"slots"}, planRotor, chainRotor},
       {"mixed",
-       "encode, recompute and offload together",
-       {"trials", "recompute", "offload", "encode"},
+       "encode, recompute and offload together; invert, compress and halve where allowed",
+       {"trials", "recompute", "offload", "encode", "zvc"},
        planMixed,
        chainMixed},
-      {"auto", "mixed", {"trials", "recompute", "offload", "encode"}, planMixed, chainMixed},
+      {"auto", "mixed", {"trials", "recompute", "offload", "encode", "zvc"}, planMixed, chainMixed},
   };
   return all;
 }
@@ -109,6 +122,11 @@ static void measure(const Problem &problem, const Options &options, Bytes budget
   plan.arenaBytes = problem.base + pack(items, limits).height;
 }
 
+static std::string tooSmall(const std::string &strategy, Bytes needed, Bytes budget) {
+  return "strategy '" + strategy + "' needs " + std::to_string(needed) + " bytes at least, budget is " +
+         std::to_string(budget);
+}
+
 namespace {
 
 /// Plans with an inner limit on live bytes until the packed arena is within the budget.
@@ -151,8 +169,7 @@ private:
     measure(problem, options, problem.base, *plan);
     if (plan->arenaBytes <= budget)
       return checked(*plan, budget);
-    return Infeasible{plan->arenaBytes, "strategy '" + strategy.name + "' needs " + std::to_string(plan->arenaBytes) +
-                                            " bytes at least, budget is " + std::to_string(budget)};
+    return Infeasible{plan->arenaBytes, tooSmall(strategy.name, plan->arenaBytes, budget)};
   }
 
   Answer checked(const Plan &plan, Bytes budget) {
@@ -196,6 +213,76 @@ std::string missingAction(const Options &options, const std::string &strategy, c
   return "strategy '" + strategy + "' needs '" + action + "', which the target does not execute";
 }
 
+/// Most ops of a problem, or stages of a chain, at which mixed takes over a strategy's plan: mixed's limits.
+static size_t mixedLimit(const std::string &name, bool ofChain) {
+  if (name == "mixed" || name == "auto" || name == "keep")
+    return 0;
+  if (name == "checkmate") // an integer program
+    return ofChain ? 6 : 12;
+  const bool everySet = name.substr(0, 4) == "vdnn" || name == "autoswap" || name == "tflms";
+  return ofChain && everySet ? 64 : std::numeric_limits<size_t>::max();
+}
+
+/// False when a knob forbids an action that another strategy might use, and for all but mixed.
+static bool takesOver(const std::string &name, const Options &options) {
+  return (name == "mixed" || name == "auto") && numberKnob(options, "recompute", 1) > 0 &&
+         numberKnob(options, "offload", 1) > 0 && numberKnob(options, "encode", 1) > 0;
+}
+
+namespace {
+
+/// The best of mixed's own plan and every other strategy's, as they would run: packed, within the budget.
+class BestOfAll {
+public:
+  BestOfAll(const Problem &problem, Bytes budget, const Options &options, Answer own)
+      : problem(problem), budget(budget), options(options), best(std::move(own)) {
+    this->options.knobs.clear();
+    if (const Plan *plan = std::get_if<Plan>(&best))
+      bestSpan = simulate(problem, *plan).makespan;
+  }
+
+  Answer run() {
+    const Seconds bound = exactBound(problem, budget, BoundActions::all());
+    for (const Strategy &strategy : strategies())
+      if (strategy.plan && problem.ops.size() <= mixedLimit(strategy.name, false) &&
+          (std::isinf(bestSpan) || bestSpan > bound * (1 + 1e-9)))
+        consider(strategy);
+    if (auto *none = std::get_if<Infeasible>(&best))
+      none->reason = tooSmall("mixed", none->smallestMemory, budget);
+    return std::move(best);
+  }
+
+private:
+  void consider(const Strategy &strategy) {
+    // Packing costs more than planning: where that counts, only plans that are faster before it go through it.
+    if (problem.ops.size() > 300 && std::isfinite(bestSpan)) {
+      const Answer unpacked = strategy.plan(problem, budget, options);
+      const Plan *plan = std::get_if<Plan>(&unpacked);
+      if (!plan || simulate(problem, *plan).makespan >= bestSpan)
+        return;
+    }
+    Answer answer = Planner(problem, strategy, options).run(budget);
+    if (Plan *plan = std::get_if<Plan>(&answer)) {
+      if (const Seconds span = simulate(problem, *plan).makespan; span < bestSpan) {
+        bestSpan = span;
+        plan->strategy = "mixed"; // the table of tensors says what it does
+        best = std::move(answer);
+      }
+    } else if (auto *none = std::get_if<Infeasible>(&answer), *bestNone = std::get_if<Infeasible>(&best);
+               none && bestNone && none->smallestMemory < bestNone->smallestMemory) {
+      bestNone->smallestMemory = none->smallestMemory;
+    }
+  }
+
+  const Problem &problem;
+  const Bytes budget;
+  Options options;
+  Answer best;
+  Seconds bestSpan = std::numeric_limits<Seconds>::infinity();
+};
+
+} // namespace
+
 Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {
   std::string error = problemError(problem);
   if (!error.empty())
@@ -205,7 +292,9 @@ Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name
     return Refused{error};
   if (!strategy->plan)
     return Refused{"strategy '" + name + "' plans chains only"};
-  return Planner(problem, *strategy, withoutUnnamed(options)).run(budget);
+  const Options allowed = withoutUnnamed(options);
+  Answer answer = Planner(problem, *strategy, allowed).run(budget);
+  return takesOver(name, options) ? BestOfAll(problem, budget, allowed, std::move(answer)).run() : answer;
 }
 
 static std::vector<bool> offloadedOf(const ChainPlan &plan) {
@@ -213,6 +302,16 @@ static std::vector<bool> offloadedOf(const ChainPlan &plan) {
   for (Action action : plan.actions)
     offloaded.push_back(action == Action::Offload);
   return offloaded;
+}
+
+static ChainAnswer chainAnswerOf(const Chain &chain, double memory, Release release, const Strategy &strategy,
+                                 const Options &options) {
+  ChainAnswer answer = strategy.chain ? strategy.chain(chain, memory, release, options)
+                                      : ChainProblem(chain, true).run(memory, strategy.plan, options);
+  if (auto *plan = std::get_if<ChainPlan>(&answer); plan && plan->rawCopiesOnly)
+    if (std::string error = checkChain(chain, memory, offloadedOf(*plan), release, plan->timeline); !error.empty())
+      throw std::logic_error("chain plan of strategy '" + strategy.name + "' fails the checker: " + error);
+  return answer;
 }
 
 ChainAnswer runStrategy(const Chain &chain, double memory, Release release, const std::string &name,
@@ -225,15 +324,24 @@ ChainAnswer runStrategy(const Chain &chain, double memory, Release release, cons
   const Strategy *strategy = findStrategy(name, options, error);
   if (!strategy)
     return Refused{error};
-  ChainAnswer answer = strategy->chain ? strategy->chain(chain, memory, release, options)
-                                       : ChainProblem(chain, true).run(memory, strategy->plan, options);
-  if (auto *plan = std::get_if<ChainPlan>(&answer); plan && plan->recompute.empty())
-    if (error = checkChain(chain, memory, offloadedOf(*plan), release, plan->timeline); !error.empty())
-      throw std::logic_error("chain plan of strategy '" + name + "' fails the checker: " + error);
-  return answer;
+  ChainAnswer best = chainAnswerOf(chain, memory, release, *strategy, options);
+  if (!takesOver(name, options) || (std::holds_alternative<ChainPlan>(best) && chainPeak(chain) <= memory))
+    return best;
+  for (const Strategy &other : strategies())
+    // Lossy ones run as published on chains, allowed or not.
+    if (chain.uF.size() <= mixedLimit(other.name, true) && other.name != "hascoet" && other.name != "freelunch")
+      takeBetter(best, chainAnswerOf(chain, memory, release, other, {}));
+  return best;
 }
 
 Seconds strategyBound(const Chain &chain, double memory, const std::string &name) {
+  if (name == "hascoet" || name == "freelunch") {
+    if (chain.bandwidth == 0)
+      return chainCompute(chain);
+    const ChainProblem lifted = publishedProblem(chain);
+    const bool inverts = name == "hascoet";
+    return exactBound(lifted.problem, lifted.bytes(memory), {true, false, false, inverts, !inverts, inverts});
+  }
   const bool recomputes = name == "chen" || name == "rotor";
   const bool both = name == "mixed" || name == "auto" || name == "superneurons" || name == "capuchin" || name == "pofo";
   return recomputes || both ? chainRecomputeBound(chain, memory, both) : chainBound(chain, memory);

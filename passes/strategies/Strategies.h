@@ -18,6 +18,8 @@ Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options)
 Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options);
 Answer planTflms(const Problem &problem, Bytes memory, const Options &options);
 Answer planSuperNeurons(const Problem &problem, Bytes memory, const Options &options);
+Answer planHascoet(const Problem &problem, Bytes memory, const Options &options);
+Answer planFreeLunch(const Problem &problem, Bytes memory, const Options &options);
 Answer planGist(const Problem &problem, Bytes memory, const Options &options);
 Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options);
 Answer planMixed(const Problem &problem, Bytes memory, const Options &options);
@@ -32,6 +34,8 @@ ChainAnswer chainVdnnAll(const Chain &chain, double memory, Release release, con
 ChainAnswer chainVdnnConv(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainVdnnAconv(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainHascoet(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainFreeLunch(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainMixed(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options);
 

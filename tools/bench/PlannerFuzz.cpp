@@ -6,6 +6,7 @@
 #include "passes/planner/Check.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/Registry.h"
+#include "passes/strategies/ChainProblem.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomChoices.h"
 #include "test/unit/planner/RandomProblems.h"
@@ -25,7 +26,7 @@ struct Tally {
 
 /// Empty, or what is wrong with the strategy's answer.
 std::string tryProblem(const Problem &p, Bytes budget, const std::string &name, Tally &tally) {
-  Options options = test::allActions();
+  Options options = everythingAllowed({});
   options.packNodes = 200;
   if (name == "mixed" || name == "auto")
     options.knobs["trials"] = "6";
@@ -55,7 +56,7 @@ std::string tryProblem(const Problem &p, Bytes budget, const std::string &name, 
 
 /// A random mixture of actions: simulator, checkers and bound must agree on it.
 std::string tryActions(const Problem &p, unsigned seed, Tally &tally) {
-  const Options options = test::allActions();
+  const Options options = everythingAllowed({});
   const Bytes keep = peakBytes(p, expand(p, keepPlan(p)));
   const Bytes memory = seed % 3 == 0 ? keep : p.base + (keep - p.base) * (3 + seed % 7) / 10;
   const Attempt attempt = Combiner(p, memory, options).attempt(test::randomChoice(p, seed));

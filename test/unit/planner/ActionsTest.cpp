@@ -4,6 +4,7 @@
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Simulate.h"
+#include "passes/strategies/ChainProblem.h"
 #include "test/unit/planner/RandomChoices.h"
 #include "test/unit/planner/RandomProblems.h"
 
@@ -23,7 +24,7 @@ TEST(Actions, RandomMixturesAgreeWithTheCheckers) {
     shape.codecs = true;
     const Problem p = test::randomProblem(seed, shape);
     ASSERT_EQ(problemError(p), "");
-    const Options options = test::allActions();
+    const Options options = everythingAllowed({});
     const Bytes memory = peakBytes(p, expand(p, keepPlan(p)));
     const Attempt attempt = Combiner(p, memory, options).attempt(test::randomChoice(p, seed));
     if (!attempt.feasible)
@@ -158,7 +159,7 @@ TEST(Actions, AnotherWayToRunAgainReadsWhatTheFirstRunSaved) {
   p.ops[1].writes = {1, 5};
   p.ops[1].rerun = Rerun{0.25, 0, {0, 5}, {1}};
   p.buffers[1].producers = {1};
-  const Options options = test::allActions();
+  const Options options = everythingAllowed({});
   Choice choice;
   choice.recomputed = {1};
   const Attempt attempt = Combiner(p, 10000, options).attempt(choice);

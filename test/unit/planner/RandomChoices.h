@@ -8,14 +8,6 @@
 
 namespace sluice::planner::test {
 
-/// Every action and codec.
-inline Options allActions() {
-  Options options;
-  options.executable = {"keep", "offload", "recompute", "mask", "argmax", "counter", "zvc", "fp16", "zfp", "invert"};
-  options.allowLossy = {"fp16", "zfp", "invert"};
-  return options;
-}
-
 /// Spreads the problem's activations over the actions.
 inline Choice randomChoice(const Problem &problem, unsigned seed) {
   std::mt19937 random(seed);

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// freelunch: S. Patel, T. Liu, H. Guan, FreeLunch: Compression-based GPU Memory Management for Convolutional Neural
+// Networks, Sections III and IV.
+//
+// Rule: compress every activation at a fixed rate in device memory once its last forward reader has run, one after the
+// other on a stream of their own, into one sliding workspace; raw tensors live in a few persistent buffers (three for
+// linear networks, six for residual ones), so that many later activations may be born before one must be gone. In the
+// backward half the latest is unpacked first, two tensors ahead of the layer that runs. The hybrid compresses outputs
+// of convolutions and swaps the rest to the host by the same rules.
+//
+// Changed: a packed form has a size that is known at planning, so the sliding workspace with its room for one worst
+// case becomes lives that nest, which our packing places at their load; the persistent buffers become a limit on raw
+// tensors. Backward does not wait for the whole queue to drain. Budgets below the published plan's get fewer raw
+// tensors and less look-ahead.
+//
+// Complexity O(buffers * ops).
+//
+// Knobs: buffers=0 (0: three, or six where the graph branches), ahead=2 tensors, hybrid=0 (1: swap what no convolution
+// wrote).
+//
+// Fails where the packed forms and one raw tensor beside each op do not fit; waits where the codec is slower than the
+// layers.
+#include "passes/planner/Transfers.h"
+#include "passes/strategies/ChainProblem.h"
+#include "passes/strategies/Combine.h"
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+
+namespace sluice::planner {
+
+namespace {
+
+class FreeLunch {
+public:
+  FreeLunch(const Problem &problem, bool hybrid)
+      : problem(problem), hybrid(hybrid), accesses(accessesOf(problem)), gaps(gapsOf(problem, keepPlan(problem))) {
+    while (firstBackward < static_cast<int>(problem.ops.size()) && problem.ops[firstBackward].phase == Phase::Forward)
+      ++firstBackward;
+    for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+      if (problem.buffers[b].activation && !gaps[b].empty() && accesses[b].firstWrite >= 0 && mayLeave(b))
+        tensors.push_back(b);
+  }
+
+  Plan plan(int buffers, int ahead) const {
+    Plan plan = keepPlan(problem);
+    std::vector<int> byBirth = tensors, byReturn = tensors;
+    std::stable_sort(byBirth.begin(), byBirth.end(),
+                     [&](int a, int b) { return accesses[a].firstWrite < accesses[b].firstWrite; });
+    std::stable_sort(byReturn.begin(), byReturn.end(), [&](int a, int b) { return gaps[a].last < gaps[b].last; });
+    const int n = tensors.size();
+    for (int i = 0; i < n; ++i) {
+      const int b = byBirth[i];
+      const int crowded = i + buffers < n ? accesses[byBirth[i + buffers]].firstWrite : firstBackward;
+      plan.decisions[b] = decision(b, std::max(gaps[b].first, crowded));
+    }
+    for (int i = 0; i < n; ++i) {
+      Decision &d = plan.decisions[byReturn[i]];
+      const int issued = i < ahead ? firstBackward - 1 : gaps[byReturn[i - ahead]].last;
+      d.prefetchAfter = std::clamp(issued, d.freeBefore, d.neededBy - 1);
+    }
+    for (Decision &d : plan.decisions) // room enough to stay
+      if (d.freeBefore >= d.neededBy)
+        d = {};
+    return plan;
+  }
+
+private:
+  bool convolved(int b) const {
+    return std::any_of(problem.ops.begin(), problem.ops.end(), [&](const Op &op) {
+      return op.phase == Phase::Forward && op.kind == OpKind::Conv &&
+             std::find(op.writes.begin(), op.writes.end(), b) != op.writes.end();
+    });
+  }
+
+  bool swaps(int b) const { return hybrid && !convolved(b); }
+
+  bool mayLeave(int b) const {
+    return swaps(b) ? problem.buffers[b].offloadable : encodingOf(problem.buffers[b], "zfp") != nullptr;
+  }
+
+  Decision decision(int b, int freeBefore) const {
+    Decision d;
+    d.action = swaps(b) ? Action::Offload : Action::Compress;
+    d.codec = swaps(b) ? "" : "zfp";
+    d.offloadAfter = gaps[b].first - 1;
+    d.neededBy = gaps[b].last + 1;
+    d.freeBefore = std::min(freeBefore, d.neededBy);
+    d.prefetchAfter = d.freeBefore; // plan() decides
+    d.reason = swaps(b) ? "no convolution wrote it" : "used again in the backward half only";
+    return d;
+  }
+
+  const Problem &problem;
+  const bool hybrid;
+  const std::vector<Accesses> accesses;
+  const std::vector<Gap> gaps;
+  std::vector<int> tensors;
+  int firstBackward = 0;
+};
+
+} // namespace
+
+Answer planFreeLunch(const Problem &problem, Bytes memory, const Options &options) {
+  const bool hybrid = numberKnob(options, "hybrid", 0) > 0;
+  for (auto [wanted, action] : {std::pair(true, "zfp"), {hybrid, "offload"}})
+    if (std::string missing = missingAction(options, "freelunch", action); wanted && !missing.empty())
+      return Refused{missing};
+  const bool branches = std::any_of(problem.ops.begin(), problem.ops.end(),
+                                    [](const Op &op) { return op.kind == OpKind::Join || op.kind == OpKind::Concat; });
+  const int published = static_cast<int>(std::min(1e6, numberKnob(options, "buffers", 0)));
+  const int ahead = static_cast<int>(std::min(1e6, numberKnob(options, "ahead", 2)));
+  const FreeLunch freeLunch(problem, hybrid);
+  Attempt best;
+  for (int buffers = published > 0 ? published : branches ? 6 : 3; buffers > 0; --buffers)
+    for (int early : {ahead, 1, 0}) {
+      Attempt attempt;
+      attempt.plan = freeLunch.plan(buffers, early);
+      attempt.peak = peakBytes(problem, expand(problem, attempt.plan));
+      attempt.feasible = attempt.peak <= memory;
+      if (attempt.feasible)
+        return answerOf(std::move(attempt), "freelunch", memory);
+      improve(best, std::move(attempt));
+    }
+  return answerOf(std::move(best), "freelunch", memory);
+}
+
+ChainAnswer chainFreeLunch(const Chain &chain, double memory, Release, const Options &options) {
+  if (chain.bandwidth == 0)
+    return Refused{"strategy 'freelunch' takes its codec's rate from the link's, and the problem's 'bandwidth' is 0"};
+  return publishedProblem(chain).run(memory, planFreeLunch, everythingAllowed(options));
+}
+
+} // namespace sluice::planner

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// mixed against every other strategy: never slower, on networks and on random problems and chains; and what allowing
+// lossy actions buys.
+#include "passes/planner/Bounds.h"
+#include "passes/planner/Check.h"
+#include "passes/planner/Program.h"
+#include "passes/planner/Simulate.h"
+#include "passes/strategies/ChainProblem.h"
+#include "test/unit/planner/RandomChains.h"
+#include "test/unit/planner/RandomProblems.h"
+#include "tools/bench/reproduce/Networks.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::planner {
+
+static Options exact() {
+  Options options = everythingAllowed({});
+  options.allowLossy.clear();
+  return options;
+}
+
+static Seconds spanOf(const Problem &p, const Answer &answer) {
+  const auto *plan = std::get_if<Plan>(&answer);
+  return plan ? simulate(p, *plan).makespan : std::numeric_limits<Seconds>::infinity();
+}
+
+static void expectMixedWins(const Problem &p, Bytes budget, const Options &options, bool small) {
+  const Answer mixed = runStrategy(p, budget, "mixed", options);
+  const Seconds span = spanOf(p, mixed);
+  EXPECT_GE(span, exactBound(p, budget, BoundActions::all()) * (1 - 1e-9));
+  for (const Strategy &s : strategies()) {
+    if (!s.plan || s.name == "auto" || (s.name == "checkmate" && !small))
+      continue;
+    const Answer other = runStrategy(p, budget, s.name, options);
+    EXPECT_LE(span, spanOf(p, other)) << s.name;
+    if (const auto *none = std::get_if<Infeasible>(&other), *own = std::get_if<Infeasible>(&mixed); none && own) {
+      EXPECT_LE(own->smallestMemory, none->smallestMemory) << s.name;
+    }
+  }
+}
+
+TEST(Mixed, IsNeverSlowerThanAnotherStrategyOnNetworks) {
+  Profile profile;
+  std::string error;
+  ASSERT_TRUE(loadProfile("v100-pcie", profile, error)) << error;
+  for (const char *name : {"resnet18", "mobilenet_v2", "vgg16", "unet_bn"}) {
+    const Problem p = bench::network(name, profile, 8, 128);
+    const Bytes keep = std::get<Plan>(runStrategy(p, Bytes(1) << 55, "keep")).arenaBytes;
+    for (double share : {0.4, 0.7}) {
+      SCOPED_TRACE(std::string(name) + " " + std::to_string(share));
+      expectMixedWins(p, p.base + static_cast<Bytes>(share * (keep - p.base)), exact(), false);
+    }
+  }
+}
+
+TEST(Mixed, IsNeverSlowerThanAnotherStrategyOnRandomProblems) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    test::RandomShape shape;
+    shape.forwardOps = 2 + seed % 14;
+    shape.slowLink = seed % 3 == 0;
+    shape.codecs = seed % 2 == 0;
+    const Problem p = test::randomProblem(seed, shape);
+    const Bytes keep = peakBytes(p, expand(p, keepPlan(p)));
+    for (double share : {0.3, 0.6, 0.85}) {
+      SCOPED_TRACE(std::to_string(seed) + " " + std::to_string(share));
+      const Bytes budget = p.base + static_cast<Bytes>(share * (keep - p.base));
+      expectMixedWins(p, budget, seed % 4 == 0 ? everythingAllowed({}) : exact(), p.ops.size() <= 12);
+    }
+  }
+}
+
+TEST(Mixed, IsNeverSlowerThanAnotherStrategyOnChains) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const Chain c = test::randomChain(seed, seed % 10);
+    for (double share : {0.4, 0.7}) {
+      const double memory = chainPeak(c) * share;
+      const ChainAnswer mixed = runStrategy(c, memory, Release::Whole, "mixed");
+      for (const Strategy &s : strategies()) {
+        if (s.name == "hascoet" || s.name == "freelunch" || (s.name == "checkmate" && c.uF.size() > 6))
+          continue; // lossy; beyond mixed's limits
+        const ChainAnswer other = runStrategy(c, memory, Release::Whole, s.name);
+        if (const auto *plan = std::get_if<ChainPlan>(&other)) {
+          ASSERT_TRUE(std::holds_alternative<ChainPlan>(mixed)) << seed << " " << s.name;
+          EXPECT_LE(std::get<ChainPlan>(mixed).timeline.makespan, plan->timeline.makespan) << seed << " " << s.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Mixed, LossyActionsAreUsedOnlyWhenAllowedAndHelpWhereTheLinkIsShort) {
+  int faster = 0;
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    test::RandomShape shape;
+    shape.forwardOps = 14;
+    shape.slowLink = shape.codecs = true;
+    const Problem p = test::randomProblem(seed, shape);
+    const Bytes budget = p.base + (peakBytes(p, expand(p, keepPlan(p))) - p.base) * 6 / 10;
+    const Answer strict = runStrategy(p, budget, "mixed", exact());
+    const Answer loose = runStrategy(p, budget, "mixed", everythingAllowed({}));
+    faster += spanOf(p, loose) < spanOf(p, strict);
+    if (const auto *plan = std::get_if<Plan>(&strict))
+      for (const Decision &d : plan->decisions) {
+        EXPECT_NE(d.codec, "fp16");
+        EXPECT_NE(d.codec, "zfp");
+        EXPECT_NE(d.action, Action::Invert);
+      }
+  }
+  EXPECT_GT(faster, 15);
+}
+
+TEST(Mixed, KnobsForbidActionsToPlansThatTakeOver) {
+  const Problem p = test::randomProblem(3);
+  const Bytes budget = p.base + (peakBytes(p, expand(p, keepPlan(p))) - p.base) * 7 / 10;
+  Options options = exact();
+  options.knobs["recompute"] = "0";
+  const Answer answer = runStrategy(p, budget, "mixed", options);
+  if (const auto *plan = std::get_if<Plan>(&answer)) {
+    EXPECT_TRUE(plan->recomputes.empty());
+  }
+}
+
+} // namespace sluice::planner
