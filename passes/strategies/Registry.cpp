@@ -231,6 +231,11 @@ static bool takesOver(const std::string &name, const Options &options) {
 
 namespace {
 
+BoundActions allowedTo(const Options &options) {
+  auto can = [&](const char *action) { return options.executable.count(action) > 0; };
+  return {can("offload"), can("recompute"), true, can("fp16"), can("fp16") || can("zfp"), can("invert")};
+}
+
 /// The best of mixed's own plan and every other strategy's, as they would run: packed, within the budget.
 class BestOfAll {
 public:
@@ -242,7 +247,7 @@ public:
   }
 
   Answer run() {
-    const Seconds bound = exactBound(problem, budget, BoundActions::all());
+    const Seconds bound = exactBound(problem, budget, allowedTo(options));
     for (const Strategy &strategy : strategies())
       if (strategy.plan && problem.ops.size() <= mixedLimit(strategy.name, false) &&
           (std::isinf(bestSpan) || bestSpan > bound * (1 + 1e-9)))

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace sluice::planner {
 
@@ -62,6 +63,32 @@ Chain Stages::chain() const {
     double &extra = (forward ? c.exF : c.exB)[i];
     extra = std::max(extra, live[program.stepOf[k]] - problem.base - below[i + 1]);
   }
+  return c;
+}
+
+Chain Stages::tensorChain() const {
+  const Chain units = chain();
+  Chain c;
+  c.bandwidth = units.bandwidth;
+  c.x = {units.x[0]};
+  for (int i = 0; i < count(); ++i) {
+    std::vector<double> tensors;
+    for (int b : saved[i])
+      if (!crosses(b, 1))
+        tensors.push_back(static_cast<double>(aligned(problem, problem.buffers[b].bytes)));
+    tensors.push_back(units.x[i + 1]);
+    double later = std::accumulate(tensors.begin(), tensors.end(), 0.0); // made by F_i, not yet an x
+    for (size_t k = 0; k < tensors.size(); ++k) {
+      later -= tensors[k];
+      c.x.push_back(tensors[k]);
+      c.uF.push_back(k == 0 ? units.uF[i] : 0);
+      c.uB.push_back(k == 0 ? units.uB[i] : 0);
+      c.exF.push_back(later + (k == 0 ? units.exF[i] : 0));
+      c.exB.push_back(later + (k == 0 ? units.exB[i] : 0));
+    }
+  }
+  c.saved.assign(c.uF.size(), 0);
+  c.y.assign(c.x.size(), 0);
   return c;
 }
 

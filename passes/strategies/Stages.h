@@ -36,6 +36,11 @@ public:
   /// the slower direction's rate.
   Chain chain() const;
 
+  /// The same with every saved tensor as an x of its own: F_i makes all tensors of its stage, stages of no duration hand
+  /// them on one by one, and B_i waits for all of them. So tensors leave and return singly, as whole ones; chain() moves
+  /// what a stage saves as a unit.
+  Chain tensorChain() const;
+
 private:
   const Problem &problem;
   std::vector<int> born, lastRead; ///< per buffer

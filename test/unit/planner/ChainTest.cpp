@@ -3,7 +3,9 @@
 #include "passes/planner/ChainSimulate.h"
 #include "passes/strategies/DynProg.h"
 #include "passes/strategies/Registry.h"
+#include "passes/strategies/Stages.h"
 #include "test/unit/planner/RandomChains.h"
+#include "tools/bench/reproduce/Networks.h"
 
 #include <gtest/gtest.h>
 
@@ -160,6 +162,30 @@ TEST(Chain, EveryStrategyIsSoundOnChains) {
           EXPECT_LE(std::get<ChainPlan>(answer).timeline.peakBytes, memory + byteSlack(c));
           EXPECT_GE(std::get<ChainPlan>(answer).timeline.makespan, strategyBound(c, memory, name) * (1 - 1e-9));
         }
+  }
+}
+
+TEST(Chain, TensorsOfNetworksMoveAloneAndDynProgStaysNearTheBound) {
+  Profile profile;
+  std::string error;
+  ASSERT_TRUE(loadProfile("v100-pcie", profile, error)) << error;
+  bench::NetworkOptions options;
+  options.encodings = false;
+  options.nested = true;
+  for (const char *name : {"resnet50", "inception_v3"}) {
+    const Problem problem = bench::network(name, profile, 32, 224, options);
+    const Stages stages(problem);
+    const Chain units = stages.chain(), c = stages.tensorChain();
+    EXPECT_EQ(chainError(c), "");
+    EXPECT_EQ(chainPeak(c), chainPeak(units)) << name;
+    EXPECT_LE(chainFloor(c), chainFloor(units)) << name;
+    EXPECT_NEAR(chainCompute(c), chainCompute(units), 1e-12) << name;
+    for (double share : {0.0}) {
+      const double memory = chainFloor(c) + share * (chainPeak(c) - chainFloor(c));
+      const ChainAnswer answer = runStrategy(c, memory, Release::Whole, "dynprog");
+      ASSERT_TRUE(std::holds_alternative<ChainPlan>(answer)) << name;
+      EXPECT_LE(std::get<ChainPlan>(answer).timeline.makespan, 1.2 * chainBound(c, memory)) << name << " " << share;
+    }
   }
 }
 

@@ -14,6 +14,9 @@ void chainRatios(std::ostream &page);
 /// planning times.
 void throughput(std::ostream &page);
 
+/// dynprog with whole-tensor release against its optimum with partial release, over 2,000 random chains.
+void releaseRatio(std::ostream &page);
+
 /// vDNN++ (IPDPS 2019): pinned memory by its rule.
 void pinnedMemory(std::ostream &page);
 

@@ -14,6 +14,7 @@ int main(int argc, char **argv) {
     void (*write)(std::ostream &);
   } pages[] = {{"1-makespan-over-bound", chainRatios},
                {"2-throughput", throughput},
+               {"4-release", releaseRatio},
                {"9-pinned-memory", pinnedMemory},
                {"16-mixed", mixedSweep}};
   if (argc < 2) {
