@@ -39,7 +39,7 @@ std::string codegen::emitPreface(const Document &d) {
   if (keepSeconds > 0)
     out << llvm::formatv("// Predicted: {0:F1} ms a step, {1:F1} % more than keep.\n", seconds * 1e3, 100 * (seconds / keepSeconds - 1));
   out << "// Build it with the project's CMakeLists.txt, or compile it and link the runtime library; see --help of the program for its flags.\n";
-  out << "#include \"runtime/Runtime.h\"\n\n#include <cmath>\n#include <memory>\n\nusing namespace sluice;\n";
+  out << "#include \"runtime/Runtime.h\"\n\n#include <cmath>\n#include <memory>\n\nusing namespace sluice;\n\nnamespace {\n";
   return text;
 }
 

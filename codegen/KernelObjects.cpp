@@ -148,7 +148,7 @@ void Document::makeKernelObjects(sched::ProgramOp program) {
     auto &objects = kernels[run];
     if (kernel == "update")
       continue;
-    std::string name = names.unique(wanted);
+    std::string name = names.uniqueValue(wanted);
     if (kernel == "fused") {
       objects.push_back(fusedObject(*this, run, fused.objectFor(run), name));
       continue;

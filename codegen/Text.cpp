@@ -18,9 +18,9 @@ Names::Names() {
         "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid",
         "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
         // Names that the emitted file and the runtime use themselves.
-        "main", "std", "sluice", "run", "none", "device", "host", "scratch", "channel", "as", "k", "s", "Kernels", "Tensor", "Shape", "Layout", "Event",
-        "Stream", "Session", "Program", "Variable", "Input", "forward", "backward", "step", "evaluate", "program", "variables", "inputs", "plan", "uniform",
-        "threads", "setThreads", "copyToHost", "copyToDevice", "updateSgd", "updateAdam", "makeKernels", "Fused", "Conv", "Matmul", "Loss", "Values",
+        "main", "std", "sluice", "run", "none", "device", "host", "scratch", "channel", "as", "k", "s", "forward", "backward", "step", "evaluate", "program",
+        "variables", "inputs", "plan", "uniform", "randomKey", "element", "exponential", "hyperbolicTangent", "sqrtf", "clear", "copyToHost", "copyToDevice",
+        "updateSgd", "updateAdam", "makeKernels", "argc", "argv",
         // What <cmath> and friends put into the global namespace.
         "exp", "log", "pow", "sin", "cos", "tan", "sqrt", "abs", "div", "signal", "time", "clock", "remove", "rename", "index", "read", "write", "pipe",
         "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "unix", "linux", "errno", "EOF", "NULL", "stdin", "stdout", "stderr", "free", "malloc", "link",
@@ -43,6 +43,13 @@ std::string Names::unique(llvm::StringRef wanted) {
   for (int i = 2; !taken.insert(candidate).second; ++i)
     candidate = name + "_" + std::to_string(i);
   return candidate;
+}
+
+std::string Names::uniqueValue(llvm::StringRef wanted) {
+  std::string name = wanted.drop_until(llvm::isAlnum).str();
+  if (!name.empty())
+    name[0] = llvm::toLower(name[0]);
+  return unique(name);
 }
 
 std::string sluice::codegen::stringLiteral(llvm::StringRef text) {

@@ -15,6 +15,8 @@ class Names {
 public:
   Names();
   std::string unique(llvm::StringRef wanted);
+  /// The same with a small first letter: types and macros begin with capitals, so that no value hides one.
+  std::string uniqueValue(llvm::StringRef wanted);
 
 private:
   std::set<std::string> taken;
