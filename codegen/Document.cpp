@@ -44,17 +44,20 @@ void Document::nameBuffers(sched::ProgramOp program) {
         continue;
     }
     StringRef wanted = buffer.getVariable() ? *buffer.getVariable() : buffer.getName();
-    tensorNames[buffer.getBuffer().getAsOpaquePointer()] = names.unique(wanted);
+    tensorNames[buffer.getBuffer().getAsOpaquePointer()] = names.uniqueValue(wanted);
   }
 }
 
-/// A variable is declared with its own type, another buffer with that of its first use, a host buffer with that of what is copied into it.
+/// A variable or an input is declared with its own type, another buffer with that of its first use, a host buffer with that of what is copied into it.
 void Document::noteTypes(sched::ProgramOp program) {
   auto note = [&](Value buffer, RankedTensorType type) { tensorTypes.try_emplace(keyOf(buffer), type); };
-  for (auto buffer : program.getBody().getOps<sched::BufferOp>())
+  for (auto buffer : program.getBody().getOps<sched::BufferOp>()) {
+    if (buffer.getType())
+      note(buffer.getBuffer(), cast<RankedTensorType>(*buffer.getType()));
     if (buffer.getVariable())
       if (auto variable = module.lookupSymbol<train::VariableOp>(*buffer.getVariable()))
         note(buffer.getBuffer(), variable.getType());
+  }
   for (Operation &op : program.ops()) {
     if (auto run = dyn_cast<sched::RunOp>(op)) {
       for (auto [i, buffer] : llvm::enumerate(run.getOuts()))
@@ -73,7 +76,7 @@ RankedTensorType Document::typeOf(Value buffer) const {
   auto found = tensorTypes.find(keyOf(buffer));
   if (found != tensorTypes.end())
     return found->second;
-  // Scratch, or an input that nothing reads: plain bytes.
+  // Scratch: plain bytes.
   auto op = buffer.getDefiningOp<sched::BufferOp>();
   return RankedTensorType::get({static_cast<int64_t>(op.getBytes())}, IntegerType::get(op.getContext(), 8));
 }
@@ -114,7 +117,7 @@ void Document::skipNextBatch(sched::ProgramOp program) {
 void Document::nameEvents(sched::ProgramOp program) {
   for (auto record : program.getBody().getOps<sched::RecordOp>())
     if (!isRuntimesBusiness(record)) {
-      std::string name = names.unique(record.getName());
+      std::string name = names.uniqueValue(record.getName());
       eventNames[record.getEvent().getAsOpaquePointer()] = name;
       events.push_back(name);
     }

@@ -54,11 +54,12 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
   out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";
 }
 
-/// Number of classes when the target holds class ids, else 0.
-int64_t classesOf(const Document &d) {
+/// Number of classes when a loss reads the input as class ids, else 0.
+int64_t classesOf(const Document &d, StringRef input) {
   for (auto run : d.step.getBody().getOps<sched::RunOp>())
     if (run.getKernel() == "softmax_cross_entropy")
-      return run.inType(0).getDimSize(1);
+      if (auto ids = run.getIns()[1].getDefiningOp<sched::BufferOp>(); ids.getInput() == input)
+        return run.inType(0).getDimSize(1);
   return 0;
 }
 
@@ -66,8 +67,7 @@ int printInputs(const Document &d, llvm::raw_ostream &out) {
   int count = 0;
   out << "static const Input inputs[] = {\n";
   for (auto [name, constant, staging] : d.inputs()) {
-    bool target = name == "target";
-    out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", " << (target ? classesOf(d) : 0) << "},\n";
+    out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", " << classesOf(d, name) << "},\n";
     ++count;
   }
   out << "};\n\n";
@@ -109,7 +109,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   StringRef optimizer = moduleWord(d, "train.optimizer", "sgd");
   const char *rule = optimizer == "adam" ? "Adam" : optimizer == "adamw" ? "AdamW" : "Sgd";
   auto line = [&](const Twine &field, const Twine &value) { out << "  program." << field << " = " << value << ";\n"; };
-  out << "int main(int argc, char **argv) {\n  Program program{};\n";
+  out << "} // namespace\n\nint main(int argc, char **argv) {\n  Program program{};\n";
   line("model", stringLiteral(d.options.model));
   line("commandLine", stringLiteral(d.options.commandLine));
   line("strategy", stringLiteral(strategy ? strategy.getValue() : "keep"));

@@ -98,6 +98,10 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
+static int64_t bytesOf(RankedTensorType tensor) {
+  return tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
+}
+
 static BufferOp definition(Value buffer) { return buffer.getDefiningOp<BufferOp>(); }
 
 void BufferOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getBuffer(), getName()); }
@@ -130,6 +134,14 @@ LogicalResult BufferOp::verify() {
     return emitOpError() << "'" << getName() << "' has the negative offset " << static_cast<int64_t>(*getOffset());
   if ((getVariable() || getResult()) && !onDevice()) // C5
     return emitOpError() << "'" << getName() << "' belongs on the device";
+  if (getType()) { // C6
+    auto tensor = dyn_cast<RankedTensorType>(*getType());
+    if (!tensor || !tensor.hasStaticShape() || !getInput())
+      return emitOpError() << "'" << getName() << "' has the type " << *getType() << ", but only inputs have one, a static tensor";
+    int64_t needed = bytesOf(tensor);
+    if (needed != static_cast<int64_t>(getBytes()))
+      return emitOpError() << "'" << getName() << "' is a " << tensor << " of " << needed << " bytes, but it has " << getBytes();
+  }
   return success();
 }
 
@@ -142,7 +154,7 @@ static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffer
     auto tensor = dyn_cast<RankedTensorType>(cast<TypeAttr>(type).getValue());
     if (!slot || !tensor || !tensor.hasStaticShape())
       return op.emitOpError() << "'" << op.getKernel() << "' takes buffers as static tensors, not " << type;
-    int64_t needed = tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
+    int64_t needed = bytesOf(tensor);
     if (needed > static_cast<int64_t>(slot.getBytes())) // C2
       return op.emitOpError() << "'" << op.getKernel() << "' uses '" << slot.getName() << "' as " << tensor << " of "
                               << needed << " bytes, but it has " << slot.getBytes();

@@ -45,7 +45,7 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
     - `variable(@w)`: the slot of a train.variable.
     - `input("x")`: a model input or the target. On the host: the staging slot that the program's data reader fills between steps. On
       the device: `batch 0` is the batch that this step reads, `batch 1` the one that arrives meanwhile; they change places after
-      every step.
+      every step. Its type is the function argument's: readers may take the bytes as another shape, files hold this one.
     - `result(0)`: the loss; `result(1)`: the count of correct samples. Read after the step.
 
     - C1: bytes are positive.
@@ -53,20 +53,22 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
     - C3: a lifetime is two steps, 1 <= first <= last, of a transient.
     - C4: an offset is not negative.
     - C5: variables and results lie on the device.
+    - C6: a type is a static tensor of as many bytes, of an input.
 
     ```mlir
     %conv1_y = sched.buffer "conv1_y" device bytes(4194304) at(65536) live(1, 9)
     %conv1_weight = sched.buffer "conv1.weight" device bytes(6912) variable(@conv1.weight) at(0)
-    %images_next = sched.buffer "images" device bytes(196608) input("images") batch(1) at(7168)
+    %images_next = sched.buffer "images" device bytes(196608) input("images") batch(1) at(7168) : tensor<4x3x64x64xf32>
     ```
   }];
   let arguments = (ins StrAttr:$name, Sched_Space:$space, I64Attr:$bytes, OptionalAttr<FlatSymbolRefAttr>:$variable,
       OptionalAttr<StrAttr>:$input, OptionalAttr<I64Attr>:$batch, OptionalAttr<I64Attr>:$result, OptionalAttr<I64Attr>:$offset,
-      OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last);
+      OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last,
+      OptionalAttr<TypeAttr>:$type);
   let results = (outs Sched_Buffer:$buffer);
   let assemblyFormat = [{
     $name $space `bytes` `(` $bytes `)` (`variable` `(` $variable^ `)`)? (`input` `(` $input^ `)`)? (`batch` `(` $batch^ `)`)?
-    (`result` `(` $result^ `)`)? (`at` `(` $offset^ `)`)? (`live` `(` $first^ `,` $last `)`)? attr-dict
+    (`result` `(` $result^ `)`)? (`at` `(` $offset^ `)`)? (`live` `(` $first^ `,` $last `)`)? (`:` $type^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

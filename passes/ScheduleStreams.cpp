@@ -97,23 +97,26 @@ void Scheduler::createBuffers() {
   MLIRContext *context = b.getContext();
   for (const Storage &storage : buffers.all()) {
     Location loc = originOf(storage, function.getLoc());
-    auto create = [&](StringRef name, Space space, StringAttr input = {}, IntegerAttr batch = {}) {
+    auto create = [&](StringRef name, Space space, StringAttr input = {}, IntegerAttr batch = {}, TypeAttr type = {}) {
       auto variable = storage.kind == Storage::Kind::Variable ? FlatSymbolRefAttr::get(context, storage.variable)
                                                               : FlatSymbolRefAttr();
       auto result = storage.kind == Storage::Kind::Result ? b.getI64IntegerAttr(storage.index) : IntegerAttr();
       return BufferOp::create(b, loc, b.getType<sched::BufferType>(), b.getStringAttr(name),
                               sched::SpaceAttr::get(context, space), b.getI64IntegerAttr(storage.bytes), variable,
-                              input, batch, result, IntegerAttr(), IntegerAttr(), IntegerAttr())
+                              input, batch, result, IntegerAttr(), IntegerAttr(), IntegerAttr(), type)
           .getBuffer();
     };
     if (storage.kind != Storage::Kind::Batch) {
       slots.push_back(create(storage.name, storage.kind == Storage::Kind::Host ? Space::Host : Space::Device));
       continue;
     }
-    StringAttr input = b.getStringAttr(storage.name);
-    slots.push_back(create(storage.name, Space::Device, input, b.getI64IntegerAttr(0)));
-    Value next = create(storage.name + "_next", Space::Device, input, b.getI64IntegerAttr(1));
-    nextBatch.push_back({create(storage.name + "_staging", Space::Host, input), next});
+    // Data files bear the name as the model has it.
+    auto input = function.getArgAttrOfType<StringAttr>(storage.index, "train.name");
+    input = input ? input : b.getStringAttr(storage.name);
+    auto type = TypeAttr::get(function.getArgument(storage.index).getType());
+    slots.push_back(create(storage.name, Space::Device, input, b.getI64IntegerAttr(0), type));
+    Value next = create(storage.name + "_next", Space::Device, input, b.getI64IntegerAttr(1), type);
+    nextBatch.push_back({create(storage.name + "_staging", Space::Host, input, {}, type), next});
   }
   for (Operation &op : function.getOps()) {
     auto cost = op.getAttrOfType<DictionaryAttr>(train::attr::cost);
@@ -124,7 +127,7 @@ void Scheduler::createBuffers() {
     std::string name = (written.empty() ? "unused" : buffers[written.front()].name) + "_scratch";
     scratches[&op] = BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name),
                                       sched::SpaceAttr::get(context, Space::Device),
-                                      b.getI64IntegerAttr(workspace.getInt()), {}, {}, {}, {}, {}, {}, {});
+                                      b.getI64IntegerAttr(workspace.getInt()), {}, {}, {}, {}, {}, {}, {}, {});
   }
 }
 

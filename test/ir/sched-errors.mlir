@@ -41,6 +41,20 @@ sched.program @buffer_c2_staging {
 
 // -----
 
+sched.program @buffer_c6_kind {
+  // expected-error @below {{'a' has the type 'tensor<1xf32>', but only inputs have one, a static tensor}}
+  %a = sched.buffer "a" device bytes(4) : tensor<1xf32>
+}
+
+// -----
+
+sched.program @buffer_c6_bytes {
+  // expected-error @below {{'a' is a 'tensor<2xf32>' of 8 bytes, but it has 4}}
+  %a = sched.buffer "a" host bytes(4) input("a") : tensor<2xf32>
+}
+
+// -----
+
 sched.program @buffer_c3 {
   // expected-error @below {{'a' cannot live in steps 3 to 2}}
   %a = sched.buffer "a" device bytes(4) live(3, 2)

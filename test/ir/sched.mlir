@@ -3,7 +3,7 @@
 
 // CHECK-LABEL: sched.program @step device(4096) host(512) base(768) {
 // CHECK-NEXT: %w = sched.buffer "w" device bytes(256) variable(@w) at(0)
-// CHECK-NEXT: %x = sched.buffer "x" device bytes(256) input("x") batch(0) at(256)
+// CHECK-NEXT: %x = sched.buffer "x" device bytes(256) input("x") batch(0) at(256) : tensor<8x8xf32>
 // CHECK-NEXT: %loss = sched.buffer "loss" device bytes(4) result(0) at(512)
 // CHECK-NEXT: %y = sched.buffer "y" device bytes(256) at(1024) live(1, 3)
 // CHECK-NEXT: %y_host = sched.buffer "y_host" host bytes(256) at(0) live(2, 3)
@@ -17,7 +17,7 @@
 // CHECK-NEXT: train.yield %[[S]] : f32
 sched.program @step device(4096) host(512) base(768) {
   %w = sched.buffer "w" device bytes(256) variable(@w) at(0)
-  %x = sched.buffer "x" device bytes(256) input("x") batch(0) at(256)
+  %x = sched.buffer "x" device bytes(256) input("x") batch(0) at(256) : tensor<8x8xf32>
   %loss = sched.buffer "loss" device bytes(4) result(0) at(512)
   %y = sched.buffer "y" device bytes(256) at(1024) live(1, 3)
   %y_host = sched.buffer "y_host" host bytes(256) at(0) live(2, 3)

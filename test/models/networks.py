@@ -273,6 +273,25 @@ class DeepUNet(nn.Module):
         return self.head(self.up1(torch.cat([a, larger(c)], 1)))
 
 
+class Signal(nn.Module):
+    """One spatial dimension, so that the first op reads the input as another shape than its file has; parameters with names that the
+    emitted program uses itself."""
+    def __init__(self):
+        super().__init__()
+        self.target = nn.Parameter(torch.full((6, 1), 0.5))
+        self.DataType = nn.Parameter(torch.zeros(6, 1))
+        self.M_PI = nn.Parameter(torch.ones(4))
+        self.device = nn.Conv1d(3, 6, 5, stride=2, padding=3)
+        self.exponential = nn.BatchNorm1d(6)
+        self.up = nn.ConvTranspose1d(6, 4, 3, stride=2, padding=1, output_padding=1)
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = F.relu(self.exponential(self.device(x))) * self.target + self.DataType
+        x = self.up(F.max_pool1d(x, 3, 2, 1, ceil_mode=True))
+        return self.fc(x.mean(2) * self.M_PI)
+
+
 # name: (module, shape of a sample, classes or shape of a target, batch)
 NETWORKS = {
     "mlp": (Mlp, (16,), 5, 8),
@@ -285,6 +304,7 @@ NETWORKS = {
     "gates": (Gates, (3, 6, 6), (3,), 8),
     "bottleneck": (Bottleneck, (3, 16, 16), 10, 8),
     "leaky": (LeakyResNet, (3, 12, 12), 10, 8),
+    "signal": (Signal, (3, 37), 3, 8),
 }
 
 # Deeper ones, so that much less than keep's memory is enough: name: (module, shape of a sample). Without references: they are compared
