@@ -93,6 +93,27 @@ bool onlyUpdatesBetween(Operation *producer, Operation *consumer) {
   return op == consumer;
 }
 
+/// The variable whose bytes `value` is, empty when it is none's.
+StringRef variableOf(Value value) {
+  while (auto view = value.getDefiningOp<ReshapeOp>())
+    value = view.getX();
+  auto read = value.getDefiningOp<ReadOp>();
+  return read ? read.getVariable() : StringRef();
+}
+
+/// Updates of parameters that `producer` reads move behind `consumer`, where it is going to read them.
+void delayUpdates(FusedOp producer, FusedOp consumer) {
+  Operation *place = consumer;
+  for (Operation *op = producer->getNextNode(), *next; op != consumer; op = next) {
+    next = op->getNextNode();
+    auto update = dyn_cast<UpdateOp>(op);
+    if (!update || llvm::none_of(producer.getInputs(), [&](Value v) { return variableOf(v) == update.getParameter(); }))
+      continue;
+    update->moveAfter(place);
+    place = update;
+  }
+}
+
 /// Whether `producer` may run where `consumer` runs, as one kernel with it.
 bool maySink(FusedOp producer, FusedOp consumer) {
   if (producer.domain().getShape() != consumer.domain().getShape())
@@ -217,6 +238,7 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
         for (FusedOp &other : work)
           if (other == producer)
             other = nullptr;
+        delayUpdates(producer, consumer);
         consumer = Merge(producer, consumer).run();
         ++merged;
         changed = true;
