@@ -107,6 +107,9 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
     if (shapeOf(x).size() < 2)
       return Error{what + " has shape " + shape + " but softmax-cross-entropy needs [batch, classes, ...]; choose another --loss"};
   }
+  if (shapeOf(x).empty() || shapeOf(x)[0] != graph.batch)
+    return Error{what + " has shape " + shape + ", which does not begin with the batch of " + std::to_string(graph.batch) +
+                 ", so that there is no target for each sample"};
   Value target = addTarget(state, function, x);
   finish(state, function, createLoss(state, loc, x, target));
   return Success{};

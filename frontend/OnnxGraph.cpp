@@ -74,6 +74,18 @@ public:
     return Success{};
   }
 
+  /// Data files hold one sample a row, so every input begins with the batch.
+  Status checkBatches() const {
+    for (const GraphInput &input : graph.inputs) {
+      if (input.shape.empty() || input.shape[0] != graph.batch)
+        return Error{"input '" + input.name + "' of shape " + shapeText(input.shape) + " does not begin with the batch of " +
+                     std::to_string(graph.batch) + " that '" + graph.inputs[0].name + "' has"};
+      if (input.name == "target" && spec.loss != AttachedLoss::None)
+        return Error{"input 'target' has the name of the attached loss's target; rename it"};
+    }
+    return Success{};
+  }
+
 private:
   /// 0 when open.
   int64_t extentOf(const onnx::ValueInfoProto &input, int i) {
@@ -177,6 +189,8 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
     return named.takeError();
   if (spec.batch && graph.batch != *spec.batch)
     return Error{"--batch=" + std::to_string(*spec.batch) + " conflicts with " + std::to_string(graph.batch) + " from --dim"};
+  if (Status batches = shapes.checkBatches(); !batches)
+    return batches.takeError();
   graph.constantsAreWeights = !findInitializerAtWeight(proto, graph);
   return graph;
 }

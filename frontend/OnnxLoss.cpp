@@ -17,6 +17,11 @@ LogicalResult checkLoss(NodeImport &node, Value labels) {
     return node.error("ignore_index " + std::to_string(node.attributes.integer("ignore_index", -1)) + " is not supported");
   if (!typeOf(labels).getElementType().isInteger(64))
     return node.error("labels must be int64");
+  // Only what data files bring is range-checked, and kernels index with labels.
+  while (auto view = labels.getDefiningOp<train::ReshapeOp>())
+    labels = view.getX();
+  if (!isa<BlockArgument>(labels))
+    return node.error("labels must be an input of the model");
   return success();
 }
 

@@ -69,6 +69,24 @@ TEST(ImportErrors, ValuesThatMustBeKnown) {
               HasSubstr("the shape must be known at compile time; input 1 's' is not"));
 }
 
+TEST(ImportErrors, BatchesThatDataFilesCannotHold) {
+  EXPECT_THAT(errorOf("g (float[2, 3] x, float[3] z) => (float[2, 3] y) { y = Add(x, z) }"),
+              HasSubstr("input 'z' of shape [3] does not begin with the batch of 2 that 'x' has"));
+  EXPECT_THAT(errorOf("g (float[2, 3] target) => (float[2, 3] y) { y = Relu(target) }"),
+              HasSubstr("input 'target' has the name of the attached loss's target"));
+  EXPECT_THAT(errorOf("g (float[2, 3, 1] x) => (float[3, 2] y) { s = Constant<value_ints = [3, 2]>() y = Reshape(x, s) }"),
+              HasSubstr("output 'y' has shape [3, 2], which does not begin with the batch of 2"));
+}
+
+TEST(ImportErrors, LabelsThatNobodyChecks) {
+  TrainingSpec spec;
+  spec.loss = AttachedLoss::None;
+  EXPECT_THAT(errorOf(R"(g (float[2, 3] x) => (float y) {
+    l = Constant<value_ints = [0, 7]>()
+    z = Gemm<transB = 1>(x, w)
+    y = SoftmaxCrossEntropyLoss(z, l) })", spec), HasSubstr("labels must be an input of the model"));
+}
+
 TEST(ImportErrors, Losses) {
   EXPECT_THAT(errorOf("g (float[3] x) => (float[3] y) { y = Relu(x) }"),
               HasSubstr("output 'y' has shape [3] but softmax-cross-entropy needs [batch, classes, ...]"));
