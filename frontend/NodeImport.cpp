@@ -215,7 +215,7 @@ Value NodeImport::scalar(double number, const std::string &purpose) {
   source.value = HostTensor::zeros({}, /*integral=*/false);
   source.value->floats[0] = number;
   source.elementType = onnx::TensorProto::FLOAT;
-  source.constantNode = true;
+  source.constantNode = source.invented = true;
   return readSource(source, {});
 }
 

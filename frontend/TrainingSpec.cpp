@@ -63,7 +63,9 @@ Status parseDim(const std::string &argument, TrainingSpec &spec) {
   }
   if (!valid)
     return Error{"--dim " + argument + " is not NAME=N with a positive N"};
-  spec.dims[argument.substr(0, equals)] = extent;
+  auto [known, added] = spec.dims.emplace(argument.substr(0, equals), extent);
+  if (!added && known->second != extent)
+    return Error{"--dim " + known->first + " is given as " + std::to_string(known->second) + " and as " + std::to_string(extent)};
   return Success{};
 }
 

@@ -93,16 +93,11 @@ Variables::Decision Variables::decide(const Source &source, const Use &use, cons
   return {Role::Parameter, firstValue(source, use), what};
 }
 
-/// The ONNX name, unless a function or a variable with another role has it.
-std::string Variables::symbolFor(const Source &source, Role role) const {
+/// The ONNX name, unless a function or another variable has it.
+std::string Variables::symbolFor(const Source &source, bool isState) const {
   std::string symbol = source.name;
-  auto taken = [&] {
-    auto other = made.find(symbol);
-    return symbol == "step" || symbol == "evaluate" ||
-           (other != made.end() && (other->second.getRole() == Role::State) != (role == Role::State));
-  };
-  while (taken())
-    symbol += role == Role::State ? "/statistic" : "/value";
+  while (symbol == "step" || symbol == "evaluate" || symbols.count(symbol))
+    symbol += isState ? "/statistic" : "/value";
   return symbol;
 }
 
@@ -141,11 +136,10 @@ train::VariableOp Variables::get(const Source &source, const Use &use, const std
             "; only float32 models are trained, convert it to float32";
     return {};
   }
-  Role wanted = use.isState() ? Role::State : Role::Parameter;
-  std::string symbol = symbolFor(source, wanted);
-  if (auto existing = made.find(symbol); existing != made.end())
-    return existing->second;
-  return made[symbol] = create(source, use, decide(source, use, user), symbol);
+  train::VariableOp &variable = made[{source.name, use.isState(), source.invented}];
+  if (!variable)
+    variable = create(source, use, decide(source, use, user), *symbols.insert(symbolFor(source, use.isState())).first);
+  return variable;
 }
 
 void Variables::removeUnused() {
@@ -157,7 +151,7 @@ void Variables::removeUnused() {
       used.insert({update.getRunningMean(), update.getRunningVar()});
   });
   for (auto entry = made.begin(); entry != made.end();) {
-    bool keep = used.count(entry->first);
+    bool keep = used.count(entry->second.getSymName());
     if (!keep)
       entry->second.erase();
     entry = keep ? std::next(entry) : made.erase(entry);

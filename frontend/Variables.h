@@ -9,6 +9,8 @@
 #include "ir/Train.h"
 #include <map>
 #include <regex>
+#include <set>
+#include <tuple>
 
 namespace sluice {
 
@@ -21,6 +23,7 @@ struct Source {
   std::vector<int64_t> shape;
   int32_t elementType = 0;
   bool constantNode = false; ///< output of Constant, ConstantOfShape or of folding
+  bool invented = false;     ///< made by an importer: no value of the model, even if one has the name
 };
 
 /// How a node uses a source; decides the role and the first value under --init=kaiming and xavier.
@@ -48,7 +51,7 @@ private:
   };
   Decision decide(const Source &source, const Use &use, const std::string &user) const;
   train::Init firstValue(const Source &source, const Use &use) const;
-  std::string symbolFor(const Source &source, train::Role role) const;
+  std::string symbolFor(const Source &source, bool isState) const;
   train::VariableOp create(const Source &source, const Use &use, const Decision &decision, const std::string &symbol);
 
   mlir::ModuleOp module;
@@ -56,7 +59,9 @@ private:
   const TrainingSpec &spec;
   std::optional<std::regex> frozen;
   bool constantsAreWeights;
-  mutable std::map<std::string, train::VariableOp> made; // by symbol; reading an op handle is not const
+  /// By name of the source, whether it is used as state, and whether an importer invented it.
+  std::map<std::tuple<std::string, bool, bool>, train::VariableOp> made;
+  std::set<std::string> symbols;
 };
 
 /// Whether every element of a file tensor has the same bytes.

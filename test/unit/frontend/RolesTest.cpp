@@ -38,6 +38,19 @@ TEST(Roles, BatchNormHasParametersAndStates) {
   EXPECT_TRUE(model.ops<train::UpdateStatisticsOp>("evaluate").empty());
 }
 
+TEST(Roles, InventedConstantsMeetNoTensorOfTheirName) {
+  auto proto = parseModel(R"(g (float[2, 3] x) => (float[2, 3] y) {
+    h = HardSigmoid<beta = 0.25>(x)
+    y = Mul(h, s) })");
+  proto.mutable_graph()->mutable_node(1)->set_input(1, "h/shift");
+  addInitializer(proto, "h/shift", {3}, 2);
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("h/shift").getRole(), Role::Constant);
+  EXPECT_EQ(model.variable("h/shift/value").getRole(), Role::Parameter);
+  EXPECT_EQ(model.variable("h/shift/value").getType().getShape().vec(), std::vector<int64_t>{3});
+}
+
 TEST(Roles, FrozenBatchNormReadsItsStatistics) {
   TrainingSpec spec;
   spec.batchNorm = BatchNormMode::Frozen;
