@@ -49,6 +49,17 @@ Status writeText(const fs::path &path, const std::string &text) {
   return Success{};
 }
 
+/// Renaming replaces whatever has the name, were it a device.
+Status checkReplaceable(const fs::path &path) {
+  std::error_code ignored;
+  fs::file_status status = fs::status(path, ignored);
+  if (fs::is_directory(status))
+    return fileError(path, "is a folder");
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    return fileError(path, "exists and is no regular file");
+  return Success{};
+}
+
 Status moveTo(const fs::path &from, const fs::path &to) {
   std::error_code error;
   fs::rename(from, to, error);
@@ -147,11 +158,18 @@ Status emitProject(const DriverOptions &options, const fs::path &folder, const f
 Status emitBinary(const fs::path &folder, const fs::path &output, const std::string &name) {
   if (std::string error = codegen::buildExecutable((folder / "program.cpp").string(), (folder / name).string()); !error.empty())
     return Error{output.string() + ": " + error};
-  for (const char *suffix : {".safetensors", ".onnx-template"})
-    if (fs::path data = folder / (name + suffix); fs::exists(data))
-      if (Status moved = moveTo(data, output.parent_path() / data.filename()); !moved)
-        return moved;
-  return moveTo(folder / name, output);
+  // All or nothing: none is moved while another cannot be.
+  std::vector<std::pair<fs::path, fs::path>> moves;
+  for (const char *suffix : {".safetensors", ".onnx-template", ""})
+    if (fs::path made = folder / (name + suffix); fs::exists(made))
+      moves.emplace_back(made, output.parent_path() / made.filename());
+  for (const auto &[from, to] : moves)
+    if (Status replaceable = checkReplaceable(to); !replaceable)
+      return replaceable;
+  for (const auto &[from, to] : moves)
+    if (Status moved = moveTo(from, to); !moved)
+      return moved;
+  return Success{};
 }
 
 } // namespace
@@ -164,8 +182,12 @@ Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp
   fs::path output = options.output;
   if (output.empty())
     output = fs::path(options.model).stem().string() + (options.emit == Emit::Source ? ".cpp" : options.emit == Emit::Project ? "-project" : "");
-  if (fs::is_directory(output) && options.emit != Emit::Project)
-    return fileError(output, "is a folder");
+  // What a link names is replaced, not the link; the number ends circles.
+  for (int links = 0; links < 40 && fs::is_symlink(output); ++links)
+    output = output.parent_path() / fs::read_symlink(output);
+  if (options.emit != Emit::Project)
+    if (Status replaceable = checkReplaceable(output); !replaceable)
+      return replaceable;
   Workshop workshop(output);
   if (workshop.folder.empty())
     return fileError(output, "cannot be written: its folder is missing or not writable");
