@@ -6,6 +6,7 @@
 //  4. the sizes of the arenas.
 #include "passes/Buffers.h"
 #include "passes/Passes.h"
+#include "passes/PlanAttribute.h"
 #include "passes/planner/Pack.h"
 
 #include "ir/Sched.h"
@@ -214,6 +215,7 @@ LogicalResult AssignSlots::finish() {
   auto check = [&](Space space, int64_t limit) -> LogicalResult {
     if (limit <= 0 || arena(space).size() <= limit)
       return success();
+    getOperation()->setAttr(exitStatusName, builder.getI64IntegerAttr(3));
     return getOperation().emitError() << "placed " << sched::stringifySpace(space) << " arena needs "
                                       << arena(space).size() << " bytes, the budget is " << limit;
   };

@@ -78,8 +78,9 @@ LogicalResult sluice::runPipeline(ModuleOp module, Stage until, const PipelineOp
     addFromPlanned(pm, until, options, shrink);
     LogicalResult outcome = pm.run(*copy);
     if (failed(outcome)) {
-      if (Attribute smallest = (*copy)->getAttr(smallestBudgetName))
-        module->setAttr(smallestBudgetName, smallest);
+      for (StringRef name : {smallestBudgetName, exitStatusName})
+        if (Attribute value = (*copy)->getAttr(name))
+          module->setAttr(name, value);
       return failure();
     }
     int64_t excess = until >= Stage::Placed && !options.budget.empty() ? deviceBytes(*copy) - budgetOf(*copy) : 0;

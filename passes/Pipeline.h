@@ -20,7 +20,7 @@ struct PipelineOptions {
 };
 
 /// Takes a forward module to `until`. From Planned on, planning is repeated below the budget until the placed arena fits it. Errors go to
-/// the context's diagnostics; an infeasible budget also leaves smallestBudgetName on the module.
+/// the context's diagnostics; exitStatusName on the module says whose failure it is, smallestBudgetName what an infeasible budget needs.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, Stage until, const PipelineOptions &options);
 
 } // namespace sluice

@@ -65,7 +65,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     }
     planner::Answer answer = runStrategy(problem, summary.budget - shrink, name, options);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
-      return module.emitError() << refused->reason;
+      return failWith(module, 2) << refused->reason;
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
       return reportInfeasible(module, *infeasible, summary, name);
     const auto &plan = std::get<planner::Plan>(answer);
@@ -74,6 +74,11 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     summary.lowerBound = std::min(timeline.makespan, planner::exactBound(problem, summary.budget, {true, true, false}));
     step->setAttr(planAttributeName, planAttribute(step.getContext(), problem, plan, summary));
     return success();
+  }
+
+  static InFlightDiagnostic failWith(ModuleOp module, int status) {
+    module->setAttr(exitStatusName, Builder(module.getContext()).getI64IntegerAttr(status));
+    return module.emitError();
   }
 
   LogicalResult loadProfiles(planner::Profile &result) {
@@ -96,7 +101,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     for (StringRef part : ArrayRef(parts).drop_front()) {
       auto [key, value] = part.split('=');
       if (key.empty() || value.empty())
-        return getOperation().emitError() << "'" << part << "' in --strategy is no k=v";
+        return failWith(getOperation(), 2) << "'" << part << "' in --strategy is no k=v";
       options.knobs[key.str()] = value.str();
     }
     options.executable = {"keep", "offload", "recompute"};
@@ -107,7 +112,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   LogicalResult reportInfeasible(ModuleOp module, const planner::Infeasible &infeasible, const PlanSummary &summary, StringRef name) {
     int64_t smallest = (infeasible.smallestMemory + shrink + 255) / 256 * 256;
     module->setAttr(smallestBudgetName, Builder(module.getContext()).getI64IntegerAttr(smallest));
-    return module.emitError() << "a budget of " << summary.budget << " bytes is too small for strategy '" << name << "' (keep needs "
+    return failWith(module, 3) << "a budget of " << summary.budget << " bytes is too small for strategy '" << name << "' (keep needs "
                               << summary.keepArena << ", of which " << summary.base << " live through the whole step; no plan of whole tensors goes below "
                               << summary.floor << ")";
   }

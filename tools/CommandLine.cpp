@@ -5,7 +5,9 @@
 #include "tools/Driver.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <iostream>
+#include <limits>
 #include <regex>
 #include <thread>
 
@@ -18,7 +20,7 @@ struct Words {
   std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", batchNorm = "train", dropout = "keep";
   std::string precision = "fp32", hostBudget, workspaceLimit = "64MiB", allowLossy;
   std::vector<std::string> dims;
-  int64_t batch = 0;
+  std::string batch, threads;
 };
 
 void declare(CLI::App &app, DriverOptions &o, Words &w) {
@@ -38,7 +40,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--precision", w.precision, "fp32 (tf32, bf16 and fp16 are not available yet)");
   app.add_option("--memory-budget", o.pipeline.budget, "device arena: 8GiB, 600MiB, bytes, 40% of keep's arena, 40%act");
   app.add_option("--host-budget", w.hostBudget, "limit of host memory for offloading");
-  app.add_option("--threads", o.threads, "host threads that the plan is made for (default: this machine's)");
+  app.add_option("--threads", w.threads, "host threads that the plan is made for (default: this machine's)");
   app.add_flag("--max-batch", o.maxBatch, "print the largest batch that fits the budget");
   app.add_option("--workspace-limit", w.workspaceLimit, "largest workspace of one kernel (default 64MiB)");
   app.add_option("--strategy", o.pipeline.strategy, "NAME[,k=v...] (default auto)");
@@ -97,6 +99,12 @@ std::string refuse(const DriverOptions &o, const Words &w) {
   return "";
 }
 
+/// The whole of `text` as a number from 1 to `most`.
+bool isNumber(const std::string &text, int64_t most, int64_t &value) {
+  auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return failure == std::errc() && stop == text.data() + text.size() && value >= 1 && value <= most;
+}
+
 /// First message of a word that makes no sense, or nothing.
 std::string convert(const Words &w, DriverOptions &o) {
   std::string e;
@@ -117,10 +125,12 @@ std::string convert(const Words &w, DriverOptions &o) {
   for (const std::string &dim : w.dims)
     if (Status status = parseDim(dim, o.spec); !status)
       return status.error();
-  if (w.batch < 0)
-    return "--batch takes a positive number, not " + std::to_string(w.batch);
-  if (w.batch > 0)
-    o.spec.batch = w.batch;
+  if (!w.batch.empty() && !isNumber(w.batch, std::numeric_limits<int64_t>::max(), o.spec.batch.emplace()))
+    return "--batch takes a positive number, not '" + w.batch + "'";
+  int64_t threads = std::max(1u, std::thread::hardware_concurrency());
+  if (!w.threads.empty() && !isNumber(w.threads, 1024, threads))
+    return "--threads takes a number from 1 to 1024, not '" + w.threads + "'";
+  o.threads = static_cast<int>(threads);
   if (!w.hostBudget.empty() && !size("--host-budget", w.hostBudget, o.pipeline.hostBudget))
     return e;
   if (!size("--workspace-limit", w.workspaceLimit, o.pipeline.workspaceLimit))
@@ -142,6 +152,10 @@ std::optional<int> sluice::parseCommandLine(int argc, char **argv, DriverOptions
   CLI::App app("sluicec compiles an ONNX model into a program that trains it inside a memory budget");
   Words words;
   declare(app, options, words);
+  // The parser would take the next argument for the value of `--flag=`.
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view word = argv[i]; word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1)
+      return usage(std::string(word) + " has no value");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp &) {
@@ -150,12 +164,6 @@ std::optional<int> sluice::parseCommandLine(int argc, char **argv, DriverOptions
   } catch (const CLI::ParseError &error) {
     return usage(error.what());
   }
-  if (app.count("--batch") && words.batch < 1)
-    return usage("--batch takes a positive number, not " + std::to_string(words.batch));
-  if (app.count("--threads") && (options.threads < 1 || options.threads > 1024))
-    return usage("--threads takes a number from 1 to 1024, not " + std::to_string(options.threads));
-  if (!app.count("--threads"))
-    options.threads = std::max(1u, std::thread::hardware_concurrency());
   if (std::string message = convert(words, options); !message.empty())
     return usage(message);
   for (int i = 0; i < argc; ++i)

@@ -58,12 +58,11 @@ int compileModel(const DriverOptions &options) {
   planForThreads(options.threads);
   PipelineOptions pipeline = options.pipeline;
   if (failed(runPipeline(**module, stageOf(options.emit), pipeline))) {
-    if (auto smallest = (**module)->getAttrOfType<IntegerAttr>(smallestBudgetName)) {
-      fail(3, options.model + ": " + error.text);
+    auto status = (**module)->getAttrOfType<IntegerAttr>(exitStatusName);
+    fail(0, options.model + ": " + (error.text.empty() ? "compilation failed" : error.text));
+    if (auto smallest = (**module)->getAttrOfType<IntegerAttr>(smallestBudgetName))
       std::cerr << "smallest feasible budget: " << smallest.getInt() << " bytes\n";
-      return 3;
-    }
-    return fail(1, options.model + ": " + (error.text.empty() ? "compilation failed" : error.text));
+    return status ? status.getInt() : 1;
   }
   if (options.explain)
     std::cout << explain(**module);
