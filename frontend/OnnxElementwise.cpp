@@ -21,9 +21,26 @@ Value operand(NodeImport &node, int input, Use::Kind kind) {
   return node.tensor(input, use);
 }
 
+/// An operand that spans several dimensions of an image as an image itself: layouts are those of rank 4.
+Value asImageOperand(NodeImport &node, Value x, int64_t rank) {
+  auto shape = shapeOf(x);
+  int64_t own = shape.size();
+  if (rank != 4 || own == rank || llvm::count_if(shape, [](int64_t extent) { return extent != 1; }) < 2)
+    return x;
+  SmallVector<int64_t> image(rank - own, 1);
+  image.append(shape.begin(), shape.end());
+  return node.reshape(x, image);
+}
+
+template <typename Op> Op makeBinary(NodeImport &node, Value a, Value b) {
+  if (!a || !b)
+    return {};
+  int64_t rank = std::max(typeOf(a).getRank(), typeOf(b).getRank());
+  return node.make<Op>(asImageOperand(node, a, rank), asImageOperand(node, b, rank));
+}
+
 template <typename Op, Use::Kind kind> LogicalResult importBinary(NodeImport &node) {
-  Value a = operand(node, 0, kind), b = operand(node, 1, kind);
-  auto op = a && b ? node.make<Op>(a, b) : Op();
+  auto op = makeBinary<Op>(node, operand(node, 0, kind), operand(node, 1, kind));
   return op ? node.result(op) : failure();
 }
 
@@ -49,8 +66,7 @@ LogicalResult importMul(NodeImport &node) {
 LogicalResult importSum(NodeImport &node) {
   Value sum = node.tensor(0);
   for (int i = 1; sum && i < node.inputs(); ++i) {
-    Value next = node.tensor(i);
-    auto op = next ? node.make<train::AddOp>(sum, next) : train::AddOp();
+    auto op = makeBinary<train::AddOp>(node, sum, node.tensor(i));
     sum = op ? op.getY() : Value();
   }
   return node.result(sum);

@@ -140,6 +140,18 @@ TEST(Import, OneDimensionIsAnImageOfHeightOne) {
   EXPECT_THAT(extents(model.function("step").getArgument(1)), ElementsAre(2, 5));
 }
 
+TEST(Import, OperandsThatSpanAnImageBecomeOne) {
+  auto proto = parseModel(R"(g (float[2, 3, 4, 5] x) => (float[2, 3, 4, 5] y) {
+    a = Mul(x, rows)
+    y = Add(a, channels) })");
+  addInitializer(proto, "rows", {3, 4, 1});
+  addInitializer(proto, "channels", {3, 1, 1});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(extents(model.only<train::MulOp>()->getOperand(1)), ElementsAre(1, 3, 4, 1));
+  EXPECT_THAT(extents(model.only<train::AddOp>()->getOperand(1)), ElementsAre(3, 1, 1));
+}
+
 TEST(Import, TransposedConvolutionSizes) {
   auto proto = parseModel(R"(g (float[1, 2, 5, 5] x) => (float[1, 3, 10, 10] y) {
     y = ConvTranspose<strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]>(x, k, c) })");
