@@ -41,6 +41,8 @@ int64_t extentAfter(const Shape &shape, int64_t axis) {
 
 Result<HostTensor> gather(const Fold &fold) {
   const HostTensor &data = fold.in(0), &indices = fold.in(1);
+  if (!indices.integral)
+    return Error{"indices must be integers"};
   Result<int64_t> axis = axisAttribute(fold, 0, data.shape.size());
   if (!axis)
     return axis.takeError();

@@ -141,6 +141,8 @@ std::optional<std::vector<int64_t>> NodeImport::integers(const char *attribute, 
   if (!has(input))
     return std::nullopt;
   const HostTensor *value = constant(input, attribute);
+  if (value && !value->integral)
+    (void)error(std::string(attribute) + " must be integers; input " + std::to_string(input) + " '" + node.input(input) + "' is not");
   return value && value->integral ? std::optional(value->ints) : std::nullopt;
 }
 

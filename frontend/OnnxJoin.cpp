@@ -95,8 +95,8 @@ LogicalResult importGather(NodeImport &node) {
   int64_t axis = node.axis(node.attributes.integer("axis", 0), typeOf(x).getRank());
   if (axis < 0)
     return failure();
-  if (index->size() != 1 || index->shape.size() > 1)
-    return node.error("only a single index is supported, not indices of shape " + shapeText(index->shape));
+  if (index->size() != 1 || index->shape.size() > 1 || !index->integral)
+    return node.error("only a single integer index is supported, not indices of shape " + shapeText(index->shape));
   int64_t extent = shapeOf(x)[axis], at = index->ints[0] < 0 ? index->ints[0] + extent : index->ints[0];
   if (at < 0 || at >= extent)
     return node.error("index " + std::to_string(index->ints[0]) + " is outside the extent " + std::to_string(extent));

@@ -9,11 +9,11 @@ namespace {
 
 LogicalResult importReshape(NodeImport &node) {
   Value x = node.tensor(0);
-  const HostTensor *given = x ? node.constant(1, "the shape") : nullptr;
+  auto given = x ? node.integers("shape", 1) : std::nullopt;
   if (!given)
     return failure();
   ArrayRef<int64_t> from = shapeOf(x);
-  SmallVector<int64_t> shape(given->ints.begin(), given->ints.end());
+  SmallVector<int64_t> shape(given->begin(), given->end());
   // Files exported with a fixed batch hold it as a literal, which --batch replaces.
   int64_t stale = node.graph().replacedBatch;
   if (stale && !shape.empty() && shape[0] == stale && !from.empty() && from[0] == node.graph().batch)
@@ -23,11 +23,11 @@ LogicalResult importReshape(NodeImport &node) {
     if (shape[i] == 0 && i < from.size() && !node.attributes.integer("allowzero", 0))
       shape[i] = from[i];
     if (shape[i] < -1 || (shape[i] == -1 && open >= 0))
-      return node.error("shape " + shapeText(given->ints) + " is not valid");
+      return node.error("shape " + shapeText(*given) + " is not valid");
     if (shape[i] == -1)
       open = i;
     else if (__builtin_mul_overflow(known, shape[i], &known))
-      return node.error("the size of shape " + shapeText(given->ints) + " overflows");
+      return node.error("the size of shape " + shapeText(*given) + " overflows");
   }
   if (open >= 0)
     shape[open] = known > 0 ? typeOf(x).getNumElements() / known : 0;
@@ -137,12 +137,12 @@ template <bool toSpace> LogicalResult importBlocks(NodeImport &node) {
 
 LogicalResult importExpand(NodeImport &node) {
   Value x = node.tensor(0);
-  const HostTensor *given = x ? node.constant(1, "the shape") : nullptr;
+  auto given = x ? node.integers("shape", 1) : std::nullopt;
   if (!given)
     return failure();
-  auto shape = broadcastShapes(shapeOf(x).vec(), given->ints);
+  auto shape = broadcastShapes(shapeOf(x).vec(), *given);
   if (!shape || !elementCount(*shape))
-    return node.error("cannot expand " + shapeText(shapeOf(x).vec()) + " to " + shapeText(given->ints));
+    return node.error("cannot expand " + shapeText(shapeOf(x).vec()) + " to " + shapeText(*given));
   if (ArrayRef<int64_t>(*shape) == shapeOf(x))
     return node.result(x);
   auto type = RankedTensorType::get(*shape, typeOf(x).getElementType());

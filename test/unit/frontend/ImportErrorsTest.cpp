@@ -66,7 +66,7 @@ TEST(ImportErrors, OptionalOutputs) {
 
 TEST(ImportErrors, ValuesThatMustBeKnown) {
   EXPECT_THAT(errorOf("g (float[2, 3] x, int64[2] s) => (float[3, 2] y) { y = Reshape(x, s) }"),
-              HasSubstr("the shape must be known at compile time; input 1 's' is not"));
+              HasSubstr("shape must be known at compile time; input 1 's' is not"));
 }
 
 TEST(ImportErrors, BatchesThatDataFilesCannotHold) {
@@ -76,6 +76,15 @@ TEST(ImportErrors, BatchesThatDataFilesCannotHold) {
               HasSubstr("input 'target' has the name of the attached loss's target"));
   EXPECT_THAT(errorOf("g (float[2, 3, 1] x) => (float[3, 2] y) { s = Constant<value_ints = [3, 2]>() y = Reshape(x, s) }"),
               HasSubstr("output 'y' has shape [3, 2], which does not begin with the batch of 2"));
+}
+
+TEST(ImportErrors, ConstantsOfTheWrongType) {
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[3] y) { i = Constant<value_floats = [1.0]>() y = Gather(x, i) }"),
+              HasSubstr("only a single integer index is supported"));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[3] y) { i = Constant<value_floats = [1.0]>() y = Reshape(x, i) }"),
+              HasSubstr("shape must be integers; input 1 'i' is not"));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[3] y) { i = Constant<value_floats = [1.0]>() y = Squeeze(x, i) }"),
+              HasSubstr("axes must be integers; input 1 'i' is not"));
 }
 
 TEST(ImportErrors, LabelsThatNobodyChecks) {
