@@ -41,7 +41,7 @@ struct Arguments {
 std::string readFile(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
+  if (!file || (file.peek() != EOF && !(text << file.rdbuf())) || file.bad())
     throw Failure{BadInput, path + ": cannot be read"};
   return text.str();
 }
