@@ -126,7 +126,8 @@ private:
     Operation *clone = b.clone(*op);
     // The op was rewritten to read what was newest when it ran first: map back to originals is not needed, because forward ops run before
     // any version exists. Now it reads what is newest here.
-    readNewest(b, clone);
+    OpBuilder beforeClone(clone); // views that it reads are made again in front of it
+    readNewest(beforeClone, clone);
     clone->setAttr(attr::recompute, b.getUnitAttr());
     for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
       version[first] = again;
