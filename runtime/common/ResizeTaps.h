@@ -26,17 +26,24 @@ struct ResizeTap {
   float weight;
 };
 
+/// position / scale. A scale that stands for the ratio of the extents is that ratio, not the float next to it: 2 of 4 outputs over 6 inputs
+/// is input 3, not the one before.
+SLUICE_KERNEL double resizeDivided(const ResizeAxis &axis, double position) {
+  const auto in = static_cast<double>(axis.in), out = static_cast<double>(axis.out);
+  return static_cast<float>(axis.scale) == static_cast<float>(out / in) ? position * in / out : position / axis.scale;
+}
+
 SLUICE_KERNEL double resizeSource(const ResizeAxis &axis, int64_t o) {
   const auto position = static_cast<double>(o);
   switch (axis.coordinates) {
   case ResizeCoordinates::HalfPixel:
-    return (position + 0.5) / axis.scale - 0.5;
+    return resizeDivided(axis, position + 0.5) - 0.5;
   case ResizeCoordinates::PytorchHalfPixel:
-    return axis.out > 1 ? (position + 0.5) / axis.scale - 0.5 : 0;
+    return axis.out > 1 ? resizeDivided(axis, position + 0.5) - 0.5 : 0;
   case ResizeCoordinates::AlignCorners:
     return axis.out > 1 ? position * static_cast<double>(axis.in - 1) / static_cast<double>(axis.out - 1) : 0;
   case ResizeCoordinates::Asymmetric:
-    return position / axis.scale;
+    return resizeDivided(axis, position);
   }
   return 0;
 }
