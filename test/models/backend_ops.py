@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks single ops against the reference outputs of ONNX's backend node tests, many in one program.
 
-    backend_ops.py make NODE_TESTS OUT SLUICEC     writes OUT/opsetK: model.onnx and data/, and OUT/refused.txt
-    backend_ops.py check OUT/opsetK GRADIENTS      names the tests whose output is wrong
+    backend_ops.py make NODE_TESTS OUT SLUICEC     writes OUT/opsetK and OUT/evaluate-opsetK: model.onnx and data/, and OUT/refused.txt
+    backend_ops.py check OUT/opsetK GRADIENTS      names the tests whose output in a training step is wrong
+    backend_ops.py check-evaluate OUT/evaluate-opsetK LOG      whether the outputs of an evaluation are right, by their loss alone
 
 Every test's inputs become initializers (the first one plus a zero input, so that the graph depends on an input), its output is flattened
 and gets a zero bias named after the test; all are joined and compared with the expected values by a mean squared error. The gradient of
-a bias is then 2/n times the error of that test's output, element by element."""
+a bias is then 2/n times the error of that test's output, element by element. An evaluation has no gradients: its loss, the mean squared
+error, must be next to nothing beside the mean square of what is expected. BatchNormalization takes the batch's statistics in a step and
+the running ones in an evaluation, whatever its form: each form is in the models where it is right."""
+import json
 import pathlib
 import subprocess
 import sys
@@ -35,10 +39,6 @@ def load(folder):
     model = onnx.load(str(folder / "model.onnx"))
     if len(model.graph.node) != 1 or model.graph.node[0].op_type not in OPS:
         return None
-    # In @step BatchNormalization takes the batch's statistics whatever its form.
-    node = model.graph.node[0]
-    if node.op_type == "BatchNormalization" and not any(a.name == "training_mode" and a.i for a in node.attribute):
-        return None
     if not all(value.type.HasField("tensor_type") for value in [*model.graph.input, *model.graph.output]):
         return None
     data = folder / "test_data_set_0"
@@ -47,6 +47,15 @@ def load(folder):
     if not inputs or inputs[0].dtype != np.float32 or output.dtype != np.float32 or not 0 < output.size <= LARGEST:
         return None
     return model, inputs, output
+
+
+def trains(model):
+    """Whether a training step gives the expected output, and whether an evaluation does."""
+    node = model.graph.node[0]
+    if node.op_type != "BatchNormalization":
+        return True, True
+    training = any(a.name == "training_mode" and a.i for a in node.attribute)
+    return training, not training
 
 
 class Joined:
@@ -115,11 +124,13 @@ def make(tests, out, sluicec):
         if reason:
             refused.append(f"{folder.name}: {reason}")
             continue
-        groups.setdefault(opset, Joined(opset, model.ir_version)).add(folder.name, *loaded)
-    for opset, group in groups.items():
-        group.write(out / f"opset{opset}")
+        for wanted, prefix in zip(trains(model), ("", "evaluate-")):
+            if wanted:
+                groups.setdefault(f"{prefix}opset{opset}", Joined(opset, model.ir_version)).add(folder.name, *loaded)
+    for name, group in groups.items():
+        group.write(out / name)
     (out / "refused.txt").write_text("\n".join(refused) + "\n")
-    print(f"backend: {sum(len(g.names) for g in groups.values())} tests in {len(groups)} programs, {len(refused)} refused")
+    print(f"backend: {len({name for g in groups.values() for name in g.names})} tests in {len(groups)} programs, {len(refused)} refused")
 
 
 def check(folder, gradients):
@@ -140,7 +151,18 @@ def check(folder, gradients):
     sys.exit(1 if wrong else 0)
 
 
+def check_evaluate(folder, log):
+    target = np.load(folder / "data" / "target.npy")
+    scale = float(np.mean(np.square(target, dtype=np.float64)))
+    with open(log) as file:
+        loss = next(e["loss"] for e in map(json.loads, file) if e["event"] == "evaluate")
+    print(f"backend: {folder.name}: mean squared error {loss:.3g} of values with mean square {scale:.3g}")
+    sys.exit(0 if loss <= 1e-10 * scale else 1)
+
+
 if sys.argv[1] == "make":
     make(sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4])
+elif sys.argv[1] == "check-evaluate":
+    check_evaluate(pathlib.Path(sys.argv[2]), sys.argv[3])
 else:
     check(pathlib.Path(sys.argv[2]), sys.argv[3])
