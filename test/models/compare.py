@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a trained program with a PyTorch reference: losses of its log, gradients that it dumped. Numpy only.
 
-    test/models/compare.py reference.safetensors --log log.jsonl [--gradients gradients.safetensors] [--tolerance 1e-3]
+    test/models/compare.py reference.safetensors [--log log.jsonl] [--gradients gradients.safetensors] [--final CHECKPOINT] [--tolerance 1e-3]
 
 A value passes when its relative error (norm of difference over norm) is at most the tolerance, or at most 4 times what PyTorch itself
 moves under a relative weight noise of 1e-6, which the reference holds beside it."""
 import argparse
 import json
+import pathlib
 import struct
 import sys
 
@@ -38,11 +39,20 @@ def relative(value, reference):
     return difference / norm if norm > 0 else difference
 
 
+def final_rows(reference, folder, tolerance):
+    """Parameters and statistics after the last step."""
+    (path,) = pathlib.Path(folder).glob("*.safetensors")
+    values = load(path)
+    return [(f"final {name[len('final/'):]}", relative(values[name[len("final/"):]].reshape(value.shape), value), tolerance)
+            for name, value in reference.items() if name.startswith("final/")]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("reference")
     parser.add_argument("--log")
     parser.add_argument("--gradients")
+    parser.add_argument("--final", help="folder of a checkpoint after the last step")
     parser.add_argument("--tolerance", type=float, default=1e-3)
     options = parser.parse_args()
     reference = load(options.reference)
@@ -67,6 +77,8 @@ def main():
                 continue
             error = relative(dumped[name].reshape(gradient.shape), gradient)
             rows.append((f"gradient {name}", error, max(options.tolerance, 4 * float(reference[f"noise/{name}"][0]))))
+    if options.final:
+        rows += final_rows(reference, options.final, options.tolerance)
     failed = [row for row in rows if not row[1] <= row[2]]
     for name, error, limit in failed:
         print(f"compare: {name}: relative error {error:.2e}, limit {limit:.2e}")

@@ -4,21 +4,43 @@
 test/models/deep/NAME. Needs the environment of
 `tools/setup.sh --references`; its results are committed, so the tests do not.
 
-    test/models/make_tiny.py [NAME ...]"""
+    test/models/make_tiny.py [NAME ...]        model, data and reference.safetensors
+    test/models/make_tiny.py --variants        references of other ways to train the models that are there: tiny/NAME/VARIANT.safetensors"""
 import pathlib
 import sys
 
+import numpy as np
 import torch
 
 from networks import DEEP, NETWORKS
 from reference import HYPERPARAMETERS, export, make_data, record
 
 STEPS = 5
+# model, variant: optimizer, its hyperparameters, whether BatchNorm keeps its running statistics
+VARIANTS = {
+    ("mlp", "sgd"): (torch.optim.SGD, {"lr": 0.1, "momentum": 0.5, "weight_decay": 0.2}, False),
+    ("mlp", "plain"): (torch.optim.SGD, {"lr": 0.1}, False),
+    ("mlp", "adam"): (torch.optim.Adam, {"lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-4, "weight_decay": 0.2}, False),
+    ("mlp", "adamw"): (torch.optim.AdamW, {"lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-4, "weight_decay": 0.2}, False),
+    ("vgg", "adam"): (torch.optim.Adam, {"lr": 0.001}, False),
+    ("resnet", "frozen"): (torch.optim.SGD, HYPERPARAMETERS, True),
+}
+
+
+def variants(root):
+    for (name, variant), (rule, hyperparameters, frozen) in VARIANTS.items():
+        module, _, _, batch = NETWORKS[name]
+        data = root / name / "data"
+        x, target = (torch.from_numpy(np.load(data / f"{part}.npy")) for part in ("input", "target"))
+        losses = record(module(), x, target, batch, root / name, hyperparameters, rule=rule, frozen=frozen, file=variant)
+        print(f"{name} {variant}: losses {' '.join(f'{v:.6f}' for v in losses)}")
 
 
 def main():
     torch.set_num_threads(1)
     root = pathlib.Path(__file__).parent / "tiny"
+    if sys.argv[1:] == ["--variants"]:
+        return variants(root)
     for name in sys.argv[1:] or NETWORKS:
         module, shape, targets, batch = NETWORKS[name]
         torch.manual_seed(1)

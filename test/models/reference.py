@@ -67,8 +67,8 @@ def with_noise(model, relative, seed):
     return noisy
 
 
-def train(model, batches, hyperparameters):
-    optimizer = torch.optim.SGD(model.parameters(), **hyperparameters)
+def train(model, batches, hyperparameters, rule=torch.optim.SGD):
+    optimizer = rule(model.parameters(), **hyperparameters)
     losses = []
     for x, target in batches:
         optimizer.zero_grad()
@@ -90,8 +90,8 @@ def make_data(shape, targets, batch, steps, size=None):
     return x, target
 
 
-def record(model, x, target, batch, folder, hyperparameters, keep_final=True):
-    """Writes data and reference files of a model whose model.onnx is in the folder."""
+def record(model, x, target, batch, folder, hyperparameters, keep_final=True, rule=torch.optim.SGD, frozen=False, file="reference"):
+    """Writes data and reference files of a model whose model.onnx is in the folder. `frozen`: BatchNorm uses its running statistics."""
     folder = pathlib.Path(folder)
     (folder / "data").mkdir(parents=True, exist_ok=True)
     np.save(folder / "data" / "input.npy", x.numpy())
@@ -101,6 +101,8 @@ def record(model, x, target, batch, folder, hyperparameters, keep_final=True):
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
+        if frozen and isinstance(module, torch.nn.BatchNorm2d):
+            module.eval()
     batches = list(zip(x.split(batch), target.split(batch)))
     _, gradients = gradients_of(copy.deepcopy(model), *batches[0])
     tensors = {f"gradient/{name}": g.numpy() for name, g in gradients.items()}
@@ -111,10 +113,10 @@ def record(model, x, target, batch, folder, hyperparameters, keep_final=True):
         for name, g in gradients.items():
             noise[name] = max(noise[name], float((moved[name] - g).norm() / g.norm().clamp_min(1e-30)))
         if seed < 3:
-            noisy_losses.append(train(with_noise(model, 1e-6, seed), batches, hyperparameters))
+            noisy_losses.append(train(with_noise(model, 1e-6, seed), batches, hyperparameters, rule))
     for name, change in noise.items():
         tensors[f"noise/{name}"] = np.array([change], np.float32)
-    losses = train(model, batches, hyperparameters)
+    losses = train(model, batches, hyperparameters, rule)
     tensors["losses"] = np.array(losses, np.float64)
     tensors["noise_losses"] = np.max(np.abs(np.array(noisy_losses) - losses), 0) / np.abs(losses)
     if keep_final:
@@ -122,5 +124,5 @@ def record(model, x, target, batch, folder, hyperparameters, keep_final=True):
             if value.dtype == torch.float32:
                 tensors[f"final/{name}"] = value.numpy()
     metadata = {"batch": str(batch), "hyperparameters": json.dumps(hyperparameters), "torch": torch.__version__}
-    save_file({name: np.ascontiguousarray(t) for name, t in tensors.items()}, folder / "reference.safetensors", metadata=metadata)
+    save_file({name: np.ascontiguousarray(t) for name, t in tensors.items()}, folder / f"{file}.safetensors", metadata=metadata)
     return losses
