@@ -72,6 +72,8 @@ template <typename F> struct IsRandom<F, std::void_t<decltype(F::random)>> : std
 
 } // namespace sluice
 
-#if !defined(__CUDACC__)
+#if defined(__CUDACC__)
+#include "runtime/cuda/Fused.h"
+#else
 #include "runtime/host/Fused.h"
 #endif

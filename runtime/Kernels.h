@@ -109,6 +109,9 @@ private:
   bool countIncludePad;
 };
 
+/// Throws std::invalid_argument naming `node` when x is nothing to take batch statistics of.
+void checkStatistics(const char *node, const Shape &x);
+
 /// Per-channel mean and 1/sqrt(biased variance + epsilon) of x [N,C,...]: NHWC for rank 4, row-major [N,C] for rank 2.
 class BatchNormStatistics : public Kernel {
 public:
@@ -200,8 +203,9 @@ public:
   void forward(Stream &, const Tensor &x, const Tensor &y) const;
   void backward(Stream &, const Tensor &dy, const Tensor &dx) const;
 
-private:
   struct Impl;
+
+private:
   std::shared_ptr<const Impl> impl;
 };
 

@@ -3,7 +3,7 @@
 # Installs what Sluice needs on Debian 12 and configures one build folder. Cheap when nothing is missing.
 #
 #   tools/setup.sh                 packages, ONNX library, configure and build into build/
-#   tools/setup.sh --deps          packages and ONNX library only
+#   tools/setup.sh --deps          packages and libraries only
 #   tools/setup.sh --references    also the Python environment with PyTorch (5 GB) that reference tests and benchmarks use
 #
 # SLUICE_DEPS names the folder for what is not a Debian package (default: ~/.cache/sluice).
@@ -14,6 +14,9 @@ deps=${SLUICE_DEPS:-$HOME/.cache/sluice}
 onnx_version=1.19.1
 onnx_sha256=737524d6eb3907d3499ea459c6f01c5a96278bb3a0f2ff8ae04786fb5d7f1ed5
 onnx_prefix=$deps/onnx-$onnx_version
+frontend_version=1.32.0
+frontend_sha256=c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0
+frontend_prefix=$deps/cudnn-frontend-$frontend_version
 
 say() { printf 'setup: %s\n' "$*"; }
 
@@ -54,6 +57,26 @@ install_onnx() {
   rm -rf "$work"
 }
 
+# cuDNN's frontend, headers only, for the cuda runtime; nothing to do without nvcc. The headers of every wheel are the same.
+install_cudnn_frontend() {
+  [ -f "$frontend_prefix/.complete" ] && return
+  command -v nvcc >/dev/null || [ -x "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" ] || return 0
+  say "installing the headers of cuDNN's frontend $frontend_version into $frontend_prefix"
+  local work
+  work=$(mktemp -d)
+  python3 -m venv "$work/venv"
+  "$work/venv/bin/pip" download -q --no-deps --only-binary=:all: --python-version 3.11 --platform manylinux_2_28_x86_64 \
+    -d "$work" "nvidia-cudnn-frontend==$frontend_version"
+  echo "$frontend_sha256  $(echo "$work"/*.whl)" | sha256sum --check --quiet
+  rm -rf "$frontend_prefix"
+  python3 -m zipfile -e "$work"/*.whl "$work/wheel"
+  mkdir -p "$frontend_prefix"
+  cp -r "$work/wheel/include" "$frontend_prefix/include"
+  cp "$work/wheel/nvidia_cudnn_frontend-$frontend_version.dist-info/licenses/LICENSE.txt" "$frontend_prefix/LICENSE"
+  touch "$frontend_prefix/.complete"
+  rm -rf "$work"
+}
+
 # PyTorch and friends, for reference files and benchmarks; the core test suite runs without it.
 install_references() {
   [ -f "$deps/venv/.complete" ] && return
@@ -67,13 +90,14 @@ install_references() {
 build() {
   local type=${1:-release}
   say "configuring and building (preset $type)"
-  cmake --preset "$type" -DSLUICE_ONNX_ROOT="$onnx_prefix" >/dev/null
+  cmake --preset "$type" -DSLUICE_ONNX_ROOT="$onnx_prefix" -DSLUICE_CUDNN_FRONTEND_ROOT="$frontend_prefix" >/dev/null
   cmake --build --preset "$type"
 }
 
 main() {
   install_packages
   install_onnx
+  install_cudnn_frontend
   case "${1:-}" in
     --deps) ;;
     --references) install_references ;;

@@ -27,6 +27,7 @@ train_sanitized() {
 
 install_packages
 install_onnx
+install_cudnn_frontend
 build "$preset"
 export TSAN_OPTIONS=suppressions=$PWD/test/tsan-suppressions.txt
 if [ -n "${matrix:-}" ]; then

@@ -155,6 +155,7 @@ void FusedGeometry::cutIntoRows(const bool *steps) {
     for (int operand = 0; operand < inputs + outputs; ++operand)
       stride[operand][0] = operand < inputs && !steps[operand] ? 0 : rowExtent;
   }
+  lastSingleRow = lastRow;
   columns = Columns(rows, rowExtent);
   if (Columns::group(rows, rowExtent) > 1)
     groupRows(steps);

@@ -27,8 +27,8 @@ struct FusedGeometry {
   /// Adds up the chunks of all sums, in order.
   void finishSums(const double *partials, float *const *sums) const;
 
-  /// Rows without grouping; all have rowExtent elements but, where one long row was cut, the last.
-  int64_t rows = 0;
+  /// Single rows, and the length of their last one: shorter than rowExtent where one long row was cut.
+  int64_t rows = 0, lastSingleRow = 0;
 
   Columns columns; ///< rows = wide rows, columns = their length
   int64_t lastRow = 0;

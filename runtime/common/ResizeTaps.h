@@ -89,4 +89,9 @@ SLUICE_KERNEL float resizeWeight(const ResizeTap &tap, int64_t position) {
   return tap.low == position ? 1 - tap.weight : tap.low + 1 == position ? tap.weight : 0.0f;
 }
 
+/// The axis `dimension` (2 or 3) of a resize from x to y; `scale` 0: as the extents say. Throws std::invalid_argument
+/// naming `node` when the shapes do not fit.
+ResizeAxis resizeAxis(const char *node, const Shape &x, const Shape &y, int dimension, float scale, ResizeMode mode,
+                      ResizeCoordinates coordinates, NearestRounding rounding);
+
 } // namespace sluice

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strides of reorders, reshapes and sums.
+// Strides of reorders, reshapes, sums and slabs.
 #include "runtime/common/Strides.h"
 
 #include <algorithm>
@@ -137,6 +137,24 @@ std::vector<SumDimension> sumDimensions(const char *node, const Tensor &x, const
   if (result.empty())
     result.push_back({1, 1, 0, true});
   return result; // x is contiguous, so merging never looks at its strides
+}
+
+Slab::Slab(const char *node, const Tensor &large, const Tensor &small, int axis, int64_t begin) : Kernel(node) {
+  if (large.type != small.type || large.layout != small.layout || large.shape.rank != small.shape.rank || axis < 0 ||
+      axis >= large.shape.rank)
+    reject("slab", node,
+           "types, layouts and ranks differ, or axis " + std::to_string(axis) + " is not one of " +
+               std::to_string(large.shape.rank));
+  for (int i = 0; i < large.shape.rank; ++i)
+    if (i == axis ? begin < 0 || begin + small.shape[i] > large.shape[i] : small.shape[i] != large.shape[i])
+      reject("slab", node,
+             "extent " + std::to_string(small.shape[i]) + " at " + std::to_string(i == axis ? begin : 0) + " of " +
+                 std::to_string(large.shape[i]) + " in dimension " + std::to_string(i));
+  const auto step = physicalStrides(large)[static_cast<size_t>(axis)] * static_cast<int64_t>(byteWidth(large.type));
+  start = begin * step;
+  largeStride = large.shape[axis] * step;
+  smallStride = small.shape[axis] * step;
+  outer = largeStride ? static_cast<int64_t>(large.bytes()) / largeStride : 0;
 }
 
 } // namespace sluice

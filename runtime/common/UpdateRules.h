@@ -2,8 +2,8 @@
 // Optimizer updates of one element, in PyTorch's order of operations, for both targets.
 #pragma once
 
+#include "runtime/Kernels.h"
 #include "runtime/Random.h"
-#include "runtime/Stream.h"
 
 #include <cmath>
 
@@ -47,5 +47,8 @@ SLUICE_KERNEL void adamElement(float &w, float dw, float &m, float &v, const Ada
   v = f.beta2 * v + (1 - f.beta2) * gradient * gradient;
   w = shrunk - f.stepSize * (m / (sqrtf(v) / f.correction2 + f.epsilon));
 }
+
+/// Throws std::invalid_argument naming `node` when a gradient or state that is there has not w's size.
+void checkUpdate(const char *node, const Tensor &w, const Tensor &other);
 
 } // namespace sluice

@@ -3,6 +3,7 @@
 // right one has none: one large product instead of many small ones. The bias is added by oneDNN where it is one row,
 // else by a loop of ours.
 #include "runtime/Kernels.h"
+#include "runtime/common/MatmulShape.h"
 #include "runtime/host/Dnnl.h"
 #include "runtime/host/Parallel.h"
 
@@ -14,27 +15,23 @@ struct Matmul::Impl {
   memory::desc a, b, c, bias;
   Primitive product;
   bool fusedBias = false, ownBias = false;
-  float beta = 1;
-  int64_t rows = 0, columns = 0;                     ///< of c, all batches
-  int64_t rowStep = 0, columnStep = 0, biasRows = 1; ///< of the bias in our own loop
+  MatmulShape shape;
 
   void addBias(float *c, const float *bias) const {
-    parallelRanges(rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns)), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const float *from = bias + row % biasRows * rowStep;
-        float *to = c + row * columns;
-        for (int64_t i = 0; i < columns; ++i)
-          to[i] += beta * from[i * columnStep];
-      }
-    });
+    const int64_t columns = shape.n;
+    parallelRanges(shape.rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t row = begin; row < end; ++row) {
+                       const float *from = bias + row % shape.biasRows * shape.biasRowStep;
+                       float *to = c + row * columns;
+                       for (int64_t i = 0; i < columns; ++i)
+                         to[i] += shape.beta * from[i * shape.biasColumnStep];
+                     }
+                   });
   }
 };
 
 namespace {
-
-[[noreturn]] void reject(const char *node, const std::string &what) {
-  throw std::invalid_argument(std::string("matrix product '") + node + "': " + what);
-}
 
 /// Extents and strides of op(m) with `rank` dimensions; missing leading ones have extent 1.
 memory::desc operand(const Shape &shape, bool transpose, int rank) {
@@ -58,45 +55,14 @@ memory::desc operand(const Shape &shape, bool transpose, int rank) {
 /// [B.., M, K] as [B*M, K].
 Shape folded(const Shape &shape) { return {shape.elements() / shape[shape.rank - 1], shape[shape.rank - 1]}; }
 
-int64_t extent(const Shape &shape, int fromEnd, bool transpose) {
-  const int i = transpose ? 3 - fromEnd : fromEnd;
-  return shape[shape.rank - i];
-}
-
-void checkShapes(const char *node, const Shape &a, const Shape &b, const Shape &c, bool transposeA, bool transposeB) {
-  if (a.rank < 2 || b.rank < 2 || c.rank < 2)
-    reject(node, "ranks " + std::to_string(a.rank) + ", " + std::to_string(b.rank) + ", " + std::to_string(c.rank) +
-                     ", expected at least 2");
-  const int64_t m = extent(a, 2, transposeA), k = extent(a, 1, transposeA), k2 = extent(b, 2, transposeB),
-                n = extent(b, 1, transposeB);
-  if (k != k2)
-    reject(node, "inner extents " + std::to_string(k) + " and " + std::to_string(k2));
-  if (c[c.rank - 2] != m || c[c.rank - 1] != n)
-    reject(node, "result is " + std::to_string(c[c.rank - 2]) + "x" + std::to_string(c[c.rank - 1]) + ", expected " +
-                     std::to_string(m) + "x" + std::to_string(n));
-}
-
 } // namespace
 
 Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
                Shape bias)
     : Kernel(node), impl(std::make_unique<Impl>()) {
-  checkShapes(node, a, b, c, transposeA, transposeB);
-  impl->columns = c[c.rank - 1];
-  impl->rows = c.elements() / impl->columns;
-  impl->beta = beta;
-  const bool hasBias = bias.rank > 0 && beta != 0;
-  if (hasBias) {
-    const int64_t biasColumns = bias[bias.rank - 1], biasRows = bias.elements() / biasColumns;
-    if ((biasColumns != 1 && biasColumns != impl->columns) || (biasRows != 1 && impl->rows % biasRows))
-      reject(node, "a bias of " + std::to_string(biasRows) + "x" + std::to_string(biasColumns) + " for " +
-                       std::to_string(impl->rows) + "x" + std::to_string(impl->columns));
-    impl->fusedBias = alpha == 1 && beta == 1 && biasRows == 1 && biasColumns == impl->columns;
-    impl->ownBias = !impl->fusedBias;
-    impl->columnStep = biasColumns == 1 ? 0 : 1;
-    impl->rowStep = biasColumns;
-    impl->biasRows = biasRows;
-  }
+  impl->shape = MatmulShape(node, a, b, c, transposeA, transposeB, beta, bias);
+  const bool fusedBias = impl->fusedBias = impl->shape.rowBias && alpha == 1;
+  impl->ownBias = impl->shape.ownBias || (impl->shape.rowBias && !fusedBias);
   if (!transposeA && b.elements() == b[b.rank - 1] * b[b.rank - 2]) {
     a = folded(a), c = folded(c);
     b = {b[b.rank - 2], b[b.rank - 1]};
@@ -109,9 +75,9 @@ Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, boo
   if (alpha != 1)
     attributes.set_output_scales(0, {alpha});
   describe(node, "matrix product", [&] {
-    if (impl->fusedBias)
-      impl->bias = operand({1, impl->columns}, false, rank);
-    const dnnl::matmul::desc desc = impl->fusedBias ? dnnl::matmul::desc(impl->a, impl->b, impl->bias, impl->c)
+    if (fusedBias)
+      impl->bias = operand({1, impl->shape.n}, false, rank);
+    const dnnl::matmul::desc desc = fusedBias ? dnnl::matmul::desc(impl->a, impl->b, impl->bias, impl->c)
                                                     : dnnl::matmul::desc(impl->a, impl->b, impl->c);
     const dnnl::matmul::primitive_desc pd(desc, attributes, dnnlEngine());
     impl->product = Primitive([pd] { return dnnl::matmul(pd); }, pd.scratchpad_desc());

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -37,32 +36,7 @@ char *mapFile(const char *file, size_t bytes, int &descriptor) {
   return static_cast<char *>(address);
 }
 
-/// The memory limit of this process's control group, which is how containers set one; the largest number without any.
-size_t groupLimit() {
-  size_t limit;
-  for (const char *path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
-    if (std::ifstream(path) >> limit)
-      return limit;
-  return SIZE_MAX;
-}
-
 } // namespace
-
-void requireFreeMemory(size_t bytes) {
-  if (const size_t limit = groupLimit(); limit < bytes)
-    throw MemoryNotAvailable("the arenas need " + std::to_string(bytes) +
-                             " bytes of memory, but this process's control group allows " + std::to_string(limit));
-  std::ifstream info("/proc/meminfo");
-  std::string key, unit;
-  size_t kibibytes;
-  while (info >> key >> kibibytes) {
-    std::getline(info, unit);
-    if (key == "MemAvailable:" && kibibytes * 1024 < bytes)
-      throw MemoryNotAvailable("the arenas need " + std::to_string(bytes) +
-                               " bytes of memory, but this machine has only " + std::to_string(kibibytes * 1024) +
-                               " available");
-  }
-}
 
 Arena::Arena(const char *name, size_t bytes, const char *file, const Faults &faults) : name(name), bytes(bytes) {
   mapped = bytes + 2 * guard + hugePage;

@@ -29,7 +29,4 @@ private:
   char *mapping = nullptr, *data = nullptr;
 };
 
-/// Throws MemoryNotAvailable when this machine has less than `bytes` of free memory, naming both numbers.
-void requireFreeMemory(size_t bytes);
-
 } // namespace sluice

@@ -108,12 +108,7 @@ void mergeAll(const Pixels &pixels, const float *x, double *partials) {
 
 BatchNormStatistics::BatchNormStatistics(const char *node, Shape x, float epsilon)
     : Kernel(node), x(x), epsilon(epsilon) {
-  if (x.rank < 2)
-    throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +
-                                ", expected at least 2");
-  if (x.rank != 2 && x.rank != 4 && x.elements() != x[0] * x[1])
-    throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +
-                                ", expected 2 or 4");
+  checkStatistics(node, x);
   workspace = sizeof(double) * static_cast<size_t>(Pixels(x).partials());
 }
 

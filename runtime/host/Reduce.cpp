@@ -3,9 +3,9 @@
 // ranges of the reduced positions by tiles of the innermost dimension, short blocks are added in float, the rest in
 // double, in an order that depends on the shapes alone.
 #include "runtime/Fused.h"
+#include "runtime/common/BroadcastTo.h"
 #include "runtime/common/Strides.h"
 
-#include <optional>
 #include <vector>
 
 namespace sluice {
@@ -110,42 +110,6 @@ void SumTo::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &
         plan->finish(partials, py, i);
     });
   });
-}
-
-namespace {
-
-template <bool Steps> struct Scaled {
-  static constexpr int inputs = 1, outputs = 1, sums = 0;
-  static constexpr bool steps[] = {Steps};
-  float scale = 1;
-  SLUICE_KERNEL Values<1> operator()(float x) const { return {{x * scale}}; }
-};
-
-} // namespace
-
-struct BroadcastTo::Impl {
-  std::optional<Fused<Scaled<true>>> advancing;
-  std::optional<Fused<Scaled<false>>> constant;
-};
-
-BroadcastTo::BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
-  auto plan = std::make_shared<Impl>();
-  const int missing = y.shape.rank - x.shape.rank;
-  const int last = y.shape.rank ? physicalOrder(y).back() - missing : -1;
-  if (last >= 0 && x.shape[last] > 1)
-    plan->advancing.emplace(node, y.shape, y.layout, std::initializer_list<Tensor>{x}, std::initializer_list<Tensor>{y},
-                            std::initializer_list<Tensor>{}, Scaled<true>{scale});
-  else
-    plan->constant.emplace(node, y.shape, y.layout, std::initializer_list<Tensor>{x}, std::initializer_list<Tensor>{y},
-                           std::initializer_list<Tensor>{}, Scaled<false>{scale});
-  impl = plan;
-}
-
-void BroadcastTo::run(Stream &stream, const Tensor &x, const Tensor &y) const {
-  if (impl->advancing)
-    impl->advancing->run(stream, {x}, {y}, {}, none);
-  else
-    impl->constant->run(stream, {x}, {y}, {}, none);
 }
 
 } // namespace sluice

@@ -67,19 +67,10 @@ struct Resize::Impl {
 Resize::Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode mode,
                ResizeCoordinates coordinates, NearestRounding rounding)
     : Kernel(node) {
-  if (x.rank != 4 || y.rank != 4 || x[0] != y[0] || x[1] != y[1])
-    throw std::invalid_argument(std::string("resize '") + node +
-                                "': input and output need rank 4 and equal batch and channels, got " +
-                                std::to_string(x[0]) + "x" + std::to_string(x[1]) + " and " + std::to_string(y[0]) +
-                                "x" + std::to_string(y[1]));
   auto plan = std::make_shared<Impl>();
   plan->x = x, plan->y = y;
-  const double vertical =
-      scaleH > 0 ? static_cast<double>(scaleH) : static_cast<double>(y[2]) / static_cast<double>(x[2]);
-  const double horizontal =
-      scaleW > 0 ? static_cast<double>(scaleW) : static_cast<double>(y[3]) / static_cast<double>(x[3]);
-  plan->rows = forwardTaps({x[2], y[2], vertical, mode, coordinates, rounding});
-  plan->columns = forwardTaps({x[3], y[3], horizontal, mode, coordinates, rounding});
+  plan->rows = forwardTaps(resizeAxis(node, x, y, 2, scaleH, mode, coordinates, rounding));
+  plan->columns = forwardTaps(resizeAxis(node, x, y, 3, scaleW, mode, coordinates, rounding));
   plan->rowsBack = transposed(plan->rows, x[2]);
   plan->columnsBack = transposed(plan->columns, x[3]);
   impl = plan;

@@ -14,10 +14,6 @@ namespace {
 
 using Dimension = StridedDimension;
 
-[[noreturn]] void reject(const char *op, const char *node, const std::string &what) {
-  throw std::invalid_argument(std::string(op) + " '" + node + "': " + what);
-}
-
 } // namespace
 
 /// The innermost of y's dimensions is a row; `across` is the dimension that x walks with stride 1 (extent 1 when that
@@ -90,24 +86,6 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
     else
       plan->run(static_cast<const uint64_t *>(from), static_cast<uint64_t *>(to));
   });
-}
-
-Slab::Slab(const char *node, const Tensor &large, const Tensor &small, int axis, int64_t begin) : Kernel(node) {
-  if (large.type != small.type || large.layout != small.layout || large.shape.rank != small.shape.rank || axis < 0 ||
-      axis >= large.shape.rank)
-    reject("slab", node,
-           "types, layouts and ranks differ, or axis " + std::to_string(axis) + " is not one of " +
-               std::to_string(large.shape.rank));
-  for (int i = 0; i < large.shape.rank; ++i)
-    if (i == axis ? begin < 0 || begin + small.shape[i] > large.shape[i] : small.shape[i] != large.shape[i])
-      reject("slab", node,
-             "extent " + std::to_string(small.shape[i]) + " at " + std::to_string(i == axis ? begin : 0) + " of " +
-                 std::to_string(large.shape[i]) + " in dimension " + std::to_string(i));
-  const auto step = physicalStrides(large)[static_cast<size_t>(axis)] * static_cast<int64_t>(byteWidth(large.type));
-  start = begin * step;
-  largeStride = large.shape[axis] * step;
-  smallStride = small.shape[axis] * step;
-  outer = largeStride ? static_cast<int64_t>(large.bytes()) / largeStride : 0;
 }
 
 void Slab::copy(Stream &stream, const char *op, const char *from, int64_t fromStride, char *to,

@@ -4,6 +4,7 @@
 // that far.
 #include "runtime/Stream.h"
 
+#include "runtime/common/FreeMemory.h"
 #include "runtime/host/Memory.h"
 #include "runtime/host/Parallel.h"
 

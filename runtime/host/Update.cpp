@@ -12,13 +12,6 @@ namespace {
 
 constexpr int64_t grain = 1 << 15;
 
-void checkSize(const char *node, const Tensor &w, const Tensor &other) {
-  if (other.present && other.shape.elements() != w.shape.elements())
-    throw std::invalid_argument(std::string("update of '") + node + "': " + std::to_string(w.shape.elements()) +
-                                " weights and " + std::to_string(other.shape.elements()) +
-                                " elements of gradient or state");
-}
-
 void sgdRange(float *__restrict w, const float *__restrict dw, float *__restrict m, int64_t count,
               const SgdFactors &f) {
   if (!m || f.momentum == 0)
@@ -38,8 +31,8 @@ void adamRange(float *__restrict w, const float *__restrict dw, float *__restric
 } // namespace
 
 void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &momentum, const char *node) {
-  checkSize(node, w, dw);
-  checkSize(node, w, momentum);
+  checkUpdate(node, w, dw);
+  checkUpdate(node, w, momentum);
   float *pw = stream.data<float>(w), *pm = stream.data<float>(momentum);
   const float *pdw = stream.data<float>(dw);
   const int64_t count = w.shape.elements();
@@ -53,7 +46,7 @@ void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &
 void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq,
                 bool decoupled, const char *node) {
   for (const Tensor *other : {&dw, &expAvg, &expAvgSq})
-    checkSize(node, w, *other);
+    checkUpdate(node, w, *other);
   float *pw = stream.data<float>(w), *pm = stream.data<float>(expAvg), *pv = stream.data<float>(expAvgSq);
   const float *pdw = stream.data<float>(dw);
   const int64_t count = w.shape.elements();

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions through cuDNN's graph API, the only file that includes its frontend. Activations are NHWC and weights
+// [O,H,W,I], to which each call turns them inside scratch: [turned weights | the engine's workspace]. Convolutions of one
+// geometry share one plan. The engine is the first of cuDNN's own ranking that is deterministic, has the precision asked
+// for and fits the workspace, so that it depends on geometry and workspace alone; where there is none our own direct
+// kernels run.
+#include "runtime/common/Windows.h"
+#include "runtime/cuda/Device.h"
+#include "runtime/cuda/DirectConv.h"
+#include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Reduce.h"
+
+#include <cudnn_frontend.h>
+#include <map>
+#include <vector>
+
+namespace sluice {
+
+namespace fe = cudnn_frontend;
+
+namespace {
+
+std::vector<int64_t> dims(const Shape &shape) { return {shape.dims, shape.dims + 4}; }
+/// Strides of [N,C,H,W] in NHWC order, and of [O,I,H,W] in OHWI order.
+std::vector<int64_t> channelsLast(const Shape &s) { return {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]}; }
+
+enum Uid : int64_t { First = 1, Second, Result };
+
+fe::graph::Tensor_attributes tensor(const char *name, const Shape &shape, Uid uid) {
+  return fe::graph::Tensor_attributes()
+      .set_name(name)
+      .set_dim(dims(shape))
+      .set_stride(channelsLast(shape))
+      .set_uid(uid)
+      .set_data_type(fe::DataType_t::FLOAT);
+}
+
+template <typename Attributes> Attributes windowed(const Window &w) {
+  return Attributes()
+      .set_pre_padding({w.pads[0], w.pads[1]})
+      .set_post_padding({w.pads[2], w.pads[3]})
+      .set_stride({w.strides[0], w.strides[1]})
+      .set_dilation({w.dilations[0], w.dilations[1]});
+}
+
+} // namespace
+
+/// What all convolutions of one geometry share.
+struct Conv::Impl : Buildable {
+  explicit Impl(const ConvGeometry &geometry, int64_t engineBytes, Precision precision)
+      : geometry(geometry), engineBytes(engineBytes), precision(precision) {}
+
+  void build() override;
+  void describe(fe::graph::Graph &graph) const;
+  /// Engines that may run: no atomics; with FP32 no tensor cores, which round their inputs.
+  void restrict(fe::graph::Graph &graph) const;
+  void run(cudaStream_t stream, const float *first, const float *second, float *result, char *scratch) const;
+
+  ConvGeometry geometry;
+  int64_t engineBytes;
+  Precision precision;
+  bool built = false;
+  std::unique_ptr<fe::graph::Graph> graph; ///< null once built: our own kernels
+};
+
+void Conv::Impl::describe(fe::graph::Graph &described) const {
+  const ConvGeometry &g = geometry;
+  described.set_io_data_type(fe::DataType_t::FLOAT)
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  std::shared_ptr<fe::graph::Tensor_attributes> result;
+  if (g.pass == ConvPass::Forward)
+    result = described.conv_fprop(described.tensor(tensor("x", g.x, First)), described.tensor(tensor("w", g.w, Second)),
+                                  windowed<fe::graph::Conv_fprop_attributes>(g.window));
+  else if (g.pass == ConvPass::BackwardData)
+    result =
+        described.conv_dgrad(described.tensor(tensor("dy", g.y, First)), described.tensor(tensor("w", g.w, Second)),
+                             windowed<fe::graph::Conv_dgrad_attributes>(g.window));
+  else
+    result =
+        described.conv_wgrad(described.tensor(tensor("dy", g.y, First)), described.tensor(tensor("x", g.x, Second)),
+                             windowed<fe::graph::Conv_wgrad_attributes>(g.window));
+  const Shape &shape = g.pass == ConvPass::Forward ? g.y : g.pass == ConvPass::BackwardData ? g.x : g.w;
+  result->set_output(true)
+      .set_dim(dims(shape))
+      .set_stride(channelsLast(shape))
+      .set_uid(Result)
+      .set_data_type(fe::DataType_t::FLOAT);
+}
+
+void Conv::Impl::restrict(fe::graph::Graph &chosen) const {
+  std::vector<fe::NumericalNote_t> unwanted = {fe::NumericalNote_t::NONDETERMINISTIC,
+                                               fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
+  if (precision == Precision::FP32) {
+    unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
+    unwanted.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
+  }
+  chosen.deselect_numeric_notes(unwanted);
+  chosen.deselect_workspace_greater_than(engineBytes);
+}
+
+void Conv::Impl::build() {
+  if (built)
+    return;
+  built = true;
+  cudnnHandle_t handle = Device::get().cudnn;
+  auto candidate = std::make_unique<fe::graph::Graph>();
+  describe(*candidate);
+  if (candidate->validate().is_bad() || candidate->build_operation_graph(handle).is_bad() ||
+      candidate->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
+    return;
+  restrict(*candidate);
+  if (candidate->check_support(handle).is_bad() ||
+      candidate->build_plans(handle, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE).is_bad())
+    return;
+  if (candidate->get_workspace_size() <= engineBytes)
+    graph = std::move(candidate);
+}
+
+void Conv::Impl::run(cudaStream_t stream, const float *first, const float *second, float *result,
+                     char *scratch) const {
+  const ConvGeometry &g = geometry;
+  if (!built)
+    const_cast<Impl *>(this)->build();
+  if (!graph)
+    return directConvolution(stream, g, first, second, result);
+  const int64_t turned = cuda::turnedWeights(g.w), window = g.w[2] * g.w[3];
+  auto *weights = reinterpret_cast<float *>(scratch);
+  const bool backwardWeight = g.pass == ConvPass::BackwardWeight;
+  if (turned && !backwardWeight) {
+    turnWeights(stream, second, weights, g.w[0], g.w[1], window, false);
+    second = weights;
+  }
+  float *target = turned && backwardWeight ? weights : result;
+  cudnnHandle_t handle = Device::get().cudnn;
+  if (cudnnSetStream(handle, stream) != CUDNN_STATUS_SUCCESS)
+    throw DeviceError("CUDA cuDNN does not take the stream");
+  std::unordered_map<int64_t, void *> pack = {
+      {First, const_cast<float *>(first)}, {Second, const_cast<float *>(second)}, {Result, target}};
+  if (auto status = graph->execute(handle, pack, scratch + turned); status.is_bad())
+    throw DeviceError("CUDA cuDNN cannot run a convolution: " + status.get_message());
+  if (target != result)
+    turnWeights(stream, weights, result, g.w[0], g.w[1], window, true);
+}
+
+namespace {
+
+std::vector<int64_t> keyOf(const ConvGeometry &g, int64_t engineBytes, Precision precision) {
+  std::vector<int64_t> key{static_cast<int64_t>(g.pass), g.groups, engineBytes, static_cast<int64_t>(precision)};
+  for (const Shape *shape : {&g.x, &g.w, &g.y})
+    key.insert(key.end(), shape->dims, shape->dims + 4);
+  for (int i = 0; i < 2; ++i)
+    key.insert(key.end(), {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + 2]});
+  return key;
+}
+
+std::shared_ptr<Conv::Impl> shared(const ConvGeometry &geometry, int64_t engineBytes) {
+  static std::map<std::vector<int64_t>, std::weak_ptr<Conv::Impl>> known;
+  std::weak_ptr<Conv::Impl> &slot = known[keyOf(geometry, engineBytes, precision())];
+  if (std::shared_ptr<Conv::Impl> impl = slot.lock())
+    return impl;
+  auto fresh = std::make_shared<Conv::Impl>(geometry, engineBytes, precision());
+  buildLater(fresh);
+  slot = fresh;
+  return fresh;
+}
+
+} // namespace
+
+Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias)
+    : Kernel(node) {
+  checkConvolution(node, x, w, y, window, groups);
+  const auto limit = static_cast<int64_t>(workspaceLimit());
+  workspace = static_cast<size_t>(cuda::convolutionScratch(limit, pass, x, w, y, bias));
+  impl = shared({pass, x, w, y, window, groups},
+                static_cast<int64_t>(workspace) - cuda::turnedWeights(w));
+}
+
+Conv::~Conv() = default;
+Conv::Conv(Conv &&) = default;
+
+void Conv::forward(Stream &stream, const Tensor &x, const Tensor &w, const Tensor &bias, const Tensor &y,
+                   const Tensor &scratch) const {
+  const float *px = stream.data<float>(x), *pw = stream.data<float>(w), *pb = stream.data<float>(bias);
+  float *py = stream.data<float>(y);
+  char *part = stream.data<char>(scratch);
+  stream.launch(node, "conv", [&] {
+    impl->run(native(stream), px, pw, py, part);
+    const Shape &shape = impl->geometry.y;
+    if (pb)
+      addBias(native(stream), py, pb, shape.elements() / shape[1], shape[1], 1, 0, 1, 1);
+  });
+}
+
+void Conv::backwardData(Stream &stream, const Tensor &dy, const Tensor &w, const Tensor &dx,
+                        const Tensor &scratch) const {
+  const float *pdy = stream.data<float>(dy), *pw = stream.data<float>(w);
+  float *pdx = stream.data<float>(dx);
+  char *part = stream.data<char>(scratch);
+  stream.launch(node, "conv_backward_data", [&] { impl->run(native(stream), pdy, pw, pdx, part); });
+}
+
+void Conv::backwardWeight(Stream &stream, const Tensor &dy, const Tensor &x, const Tensor &dw, const Tensor &dbias,
+                          const Tensor &scratch) const {
+  const float *pdy = stream.data<float>(dy), *px = stream.data<float>(x);
+  float *pdw = stream.data<float>(dw), *pdb = stream.data<float>(dbias);
+  char *part = stream.data<char>(scratch);
+  stream.launch(node, "conv_backward_weight", [&] {
+    impl->run(native(stream), pdy, px, pdw, part);
+    const Shape &shape = impl->geometry.y;
+    if (pdb) // behind the engine, whose workspace it takes over
+      columnSums(native(stream), Cut(shape.elements() / shape[1], shape[1], Cut::sumTasks), pdy,
+                 reinterpret_cast<double *>(part), pdb);
+  });
+}
+
+} // namespace sluice

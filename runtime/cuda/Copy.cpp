@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between device memory and the locked host arena, on the copy engine of the stream given.
+#include "runtime/cuda/Device.h"
+#include "runtime/cuda/Launch.h"
+
+namespace sluice {
+
+namespace {
+
+void copy(Stream &stream, const Tensor &from, const Tensor &to, const char *node, const char *op,
+          cudaMemcpyKind kind) {
+  if (from.bytes() != to.bytes())
+    throw std::invalid_argument(std::string("copy for '") + node + "' from " + std::to_string(from.bytes()) +
+                                " bytes to " + std::to_string(to.bytes()) + " bytes");
+  const void *source = stream.address(from);
+  void *target = stream.address(to);
+  stream.launch(
+      node, op,
+      [&] { checkCuda(cudaMemcpyAsync(target, source, from.bytes(), kind, native(stream)), "cannot copy"); },
+      from.bytes());
+}
+
+} // namespace
+
+void clear(Stream &stream, const Tensor &tensor, const char *node) {
+  void *target = stream.address(tensor);
+  stream.launch(node, "clear", [&] {
+    checkCuda(cudaMemsetAsync(target, 0, tensor.bytes(), native(stream)), "cannot clear a tensor");
+  });
+}
+
+void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node) {
+  copy(stream, from, to, node, "copy to host", cudaMemcpyDeviceToHost);
+}
+
+void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node) {
+  copy(stream, from, to, node, "copy to device", cudaMemcpyHostToDevice);
+}
+
+} // namespace sluice

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// How kernels cut a matrix [rows, columns] into blocks of threads, and the workspaces that follow: plain arithmetic that
+// the compiler asks too. Everything depends on extents and on --workspace-limit alone, never on the device, so that a
+// kernel gives the same bits in every plan.
+#pragma once
+
+#include "runtime/common/Strides.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+/// A block of 256 threads has `width` threads across, each of which holds 4 neighbouring columns, and `lanes` rows of
+/// them. Task (tile, chunk) is a range of columns by a range of rows.
+struct Cut {
+  static constexpr int threads = 256, vector = 4;
+  static constexpr int64_t sumTasks = 512; ///< blocks of a sum: enough for any device, few enough to combine
+  static constexpr int64_t elementTasks = int64_t(1) << 20;
+
+  int64_t rows, columns;
+  int width = 1, lanes = threads;
+  int64_t tiles, chunks, rowsPerChunk;
+
+  /// About `mostTasks` tasks at most (a tile has one at least), of `rowsPerThread` rows at least.
+  Cut(int64_t rows, int64_t columns, int64_t mostTasks, int64_t rowsPerThread = 8) : rows(rows), columns(columns) {
+    while (width < 32 && width * vector < columns)
+      width *= 2;
+    lanes = threads / width;
+    tiles = std::max<int64_t>(1, (columns + width * vector - 1) / (width * vector));
+    const int64_t wanted = std::max<int64_t>(1, std::min(mostTasks / tiles, rows / (lanes * rowsPerThread)));
+    rowsPerChunk = std::max<int64_t>(1, (rows + wanted - 1) / wanted);
+    chunks = std::max<int64_t>(1, (rows + rowsPerChunk - 1) / rowsPerChunk);
+  }
+  int64_t tasks() const { return tiles * chunks; }
+};
+
+/// A SumTo: x as [kept][rows][columns], all rows are summed, and the columns too where `inner` is reduced.
+struct SumCut {
+  std::vector<SumDimension> kept, reduced; ///< innermost first
+  SumDimension inner;
+  int64_t keptCount = 1, rows = 1;
+  bool isShort; ///< few elements for each result: a warp adds them, without partial sums
+  Cut cut{1, 1, 1};
+
+  SumCut(const char *node, const Tensor &x, const Tensor &y) {
+    const std::vector<SumDimension> all = sumDimensions(node, x, y);
+    inner = all.front();
+    for (size_t i = 1; i < all.size(); ++i) {
+      (all[i].reduced ? reduced : kept).push_back(all[i]);
+      (all[i].reduced ? rows : keptCount) *= all[i].extent;
+    }
+    constexpr int64_t row = 1024;
+    if (all.size() == 1 && inner.reduced && inner.extent % row == 0) { // one long row: many short ones
+      rows = inner.extent / row;
+      inner.extent = row;
+      reduced.push_back({rows, row, 0, true});
+    }
+    cut = Cut(rows, inner.extent, std::max<int64_t>(1, Cut::sumTasks / std::max<int64_t>(1, keptCount)));
+    isShort = inner.reduced && keptCount > 1 && rows * inner.extent <= 4096;
+  }
+  int64_t scratch() const {
+    return isShort ? 0
+                   : static_cast<int64_t>(sizeof(double)) * keptCount * cut.chunks *
+                         (inner.reduced ? cut.tiles : cut.columns);
+  }
+};
+
+/// Parts of scratch begin at multiples of this.
+constexpr int64_t scratchPart(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/// Partial sums of `sums` values in double.
+inline int64_t sumScratch(const Cut &cut, int sums) {
+  return static_cast<int64_t>(sizeof(double)) * sums * cut.chunks * cut.columns;
+}
+
+namespace cuda {
+
+/// Bytes of weights in [O,H,W,I] order, 0 where that is their order anyway.
+inline int64_t turnedWeights(const Shape &w) {
+  return w[1] == 1 || w[2] * w[3] == 1 ? 0 : scratchPart(w.elements() * 4);
+}
+
+/// A convolution's engine may have as much as the operands twice over: what any of them has been seen to ask for.
+inline int64_t convolutionScratch(int64_t limit, ConvPass pass, const Shape &x, const Shape &w, const Shape &y,
+                                  bool bias) {
+  const int64_t own = turnedWeights(w);
+  const int64_t generous = 8 * (x.elements() + w.elements() + y.elements()) + (int64_t(1) << 20);
+  int64_t engine = std::max<int64_t>(0, std::min(limit - own, scratchPart(generous)));
+  if (bias && pass == ConvPass::BackwardWeight)
+    engine = std::max(engine, sumScratch(Cut(y.elements() / y[1], y[1], Cut::sumTasks), 1));
+  return own + engine;
+}
+
+inline int64_t matmulScratch(int64_t limit, const Shape &a, const Shape &b, const Shape &c) {
+  const int64_t generous = 4 * (a.elements() + b.elements() + c.elements()) + (int64_t(1) << 20);
+  return std::min({limit, scratchPart(generous), int64_t(32) << 20});
+}
+
+inline int64_t statisticsScratch(const Shape &x) {
+  return sumScratch(Cut(x.elements() / std::max<int64_t>(1, x[1]), x[1], Cut::sumTasks), 2);
+}
+
+constexpr int lossParts = 256;
+constexpr int64_t lossScratch = lossParts * static_cast<int64_t>(sizeof(double));
+
+} // namespace cuda
+
+} // namespace sluice

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or
+// elements, and added in order. A class id that is out of range (data are checked when they are read) makes the loss NaN.
+#include "runtime/common/LossRules.h"
+#include "runtime/cuda/Cut.h"
+#include "runtime/cuda/Launch.h"
+
+namespace sluice {
+
+namespace {
+
+__device__ inline double notANumber() { return nan(""); }
+
+/// logSumExp by a whole warp, for contiguous logits.
+__device__ double warpLogSumExp(const float *x, int64_t classes) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float largest = x[0];
+  for (int64_t k = lane; k < classes; k += 32)
+    largest = x[k] > largest ? x[k] : largest;
+  largest = warpMaximum(largest);
+  double sum = 0;
+  for (int64_t k = lane; k < classes; k += 32)
+    sum += exp(static_cast<double>(x[k]) - static_cast<double>(largest));
+  return static_cast<double>(largest) + log(warpSum(sum));
+}
+
+/// Part blockIdx.x of the samples; Width threads a sample.
+template <int Width>
+__global__ void crossEntropyPart(Samples samples, const float *x, const int64_t *target, double *partials) {
+  __shared__ double shared[blockThreads / 32];
+  const int64_t begin = samples.count * blockIdx.x / gridDim.x, end = samples.count * (blockIdx.x + 1) / gridDim.x;
+  double sum = 0;
+  for (int64_t s = begin + threadIdx.x / Width; s < end; s += blockThreads / Width) {
+    const float *line = x + samples.offset(s);
+    const double all =
+        Width == 1 ? logSumExp(line, samples.classes, samples.inner) : warpLogSumExp(line, samples.classes);
+    const bool known = target[s] >= 0 && target[s] < samples.classes;
+    const double one = known ? all - static_cast<double>(line[target[s] * samples.inner]) : notANumber();
+    sum += threadIdx.x % Width == 0 ? one : 0;
+  }
+  sum = blockSum(sum, shared);
+  if (threadIdx.x == 0)
+    partials[blockIdx.x] = sum;
+}
+
+__global__ void elementPart(LossKind kind, int64_t count, const float *x, const float *target, double *partials) {
+  __shared__ double shared[blockThreads / 32];
+  const int64_t begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
+  double sum = 0;
+  for (int64_t i = begin + threadIdx.x; i < end; i += blockThreads)
+    sum += elementLoss(kind, x[i], target[i]);
+  sum = blockSum(sum, shared);
+  if (threadIdx.x == 0)
+    partials[blockIdx.x] = sum;
+}
+
+__global__ void finishLoss(const double *partials, int parts, double count, float *loss) {
+  __shared__ double shared[blockThreads / 32];
+  double sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < parts; i += blockThreads)
+    sum += partials[i];
+  sum = blockSum(sum, shared);
+  if (threadIdx.x == 0)
+    *loss = static_cast<float>(sum / count);
+}
+
+template <int Width>
+__global__ void crossEntropyBackward(Samples samples, const float *x, const int64_t *target, float *dx) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockThreads / Width;
+  for (int64_t s = (blockIdx.x * static_cast<int64_t>(blockThreads) + threadIdx.x) / Width; s < samples.count;
+       s += stride) {
+    const int64_t at = samples.offset(s);
+    const double shift =
+        Width == 1 ? logSumExp(x + at, samples.classes, samples.inner) : warpLogSumExp(x + at, samples.classes);
+    for (int64_t k = threadIdx.x % Width; k < samples.classes; k += Width) {
+      const double probability = exp(static_cast<double>(x[at + k * samples.inner]) - shift);
+      dx[at + k * samples.inner] =
+          static_cast<float>((probability - (k == target[s] ? 1 : 0)) / static_cast<double>(samples.count));
+    }
+  }
+}
+
+__global__ void elementBackward(LossKind kind, int64_t count, const float *x, const float *target, float *dx) {
+  SLUICE_GRID_LOOP(i, count)
+  dx[i] = static_cast<float>(elementGradient(kind, x[i], target[i]) / static_cast<double>(count));
+}
+
+/// Whole numbers: the order of additions does not matter.
+__global__ void countCorrectKernel(Samples samples, const float *x, const int64_t *target, int64_t *count) {
+  __shared__ int64_t shared[blockThreads / 32];
+  int64_t correct = 0;
+  SLUICE_GRID_LOOP(s, samples.count)
+  correct += largestLogit(x + samples.offset(s), samples.classes, samples.inner) == target[s];
+  correct = blockSum(correct, shared);
+  if (threadIdx.x == 0)
+    atomicAdd(reinterpret_cast<unsigned long long *>(count), static_cast<unsigned long long>(correct));
+}
+
+} // namespace
+
+Loss::Loss(const char *node, LossKind kind, Shape x) : Kernel(node), kind(kind), x(x) {
+  if (kind == LossKind::SoftmaxCrossEntropy && x.rank < 2)
+    throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) +
+                                ", expected at least 2");
+  workspace = cuda::lossScratch;
+}
+
+void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &loss,
+                   const Tensor &scratch) const {
+  const float *px = stream.data<float>(logits);
+  const void *pt = stream.address(target);
+  float *result = stream.data<float>(loss);
+  double *partials = stream.data<double>(scratch);
+  constexpr int parts = cuda::lossParts;
+  stream.launch(node, "loss", [&] {
+    double count = static_cast<double>(x.elements());
+    if (kind == LossKind::SoftmaxCrossEntropy) {
+      const Samples samples(x);
+      const auto part = samples.inner == 1 ? crossEntropyPart<32> : crossEntropyPart<1>;
+      part<<<parts, blockThreads, 0, native(stream)>>>(samples, px, static_cast<const int64_t *>(pt), partials);
+      count = static_cast<double>(samples.count);
+    } else {
+      elementPart<<<parts, blockThreads, 0, native(stream)>>>(kind, x.elements(), px, static_cast<const float *>(pt),
+                                                              partials);
+    }
+    finishLoss<<<1, blockThreads, 0, native(stream)>>>(partials, parts, count, result);
+  });
+}
+
+void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx) const {
+  const float *px = stream.data<float>(logits);
+  const void *pt = stream.address(target);
+  float *pdx = stream.data<float>(dx);
+  stream.launch(node, "loss_backward", [&] {
+    if (kind == LossKind::SoftmaxCrossEntropy) {
+      const Samples samples(x);
+      const int width = samples.inner == 1 ? 32 : 1;
+      const auto kernel = width == 32 ? crossEntropyBackward<32> : crossEntropyBackward<1>;
+      kernel<<<blocksFor(samples.count * width, blockThreads), blockThreads, 0, native(stream)>>>(
+          samples, px, static_cast<const int64_t *>(pt), pdx);
+      return;
+    }
+    elementBackward<<<blocksFor(x.elements(), blockThreads), blockThreads, 0, native(stream)>>>(
+        kind, x.elements(), px, static_cast<const float *>(pt), pdx);
+  });
+}
+
+void Loss::countCorrect(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &count) const {
+  const float *px = stream.data<float>(logits);
+  const int64_t *classes = stream.data<int64_t>(target);
+  int64_t *result = stream.data<int64_t>(count);
+  const Samples samples(x);
+  stream.launch(node, "count_correct", [&] {
+    countCorrectKernel<<<blocksFor(samples.count, blockThreads), blockThreads, 0, native(stream)>>>(samples, px,
+                                                                                                   classes, result);
+  });
+}
+
+} // namespace sluice

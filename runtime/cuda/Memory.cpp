@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arenas of the cuda runtime. What is free is asked first, so that the error has both numbers.
+#include "runtime/cuda/Memory.h"
+
+#include "runtime/common/FreeMemory.h"
+#include "runtime/cuda/Device.h"
+
+#include <cstring>
+#include <vector>
+
+namespace sluice {
+
+namespace {
+
+constexpr unsigned char canary = 0xc5;
+
+[[noreturn]] void deviceTooSmall(size_t bytes) {
+  const Device &device = Device::get();
+  size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  throw MemoryNotAvailable("CUDA device memory is too small: the device arena needs " + std::to_string(bytes) +
+                           " bytes, " + device.properties.name + " has " + std::to_string(free) + " of " +
+                           std::to_string(total) + " bytes free (contexts take " +
+                           std::to_string(device.usedByContext) +
+                           "); compile with a smaller --memory-budget or end other programs on it");
+}
+
+char *allocateDevice(size_t bytes) {
+  size_t free = 0, total = 0;
+  checkCuda(cudaMemGetInfo(&free, &total), "cannot read the device's memory");
+  void *address = nullptr;
+  if (bytes > free || cudaMalloc(&address, bytes) != cudaSuccess) {
+    cudaGetLastError(); // the failed allocation is reported here and nowhere else
+    deviceTooSmall(bytes);
+  }
+  return static_cast<char *>(address);
+}
+
+char *allocateHost(size_t bytes) {
+  requireFreeMemory(bytes);
+  void *address = nullptr;
+  if (const cudaError_t error = cudaHostAlloc(&address, bytes, cudaHostAllocDefault); error != cudaSuccess) {
+    cudaGetLastError();
+    throw MemoryNotAvailable("CUDA cannot lock host memory: the host arena needs " + std::to_string(bytes) +
+                             " bytes, of which 0 were locked (" + cudaGetErrorString(error) +
+                             "); compile with a smaller --host-budget or raise the limit of locked memory");
+  }
+  return static_cast<char *>(address);
+}
+
+} // namespace
+
+Arena::Arena(Space space, size_t bytes, bool poisoned) : space(space), bytes(bytes), guard(poisoned ? 4096 : 0) {
+  const size_t whole = std::max<size_t>(1, bytes + 2 * guard);
+  allocation = space == Space::Device ? allocateDevice(whole) : allocateHost(whole);
+  data = allocation + guard;
+  if (!poisoned) {
+    checkCuda(space == Space::Device ? cudaMemset(allocation, 0, whole) : cudaSuccess, "cannot clear the arena");
+    return;
+  }
+  const cudaError_t filled = space == Space::Device ? cudaMemset(allocation, canary, whole) : cudaSuccess;
+  checkCuda(filled == cudaSuccess && space == Space::Device ? cudaMemset(data, 0xff, bytes) : filled,
+            "cannot fill the arena");
+  if (space == Space::Host) {
+    memset(allocation, canary, whole);
+    memset(data, 0xff, bytes);
+  }
+}
+
+Arena::~Arena() { space == Space::Device ? cudaFree(allocation) : cudaFreeHost(allocation); }
+
+void Arena::checkGuards() const {
+  std::vector<unsigned char> zone(guard);
+  for (const char *begin : {allocation, data + bytes}) {
+    checkCuda(cudaMemcpy(zone.data(), begin, guard, cudaMemcpyDefault), "cannot read a guard zone");
+    for (unsigned char byte : zone)
+      if (byte != canary)
+        throw std::runtime_error(std::string("something wrote ") + (begin == allocation ? "before" : "past the end of") +
+                                 " the " + (space == Space::Device ? "device" : "host") + " arena of " +
+                                 std::to_string(bytes) + " bytes");
+  }
+}
+
+} // namespace sluice

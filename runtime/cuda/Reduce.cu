@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums: the second half of fused regions, gradients of broadcasting (SumTo), columns of a matrix; and broadcasts. Every
+// sum has two kernels: blocks write partial sums in double, then the partials of a result are added in order.
+#include "runtime/cuda/Reduce.h"
+
+#include "runtime/Fused.h"
+#include "runtime/common/BroadcastTo.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr int finishColumns = 32, finishLanes = blockThreads / finishColumns;
+
+/// Adds `count` partials, `step` apart, of the column of this thread; the total is in lane 0.
+__device__ double finishColumn(const double *from, int64_t count, int64_t step, bool present, double *shared) {
+  const int column = static_cast<int>(threadIdx.x) % finishColumns, lane = static_cast<int>(threadIdx.x) / finishColumns;
+  double total = 0;
+  if (present)
+    for (int64_t i = lane; i < count; i += finishLanes)
+      total += from[i * step];
+  __syncthreads();
+  shared[lane * finishColumns + column] = total;
+  __syncthreads();
+  total = 0;
+  if (lane == 0)
+    for (int l = 0; l < finishLanes; ++l)
+      total += shared[l * finishColumns + column];
+  return total;
+}
+
+__global__ void finishFused(const double *partials, SumResults results, int64_t chunks, int64_t columns,
+                            int64_t tiles) {
+  __shared__ double shared[blockThreads];
+  const int s = static_cast<int>(blockIdx.y);
+  const double *from = partials + s * chunks * columns;
+  if (!results.vector[s]) {
+    if (blockIdx.x > 0)
+      return;
+    double total = 0;
+    for (int64_t i = threadIdx.x; i < chunks * tiles; i += blockThreads)
+      total += from[i];
+    total = blockSum(total, shared);
+    if (threadIdx.x == 0)
+      *results.target[s] = static_cast<float>(total);
+    return;
+  }
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * finishColumns + threadIdx.x % finishColumns;
+  const double total = finishColumn(from + column, chunks, columns, column < columns, shared);
+  if (threadIdx.x < finishColumns && column < columns)
+    results.target[s][column] = static_cast<float>(total);
+}
+
+/// Dimensions of an index, innermost first, as a kernel argument.
+struct Walk {
+  int count = 0;
+  int64_t extent[Shape::maxRank] = {}, strideX[Shape::maxRank] = {}, strideY[Shape::maxRank] = {};
+
+  void add(const SumDimension &d) {
+    extent[count] = d.extent, strideX[count] = d.strideX, strideY[count] = d.strideY;
+    ++count;
+  }
+  __device__ int64_t offset(int64_t index, const int64_t *stride) const {
+    int64_t offset = 0;
+    for (int d = 0; d + 1 < count; ++d) {
+      offset += index % extent[d] * stride[d];
+      index /= extent[d];
+    }
+    return count ? offset + index * stride[count - 1] : 0;
+  }
+};
+
+/// x as [kept][rows][columns]: all rows are summed, columns too when `scalar`.
+struct SumPlan {
+  Walk kept, reduced;
+  int64_t keptCount, rows, columns, columnStrideY, tiles, chunks, rowsPerChunk;
+  int width;
+  bool scalar;
+  float scale;
+
+  __host__ __device__ int64_t partials() const { return chunks * (scalar ? tiles : columns); } ///< of a kept position
+};
+
+__global__ void sumPartials(SumPlan plan, const float *x, double *partials) {
+  __shared__ double shared[Cut::threads * Cut::vector];
+  __shared__ double warps[blockThreads / 32];
+  const int64_t tasks = plan.tiles * plan.chunks, kept = blockIdx.x / tasks, task = blockIdx.x % tasks;
+  const int64_t tile = task % plan.tiles, chunk = task / plan.tiles;
+  const int across = plan.width * Cut::vector, lanes = Cut::threads / plan.width;
+  const int lane = static_cast<int>(threadIdx.x) / plan.width, at = static_cast<int>(threadIdx.x) % plan.width * Cut::vector;
+  const int64_t column = tile * across + at;
+  const int64_t end = min(plan.rows, (chunk + 1) * plan.rowsPerChunk);
+  const float *base = x + plan.kept.offset(kept, plan.kept.strideX);
+  double totals[Cut::vector] = {};
+  float run[Cut::vector] = {};
+  int inRun = 0;
+  for (int64_t row = chunk * plan.rowsPerChunk + lane; row < end; row += lanes) {
+    const float *from = base + plan.reduced.offset(row, plan.reduced.strideX) + column;
+    for (int i = 0; i < Cut::vector; ++i)
+      if (column + i < plan.columns)
+        run[i] += from[i];
+    if (++inRun == 32) {
+      inRun = 0;
+      for (int i = 0; i < Cut::vector; ++i)
+        totals[i] += static_cast<double>(run[i]), run[i] = 0;
+    }
+  }
+  for (int i = 0; i < Cut::vector; ++i)
+    totals[i] += static_cast<double>(run[i]);
+  double *to = partials + kept * plan.partials();
+  if (plan.scalar) {
+    const double total = blockSum(((totals[0] + totals[1]) + totals[2]) + totals[3], warps);
+    if (threadIdx.x == 0)
+      to[task] = total;
+    return;
+  }
+  for (int i = 0; i < Cut::vector; ++i)
+    shared[lane * across + at + i] = totals[i];
+  __syncthreads();
+  for (int c = static_cast<int>(threadIdx.x); c < across; c += Cut::threads) {
+    double total = 0;
+    for (int l = 0; l < lanes; ++l)
+      total += shared[l * across + c];
+    if (tile * across + c < plan.columns)
+      to[chunk * plan.columns + tile * across + c] = total;
+  }
+}
+
+__global__ void finishSum(SumPlan plan, const double *partials, float *y) {
+  __shared__ double shared[blockThreads];
+  const int64_t columns = plan.scalar ? 1 : plan.columns, count = plan.scalar ? plan.tiles * plan.chunks : plan.chunks;
+  const int64_t results = plan.keptCount * columns;
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * finishColumns; first < results;
+       first += static_cast<int64_t>(gridDim.x) * finishColumns) {
+    const int64_t result = first + threadIdx.x % finishColumns, kept = result / columns, column = result % columns;
+    const double total =
+        finishColumn(partials + kept * plan.partials() + column, count, columns, result < results, shared);
+    if (threadIdx.x < finishColumns && result < results)
+      y[plan.kept.offset(kept, plan.kept.strideY) + column * plan.columnStrideY] =
+          static_cast<float>(total * static_cast<double>(plan.scale));
+  }
+}
+
+/// Few elements for each result: a warp adds them without partials.
+__global__ void sumShort(SumPlan plan, const float *x, float *y) {
+  const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockThreads / 32), lane = threadIdx.x % 32;
+  for (int64_t kept = (blockIdx.x * static_cast<int64_t>(blockThreads) + threadIdx.x) / 32; kept < plan.keptCount;
+       kept += warps) {
+    const float *base = x + plan.kept.offset(kept, plan.kept.strideX);
+    double total = 0;
+    for (int64_t row = 0; row < plan.rows; ++row) {
+      const float *from = base + plan.reduced.offset(row, plan.reduced.strideX);
+      for (int64_t column = lane; column < plan.columns; column += 32)
+        total += static_cast<double>(from[column]);
+    }
+    total = warpSum(total);
+    if (lane == 0)
+      y[plan.kept.offset(kept, plan.kept.strideY)] = static_cast<float>(total * static_cast<double>(plan.scale));
+  }
+}
+
+SumPlan planOf(const Cut &cut, int64_t keptCount) {
+  SumPlan plan{};
+  plan.keptCount = keptCount, plan.rows = cut.rows, plan.columns = cut.columns, plan.columnStrideY = 1;
+  plan.tiles = cut.tiles, plan.chunks = cut.chunks, plan.rowsPerChunk = cut.rowsPerChunk, plan.width = cut.width;
+  plan.scale = 1;
+  return plan;
+}
+
+__global__ void addBiasKernel(float *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows,
+                              int64_t rowStep, int64_t columnStep, float beta) {
+  for (int64_t row = blockIdx.x * static_cast<int64_t>(blockDim.y) + threadIdx.y; row < rows;
+       row += static_cast<int64_t>(gridDim.x) * blockDim.y)
+    for (int64_t c = threadIdx.x; c < columns; c += blockDim.x)
+      y[row * columns + c] += beta * bias[row % biasRows * rowStep + c * columnStep];
+}
+
+__global__ void turnKernel(const float *from, float *to, int64_t outs, int64_t ins, int64_t window, bool back) {
+  SLUICE_GRID_LOOP(i, outs * ins * window) { // i walks what is written
+    const int64_t inner = back ? window : ins, middle = back ? ins : window;
+    const int64_t c = i % inner, m = i / inner % middle, o = i / inner / middle;
+    to[i] = from[(o * inner + c) * middle + m];
+  }
+}
+
+} // namespace
+
+void finishFusedSums(cudaStream_t stream, const Cut &cut, const double *partials, const SumResults &results) {
+  const dim3 grid(blocksFor(cut.columns, finishColumns), static_cast<unsigned>(results.sums));
+  finishFused<<<grid, blockThreads, 0, stream>>>(partials, results, cut.chunks, cut.columns, cut.tiles);
+}
+
+void columnSums(cudaStream_t stream, const Cut &cut, const float *x, double *partials, float *result) {
+  SumPlan plan = planOf(cut, 1);
+  plan.reduced.add({cut.rows, cut.columns, 0, true});
+  sumPartials<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(plan, x, partials);
+  finishSum<<<blocksFor(cut.columns, finishColumns), blockThreads, 0, stream>>>(plan, partials, result);
+}
+
+void addBias(cudaStream_t stream, float *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows,
+             int64_t rowStep, int64_t columnStep, float beta) {
+  const PixelGrid shape(rows, columns);
+  addBiasKernel<<<shape.grid, shape.block, 0, stream>>>(y, bias, rows, columns, biasRows, rowStep, columnStep, beta);
+}
+
+void turnWeights(cudaStream_t stream, const float *from, float *to, int64_t outs, int64_t ins, int64_t window,
+                 bool back) {
+  turnKernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(from, to, outs, ins, window,
+                                                                                       back);
+}
+
+struct SumTo::Impl {
+  SumPlan plan;
+  bool isShort = false;
+};
+
+SumTo::SumTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
+  const SumCut sum(node, x, y);
+  auto made = std::make_shared<Impl>();
+  made->plan = planOf(sum.cut, sum.keptCount);
+  for (const SumDimension &d : sum.kept)
+    made->plan.kept.add(d);
+  for (const SumDimension &d : sum.reduced)
+    made->plan.reduced.add(d);
+  made->plan.columnStrideY = sum.inner.strideY, made->plan.scalar = sum.inner.reduced, made->plan.scale = scale;
+  made->isShort = sum.isShort;
+  workspace = static_cast<size_t>(sum.scratch());
+  impl = made;
+}
+
+void SumTo::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &scratch) const {
+  const SumPlan &plan = impl->plan;
+  const float *px = stream.data<float>(x);
+  float *py = stream.data<float>(y);
+  double *partials = stream.data<double>(scratch);
+  stream.launch(node, "sum_to", [&] {
+    if (impl->isShort) {
+      sumShort<<<blocksFor(plan.keptCount, blockThreads / 32), blockThreads, 0, native(stream)>>>(plan, px, py);
+      return;
+    }
+    const int64_t tasks = plan.keptCount * plan.tiles * plan.chunks;
+    sumPartials<<<static_cast<unsigned>(tasks), Cut::threads, 0, native(stream)>>>(plan, px, partials);
+    const int64_t results = plan.keptCount * (plan.scalar ? 1 : plan.columns);
+    finishSum<<<blocksFor(results, finishColumns), blockThreads, 0, native(stream)>>>(plan, partials, py);
+  });
+}
+
+} // namespace sluice

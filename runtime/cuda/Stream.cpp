@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams of the cuda runtime: non-blocking cudaStream_ts, ordered by cudaEvent_ts alone. A step is enqueued call by call
+// the first time, which loads every kernel; from the second time on it is captured into a graph for each batch slot.
+// Inside a capture the copy streams are forked from the compute stream and joined back, and a wait for an event that this
+// capture has not recorded is left out, as is one for a captured event outside: nothing of another step is running.
+#include "runtime/Stream.h"
+
+#include "runtime/cuda/Device.h"
+#include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Memory.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace sluice {
+
+namespace {
+
+bool poisonWanted() {
+  const char *value = getenv("SLUICE_POISON");
+  return value && strcmp(value, "1") == 0;
+}
+
+class CudaEvent {
+public:
+  explicit CudaEvent(unsigned flags) { checkCuda(cudaEventCreateWithFlags(&event, flags), "cannot create an event"); }
+  ~CudaEvent() {
+    if (event)
+      cudaEventDestroy(event);
+  }
+  CudaEvent(CudaEvent &&other) noexcept : event(other.event) { other.event = nullptr; }
+  CudaEvent &operator=(CudaEvent &&) = delete;
+  cudaEvent_t event = nullptr;
+};
+
+struct GraphOwner {
+  cudaGraphExec_t exec = nullptr;
+  int enqueued = 0; ///< times, without the graph or with it
+  ~GraphOwner() {
+    if (exec)
+      cudaGraphExecDestroy(exec);
+  }
+};
+
+/// An op between two events, until its times are asked for.
+struct Recorded {
+  const char *node, *op, *stream;
+  size_t bytes;
+  CudaEvent start, end;
+};
+
+} // namespace
+
+struct Session::Impl {
+  Impl(size_t deviceBytes, size_t hostBytes, int eventCount)
+      : poison((Device::get(), poisonWanted())), device(Space::Device, deviceBytes, poison),
+        host(Space::Host, hostBytes, poison), fork(cudaEventDisableTiming), joinHost(cudaEventDisableTiming),
+        joinDevice(cudaEventDisableTiming), recordedIn(static_cast<size_t>(eventCount)) {
+    for (int i = 0; i < eventCount; ++i)
+      events.emplace_back(cudaEventDisableTiming);
+    checkCuda(cudaDeviceSynchronize(), "cannot fill the arenas");
+  }
+
+  size_t index(Event event) const {
+    if (event.id < 0 || event.id >= static_cast<int>(events.size()))
+      throw std::invalid_argument("event " + std::to_string(event.id) + " of a session with " +
+                                  std::to_string(events.size()) + " events");
+    return static_cast<size_t>(event.id);
+  }
+
+  void uploadState(Session &session) {
+    const StepState &now = session.state;
+    if (uploaded && memcmp(&now, &uploadedState, sizeof now) == 0)
+      return;
+    storeDeviceState(sluice::native(session.compute), DeviceState(now));
+    uploadedState = now;
+    uploaded = true;
+  }
+
+  void makeGraph(Session &session, const std::function<void(Session &)> &body, cudaGraphExec_t &exec);
+  double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
+
+  bool poison;
+  Arena device, host;
+  std::vector<CudaEvent> events;
+  CudaEvent fork, joinHost, joinDevice;
+  std::vector<int> recordedIn; ///< by event: number of the capture that recorded it last, 0 outside of captures
+  int capture = 0, captures = 0; ///< number of the running capture (0: none), and of all so far
+  bool graphs = true, recording = false;
+  std::map<std::pair<const void *, int>, GraphOwner> graphOf; ///< by body and batch slot
+  StepState uploadedState;
+  bool uploaded = false;
+  size_t peaks[2] = {}; ///< by Space
+  std::vector<Recorded> records;
+  std::unique_ptr<CudaEvent> recordBase;
+  double recordBegin = 0; ///< of recordBase, since the session began
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  std::vector<char> shown; ///< a gradient on its way to onGradient
+};
+
+struct Stream::Impl {
+  explicit Impl(const char *name) : name(name) {
+    checkCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cannot create a stream");
+  }
+  ~Impl() { cudaStreamDestroy(stream); }
+  const char *name;
+  cudaStream_t stream = nullptr;
+};
+
+Stream::Stream(Session &session, const char *name) : session(session), impl(std::make_unique<Impl>(name)) {}
+Stream::~Stream() = default;
+
+void *Stream::native() const { return impl->stream; }
+
+void Stream::record(Event event) {
+  Session::Impl &owner = *session.impl;
+  const size_t i = owner.index(event);
+  owner.recordedIn[i] = owner.capture;
+  checkCuda(cudaEventRecord(owner.events[i].event, impl->stream), "cannot record an event");
+}
+
+void Stream::wait(Event event) {
+  const Session::Impl &owner = *session.impl;
+  const size_t i = owner.index(event);
+  if (owner.recordedIn[i] != owner.capture)
+    return;
+  checkCuda(cudaStreamWaitEvent(impl->stream, owner.events[i].event, 0), "cannot wait for an event");
+}
+
+void Stream::synchronize() { checkCuda(cudaStreamSynchronize(impl->stream), "failed while the program ran"); }
+
+void Stream::launch(const char *node, const char *op, std::function<void()> work, size_t bytes) {
+  Session::Impl &owner = *session.impl;
+  if (owner.recording) {
+    Recorded record{node, op, impl->name, bytes, CudaEvent(cudaEventDefault), CudaEvent(cudaEventDefault)};
+    checkCuda(cudaEventRecord(record.start.event, impl->stream), "cannot record a time");
+    work();
+    checkCuda(cudaEventRecord(record.end.event, impl->stream), "cannot record a time");
+    owner.records.push_back(std::move(record));
+  } else {
+    work();
+  }
+  if (const cudaError_t error = cudaPeekAtLastError(); error != cudaSuccess)
+    checkCuda(error, (std::string(op) + " of '" + node + "' cannot be launched").c_str());
+}
+
+void *Stream::address(const Tensor &tensor) const {
+  Session::Impl &owner = *session.impl;
+  const Arena &arena = tensor.space == Space::Device ? owner.device : owner.host;
+  if (!tensor.present)
+    return nullptr;
+  const size_t end = tensor.offset + tensor.bytes();
+  if (end > arena.size())
+    throw std::out_of_range("a tensor at [" + std::to_string(tensor.offset) + ", " + std::to_string(end) +
+                            ") of an arena of " + std::to_string(arena.size()) + " bytes");
+  size_t &peak = owner.peaks[static_cast<int>(tensor.space)];
+  peak = std::max(peak, end);
+  return arena.base() + tensor.offset;
+}
+
+Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile)
+    : impl((hostFile ? throw MemoryNotAvailable("CUDA copies from locked memory: the host arena cannot lie in a file")
+                     : 0,
+            std::make_unique<Impl>(deviceBytes, hostBytes, eventCount))),
+      compute(*this, "compute"), toHost(*this, "to host"), toDevice(*this, "to device") {}
+
+// Nothing may read the arenas any more when they go; errors were reported, or are about to be.
+Session::~Session() { cudaDeviceSynchronize(); }
+
+const DeviceState *deviceState(Stream &stream) {
+  Session::Impl &owner = *stream.session.impl;
+  if (owner.capture == 0)
+    owner.uploadState(stream.session);
+  return deviceStateAddress();
+}
+
+void Session::enableGraphs(bool on) { impl->graphs = on; }
+
+void Session::enqueue(const std::function<void(Session &)> &body) {
+  impl->uploadState(*this);
+  GraphOwner &graph = impl->graphOf[{&body, batchParity}];
+  const bool first = impl->graphOf[{&body, 1 - batchParity}].enqueued + graph.enqueued++ == 0;
+  if (first || !impl->graphs || impl->recording || onGradient)
+    return body(*this);
+  if (!graph.exec)
+    impl->makeGraph(*this, body, graph.exec);
+  checkCuda(cudaGraphLaunch(graph.exec, sluice::native(compute)), "cannot launch the step's graph");
+}
+
+void Session::Impl::makeGraph(Session &session, const std::function<void(Session &)> &body, cudaGraphExec_t &exec) {
+  const cudaStream_t compute = sluice::native(session.compute), toHost = sluice::native(session.toHost),
+                     toDevice = sluice::native(session.toDevice);
+  const char *what = "cannot capture a step into a graph; run with --no-graph";
+  checkCuda(cudaStreamBeginCapture(compute, cudaStreamCaptureModeRelaxed), what);
+  capture = ++captures;
+  cudaGraph_t graph = nullptr;
+  try {
+    checkCuda(cudaEventRecord(fork.event, compute), what);
+    for (cudaStream_t stream : {toHost, toDevice})
+      checkCuda(cudaStreamWaitEvent(stream, fork.event, 0), what);
+    body(session);
+    checkCuda(cudaEventRecord(joinHost.event, toHost), what);
+    checkCuda(cudaEventRecord(joinDevice.event, toDevice), what);
+    for (const CudaEvent *join : {&joinHost, &joinDevice})
+      checkCuda(cudaStreamWaitEvent(compute, join->event, 0), what);
+    capture = 0;
+  } catch (...) {
+    capture = 0;
+    if (cudaStreamEndCapture(compute, &graph) == cudaSuccess && graph)
+      cudaGraphDestroy(graph);
+    throw;
+  }
+  checkCuda(cudaStreamEndCapture(compute, &graph), what);
+  const cudaError_t made = cudaGraphInstantiate(&exec, graph, 0);
+  cudaGraphDestroy(graph);
+  checkCuda(made, what);
+}
+
+void Session::release(const Tensor &tensor) {
+  if (!impl->poison || !tensor.present)
+    return;
+  void *bytes = compute.address(tensor);
+  compute.launch("release", "poison", [this, bytes, size = tensor.bytes()] {
+    checkCuda(cudaMemsetAsync(bytes, 0xff, size, sluice::native(compute)), "cannot poison a slot");
+  });
+}
+
+void Session::synchronize() {
+  for (Stream *stream : {&compute, &toHost, &toDevice})
+    stream->synchronize();
+  if (impl->poison) {
+    impl->device.checkGuards();
+    impl->host.checkGuards();
+  }
+}
+
+void Session::read(const Tensor &tensor, void *to) {
+  synchronize();
+  checkCuda(cudaMemcpy(to, compute.address(tensor), tensor.bytes(), cudaMemcpyDefault), "cannot read a tensor");
+}
+
+// The device has read all of `from` when this returns; cudaMemcpy promises that only of what it reads itself.
+void Session::write(const Tensor &tensor, const void *from) {
+  synchronize();
+  checkCuda(cudaMemcpy(compute.address(tensor), from, tensor.bytes(), cudaMemcpyDefault), "cannot write a tensor");
+  checkCuda(cudaStreamSynchronize(nullptr), "cannot write a tensor");
+}
+
+void Session::captureGradient(const char *parameter, const Tensor &gradient) {
+  if (!onGradient)
+    return;
+  impl->shown.resize(gradient.bytes());
+  compute.synchronize();
+  checkCuda(cudaMemcpy(impl->shown.data(), compute.address(gradient), gradient.bytes(), cudaMemcpyDeviceToHost),
+            "cannot read a gradient");
+  onGradient(parameter, gradient, impl->shown.data());
+}
+
+size_t Session::peak(Space space) const { return impl->peaks[static_cast<int>(space)]; }
+
+size_t Session::driverBytes() const {
+  size_t free = 0, total = 0;
+  checkCuda(cudaMemGetInfo(&free, &total), "cannot read the device's memory");
+  return total - free;
+}
+
+void Session::enableRecording(bool on) {
+  if (on && !impl->recording) {
+    impl->recordBase = std::make_unique<CudaEvent>(cudaEventDefault);
+    impl->recordBegin = impl->now();
+    checkCuda(cudaEventRecord(impl->recordBase->event, sluice::native(compute)), "cannot record a time");
+  }
+  impl->recording = on;
+}
+
+std::vector<OpRecord> Session::takeRecords() {
+  std::vector<OpRecord> all;
+  auto seconds = [&](const CudaEvent &event) {
+    float milliseconds = 0;
+    checkCuda(cudaEventElapsedTime(&milliseconds, impl->recordBase->event, event.event), "cannot read a time");
+    return impl->recordBegin + static_cast<double>(milliseconds) * 1e-3;
+  };
+  for (const Recorded &record : impl->records)
+    all.push_back({record.node, record.op, record.stream, seconds(record.start), seconds(record.end), record.bytes});
+  impl->records.clear();
+  return all;
+}
+
+} // namespace sluice
