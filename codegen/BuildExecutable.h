@@ -6,11 +6,12 @@
 
 namespace sluice::codegen {
 
-/// Compiles `source` (a file) into `executable` with the host's C++ compiler ($CXX or c++). Returns an error message, or nothing.
-std::string buildExecutable(const std::string &source, const std::string &executable);
+/// Compiles `source` (a file) into `executable`: for host with the C++ compiler ($CXX or c++), for cuda with the nvcc that the cuda
+/// runtime was built with. Returns an error message, or nothing.
+std::string buildExecutable(const std::string &source, const std::string &executable, const std::string &target);
 
-/// Copies what a standalone project needs beside its program.cpp into `folder`, which exists: runtime sources, nlohmann-json with its
-/// licence, CMakeLists.txt. Returns an error message, or nothing.
-std::string writeProjectFiles(const std::string &folder, const std::string &name);
+/// Copies what a standalone project for `target` needs beside its program.cpp or program.cu into `folder`, which exists: runtime
+/// sources, header-only libraries with their licences, CMakeLists.txt. Returns an error message, or nothing.
+std::string writeProjectFiles(const std::string &folder, const std::string &name, const std::string &target);
 
 } // namespace sluice::codegen

@@ -186,7 +186,7 @@ private:
     set("train.init", toString(spec.init));
     set("train.batch_norm", toString(spec.batchNorm));
     set("train.dropout", toString(spec.dropout));
-    set("train.precision", "fp32");
+    set("train.precision", spec.precision);
     (*module)->setAttr("train.batch", builder.getI64IntegerAttr(graph.batch));
   }
 

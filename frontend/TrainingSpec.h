@@ -24,6 +24,7 @@ struct TrainingSpec {
   InitialValues init = InitialValues::Keep;
   BatchNormMode batchNorm = BatchNormMode::Train;
   DropoutMode dropout = DropoutMode::Keep;
+  std::string precision = "fp32";       ///< or tf32
   std::optional<int64_t> batch;         ///< --batch: first dimension of the inputs that share the first input's batch
   std::map<std::string, int64_t> dims;  ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
   std::string freeze;                   ///< --freeze: regular expression; parameters whose whole name matches are constants
@@ -35,8 +36,8 @@ Result<Optimizer> parseOptimizer(const std::string &word);
 Result<InitialValues> parseInitialValues(const std::string &word);
 Result<BatchNormMode> parseBatchNormMode(const std::string &word);
 Result<DropoutMode> parseDropoutMode(const std::string &word);
-/// Only fp32 exists so far; the other words of the contract are refused as such.
-Status checkPrecision(const std::string &word);
+/// fp32 everywhere, tf32 on cuda; the other words of the contract are refused as such.
+Status checkPrecision(const std::string &word, const std::string &target);
 /// Adds `NAME=N` to the spec.
 Status parseDim(const std::string &argument, TrainingSpec &spec);
 

@@ -3,6 +3,7 @@
 //  1. ask every op for its arithmetic and traffic, the profile for the time of such an op, the target's kernels for their workspace;
 //  2. sum up the stages of @step.
 #include "passes/Buffers.h"
+#include "passes/CudaKernels.h"
 #include "passes/HostKernels.h"
 #include "passes/OpKinds.h"
 #include "passes/Passes.h"
@@ -88,7 +89,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     double seconds = device.estimate(kindOf(op), flops, moved);
     if (auto *measured = device.measured(nodeName(op->getLoc()), op->getName().stripDialect().str()))
       seconds = measured->seconds;
-    int64_t workspace = workspaceBytes(op);
+    int64_t workspace = target == "cuda" ? cudaWorkspaceBytes(op, workspaceLimit) : workspaceBytes(op);
     if (workspace > workspaceLimit)
       return op->emitError() << "node '" << nodeName(op->getLoc()) << "' (" << op->getName().stripDialect() << ") needs a workspace of " << workspace
                              << " bytes, the limit is " << workspaceLimit.getValue() << "; raise --workspace-limit";

@@ -96,8 +96,8 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
   let summary = "attach predicted seconds and workspace bytes to every op";
   let description = [{
     Roofline on a device profile: arithmetic at the peak that kernels of this kind reach, or the bytes moved, whichever takes longer.
-    Measured times of `profile` replace estimates where node and op agree. Workspaces are asked from the target's own kernels, for the
-    thread count of the plan. @step gets `train.stages`: per stage forward and backward seconds, saved and boundary bytes.
+    Measured times of `profile` replace estimates where node and op agree. Workspaces are asked from the target's own kernels, on the
+    host for the thread count of the plan. @step gets `train.stages`: per stage forward and backward seconds, saved and boundary bytes.
 
     ```mlir
     %y = train.matmul %x, %w {...} : ...
@@ -110,7 +110,8 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let options = [Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
                  Option<"profile", "profile", "std::string", "", "measured times that replace estimates, a .json file">,
-                 Option<"workspaceLimit", "workspace-limit", "int64_t", "67108864", "largest workspace of one kernel in bytes">];
+                 Option<"workspaceLimit", "workspace-limit", "int64_t", "67108864", "largest workspace of one kernel in bytes">,
+                 Option<"target", "target", "std::string", "\"host\"", "host or cuda: whose kernels are asked for their workspaces">];
 }
 
 def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {

@@ -24,7 +24,7 @@ static void addUntilLinearized(OpPassManager &pm, Stage until, const PipelineOpt
   pm.addPass(createFuse());
   pm.addPass(createAssignLayouts());
   pm.addPass(createLinearize());
-  pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit}));
+  pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, options.target}));
 }
 
 static void addFromPlanned(OpPassManager &pm, Stage until, const PipelineOptions &options, int64_t shrink) {

@@ -12,6 +12,7 @@ namespace sluice {
 enum class Stage { Forward, Training, Linearized, Planned, Scheduled, Placed };
 
 struct PipelineOptions {
+  std::string target = "host";          ///< host or cuda
   std::string device = "host", profile; ///< profile to plan for; measured times
   std::string strategy = "auto";        ///< NAME[,k=v...]
   std::string budget;                   ///< see Budget.h; empty: no limit

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lit suite: *.mlir run sluice-opt, *.test run the tools as a user does.
-# Features: `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU.
+# Features: `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU.
 import os
 import shutil
 
@@ -27,3 +27,11 @@ if os.path.exists(os.path.join(deps, "venv", ".complete")):
 config.substitutions.append(("%python", python))
 if shutil.which("nvidia-smi"):
     config.available_features.add("cuda")
+if "cuda" in config.sluice_runtimes:
+    config.available_features.add("nvcc")
+# Compiles a program for the cuda target against the emulator: %emulated_cxx program.cu -o program %emulated_lib
+emulator = os.path.join(config.source_root, "test", "unit", "cuda", "emulator")
+translated = os.path.join(config.build_root, "test", "unit", "cuda", "translated")
+config.substitutions.append(("%emulated_cxx", "c++ -x c++ -std=c++17 -O1 -ffp-contract=off -D__CUDACC__ -include %s/cuda_runtime.h -I%s -I%s -I%s"
+                             % (emulator, translated, emulator, config.source_root)))
+config.substitutions.append(("%emulated_lib", "-x none %s/lib/libsluice_cuda_emulated.a -lpthread" % config.build_root))

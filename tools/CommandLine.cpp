@@ -37,7 +37,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_flag("--list-parameters", o.listParameters, "print name, shape, role and reason of every variable, then stop");
   app.add_option("--batch-norm", w.batchNorm, "train|frozen");
   app.add_option("--dropout", w.dropout, "keep|off");
-  app.add_option("--precision", w.precision, "fp32 (tf32, bf16 and fp16 are not available yet)");
+  app.add_option("--precision", w.precision, "fp32, or tf32 with --target=cuda (bf16 and fp16 are not available yet)");
   app.add_option("--memory-budget", o.pipeline.budget, "device arena: 8GiB, 600MiB, bytes, 40% of keep's arena, 40%act");
   app.add_option("--host-budget", w.hostBudget, "limit of host memory for offloading");
   app.add_option("--threads", w.threads, "host threads that the plan is made for (default: this machine's)");
@@ -45,7 +45,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--workspace-limit", w.workspaceLimit, "largest workspace of one kernel (default 64MiB)");
   app.add_option("--strategy", o.pipeline.strategy, "NAME[,k=v...] (default auto)");
   app.add_option("--allow-lossy", w.allowLossy, "fp16,zfp,invert: lossy actions that plans may use");
-  app.add_option("--device", o.pipeline.device, "device profile: a name or a .json file (default host)");
+  app.add_option("--device", o.pipeline.device, "device profile: a name or a .json file (default host, h200 with --target=cuda)");
   app.add_option("--profile", o.pipeline.profile, "measured times, a .json file");
   app.add_flag("--explain", o.explain, "print tensor, node, bytes, lifetime, action and reason");
 }
@@ -86,10 +86,6 @@ std::string checkStrategy(const std::string &strategy) {
 
 /// What the contract names and this compiler cannot do yet.
 std::string refuse(const DriverOptions &o, const Words &w) {
-  if (o.target == "cuda")
-    return "--target=cuda is not available yet; there is host";
-  if (o.target != "host")
-    return "--target knows no '" + o.target + "'; there is host";
   if (!w.allowLossy.empty())
     return "--allow-lossy is not available yet: generated programs know no lossy actions";
   if (o.maxBatch)
@@ -120,8 +116,12 @@ std::string convert(const Words &w, DriverOptions &o) {
       !(e = take(parseOptimizer(w.optimizer), o.spec.optimizer)).empty() || !(e = take(parseInitialValues(w.init), o.spec.init)).empty() ||
       !(e = take(parseBatchNormMode(w.batchNorm), o.spec.batchNorm)).empty() || !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty())
     return e;
-  if (Status precision = checkPrecision(w.precision); !precision)
+  if (o.target != "host" && o.target != "cuda")
+    return "--target knows no '" + o.target + "'; there are host and cuda";
+  o.pipeline.target = o.target;
+  if (Status precision = checkPrecision(w.precision, o.target); !precision)
     return precision.error();
+  o.spec.precision = w.precision;
   for (const std::string &dim : w.dims)
     if (Status status = parseDim(dim, o.spec); !status)
       return status.error();
@@ -164,6 +164,8 @@ std::optional<int> sluice::parseCommandLine(int argc, char **argv, DriverOptions
   } catch (const CLI::ParseError &error) {
     return usage(error.what());
   }
+  if (!app.count("--device") && options.target == "cuda")
+    options.pipeline.device = "h200";
   if (std::string message = convert(words, options); !message.empty())
     return usage(message);
   for (int i = 0; i < argc; ++i)

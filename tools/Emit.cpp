@@ -76,6 +76,8 @@ std::string levelText(ModuleOp module) {
   return text + "\n";
 }
 
+const char *programFile(const DriverOptions &options) { return options.target == "cuda" ? "program.cu" : "program.cpp"; }
+
 /// Source, weights, and what --emit makes of them, in `folder`.
 class ProgramWriter {
 public:
@@ -107,7 +109,7 @@ public:
       if (Status written = writeText(folder / emit.exportTemplate, exported.bytes); !written)
         return written;
     }
-    if (Status source = writeText(folder / "program.cpp", codegen::emitProgram(module, emit)); !source)
+    if (Status source = writeText(folder / programFile(options), codegen::emitProgram(module, emit)); !source)
       return source;
     if (options.emit == Emit::Source || !emit.weightsFile)
       return Success{};
@@ -145,7 +147,7 @@ private:
 
 Status emitProject(const DriverOptions &options, const fs::path &folder, const fs::path &output) {
   codegen::Names names;
-  if (std::string error = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string())); !error.empty())
+  if (std::string error = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()), options.target); !error.empty())
     return Error{options.output + ": " + error};
   if (fs::exists(output) && !(fs::is_directory(output) && fs::is_empty(output)))
     return fileError(output, "exists and is no empty folder");
@@ -155,8 +157,8 @@ Status emitProject(const DriverOptions &options, const fs::path &folder, const f
   return moveTo(folder, output);
 }
 
-Status emitBinary(const fs::path &folder, const fs::path &output, const std::string &name) {
-  if (std::string error = codegen::buildExecutable((folder / "program.cpp").string(), (folder / name).string()); !error.empty())
+Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs::path &output, const std::string &name) {
+  if (std::string error = codegen::buildExecutable((folder / programFile(options)).string(), (folder / name).string(), options.target); !error.empty())
     return Error{output.string() + ": " + error};
   // All or nothing: none is moved while another cannot be.
   std::vector<std::pair<fs::path, fs::path>> moves;
@@ -181,7 +183,7 @@ Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp
   }
   fs::path output = options.output;
   if (output.empty())
-    output = fs::path(options.model).stem().string() + (options.emit == Emit::Source ? ".cpp" : options.emit == Emit::Project ? "-project" : "");
+    output = fs::path(options.model).stem().string() + (options.emit == Emit::Source ? (options.target == "cuda" ? ".cu" : ".cpp") : options.emit == Emit::Project ? "-project" : "");
   // What a link names is replaced, not the link; the number ends circles.
   for (int links = 0; links < 40 && fs::is_symlink(output); ++links)
     output = output.parent_path() / fs::read_symlink(output);
@@ -201,6 +203,6 @@ Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp
   if (Status written = writer.write(); !written)
     return written;
   if (options.emit == Emit::Source)
-    return moveTo(workshop.folder / "program.cpp", output);
-  return options.emit == Emit::Project ? emitProject(options, workshop.folder, output) : emitBinary(workshop.folder, output, name);
+    return moveTo(workshop.folder / programFile(options), output);
+  return options.emit == Emit::Project ? emitProject(options, workshop.folder, output) : emitBinary(options, workshop.folder, output, name);
 }

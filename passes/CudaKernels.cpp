@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments of ir/KernelTable.h go to the same arithmetic that the runtime's constructors use.
+#include "passes/CudaKernels.h"
+
+#include "ir/KernelTable.h"
+#include "runtime/common/FusedGeometry.h"
+#include "runtime/cuda/Cut.h"
+
+using namespace sluice;
+
+namespace {
+
+template <typename K> struct Class {};
+
+struct CudaWorkspace {
+  int64_t limit, bytes = 0;
+
+  template <typename K, typename... Arguments>
+  void kernel(const char *, const std::string &, const KernelCall &, const Arguments &...arguments) {
+    bytes = std::max(bytes, of(Class<K>(), arguments...));
+  }
+  template <typename... Arguments>
+  void simple(const char *, const std::string &, const KernelCall &, const Arguments &...) {}
+
+private:
+  int64_t of(Class<Conv>, ConvPass pass, const ShapeArgument &x, const ShapeArgument &w, const ShapeArgument &y,
+             const Window &, int64_t, bool bias) {
+    return cuda::convolutionScratch(limit, pass, x.shape, w.shape, y.shape, bias);
+  }
+  template <typename... Rest>
+  int64_t of(Class<Matmul>, const ShapeArgument &a, const ShapeArgument &b, const ShapeArgument &c, const Rest &...) {
+    return cuda::matmulScratch(limit, a.shape, b.shape, c.shape);
+  }
+  int64_t of(Class<BatchNormStatistics>, const ShapeArgument &x, float) { return cuda::statisticsScratch(x.shape); }
+  int64_t of(Class<Loss>, LossKind, const ShapeArgument &) { return cuda::lossScratch; }
+  int64_t of(Class<SumTo>, const TensorArgument &x, const TensorArgument &y, float) {
+    return SumCut("", x.tensor, y.tensor).scratch();
+  }
+  template <typename K, typename... Arguments> int64_t of(Class<K>, const Arguments &...) { return 0; }
+};
+
+int64_t fusedWorkspace(const KernelOp &op) {
+  const FusedOperands operands = fusedOperands(op);
+  if (operands.sums == 0)
+    return 0;
+  bool steps[FusedGeometry::maxOperands] = {};
+  std::copy(operands.steps.begin(), operands.steps.end(), steps);
+  std::vector<Tensor> sums;
+  for (size_t i = operands.outputs; i < op.outs.size(); ++i)
+    sums.push_back(tensorOf(op.outs[i]));
+  const TensorList inputs(operands.inputs.data(), operands.inputs.size()), sumList(sums.data(), sums.size());
+  const FusedGeometry geometry(op.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList);
+  return sumScratch(Cut(geometry.rows, geometry.rowExtent, Cut::sumTasks), static_cast<int>(operands.sums));
+}
+
+} // namespace
+
+int64_t sluice::cudaWorkspaceBytes(mlir::Operation *trainOp, int64_t limit) {
+  const KernelOp op = kernelOf(trainOp);
+  if (op.kernel == "fused")
+    return fusedWorkspace(op);
+  CudaWorkspace maker{limit};
+  makeKernels(op, maker);
+  return maker.bytes;
+}
