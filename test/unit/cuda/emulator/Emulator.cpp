@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks as sets of coroutines, streams as lists of calls.
+#include "cuda_runtime.h"
+
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <ucontext.h>
+#include <vector>
+
+struct EmulatedGraph {
+  std::vector<std::function<void()>> calls;
+};
+struct EmulatedStream {
+  bool capturing = false;
+};
+struct EmulatedEvent {
+  int capture = 0; ///< number of the capture it was recorded in, 0 outside
+  std::chrono::steady_clock::time_point time;
+};
+
+namespace emulator {
+
+dim3 threadIndex, blockIndex, blockSize, gridSize;
+
+namespace {
+
+struct Thread {
+  ucontext_t context;
+  std::unique_ptr<char[]> stack;
+  dim3 index;
+  enum { Ready, AtBarrier, InExchange, Done } state = Ready;
+  uint64_t value = 0, received = 0;
+  int distance = 0;
+};
+
+constexpr size_t stackBytes = 128 << 10;
+std::vector<Thread> threads;
+ucontext_t scheduler;
+size_t running = 0;
+const std::function<void()> *work = nullptr;
+
+void enter() {
+  (*work)();
+  threads[running].state = decltype(Thread::state)(Thread::Done);
+  swapcontext(&threads[running].context, &scheduler);
+}
+
+void yield() { swapcontext(&threads[running].context, &scheduler); }
+
+/// Lets the threads of a warp, or of the whole block, go on when all of them that are not done wait alike.
+bool release(size_t begin, size_t end, int state) {
+  bool any = false;
+  for (size_t i = begin; i < end; ++i) {
+    if (threads[i].state == Thread::Done && state == Thread::AtBarrier)
+      continue;
+    if (threads[i].state != state)
+      return false;
+    any = true;
+  }
+  for (size_t i = begin; any && i < end; ++i) {
+    if (state == Thread::InExchange)
+      threads[i].received = threads[begin + ((i - begin) ^ static_cast<size_t>(threads[i].distance))].value;
+    if (threads[i].state != Thread::Done)
+      threads[i].state = decltype(Thread::state)(Thread::Ready);
+  }
+  return any;
+}
+
+void runBlock(size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    Thread &thread = threads[i];
+    if (!thread.stack)
+      thread.stack.reset(new char[stackBytes]);
+    getcontext(&thread.context);
+    thread.context.uc_stack.ss_sp = thread.stack.get();
+    thread.context.uc_stack.ss_size = stackBytes;
+    thread.context.uc_link = nullptr;
+    thread.state = decltype(Thread::state)(Thread::Ready);
+    thread.index = dim3(static_cast<unsigned>(i) % blockSize.x, static_cast<unsigned>(i) / blockSize.x % blockSize.y,
+                        static_cast<unsigned>(i) / blockSize.x / blockSize.y);
+    makecontext(&thread.context, enter, 0);
+  }
+  for (size_t done = 0; done < count;) {
+    bool progress = false;
+    done = 0;
+    for (running = 0; running < count; ++running) {
+      if (threads[running].state == Thread::Ready) {
+        threadIndex = threads[running].index;
+        swapcontext(&scheduler, &threads[running].context);
+        progress = true;
+      }
+      done += threads[running].state == Thread::Done;
+    }
+    for (size_t warp = 0; warp < count; warp += 32)
+      progress |= release(warp, warp + 32 < count ? warp + 32 : count, Thread::InExchange);
+    progress |= release(0, count, Thread::AtBarrier);
+    if (!progress && done < count)
+      throw std::logic_error("the threads of a block wait for each other at different places");
+  }
+}
+
+} // namespace
+
+void barrier() {
+  threads[running].state = decltype(Thread::state)(Thread::AtBarrier);
+  yield();
+}
+
+uint64_t exchange(uint64_t value, int distance) {
+  Thread &self = threads[running];
+  self.value = value, self.distance = distance;
+  self.state = decltype(Thread::state)(Thread::InExchange);
+  yield();
+  return self.received;
+}
+
+void launch(dim3 grid, dim3 block, const std::function<void()> &body) {
+  const size_t count = size_t(block.x) * block.y * block.z;
+  if (count == 0 || count > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535 ||
+      grid.x > 2147483647u)
+    throw std::invalid_argument("a launch of " + std::to_string(grid.x) + "x" + std::to_string(grid.y) + " blocks of " +
+                                std::to_string(count) + " threads");
+  if (threads.size() < count)
+    threads.resize(count);
+  gridSize = grid, blockSize = block, work = &body;
+  for (unsigned z = 0; z < grid.z; ++z)
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = 0; x < grid.x; ++x) {
+        blockIndex = dim3(x, y, z);
+        runBlock(count);
+      }
+}
+
+namespace {
+EmulatedGraph *capture = nullptr;
+bool capturing = false;
+} // namespace
+
+void enqueue(cudaStream_t stream, std::function<void()> call) {
+  if (stream && stream->capturing)
+    capture->calls.push_back(std::move(call));
+  else
+    call();
+}
+
+} // namespace emulator
+
+static int captureNumber = 0;
+
+cudaError_t cudaMalloc(void **address, size_t bytes) {
+  *address = bytes > (size_t(1) << 32) ? nullptr : aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return *address ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
+  *total = size_t(1) << 32;
+  *free = static_cast<size_t>(emulated("EMULATED_FREE", 2147483647));
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void *address) { return free(address), cudaSuccess; }
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
+  emulator::enqueue(stream, [=] { memset(to, value, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  emulator::enqueue(stream, [=] { memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+  return *stream = new EmulatedStream, cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) { return delete stream, cudaSuccess; }
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int) {
+  emulator::capture = new EmulatedGraph;
+  ++captureNumber;
+  stream->capturing = emulator::capturing = true;
+  return cudaSuccess;
+}
+static std::vector<cudaStream_t> forked;
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+  stream->capturing = emulator::capturing = false;
+  for (cudaStream_t other : forked)
+    other->capturing = false;
+  forked.clear();
+  *graph = emulator::capture;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
+  return *exec = graph, cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { return delete exec, cudaSuccess; }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
+  for (const auto &call : exec->calls)
+    call();
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) { return *event = new EmulatedEvent, cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->capture = stream->capturing ? captureNumber : 0;
+  event->time = std::chrono::steady_clock::now();
+  return cudaSuccess;
+}
+/// Waiting for an event of a capture joins it; waiting inside one for an event of the outside is CUDA's error.
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (stream->capturing && event->capture != captureNumber)
+    throw std::logic_error("a captured stream waits for an event that the capture did not record");
+  if (event->capture && !emulator::capturing)
+    throw std::logic_error("a stream waits for an event that was recorded in a capture");
+  if (event->capture && !stream->capturing) {
+    stream->capturing = true;
+    forked.push_back(stream);
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
+  return cudaSuccess;
+}

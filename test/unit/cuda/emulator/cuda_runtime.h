@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU on the CPU, for tests: enough of CUDA's runtime to compile runtime/cuda with the host's compiler and to run its
+// kernels, one block at a time, every thread of a block a coroutine that yields at barriers and shuffles. Streams do at
+// once what they are told; memory is the host's. Launches are written as calls by Translate.cmake. It finds wrong index
+// arithmetic, missing barriers that lead to stale reads in this order of threads, and reads beyond an arena under the
+// address sanitizer; it says nothing of speed, and nothing of races between blocks.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#define CUDART_VERSION 13000
+#define __global__ static
+#define __device__
+#define __host__
+#define __shared__ static
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  dim3() = default;
+  dim3(unsigned x, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+namespace emulator {
+/// Of the running thread; set before it runs.
+extern dim3 threadIndex, blockIndex, blockSize, gridSize;
+/// Runs `body` for every thread of every block.
+void launch(dim3 grid, dim3 block, const std::function<void()> &body);
+/// Ends when all threads of the block have come here.
+void barrier();
+/// The value that the lane at `lane ^ distance` of this warp brought; ends when all of its threads have come here.
+uint64_t exchange(uint64_t value, int distance);
+} // namespace emulator
+
+#define threadIdx emulator::threadIndex
+#define blockIdx emulator::blockIndex
+#define blockDim emulator::blockSize
+#define gridDim emulator::gridSize
+
+inline void __syncthreads() { emulator::barrier(); }
+template <typename T> T __shfl_xor_sync(unsigned, T value, int distance) {
+  uint64_t bits = 0;
+  memcpy(&bits, &value, sizeof value);
+  bits = emulator::exchange(bits, distance);
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline unsigned long long atomicAdd(unsigned long long *address, unsigned long long value) {
+  const unsigned long long before = *address;
+  *address += value;
+  return before;
+}
+template <typename T> T min(T a, T b) { return b < a ? b : a; }
+template <typename T> T max(T a, T b) { return a < b ? b : a; }
+
+enum cudaError_t { cudaSuccess = 0, cudaErrorNoDevice = 100, cudaErrorMemoryAllocation = 2 };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault };
+using cudaStream_t = struct EmulatedStream *;
+using cudaEvent_t = struct EmulatedEvent *;
+using cudaGraph_t = struct EmulatedGraph *;
+using cudaGraphExec_t = struct EmulatedGraph *;
+struct cudaDeviceProp {
+  char name[16];
+  int major, minor;
+};
+struct cudaFuncAttributes {};
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0;
+constexpr int cudaStreamCaptureModeRelaxed = 2;
+
+cudaError_t cudaMalloc(void **address, size_t bytes);
+cudaError_t cudaFree(void *address);
+inline cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned) { return cudaMalloc(address, bytes); }
+inline cudaError_t cudaFreeHost(void *address) { return cudaFree(address); }
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
+inline cudaError_t cudaMemset(void *to, int value, size_t bytes) { return memset(to, value, bytes), cudaSuccess; }
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
+inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
+  return memcpy(to, from, bytes), cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+inline cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
+  return *address = const_cast<void *>(symbol), cudaSuccess;
+}
+template <typename F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, F) { return cudaSuccess; }
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+inline const char *cudaGetErrorName(cudaError_t) { return "error"; }
+inline const char *cudaGetErrorString(cudaError_t) { return "an error of the emulator"; }
+/// What the machine has, for tests of what it lacks.
+inline int emulated(const char *name, int usual) {
+  const char *value = getenv(name);
+  return value ? atoi(value) : usual;
+}
+inline cudaError_t cudaDriverGetVersion(int *version) {
+  return *version = emulated("EMULATED_DRIVER", CUDART_VERSION), cudaSuccess;
+}
+inline cudaError_t cudaGetDeviceCount(int *count) { return *count = emulated("EMULATED_DEVICES", 1), cudaSuccess; }
+inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *to, int) {
+  return *to = {"emulator", 9, 0}, cudaSuccess;
+}
+inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+
+// A captured call is kept and made again by every launch of its graph; the graph's order is the order of the calls.
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long);
+inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned);
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
+
+namespace emulator {
+/// Does `work` now, or keeps it where `stream` belongs to a capture.
+void enqueue(cudaStream_t stream, std::function<void()> work);
+
+/// What `kernel<<<grid, block, shared, stream>>>(arguments...)` becomes; `body` calls the kernel.
+template <typename Body> void start(dim3 grid, dim3 block, size_t, cudaStream_t stream, Body body) {
+  enqueue(stream, [=] { launch(grid, block, body); });
+}
+} // namespace emulator

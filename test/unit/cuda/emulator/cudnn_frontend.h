@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, run by loops over whatever strides its
+// tensors have. Like the real one it refuses pads that differ from side to side, unless so many channels would take the
+// direct kernels too long here.
+#pragma once
+
+#include "cudnn.h"
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace cudnn_frontend {
+
+enum class DataType_t { FLOAT };
+enum class HeurMode_t { A, FALLBACK };
+enum class BuildPlanPolicy_t { HEURISTICS_CHOICE };
+enum class NumericalNote_t { TENSOR_CORE, DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, NONDETERMINISTIC };
+
+struct Error {
+  bool bad = false;
+  bool is_bad() const { return bad; }
+  std::string get_message() { return "the emulator refuses it"; }
+};
+
+namespace graph {
+
+struct Tensor_attributes {
+  std::vector<int64_t> dim, stride;
+  int64_t uid = 0;
+  Tensor_attributes &set_name(const std::string &) { return *this; }
+  Tensor_attributes &set_dim(std::vector<int64_t> value) { return dim = value, *this; }
+  Tensor_attributes &set_stride(std::vector<int64_t> value) { return stride = value, *this; }
+  Tensor_attributes &set_uid(int64_t value) { return uid = value, *this; }
+  Tensor_attributes &set_data_type(DataType_t) { return *this; }
+  Tensor_attributes &set_output(bool) { return *this; }
+  int64_t at(int64_t a, int64_t b, int64_t c, int64_t d) const {
+    return a * stride[0] + b * stride[1] + c * stride[2] + d * stride[3];
+  }
+};
+
+template <int Pass> struct Window_attributes {
+  static constexpr int pass = Pass;
+  std::vector<int64_t> before, after, stride, dilation;
+  Window_attributes &set_pre_padding(std::vector<int64_t> value) { return before = value, *this; }
+  Window_attributes &set_post_padding(std::vector<int64_t> value) { return after = value, *this; }
+  Window_attributes &set_stride(std::vector<int64_t> value) { return stride = value, *this; }
+  Window_attributes &set_dilation(std::vector<int64_t> value) { return dilation = value, *this; }
+};
+using Conv_fprop_attributes = Window_attributes<0>;
+using Conv_dgrad_attributes = Window_attributes<1>;
+using Conv_wgrad_attributes = Window_attributes<2>;
+
+class Graph {
+public:
+  Graph &set_io_data_type(DataType_t) { return *this; }
+  Graph &set_intermediate_data_type(DataType_t) { return *this; }
+  Graph &set_compute_data_type(DataType_t) { return *this; }
+  std::shared_ptr<Tensor_attributes> tensor(const Tensor_attributes &t) {
+    return std::make_shared<Tensor_attributes>(t);
+  }
+  using Pointer = std::shared_ptr<Tensor_attributes>;
+  Pointer conv_fprop(Pointer x, Pointer w, const Conv_fprop_attributes &a) { return keep(a, x, w, made, made); }
+  Pointer conv_dgrad(Pointer dy, Pointer w, const Conv_dgrad_attributes &a) { return keep(a, made, w, dy, made); }
+  Pointer conv_wgrad(Pointer dy, Pointer x, const Conv_wgrad_attributes &a) { return keep(a, x, made, dy, made); }
+
+  Error validate() const { return {before != after && (pass == 0 ? x : y)->dim[1] < 24 && (pass == 2 ? x : w)->dim[1] < 64}; }
+  Error build_operation_graph(cudnnHandle_t) const { return {}; }
+  Error create_execution_plans(std::vector<HeurMode_t>) const { return {}; }
+  Graph &deselect_numeric_notes(const std::vector<NumericalNote_t> &) { return *this; }
+  Graph &deselect_workspace_greater_than(int64_t) { return *this; }
+  Error check_support(cudnnHandle_t) const { return {}; }
+  Error build_plans(cudnnHandle_t, BuildPlanPolicy_t) const { return {}; }
+  int64_t get_workspace_size() const { return 0; }
+
+  Error execute(cudnnHandle_t, std::unordered_map<int64_t, void *> &pack, void *) const {
+    emulator::enqueue(emulator::cudnnStream, [this, pack]() mutable { run(pack); });
+    return {};
+  }
+
+private:
+  template <typename A> Pointer keep(const A &a, Pointer x_, Pointer w_, Pointer y_, Pointer result) {
+    pass = A::pass, before = a.before, after = a.after, stride = a.stride, dilation = a.dilation;
+    x = x_, w = w_, y = y_;
+    return result;
+  }
+  void run(std::unordered_map<int64_t, void *> &pack) const {
+    auto data = [&](const Pointer &t) { return static_cast<float *>(pack.at(t->uid)); };
+    float *px = data(x), *pw = data(w), *py = data(y);
+    const int64_t groups = x->dim[1] / w->dim[1], outs = w->dim[0] / groups, ins = w->dim[1];
+    std::vector<double> sums(static_cast<size_t>(made->dim[0] * made->dim[1] * made->dim[2] * made->dim[3]));
+    for (int64_t n = 0; n < y->dim[0]; ++n)
+      for (int64_t o = 0; o < y->dim[1]; ++o)
+        for (int64_t oy = 0; oy < y->dim[2]; ++oy)
+          for (int64_t ox = 0; ox < y->dim[3]; ++ox)
+            for (int64_t i = 0; i < ins; ++i)
+              for (int64_t ky = 0; ky < w->dim[2]; ++ky)
+                for (int64_t kx = 0; kx < w->dim[3]; ++kx) {
+                  const int64_t iy = oy * stride[0] - before[0] + ky * dilation[0],
+                                ix = ox * stride[1] - before[1] + kx * dilation[1];
+                  if (iy < 0 || iy >= x->dim[2] || ix < 0 || ix >= x->dim[3])
+                    continue;
+                  const int64_t ax = x->at(n, o / outs * ins + i, iy, ix), aw = w->at(o, i, ky, kx),
+                                ay = y->at(n, o, oy, ox);
+                  if (pass == 0)
+                    sums[static_cast<size_t>(ay)] += static_cast<double>(px[ax]) * static_cast<double>(pw[aw]);
+                  else if (pass == 1)
+                    sums[static_cast<size_t>(ax)] += static_cast<double>(py[ay]) * static_cast<double>(pw[aw]);
+                  else
+                    sums[static_cast<size_t>(aw)] += static_cast<double>(py[ay]) * static_cast<double>(px[ax]);
+                }
+    float *to = data(made);
+    for (size_t i = 0; i < sums.size(); ++i)
+      to[i] = static_cast<float>(sums[i]);
+  }
+
+  int pass = 0;
+  std::vector<int64_t> before, after, stride, dilation;
+  Pointer made = std::make_shared<Tensor_attributes>(), x, w, y;
+};
+
+} // namespace graph
+} // namespace cudnn_frontend

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session promises on either target, as far as tests can see it without looking inside: copies, events, poison,
+// gradients shown, and steps that repeat although they were captured.
+#include "Harness.h"
+
+#include <cstdlib>
+#include <numeric>
+
+namespace sluice {
+namespace {
+
+TEST(Session, CopiesBetweenArenas) {
+  Session session(1 << 16, 1 << 16, 1);
+  std::vector<float> values(1000), back(1000);
+  std::iota(values.begin(), values.end(), 1.0f);
+  const Tensor a = device(0, {1000}), h = host(4096, {1000}), b = device(8192, {1000});
+  session.write(a, values.data());
+  session.enableRecording(true);
+  copyToHost(session.toHost, a, h, "a");
+  session.toHost.record({0});
+  session.toDevice.wait({0});
+  copyToDevice(session.toDevice, h, b, "a");
+  session.read(b, back.data());
+  EXPECT_EQ(values, back);
+  const std::vector<OpRecord> records = session.takeRecords();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].bytes, 4000u);
+  EXPECT_LE(records[0].end, records[1].start);
+  EXPECT_THROW(copyToHost(session.toHost, a, host(0, {999}), "a"), std::invalid_argument);
+  EXPECT_THROW(session.compute.address(device(1 << 16, {1})), std::out_of_range);
+  EXPECT_THROW(session.compute.wait({1}), std::invalid_argument);
+}
+
+TEST(Session, ShowsGradients) {
+  Session session(64, 0, 0);
+  const float values[4] = {1, 2, 3, 4};
+  session.write(device(0, {4}), values);
+  float sum = 0;
+  session.onGradient = [&](const char *name, const Tensor &gradient, const void *data) {
+    EXPECT_STREQ(name, "w");
+    for (int64_t i = 0; i < gradient.shape.elements(); ++i)
+      sum += static_cast<const float *>(data)[i];
+  };
+  session.captureGradient("w", device(0, {4}));
+  session.synchronize();
+  EXPECT_EQ(sum, 10);
+}
+
+TEST(Session, TooLargeAnArena) { EXPECT_THROW(Session(size_t(1) << 50, 0, 0), MemoryNotAvailable); }
+
+TEST(Session, ReleasedBytesAreNaNInPoisonMode) {
+  setenv("SLUICE_POISON", "1", 1);
+  {
+    Session session(256, 0, 0);
+    const float one = 1;
+    float back = 0;
+    session.write(device(128, {1}), &one);
+    session.release(device(128, {1}));
+    session.read(device(128, {1}), &back);
+    EXPECT_TRUE(std::isnan(back));
+  }
+  unsetenv("SLUICE_POISON");
+}
+
+/// w -= lr * gradient by way of host memory, from slots that alternate: replayed steps see each step's rate and slot.
+TEST(Session, RepeatedStepsSeeTheirOwnState) {
+  for (bool graphs : {true, false}) {
+    Session session(1 << 12, 1 << 12, 3);
+    session.enableGraphs(graphs);
+    const Tensor w = device(0, {4}), back = device(512, {4}), away = host(0, {4});
+    const Tensor slots[2] = {device(1024, {4}), device(1536, {4})};
+    const std::vector<float> zero(4), one(4, 1.0f), two(4, 2.0f);
+    session.write(w, zero.data());
+    session.write(slots[0], one.data());
+    session.write(slots[1], two.data());
+    const std::function<void(Session &)> step = [&](Session &s) {
+      s.compute.record({0});
+      s.toHost.wait({0});
+      copyToHost(s.toHost, s.batch(slots), away, "g");
+      s.toHost.record({1});
+      s.toDevice.wait({1});
+      copyToDevice(s.toDevice, away, back, "g");
+      s.toDevice.record({2});
+      s.compute.wait({2});
+      updateSgd(s.compute, w, back, none, "w");
+    };
+    float want = 0;
+    for (int i = 1; i <= 7; ++i) {
+      session.batchParity = i % 2;
+      session.state.step = i;
+      session.state.learningRate = static_cast<float>(i);
+      session.enqueue(step);
+      want -= static_cast<float>(i * (1 + i % 2));
+      std::vector<float> got(4);
+      session.read(w, got.data());
+      EXPECT_EQ(got, std::vector<float>(4, want)) << "step " << i << (graphs ? " with" : " without") << " graphs";
+    }
+  }
+}
+
+} // namespace
+} // namespace sluice

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One PyTorch peer of the cuda target on this GPU: training steps of a torchvision model on synthetic data that lie on the device.
+
+    gpu_peers.py MODEL BATCH VARIANT      VARIANT: {eager,compile,checkpoint,save-on-cpu,budget-0.5}-{tf32,amp}
+
+Prints one JSON object: samples/s (median of the steps after warming up, by CUDA events), memory that the allocator gave out, reserved,
+and that the driver counts. channels_last, cudnn.benchmark, SGD with momentum; tf32: fp32 tensors, TF32 products; amp: autocast to bf16."""
+import json
+import statistics
+import sys
+
+import torch
+import torchvision
+
+WARM, STEPS = 50, 50
+
+
+def blocks(model):
+    """Children that can be recomputed one by one: the residual stages and dense blocks, or the features of a plain network."""
+    found = [child for name, child in model.named_modules()
+             if type(child).__name__ in ("BasicBlock", "Bottleneck", "_DenseBlock")]
+    return found or [child for child in model.features if type(child).__name__ in ("Conv2d",)]
+
+
+def checkpointed(model):
+    from torch.utils.checkpoint import checkpoint
+    for block in blocks(model):
+        forward = block.forward
+        block.forward = lambda x, forward=forward: checkpoint(forward, x, use_reentrant=False)
+    return model
+
+
+def main():
+    name, batch, variant = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    kind, precision = variant.rsplit("-", 1)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    device = torch.device("cuda")
+    model = getattr(torchvision.models, name)(weights=None, **({"memory_efficient": False} if name.startswith("densenet") else {}))
+    model = model.to(device, memory_format=torch.channels_last).train()
+    if kind == "checkpoint":
+        model = checkpointed(model)
+    if kind.startswith("budget"):
+        import torch._functorch.config as functorch
+        functorch.activation_memory_budget = float(kind.split("-")[1])
+        model = torch.compile(model)
+    if kind == "compile":
+        model = torch.compile(model, mode="max-autotune")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    x = torch.randn(batch, 3, 224, 224, device=device).to(memory_format=torch.channels_last)
+    y = torch.randint(0, 1000, (batch,), device=device)
+    loss_of = torch.nn.CrossEntropyLoss()
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", torch.bfloat16, enabled=precision == "amp"):
+            if kind == "save-on-cpu":
+                with torch.autograd.graph.save_on_cpu(pin_memory=True):
+                    loss = loss_of(model(x), y)
+            else:
+                loss = loss_of(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(WARM):
+        step()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    times = []
+    for _ in range(STEPS):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        loss = step()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end))
+    free, total = torch.cuda.mem_get_info()
+    median = statistics.median(times)
+    print(json.dumps({"model": name, "batch": batch, "variant": variant, "median_ms": median, "samples_per_second": batch / median * 1e3,
+                      "allocated_bytes": torch.cuda.max_memory_allocated(), "reserved_bytes": torch.cuda.max_memory_reserved(),
+                      "driver_bytes": total - free, "loss": loss.item(), "torch": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()
