@@ -18,6 +18,9 @@ using train::Role;
 /// Constants up to this many elements are written into the IR.
 constexpr int64_t smallConstant = 64;
 
+/// The standard library's regular expressions recurse once a character.
+constexpr size_t longestMatched = 4096;
+
 bool holdsInfinity(const Source &source) {
   if (source.value)
     return llvm::any_of(source.value->floats, [](double number) { return std::isinf(number); });
@@ -134,6 +137,11 @@ train::VariableOp Variables::get(const Source &source, const Use &use, const std
   if (!known && !source.value) {
     error = "tensor '" + source.name + "' has element type " + elementTypeName(source.elementType) +
             "; only float32 models are trained, convert it to float32";
+    return {};
+  }
+  if (frozen && source.name.size() > longestMatched) {
+    error = "--freeze is matched against names of at most " + std::to_string(longestMatched) + " characters, '" + source.name.substr(0, 20) +
+            "...' has " + std::to_string(source.name.size());
     return {};
   }
   train::VariableOp &variable = made[{source.name, use.isState(), source.invented}];
