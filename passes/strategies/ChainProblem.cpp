@@ -167,6 +167,10 @@ ChainAnswer chainRotor(const Chain &chain, double memory, Release, const Options
   return ChainProblem(chain, false).run(memory, planRotor, options);
 }
 
+ChainAnswer chainCheckmate(const Chain &chain, double memory, Release, const Options &options) {
+  return ChainProblem(chain, false).run(memory, planCheckmate, options);
+}
+
 /// Whole stages as units: their tensors move or run again together.
 ChainAnswer chainMixed(const Chain &chain, double memory, Release, const Options &options) {
   return ChainProblem(chain, true).run(memory, planMixed, options);

@@ -58,6 +58,16 @@ const std::vector<Strategy> &strategies() {
        nullptr},
       {"chen", "recompute segments between kept borders (Chen et al. 2016)", {"segments"}, planChen, chainChen},
       {"rotor", "optimal rematerialization of a chain (Beaumont et al. 2019)", {"slots"}, planRotor, chainRotor},
+      {"pofo",
+       "recompute and offload blocks of a chain (Beaumont et al. 2021)",
+       {"slots", "limit", "sets"},
+       planPofo,
+       nullptr},
+      {"checkmate",
+       "optimal recomputation of small graphs by integer programming (Jain et al. 2020)",
+       {"ops", "nodes"},
+       planCheckmate,
+       chainCheckmate},
       {"mixed",
        "encode, recompute and offload together; invert, compress and halve where allowed",
        {"trials", "recompute", "offload", "encode", "zvc"},
@@ -347,7 +357,7 @@ Seconds strategyBound(const Chain &chain, double memory, const std::string &name
     const bool inverts = name == "hascoet";
     return exactBound(lifted.problem, lifted.bytes(memory), {true, false, false, inverts, !inverts, inverts});
   }
-  const bool recomputes = name == "chen" || name == "rotor";
+  const bool recomputes = name == "chen" || name == "rotor" || name == "checkmate";
   const bool both = name == "mixed" || name == "auto" || name == "superneurons" || name == "capuchin" || name == "pofo";
   return recomputes || both ? chainRecomputeBound(chain, memory, both) : chainBound(chain, memory);
 }

@@ -78,6 +78,19 @@ Seconds RotorTable::best(int m) const {
   return left < 0 ? impossible : cost[at(0, n - 1) + left];
 }
 
+int RotorTable::slotsIn(double bytes) const {
+  return static_cast<int>(std::clamp(std::floor(bytes / unit + 1e-9), -1.0, double(slotCount)));
+}
+
+Seconds RotorTable::best(double bytes, int i, int l) const {
+  const int m = slotsIn(bytes);
+  return m < 0 ? impossible : cost[at(i, l) + m];
+}
+
+void RotorTable::append(double bytes, int i, int l, std::vector<StageRun> &runs) const {
+  emit(slotsIn(bytes), i, l, runs);
+}
+
 std::vector<StageRun> RotorTable::sequence(int m) const {
   std::vector<StageRun> runs;
   emit(m - size(chain.x[0]), 0, n - 1, runs);
@@ -100,9 +113,7 @@ void RotorTable::emit(int m, int i, int l, std::vector<StageRun> &runs) const {
   emit(m, i, j - 1, runs);
 }
 
-/// Re-runs of whole stages as segments of the op-level program.
-static std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages,
-                                         const std::vector<StageRun> &runs) {
+std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, const std::vector<StageRun> &runs) {
   std::vector<std::vector<int>> forward(stages.count());
   std::vector<int> firstBackward(stages.count(), -1);
   const Recomputation recomputation(problem);
@@ -137,11 +148,14 @@ static std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &s
   return segments;
 }
 
+int rotorSlots(const Chain &chain, int wanted) {
+  return wanted > 0 ? wanted : static_cast<int>(std::clamp(1.2e8 / std::pow(chain.uF.size(), 3), 100.0, 300.0));
+}
+
 std::vector<Plan> rotorPlans(const Problem &problem, int slots) {
   const Stages stages(problem, 100);
   const Chain chain = stages.chain();
-  if (slots == 0)
-    slots = static_cast<int>(std::clamp(1.2e8 / std::pow(stages.count(), 3), 100.0, 300.0));
+  slots = rotorSlots(chain, slots);
   const RotorTable table(chain, slots);
   std::vector<Plan> plans;
   Seconds last = -1;

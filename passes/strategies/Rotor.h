@@ -3,6 +3,8 @@
 #pragma once
 
 #include "passes/planner/Chain.h"
+#include "passes/planner/Plan.h"
+#include "passes/strategies/Stages.h"
 
 #include <cstdint>
 #include <vector>
@@ -25,11 +27,16 @@ public:
   double slotBytes() const { return unit; }
   /// Seconds with `m` slots for everything; infinite when impossible.
   Seconds best(int m) const;
+  /// The same for stages i..l alone, `bytes` being what there is besides x_i, which is kept.
+  Seconds best(double bytes, int i, int l) const;
   /// The runs of a feasible `m`: F_0..F_L once in order, then backward runs with re-runs between them.
   std::vector<StageRun> sequence(int m) const;
+  /// Appends the runs of stages i..l alone.
+  void append(double bytes, int i, int l, std::vector<StageRun> &runs) const;
 
 private:
   int size(double bytes) const;
+  int slotsIn(double bytes) const;
   void fill(int i, int l);
   void emit(int m, int i, int l, std::vector<StageRun> &runs) const;
   size_t at(int i, int l) const { return (static_cast<size_t>(i) * n + l) * (slotCount + 1); }
@@ -40,5 +47,11 @@ private:
   std::vector<float> cost;
   std::vector<int16_t> choice; ///< 0: impossible; 1: save everything (C2); j - i + 1: checkpoint x_j (C1)
 };
+
+/// Slots of the table: `wanted`, or for 0 as many as the length of the chain allows in about a second.
+int rotorSlots(const Chain &chain, int wanted);
+
+/// Runs of whole stages, forward runs after the first being re-runs, as recompute segments of the op-level program.
+std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, const std::vector<StageRun> &runs);
 
 } // namespace sluice::planner

@@ -22,12 +22,15 @@ Answer planHascoet(const Problem &problem, Bytes memory, const Options &options)
 Answer planFreeLunch(const Problem &problem, Bytes memory, const Options &options);
 Answer planGist(const Problem &problem, Bytes memory, const Options &options);
 Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options);
+Answer planPofo(const Problem &problem, Bytes memory, const Options &options);
+Answer planCheckmate(const Problem &problem, Bytes memory, const Options &options);
 Answer planMixed(const Problem &problem, Bytes memory, const Options &options);
 
 ChainAnswer chainKeep(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainGreedy(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainChen(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainRotor(const Chain &chain, double memory, Release release, const Options &options);
+ChainAnswer chainCheckmate(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release release, const Options &options);
 ChainAnswer chainVdnnAll(const Chain &chain, double memory, Release release, const Options &options);
