@@ -128,12 +128,8 @@ void Checkmate::findUnits() {
 bool Checkmate::fixedAt(int b, int op, bool before) const {
   if (carried[b] || accesses[b].last < 0)
     return false;
-  const int first =
-      accesses[b].firstWrite == accesses[b].first &&
-              std::find(problem.ops[accesses[b].first].reads.begin(), problem.ops[accesses[b].first].reads.end(),
-                        b) == problem.ops[accesses[b].first].reads.end()
-          ? accesses[b].first
-          : 0; // read first: it is there from the start
+  // Read before it is written: it is there from the start.
+  const int first = holds(problem.ops[accesses[b].first].reads, b) ? 0 : accesses[b].first;
   return (before ? first < op : first <= op) && op <= accesses[b].last;
 }
 

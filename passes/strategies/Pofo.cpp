@@ -19,7 +19,7 @@
 // Complexity O(L^2 * states * log(states)), states at most `limit` a boundary; chains of more than 100 stages are
 // grouped first.
 //
-// Knobs: slots=0 of rotor's table (0: as rotor), limit=60, sets=8 schedules tried a memory.
+// Knobs: slots=0 of rotor's table (0: as rotor), limit=24, sets=4 schedules tried a memory.
 //
 // Fails below the smallest memory of its blocks; weak inside large stages, because blocks are whole stages.
 #include "passes/strategies/Pofo.h"
@@ -132,7 +132,7 @@ private:
     std::sort(all.begin(), all.end(), faster);
     std::vector<State> front;
     for (const State &s : all)
-      if (front.size() < 4 * limit && std::none_of(front.begin(), front.end(), [&](const State &f) {
+      if (front.size() < 2 * limit && std::none_of(front.begin(), front.end(), [&](const State &f) {
             return f.stays <= s.stays && f.out <= s.out && f.back <= s.back;
           }))
         front.push_back(s);
@@ -232,8 +232,8 @@ Answer planPofo(const Problem &problem, Bytes memory, const Options &options) {
   const Stages stages(problem, 100);
   const Chain chain = stages.chain();
   const RotorTable rotor(chain, rotorSlots(chain, static_cast<int>(numberKnob(options, "slots", 0))));
-  const size_t count = std::max(1.0, numberKnob(options, "sets", 8));
-  const size_t limit = std::max(2.0, numberKnob(options, "limit", 60));
+  const size_t count = std::max(1.0, numberKnob(options, "sets", 4));
+  const size_t limit = std::max(2.0, numberKnob(options, "limit", 24));
   auto tryMemory = [&](double bytes) {
     for (const PofoSchedule &schedule : pofoSchedules(chain, rotor, bytes, count, limit)) {
       Choice choice;
@@ -241,15 +241,15 @@ Answer planPofo(const Problem &problem, Bytes memory, const Options &options) {
       improve(best, combiner.complete(planOf(problem, stages, rotor, schedule), choice));
     }
   };
-  for (double factor : {1.0, 1.05, 1.1, 1.2, 1.35})
+  for (double factor : {1.0, 1.1, 1.3})
     tryMemory(factor * (memory - problem.base));
   if (best.feasible)
     return answerOf(best, "pofo", memory);
   // Schedules that do not depend on the budget, so that the smallest one named here is met by the next call.
   best = combiner.attempt({});
   const double floor = chainFloor(chain), peak = chainPeak(chain);
-  for (int step = 0; step <= 24; ++step)
-    tryMemory(floor + (peak - floor) * step / 24);
+  for (int step = 0; step <= 8; ++step)
+    tryMemory(floor + (peak - floor) * step / 8);
   return answerOf(best, "pofo", memory);
 }
 

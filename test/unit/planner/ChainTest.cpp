@@ -149,7 +149,7 @@ TEST(Chain, EveryStrategyIsSoundOnChains) {
       for (Release release : {Release::Whole, Release::Partial})
         for (double share : {0.3, 0.6, 0.9, 1.0}) {
           SCOPED_TRACE("seed " + std::to_string(seed) + " " + name + " share " + std::to_string(share));
-          if (name == "checkmate" && c.uF.size() > 5)
+          if (name == "checkmate" && c.uF.size() > 4)
             continue; // an integer program: small instances only
           double memory = chainPeak(c) * share;
           ChainAnswer answer = runStrategy(c, memory, release, name);
