@@ -41,7 +41,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--memory-budget", o.pipeline.budget, "device arena: 8GiB, 600MiB, bytes, 40% of keep's arena, 40%act");
   app.add_option("--host-budget", w.hostBudget, "limit of host memory for offloading");
   app.add_option("--threads", w.threads, "host threads that the plan is made for (default: this machine's)");
-  app.add_flag("--max-batch", o.maxBatch, "print the largest batch that fits the budget");
+  app.add_flag("--max-batch", o.maxBatch, "print the largest batch that fits the budget, and its predicted throughput");
   app.add_option("--workspace-limit", w.workspaceLimit, "largest workspace of one kernel (default 64MiB)");
   app.add_option("--strategy", o.pipeline.strategy, "NAME[,k=v...] (default auto)");
   app.add_option("--allow-lossy", w.allowLossy, "fp16,zfp,invert: lossy actions that plans may use");
@@ -88,10 +88,10 @@ std::string checkStrategy(const std::string &strategy) {
 std::string refuse(const DriverOptions &o, const Words &w) {
   if (!w.allowLossy.empty())
     return "--allow-lossy is not available yet: generated programs know no lossy actions";
-  if (o.maxBatch)
-    return "--max-batch is not available yet";
-  if (o.emit == Emit::Report)
-    return "--emit=report is not available yet";
+  if (o.maxBatch && (o.pipeline.budget.empty() || o.pipeline.budget.find('%') != std::string::npos))
+    return "--max-batch needs --memory-budget in bytes: a share of keep's arena would grow with the batch";
+  if (o.maxBatch && o.spec.batch)
+    return "--max-batch looks for the batch, --batch=" + std::to_string(*o.spec.batch) + " fixes it; give one of them";
   return "";
 }
 

@@ -3,15 +3,16 @@
 #include "tools/Driver.h"
 
 #include "frontend/OnnxImport.h"
+#include "passes/Budget.h"
 #include "passes/Explain.h"
 #include "passes/HostKernels.h"
-#include "passes/Passes.h"
-#include "passes/PlanAttribute.h"
+#include "tools/Compilation.h"
 #include "tools/Emit.h"
+#include "tools/MaxBatch.h"
+#include "tools/PlanModel.h"
+#include "tools/PlanReport.h"
 
-#include "ir/Sched.h"
-
-#include "llvm/Support/raw_ostream.h"
+#include <filesystem>
 #include <iostream>
 
 using namespace mlir;
@@ -24,49 +25,57 @@ int fail(int status, const std::string &message) {
   return status;
 }
 
-/// Collects the first error of the passes; the driver prints it as one line.
-class FirstError {
-public:
-  explicit FirstError(MLIRContext &context)
-      : handler(&context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error && text.empty())
-            text = diagnostic.str();
-          return success();
-        }) {}
-  std::string text;
-
-private:
-  ScopedDiagnosticHandler handler;
-};
-
 Stage stageOf(Emit emit) { return emit >= Emit::Placed ? Stage::Placed : static_cast<Stage>(emit); }
 
+/// The trade-off curves, and the plan for the strategy and the budget at hand.
+int writeReport(const DriverOptions &options) {
+  ModelProblem model = problemOfModel(options);
+  if (!model.error.empty())
+    return fail(model.status, model.error);
+  const std::string title = std::filesystem::path(options.model).filename().string();
+  Sweep sweep = sweepOf(std::move(model.problem), title, model.device);
+  if (!options.pipeline.budget.empty()) {
+    auto budget = parseBudget(options.pipeline.budget, sweep.keep.arenaBytes, sweep.problem.base);
+    sweep.chosen = pointOf(sweep, *budget, options.pipeline.strategy);
+    if (!sweep.chosen->refused.empty())
+      return fail(1, options.model + ": " + sweep.chosen->refused);
+    if (!sweep.chosen->plan) {
+      fail(3, options.model + ": a budget of " + std::to_string(*budget) + " bytes is too small for strategy '" +
+                  options.pipeline.strategy + "'");
+      std::cerr << "smallest feasible budget: " << sweep.chosen->smallestMemory << " bytes\n";
+      return 3;
+    }
+  }
+  addCurves(sweep, sweepStrategies(), 12);
+  Status written = writeReportFile(options, sweep);
+  return written ? 0 : fail(1, written.error());
+}
+
 int compileModel(const DriverOptions &options) {
+  if (options.emit == Emit::Report)
+    return writeReport(options);
   Result<OnnxFile> file = OnnxFile::read(options.model);
   if (!file)
     return fail(1, file.error());
-  MLIRContext context;
-  context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect>();
-  FirstError error(context);
-  auto module = importOnnx(context, *file, options.spec);
-  if (!module)
-    return fail(1, module.error());
+  if (options.maxBatch)
+    return printMaxBatch(options, *file);
+  Compilation compilation;
+  if (Status imported = compilation.import(*file, options.spec); !imported)
+    return fail(1, imported.error());
   if (options.listParameters) {
-    std::cout << listParameters(**module);
+    std::cout << listParameters(compilation.module());
     return 0;
   }
   planForThreads(options.threads);
-  PipelineOptions pipeline = options.pipeline;
-  if (failed(runPipeline(**module, stageOf(options.emit), pipeline))) {
-    auto status = (**module)->getAttrOfType<IntegerAttr>(exitStatusName);
-    fail(0, options.model + ": " + (error.text.empty() ? "compilation failed" : error.text));
-    if (auto smallest = (**module)->getAttrOfType<IntegerAttr>(smallestBudgetName))
-      std::cerr << "smallest feasible budget: " << smallest.getInt() << " bytes\n";
-    return status ? status.getInt() : 1;
+  if (!compilation.run(stageOf(options.emit), options.pipeline)) {
+    fail(0, options.model + ": " + compilation.error());
+    if (auto smallest = compilation.smallestBudget())
+      std::cerr << "smallest feasible budget: " << *smallest << " bytes\n";
+    return compilation.exitStatus();
   }
   if (options.explain)
-    std::cout << explain(**module);
-  Status emitted = emit(options, *file, **module);
+    std::cout << explain(compilation.module());
+  Status emitted = emit(options, *file, compilation.module());
   return emitted ? 0 : fail(1, emitted.error());
 }
 

@@ -176,6 +176,18 @@ Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs
 
 } // namespace
 
+Status sluice::writeReportFile(const DriverOptions &options, const Sweep &sweep) {
+  fs::path output = options.output.empty() ? fs::path(options.model).stem().string() + "-report.html" : options.output;
+  if (fs::is_directory(output))
+    return fileError(output, "is a folder");
+  Workshop workshop(output);
+  if (workshop.folder.empty())
+    return fileError(output, "cannot be written: its folder is missing or not writable");
+  if (Status text = writeText(workshop.folder / "report", output.extension() == ".csv" ? csvOf(sweep) : htmlOf(sweep)); !text)
+    return text;
+  return moveTo(workshop.folder / "report", output);
+}
+
 Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp module) {
   if (options.emit <= Emit::Placed && options.output.empty()) {
     llvm::outs() << levelText(module);

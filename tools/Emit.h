@@ -4,11 +4,15 @@
 
 #include "frontend/OnnxFile.h"
 #include "tools/Driver.h"
+#include "tools/PlanReport.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
 namespace sluice {
 
 Status emit(const DriverOptions &options, const OnnxFile &file, mlir::ModuleOp module);
+
+/// The report as HTML, or as CSV where the output ends in .csv; MODEL-report.html without -o.
+Status writeReportFile(const DriverOptions &options, const Sweep &sweep);
 
 } // namespace sluice

@@ -2,60 +2,45 @@
 // Runs the compiler as far as the linearized program and hands its problem out.
 #include "tools/PlanModel.h"
 
-#include "frontend/OnnxImport.h"
-#include "ir/Sched.h"
 #include "passes/HostKernels.h"
 #include "passes/Passes.h"
 #include "passes/ProblemOfStep.h"
-#include "tools/Driver.h"
-
-#include "mlir/IR/Diagnostics.h"
+#include "passes/planner/Profile.h"
+#include "tools/Compilation.h"
 
 using namespace mlir;
 
 namespace sluice {
 
-static void importModel(const DriverOptions &options, ModelProblem &result) {
+ModelProblem problemOfModel(const DriverOptions &options) {
+  ModelProblem result;
   auto fail = [&](int status, const std::string &error) {
     result.status = status;
-    result.error = options.model + ": " + (error.empty() ? "compilation failed" : error);
+    result.error = error;
+    return result;
   };
   Result<OnnxFile> file = OnnxFile::read(options.model);
-  if (!file) {
-    result.status = 1;
-    result.error = file.error();
-    return;
-  }
-  MLIRContext context;
-  context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect,
-                      math::MathDialect>();
-  std::string first;
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && first.empty())
-      first = diagnostic.str();
-    return success();
-  });
-  auto module = importOnnx(context, *file, options.spec);
-  if (!module) {
-    result.status = 1;
-    result.error = module.error();
-    return;
-  }
+  if (!file)
+    return fail(1, file.error());
+  Compilation compilation;
+  if (Status imported = compilation.import(*file, options.spec); !imported)
+    return fail(1, imported.error());
   planForThreads(options.threads);
-  if (failed(runPipeline(**module, Stage::Linearized, options.pipeline)))
-    return fail(1, first);
+  if (!compilation.run(Stage::Linearized, options.pipeline))
+    return fail(1, options.model + ": " + compilation.error());
   planner::Profile profile, own;
   std::string error;
   if (!loadProfile(options.pipeline.device, profile, error) ||
       (!options.pipeline.profile.empty() && !loadProfile(options.pipeline.profile, own, error)))
-    return fail(1, error);
+    return fail(1, options.model + ": " + error);
   overrideWith(profile, own);
-  auto step = (*module)->lookupSymbol<func::FuncOp>("step");
+  auto step = compilation.module().lookupSymbol<func::FuncOp>("step");
   if (!step)
-    return fail(4, "the module has no function @step");
+    return fail(4, options.model + ": the module has no function @step");
   Buffers buffers(step);
-  result.problem = problemOfStep(**module, step, buffers, profile);
+  result.problem = problemOfStep(compilation.module(), step, buffers, profile);
   result.device = profile.device;
+  return result;
 }
 
 ModelProblem problemOfModel(const std::string &model, const std::vector<std::string> &flags) {
@@ -70,8 +55,7 @@ ModelProblem problemOfModel(const std::string &model, const std::vector<std::str
     result.status = *status;
     return result;
   }
-  importModel(options, result);
-  return result;
+  return problemOfModel(options);
 }
 
 } // namespace sluice

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an ONNX model and sluicec's flags to the planner's problem, for sluice-plan --model.
+// From an ONNX model and sluicec's flags to the planner's problem, for reports and for sluice-plan --model.
 #pragma once
 
 #include "passes/planner/Problem.h"
+#include "tools/Driver.h"
 
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ struct ModelProblem {
   int status = 0;    ///< exit status when something is wrong
   std::string error; ///< empty: `problem` is valid, unless status says that the command line was the matter
 };
+
+ModelProblem problemOfModel(const DriverOptions &options);
 
 /// `flags` are sluicec's, without the model.
 ModelProblem problemOfModel(const std::string &model, const std::vector<std::string> &flags);

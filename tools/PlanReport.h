@@ -15,10 +15,11 @@ namespace sluice {
 
 struct SweepPoint {
   planner::Bytes budget = 0;
-  std::optional<planner::Plan> plan; ///< none: infeasible
+  std::optional<planner::Plan> plan; ///< none: infeasible or refused
   planner::Seconds makespan = 0;
   planner::Bytes smallestMemory = 0; ///< when infeasible
   planner::Seconds bound = 0;        ///< no exact plan is faster
+  std::string refused;               ///< why the strategy cannot plan this problem
 };
 
 struct SweepCurve {
@@ -34,17 +35,26 @@ struct Sweep {
   planner::Seconds keepSeconds = 0;
   planner::Bytes floor = 0;
   std::vector<SweepCurve> curves;
+  std::optional<SweepPoint> chosen; ///< the plan that the report explains; none: the fastest at about half of keep
 };
 
-/// Plans `problem` under every strategy ("NAME[,k=v...]") at `steps` + 1 budgets from the floor to keep's arena.
-Sweep sweepOf(planner::Problem problem, const std::string &title, const std::string &device,
-              const std::vector<std::string> &strategies, const planner::Options &options, int steps);
+/// Every strategy that plans programs, without synonyms.
+std::vector<std::string> sweepStrategies();
+
+/// A sweep without curves: what keeping everything takes, and the floor.
+Sweep sweepOf(planner::Problem problem, const std::string &title, const std::string &device);
+
+/// Plans under every strategy ("NAME[,k=v...]") at `steps` + 1 budgets from the floor to keep's arena. Published
+/// strategies may do all that they were published with; mixed what generated programs do.
+void addCurves(Sweep &sweep, const std::vector<std::string> &strategies, int steps);
+
+/// One strategy at one budget.
+SweepPoint pointOf(const Sweep &sweep, planner::Bytes budget, const std::string &strategy);
 
 /// One line a strategy and budget, with a header.
 std::string csvOf(const Sweep &sweep);
 
-/// Curves of time over memory; for the fastest plan at about half of the activations: memory over time, timeline by
-/// stream, tensors.
+/// Curves of time over memory; for one plan: memory over time, timeline by stream, tensors.
 std::string htmlOf(const Sweep &sweep);
 
 } // namespace sluice

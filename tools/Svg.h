@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small drawings for reports: line charts and bars by row, as inline SVG without scripts.
+// Small drawings for reports: line charts and bars by row, as SVG without scripts. Inside HTML and as files of their
+// own.
 #pragma once
 
 #include <string>
@@ -10,34 +11,40 @@ namespace sluice {
 
 struct Series {
   std::string name;
-  std::vector<std::pair<double, double>> points;
+  std::vector<std::pair<double, double>> points;                         ///< by increasing x
+  enum class Style { Line, Dashed, Filled, Ground } style = Style::Line; ///< Ground: a grey area without an outline
 };
 
-/// A line chart with axes from 0 (y) and from the smallest x.
+/// A line chart with a legend at its right.
 class Chart {
 public:
   Chart(std::string xLabel, std::string yLabel) : xLabel(std::move(xLabel)), yLabel(std::move(yLabel)) {}
   void add(Series series) { all.push_back(std::move(series)); }
-  std::string lines() const;
+  /// The y axis starts at 0 instead of a little below the lowest point.
+  Chart &fromZero() { return zero = true, *this; }
+  /// Both axes are logarithmic; points at 0 or below are left out.
+  Chart &logarithmic() { return logs = true, *this; }
+  std::string svg() const;
 
 private:
   std::string xLabel, yLabel;
   std::vector<Series> all;
+  bool zero = false, logs = false;
 };
 
 struct Bar {
   int row;
+  int kind; ///< index into the legend
   double start, end;
   std::string title; ///< shown when pointed at
-  bool dark;
 };
 
-std::string barChart(const std::vector<std::string> &rows, const std::vector<Bar> &bars, double width);
+/// Bars on a common axis of `width` of `unit`; `kinds` is the legend.
+std::string barChart(const std::vector<std::string> &rows, const std::vector<std::string> &kinds,
+                     const std::vector<Bar> &bars, double width, const std::string &unit);
 
-/// Text for HTML.
+/// Text for HTML and SVG. Names come from models: markup is escaped, and bytes that are no printable UTF-8 become
+/// U+FFFD.
 std::string escaped(const std::string &text);
-
-/// CSS of the reports.
-std::string reportStyle();
 
 } // namespace sluice

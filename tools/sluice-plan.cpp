@@ -29,7 +29,7 @@ struct Failure {
 };
 
 struct Arguments {
-  std::string model, strategies = "mixed;greedy;dynprog;rotor;chen;superneurons;capuchin", output;
+  std::string model, strategies, output;
   int steps = 12;
   bool sweep = false;
   std::string problem, strategy = "auto", memory, release = "whole", allowLossy;
@@ -206,8 +206,8 @@ int sweepModel(const Arguments &arguments, const std::vector<std::string> &compi
   std::istringstream list(arguments.strategies);
   for (std::string name; std::getline(list, name, ';');)
     names.push_back(name);
-  const sluice::Sweep sweep =
-      sluice::sweepOf(model.problem, arguments.model, model.device, names, Options(), arguments.steps);
+  sluice::Sweep sweep = sluice::sweepOf(model.problem, arguments.model, model.device);
+  addCurves(sweep, names.empty() ? sluice::sweepStrategies() : names, arguments.steps);
   writeFile(arguments.output, html ? htmlOf(sweep) : csvOf(sweep));
   std::printf("%-16s", "budget (MiB)");
   for (const auto &curve : sweep.curves)
@@ -248,7 +248,7 @@ int run(int argc, char **argv) {
   app.add_option("--allow-lossy", arguments.allowLossy, "of fp16,zfp,invert");
   app.add_option("--model", arguments.model, "ONNX model to sweep; takes all of sluicec's flags besides");
   app.add_flag("--sweep", arguments.sweep, "plan the model with every strategy from its floor to keep's arena");
-  app.add_option("--strategies", arguments.strategies, "for --sweep: 'a;b,k=v'");
+  app.add_option("--strategies", arguments.strategies, "for --sweep: 'a;b,k=v' (default: every one)");
   app.add_option("--steps", arguments.steps, "for --sweep: budgets less one")->check(CLI::Range(1, 1000));
   app.add_option("-o", arguments.output, "for --sweep: report.html or report.csv");
   app.add_option("--pack", arguments.pack, "packing problem, CSV with id,lower,upper,size");

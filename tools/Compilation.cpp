@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Context, import and pipeline, see Compilation.h.
+#include "tools/Compilation.h"
+
+#include "frontend/OnnxImport.h"
+#include "ir/Sched.h"
+#include "passes/Passes.h"
+#include "passes/PlanAttribute.h"
+
+using namespace mlir;
+
+namespace sluice {
+
+Compilation::Compilation()
+    : handler(&context, [this](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Error && text.empty())
+          text = diagnostic.str();
+        return success();
+      }) {
+  context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect>();
+}
+
+Status Compilation::import(const OnnxFile &file, const TrainingSpec &spec) {
+  auto module = importOnnx(context, file, spec);
+  if (!module)
+    return module.takeError();
+  owner = std::move(*module);
+  return Success{};
+}
+
+bool Compilation::run(Stage until, const PipelineOptions &options) {
+  if (succeeded(runPipeline(*owner, until, options)))
+    return true;
+  if (text.empty())
+    text = "compilation failed";
+  return false;
+}
+
+std::optional<int64_t> Compilation::smallestBudget() const {
+  auto smallest = owner.get()->getAttrOfType<IntegerAttr>(smallestBudgetName);
+  return smallest ? std::optional<int64_t>(smallest.getInt()) : std::nullopt;
+}
+
+int Compilation::exitStatus() const {
+  auto status = owner.get()->getAttrOfType<IntegerAttr>(exitStatusName);
+  return status ? static_cast<int>(status.getInt()) : 1;
+}
+
+} // namespace sluice

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of the compiler over a model: context, module, and the first error of its passes.
+#pragma once
+
+#include "frontend/OnnxFile.h"
+#include "frontend/TrainingSpec.h"
+#include "passes/Pipeline.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <optional>
+#include <string>
+
+namespace sluice {
+
+class Compilation {
+public:
+  Compilation();
+
+  /// The model's forward graph becomes the module. The file must outlive the compilation.
+  Status import(const OnnxFile &file, const TrainingSpec &spec);
+  /// Runs the passes up to a stage; false sets error(), and smallestBudget() when the budget was the matter.
+  bool run(Stage until, const PipelineOptions &options);
+
+  mlir::ModuleOp module() { return *owner; }
+  const std::string &error() const { return text; }
+  std::optional<int64_t> smallestBudget() const;
+  int exitStatus() const; ///< after a failed run
+
+private:
+  mlir::MLIRContext context;
+  std::string text;
+  mlir::ScopedDiagnosticHandler handler;
+  mlir::OwningOpRef<mlir::ModuleOp> owner;
+};
+
+} // namespace sluice

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bisection over batch sizes, every one compiled as far as its plan.
+#include "tools/MaxBatch.h"
+
+#include "passes/HostKernels.h"
+#include "passes/PlanAttribute.h"
+#include "tools/Compilation.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <cstdio>
+#include <iostream>
+
+namespace sluice {
+
+namespace {
+
+/// The outcome of planning for one batch.
+struct Trial {
+  bool fits = false;
+  int64_t arena = 0, smallest = 0; ///< bytes; `smallest` when it does not fit
+  double seconds = 0;
+  std::string error; ///< not about the budget
+};
+
+Trial tryBatch(const DriverOptions &options, const OnnxFile &file, int64_t batch) {
+  Trial trial;
+  TrainingSpec spec = options.spec;
+  spec.batch = batch;
+  Compilation compilation;
+  if (Status imported = compilation.import(file, spec); !imported) {
+    trial.error = imported.error();
+    return trial;
+  }
+  if (!compilation.run(Stage::Planned, options.pipeline)) {
+    if (auto smallest = compilation.smallestBudget())
+      trial.smallest = *smallest;
+    else
+      trial.error = options.model + ": " + compilation.error();
+    return trial;
+  }
+  auto step = compilation.module().lookupSymbol<mlir::func::FuncOp>("step");
+  auto plan = step ? step->getAttrOfType<mlir::DictionaryAttr>(planAttributeName) : mlir::DictionaryAttr();
+  if (!plan) {
+    trial.error = options.model + ": the planned module has no plan";
+    return trial;
+  }
+  trial.fits = true;
+  trial.seconds = summaryOfAttribute(plan).seconds;
+  if (auto arena = plan.getAs<mlir::IntegerAttr>("arena"))
+    trial.arena = arena.getInt();
+  return trial;
+}
+
+int fail(int status, const std::string &message) {
+  std::cerr << "sluicec: error: " << message << "\n";
+  return status;
+}
+
+} // namespace
+
+int printMaxBatch(const DriverOptions &options, const OnnxFile &file) {
+  planForThreads(options.threads);
+  // Beyond this no index of a tensor would fit anyway.
+  constexpr int64_t most = int64_t(1) << 24;
+  int64_t low = 0, high = 1;
+  Trial best, above;
+  for (; high <= most; high *= 2) {
+    Trial trial = tryBatch(options, file, high);
+    if (!trial.error.empty() && low == 0)
+      return fail(1, trial.error);
+    if (!trial.fits) {
+      above = trial;
+      break;
+    }
+    best = trial;
+    low = high;
+  }
+  if (low == 0) {
+    fail(3, options.model + ": not even batch 1 fits a budget of " + options.pipeline.budget);
+    std::cerr << "smallest feasible budget: " << above.smallest << " bytes\n";
+    return 3;
+  }
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    Trial trial = tryBatch(options, file, middle);
+    (trial.fits ? low : high) = middle;
+    (trial.fits ? best : above) = trial;
+  }
+  std::printf("largest batch: %lld\n", static_cast<long long>(low));
+  std::printf("predicted: %.6g s a step, %.6g samples/s, arena %lld bytes\n", best.seconds,
+              best.seconds > 0 ? static_cast<double>(low) / best.seconds : 0.0, static_cast<long long>(best.arena));
+  if (above.smallest > 0)
+    std::printf("batch %lld needs %lld bytes\n", static_cast<long long>(high), static_cast<long long>(above.smallest));
+  else if (!above.error.empty())
+    std::printf("batch %lld: %s\n", static_cast<long long>(high), above.error.c_str());
+  return 0;
+}
+
+} // namespace sluice
