@@ -23,4 +23,7 @@ void pinnedMemory(std::ostream &page);
 /// Mixed against every other strategy on op-level programs, and time to plan.
 void mixedSweep(std::ostream &page);
 
+/// The same: aggregates and pool sizes of vDNN modes.
+void vdnnPools(std::ostream &page);
+
 } // namespace sluice::bench

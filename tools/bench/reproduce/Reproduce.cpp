@@ -15,6 +15,7 @@ int main(int argc, char **argv) {
   } pages[] = {{"1-makespan-over-bound", chainRatios},
                {"2-throughput", throughput},
                {"4-release", releaseRatio},
+               {"6-vdnn-pools", vdnnPools},
                {"9-pinned-memory", pinnedMemory},
                {"16-mixed", mixedSweep}};
   if (argc < 2) {
