@@ -25,7 +25,7 @@ measured=(resnet50:256 resnet152:64 vgg16:64 densenet121:128)                   
 emit() { # name, model, flags...: programs/NAME/{program.cu,NAME.safetensors}
   local name=$1 model=$2
   shift 2
-  rm -rf "$work/project" && mkdir -p "$pack/programs/$name"
+  rm -rf "$work/project" && mkdir -p "$work/project" "$pack/programs/$name"
   build/bin/sluicec "$model" --target=cuda --emit=project -o "$work/project/$name" "$@" 2>"$work/error" ||
     { say "left out $name: $(tail -n 1 "$work/error")"; rm -rf "$pack/programs/$name"; return 1; }
   cp "$work/project/$name/program.cu" "$pack/programs/$name/"
@@ -38,8 +38,11 @@ emit_checked() {
   for entry in "${checked[@]}"; do
     model=${entry%:*} batch=${entry#*:}
     local file=test/models/tiny/$model/model.onnx
-    emit "check_$model" "$file" "--batch=$batch" --strategy=keep --workspace-limit=16MiB || continue
-    emit "check_${model}_planned" "$file" "--batch=$batch" --strategy=greedy --workspace-limit=16MiB --memory-budget=50%act
+    emit "check_$model" "$file" "--batch=$batch" --strategy=keep --workspace-limit=1MiB || continue
+    local smallest
+    smallest=$(build/bin/sluicec "$file" "--batch=$batch" --target=cuda --workspace-limit=1MiB --memory-budget=256 \
+      --emit=source -o "$work/none" 2>&1 | sed -n 's/^smallest feasible budget: \([0-9]*\) bytes/\1/p')
+    emit "check_${model}_planned" "$file" "--batch=$batch" --workspace-limit=1MiB "--memory-budget=$smallest"
     mkdir -p "$pack/data/$model"
     cp test/models/tiny/"$model"/data/*.npy "$pack/data/$model/"
     build/bin/sluicec "$file" "--batch=$batch" -o "$work/host" && "$work/host" --data "$pack/data/$model" "${rate[@]}" \
@@ -78,6 +81,7 @@ make_pack() {
   cp tools/gpu_check.sh tools/bench/gpu_peers.py tools/bench/gpu_report.py "$pack/"
   cp tools/bench/gpu_check.cmake "$pack/CMakeLists.txt"
   { git rev-parse HEAD; git status --porcelain | head -n 1; } >"$pack/commit" 2>/dev/null
+  [ -d "$pack/runtime" ] || die "no program was emitted: there is nothing to pack"
   tar -C "$work" -czf "$work/pack.tar.gz" sluice_gpu_check
   mv "$work/pack.tar.gz" "$out"
   say "$out: $(stat -c %s "$out") bytes, $(find "$pack/programs" -name program.cu | wc -l) programs"
