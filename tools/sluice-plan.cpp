@@ -135,7 +135,7 @@ int planProblem(const Arguments &arguments) {
     return NoPlan;
   }
   const ChainPlan &plan = std::get<ChainPlan>(answer);
-  const Seconds bound = strategyBound(file.chain, *file.memory, name);
+  const Seconds bound = strategyBound(file.chain, *file.memory, name, options);
   if (arguments.json)
     std::cout << toJson(plan, bound).dump() << "\n";
   else

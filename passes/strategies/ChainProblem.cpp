@@ -171,9 +171,14 @@ ChainAnswer chainCheckmate(const Chain &chain, double memory, Release, const Opt
   return ChainProblem(chain, false).run(memory, planCheckmate, options);
 }
 
-/// Whole stages as units: their tensors move or run again together.
+/// Whole stages as units: their tensors move or run again together. Lossy actions as those strategies were published
+/// that know them.
 ChainAnswer chainMixed(const Chain &chain, double memory, Release, const Options &options) {
-  return ChainProblem(chain, true).run(memory, planMixed, options);
+  if (options.allowLossy.empty() || chain.bandwidth == 0)
+    return ChainProblem(chain, true).run(memory, planMixed, options);
+  Options allowed = everythingAllowed(options);
+  allowed.allowLossy = options.allowLossy;
+  return publishedProblem(chain).run(memory, planMixed, withoutUnnamed(allowed));
 }
 
 } // namespace sluice::planner

@@ -205,8 +205,7 @@ static const Strategy *findStrategy(const std::string &name, const Options &opti
   return nullptr;
 }
 
-/// Lossy codecs are off unless named, whatever the target can do.
-static Options withoutUnnamed(Options options) {
+Options withoutUnnamed(Options options) {
   for (const char *lossy : lossyActions)
     if (!options.allowLossy.count(lossy))
       options.executable.erase(lossy);
@@ -349,13 +348,16 @@ ChainAnswer runStrategy(const Chain &chain, double memory, Release release, cons
   return best;
 }
 
-Seconds strategyBound(const Chain &chain, double memory, const std::string &name) {
-  if (name == "hascoet" || name == "freelunch") {
-    if (chain.bandwidth == 0)
+Seconds strategyBound(const Chain &chain, double memory, const std::string &name, const Options &options) {
+  const bool takesAll = (name == "mixed" || name == "auto") && !options.allowLossy.empty();
+  const bool inverts = name == "hascoet", packs = name == "freelunch";
+  if (takesAll || inverts || packs) {
+    // The merged problem moves what a stage saves as a unit; mixed may drop it alone.
+    const bool apart = std::any_of(chain.saved.begin(), chain.saved.end(), [](double v) { return v > 0; });
+    if (chain.bandwidth == 0 || (takesAll && apart))
       return chainCompute(chain);
     const ChainProblem lifted = publishedProblem(chain);
-    const bool inverts = name == "hascoet";
-    return exactBound(lifted.problem, lifted.bytes(memory), {true, false, false, inverts, !inverts, inverts});
+    return exactBound(lifted.problem, lifted.bytes(memory), {true, takesAll, false, !packs, !inverts, !packs});
   }
   const bool recomputes = name == "chen" || name == "rotor" || name == "checkmate";
   const bool both = name == "mixed" || name == "auto" || name == "superneurons" || name == "capuchin" || name == "pofo";

@@ -52,7 +52,7 @@ Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name
 ChainAnswer runStrategy(const Chain &chain, double memory, Release release, const std::string &name,
                         const Options &options = {});
 
-/// Seconds that no schedule with the strategy's actions can beat on the chain.
-Seconds strategyBound(const Chain &chain, double memory, const std::string &name);
+/// Seconds that no schedule with the strategy's actions, and those that the options allow it, can beat on the chain.
+Seconds strategyBound(const Chain &chain, double memory, const std::string &name, const Options &options = {});
 
 } // namespace sluice::planner

@@ -57,6 +57,9 @@ std::vector<bool> greedyPrefix(const Chain &chain, double memory);
 /// vDNN's set of a mode: 1 all, 2 conv, 3 aconv. The chain has kinds.
 std::vector<bool> vdnnSet(const Chain &chain, int mode);
 
+/// The options without lossy actions that are not named: whatever the target can do, those are off.
+Options withoutUnnamed(Options options);
+
 /// Why the options do not let a strategy use an action; empty when they do.
 std::string missingAction(const Options &options, const std::string &strategy, const std::string &action);
 

@@ -110,6 +110,27 @@ TEST(Mixed, LossyActionsAreUsedOnlyWhenAllowedAndHelpWhereTheLinkIsShort) {
   EXPECT_GT(faster, 15);
 }
 
+TEST(Mixed, ChainsUseLossyActionsWhenAllowed) {
+  int faster = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    Chain c = test::randomChain(seed, 6);
+    const double memory = chainPeak(c) * 0.6;
+    Options options;
+    const ChainAnswer strict = runStrategy(c, memory, Release::Whole, "mixed", options);
+    options.allowLossy = {"fp16"};
+    const ChainAnswer loose = runStrategy(c, memory, Release::Whole, "mixed", options);
+    const auto *a = std::get_if<ChainPlan>(&strict), *b = std::get_if<ChainPlan>(&loose);
+    if (!a || !b)
+      continue;
+    EXPECT_LE(b->timeline.makespan, a->timeline.makespan);
+    EXPECT_GE(b->timeline.makespan, strategyBound(c, memory, "mixed", options) * (1 - 1e-9));
+    for (Action action : b->actions)
+      EXPECT_TRUE(action == Action::Keep || action == Action::Offload || action == Action::Recompute);
+    faster += b->timeline.makespan < a->timeline.makespan;
+  }
+  EXPECT_GT(faster, 5);
+}
+
 TEST(Mixed, KnobsForbidActionsToPlansThatTakeOver) {
   const Problem p = test::randomProblem(3);
   const Bytes budget = p.base + (peakBytes(p, expand(p, keepPlan(p))) - p.base) * 7 / 10;
