@@ -58,6 +58,8 @@ static std::string buildHost(const std::string &source, const std::string &execu
   // GCC before 12.3 miscompiles constants like {1, 1, 0, 0, 0, 0, 0, 0} with 512-bit vectors; kernels that wait for memory lose nothing.
   arguments.push_back("-mprefer-vector-width=256");
 #endif
+  if (llvm::StringRef(SLUICE_ZFP_LIBRARY).size())
+    arguments.push_back(SLUICE_ZFP_LIBRARY);
   if (llvm::StringRef(SLUICE_SANITIZE_FLAG).size())
     arguments.push_back(SLUICE_SANITIZE_FLAG);
   return runCompiler(*compiler, arguments);

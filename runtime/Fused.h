@@ -20,6 +20,9 @@
 // without `steps` all advance. Where the shape has extent 1 in that dimension either is right. Outputs have the full
 // shape and may be an input's very bytes (in place).
 //
+// An operand may be a mask (DataType::Bit) of the region's shape and layout, which the rule sees as 1 or 0: then
+// `static constexpr bool masks[]` says which operands are.
+//
 // A sum is a vector as long as the innermost physical dimension, or a scalar: one of the region's values summed over
 // all the rest, in a fixed order that does not depend on the number of threads. operator() returns the outputs, then
 // the values to sum.
@@ -63,6 +66,22 @@ template <typename F> constexpr bool stepOf(int input) {
     return F::steps[input];
   else
     return input >= 0;
+}
+
+template <typename F, typename = void> struct HasMasks : std::false_type {};
+template <typename F> struct HasMasks<F, std::void_t<decltype(F::masks)>> : std::true_type {};
+template <typename F> constexpr bool maskOf(int input) {
+  if constexpr (HasMasks<F>::value)
+    return F::masks[input];
+  else
+    return input < 0;
+}
+/// Masks among the first `inputs` operands.
+template <typename F> constexpr int maskCount(int inputs) {
+  int count = 0;
+  for (int i = 0; i < inputs; ++i)
+    count += maskOf<F>(i);
+  return count;
 }
 
 template <typename F, typename = void> struct IsRandom : std::false_type {};

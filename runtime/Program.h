@@ -39,6 +39,13 @@ struct PlanRow { ///< one line of --plan
   int firstStep, lastStep;
 };
 
+struct ActionRow { ///< all tensors of the plan that one action takes away, per step
+  const char *action; ///< "offload", "offload fp16", "compress zfp", "encode mask", "recompute"
+  int tensors;
+  int64_t bytes;
+  double predictedSeconds; ///< on the stream where the work is done, waits not included
+};
+
 struct Program {
   const char *model, *commandLine, *strategy;
   int64_t batch;
@@ -55,6 +62,8 @@ struct Program {
   int inputCount;
   const PlanRow *plan;
   int planRows;
+  const ActionRow *actions;
+  int actionRows;
   Tensor loss;                       ///< F32 scalar, readable after a step until the next begins
   Tensor correct;                    ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
   const char *weightsFile;           ///< name beside the executable, or null when nothing is read

@@ -2,6 +2,7 @@
 // The whole API that generated programs call. Two runtimes implement it with the same file names: runtime/host and runtime/cuda.
 #pragma once
 
+#include "runtime/Codec.h"
 #include "runtime/Fused.h"
 #include "runtime/Kernels.h"
 #include "runtime/Program.h"

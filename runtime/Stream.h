@@ -95,7 +95,7 @@ public:
   /// Says that nothing reads these bytes any more. In poison mode (SLUICE_POISON=1) fills them with NaN on the compute stream.
   void release(const Tensor &tensor);
 
-  /// Waits for all three streams; in poison mode also checks that nothing was written outside the arenas.
+  /// Waits for all streams; in poison mode also checks that nothing was written outside the arenas.
   void synchronize();
 
   /// For the code around the step (initial values, losses, checkpoints): synchronizes, then copies a tensor's bytes out of or into
@@ -114,6 +114,13 @@ public:
   /// Device memory that the driver counts for this process: arena, context and libraries. 0 on the host.
   size_t driverBytes() const;
 
+  /// Counts what copies with zvc left in host slots, for the report. Any thread.
+  void notePacked(size_t raw, size_t packed);
+  struct PackedBytes {
+    size_t raw, packed;
+  };
+  PackedBytes packedBytes() const; ///< since the session began
+
   /// Recording of every op's times, off at first. Take the records after synchronize(); taking empties them.
   void enableRecording(bool on);
   std::vector<OpRecord> takeRecords();
@@ -121,7 +128,7 @@ public:
   struct Impl;
   std::unique_ptr<Impl> impl;
 
-  Stream compute, toHost, toDevice;
+  Stream compute, toHost, toDevice, codec;
   StepState state;
   int batchParity = 0;
 };

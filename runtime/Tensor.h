@@ -15,8 +15,10 @@
 
 namespace sluice {
 
-enum class DataType : uint8_t { F32, I64, I32, U8 };
+/// Bit: eight to a byte, the element that is first in memory lowest, in whole 64-bit words. Masks only.
+enum class DataType : uint8_t { F32, I64, I32, U8, Bit };
 
+/// Of one element; Bit has none.
 constexpr size_t byteWidth(DataType type) {
   return type == DataType::I64 ? 8 : type == DataType::U8 ? 1 : 4;
 }
@@ -63,7 +65,10 @@ struct Tensor {
   Space space = Space::Device;
   bool present = false; ///< false: an optional operand that is not there, see `none`
 
-  constexpr size_t bytes() const { return static_cast<size_t>(shape.elements()) * byteWidth(type); }
+  constexpr size_t bytes() const {
+    const auto elements = static_cast<size_t>(shape.elements());
+    return type == DataType::Bit ? (elements + 63) / 64 * 8 : elements * byteWidth(type);
+  }
 };
 
 /// An absent optional operand (no bias).

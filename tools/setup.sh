@@ -22,7 +22,7 @@ say() { printf 'setup: %s\n' "$*"; }
 
 install_packages() {
   local wanted=(build-essential cmake ninja-build git ca-certificates ccache python3 python3-venv python3-numpy
-    libmlir-22-dev llvm-22-dev llvm-22-tools mlir-22-tools libdnnl-dev libprotobuf-dev protobuf-compiler
+    libmlir-22-dev llvm-22-dev llvm-22-tools mlir-22-tools libdnnl-dev libzfp-dev libprotobuf-dev protobuf-compiler
     nlohmann-json3-dev coinor-libcbc-dev libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev)
   local missing=()
   for package in "${wanted[@]}"; do

@@ -141,6 +141,8 @@ const char *typeName(DataType type) {
     return "int32";
   case DataType::U8:
     return "uint8";
+  case DataType::Bit:
+    return "bit";
   }
   return "?";
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <map>
 
 namespace sluice {
 
@@ -83,6 +84,47 @@ void printReport(const Program &program, const Session &session, std::vector<dou
   std::printf("host memory:   %zu of %zu bytes touched\n", session.peak(Space::Host), program.hostBytes);
   if (size_t resident = residentPeak())
     std::printf("whole process: %s resident at most\n", bytesText(resident).c_str());
+  std::fflush(stdout);
+}
+
+/// The action that a record belongs to, or nothing: the names that runtimes give to copies and codecs.
+static std::string actionOf(const Program &program, const OpRecord &record) {
+  const std::string op = record.op, node = record.node, again = " (again)";
+  for (const char *copy : {"copy to host", "copy to device"})
+    if (op.rfind(copy, 0) == 0) {
+      for (int i = 0; i < program.inputCount; ++i)
+        if (node == program.inputs[i].name)
+          return "";
+      return "offload" + op.substr(std::string(copy).size());
+    }
+  for (const char *codec : {"encode ", "decode "})
+    if (op.rfind(codec, 0) == 0)
+      return (op == "encode mask" ? "encode " : "compress ") + op.substr(7);
+  const bool repeated = node.size() > again.size() && node.compare(node.size() - again.size(), again.size(), again) == 0;
+  return repeated ? "recompute" : "";
+}
+
+void printActions(const Program &program, const Session &session, const std::vector<OpRecord> &records, int64_t steps,
+                  int64_t allSteps) {
+  if (program.actionRows == 0 || steps == 0)
+    return;
+  std::map<std::string, double> seconds;
+  std::map<std::string, size_t> bytes;
+  for (const OpRecord &record : records)
+    if (const std::string action = actionOf(program, record); !action.empty()) {
+      seconds[action] += (record.end - record.start) / static_cast<double>(steps);
+      bytes[action] += record.bytes;
+    }
+  std::printf("%-14s %8s %14s %14s %14s %14s\n", "action", "tensors", "bytes", "moved", "predicted ms", "measured ms");
+  for (int i = 0; i < program.actionRows; ++i) {
+    const ActionRow &row = program.actions[i];
+    std::printf("%-14s %8d %14lld %14zu %14.3f %14.3f\n", row.action, row.tensors, static_cast<long long>(row.bytes),
+                bytes[row.action] / static_cast<size_t>(steps), row.predictedSeconds * 1e3, seconds[row.action] * 1e3);
+  }
+  if (const Session::PackedBytes packed = session.packedBytes(); packed.raw > 0 && allSteps > 0)
+    std::printf("zvc:           %zu of %zu bytes a step were not zero and took host memory (%.1f %% saved)\n",
+                packed.packed / static_cast<size_t>(allSteps), packed.raw / static_cast<size_t>(allSteps),
+                100.0 * (1 - static_cast<double>(packed.packed) / static_cast<double>(packed.raw)));
   std::fflush(stdout);
 }
 

@@ -22,6 +22,11 @@ void printPlan(const Program &program);
 /// Printed after the last step; `stepSeconds` of this run in order, the first one included.
 void printReport(const Program &program, const Session &session, std::vector<double> stepSeconds);
 
+/// What each action of the plan was predicted to cost a step and what it did, from `records` of `steps` steps; what zvc
+/// saved in `allSteps`.
+void printActions(const Program &program, const Session &session, const std::vector<OpRecord> &records, int64_t steps,
+                  int64_t allSteps);
+
 /// The most memory that this process ever had resident, 0 where the system does not say.
 size_t residentPeak();
 

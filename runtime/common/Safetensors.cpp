@@ -24,6 +24,8 @@ static const char *fileType(DataType type) {
     return "I32";
   case DataType::U8:
     return "U8";
+  case DataType::Bit:
+    break; // masks never leave a step
   }
   return "?";
 }

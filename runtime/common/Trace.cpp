@@ -75,9 +75,16 @@ LinkRates measureLinks() {
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, const LinkRates &links, int threads) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> times;
   std::vector<std::pair<std::string, std::string>> order;
+  std::map<std::string, std::pair<double, double>> codecs; // bytes and seconds
   for (const OpRecord &record : records) {
-    if (record.bytes > 0)
+    if (record.bytes > 0) {
+      const std::string op = record.op, codec = op.substr(op.rfind(' ') + 1);
+      if (codec == "fp16" || codec == "zvc" || codec == "zfp") {
+        codecs[codec].first += static_cast<double>(record.bytes);
+        codecs[codec].second += record.end - record.start;
+      }
       continue;
+    }
     std::vector<double> &seen = times[{record.node, record.op}];
     if (seen.empty())
       order.push_back({record.node, record.op});
@@ -91,7 +98,13 @@ void writeProfile(const std::string &path, const std::vector<OpRecord> &records,
                 ",\"seconds\":", number("%.9g", seen[seen.size() / 2]), "}");
   }
   out += text("\n],\"links\":{\"d2h\":", number("%.6g", links.toHost), ",\"h2d\":", number("%.6g", links.toDevice),
-              ",\"duplex\":", number("%.6g", links.duplex), "},\"codecs\":{}}\n");
+              ",\"duplex\":", number("%.6g", links.duplex), "},\"codecs\":{");
+  const char *separator = "";
+  for (const auto &[codec, sum] : codecs) {
+    out += text(separator, jsonString(codec.c_str()), ":", number("%.6g", sum.first / std::max(1e-9, sum.second)));
+    separator = ",";
+  }
+  out += "}}\n";
   OutputFile file(path);
   file.write(out.data(), out.size());
   file.commit();

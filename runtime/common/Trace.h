@@ -12,6 +12,8 @@ namespace sluice {
 
 /// Steps at the begin of a run that are recorded: enough to see the steady state, small enough to open.
 constexpr int64_t recordedSteps = 10;
+/// The same when only the report of the plan's actions wants them.
+constexpr int64_t reportedSteps = 4;
 
 void writeTrace(const std::string &path, const std::vector<OpRecord> &records);
 

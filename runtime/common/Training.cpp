@@ -10,6 +10,8 @@
 #include "runtime/common/Progress.h"
 #include "runtime/common/Report.h"
 
+#include "runtime/Codec.h"
+
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -61,7 +63,8 @@ private:
   void runEvaluation();
   void logStart() const;
   void logEnd() const;
-  void failOnLoss(float loss) const;
+  std::string lastSaved() const;
+  [[noreturn]] void failOnLoss(float loss) const;
 
   Session &session;
   const Program &program;
@@ -75,6 +78,7 @@ private:
   int64_t stepsDone = 0; ///< by this run
   std::unique_ptr<GradientDump> gradients;
   std::vector<OpRecord> traced, profiled;
+  int64_t profiledSteps = 0;
   int64_t savedStep = -1, evaluatedStep = -1;
 };
 
@@ -133,12 +137,15 @@ void Trainer::logEnd() const {
   files.log.write("end", fields);
 }
 
+std::string Trainer::lastSaved() const {
+  if (!arguments.checkpoint)
+    return "no checkpoint was asked for";
+  return savedStep >= 0 ? text("the last checkpoint in ", *arguments.checkpoint, " is from step ", savedStep)
+                        : "this run wrote no checkpoint yet";
+}
+
 void Trainer::failOnLoss(float loss) const {
-  std::string saved = !arguments.checkpoint ? "no checkpoint was asked for"
-                      : savedStep >= 0
-                          ? text("the last checkpoint in ", *arguments.checkpoint, " is from step ", savedStep)
-                          : "this run wrote no checkpoint yet";
-  throw LossNotFinite(text("the loss is ", loss, " at step ", run.step, "; ", saved));
+  throw LossNotFinite(text("the loss is ", loss, " at step ", run.step, "; ", lastSaved()));
 }
 
 /// Epochs of synthetic data are a few steps long and mean nothing.
@@ -176,7 +183,7 @@ void Trainer::runEvaluation() {
 void Trainer::beginExtras() {
   if (arguments.dumpGradients)
     gradients = std::make_unique<GradientDump>(session);
-  session.enableRecording(arguments.trace || arguments.profileOut);
+  session.enableRecording(arguments.trace || arguments.profileOut || program.actionRows > 0);
 }
 
 void Trainer::endExtras(bool last) {
@@ -184,13 +191,17 @@ void Trainer::endExtras(bool last) {
     gradients->save(*arguments.dumpGradients);
     gradients.reset();
   }
-  if ((!arguments.trace && !arguments.profileOut) || stepsDone > recordedSteps)
+  const bool wanted = arguments.trace || arguments.profileOut;
+  const int64_t recorded = wanted ? recordedSteps : reportedSteps;
+  if ((!wanted && program.actionRows == 0) || stepsDone > recorded)
     return;
   std::vector<OpRecord> records = session.takeRecords();
   traced.insert(traced.end(), records.begin(), records.end());
-  if (stepsDone > 1 || last)
+  if (stepsDone > 1 || last) {
     profiled.insert(profiled.end(), records.begin(), records.end());
-  if (stepsDone < recordedSteps && !last)
+    ++profiledSteps;
+  }
+  if (stepsDone < recorded && !last)
     return;
   session.enableRecording(false);
   if (arguments.trace)
@@ -207,7 +218,11 @@ float Trainer::oneStep(Batches &batches, Position next, int64_t last) {
   if (run.step < last)
     batches.prefetch(next);
   float loss = 0;
-  session.read(program.loss, &loss);
+  try {
+    session.read(program.loss, &loss);
+  } catch (const ValueNotStorable &error) {
+    throw LossNotFinite(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
+  }
   run.position = next;
   return loss;
 }
@@ -280,6 +295,7 @@ std::vector<OpRecord> Trainer::runAll() {
   }
   logEnd();
   printReport(program, session, stepSeconds);
+  printActions(program, session, profiled, profiledSteps, stepsDone);
   if (interruptedBy)
     std::raise(interruptedBy);
   return std::move(profiled);

@@ -57,7 +57,7 @@ struct Session::Impl {
   Impl(size_t deviceBytes, size_t hostBytes, int eventCount)
       : poison((Device::get(), poisonWanted())), device(Space::Device, deviceBytes, poison),
         host(Space::Host, hostBytes, poison), fork(cudaEventDisableTiming), joinHost(cudaEventDisableTiming),
-        joinDevice(cudaEventDisableTiming), recordedIn(static_cast<size_t>(eventCount)) {
+        joinDevice(cudaEventDisableTiming), joinCodec(cudaEventDisableTiming), recordedIn(static_cast<size_t>(eventCount)) {
     for (int i = 0; i < eventCount; ++i)
       events.emplace_back(cudaEventDisableTiming);
     checkCuda(cudaDeviceSynchronize(), "cannot fill the arenas");
@@ -85,7 +85,7 @@ struct Session::Impl {
   bool poison;
   Arena device, host;
   std::vector<CudaEvent> events;
-  CudaEvent fork, joinHost, joinDevice;
+  CudaEvent fork, joinHost, joinDevice, joinCodec;
   std::vector<int> recordedIn; ///< by event: number of the capture that recorded it last, 0 outside of captures
   int capture = 0, captures = 0; ///< number of the running capture (0: none), and of all so far
   bool graphs = true, recording = false;
@@ -164,7 +164,8 @@ Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const cha
     : impl((hostFile ? throw MemoryNotAvailable("CUDA copies from locked memory: the host arena cannot lie in a file")
                      : 0,
             std::make_unique<Impl>(deviceBytes, hostBytes, eventCount))),
-      compute(*this, "compute"), toHost(*this, "to host"), toDevice(*this, "to device") {}
+      compute(*this, "compute"), toHost(*this, "to host"), toDevice(*this, "to device"),
+      codec(*this, "codec") {}
 
 // Nothing may read the arenas any more when they go; errors were reported, or are about to be.
 Session::~Session() { cudaDeviceSynchronize(); }
@@ -191,19 +192,20 @@ void Session::enqueue(const std::function<void(Session &)> &body) {
 
 void Session::Impl::makeGraph(Session &session, const std::function<void(Session &)> &body, cudaGraphExec_t &exec) {
   const cudaStream_t compute = sluice::native(session.compute), toHost = sluice::native(session.toHost),
-                     toDevice = sluice::native(session.toDevice);
+                     toDevice = sluice::native(session.toDevice), codec = sluice::native(session.codec);
   const char *what = "cannot capture a step into a graph; run with --no-graph";
   checkCuda(cudaStreamBeginCapture(compute, cudaStreamCaptureModeRelaxed), what);
   capture = ++captures;
   cudaGraph_t graph = nullptr;
   try {
     checkCuda(cudaEventRecord(fork.event, compute), what);
-    for (cudaStream_t stream : {toHost, toDevice})
+    for (cudaStream_t stream : {toHost, toDevice, codec})
       checkCuda(cudaStreamWaitEvent(stream, fork.event, 0), what);
     body(session);
     checkCuda(cudaEventRecord(joinHost.event, toHost), what);
     checkCuda(cudaEventRecord(joinDevice.event, toDevice), what);
-    for (const CudaEvent *join : {&joinHost, &joinDevice})
+    checkCuda(cudaEventRecord(joinCodec.event, codec), what);
+    for (const CudaEvent *join : {&joinHost, &joinDevice, &joinCodec})
       checkCuda(cudaStreamWaitEvent(compute, join->event, 0), what);
     capture = 0;
   } catch (...) {
@@ -228,7 +230,7 @@ void Session::release(const Tensor &tensor) {
 }
 
 void Session::synchronize() {
-  for (Stream *stream : {&compute, &toHost, &toDevice})
+  for (Stream *stream : {&compute, &toHost, &toDevice, &codec})
     stream->synchronize();
   if (impl->poison) {
     impl->device.checkGuards();
@@ -247,6 +249,10 @@ void Session::write(const Tensor &tensor, const void *from) {
   checkCuda(cudaMemcpy(compute.address(tensor), from, tensor.bytes(), cudaMemcpyDefault), "cannot write a tensor");
   checkCuda(cudaStreamSynchronize(nullptr), "cannot write a tensor");
 }
+
+// No plan for this target packs with zvc: captured copies have fixed sizes.
+void Session::notePacked(size_t, size_t) {}
+Session::PackedBytes Session::packedBytes() const { return {0, 0}; }
 
 void Session::captureGradient(const char *parameter, const Tensor &gradient) {
   if (!onGradient)

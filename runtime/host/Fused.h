@@ -28,6 +28,20 @@ template <> struct RowOperand<false> {
   float at(int64_t) const { return value; }
 };
 
+/// `length` bits from bit `first` on, as 1 or 0. Reads no word that holds none of them.
+inline void expandMask(const uint64_t *words, int64_t first, int64_t length, float *to) {
+  for (int64_t at = 0; at < length; at += 32) {
+    const int64_t word = (first + at) / 64;
+    const int shift = static_cast<int>((first + at) % 64), count = static_cast<int>(std::min<int64_t>(32, length - at));
+    uint64_t bits = words[word] >> shift;
+    if (shift + count > 64)
+      bits |= words[word + 1] << (64 - shift);
+    const auto lanes = static_cast<uint32_t>(bits);
+    for (int i = 0; i < 32; ++i)
+      to[at + i] = static_cast<float>(lanes >> i & 1);
+  }
+}
+
 template <typename F> struct FusedPointers {
   std::array<const float *, F::inputs + 1> in;
   std::array<float *, F::outputs + 1> out;
@@ -63,6 +77,9 @@ public:
         std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums, F f = {})
       : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().data(), outputs, sums) {
     workspace = geometry.workspaceBytes();
+    for (int i = 0; i < F::inputs && i < geometry.inputs; ++i)
+      if ((inputs.begin()[i].type == DataType::Bit) != detail::maskOf<F>(i))
+        throw std::invalid_argument(std::string("a region of '") + node + "' got a mask for a tensor, or the reverse");
     if (geometry.inputs != F::inputs || geometry.outputs != F::outputs || geometry.sums != F::sums)
       throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(inputs.size()) +
                                   " inputs, " + std::to_string(outputs.size()) + " outputs and " +
@@ -147,8 +164,18 @@ private:
   void runRow(const Call &call, int64_t row, int64_t column, int64_t length, const Repeated &repeated,
               float *sums) const {
     detail::FusedPointers<F> at = call.base;
+    constexpr int masks = detail::maskCount<F>(F::inputs);
+    float expanded[masks > 0 ? masks : 1][masks > 0 ? Columns::tileWidth : 1];
     for (int i = 0; i < F::inputs; ++i) {
       const auto slot = static_cast<size_t>(i);
+      if constexpr (masks > 0)
+        if (detail::maskOf<F>(i)) {
+          float *mask = expanded[detail::maskCount<F>(i)];
+          const auto *words = static_cast<const uint64_t *>(static_cast<const void *>(at.in[slot]));
+          detail::expandMask(words, geometry.offset(i, row) + column, length, mask);
+          at.in[slot] = mask;
+          continue;
+        }
       if (geometry.repeats[i])
         at.in[slot] = repeated[i];
       else

@@ -69,6 +69,7 @@ struct Session::Impl {
   std::exception_ptr error;
   std::atomic<bool> failed{false}, recording{false};
   std::atomic<size_t> peaks[2] = {}; ///< by Space
+  std::atomic<size_t> rawBytes{0}, packedBytes{0};
   Clock::time_point begin = Clock::now();
 };
 
@@ -212,9 +213,9 @@ void *Stream::address(const Tensor &tensor) const {
 
 Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile)
     : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile)), compute(*this, "compute"),
-      toHost(*this, "to host"), toDevice(*this, "to device") {}
+      toHost(*this, "to host"), toDevice(*this, "to device"), codec(*this, "codec") {}
 
-// Every wait's record was enqueued before it, so all three streams run dry whichever is joined first.
+// Every wait's record was enqueued before it, so all streams run dry whichever is joined first.
 Session::~Session() = default;
 
 void Session::enqueue(const std::function<void(Session &)> &body) { body(*this); }
@@ -231,6 +232,7 @@ void Session::synchronize() {
   compute.impl->drain();
   toHost.impl->drain();
   toDevice.impl->drain();
+  codec.impl->drain();
   impl->rethrow();
   if (impl->faults.poison) {
     impl->device.checkGuards();
@@ -258,11 +260,18 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient) {
 
 size_t Session::peak(Space space) const { return impl->peaks[static_cast<int>(space)]; }
 
+void Session::notePacked(size_t raw, size_t packed) {
+  impl->rawBytes += raw;
+  impl->packedBytes += packed;
+}
+
+Session::PackedBytes Session::packedBytes() const { return {impl->rawBytes, impl->packedBytes}; }
+
 void Session::enableRecording(bool on) { impl->recording = on; }
 
 std::vector<OpRecord> Session::takeRecords() {
   std::vector<OpRecord> all;
-  for (Stream *stream : {&compute, &toHost, &toDevice}) {
+  for (Stream *stream : {&compute, &toHost, &toDevice, &codec}) {
     std::lock_guard<std::mutex> lock(stream->impl->recordMutex);
     all.insert(all.end(), stream->impl->records.begin(), stream->impl->records.end());
     stream->impl->records.clear();

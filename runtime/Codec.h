@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a tensor is packed: names, sizes and the kernels that pack and unpack on the device. Sizes follow from shape and
+// layout alone, so that the compiler can plan them; what zvc saves within its slot is only known at run time.
+#pragma once
+
+#include "runtime/Kernels.h"
+
+#include <optional>
+#include <string_view>
+
+namespace sluice {
+
+/// A packed tensor cannot hold this value, and nothing sensible would come of going on (exit status 5).
+struct ValueNotStorable : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Codecs for F32 tensors.
+/// - fp16: IEEE half precision, rounded to nearest even. Infinities and NaN survive; a finite value that would become
+///   infinite is refused (ValueNotStorable).
+/// - zvc: exact. Zeros (of the whole bit pattern, so -0.0 survives) are left out; host memory only. The slot has room
+///   for the raw bytes.
+/// - zfp: P. Lindstrom, Fixed-Rate Compressed Floating-Point Arrays, TVCG 2014: `rate` bits a value, in blocks of 4x4
+///   of the physical order; `zfp` alone means 8, `zfp:12` another rate from 2 to 31. Values that are not finite are
+///   refused.
+struct Codec {
+  enum Kind : uint8_t { None, Fp16, Zvc, Zfp };
+  Kind kind = None;
+  int rate = 8; ///< zfp only
+};
+
+/// "" is None; nothing for an unknown name.
+inline std::optional<Codec> parseCodec(std::string_view name) {
+  if (name.empty())
+    return Codec{};
+  if (name == "fp16")
+    return Codec{Codec::Fp16};
+  if (name == "zvc")
+    return Codec{Codec::Zvc};
+  if (name.substr(0, 3) != "zfp")
+    return std::nullopt;
+  name.remove_prefix(3);
+  if (name.empty())
+    return Codec{Codec::Zfp};
+  int rate = 0;
+  for (char c : name.substr(1))
+    rate = c >= '0' && c <= '9' && rate < 100 ? 10 * rate + c - '0' : 1000;
+  if (name[0] != ':' || rate < 2 || rate > 31)
+    return std::nullopt;
+  return Codec{Codec::Zfp, rate};
+}
+
+/// The tensor as zfp sees it: `rows` rows of `columns` neighbours in memory. Among the splits of the physical order, the
+/// one that pads least to blocks of 4x4.
+struct ZfpGrid {
+  int64_t columns = 0, rows = 0;
+  constexpr int64_t blocksAcross() const { return (columns + 3) / 4; }
+  constexpr int64_t blocks() const { return blocksAcross() * ((rows + 3) / 4); }
+};
+
+inline ZfpGrid zfpGrid(const Tensor &x) {
+  const int64_t total = x.shape.elements();
+  ZfpGrid best{total, 1};
+  int64_t columns = 1;
+  for (int i = x.shape.rank - 1; i >= 0; --i) {
+    const bool channelsLast = x.layout == Layout::NHWC && x.shape.rank == 4;
+    columns *= x.shape[channelsLast ? (i == 3 ? 1 : i == 0 ? 0 : i + 1) : i];
+    const ZfpGrid grid{columns, total / columns};
+    if (grid.blocks() < best.blocks() || (grid.blocks() == best.blocks() && grid.columns < best.columns))
+      best = grid;
+  }
+  return best;
+}
+
+/// Elements of one independently packed part of a zvc slot; behind the offsets of all parts, and their end, lie the
+/// parts.
+constexpr int64_t zvcPart = int64_t(1) << 15;
+constexpr int64_t zvcParts(int64_t elements) { return (elements + zvcPart - 1) / zvcPart; }
+
+/// Bytes of the slot that holds `x` packed.
+inline int64_t packedBytes(Codec codec, const Tensor &x) {
+  const int64_t elements = x.shape.elements();
+  switch (codec.kind) {
+  case Codec::None:
+    return static_cast<int64_t>(x.bytes());
+  case Codec::Fp16:
+    return 2 * elements;
+  case Codec::Zvc:
+    return 4 * elements + 8 * (zvcParts(elements) + 1);
+  case Codec::Zfp:
+    return (zfpGrid(x).blocks() * 16 * codec.rate + 63) / 64 * 8;
+  }
+  return 0;
+}
+
+/// One bit an element: !(x <= 0), or x > 0 with `positive` (NaN differs). What gradients of ReLU and LeakyReLU ask.
+class Mask : public Kernel {
+public:
+  Mask(const char *node, int64_t elements, bool positive) : Kernel(node), elements(elements), positive(positive) {}
+  void encode(Stream &, const Tensor &x, const Tensor &bits) const;
+
+private:
+  int64_t elements;
+  bool positive;
+};
+
+/// fp16 and zfp in device memory. `packed` is U8 and packedBytes(codec, x) long.
+class Packing : public Kernel {
+public:
+  Packing(const char *node, Codec codec, const Tensor &x);
+  void encode(Stream &, const Tensor &x, const Tensor &packed) const;
+  void decode(Stream &, const Tensor &packed, const Tensor &x) const;
+
+private:
+  Codec codec;
+  Tensor x;
+};
+
+/// Copies between the arenas that pack on the way out and unpack on the way back: fp16, or zvc in host memory. The host
+/// tensor is U8 and packedBytes(codec, device tensor) long.
+void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec);
+void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec);
+
+} // namespace sluice

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks and half precision, and the dispatch of all codecs to streams. Work on a copy stream runs beside compute: the
+// pool is then mostly taken, and parallel loops run on the stream's own thread.
+#include "runtime/host/Codec.h"
+
+#include "runtime/host/Parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <string>
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t grain = int64_t(1) << 15; ///< elements of a task, a multiple of 64
+
+template <typename Keeps> void packBits(const float *x, int64_t elements, uint64_t *bits, Keeps keeps) {
+  parallelRanges(elements, grain, [=](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += 64) {
+      uint64_t word = 0;
+      for (int half = 0; half < 2; ++half) {
+        const float *from = x + at + 32 * half;
+        const int count = static_cast<int>(std::max<int64_t>(0, std::min<int64_t>(32, end - at - 32 * half)));
+        uint32_t lanes = 0;
+        for (int i = 0; i < count; ++i)
+          lanes |= static_cast<uint32_t>(keeps(from[i])) << i;
+        word |= static_cast<uint64_t>(lanes) << (32 * half);
+      }
+      bits[at / 64] = word;
+    }
+  });
+}
+
+#if defined(__F16C__)
+uint16_t toHalf(float x) { return static_cast<uint16_t>(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT)); }
+float fromHalf(uint16_t h) { return _cvtsh_ss(h); }
+#else
+uint16_t toHalf(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  const uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) // NaN: quiet, with the upper part of its payload
+    return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
+  if (magnitude >= 0x477ff000) // 65520 and above
+    return static_cast<uint16_t>(sign | 0x7c00);
+  const auto exponent = static_cast<int>(magnitude >> 23);
+  if (exponent < 102) // below half of the smallest subnormal
+    return static_cast<uint16_t>(sign);
+  const int shift = exponent < 113 ? 126 - exponent : 13;
+  uint32_t value = exponent < 113 ? (magnitude & 0x7fffff) | 0x800000 : magnitude - (uint32_t(112) << 23);
+  const uint32_t rest = value & ((uint32_t(1) << shift) - 1), half = uint32_t(1) << (shift - 1);
+  value >>= shift;
+  value += rest > half || (rest == half && (value & 1));
+  return static_cast<uint16_t>(sign | value);
+}
+float fromHalf(uint16_t h) {
+  const uint32_t sign = uint32_t(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff;
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
+    return sign ? -magnitude : magnitude;
+  }
+  uint32_t bits = sign | (exponent == 31 ? 0x7f800000u | fraction << 13 : (exponent + 112) << 23 | fraction << 13);
+  bits |= exponent == 31 && fraction ? 0x400000 : 0;
+  float x;
+  memcpy(&x, &bits, 4);
+  return x;
+}
+#endif
+
+/// Names of records; they outlive the program.
+const char *encodeName(Codec codec) { return codec.kind == Codec::Zfp ? "encode zfp" : "encode fp16"; }
+const char *decodeName(Codec codec) { return codec.kind == Codec::Zfp ? "decode zfp" : "decode fp16"; }
+
+void checkBytes(const char *node, Codec codec, const Tensor &x, const Tensor &packed) {
+  if (static_cast<int64_t>(packed.bytes()) != packedBytes(codec, x) || x.type != DataType::F32)
+    throw std::invalid_argument("'" + std::string(node) + "' packs " + std::to_string(x.bytes()) + " bytes into " +
+                                std::to_string(packed.bytes()) + ", its codec needs " +
+                                std::to_string(packedBytes(codec, x)));
+}
+
+} // namespace
+
+void packHalf(const float *x, int64_t elements, void *packed, const char *node) {
+  auto *out = static_cast<uint16_t *>(packed);
+  std::atomic<int64_t> refused{-1};
+  parallelRanges(elements, grain, [&](int64_t begin, int64_t end) {
+    int overflow = 0;
+    int64_t i = begin;
+#if defined(__F16C__)
+    for (; i + 8 <= end; i += 8)
+      _mm_storeu_si128(reinterpret_cast<__m128i *>(out + i),
+                       _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < end; ++i)
+      out[i] = toHalf(x[i]);
+    for (i = begin; i < end; ++i) {
+      const float magnitude = x[i] < 0 ? -x[i] : x[i];
+      overflow |= (magnitude >= 65520.0f) & (magnitude <= std::numeric_limits<float>::max());
+    }
+    if (overflow)
+      for (i = begin; i < end; ++i)
+        if ((x[i] >= 65520.0f || x[i] <= -65520.0f) && x[i] - x[i] == 0)
+          refused = i;
+  });
+  if (refused >= 0)
+    throw ValueNotStorable("fp16 cannot hold the value " + std::to_string(x[refused.load()]) + " of '" + node +
+                           "': its largest is 65504");
+}
+
+void unpackHalf(const void *packed, int64_t elements, float *x) {
+  const auto *in = static_cast<const uint16_t *>(packed);
+  parallelRanges(elements, grain, [=](int64_t begin, int64_t end) {
+    int64_t i = begin;
+#if defined(__F16C__)
+    for (; i + 8 <= end; i += 8)
+      _mm256_storeu_ps(x + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(in + i))));
+#endif
+    for (; i < end; ++i)
+      x[i] = fromHalf(in[i]);
+  });
+}
+
+void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
+  const auto *from = stream.data<const float>(x);
+  auto *to = stream.data<uint64_t>(bits);
+  stream.launch(node, "encode mask", [this, from, to] {
+    if (positive)
+      packBits(from, elements, to, [](float v) { return v > 0; });
+    else
+      packBits(from, elements, to, [](float v) { return !(v <= 0); });
+  });
+}
+
+Packing::Packing(const char *node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
+  if ((codec.kind != Codec::Fp16 && codec.kind != Codec::Zfp) || x.type != DataType::F32)
+    throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
+}
+
+void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) const {
+  checkBytes(node, codec, from, packed);
+  const auto *raw = stream.data<const float>(from);
+  void *to = stream.address(packed);
+  auto work = [this, raw, to] {
+    if (codec.kind == Codec::Zfp)
+      packZfp(raw, zfpGrid(x), codec.rate, to, node);
+    else
+      packHalf(raw, x.shape.elements(), to, node);
+  };
+  stream.launch(node, encodeName(codec), work, x.bytes());
+}
+
+void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) const {
+  checkBytes(node, codec, to, packed);
+  const void *from = stream.address(packed);
+  auto *raw = stream.data<float>(to);
+  auto work = [this, from, raw] {
+    if (codec.kind == Codec::Zfp)
+      unpackZfp(from, zfpGrid(x), codec.rate, raw);
+    else
+      unpackHalf(from, x.shape.elements(), raw);
+  };
+  stream.launch(node, decodeName(codec), work, x.bytes());
+}
+
+void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
+  checkBytes(node, codec, from, to);
+  const auto *x = stream.data<const float>(from);
+  void *slot = stream.address(to);
+  const int64_t elements = from.shape.elements();
+  const bool zvc = codec.kind == Codec::Zvc;
+  Session &session = stream.session;
+  auto work = [=, &session] {
+    if (zvc)
+      session.notePacked(from.bytes(), static_cast<size_t>(packZeroValues(x, elements, slot)));
+    else
+      packHalf(x, elements, slot, node);
+  };
+  stream.launch(node, zvc ? "copy to host zvc" : "copy to host fp16", work, from.bytes());
+}
+
+void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
+  checkBytes(node, codec, to, from);
+  const void *slot = stream.address(from);
+  auto *x = stream.data<float>(to);
+  const int64_t elements = to.shape.elements();
+  const bool zvc = codec.kind == Codec::Zvc;
+  auto work = [=] {
+    if (zvc)
+      unpackZeroValues(slot, elements, x, node);
+    else
+      unpackHalf(slot, elements, x);
+  };
+  stream.launch(node, zvc ? "copy to device zvc" : "copy to device fp16", work, to.bytes());
+}
+
+} // namespace sluice

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codecs: exact ones give back every bit whatever the values are, lossy ones stay within their error or refuse, sizes are
+// the promised ones, and a damaged slot is noticed. Masks in fused regions change no bit.
+#include "Harness.h"
+
+#include "runtime/host/Codec.h"
+
+#include <limits>
+#include <zfp.h>
+
+namespace sluice {
+namespace {
+
+using Floats = std::vector<float>;
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float notANumber = std::numeric_limits<float>::quiet_NaN();
+
+bool sameBits(const Floats &a, const Floats &b) {
+  return a.size() == b.size() && memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+}
+
+Floats throughHalf(const Floats &x) {
+  std::vector<uint16_t> packed(x.size());
+  Floats back(x.size());
+  packHalf(x.data(), static_cast<int64_t>(x.size()), packed.data(), "x");
+  unpackHalf(packed.data(), static_cast<int64_t>(x.size()), back.data());
+  return back;
+}
+
+/// `density` of the values are not zero, and some of those are as odd as floats get.
+Floats oddValues(int64_t count, double density, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  std::normal_distribution<float> normal;
+  const float odd[] = {-0.0f, infinity, -infinity, notANumber, 1e-40f, -1e-45f, std::numeric_limits<float>::max()};
+  Floats x(static_cast<size_t>(count));
+  for (float &v : x)
+    if (uniform(generator) < density)
+      v = uniform(generator) < 0.1 ? odd[generator() % 7] : normal(generator);
+  return x;
+}
+
+TEST(CodecNames, AreParsed) {
+  EXPECT_EQ(parseCodec("")->kind, Codec::None);
+  EXPECT_EQ(parseCodec("fp16")->kind, Codec::Fp16);
+  EXPECT_EQ(parseCodec("zfp")->rate, 8);
+  EXPECT_EQ(parseCodec("zfp:12")->rate, 12);
+  for (const char *wrong : {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2"})
+    EXPECT_FALSE(parseCodec(wrong)) << wrong;
+}
+
+TEST(Half, EveryHalfComesBack) {
+  std::vector<uint16_t> all(65536), again(65536);
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = static_cast<uint16_t>(i);
+  Floats x(all.size());
+  unpackHalf(all.data(), 65536, x.data());
+  packHalf(x.data(), 65536, again.data(), "x");
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool nan = (i & 0x7c00) == 0x7c00 && (i & 0x3ff);
+    EXPECT_EQ(again[i], nan ? i | 0x200 : i); // a NaN becomes quiet
+  }
+}
+
+TEST(Half, RoundsToNearestEven) {
+  const Floats x = {1.0f + 0x1p-11f, 1.0f + 3 * 0x1p-11f, 1.0f + 0x1p-11f + 0x1p-20f, 65519.9f, 0x1p-25f, 0x1.8p-25f, -0x1p-26f, 1e-40f, -0.0f};
+  const Floats want = {1.0f, 1.0f + 0x1p-9f, 1.0f + 0x1p-10f, 65504.0f, 0.0f, 0x1p-24f, -0.0f, 0.0f, -0.0f};
+  EXPECT_TRUE(sameBits(throughHalf(x), want));
+}
+
+TEST(Half, InfinityAndNaNSurviveAndOverflowIsRefused) {
+  const Floats back = throughHalf({infinity, -infinity, notANumber, 65504.0f});
+  EXPECT_EQ(back[0], infinity);
+  EXPECT_EQ(back[1], -infinity);
+  EXPECT_TRUE(std::isnan(back[2]));
+  EXPECT_EQ(back[3], 65504.0f);
+  for (float large : {65520.0f, -65520.0f, 1e30f, -std::numeric_limits<float>::max()}) {
+    Floats x(100, 1.0f);
+    x[57] = large;
+    try {
+      throughHalf(x);
+      FAIL() << large << " passed";
+    } catch (const ValueNotStorable &error) {
+      EXPECT_NE(std::string(error.what()).find("'x'"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(ZeroValues, EveryBitComesBack) {
+  for (int64_t count : {int64_t(1), int64_t(31), int64_t(32), int64_t(33), zvcPart - 1, zvcPart, zvcPart + 1, 3 * zvcPart + 17})
+    for (double density : {0.0, 0.05, 0.5, 0.97, 1.0}) {
+      const Floats x = oddValues(count, density, 7);
+      std::vector<char> slot(static_cast<size_t>(packedBytes(Codec{Codec::Zvc}, device(0, {count}))));
+      const int64_t used = packZeroValues(x.data(), count, slot.data());
+      EXPECT_LE(used, static_cast<int64_t>(slot.size()));
+      EXPECT_LE(used, static_cast<int64_t>(4 * count * (density + 0.1) + count / 8 + 8 * zvcParts(count) + 64));
+      Floats back(x.size(), 1.0f);
+      unpackZeroValues(slot.data(), count, back.data(), "x");
+      EXPECT_TRUE(sameBits(x, back)) << count << " values, " << density;
+    }
+}
+
+TEST(ZeroValues, ADamagedSlotIsNoticed) {
+  const int64_t count = zvcPart + 100;
+  const Floats x = oddValues(count, 0.5, 9);
+  std::vector<char> whole(static_cast<size_t>(packedBytes(Codec{Codec::Zvc}, device(0, {count}))));
+  packZeroValues(x.data(), count, whole.data());
+  Floats back(x.size());
+  for (size_t at : {size_t(0), size_t(7), size_t(8), size_t(12), size_t(16), size_t(24), size_t(25)}) {
+    std::vector<char> slot = whole;
+    slot[at] = static_cast<char>(slot[at] ^ 0x55); // offsets, or the first mask
+    EXPECT_THROW(unpackZeroValues(slot.data(), count, back.data(), "x"), std::runtime_error) << at;
+  }
+}
+
+/// What libzfp itself makes of the grid as one array.
+std::vector<char> reference(Floats x, ZfpGrid grid, int rate) {
+  std::vector<char> out(x.size() * 8 + 64);
+  zfp_field *field = zfp_field_2d(x.data(), zfp_type_float, static_cast<size_t>(grid.columns), static_cast<size_t>(grid.rows));
+  bitstream *bits = stream_open(out.data(), out.size());
+  zfp_stream *zfp = zfp_stream_open(bits);
+  zfp_stream_set_rate(zfp, rate, zfp_type_float, 2, zfp_false);
+  out.resize(zfp_compress(zfp, field));
+  zfp_stream_close(zfp);
+  stream_close(bits);
+  zfp_field_free(field);
+  return out;
+}
+
+TEST(Zfp, WritesTheStreamOfLibzfp) {
+  for (const Tensor &x : {device(0, {2, 64, 56, 56}, Layout::NHWC), device(0, {3, 5, 7, 9}, Layout::NHWC), device(0, {1, 3, 33, 31}, Layout::NHWC),
+                          device(0, {17, 1000}), device(0, {7}), device(0, {1, 1, 4099, 1}, Layout::NHWC)})
+    for (int rate : {3, 8, 16}) {
+      const ZfpGrid grid = zfpGrid(x);
+      ASSERT_EQ(grid.rows * grid.columns, x.shape.elements());
+      Floats values;
+      for (double v : randomNumbers(x.shape.elements(), 3))
+        values.push_back(static_cast<float>(v));
+      std::vector<char> packed(static_cast<size_t>(packedBytes(Codec{Codec::Zfp, rate}, x)));
+      packZfp(values.data(), grid, rate, packed.data(), "x");
+      // libzfp ends with a word of its own size, we with 64 bits.
+      const std::vector<char> whole = reference(values, grid, rate);
+      ASSERT_LE(whole.size(), packed.size());
+      EXPECT_LT(packed.size(), whole.size() + 8);
+      EXPECT_EQ(memcmp(packed.data(), whole.data(), whole.size()), 0) << grid.rows << " x " << grid.columns << " at " << rate;
+      Floats back(values.size());
+      unpackZfp(packed.data(), grid, rate, back.data());
+      double difference = 0, norm = 0;
+      for (size_t i = 0; i < values.size(); ++i) {
+        difference += (back[i] - values[i]) * (back[i] - values[i]);
+        norm += values[i] * values[i];
+      }
+      EXPECT_LE(std::sqrt(difference / norm), rate == 3 ? 0.9 : rate == 8 ? 0.05 : 1e-3);
+    }
+}
+
+TEST(Zfp, SizesAreTheRate) {
+  const Tensor image = device(0, {16, 64, 56, 56}, Layout::NHWC);
+  EXPECT_EQ(packedBytes(Codec{Codec::Zfp}, image), image.shape.elements());
+  EXPECT_EQ(packedBytes(Codec{Codec::Zfp, 4}, image), image.shape.elements() / 2);
+  // Three channels: rows are taken as one line, so that blocks are not padded from 3 to 4.
+  const Tensor rgb = device(0, {4, 3, 64, 64}, Layout::NHWC);
+  EXPECT_EQ(packedBytes(Codec{Codec::Zfp}, rgb), rgb.shape.elements());
+}
+
+TEST(Zfp, ZerosAndDenormalsPassAndNonFiniteIsRefused) {
+  const ZfpGrid grid{64, 64};
+  std::vector<char> packed(static_cast<size_t>(packedBytes(Codec{Codec::Zfp}, device(0, {64, 64}))));
+  Floats zeros(64 * 64), back(64 * 64, 1.0f);
+  packZfp(zeros.data(), grid, 8, packed.data(), "x");
+  unpackZfp(packed.data(), grid, 8, back.data());
+  EXPECT_TRUE(sameBits(zeros, back));
+  Floats tiny(64 * 64, 1e-41f);
+  packZfp(tiny.data(), grid, 8, packed.data(), "x");
+  unpackZfp(packed.data(), grid, 8, back.data());
+  for (float v : back)
+    EXPECT_LE(std::fabs(v), 1e-40f);
+  for (float odd : {infinity, -infinity, notANumber}) {
+    zeros[77] = odd;
+    EXPECT_THROW(packZfp(zeros.data(), grid, 8, packed.data(), "x"), ValueNotStorable);
+  }
+}
+
+TEST(Masks, SayWhatTheGradientAsks) {
+  const Floats x = {1, -1, 0, -0.0f, notANumber, infinity, -infinity, 1e-45f, -1e-45f};
+  const bool relu[] = {true, false, false, false, true, true, false, true, false}; // !(x <= 0)
+  Harness h;
+  for (bool positive : {false, true})
+    for (int64_t count : {int64_t(9), int64_t(64 * 9 + 5)}) {
+      Floats values;
+      for (int64_t i = 0; i < count; ++i)
+        values.push_back(x[static_cast<size_t>(i % 9)]);
+      const Tensor raw = h.tensor({count}), bits = h.tensor({count}, Layout::RowMajor, DataType::Bit);
+      ASSERT_EQ(bits.bytes(), static_cast<size_t>((count + 63) / 64 * 8));
+      h.session.write(raw, values.data());
+      Mask("relu", count, positive).encode(h.session.compute, raw, bits);
+      std::vector<uint64_t> words(bits.bytes() / 8);
+      h.session.read(bits, words.data());
+      for (int64_t i = 0; i < count; ++i) {
+        const bool nan = i % 9 == 4;
+        EXPECT_EQ(words[static_cast<size_t>(i / 64)] >> (i % 64) & 1, relu[i % 9] && !(nan && positive)) << i;
+      }
+    }
+}
+
+struct ReluBackward {
+  static constexpr int inputs = 3, outputs = 1, sums = 1;
+  static constexpr bool steps[] = {true, true, true};
+  Values<2> operator()(float dy, float y, float scale) const {
+    const float v = y <= 0.0f ? 0.0f : dy;
+    return {{v * scale, v}};
+  }
+};
+struct MaskedReluBackward : ReluBackward {
+  static constexpr bool masks[] = {false, true, false};
+};
+
+TEST(Masks, InARegionChangeNoBit) {
+  for (const Shape &shape : {Shape{2, 64, 9, 7}, Shape{3, 3, 17, 5}, Shape{1, 1100, 3, 3}, Shape{2, 100, 5, 5}, Shape{2, 40, 4, 1}}) {
+    Harness h;
+    const Tensor dy = h.image(shape), y = h.image(shape), out = h.image(shape), maskedOut = h.image(shape);
+    const Tensor scale = h.tensor({shape[1]}), sum = h.tensor({shape[1]}), maskedSum = h.tensor({shape[1]});
+    const Tensor bits = h.tensor(shape, Layout::NHWC, DataType::Bit);
+    h.write(dy, randomNumbers(shape.elements(), 1));
+    Numbers values = randomNumbers(shape.elements(), 2);
+    for (double &v : values)
+      v = v < 0 ? 0 : v;
+    h.write(y, values);
+    h.write(scale, randomNumbers(shape[1], 3));
+    const Fused<ReluBackward> raw("raw", shape, Layout::NHWC, {dy, y, channel(scale)}, {out}, {sum});
+    const Fused<MaskedReluBackward> masked("masked", shape, Layout::NHWC, {dy, bits, channel(scale)}, {maskedOut}, {maskedSum});
+    const Tensor a = h.workspace(raw), b = h.workspace(masked);
+    const Mask mask("mask", shape.elements(), false);
+    mask.encode(h.session.compute, y, bits);
+    raw.run(h.session.compute, {dy, y, channel(scale)}, {out}, {sum}, a);
+    masked.run(h.session.compute, {dy, bits, channel(scale)}, {maskedOut}, {maskedSum}, b);
+    EXPECT_EQ(h.read(out), h.read(maskedOut));
+    EXPECT_EQ(h.read(sum), h.read(maskedSum));
+  }
+}
+
+TEST(Masks, StandOnlyWhereTheRegionExpectsThem) {
+  Harness h;
+  const Shape shape{2, 8, 4, 4};
+  const Tensor dy = h.image(shape), bits = h.tensor(shape, Layout::NHWC, DataType::Bit), scale = h.tensor({8});
+  EXPECT_THROW((Fused<ReluBackward>("n", shape, Layout::NHWC, {dy, bits, channel(scale)}, {dy}, {scale})), std::invalid_argument);
+  EXPECT_THROW((Fused<MaskedReluBackward>("n", shape, Layout::NHWC, {dy, dy, channel(scale)}, {dy}, {scale})), std::invalid_argument);
+}
+
+TEST(PackingCopies, ComeBackFromHostSlots) {
+  const int64_t count = zvcPart + 1000;
+  Session session(size_t(1) << 20, size_t(1) << 20, 2);
+  const Tensor x = device(0, {count}), back = device(size_t(1) << 19, {count});
+  const Floats values = oddValues(count, 0.3, 4);
+  Floats read(values.size());
+  session.write(x, values.data());
+  for (Codec codec : {Codec{Codec::Zvc}, Codec{Codec::Fp16}}) {
+    if (codec.kind == Codec::Fp16)
+      session.write(x, Floats(values.size(), 1.5f).data());
+    const Tensor slot = host(0, {packedBytes(codec, x)}, Layout::RowMajor, DataType::U8);
+    copyToHost(session.toHost, x, slot, "x", codec);
+    session.toHost.record({0});
+    session.toDevice.wait({0});
+    copyToDevice(session.toDevice, slot, back, "x", codec);
+    session.read(back, read.data());
+    EXPECT_TRUE(sameBits(read, codec.kind == Codec::Zvc ? values : Floats(values.size(), 1.5f)));
+  }
+  EXPECT_EQ(session.packedBytes().raw, x.bytes());
+  EXPECT_LT(session.packedBytes().packed, x.bytes() / 2);
+  EXPECT_THROW(copyToHost(session.toHost, x, host(0, {8}, Layout::RowMajor, DataType::U8), "x", Codec{Codec::Zvc}), std::invalid_argument);
+}
+
+TEST(PackingCopies, ARefusedValueEndsTheSession) {
+  Session session(size_t(1) << 16, size_t(1) << 16, 1);
+  const Tensor x = device(0, {64}), slot = host(0, {128}, Layout::RowMajor, DataType::U8);
+  const Floats values(64, 1e6f);
+  session.write(x, values.data());
+  copyToHost(session.toHost, x, slot, "conv1", Codec{Codec::Fp16});
+  EXPECT_THROW(session.synchronize(), ValueNotStorable);
+}
+
+} // namespace
+} // namespace sluice
