@@ -66,10 +66,13 @@ void Document::noteTypes(sched::ProgramOp program) {
         note(buffer, run.inType(i));
     }
   }
-  for (auto copy : program.getBody().getOps<sched::CopyOp>())
+  for (auto copy : program.getBody().getOps<sched::CopyOp>()) {
+    if (copy.getCodec())
+      continue; // the host's bytes are packed: typeOf() says how many
     for (auto [from, to] : {std::pair<Value, Value>{copy.getFrom(), copy.getTo()}, {copy.getTo(), copy.getFrom()}})
       if (auto known = tensorTypes.find(keyOf(from)); known != tensorTypes.end())
         note(to, known->second);
+  }
 }
 
 RankedTensorType Document::typeOf(Value buffer) const {
@@ -86,6 +89,7 @@ std::string codegen::typeArguments(RankedTensorType type) {
   std::string data = tensor.type == DataType::I64   ? "DataType::I64"
                      : tensor.type == DataType::I32 ? "DataType::I32"
                      : tensor.type == DataType::U8  ? "DataType::U8"
+                     : tensor.type == DataType::Bit ? "DataType::Bit"
                                                     : "";
   bool nhwc = tensor.layout == Layout::NHWC;
   if (data.empty())

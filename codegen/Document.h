@@ -81,6 +81,9 @@ private:
   std::set<mlir::Operation *> skipped;
 };
 
+/// Codec{Codec::Zfp, 8}
+std::string codecText(Codec codec);
+
 /// `, Layout::NHWC, DataType::U8` as far as they differ from row-major F32.
 std::string typeArguments(mlir::RankedTensorType type);
 

@@ -53,7 +53,8 @@ private:
   }
 
   static const char *stream(sched::Stream stream) {
-    return stream == sched::Stream::Compute ? "compute" : stream == sched::Stream::ToHost ? "toHost" : "toDevice";
+    static const char *const names[] = {"compute", "toHost", "toDevice", "codec"};
+    return names[static_cast<int>(stream)];
   }
 
   /// Slots whose last step lies before this one: their bytes are free, and every access is ordered before what compute does next.
@@ -82,7 +83,7 @@ private:
     if (run.getKernel() == "pad_slab")
       out << "  clear(s.compute, " << d.use(run.getOuts()[0], run.outType(0)) << ", " << node << ");\n";
     for (const KernelObject &kernel : d.kernelsOf(run))
-      out << "  k->" << kernel.name << "." << kernel.method << "(s.compute, " << llvm::join(kernel.arguments, ", ") << ");\n";
+      out << "  k->" << kernel.name << "." << kernel.method << "(s." << stream(run.getStream()) << ", " << llvm::join(kernel.arguments, ", ") << ");\n";
   }
 
   void printUpdate(llvm::raw_ostream &out, sched::RunOp run, const std::string &node) {
@@ -104,7 +105,10 @@ private:
     printNode(out, copy.getLoc(), sizeText(device.getBytes()) + (toHost ? " leave the device" : " come back"));
     lastNode.clear();
     out << "  " << (toHost ? "copyToHost" : "copyToDevice") << "(s." << stream(copy.getStream()) << ", " << d.nameOf(copy.getFrom()) << ", "
-        << d.nameOf(copy.getTo()) << ", " << stringLiteral(train::nodeName(copy.getLoc())) << ");\n";
+        << d.nameOf(copy.getTo()) << ", " << stringLiteral(train::nodeName(copy.getLoc()));
+    if (copy.getCodec())
+      out << ", " << codecText(*parseCodec(copy.getCodec()->str()));
+    out << ");\n";
   }
 
   const Document &d;

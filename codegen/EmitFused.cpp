@@ -119,14 +119,18 @@ std::string FusedTable::objectFor(sched::RunOp run) {
   Printer printer(run.getBody().front());
   std::string parameters = printer.parameters(), body = printer.body();
   RankedTensorType domain = domainOf(run);
-  std::string steps;
-  for (unsigned i = 0; i < run.getIns().size(); ++i)
+  std::string steps, masks;
+  for (unsigned i = 0; i < run.getIns().size(); ++i) {
+    masks += std::string(i ? ", " : "") + (run.inType(i).getElementType().isInteger(1) ? "true" : "false");
     steps += std::string(i ? ", " : "") + (train::advancesInnermost(run.inType(i), isChannelOperand(run, i), domain) ? "true" : "false");
+  }
   int64_t sums = sumsOf(run), outputs = static_cast<int64_t>(run.getOuts().size()) - sums;
   std::string object;
   llvm::raw_string_ostream out(object);
   out << "  static constexpr int inputs = " << run.getIns().size() << ", outputs = " << outputs << ", sums = " << sums << ";\n";
   out << "  static constexpr bool steps[] = {" << steps << "};\n";
+  if (masks.find("true") != std::string::npos)
+    out << "  static constexpr bool masks[] = {" << masks << "};\n";
   if (printer.random)
     out << "  static constexpr bool random = true;\n";
   out << "  SLUICE_KERNEL Values<" << outputs + sums << "> operator()(" << (printer.random ? "Element element, " : "") << parameters << ") const {\n"

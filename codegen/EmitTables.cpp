@@ -6,6 +6,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
@@ -95,6 +97,32 @@ int printPlan(const Document &d, llvm::raw_ostream &out) {
   return count;
 }
 
+/// Decisions of the plan, added up by action and codec. Returns the number of rows.
+int printActions(const Document &d, llvm::raw_ostream &out) {
+  struct Sum {
+    int tensors = 0;
+    int64_t bytes = 0;
+    double seconds = 0;
+  };
+  std::map<std::string, Sum> sums;
+  if (auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan"))
+    for (auto row : plan.getAs<ArrayAttr>("decisions").getAsRange<DictionaryAttr>()) {
+      StringRef action = row.getAs<StringAttr>("action").getValue(), codec = row.getAs<StringAttr>("codec").getValue().split(':').first;
+      if (action == "keep")
+        continue;
+      Sum &sum = sums[(action + (codec.empty() ? "" : " ") + codec).str()];
+      ++sum.tensors;
+      sum.bytes += row.getAs<IntegerAttr>("bytes").getInt();
+      if (auto seconds = row.getAs<FloatAttr>("seconds"))
+        sum.seconds += seconds.getValueAsDouble();
+    }
+  out << "// What the plan's actions were predicted to cost a step, for the report.\nstatic const ActionRow actions[] = {\n";
+  for (const auto &[action, sum] : sums)
+    out << "    {" << stringLiteral(action) << ", " << sum.tensors << ", " << sum.bytes << ", " << llvm::formatv("{0:E}", sum.seconds) << "},\n";
+  out << "    {\"\", 0, 0, 0}, // end\n};\n\n";
+  return sums.size();
+}
+
 int64_t variableCount(const Document &d) {
   int64_t count = 0;
   for (auto variable : d.module.getOps<train::VariableOp>())
@@ -102,7 +130,7 @@ int64_t variableCount(const Document &d) {
   return count;
 }
 
-void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows) {
+void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
   auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
   auto strategy = plan ? plan.getAs<StringAttr>("strategy") : StringAttr();
   auto seconds = plan ? plan.getAs<FloatAttr>("seconds") : FloatAttr();
@@ -128,6 +156,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("inputCount", Twine(inputs));
   line("plan", "plan");
   line("planRows", Twine(rows));
+  line("actions", "actions");
+  line("actionRows", Twine(actions));
   line("loss", d.resultName(0));
   if (std::string correct = d.resultName(1); !correct.empty())
     line("correct", correct);
@@ -149,6 +179,7 @@ std::string codegen::emitTables(const Document &d) {
   printVariables(d, out);
   int inputs = printInputs(d, out);
   int rows = printPlan(d, out);
-  printProgram(d, out, inputs, rows);
+  int actions = printActions(d, out);
+  printProgram(d, out, inputs, rows, actions);
   return text;
 }

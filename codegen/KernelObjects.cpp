@@ -8,6 +8,12 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
+std::string codegen::codecText(Codec codec) {
+  static const char *const kinds[] = {"None", "Fp16", "Zvc", "Zfp"};
+  std::string kind = std::string("Codec{Codec::") + kinds[codec.kind];
+  return kind + (codec.kind == Codec::Zfp ? ", " + std::to_string(codec.rate) : "") + "}";
+}
+
 namespace {
 
 std::string list(ArrayRef<int64_t> values) {
@@ -15,6 +21,12 @@ std::string list(ArrayRef<int64_t> values) {
   for (auto [i, value] : llvm::enumerate(values))
     out += (i ? ", " : "") + std::to_string(value);
   return out + "}";
+}
+
+/// The node as traces and errors name it; the report tells re-runs by their ending.
+std::string nodeLiteral(sched::RunOp run) {
+  bool again = run.getParameters().get(train::attr::recompute) != nullptr;
+  return stringLiteral(train::nodeName(run.getLoc()) + (again ? " (again)" : ""));
 }
 
 /// Prints constructor arguments and calls of one run; also the maker that makeKernels calls.
@@ -36,7 +48,7 @@ private:
   void add(const char *type, const std::string &suffix, const KernelCall &call, bool scratch, std::vector<std::string> arguments) {
     KernelObject object;
     object.name = base + suffix;
-    object.declaration = std::string(type) + " " + object.name + "{" + stringLiteral(train::nodeName(run.getLoc())) + ", " + llvm::join(arguments, ", ") + "};";
+    object.declaration = std::string(type) + " " + object.name + "{" + nodeLiteral(run) + ", " + llvm::join(arguments, ", ") + "};";
     object.method = call.method;
     object.scratch = scratch && run.getScratch();
     for (Slot slot : call.arguments)
@@ -84,6 +96,7 @@ private:
     return std::string("NearestRounding::") + names[static_cast<int>(r)];
   }
   std::string print(const std::vector<int64_t> &values) { return list(values); }
+  std::string print(Codec codec) { return codecText(codec); }
   std::string print(bool value) { return value ? "true" : "false"; }
   std::string print(int64_t value) { return std::to_string(value); }
   std::string print(float value) { return floatLiteral(value); }
@@ -112,7 +125,7 @@ KernelObject fusedObject(const Document &document, sched::RunOp run, const std::
   KernelObject object;
   object.name = name;
   bool nhwc = train::layoutOf(domain) == train::LayoutKind::NHWC;
-  object.declaration = "Fused<" + function + "> " + name + "{" + stringLiteral(train::nodeName(run.getLoc())) + ", " + shapeText(domain) +
+  object.declaration = "Fused<" + function + "> " + name + "{" + nodeLiteral(run) + ", " + shapeText(domain) +
                        (nhwc ? ", Layout::NHWC, " : ", Layout::RowMajor, ") + joined(in) + ", " + joined(out) + ", " + joined(sum) + "};";
   object.method = "run";
   object.arguments = {joined(inUse), joined(outUse), joined(sumUse), run.getScratch() ? document.nameOf(run.getScratch()) : "none"};
@@ -130,6 +143,8 @@ StringRef suffixOf(StringRef kernel) {
     return "_statistics";
   if (kernel == "update_statistics")
     return "_running";
+  if (kernel == "encode" || kernel == "decode")
+    return kernel == "encode" ? "_encode" : "_decode";
   return "";
 }
 

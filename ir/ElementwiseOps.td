@@ -270,12 +270,14 @@ def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlock, IsolatedFromAbove,
   let description = [{
     Created by fuse; codegen prints the region as one function for either target. The region's arguments are one f32 for every operand;
     it yields one f32 for every result. Results are full tensors first, then `sums` [C] vectors: the region's value summed over every
-    dimension but 1. Operands listed in `channels` are [C] vectors indexed by dimension 1; the others broadcast by numpy's rules.
+    dimension but 1. Operands listed in `channels` are [C] vectors indexed by dimension 1; the others broadcast by numpy's rules. A mask
+    (i1) that train.encode made of an operand stands in its place when the region only compares it with 0: the region sees 1 or 0.
     Invertible where the region is exactly a normalization and a leaky ReLU of positive slope.
 
     - C1: as many region arguments as operands, as many yielded values as results.
     - C2: the first results() - sums results have one type; every operand not in `channels` broadcasts to it (or, with sums only, to
       operand 0's shape) and has its layout; operands in `channels` and sums are [C].
+    - C3: a mask has that very shape.
 
     ```mlir
     %y = train.fused (%x, %b : tensor<8x4xf32>, tensor<8x4xf32>) channels [] sums 0 -> (tensor<8x4xf32>) {
@@ -285,7 +287,7 @@ def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlock, IsolatedFromAbove,
     }
     ```
   }];
-  let arguments = (ins Variadic<Train_Float>:$inputs, DenseI64ArrayAttr:$channels, I64Attr:$sums);
+  let arguments = (ins Variadic<Train_FloatOrMask>:$inputs, DenseI64ArrayAttr:$channels, I64Attr:$sums);
   let results = (outs Variadic<Train_Float>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`(` $inputs `:` type($inputs) `)` `channels` $channels `sums` $sums `->` `(` type($outputs) `)` attr-dict-with-keyword $body";

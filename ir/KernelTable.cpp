@@ -26,6 +26,8 @@ std::string KernelOp::word(llvm::StringRef name) const {
   return attribute ? attribute.str() : "";
 }
 
+bool KernelOp::present(llvm::StringRef name) const { return parameters.contains(name); }
+
 KernelOp sluice::kernelOf(Operation *op) {
   KernelOp result{op->getName().stripDialect().str(), train::nodeName(op->getLoc()), {}, {}, op->getAttrDictionary()};
   for (Type type : op->getOperandTypes())
@@ -58,6 +60,7 @@ Tensor sluice::tensorOf(RankedTensorType type) {
   DataType data = element.isInteger(64)   ? DataType::I64
                   : element.isInteger(32) ? DataType::I32
                   : element.isInteger(8)  ? DataType::U8
+                  : element.isInteger(1)  ? DataType::Bit
                                           : DataType::F32;
   Layout layout = train::layoutOf(type) == train::LayoutKind::NHWC ? Layout::NHWC : Layout::RowMajor;
   return device(0, shapeOf(type), layout, data);

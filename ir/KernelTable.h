@@ -6,7 +6,7 @@
 
 #include "ir/Sched.h"
 #include "ir/Train.h"
-#include "runtime/Kernels.h"
+#include "runtime/Codec.h"
 
 #include <string>
 #include <vector>
@@ -25,6 +25,7 @@ struct KernelOp {
   bool flag(llvm::StringRef name) const;
   std::vector<int64_t> list(llvm::StringRef name) const;
   std::string word(llvm::StringRef name) const;
+  bool present(llvm::StringRef name) const; ///< a unit attribute
 };
 
 KernelOp kernelOf(mlir::Operation *trainOp);
@@ -33,6 +34,10 @@ KernelOp kernelOf(sched::RunOp run);
 /// A type in the runtime's terms.
 Shape shapeOf(mlir::RankedTensorType type);
 Tensor tensorOf(mlir::RankedTensorType type);
+
+/// What a codec makes of a tensor: its mask, or a vector of i8. Null for an unknown codec, other elements than f32, and
+/// vectors.
+mlir::RankedTensorType packedType(mlir::RankedTensorType raw, llvm::StringRef codec);
 
 /// A tensor of the op. In a call, an operand that the op leaves out is `none`.
 struct Slot {
@@ -246,8 +251,22 @@ template <typename Maker> bool makeShapes(const KernelOp &op, Maker &m) {
   return true;
 }
 
+template <typename Maker> bool makeCodecs(const KernelOp &op, Maker &m) {
+  using namespace kernels;
+  if (op.kernel != "encode" && op.kernel != "decode")
+    return false;
+  const bool encodes = op.kernel == "encode";
+  if (op.word("codec") == "mask")
+    m.simple("Mask", "", KernelCall{"encode", {in(0), out(0)}}, op.ins[0].getNumElements(), op.present("positive"));
+  else
+    m.simple("Packing", "", KernelCall{encodes ? "encode" : "decode", {in(0), out(0)}},
+             parseCodec(op.word("codec")).value_or(Codec{}), tensor(op, encodes ? in(0) : out(0)));
+  return true;
+}
+
 template <typename Maker> bool makeKernels(const KernelOp &op, Maker &m) {
-  return makeConvolutions(op, m) || makeWindows(op, m) || makeNorms(op, m) || makeMatrices(op, m) || makeShapes(op, m);
+  return makeConvolutions(op, m) || makeWindows(op, m) || makeNorms(op, m) || makeMatrices(op, m) ||
+         makeShapes(op, m) || makeCodecs(op, m);
 }
 
 } // namespace sluice

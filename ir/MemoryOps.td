@@ -15,29 +15,32 @@ def Train_HostHandle : TypeDef<TrainDialect, "HostHandle"> {
 def Train_OffloadOp : Train_Op<"offload", []> {
   let summary = "copies x to host memory, on the stream for that direction; returns at once";
   let description = [{
-    x's bytes stay live until the train.await of the handle.
+    x's bytes stay live until the train.await of the handle. A codec packs on the way: `fp16` halves what crosses the link; `zvc` leaves out
+    zeros (bit patterns of zero, so it is exact) in the host slot, which has the raw size all the same.
 
     - C1: the handle holds x's type.
+    - C2: a codec is fp16 or zvc, and x is f32 of rank 2 at least.
 
     ```mlir
-    %h = train.offload %x : (tensor<16x64x112x112xf32>) -> !train.host<tensor<16x64x112x112xf32>>
+    %h = train.offload %x {codec = "fp16"} : (tensor<16x64x112x112xf32>) -> !train.host<tensor<16x64x112x112xf32>>
     ```
   }];
-  let arguments = (ins Train_Tensor:$x);
+  let arguments = (ins Train_Tensor:$x, OptionalAttr<StrAttr>:$codec);
+  let hasVerifier = 1;
   let results = (outs Train_HostHandle:$handle);
 }
 def Train_AwaitOp : Train_Op<"await", []> {
-  let summary = "from here on, ops may reuse the bytes that the offload of this handle read";
+  let summary = "from here on, ops may reuse the bytes that the offload or encoding behind this value read";
   let description = [{
-    Compute waits here for the copy out.
+    Compute waits here for the copy out, or for the codec stream.
 
-    - C1: every offload has one await at most, after it and before its prefetch.
+    - C1: every offload or encoding has one await at most, after it and before its prefetch or decoding.
 
     ```mlir
     train.await %h : (!train.host<tensor<16x64x112x112xf32>>) -> ()
     ```
   }];
-  let arguments = (ins Train_HostHandle:$handle);
+  let arguments = (ins AnyTypeOf<[Train_HostHandle, Train_Tensor]>:$handle);
 }
 def Train_PrefetchOp : Train_Op<"prefetch", []> {
   let summary = "copies a tensor back from host memory; the first reader waits for it";
@@ -88,6 +91,39 @@ def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", 
   }];
   let arguments = (ins Train_Float:$z, Train_Vector:$mean, Train_Vector:$rstd, Train_Vector:$scale, Train_Vector:$bias, Train_Float:$aside,
       F32Attr:$alpha);
+  let results = (outs Train_Float:$x);
+  let hasVerifier = 1;
+}
+def Train_EncodeOp : Train_Op<"encode", [Train_Costed]> {
+  let summary = "packs x into fewer bytes on the device";
+  let description = [{
+    `mask` keeps one bit an element for gradients that only compare x with 0, which read it directly: !(x <= 0), or x > 0 with `positive`
+    (they differ for NaN). It runs on the compute stream. `fp16` and `zfp` (fixed rate: 8 bits a value, `zfp:RATE` for another)
+    round; they run on the codec stream, and x's bytes stay live until the train.await of the result.
+
+    - C1: a mask has x's shape and layout and i1 elements; other codecs give the i8 vector whose length the codec has for x.
+
+    ```mlir
+    %bits = train.encode %y {codec = "mask"} : (tensor<16x64x56x56xf32>) -> tensor<16x64x56x56xi1>
+    %packed = train.encode %x {codec = "zfp"} : (tensor<16x64x56x56xf32>) -> tensor<3211264xi8>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, StrAttr:$codec, UnitAttr:$positive);
+  let results = (outs Train_Tensor:$packed);
+  let hasVerifier = 1;
+}
+def Train_DecodeOp : Train_Op<"decode", [Train_Costed]> {
+  let summary = "unpacks what train.encode packed; the first reader waits for it";
+  let description = [{
+    Runs on the codec stream once compute has reached this point; the result's bytes are live from here on.
+
+    - C1: a codec other than mask; `packed` is the vector that this codec has for x.
+
+    ```mlir
+    %x2 = train.decode %packed {codec = "zfp"} : (tensor<3211264xi8>) -> tensor<16x64x56x56xf32>
+    ```
+  }];
+  let arguments = (ins Train_Tensor:$packed, StrAttr:$codec);
   let results = (outs Train_Float:$x);
   let hasVerifier = 1;
 }

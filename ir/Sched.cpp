@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration, printing and verification of the sched dialect. The constraints are numbered in SchedOps.td.
-#include "ir/Sched.h"
+#include "ir/KernelTable.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -38,10 +38,10 @@ static bool copiesBatch(CopyOp copy) { return copy.getFrom().getDefiningOp<Buffe
 DenseSet<Operation *> sluice::sched::issuedByReader(ProgramOp program) {
   DenseSet<Operation *> result;
   // Backwards: a wait orders something as long as an op of its stream that stays comes later.
-  bool stays[3] = {false, false, false};
+  bool stays[streamCount] = {};
   for (Operation &op : llvm::reverse(program.ops())) {
     if (auto run = dyn_cast<RunOp>(op)) {
-      stays[0] = true;
+      stays[static_cast<int>(run.getStream())] = true;
     } else if (auto copy = dyn_cast<CopyOp>(op)) {
       if (copiesBatch(copy))
         result.insert(copy);
@@ -98,9 +98,7 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
-static int64_t bytesOf(RankedTensorType tensor) {
-  return tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
-}
+static int64_t bytesOf(RankedTensorType tensor) { return sluice::tensorOf(tensor).bytes(); }
 
 static BufferOp definition(Value buffer) { return buffer.getDefiningOp<BufferOp>(); }
 
@@ -172,6 +170,9 @@ LogicalResult RunOp::verify() {
   if (failed(checkOperands(*this, "ins", getIns(), getInTypes())) ||
       failed(checkOperands(*this, "outs", getOuts(), getOutTypes())))
     return failure();
+  bool packs = getKernel() == "encode" || getKernel() == "decode";
+  if (getStream() != Stream::Compute && !(getStream() == Stream::Codec && packs)) // C6
+    return emitOpError() << "'" << getKernel() << "' does not run on " << stringifyStream(getStream());
   if (!getScratch())
     return success();
   BufferOp scratch = definition(getScratch());
@@ -184,11 +185,20 @@ LogicalResult RunOp::verify() {
 LogicalResult CopyOp::verify() {
   BufferOp from = definition(getFrom()), to = definition(getTo());
   bool toHost = getStream() == Stream::ToHost;
-  if (!from || !to || getStream() == Stream::Compute || from.onDevice() != toHost || to.onDevice() == toHost) // C1
+  if (!from || !to || (!toHost && getStream() != Stream::ToDevice) || from.onDevice() != toHost ||
+      to.onDevice() == toHost) // C1
     return emitOpError() << "on " << stringifyStream(getStream()) << " does not copy in that stream's direction";
-  if (from.getBytes() != to.getBytes()) // C2
+  BufferOp device = toHost ? from : to, host = toHost ? to : from;
+  int64_t wanted = device.getBytes();
+  if (getCodec()) {
+    auto codec = sluice::parseCodec(std::string_view(getCodec()->data(), getCodec()->size()));
+    if (!codec || (codec->kind != sluice::Codec::Fp16 && codec->kind != sluice::Codec::Zvc))
+      return emitOpError() << "knows no codec '" << *getCodec() << "'; there are fp16 and zvc";
+    wanted = sluice::packedBytes(*codec, sluice::device(0, {wanted / 4}));
+  }
+  if (wanted != static_cast<int64_t>(host.getBytes())) // C2
     return emitOpError() << "copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '" << to.getName()
-                         << "' of " << to.getBytes();
+                         << "' of " << to.getBytes() << (getCodec() ? ", packed they are " + std::to_string(wanted) : "");
   return success();
 }
 

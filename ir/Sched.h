@@ -23,6 +23,9 @@
 
 namespace sluice::sched {
 
+/// Streams of a program; a Stream's value is an index below it.
+constexpr int streamCount = 4;
+
 /// Kernels and copies in issue order; step k is element k - 1.
 llvm::SmallVector<mlir::Operation *> steps(ProgramOp program);
 

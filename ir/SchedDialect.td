@@ -49,7 +49,8 @@ def Sched_Space : I32EnumAttr<"Space", "arena", [
 def Sched_Stream : I32EnumAttr<"Stream", "queue of work that runs in order", [
     I32EnumAttrCase<"Compute", 0, "compute">,
     I32EnumAttrCase<"ToHost", 1, "d2h">,
-    I32EnumAttrCase<"ToDevice", 2, "h2d">]> {
+    I32EnumAttrCase<"ToDevice", 2, "h2d">,
+    I32EnumAttrCase<"Codec", 3, "codec">]> {
   let cppNamespace = "::sluice::sched";
 }
 

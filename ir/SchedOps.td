@@ -80,7 +80,7 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
 }
 
 def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
-  let summary = "enqueues one kernel on the compute stream";
+  let summary = "enqueues one kernel on the compute stream, or one that packs or unpacks a tensor on the codec stream";
   let description = [{
     `kernel` is the mnemonic of the train op that it came from, `parameters` that op's attributes. `ins` are read and `outs` written, in
     the order of the op's operands and results; types are those of the values there (a view has its own). Operands that the op leaves out are left
@@ -93,6 +93,7 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     - C3: a kernel works on device memory only.
     - C4: scratch is a buffer of its own: not among ins or outs, not persistent.
     - C5: as many versions as buffers in ins and in outs.
+    - C6: kernels run on compute, `encode` and `decode` also on codec; no kernel runs on a copy stream.
 
     `versions` say which content of each buffer is meant: 0 is what it held before the step, n what its n-th write in this step left. They
     are written down when the graph is scheduled, so that verify-schedule can tell from the program alone that every read sees the write
@@ -103,12 +104,12 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
         scratch(%conv1_scratch) versions [0, 0] -> [1] parameters {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>}
     ```
   }];
-  let arguments = (ins StrAttr:$kernel, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs, Optional<Sched_Buffer>:$scratch,
+  let arguments = (ins Sched_Stream:$stream, StrAttr:$kernel, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs, Optional<Sched_Buffer>:$scratch,
       TypeArrayAttr:$in_types, TypeArrayAttr:$out_types, DenseI64ArrayAttr:$in_versions, DenseI64ArrayAttr:$out_versions,
       DictionaryAttr:$parameters);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{
-    `compute` $kernel `ins` `` custom<TypedBuffers>($ins, $in_types) `outs` `` custom<TypedBuffers>($outs, $out_types)
+    $stream $kernel `ins` `` custom<TypedBuffers>($ins, $in_types) `outs` `` custom<TypedBuffers>($outs, $out_types)
     (`scratch` `(` $scratch^ `)`)? `versions` $in_versions `->` $out_versions `parameters` $parameters ($body^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -129,17 +130,20 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
 def Sched_CopyOp : Sched_Op<"copy"> {
   let summary = "enqueues a copy between the arenas on the stream of its direction";
   let description = [{
-    - C1: d2h copies from device to host, h2d from host to device; compute copies nothing.
-    - C2: both buffers have the same number of bytes.
+    With a codec the host buffer holds the packed form (see train.offload), and the copy packs or unpacks on its way.
+
+    - C1: d2h copies from device to host, h2d from host to device; compute and codec copy nothing.
+    - C2: both buffers have the same number of bytes; with a codec the host's has those of the packed form.
 
     `versions` as for sched.run: of what is copied, and of what the target holds afterwards.
 
     ```mlir
-    sched.copy d2h %conv1_y -> %conv1_y_host versions 1 -> 1
+    sched.copy d2h %conv1_y -> %conv1_y_host codec("fp16") versions 1 -> 1
     ```
   }];
-  let arguments = (ins Sched_Stream:$stream, Sched_Buffer:$from, Sched_Buffer:$to, I64Attr:$from_version, I64Attr:$to_version);
-  let assemblyFormat = "$stream $from `->` $to `versions` $from_version `->` $to_version attr-dict";
+  let arguments = (ins Sched_Stream:$stream, Sched_Buffer:$from, Sched_Buffer:$to, OptionalAttr<StrAttr>:$codec, I64Attr:$from_version,
+      I64Attr:$to_version);
+  let assemblyFormat = "$stream $from `->` $to (`codec` `(` $codec^ `)`)? `versions` $from_version `->` $to_version attr-dict";
   let hasVerifier = 1;
 }
 

@@ -346,5 +346,8 @@ LogicalResult FusedOp::verify() {
                          << getNumResults() << " results, " << getSums() << " of them sums, for " << yielded << " yielded values";
   if (getNumOperands() == 0 || getNumResults() == 0)
     return emitOpError() << "needs an operand and a result";
+  for (unsigned i = 0; i < getNumOperands(); ++i) // C3
+    if (auto type = ranked(getOperand(i)); type.getElementType().isInteger(1) && type.getShape() != domain().getShape())
+      return emitOpError() << "mask " << i << " of type " << type << " does not fit " << domain();
   return checkDomain(*this, domain(), [&](unsigned i) { return isChannel(i); }, [&](unsigned i) { return i >= fullResults(); }); // C2
 }

@@ -47,6 +47,8 @@ int64_t sluice::train::bytes(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
     return 0;
+  if (tensor.getElementType().isInteger(1))
+    return (elements(type) + 63) / 64 * 8;
   return elements(type) * std::max<int64_t>(1, tensor.getElementTypeBitWidth() / 8);
 }
 

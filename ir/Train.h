@@ -17,7 +17,7 @@
 
 namespace sluice::train {
 
-/// Elements and bytes of a static ranked tensor type; bytes of i1..i8 count one byte an element.
+/// Elements and bytes of a static ranked tensor type; a mask (i1) has whole 64-bit words.
 int64_t elements(mlir::Type type);
 int64_t bytes(mlir::Type type);
 

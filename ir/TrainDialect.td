@@ -93,8 +93,9 @@ def Train_NearestMode : I32EnumAttr<"NearestMode", "ONNX nearest_mode", [
   let cppNamespace = "::sluice::train";
 }
 
-// Element types that the dialect knows today: f32 activations, i64 class ids, i8 and i32 pool indices.
-def Train_Tensor : RankedTensorOf<[F32, I64, I32, I8]>;
+// Element types that the dialect knows today: f32 activations, i64 class ids, i8 and i32 pool indices, i1 masks (eight to a byte), i8 packed bytes.
+def Train_Tensor : RankedTensorOf<[F32, I64, I32, I8, I1]>;
+def Train_FloatOrMask : RankedTensorOf<[F32, I1]>;
 def Train_Float : RankedTensorOf<[F32]>;
 def Train_Vector : 1DTensorOf<[F32]>;
 def Train_Scalar : 0DTensorOf<[F32]>;

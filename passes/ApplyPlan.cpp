@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// apply-plan: one walk over the planned ops of @step. Before each op, in this order: awaits of copies whose bytes may be reused from here
-// on, prefetches that were issued after the op before, recomputed clones. Each op then reads the newest version of what it read.
+// apply-plan: one walk over the planned ops of @step. Before each op, in this order: awaits of copies and codecs whose bytes may be reused
+// from here on, masks that stand for what they were made of from here on, prefetches and decodings that were issued after the op before,
+// recomputed clones. Each op then reads the newest version of what it read.
 #include "passes/Buffers.h"
+#include "passes/Masks.h"
 #include "passes/PlanAttribute.h"
 #include "passes/Passes.h"
 #include "passes/ProblemOfStep.h"
+
+#include "ir/KernelTable.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_APPLYPLAN
@@ -21,9 +25,10 @@ namespace {
 class Rewriter {
 public:
   Rewriter(func::FuncOp step, planner::Plan plan, const Buffers &buffers)
-      : step(step), plan(std::move(plan)), buffers(buffers), ops(plannedOps(step)), handles(buffers.all().size()) {}
+      : step(step), plan(std::move(plan)), buffers(buffers), ops(plannedOps(step)), contents(forwardContents(step, buffers)),
+        handles(buffers.all().size()) {}
 
-  int offloads = 0, recomputed = 0;
+  int offloads = 0, packed = 0, recomputed = 0;
 
   LogicalResult run() {
     if (failed(check()))
@@ -33,18 +38,18 @@ public:
       Operation *op = ops[position];
       OpBuilder before(op);
       for (int s : at(awaits, position))
-        AwaitOp::create(before, op->getLoc(), handles[s]);
+        free(before, op->getLoc(), s);
       for (int s : at(prefetches, position - 1))
-        prefetch(before, s);
+        bringBack(before, s);
       for (; nextRecompute < plan.recomputes.size() && plan.recomputes[nextRecompute].before == position; ++nextRecompute)
         for (int again : plan.recomputes[nextRecompute].ops)
           recompute(before, ops[again]);
       readNewest(before, op);
       noteWrites(op);
       for (int s : at(copies, position))
-        offload(op, s);
+        sendAway(op, s);
     }
-    return success();
+    return checkMaskReaders();
   }
 
 private:
@@ -59,21 +64,45 @@ private:
     for (auto [s, d] : llvm::enumerate(plan.decisions)) {
       if (d.action == Action::Keep || d.action == Action::Recompute)
         continue;
-      if (d.action != Action::Offload || !d.codec.empty())
+      if (!executable(s, d))
         return step.emitError() << "the plan wants to " << actionName(d.action) << " '" << buffers[s].name << "'"
-                                << (d.codec.empty() ? "" : " with " + d.codec) << ", which generated programs cannot do yet";
-      if (!(0 <= d.offloadAfter && d.offloadAfter < d.freeBefore && d.freeBefore <= d.prefetchAfter + 1 && d.prefetchAfter < d.neededBy && d.neededBy < count))
+                                << (d.codec.empty() ? "" : " with " + d.codec) << ", which generated programs cannot do";
+      bool leaves = 0 <= d.offloadAfter && d.offloadAfter < d.freeBefore && d.freeBefore < count;
+      bool returns = d.freeBefore <= d.prefetchAfter + 1 && d.prefetchAfter < d.neededBy && d.neededBy < count;
+      if (!leaves || (!returns && d.action != Action::Encode))
         return step.emitError() << "the plan's positions for '" << buffers[s].name << "' are out of order: copied after " << d.offloadAfter
                                 << ", free before " << d.freeBefore << ", copied back after " << d.prefetchAfter << ", needed by " << d.neededBy
                                 << ", " << count << " ops";
       copies[d.offloadAfter].push_back(s);
       awaits[d.freeBefore].push_back(s);
-      prefetches[d.prefetchAfter].push_back(s);
+      if (d.action != Action::Encode)
+        prefetches[d.prefetchAfter].push_back(s);
     }
     for (const planner::Recompute &r : plan.recomputes)
       for (int again : r.ops)
         if (r.before < 0 || r.before >= count || again < 0 || again >= r.before || !isa<Recomputable>(ops[again]))
           return step.emitError() << "the plan recomputes op " << again << " before op " << r.before << " of " << count;
+    return success();
+  }
+
+  bool executable(int s, const planner::Decision &d) const {
+    Value content = contents[s];
+    auto codec = parseCodec(d.codec);
+    if (!content || !codec)
+      return d.action == Action::Encode && content && d.codec == "mask" && maskIsPositive(content, buffers);
+    bool packs = !!packedType(cast<RankedTensorType>(content.getType()), d.codec);
+    if (d.action == Action::Offload)
+      return codec->kind != Codec::Zfp;
+    return d.action == Action::Compress && packs && (codec->kind == Codec::Fp16 || codec->kind == Codec::Zfp);
+  }
+
+  /// Only the regions that maskIsPositive() looked at may read a mask.
+  LogicalResult checkMaskReaders() {
+    for (auto encode : step.getOps<EncodeOp>())
+      for (Operation *reader : encode.getPacked().getUsers())
+        if (encode.getCodec() == "mask" && (!isa<FusedOp>(reader) || isForward(reader)))
+          return reader->emitError() << "'" << nodeName(reader->getLoc()) << "' reads the values of '" << buffers[buffers.of(encode.getX())].name
+                                     << "', of which the plan keeps a mask only";
     return success();
   }
 
@@ -107,19 +136,41 @@ private:
       content[buffers.of(result)] = result;
   }
 
-  void offload(Operation *op, int s) {
+  /// Offload, compress and encode, right after the last op that wrote or read the content in the forward half.
+  void sendAway(Operation *op, int s) {
+    const planner::Decision &d = plan.decisions[s];
     OpBuilder b(op);
     b.setInsertionPointAfter(op);
-    Value original = content.lookup(s), value = newest(b, original);
+    Value value = newest(b, content.lookup(s));
     auto type = cast<RankedTensorType>(value.getType());
-    handles[s] = OffloadOp::create(b, value.getLoc(), HostHandleType::get(b.getContext(), type), value);
-    ++offloads;
+    if (d.action == Action::Offload) {
+      // Pool indices and statistics are copied as they are.
+      auto codec = d.codec.empty() || !packedType(type, d.codec) ? StringAttr() : b.getStringAttr(d.codec);
+      handles[s] = OffloadOp::create(b, value.getLoc(), HostHandleType::get(b.getContext(), type), value, codec);
+      ++offloads;
+      return;
+    }
+    bool positive = d.codec == "mask" && *maskIsPositive(contents[s], buffers);
+    handles[s] = EncodeOp::create(b, value.getLoc(), packedType(type, d.codec), value, d.codec, positive);
+    ++packed;
   }
 
-  void prefetch(OpBuilder &b, int s) {
+  /// Where other buffers may have the bytes.
+  void free(OpBuilder &b, Location loc, int s) {
+    if (plan.decisions[s].action == Action::Encode)
+      version[rootOf(contents[s])] = handles[s];
+    else
+      AwaitOp::create(b, loc, handles[s]);
+  }
+
+  void bringBack(OpBuilder &b, int s) {
+    const planner::Decision &d = plan.decisions[s];
     Value original = content.lookup(s);
-    auto type = cast<HostHandleType>(handles[s].getType()).getTensor();
-    version[rootOf(original)] = PrefetchOp::create(b, original.getLoc(), type, handles[s]);
+    Value &now = version[rootOf(original)];
+    if (d.action == Action::Offload)
+      now = PrefetchOp::create(b, original.getLoc(), cast<HostHandleType>(handles[s].getType()).getTensor(), handles[s]);
+    else
+      now = DecodeOp::create(b, original.getLoc(), rootOf(original).getType(), handles[s], d.codec);
   }
 
   void recompute(OpBuilder &b, Operation *op) {
@@ -138,6 +189,7 @@ private:
   planner::Plan plan;
   const Buffers &buffers;
   SmallVector<Operation *> ops;
+  SmallVector<Value> contents; ///< by storage: what the forward half leaves in it
   llvm::DenseMap<int, SmallVector<int>> copies, awaits, prefetches; ///< position -> storages
   std::vector<Value> handles;                                       ///< by storage
   llvm::DenseMap<Value, Value> version;                             ///< original root value -> what replaces it from here on
@@ -157,6 +209,7 @@ struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
     if (failed(rewriter.run()))
       return signalPassFailure();
     offloads += rewriter.offloads;
+    packed += rewriter.packed;
     recomputed += rewriter.recomputed;
     // Views whose readers all moved to newer versions.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBody().front())))

@@ -40,8 +40,8 @@ struct Life {
   }
 };
 
-/// Step 1. Time is what the compute stream sees: a kernel takes its own step; a copy takes all steps from where compute
-/// released it to where compute waited for it.
+/// Step 1. Time is what the compute stream sees: a kernel takes its own step; what runs beside it, copies and codecs,
+/// takes all steps from where compute released it to where compute waited for it.
 class Lifetimes {
 public:
   explicit Lifetimes(ProgramOp program);
@@ -51,10 +51,10 @@ public:
 private:
   /// Ops done on each stream, and the number of steps that compute had issued.
   struct Clock {
-    std::array<int64_t, 3> done{0, 0, 0};
+    std::array<int64_t, sched::streamCount> done{};
     int64_t steps = 0;
     void merge(const Clock &other) {
-      for (int s = 0; s < 3; ++s)
+      for (int s = 0; s < sched::streamCount; ++s)
         done[s] = std::max(done[s], other.done[s]);
       steps = std::max(steps, other.steps);
     }
@@ -64,25 +64,27 @@ private:
     int stream;
     int64_t position;
   };
-  void copy(CopyOp op);
+  void beside(Stream stream, ValueRange buffers);
   void wait(WaitOp op);
 
-  Clock clocks[3];
+  Clock clocks[sched::streamCount];
   int64_t steps = 0;
   llvm::DenseMap<Value, Clock> events;
-  std::vector<Access> pending; ///< copies that compute has not waited for
+  std::vector<Access> pending; ///< beside compute, which has not waited for them
   llvm::DenseMap<Value, Life> lives;
 };
 
 Lifetimes::Lifetimes(ProgramOp program) {
   for (Operation &op : program.ops()) {
-    if (auto run = dyn_cast<RunOp>(op)) {
+    if (auto run = dyn_cast<RunOp>(op); run && run.getStream() == Stream::Compute) {
       ++steps;
       for (Value buffer : run->getOperands())
         lives[buffer].cover(steps, steps);
       clocks[0].steps = steps;
-    } else if (auto copyOp = dyn_cast<CopyOp>(op)) {
-      copy(copyOp);
+    } else if (run) {
+      beside(run.getStream(), run->getOperands());
+    } else if (auto copy = dyn_cast<CopyOp>(op)) {
+      beside(copy.getStream(), copy->getOperands());
     } else if (auto record = dyn_cast<RecordOp>(op)) {
       Clock clock = clocks[static_cast<int>(record.getStream())];
       if (record.getStream() == Stream::Compute)
@@ -96,11 +98,11 @@ Lifetimes::Lifetimes(ProgramOp program) {
     lives[access.buffer].cover(steps, steps);
 }
 
-void Lifetimes::copy(CopyOp op) {
-  int stream = static_cast<int>(op.getStream());
+void Lifetimes::beside(Stream on, ValueRange buffers) {
+  int stream = static_cast<int>(on);
   ++steps;
   int64_t position = ++clocks[stream].done[stream];
-  for (Value buffer : {op.getFrom(), op.getTo()}) {
+  for (Value buffer : buffers) {
     lives[buffer].cover(std::min(steps, clocks[stream].steps + 1), steps);
     pending.push_back({buffer, stream, position});
   }

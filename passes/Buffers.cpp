@@ -3,6 +3,8 @@
 // one.
 #include "passes/Buffers.h"
 
+#include "ir/KernelTable.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -116,11 +118,22 @@ int Buffers::placeResult(OpResult result) {
     return of(source);
   if (auto handle = dyn_cast<HostHandleType>(result.getType())) {
     const Storage &source = storages[of(result.getOwner()->getOperand(0))];
-    return add({Storage::Kind::Host, source.bytes, source.name + "_host", "", 0, {}});
+    auto codec = cast<OffloadOp>(result.getOwner()).getCodec();
+    int64_t size = codec ? bytes(packedType(handle.getTensor(), *codec)) : source.bytes;
+    return add({Storage::Kind::Host, size, source.name + "_host", "", 0, {}});
+  }
+  if (auto encode = dyn_cast<EncodeOp>(result.getOwner())) {
+    const char *suffix = encode.getCodec() == "mask" ? "_mask" : "_packed";
+    return add({Storage::Kind::Transient, bytes(result.getType()), storages[of(encode.getX())].name + suffix, "", 0, {}});
   }
   if (auto prefetch = dyn_cast<PrefetchOp>(result.getOwner())) {
     const Storage &source = storages[of(prefetch.getHandle().getDefiningOp()->getOperand(0))];
     return add({Storage::Kind::Transient, source.bytes, source.name + "_back", "", 0, {}});
+  }
+  if (auto decode = dyn_cast<DecodeOp>(result.getOwner())) {
+    auto encode = decode.getPacked().getDefiningOp<EncodeOp>();
+    std::string name = encode ? storages[of(encode.getX())].name : storages[of(decode.getPacked())].name;
+    return add({Storage::Kind::Transient, bytes(result.getType()), name + "_back", "", 0, {}});
   }
   for (Operation *user : result.getUsers())
     if (auto update = dyn_cast<UpdateOp>(user))

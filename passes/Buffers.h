@@ -7,7 +7,7 @@
 // - A result with a `train.in_place` operand takes that operand's buffer.
 // - An argument is the batch slot of that input; what the function returns has a slot of its own that outlives the
 // step.
-// - A train.prefetch is a new buffer; a host handle is a buffer in host memory.
+// - What train.prefetch, encode and decode give is a new buffer; a host handle is a buffer in host memory.
 #pragma once
 
 #include "ir/Train.h"

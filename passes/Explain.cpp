@@ -22,17 +22,31 @@ std::string sluice::explain(ModuleOp module) {
   PlanSummary s = summaryOfAttribute(plan);
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << llvm::formatv("{0,-44} {1,12} {2,12}  {3,-10} {4}\n", "activation", "bytes", "ops", "action", "reason");
-  int64_t freed = 0;
+  const char *layout = "{0,-32} {1,-36} {2,12} {3,10}  {4,-14} {5,9}  {6}\n";
+  out << llvm::formatv(layout, "activation", "node", "bytes", "ops", "action", "cost ms", "reason");
+  int64_t freed = 0, idle = 0;
   for (auto row : plan.getAs<ArrayAttr>("decisions").getAsRange<DictionaryAttr>()) {
     auto number = [&](StringRef key) { return row.getAs<IntegerAttr>(key).getInt(); };
-    StringRef action = row.getAs<StringAttr>("action").getValue();
+    auto word = [&](StringRef key) { return row.getAs<StringAttr>(key) ? row.getAs<StringAttr>(key).getValue() : StringRef(); };
+    auto milliseconds = [&](StringRef key) {
+      auto value = row.getAs<FloatAttr>(key);
+      return value && value.getValueAsDouble() > 0 ? llvm::formatv("{0:F2}", value.getValueAsDouble() * 1e3).str() : std::string();
+    };
+    StringRef action = word("action"), codec = word("codec");
+    std::string named = (action + (codec.empty() ? "" : " ") + codec).str(), reason = word("reason").str();
+    if (std::string stall = milliseconds("stall"); !stall.empty())
+      reason += (reason.empty() ? "" : "; ") + ("compute waits " + stall + " ms for it");
+    if (row.contains("frees_nothing")) {
+      reason += (reason.empty() ? "" : "; ") + std::string("FREES NOTHING: the plan's peak has room for it");
+      ++idle;
+    }
     std::string life = std::to_string(number("first")) + ".." + std::to_string(number("last"));
-    out << llvm::formatv("{0,-44} {1,12} {2,12}  {3,-10} {4}\n", row.getAs<StringAttr>("name").getValue().take_front(44), number("bytes"), life, action,
-                         row.getAs<StringAttr>("reason").getValue());
+    out << llvm::formatv(layout, word("name").take_front(32), word("node").take_front(36), number("bytes"), life, named, milliseconds("seconds"), reason);
     freed += action == "keep" ? 0 : number("bytes");
   }
   out << "\nstrategy " << plan.getAs<StringAttr>("strategy").getValue() << ": " << mebibytes(freed) << " of activations leave the device in between\n";
+  if (idle)
+    out << idle << (idle == 1 ? " action frees" : " actions free") << " nothing that the plan's peak needs\n";
   out << llvm::formatv("keep needs {0}, of which {1} live through the whole step; no plan of whole tensors goes below {2}\n", mebibytes(s.keepArena),
                        mebibytes(s.base), mebibytes(s.floor));
   out << llvm::formatv("predicted step: {0:F1} ms (keep {1:F1} ms, lower bound {2:F1} ms)\n", s.seconds * 1e3, s.keepSeconds * 1e3, s.lowerBound * 1e3);

@@ -126,6 +126,8 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
                  Option<"budget", "budget", "std::string", "", "bytes, 8GiB, 40% or 40%act; empty for no limit">,
                  Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
                  Option<"profile", "profile", "std::string", "", "measured link and codec rates, a .json file">,
+                 Option<"allowLossy", "allow-lossy", "std::string", "", "of fp16, zfp and invert, separated by commas">,
+                 Option<"target", "target", "std::string", "\"host\"", "host or cuda: whose programs carry the plan out">,
                  Option<"shrink", "shrink", "int64_t", "0", "bytes to plan below the budget, for what packing costs on top">];
 }
 
@@ -133,7 +135,8 @@ def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
   let summary = "rewrite @step as `train.plan` says";
   let description = [{
     Offload: train.offload after the last forward access, train.await where the bytes may be reused, train.prefetch where the copy back is
-    issued; later readers read the prefetched value. Recompute: forward ops cloned before their backward user, marked `train.recompute`.
+    issued; later readers read the prefetched value. Compress: the same with train.encode and train.decode. Encode: train.encode of a mask,
+    which later readers, fused regions that only compare the value with 0, read instead of it. Recompute: forward ops cloned before their backward user, marked `train.recompute`.
     Views of a value that came back are made again from it. Other actions are refused by name.
 
     ```mlir
@@ -150,7 +153,8 @@ def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let statistics = [Statistic<"offloads", "offloads", "buffers that go to host memory">, Statistic<"recomputed", "recomputed", "ops that run twice">];
+  let statistics = [Statistic<"offloads", "offloads", "buffers that go to host memory">,
+      Statistic<"packed", "packed", "buffers that are encoded or compressed on the device">, Statistic<"recomputed", "recomputed", "ops that run twice">];
 }
 
 def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
@@ -161,6 +165,7 @@ def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
     - train.await: compute waits for that copy; from here on other buffers may have the bytes.
     - train.prefetch: h2d waits until compute has reached this place (the bytes that it writes are free from here on), and copies; the
       first reader waits for it.
+    - train.encode and train.decode: as these, on the codec stream; a mask is made on compute.
     - The copies of the next batch, from the staging slot of every input to its other batch slot, come last on h2d.
 
     Compute waits for every copy at the end. Waits that follow from earlier ones are left out. Reading a value whose bytes were overwritten

@@ -64,7 +64,8 @@ double real(DictionaryAttr entry, StringRef key) {
 } // namespace
 
 DictionaryAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
-                                     const PlanSummary &summary) {
+                                     const PlanSummary &summary, const std::vector<ActionCost> &costs,
+                                     const std::vector<std::string> &nodes) {
   Builder b(context);
   Lives lives(problem);
   SmallVector<Attribute> decisions, recomputes;
@@ -77,6 +78,9 @@ DictionaryAttr sluice::planAttribute(MLIRContext *context, const planner::Proble
     entry.set("first", lives.first[i]).set("last", lives.last[i]).set("action", StringRef(actionName(d.action))).set("codec", StringRef(d.codec));
     entry.set("offload_after", int64_t(d.offloadAfter)).set("free_before", int64_t(d.freeBefore));
     entry.set("prefetch_after", int64_t(d.prefetchAfter)).set("needed_by", int64_t(d.neededBy)).set("reason", StringRef(d.reason));
+    entry.set("node", StringRef(nodes[i])).set("seconds", costs[i].seconds).set("stall", costs[i].stall);
+    if (costs[i].freesNothing)
+      entry.add("frees_nothing", b.getUnitAttr());
     decisions.push_back(entry.get());
   }
   for (const planner::Recompute &r : plan.recomputes) {

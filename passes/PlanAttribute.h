@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attribute `train.plan` of @step: what plan-memory decided, for apply-plan, schedule preface and reports.
 //   {strategy, budget, base, floor, keep_arena, keep_seconds, seconds, lower_bound, arena,
-//    decisions = [{storage, name, bytes, first, last, action, codec, offload_after, free_before, prefetch_after, needed_by, reason}...],
+//    decisions = [{storage, name, bytes, first, last, action, codec, offload_after, free_before, prefetch_after, needed_by, reason, node, seconds, stall,
+//                  frees_nothing}...],
 //    recomputes = [{before, ops = [...]}...]}
 // Positions count the ops of @step that have a kernel; storages count as in Buffers.
 #pragma once
 
 #include "mlir/IR/BuiltinAttributes.h"
-#include "passes/planner/Plan.h"
+#include "passes/ActionCosts.h"
 
 namespace sluice {
 
@@ -24,8 +25,9 @@ struct PlanSummary {
   double keepSeconds = 0, seconds = 0, lowerBound = 0;
 };
 
+/// `costs` and `nodes` (ONNX nodes that made them) by buffer.
 mlir::DictionaryAttr planAttribute(mlir::MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
-                                   const PlanSummary &summary);
+                                   const PlanSummary &summary, const std::vector<ActionCost> &costs, const std::vector<std::string> &nodes);
 /// The plan back from the attribute, with decisions for `storages` storages. Missing or malformed entries are Keep.
 planner::Plan planOfAttribute(mlir::DictionaryAttr attribute, int storages);
 PlanSummary summaryOfAttribute(mlir::DictionaryAttr attribute);

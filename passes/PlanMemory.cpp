@@ -12,6 +12,8 @@
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/Registry.h"
 
+#include "runtime/Codec.h"
+
 namespace sluice {
 #define GEN_PASS_DEF_PLANMEMORY
 #include "passes/Passes.h.inc"
@@ -42,11 +44,11 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (failed(loadProfiles(profile)))
       return failure();
     Buffers buffers(step);
-    planner::Problem problem = problemOfStep(module, step, buffers, profile);
     planner::Options options;
     std::string name;
     if (failed(parseStrategy(name, options)))
       return failure();
+    planner::Problem problem = problemOfStep(module, step, buffers, profile, zfp);
 
     planner::Answer keep = runStrategy(problem, unlimited, "keep", {});
     if (auto *refused = std::get_if<planner::Refused>(&keep))
@@ -68,11 +70,22 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return failWith(module, 2) << refused->reason;
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
       return reportInfeasible(module, *infeasible, summary, name);
-    const auto &plan = std::get<planner::Plan>(answer);
+    auto &plan = std::get<planner::Plan>(answer);
+    choosePacking(plan);
+    if (failed(checkLossy(plan, options)))
+      return failure();
     planner::Timeline timeline = simulate(problem, plan);
     summary.seconds = timeline.makespan;
     summary.lowerBound = std::min(timeline.makespan, planner::exactBound(problem, summary.budget, {true, true, false}));
-    step->setAttr(planAttributeName, planAttribute(step.getContext(), problem, plan, summary));
+    std::vector<std::string> nodes;
+    for (const planner::Buffer &buffer : problem.buffers)
+      nodes.push_back(buffers[buffer.id].values.empty() ? "" : nodeName(buffers[buffer.id].values.front().getLoc()));
+    std::vector<ActionCost> costs = actionCosts(problem, plan, timeline);
+    for (planner::Decision &d : plan.decisions)
+      if (d.codec == "zfp")
+        d.codec = zfp;
+    step->setAttr(planAttributeName,
+                  planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
     return success();
   }
 
@@ -102,11 +115,50 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       auto [key, value] = part.split('=');
       if (key.empty() || value.empty())
         return failWith(getOperation(), 2) << "'" << part << "' in --strategy is no k=v";
-      options.knobs[key.str()] = value.str();
+      if (key == "codec" && value != "fp16" && value != "zvc")
+        return failWith(getOperation(), 2) << "codec '" << value << "' in --strategy is unknown; copies can pack with fp16 or zvc";
+      if (key == "rate" && !parseCodec(("zfp:" + value).str()))
+        return failWith(getOperation(), 2) << "rate '" << value << "' in --strategy is none of zfp's, from 2 to 31 bits a value";
+      if (key == "codec")
+        codec = value.str();
+      else if (key == "rate")
+        zfp = ("zfp:" + value).str();
+      else
+        options.knobs[key.str()] = value.str();
     }
-    options.executable = {"keep", "offload", "recompute"};
+    SmallVector<StringRef> lossy;
+    StringRef(allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
+    for (StringRef name : lossy)
+      options.allowLossy.insert(name.str());
+    // Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing.
+    options.executable = {"keep", "offload", "recompute", "argmax", "counter"};
+    if (target == "host") // the cuda runtime has no codecs yet
+      options.executable.insert({"mask", "fp16", "zvc", "zfp"});
+    else if (!codec.empty())
+      return failWith(getOperation(), 2) << "codec '" << codec << "' in --strategy is not available for --target=" << target;
     return success();
   }
+
+  /// Two knobs that every strategy has. codec=fp16|zvc: all floats that leave for the host are packed on the way; positions stay those of
+  /// raw copies, so the plan is at worst more careful than it need be. rate=N: bits a value wherever the strategy compresses with zfp.
+  void choosePacking(planner::Plan &plan) {
+    for (planner::Decision &d : plan.decisions)
+      if (d.action == planner::Action::Offload && d.codec.empty())
+        d.codec = codec;
+  }
+
+  /// The last guard of --allow-lossy, whatever a strategy does.
+  LogicalResult checkLossy(const planner::Plan &plan, const planner::Options &options) {
+    for (const planner::Decision &d : plan.decisions) {
+      std::string needed = d.action == planner::Action::Invert ? "invert" : d.codec.substr(0, d.codec.find(':'));
+      bool lossy = needed == "invert" || needed == "fp16" || needed == "zfp";
+      if (lossy && !options.allowLossy.count(needed))
+        return failWith(getOperation(), 2) << "strategy '" << strategy << "' uses " << needed << ", which is lossy; allow it with --allow-lossy=" << needed;
+    }
+    return success();
+  }
+
+  std::string codec, zfp = "zfp"; ///< from the knobs codec and rate
 
   /// The driver finds the number in the attribute and exits with status 3.
   LogicalResult reportInfeasible(ModuleOp module, const planner::Infeasible &infeasible, const PlanSummary &summary, StringRef name) {

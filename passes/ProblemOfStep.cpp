@@ -2,7 +2,10 @@
 // Builds planner::Problem, see ProblemOfStep.h.
 #include "passes/ProblemOfStep.h"
 
+#include "passes/Masks.h"
 #include "passes/OpKinds.h"
+
+#include "ir/KernelTable.h"
 
 using namespace mlir;
 using namespace sluice;
@@ -22,18 +25,20 @@ class Bridge {
 public:
   Bridge(const Buffers &buffers) : buffers(buffers), bufferOf(buffers.all().size(), -1) {}
 
-  planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile) {
+  planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
     problem.base = persistentBytes(module);
     problem.alignment = slotAlignment;
     problem.link = profile.link;
-    for (auto &[codec, rate] : profile.codecs)
-      problem.codecRates.emplace_back(codec, rate);
+    for (const char *codec : {"fp16", "zvc"}) // what copies can apply on their way
+      if (auto rate = profile.codecs.find(codec); rate != profile.codecs.end())
+        problem.codecRates.emplace_back(codec, rate->second);
     for (auto [index, storage] : llvm::enumerate(buffers.all()))
       if (storage.kind == Storage::Kind::Transient)
         addBuffer(index, storage);
     for (Operation *op : plannedOps(step))
       addOp(op);
     markActivations();
+    addEncodings(step, profile, zfp);
     return std::move(problem);
   }
 
@@ -98,6 +103,28 @@ private:
     }
   }
 
+  /// Masks for what gradients only compare with 0; packed forms for everything in f32.
+  void addEncodings(func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
+    SmallVector<Value> contents = forwardContents(step, buffers);
+    for (planner::Buffer &buffer : problem.buffers) {
+      Value content = contents[buffer.id];
+      if (!buffer.activation || !content || !cast<RankedTensorType>(content.getType()).getElementType().isF32())
+        continue;
+      auto type = cast<RankedTensorType>(content.getType());
+      if (maskIsPositive(content, buffers)) {
+        int64_t size = bytes(packedType(type, "mask"));
+        double seconds = profile.estimate(planner::OpKind::Activation, elements(type), buffer.bytes + size);
+        buffer.encodings.push_back({"mask", size, seconds, 0});
+      }
+      for (auto [codec, exact] : {std::pair<const char *, StringRef>{"fp16", "fp16"}, {"zfp", zfp}})
+        if (auto rate = profile.codecs.find(codec); rate != profile.codecs.end() && rate->second > 0) {
+          double seconds = buffer.bytes / rate->second;
+          if (RankedTensorType packed = packedType(type, exact))
+            buffer.encodings.push_back({codec, bytes(packed), seconds, seconds});
+        }
+    }
+  }
+
   const Buffers &buffers;
   std::vector<int> bufferOf; ///< storage -> buffer of the problem, -1 for what outlives the step
   planner::Problem problem;
@@ -105,6 +132,7 @@ private:
 
 } // namespace
 
-planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Buffers &buffers, const planner::Profile &profile) {
-  return Bridge(buffers).build(module, step, profile);
+planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Buffers &buffers, const planner::Profile &profile,
+                                       StringRef zfp) {
+  return Bridge(buffers).build(module, step, profile, zfp);
 }

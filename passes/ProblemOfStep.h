@@ -11,7 +11,9 @@
 namespace sluice {
 
 /// Ops carry `train.cost` and `train.stage`. Buffer::id is the storage's index in `buffers`; base is everything that outlives the step.
-planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Buffers &buffers, const planner::Profile &profile);
+/// `zfp` is the codec, with its rate, whose sizes stand behind the encoding "zfp".
+planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Buffers &buffers, const planner::Profile &profile,
+                               llvm::StringRef zfp = "zfp");
 
 /// The ops that planner positions count, in program order.
 llvm::SmallVector<mlir::Operation *> plannedOps(mlir::func::FuncOp step);

@@ -2,7 +2,7 @@
 // schedule-streams, for each train function:
 //  1. one sched.buffer for every storage of Buffers.h, and one for every workspace;
 //  2. the ops in program order: kernels on compute, offloads on d2h, prefetches on h2d, each with the waits that it
-//  needs;
+//  needs; packing and unpacking on codec likewise;
 //  3. the copies of the next batch, behind the other copies on h2d, where they delay nothing;
 //  4. compute waits for every copy, so that a program ends with all streams joined.
 // A wait is left out when a chain of earlier waits implies it; a record that nobody waits for is erased.
@@ -33,13 +33,14 @@ using sched::WaitOp;
 namespace {
 
 /// How many ops of each stream, in issue order, are known to have run; -1: not even what ran before the program began.
-using Clock = std::array<int, 3>;
+using Clock = std::array<int, sched::streamCount>;
+constexpr Stream otherStreams[] = {Stream::ToHost, Stream::ToDevice, Stream::Codec};
 int &at(Clock &clock, Stream stream) { return clock[static_cast<int>(stream)]; }
 
 /// A record and what has run once it happens.
 struct Recorded {
   RecordOp op;
-  Clock clock{-1, -1, -1};
+  Clock clock{};
 };
 
 class Scheduler {
@@ -47,8 +48,10 @@ public:
   Scheduler(func::FuncOp function, sched::ProgramOp program)
       : function(function), program(program), buffers(function),
         b(OpBuilder::atBlockEnd(&program.getBody().emplaceBlock())) {
-    for (int s = 0; s < 3; ++s)
+    for (int s = 0; s < sched::streamCount; ++s) {
+      known[s].fill(-1);
       known[s][s] = 0;
+    }
   }
 
   LogicalResult run();
@@ -59,6 +62,8 @@ private:
   LogicalResult schedule(Operation *op);
   void offload(train::OffloadOp op);
   void prefetch(train::PrefetchOp op);
+  void encode(train::EncodeOp op);
+  void decode(train::DecodeOp op);
   void kernel(Operation *op);
   LogicalResult checkContent(Operation *op);
 
@@ -67,21 +72,22 @@ private:
   Recorded record(Location loc, Stream stream, const Twine &name);
   void wait(Location loc, Stream stream, Recorded recorded);
   void waitForCompute(Location loc, Stream stream, const Twine &name);
-  Recorded copy(Location loc, Stream stream, Value from, Value to, int64_t fromVersion, int64_t toVersion);
+  Recorded copy(Location loc, Stream stream, Value from, Value to, StringAttr codec, int64_t fromVersion, int64_t toVersion);
+  void run(Operation *op, Stream stream);
 
   func::FuncOp function;
   sched::ProgramOp program;
   Buffers buffers;
   OpBuilder b;
-  Clock known[3] = {{-1, -1, -1}, {-1, -1, -1}, {-1, -1, -1}};
-  SmallVector<std::pair<WaitOp, Clock>, 2> waitsInGap[3]; ///< since the stream's last kernel, copy or record
+  Clock known[sched::streamCount];
+  SmallVector<std::pair<WaitOp, Clock>, 2> waitsInGap[sched::streamCount]; ///< since the stream's last kernel, copy or record
   Recorded begin;                                         ///< before the first kernel
   Recorded lastCompute;                                   ///< latest record on compute
   SmallVector<Value> slots;                               ///< buffer of each storage
   SmallVector<std::pair<Value, Value>> nextBatch;         ///< staging and device slot of each input
   llvm::DenseMap<Operation *, Value> scratches;
   llvm::DenseMap<int, Recorded> copiedIn, copyingOut;           ///< by storage
-  llvm::DenseMap<int, Recorded> onHost;                         ///< host storage -> its copy out
+  llvm::DenseMap<int, Recorded> packed;                         ///< host or packed storage -> what fills it
   llvm::DenseMap<int, std::pair<int64_t, Operation *>> content; ///< storage -> how often it was written, by whom last
   llvm::DenseMap<Value, int64_t> contentOf;                     ///< value -> writes of its storage when it was made
   SmallVector<int64_t> readVersions;                            ///< of what the op at hand reads, see sched.run
@@ -147,14 +153,14 @@ void Scheduler::wait(Location loc, Stream stream, Recorded recorded) {
   auto &gap = waitsInGap[static_cast<int>(stream)];
   llvm::erase_if(gap, [&](auto &earlier) {
     Clock clock = earlier.second;
-    bool implied = llvm::all_of(llvm::seq(0, 3), [&](int s) { return clock[s] <= theirs[s]; });
+    bool implied = llvm::all_of(llvm::seq(0, sched::streamCount), [&](int s) { return clock[s] <= theirs[s]; });
     if (implied)
       earlier.first.erase();
     return implied;
   });
   gap.push_back({WaitOp::create(b, loc, stream, recorded.op.getEvent()), theirs});
-  for (Stream s : {Stream::Compute, Stream::ToHost, Stream::ToDevice})
-    at(mine, s) = std::max(at(mine, s), at(theirs, s));
+  for (int s = 0; s < sched::streamCount; ++s)
+    mine[s] = std::max(mine[s], theirs[s]);
   issue(stream); // a later record of this stream says more than one before the wait
 }
 
@@ -164,9 +170,10 @@ void Scheduler::waitForCompute(Location loc, Stream stream, const Twine &name) {
   wait(loc, stream, lastCompute);
 }
 
-Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to, int64_t fromVersion, int64_t toVersion) {
+Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to, StringAttr codec, int64_t fromVersion,
+                         int64_t toVersion) {
   endGap(stream);
-  CopyOp::create(b, loc, stream, from, to, fromVersion, toVersion);
+  CopyOp::create(b, loc, stream, from, to, codec, fromVersion, toVersion);
   issue(stream);
   return record(loc, stream, to.getDefiningOp<BufferOp>().getName() + "_copied");
 }
@@ -174,7 +181,7 @@ Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to, int6
 void Scheduler::copyNextBatch() {
   for (auto [staging, slot] : nextBatch) {
     wait(slot.getLoc(), Stream::ToDevice, begin); // the step before this one has read the slot
-    copy(slot.getLoc(), Stream::ToDevice, staging, slot, 0, 1);
+    copy(slot.getLoc(), Stream::ToDevice, staging, slot, {}, 0, 1);
   }
 }
 
@@ -184,17 +191,38 @@ void Scheduler::offload(train::OffloadOp op) {
   waitForCompute(loc, Stream::ToHost, buffers[source].name + "_ready");
   if (copiedIn.contains(source))
     wait(loc, Stream::ToHost, copiedIn[source]);
-  copyingOut[source] = onHost[target] =
-      copy(loc, Stream::ToHost, slots[source], slots[target], readVersions[0], content.lookup(target).first);
+  copyingOut[source] = packed[target] = copy(loc, Stream::ToHost, slots[source], slots[target], op.getCodecAttr(),
+                                             readVersions[0], content.lookup(target).first);
 }
 
 void Scheduler::prefetch(train::PrefetchOp op) {
   int source = buffers.of(op.getHandle()), target = buffers.of(op.getX());
   Location loc = originOf(buffers[source], op.getLoc());
   waitForCompute(loc, Stream::ToDevice, buffers[target].name + "_free");
-  wait(loc, Stream::ToDevice, onHost[source]);
-  copiedIn[target] =
-      copy(loc, Stream::ToDevice, slots[source], slots[target], readVersions[0], content.lookup(target).first);
+  wait(loc, Stream::ToDevice, packed[source]);
+  auto codec = op.getHandle().getDefiningOp<train::OffloadOp>().getCodecAttr();
+  copiedIn[target] = copy(loc, Stream::ToDevice, slots[source], slots[target], codec, readVersions[0],
+                          content.lookup(target).first);
+}
+
+/// As offload and prefetch, with device memory and the codec stream.
+void Scheduler::encode(train::EncodeOp op) {
+  int source = buffers.of(op.getX()), target = buffers.of(op.getPacked());
+  Location loc = originOf(buffers[source], op.getLoc());
+  waitForCompute(loc, Stream::Codec, buffers[source].name + "_ready");
+  if (copiedIn.contains(source))
+    wait(loc, Stream::Codec, copiedIn[source]);
+  run(op, Stream::Codec);
+  copyingOut[source] = packed[target] = record(loc, Stream::Codec, buffers[target].name + "_ready");
+}
+
+void Scheduler::decode(train::DecodeOp op) {
+  int source = buffers.of(op.getPacked()), target = buffers.of(op.getX());
+  Location loc = originOf(buffers[source], op.getLoc());
+  waitForCompute(loc, Stream::Codec, buffers[target].name + "_free");
+  wait(loc, Stream::Codec, packed[source]);
+  run(op, Stream::Codec);
+  copiedIn[target] = record(loc, Stream::Codec, buffers[target].name + "_ready");
 }
 
 void Scheduler::kernel(Operation *op) {
@@ -212,6 +240,11 @@ void Scheduler::kernel(Operation *op) {
     waitFor(copiedIn, storage);
     waitFor(copyingOut, storage);
   }
+  run(op, Stream::Compute);
+}
+
+void Scheduler::run(Operation *op, Stream stream) {
+  SmallVector<int> reads = buffers.reads(op), writes = buffers.writes(op);
   auto collect = [&](ArrayRef<int> storages, ValueRange values, SmallVector<Value> &operands,
                      SmallVector<Attribute> &types) {
     for (auto [i, storage] : llvm::enumerate(storages)) {
@@ -234,7 +267,7 @@ void Scheduler::kernel(Operation *op) {
   for (NamedAttribute attribute : op->getAttrs())
     if (attribute.getName() != train::attr::cost && attribute.getName() != train::attr::inPlace)
       parameters.push_back(attribute);
-  auto run = RunOp::create(b, op->getLoc(), op->getName().stripDialect(), ins, outs, scratches.lookup(op),
+  auto run = RunOp::create(b, op->getLoc(), stream, op->getName().stripDialect(), ins, outs, scratches.lookup(op),
                            b.getArrayAttr(inTypes), b.getArrayAttr(outTypes), readVersions,
                            llvm::map_to_vector(writes, [&](int s) { return content.lookup(s).first; }),
                            b.getDictionaryAttr(parameters));
@@ -242,8 +275,8 @@ void Scheduler::kernel(Operation *op) {
     IRMapping mapping;
     op->getRegion(0).cloneInto(&run.getBody(), mapping);
   }
-  endGap(Stream::Compute);
-  issue(Stream::Compute);
+  endGap(stream);
+  issue(stream);
 }
 
 /// In-place ops and updates overwrite bytes; whoever reads an older value of those bytes was ordered wrongly by an
@@ -278,9 +311,13 @@ LogicalResult Scheduler::schedule(Operation *op) {
   if (auto out = dyn_cast<train::OffloadOp>(op)) {
     offload(out);
   } else if (auto await = dyn_cast<train::AwaitOp>(op)) {
-    wait(op->getLoc(), Stream::Compute, onHost[buffers.of(await.getHandle())]);
+    wait(op->getLoc(), Stream::Compute, packed[buffers.of(await.getHandle())]);
   } else if (auto in = dyn_cast<train::PrefetchOp>(op)) {
     prefetch(in);
+  } else if (auto pack = dyn_cast<train::EncodeOp>(op); pack && pack.getCodec() != "mask") {
+    encode(pack);
+  } else if (auto unpack = dyn_cast<train::DecodeOp>(op)) {
+    decode(unpack);
   } else {
     kernel(op);
   }
@@ -294,9 +331,9 @@ LogicalResult Scheduler::run() {
     if (failed(schedule(&op)))
       return failure();
   copyNextBatch();
-  RecordOp last[3];
+  RecordOp last[sched::streamCount];
   program.walk([&](RecordOp op) { last[static_cast<int>(op.getStream())] = op; });
-  for (Stream stream : {Stream::ToHost, Stream::ToDevice})
+  for (Stream stream : otherStreams)
     if (RecordOp op = last[static_cast<int>(stream)])
       wait(function.getLoc(), Stream::Compute, {op, known[static_cast<int>(stream)]});
   for (auto record : llvm::make_early_inc_range(program.getBody().getOps<RecordOp>()))

@@ -33,12 +33,12 @@ namespace {
 constexpr int64_t alignment = 256;
 
 struct Clock {
-  std::array<int64_t, 3> ran; ///< ops of each stream known to have run; -1: not even those before the program
+  std::array<int64_t, sched::streamCount> ran; ///< ops of each stream known to have run; -1: not even those before the program
   int64_t released = 0;       ///< steps issued when compute last let go of something that is known here
   int64_t &operator[](int stream) { return ran[stream]; }
   int64_t operator[](int stream) const { return ran[stream]; }
   void merge(const Clock &other) {
-    for (int s = 0; s < 3; ++s)
+    for (int s = 0; s < sched::streamCount; ++s)
       ran[s] = std::max(ran[s], other.ran[s]);
     released = std::max(released, other.released);
   }
@@ -98,7 +98,7 @@ private:
   std::vector<Place> places;
   llvm::DenseMap<Value, int> placeOf;
   std::vector<Access> accesses;
-  Clock clocks[3] = {{{0, -1, -1}}, {{-1, 0, -1}}, {{-1, -1, 0}}};
+  Clock clocks[sched::streamCount] = {{{0, -1, -1, -1}}, {{-1, 0, -1, -1}}, {{-1, -1, 0, -1}}, {{-1, -1, -1, 0}}};
   llvm::DenseMap<Value, Clock> events;
   int64_t steps = 0;
   std::vector<Clock> computeAfter; ///< by step: what compute has waited for once the waits behind that step are over
@@ -163,7 +163,7 @@ LogicalResult Verifier::replay() {
   bool computeMovedOn = false; // since the last step, compute did something else than wait
   for (Operation &op : program.ops()) {
     if (auto run = dyn_cast<RunOp>(op)) {
-      if (failed(step(run, Stream::Compute)))
+      if (failed(step(run, run.getStream())))
         return failure();
       computeMovedOn = false;
     } else if (auto copy = dyn_cast<CopyOp>(op)) {
@@ -182,10 +182,10 @@ LogicalResult Verifier::replay() {
         computeAfter.back() = mine;
     }
   }
-  for (Stream stream : {Stream::ToHost, Stream::ToDevice}) { // V5
+  for (Stream stream : {Stream::ToHost, Stream::ToDevice, Stream::Codec}) { // V5
     int s = static_cast<int>(stream);
     if (clocks[s][s] > 0 && clocks[0][s] < clocks[s][s])
-      return program.emitOpError() << "V5: ends before compute has waited for all " << clocks[s][s] << " copies of "
+      return program.emitOpError() << "V5: ends before compute has waited for all " << clocks[s][s] << " ops of "
                                    << sched::stringifyStream(stream) << " (for " << std::max<int64_t>(0, clocks[0][s])
                                    << ")";
   }

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <limits>
 #include <regex>
+#include <sstream>
 #include <thread>
 
 using namespace sluice;
@@ -85,9 +86,7 @@ std::string checkStrategy(const std::string &strategy) {
 }
 
 /// What the contract names and this compiler cannot do yet.
-std::string refuse(const DriverOptions &o, const Words &w) {
-  if (!w.allowLossy.empty())
-    return "--allow-lossy is not available yet: generated programs know no lossy actions";
+std::string refuse(const DriverOptions &o) {
   if (o.maxBatch && (o.pipeline.budget.empty() || o.pipeline.budget.find('%') != std::string::npos))
     return "--max-batch needs --memory-budget in bytes: a share of keep's arena would grow with the batch";
   if (o.maxBatch && o.spec.batch)
@@ -137,13 +136,18 @@ std::string convert(const Words &w, DriverOptions &o) {
     return e;
   if (!o.pipeline.budget.empty() && !parseBudget(o.pipeline.budget, 1 << 20, 0))
     return "--memory-budget takes bytes, 600MiB, 8GiB, 40% or 40%act, not '" + o.pipeline.budget + "'";
+  std::stringstream lossy(w.allowLossy);
+  for (std::string name; std::getline(lossy, name, ',');)
+    if (name != "fp16" && name != "zfp" && name != "invert")
+      return "--allow-lossy knows no '" + name + "'; there are fp16, zfp and invert";
+  o.pipeline.allowLossy = w.allowLossy;
   try {
     std::regex check(o.spec.freeze);
   } catch (const std::regex_error &) {
     return "--freeze takes a regular expression, '" + o.spec.freeze + "' is none";
   }
   std::string unknown = checkStrategy(o.pipeline.strategy);
-  return unknown.empty() ? refuse(o, w) : unknown;
+  return unknown.empty() ? refuse(o) : unknown;
 }
 
 } // namespace

@@ -86,7 +86,7 @@ sched.program @buffer_c5 {
 sched.program @run_c1 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'f' has 1 outs and 0 types}}
-  "sched.run"(%a) <{kernel = "f", in_types = [], out_types = [], in_versions = array<i64>, out_versions = array<i64: 1>, parameters = {}, operandSegmentSizes = array<i32: 0, 1, 0>}> ({}) : (!sched.buffer) -> ()
+  "sched.run"(%a) <{stream = 0 : i32, kernel = "f", in_types = [], out_types = [], in_versions = array<i64>, out_versions = array<i64: 1>, parameters = {}, operandSegmentSizes = array<i32: 0, 1, 0>}> ({}) : (!sched.buffer) -> ()
 }
 
 // -----

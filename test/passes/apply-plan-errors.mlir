@@ -1,5 +1,6 @@
 // RUN: sluice-opt --sluice-apply-plan --split-input-file --verify-diagnostics %s
-// Plans that no planner makes: positions out of order, and an op that is marked to run again but cannot.
+// Plans that no planner makes: positions out of order, and an op that is marked to run again but cannot, codecs that do
+// not fit.
 
 // Free before the copy has begun.
 // expected-error @below {{the plan's positions for 'fc_y' are out of order: copied after 1, free before 1, copied back after 1, needed by 2, 3 ops}}
@@ -49,4 +50,34 @@ func.func @a4(%d: tensor<2x3xf32>) {
   // expected-error @below {{cannot run again, but is marked 'train.recompute'}}
   %x = train.relu_backward %d, %d {train.recompute} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   return
+}
+
+// -----
+
+train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
+
+// A mask of what a product reads.
+// expected-error @below {{the plan wants to encode 'fc1_y' with mask, which generated programs cannot do}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
+    train.plan = {decisions = [{storage = 2 : i64, action = "encode", codec = "mask", offload_after = 0 : i64, free_before = 2 : i64}]}} {
+  %w = train.read @w : tensor<8x8xf32>
+  %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
+  %da = train.loss_backward %a, %x {loss = "mse", train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  return %loss : tensor<f32>
+}
+
+// -----
+
+train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
+
+// A codec that copies do not have.
+// expected-error @below {{the plan wants to offload 'fc1_y' with zfp, which generated programs cannot do}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
+    train.plan = {decisions = [{storage = 2 : i64, action = "offload", codec = "zfp", offload_after = 0 : i64, free_before = 1 : i64, prefetch_after = 1 : i64, needed_by = 2 : i64}]}} {
+  %w = train.read @w : tensor<8x8xf32>
+  %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
+  %da = train.loss_backward %a, %x {loss = "mse", train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  return %loss : tensor<f32>
 }

@@ -15,7 +15,7 @@
 
 // The earliest-born leaves after its last forward reader, op 1; its copy hides behind op 2. It comes back when op 6 has given up fc3_y, behind op 7.
 // GREEDY-SAME: train.plan = {arena = 164096 : i64, base = 98560 : i64, budget = 164096 : i64, decisions = [
-// GREEDY-SAME: {action = "offload", bytes = 16384 : i64, codec = "", first = 0 : i64, free_before = 3 : i64, last = 8 : i64, name = "fc1_y", needed_by = 8 : i64, offload_after = 1 : i64, prefetch_after = 6 : i64
+// GREEDY-SAME: {action = "offload", bytes = 16384 : i64, codec = "", first = 0 : i64, free_before = 3 : i64, last = 8 : i64, name = "fc1_y", needed_by = 8 : i64, node = "/fc1/Gemm", offload_after = 1 : i64, prefetch_after = 6 : i64
 // GREEDY-SAME: {action = "keep", {{[^}]*}}name = "fc2_y"
 // GREEDY-SAME: {action = "keep", {{[^}]*}}name = "fc3_y"
 // GREEDY-SAME: {action = "keep", {{[^}]*}}name = "fc4_y"

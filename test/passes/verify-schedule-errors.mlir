@@ -248,7 +248,7 @@ sched.program @v3_early_copy device(512) host(256) base(256) {
 
 // Nobody waits for the copy back.
 
-// expected-error @below {{V5: ends before compute has waited for all 1 copies of h2d (for 0)}}
+// expected-error @below {{V5: ends before compute has waited for all 1 ops of h2d (for 0)}}
 sched.program @v5_dropped_prefetch_wait device(512) host(256) base(256) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)

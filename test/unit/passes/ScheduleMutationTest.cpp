@@ -45,6 +45,7 @@ protected:
     PipelineOptions options;
     options.strategy = GetParam().strategy;
     options.budget = GetParam().budget;
+    options.allowLossy = "zfp,fp16";
     ASSERT_TRUE(succeeded(runPipeline(*module, Stage::Placed, options)));
     SmallVector<Operation *> others; // programs are verified one by one; the step is the one with copies
     for (auto program : module->getOps<ProgramOp>())
@@ -184,7 +185,7 @@ TEST_P(ScheduleMutation, NoBufferMayMoveOntoAnother) {
 
 std::string nameOf(const testing::TestParamInfo<Case> &info) {
   std::string name = std::string(info.param.model) + "_" + info.param.strategy;
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 
@@ -192,7 +193,8 @@ INSTANTIATE_TEST_SUITE_P(Models, ScheduleMutation,
                          testing::Values(Case{"resnet", "vdnn-all", ""}, Case{"vgg", "superneurons", "65%act"},
                                          Case{"resnet", "chen", "90%act"}, Case{"densenet", "vdnn-conv", ""},
                                          Case{"densenet", "superneurons", "65%act"}, Case{"unet", "vdnn-all", ""},
-                                         Case{"unet", "capuchin", "70%act"}),
+                                         Case{"unet", "capuchin", "70%act"}, Case{"vgg", "gist", ""},
+                                         Case{"resnet", "freelunch,buffers=2,hybrid=1", ""}),
                          nameOf);
 
 } // namespace

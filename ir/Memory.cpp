@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verifiers of the memory ops; the constraints are numbered in MemoryOps.td. Sizes of packed tensors are the runtime's.
+#include "ir/KernelTable.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+RankedTensorType sluice::packedType(RankedTensorType raw, StringRef codec) {
+  MLIRContext *context = raw.getContext();
+  if (codec == "mask")
+    return RankedTensorType::get(raw.getShape(), IntegerType::get(context, 1), raw.getEncoding());
+  auto known = parseCodec(std::string_view(codec.data(), codec.size()));
+  // Statistics, [C] vectors, are too small to gain from it and too sensitive to be rounded.
+  if (!known || !raw.getElementType().isF32() || raw.getRank() < 2)
+    return {};
+  return RankedTensorType::get({packedBytes(*known, tensorOf(raw))}, IntegerType::get(context, 8));
+}
+
+/// Whether `packed` is what `codec` makes of `raw` on the device.
+static LogicalResult checkPacked(Operation *op, Type raw, Type packed, StringRef codec) {
+  RankedTensorType wanted = packedType(cast<RankedTensorType>(raw), codec);
+  if (!wanted || codec.empty() || codec == "zvc")
+    return op->emitOpError() << "knows no codec '" << codec << "' for " << raw;
+  if (wanted != packed)
+    return op->emitOpError() << "with codec '" << codec << "' packs " << raw << " as " << wanted << ", not " << packed;
+  return success();
+}
+
+LogicalResult EncodeOp::verify() { return checkPacked(*this, getX().getType(), getPacked().getType(), getCodec()); } // C1
+
+LogicalResult DecodeOp::verify() { // C1
+  if (getCodec() == "mask")
+    return emitOpError() << "cannot rebuild " << getX().getType() << " from a mask";
+  return checkPacked(*this, getX().getType(), getPacked().getType(), getCodec());
+}
+
+LogicalResult OffloadOp::verify() {
+  if (cast<HostHandleType>(getHandle().getType()).getTensor() != getX().getType()) // C1
+    return emitOpError() << "copies " << getX().getType() << " into " << getHandle().getType();
+  if (!getCodec()) // C2
+    return success();
+  if (*getCodec() != "fp16" && *getCodec() != "zvc")
+    return emitOpError() << "knows no codec '" << *getCodec() << "'; there are fp16 and zvc";
+  if (!packedType(cast<RankedTensorType>(getX().getType()), *getCodec()))
+    return emitOpError() << "packs f32 tensors of rank 2 and more only, not " << getX().getType();
+  return success();
+}

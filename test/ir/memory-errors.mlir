@@ -1,0 +1,69 @@
+// RUN: sluice-opt --split-input-file --verify-diagnostics %s
+// One broken constraint of the memory ops each; functions are named after it.
+
+func.func @encode_c1(%x: tensor<8x8xf32>) {
+  // expected-error @below {{with codec 'zfp' packs 'tensor<8x8xf32>' as 'tensor<64xi8>', not 'tensor<32xi8>'}}
+  %0 = train.encode %x {codec = "zfp"} : (tensor<8x8xf32>) -> tensor<32xi8>
+  return
+}
+
+// -----
+
+func.func @encode_c1_name(%x: tensor<8x8xf32>) {
+  // expected-error @below {{knows no codec 'zip'}}
+  %0 = train.encode %x {codec = "zip"} : (tensor<8x8xf32>) -> tensor<64xi8>
+  return
+}
+
+// -----
+
+func.func @decode_c1(%m: tensor<8x8xi1>) {
+  // expected-error @below {{cannot rebuild 'tensor<8x8xf32>' from a mask}}
+  %0 = train.decode %m {codec = "mask"} : (tensor<8x8xi1>) -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @offload_c1(%x: tensor<8x8xf32>) {
+  // expected-error @below {{copies 'tensor<8x8xf32>' into}}
+  %0 = train.offload %x : (tensor<8x8xf32>) -> !train.host<tensor<4x8xf32>>
+  return
+}
+
+// -----
+
+func.func @offload_c2(%x: tensor<8x8xi8>) {
+  // expected-error @below {{packs f32 tensors of rank 2 and more only}}
+  %0 = train.offload %x {codec = "fp16"} : (tensor<8x8xi8>) -> !train.host<tensor<8x8xi8>>
+  return
+}
+
+// -----
+
+func.func @fused_c3(%x: tensor<8x4x2x2xf32>, %m: tensor<4x1x1xi1>) {
+  // expected-error @below {{mask 1 of type 'tensor<4x1x1xi1>' does not fit}}
+  %0 = train.fused (%x, %m : tensor<8x4x2x2xf32>, tensor<4x1x1xi1>) channels [] sums 0 -> (tensor<8x4x2x2xf32>) {
+  ^bb0(%s: f32, %t: f32):
+    %v = arith.addf %s, %t : f32
+    train.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+sched.program @run_c6 {
+  %a = sched.buffer "a" device bytes(4)
+  // expected-error @below {{'relu' does not run on codec}}
+  sched.run codec "relu" ins(%a : tensor<1xf32>) outs(%a : tensor<1xf32>) versions [0] -> [1] parameters {}
+}
+
+// -----
+
+sched.program @copy_c2 {
+  %a = sched.buffer "a" device bytes(64)
+  %b = sched.buffer "b" host bytes(64)
+  // expected-error @below {{copies 'a' of 64 bytes to 'b' of 64, packed they are 32}}
+  sched.copy d2h %a -> %b codec("fp16") versions 1 -> 1
+}
