@@ -99,18 +99,23 @@ class Model:
 
     def cell(self, strategy, budget):
         """(result, hash of the placed program); result is ok, within a tolerance, infeasible, chains only, no codec (the target lacks one that the
-        strategy needs), or what went wrong."""
+        strategy needs), too large (for the strategy), or what went wrong."""
         tag, lossy, flags = f"{strategy}-{budget}", [], [f"--strategy={strategy}", f"--memory-budget={budget}%act"]
         placed = self.folder / f"{tag}.mlir"
         compiled = self.sluicec(*flags, "--emit=placed", "-o", placed)
-        if compiled.returncode == 2 and "--allow-lossy" in compiled.stderr:
-            lossy = [codec for codec in TOLERANCES if re.search(rf"\b{codec}\b", compiled.stderr)]
+        # A refusal names one missing action at a time.
+        while compiled.returncode == 2 and "--allow-lossy=" in compiled.stderr:
+            named = re.search(r"--allow-lossy=([a-z0-9,]+)", compiled.stderr).group(1).split(",")
+            if not set(named) - set(lossy):
+                break
+            lossy += [codec for codec in named if codec not in lossy]
+            compiled = self.sluicec(*flags, "--allow-lossy=" + ",".join(lossy), "--emit=placed", "-o", placed)
+        if lossy:
             flags.append("--allow-lossy=" + ",".join(lossy))
-            compiled = self.sluicec(*flags, "--emit=placed", "-o", placed)
         if compiled.returncode == 3:
             return "infeasible", ""
         if compiled.returncode:
-            for reason, words in (("chains only", "plans chains only"), ("no codec", "which the target does not execute")):
+            for reason, words in (("chains only", "plans chains only"), ("no codec", "which the target does not execute"), ("too large", "its limit is")):
                 if words in compiled.stderr:
                     return reason, ""
             return f"sluicec: {compiled.returncode}: {compiled.stderr.strip()[-300:]}", ""
@@ -232,7 +237,7 @@ def main():
     text = table(results, names, chosen)
     (options.out / "matrix.md").write_text(text)
     print(text)
-    good = ("ok", "within", "infeasible", "chains only", "no codec")
+    good = ("ok", "within", "infeasible", "chains only", "no codec", "too large")
     bad = [(cell, result) for cell, (result, _) in results.cells.items() if not result.startswith(good)]
     for cell, result in bad:
         print(f"matrix: {cell}: {result}", file=sys.stderr)
