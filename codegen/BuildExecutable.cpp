@@ -116,7 +116,7 @@ std::string sluice::codegen::writeProjectFiles(const std::string &folder, const 
     std::string error = copyLibrary(SLUICE_JSON_INCLUDE "/nlohmann", project / "third_party/nlohmann",
                                     {"/usr/share/doc/nlohmann-json3-dev/copyright", SLUICE_JSON_INCLUDE "/../LICENSE.MIT"});
     if (error.empty() && cuda)
-      error = copyLibrary(SLUICE_CUDNN_FRONTEND, project / "third_party/cudnn_frontend", {SLUICE_CUDNN_FRONTEND "/../LICENSE"});
+      error = copyLibrary(SLUICE_CUDNN_FRONTEND, project / "third_party/cudnn_frontend/include", {SLUICE_CUDNN_FRONTEND "/../LICENSE"});
     if (!error.empty())
       return error;
   } catch (const fs::filesystem_error &error) {

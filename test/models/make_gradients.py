@@ -238,14 +238,14 @@ class Joined:
         print(f"gradients: {len(CASES)} cases, {len(self.gradients)} operands, {target.size} outputs")
 
 
-def write(folder, nodes, initializers, shape, target, loss, gradients):
-    graph = helper.make_graph(nodes, "gradients", [helper.make_tensor_value_info("input", TensorProto.FLOAT, [1])],
+def write(folder, nodes, initializers, shape, target, loss, gradients, input_shape=(1,)):
+    graph = helper.make_graph(nodes, "gradients", [helper.make_tensor_value_info("input", TensorProto.FLOAT, list(input_shape))],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, list(shape))], initializers)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
     onnx.checker.check_model(model)
     (folder / "data").mkdir(parents=True, exist_ok=True)
     onnx.save(model, str(folder / "model.onnx"))
-    np.save(folder / "data" / "input.npy", np.zeros(1, np.float32))
+    np.save(folder / "data" / "input.npy", np.zeros(input_shape, np.float32))
     np.save(folder / "data" / "target.npy", target)
     tensors = {"losses": np.array([loss]), "noise_losses": np.zeros(1)}
     for name, gradient in gradients.items():
@@ -282,7 +282,7 @@ def write_loss(folder, loss, x, target):
             moved[at] += step
             sides.append(loss(moved, target))
         gradient[at] = (sides[0] - sides[1]) / (2 * EPSILON)
-    write(folder, nodes, [numpy_helper.from_array(np.float32(x), "x")], x.shape, target, loss(x, target), {"x": gradient})
+    write(folder, nodes, [numpy_helper.from_array(np.float32(x), "x")], x.shape, target, loss(x, target), {"x": gradient}, x.shape[:1] + (1,) * (x.ndim - 1))
 
 
 def main():
