@@ -9,6 +9,7 @@
 #include "passes/ProblemOfStep.h"
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Profile.h"
+#include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/Registry.h"
 
@@ -71,7 +72,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
       return reportInfeasible(module, *infeasible, summary, name);
     auto &plan = std::get<planner::Plan>(answer);
-    choosePacking(plan);
+    choosePacking(problem, plan);
     if (failed(checkLossy(plan, options)))
       return failure();
     planner::Timeline timeline = simulate(problem, plan);
@@ -141,9 +142,9 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
 
   /// Two knobs that every strategy has. codec=fp16|zvc: all floats that leave for the host are packed on the way; positions stay those of
   /// raw copies, so the plan is at worst more careful than it need be. rate=N: bits a value wherever the strategy compresses with zfp.
-  void choosePacking(planner::Plan &plan) {
-    for (planner::Decision &d : plan.decisions)
-      if (d.action == planner::Action::Offload && d.codec.empty())
+  void choosePacking(const planner::Problem &problem, planner::Plan &plan) {
+    for (auto [buffer, d] : llvm::zip(problem.buffers, plan.decisions))
+      if (d.action == planner::Action::Offload && d.codec.empty() && planner::encodingOf(buffer, "fp16")) // else indices or statistics
         d.codec = codec;
   }
 
