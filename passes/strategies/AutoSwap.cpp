@@ -13,7 +13,8 @@
 //
 // Complexity O(grid * tensors * ops).
 //
-// Knobs: min-size=1048576 bytes, the paper's threshold for candidates.
+// Knobs: min-size, bytes; default: 1048576, the paper's threshold for candidates, and 0 where copies have no fixed cost,
+// as in chain files, whose sizes have no unit.
 //
 // Fails where tensors idle across the peak do not suffice.
 #include "passes/planner/Simulate.h"
@@ -116,7 +117,8 @@ Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options
     return answerOf(best, "autoswap", memory);
   if (!combiner.can("offload"))
     return Refused{"strategy 'autoswap' needs action 'offload', which the target does not execute"};
-  const Swapper swapper(problem, memory, static_cast<Bytes>(numberKnob(options, "min-size", 1048576)));
+  const double published = problem.link.latency > 0 ? 1048576 : 0;
+  const Swapper swapper(problem, memory, static_cast<Bytes>(numberKnob(options, "min-size", published)));
   const std::array<double, 4> grid[] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1},
                                         {1, 0, 0, 1}, {0, 1, 0, 1}, {1, 1, 1, 1}};
   for (const auto &weights : grid) {

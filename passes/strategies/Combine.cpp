@@ -136,7 +136,7 @@ Attempt Combiner::complete(Plan plan, const Choice &choice, Seconds worthwhile) 
   widenGaps(problem, result.plan);
   result.peak = peakBytes(problem, expand(problem, result.plan));
   if (result.peak > memory && choice.offloadRest)
-    result.peak = offloadEarliest(problem, memory, 65536, result.plan);
+    result.peak = offloadEarliest(problem, memory, smallestCopy(problem), result.plan);
   for (size_t b = 0; b < problem.buffers.size(); ++b)
     // Zero-value compression adds a bit per word: dense tensors would grow.
     if (Decision &d = result.plan.decisions[b]; d.action == Action::Offload && copiesWith(choice.codec))

@@ -12,7 +12,7 @@
 //
 // Complexity O(tensors * ops).
 //
-// Knobs: min-copy=65536, bytes below which a copy costs more than it brings.
+// Knobs: min-copy, bytes below which a copy costs more than it brings; default: smallestCopy().
 //
 // Fails below the live bytes that remain when every activation is away between its uses; chooses badly when the
 // last tensor of the prefix is much larger than what was missing (dynprog and mixed repair that).
@@ -101,6 +101,11 @@ Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan
   return profile.peak();
 }
 
+Bytes smallestCopy(const Problem &problem) {
+  const Link &link = problem.link;
+  return static_cast<Bytes>(std::min(65536.0, link.latency * std::min(link.d2h, link.h2d)));
+}
+
 Answer planGreedy(const Problem &problem, Bytes memory, const Options &options) {
   Plan plan = keepPlan(problem);
   plan.strategy = "greedy";
@@ -108,7 +113,7 @@ Answer planGreedy(const Problem &problem, Bytes memory, const Options &options) 
     return plan;
   if (!options.executable.count("offload"))
     return Refused{"strategy 'greedy' needs action 'offload', which the target does not execute"};
-  const Bytes peak = offloadEarliest(problem, memory, numberKnob(options, "min-copy", 65536), plan);
+  const Bytes peak = offloadEarliest(problem, memory, numberKnob(options, "min-copy", smallestCopy(problem)), plan);
   if (peak > memory)
     return Infeasible{peak, "offloading every activation leaves " + std::to_string(peak) + " bytes live, memory is " +
                                 std::to_string(memory)};

@@ -121,10 +121,13 @@ private:
 
 void Mixed::rankTensors() {
   closures.resize(problem.buffers.size());
+  double total = 0;
+  for (const Buffer &buffer : problem.buffers)
+    total += buffer.activation ? buffer.bytes : 0;
   std::vector<std::pair<double, int>> rank;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     const Buffer &buffer = problem.buffers[b];
-    if (!buffer.activation || !combiner.accesses[b].hasGap() || buffer.bytes < 4096)
+    if (!buffer.activation || !combiner.accesses[b].hasGap() || buffer.bytes < 1e-6 * total)
       continue;
     Seconds cost = std::numeric_limits<Seconds>::infinity();
     if (mayRecompute && combiner.recomputation.possible(b))

@@ -51,6 +51,10 @@ std::vector<Plan> rotorPlans(const Problem &problem, int slots);
 /// left to placeTransfers().
 Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan);
 
+/// Bytes below which a copy costs more than it brings: what crosses in its fixed cost, at most 64 KiB. Sizes of chain
+/// files have no unit, and their copies no fixed cost.
+Bytes smallestCopy(const Problem &problem);
+
 /// GREEDY's set: the shortest prefix x_0..x_k whose bytes are at least what is missing.
 std::vector<bool> greedyPrefix(const Chain &chain, double memory);
 

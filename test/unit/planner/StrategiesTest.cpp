@@ -6,6 +6,7 @@
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
+#include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomProblems.h"
 
 #include <gtest/gtest.h>
@@ -59,6 +60,22 @@ TEST(Strategies, RandomBranchingProblemsAreSound) {
         if (HasFatalFailure())
           return;
       }
+  }
+}
+
+TEST(Strategies, ThresholdsInBytesDoNotHoldOnChainsWhoseSizesHaveNoUnit) {
+  for (const char *name : {"autoswap", "mixed"}) {
+    int offloading = 0;
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      const Chain c = test::randomChain(seed, 8);
+      Options options;
+      if (name[0] == 'm') // else other strategies' plans take over
+        options.knobs["recompute"] = "0";
+      const ChainAnswer answer = runStrategy(c, chainPeak(c) * 0.8, Release::Whole, name, options);
+      if (const auto *plan = std::get_if<ChainPlan>(&answer))
+        offloading += std::count(plan->actions.begin(), plan->actions.end(), Action::Offload) > 0;
+    }
+    EXPECT_GT(offloading, 10) << name;
   }
 }
 
