@@ -8,12 +8,12 @@
 #include "codegen/WriteWeights.h"
 #include "frontend/ExportTemplate.h"
 #include "ir/Train.h"
+#include "tools/Workshop.h"
 
 #include "llvm/Support/raw_ostream.h"
 
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 using namespace mlir;
 using namespace sluice;
@@ -22,23 +22,6 @@ namespace fs = std::filesystem;
 namespace {
 
 Error fileError(const fs::path &path, const std::string &what) { return Error{path.string() + ": " + what}; }
-
-/// A folder beside the output, removed with everything in it unless its files were moved away.
-class Workshop {
-public:
-  explicit Workshop(const fs::path &output) {
-    fs::path parent = output.parent_path().empty() ? fs::path(".") : output.parent_path();
-    std::string pattern = (parent / ".sluicec-XXXXXX").string();
-    if (mkdtemp(pattern.data()))
-      folder = pattern;
-  }
-  ~Workshop() {
-    std::error_code ignored;
-    if (!folder.empty())
-      fs::remove_all(folder, ignored);
-  }
-  fs::path folder; ///< empty: could not be made
-};
 
 Status writeText(const fs::path &path, const std::string &text) {
   std::ofstream out(path, std::ios::binary);
@@ -72,7 +55,7 @@ std::string levelText(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream out(text);
   OpPrintingFlags flags;
-  module->print(out, flags.enableDebugInfo(true, true).useLocalScope());
+  module->print(out, flags.enableDebugInfo().useLocalScope());
   return text + "\n";
 }
 
