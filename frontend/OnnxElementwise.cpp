@@ -87,6 +87,8 @@ LogicalResult importClip(NodeImport &node) {
     if (!bound || bound->size() != 1)
       return node.error("bounds must be single numbers");
     bounds[i] = bound->number(0);
+    if (std::isnan(bounds[i]))
+      return node.error(std::string("bound '") + (i == 0 ? "min" : "max") + "' is NaN; it must be a number");
   }
   return node.result(clipped(node, node.tensor(0), bounds[0], bounds[1]));
 }

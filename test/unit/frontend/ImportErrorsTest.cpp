@@ -2,6 +2,7 @@
 // Errors name node, op type and opset, and both sides of a conflict.
 #include "ImportedModel.h"
 #include <gmock/gmock.h>
+#include <limits>
 
 namespace sluice {
 namespace {
@@ -21,6 +22,13 @@ std::string errorOf(const std::string &graph, const TrainingSpec &spec = {}, int
 TEST(ImportErrors, UnknownOp) {
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { y = Erf(x) }"),
               HasSubstr("model.onnx: node 'y' (Erf, opset 17): this op is not supported"));
+}
+
+TEST(ImportErrors, ClipBoundsAreNumbers) {
+  auto proto = parseModel("g (float[2, 3] x) => (float[2, 4] y) { h = Clip(x, low) y = Gemm<transB = 1>(h, w) }");
+  addInitializer(proto, "w", {4, 3});
+  addInitializer(proto, "low", {}, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_THAT(ImportedModel(proto).error, HasSubstr("(Clip, opset 17): bound 'min' is NaN; it must be a number"));
 }
 
 TEST(ImportErrors, OpenDimensions) {
