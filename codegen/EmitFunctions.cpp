@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of the emitted program: forward and backward of a step, and evaluation; one line a call, in issue order.
 #include "codegen/Document.h"
+#include "ir/TensorName.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -87,10 +88,10 @@ private:
   }
 
   void printUpdate(llvm::raw_ostream &out, sched::RunOp run, const std::string &node) {
-    StringRef parameter = run.getParameters().getAs<FlatSymbolRefAttr>("parameter").getValue();
+    auto parameter = d.module.lookupSymbol<train::VariableOp>(run.getParameters().getAs<FlatSymbolRefAttr>("parameter"));
     auto rule = static_cast<train::UpdateRule>(run.getParameters().getAs<IntegerAttr>("rule").getInt());
     std::string gradient = d.use(run.getIns()[0], run.inType(0));
-    out << "  s.captureGradient(" << stringLiteral(parameter) << ", " << gradient << ");\n";
+    out << "  s.captureGradient(" << stringLiteral(train::tensorName(parameter)) << ", " << gradient << ");\n";
     SmallVector<std::string> arguments = {d.use(run.getOuts()[0], run.outType(0)), gradient};
     for (unsigned i = 1; i < run.getOuts().size(); ++i)
       arguments.push_back(d.use(run.getOuts()[i], run.outType(i)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the emitted program tells the runtime about itself (runtime/Program.h): variables, inputs, plan, and main.
 #include "codegen/Document.h"
+#include "ir/TensorName.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -50,7 +51,7 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
     if (!buffer)
       continue; // nothing reads it
     int64_t offset = d.options.exportOffset ? d.options.exportOffset(variable.getSymName()) : -1;
-    out << "    {" << stringLiteral(variable.getSymName()) << ", " << d.nameOf(buffer) << ", " << roleOf(variable.getRole()) << ", " << initOf(variable) << ", "
+    out << "    {" << stringLiteral(train::tensorName(variable)) << ", " << d.nameOf(buffer) << ", " << roleOf(variable.getRole()) << ", " << initOf(variable) << ", "
         << variable.getFanIn() << ", " << variable.getFanOut() << ", " << offset << "},\n";
   }
   out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";

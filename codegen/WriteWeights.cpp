@@ -3,6 +3,7 @@
 #include "codegen/WriteWeights.h"
 
 #include "ir/KernelTable.h"
+#include "ir/TensorName.h"
 #include "runtime/common/Safetensors.h"
 
 using namespace mlir;
@@ -33,7 +34,7 @@ std::string codegen::writeWeights(const std::string &path, ModuleOp module, cons
     if (!fromFile(variable))
       continue;
     auto type = cast<RankedTensorType>(variable.getType());
-    std::string name = variable.getSymName().str();
+    std::string name = tensorName(variable).str();
     auto origin = variable->getAttrOfType<StringAttr>("train.source");
     std::string_view bytes = variable.getValue() ? std::string_view() : source(origin ? origin.getValue() : StringRef(name));
     if (!variable.getValue() && static_cast<int64_t>(bytes.size()) != train::bytes(type))

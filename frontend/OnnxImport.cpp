@@ -7,6 +7,7 @@
 #include "frontend/ImportedOps.h"
 #include "frontend/LossAttachment.h"
 #include "frontend/NodeImport.h"
+#include "ir/TensorName.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -284,12 +285,13 @@ std::string listParameters(ModuleOp module) {
   std::string text;
   size_t width = 0;
   for (auto variable : module.getOps<train::VariableOp>())
-    width = std::max(width, variable.getSymName().size());
+    width = std::max(width, train::tensorName(variable).size());
   for (auto variable : module.getOps<train::VariableOp>()) {
     std::string shape;
     for (int64_t extent : cast<RankedTensorType>(variable.getType()).getShape())
       shape += (shape.empty() ? "" : "x") + std::to_string(extent);
-    text += llvm::formatv("{0}  {1,-18}  {2,-9}  {3}\n", variable.getSymName().str() + std::string(width - variable.getSymName().size(), ' '),
+    StringRef name = train::tensorName(variable);
+    text += llvm::formatv("{0}  {1,-18}  {2,-9}  {3}\n", name.str() + std::string(width - name.size(), ' '),
                           shape.empty() ? "scalar" : shape, train::stringifyRole(variable.getRole()), variable.getReason().value_or(""))
                 .str();
   }

@@ -2,6 +2,7 @@
 // Role of a variable from where its values come from and how it is used; the reason is kept for --list-parameters.
 #include "frontend/Variables.h"
 #include "frontend/ElementTypes.h"
+#include "ir/TensorName.h"
 #include "onnx/onnx_pb.h"
 #include <cmath>
 #include <cstring>
@@ -96,10 +97,13 @@ Variables::Decision Variables::decide(const Source &source, const Use &use, cons
   return {Role::Parameter, firstValue(source, use), what};
 }
 
+/// The module's functions share its symbols.
+static bool isFunctionName(const std::string &symbol) { return symbol == "step" || symbol == "evaluate"; }
+
 /// The ONNX name, unless a function or another variable has it.
 std::string Variables::symbolFor(const Source &source, bool isState) const {
   std::string symbol = source.name;
-  while (symbol == "step" || symbol == "evaluate" || symbols.count(symbol))
+  while (isFunctionName(symbol) || symbols.count(symbol))
     symbol += isState ? "/statistic" : "/value";
   return symbol;
 }
@@ -127,6 +131,8 @@ train::VariableOp Variables::create(const Source &source, const Use &use, const 
   auto variable = train::VariableOp::create(builder, loc, symbol, decision.role, decision.init, type, value,
                                             static_cast<uint64_t>(fanIn), static_cast<uint64_t>(fanOut),
                                             builder.getStringAttr(decision.reason));
+  if (isFunctionName(source.name) && !use.isState())
+    variable->setAttr(train::tensorNameAttribute, builder.getStringAttr(source.name));
   if (symbol != source.initializer && !source.initializer.empty() && !value)
     variable->setAttr("train.source", builder.getStringAttr(source.initializer));
   return variable;

@@ -3,6 +3,7 @@
 //  1. number the forward ops and find the values that depend on a trained parameter;
 //  2. walk the forward ops backwards; each builds its gradient ops from the gradients of its results;
 //  3. when the last op that reads a parameter has built its gradients, place the parameter's update there.
+#include "ir/TensorName.h"
 #include "passes/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -104,6 +105,8 @@ void Sweep::update(OpBuilder &builder, Location loc, VariableOp variable, Value 
     auto state = VariableOp::create(atModule, variable.getLoc(), (variable.getSymName() + suffix).str(), Role::Optimizer, Init::Zero,
                                     variable.getType(), ElementsAttr(), 0, 0, StringAttr());
     symbols.insert(state);
+    if (variable->hasAttr(tensorNameAttribute))
+      state->setAttr(tensorNameAttribute, builder.getStringAttr(tensorName(variable) + suffix));
     states.push_back(FlatSymbolRefAttr::get(state.getSymNameAttr()));
   }
   UpdateOp::create(builder, loc, FlatSymbolRefAttr::get(variable.getSymNameAttr()), gradient, UpdateRuleAttr::get(builder.getContext(), rule),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What importers make of the forms in which exporters and opsets write the same op.
 #include "ImportedModel.h"
+#include "ir/TensorName.h"
 #include <gmock/gmock.h>
 
 namespace sluice {
@@ -50,6 +51,24 @@ TEST(Import, FixesDimensionsByName) {
   ImportedModel model(proto, spec);
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_THAT(extents(model.function("step").getArgument(0)), ElementsAre(5, 3));
+}
+
+TEST(Import, TakesNewerIrVersions) {
+  auto proto = withWeights(linear);
+  proto.set_ir_version(onnx::Version::IR_VERSION + 5); // what a newer library writes for the same opset
+  TrainingSpec spec;
+  spec.batch = 8;
+  EXPECT_TRUE(ImportedModel(proto, spec).module);
+}
+
+TEST(Import, KeepsNamesThatTheFunctionsHave) {
+  auto proto = parseModel("g (float[2, 3] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, step, evaluate) }");
+  addInitializer(proto, "step", {4, 3});
+  addInitializer(proto, "evaluate", {4});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(train::tensorName(model.variable("step/value")), "step");
+  EXPECT_EQ(train::tensorName(model.variable("evaluate/value")), "evaluate");
 }
 
 TEST(Import, ReplacesAFixedBatchInReshapeLiterals) {
