@@ -145,6 +145,8 @@ StringRef suffixOf(StringRef kernel) {
     return "_running";
   if (kernel == "encode" || kernel == "decode")
     return kernel == "encode" ? "_encode" : "_decode";
+  if (kernel == "save_guarded_channels" || kernel == "invert_batch_norm_leaky_relu")
+    return kernel == "save_guarded_channels" ? "_guard" : "_invert";
   return "";
 }
 

@@ -72,7 +72,9 @@ LogicalResult checkAside(Operation *op, Type full, Type aside) {
 
 bool FusedOp::isInvertible() {
   auto matched = match(*this);
-  return matched && !matched->alpha.isNegative() && matched->alpha.isFiniteNonZero() &&
+  RankedTensorType z = domain();
+  bool channelsLast = z.getRank() == 2 || (z.getRank() == 4 && layoutOf(z) == LayoutKind::NHWC);
+  return matched && channelsLast && !matched->alpha.isNegative() && matched->alpha.isFiniteNonZero() &&
          getInputs()[matched->x].getType() == getOutputs()[0].getType();
 }
 
@@ -82,17 +84,18 @@ RankedTensorType FusedOp::asideType() {
   return RankedTensorType::get({(x.getDimSize(1) + 15) / 16, elementsPerChannel(x)}, x.getElementType());
 }
 
-Value FusedOp::buildAside(OpBuilder &builder) {
+Value FusedOp::buildAside(OpBuilder &builder, bool half) {
   auto matched = *match(*this);
   return SaveGuardedChannelsOp::create(builder, getLoc(), asideType(), getInputs()[matched.x],
-                                       getInputs()[matched.scale], getInputs()[matched.bias]);
+                                       getInputs()[matched.scale], getInputs()[matched.bias], half);
 }
 
-Value FusedOp::buildInverse(OpBuilder &builder, ValueRange operands, Value result, Value aside) {
+Value FusedOp::buildInverse(OpBuilder &builder, ValueRange operands, Value result, Value aside,
+                            bool half) {
   auto matched = *match(*this);
   return InvertBatchNormLeakyReluOp::create(builder, getLoc(), getInputs()[matched.x].getType(), result,
                                             operands[matched.mean], operands[matched.rstd], operands[matched.scale],
-                                            operands[matched.bias], aside, matched.alpha);
+                                            operands[matched.bias], aside, matched.alpha, half);
 }
 
 LogicalResult SaveGuardedChannelsOp::verify() {

@@ -61,7 +61,7 @@ def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_Coste
   let summary = "saves the channels of x that train.invert_batch_norm_leaky_relu could not rebuild";
   let description = [{
     A channel is guarded when 2^-24 * (1 + |bias / scale|) > 1e-5, which bounds the error of (x - mean) * rstd rebuilt from fp32 values; also
-    when scale is 0 or a value is not finite. They are saved in increasing order; the rest of `aside` is left as it was.
+    when scale is 0 or a value is not finite. `half`: z comes back from half precision, so that 2^-11 and 1e-2 stand in for these numbers. They are saved in increasing order; the rest of `aside` is left as it was.
 
     - C1: aside is [slots, x's elements per channel].
     - C2: scale and bias are [C] with C = x.dim(1).
@@ -71,14 +71,14 @@ def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_Coste
     %aside = train.save_guarded_channels %x, %scale, %bias : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>) -> tensor<2x128xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Vector:$scale, Train_Vector:$bias);
+  let arguments = (ins Train_Float:$x, Train_Vector:$scale, Train_Vector:$bias, UnitAttr:$half);
   let results = (outs Train_Float:$aside);
   let hasVerifier = 1;
 }
 def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", [Train_Costed]> {
   let summary = "x of z = leaky_relu((x - mean) * rstd * scale + bias), up to rounding";
   let description = [{
-    u = z where z > 0, else z / alpha; x = (u - bias) / scale / rstd + mean. Guarded channels come from `aside`, see train.save_guarded_channels.
+    u = z where z > 0, else z / alpha; x = (u - bias) / scale / rstd + mean. Guarded channels come from `aside`, see train.save_guarded_channels, also for `half`.
     After In-Place ABN (Rota Bulo et al. 2018) and Hascoet et al. (2019), with the true scale instead of |scale| + epsilon.
 
     - C1: alpha > 0.
@@ -90,7 +90,7 @@ def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", 
     ```
   }];
   let arguments = (ins Train_Float:$z, Train_Vector:$mean, Train_Vector:$rstd, Train_Vector:$scale, Train_Vector:$bias, Train_Float:$aside,
-      F32Attr:$alpha);
+      F32Attr:$alpha, UnitAttr:$half);
   let results = (outs Train_Float:$x);
   let hasVerifier = 1;
 }

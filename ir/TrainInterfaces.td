@@ -55,9 +55,11 @@ def Train_Invertible : OpInterface<"Invertible"> {
   let methods = [
     InterfaceMethod<"whether this instance is invertible", "bool", "isInvertible", (ins)>,
     InterfaceMethod<"type of what is saved aside", "::mlir::RankedTensorType", "asideType", (ins)>,
-    InterfaceMethod<"builds the op that saves it", "::mlir::Value", "buildAside", (ins "::mlir::OpBuilder &":$builder)>,
-    InterfaceMethod<"builds the op that rebuilds operand 0; the ranges hold the newest versions of this op's operands and results", "::mlir::Value",
-      "buildInverse", (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands, "::mlir::Value":$result, "::mlir::Value":$aside)>,
+    InterfaceMethod<"builds the op that saves it; half: the first result comes back from half precision", "::mlir::Value", "buildAside",
+      (ins "::mlir::OpBuilder &":$builder, "bool":$half)>,
+    InterfaceMethod<"builds the op that rebuilds operand 0; `operands` and `result` are the newest versions of this op's own", "::mlir::Value",
+      "buildInverse", (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands, "::mlir::Value":$result, "::mlir::Value":$aside,
+        "bool":$half)>,
   ];
 }
 

@@ -26,9 +26,13 @@ class Rewriter {
 public:
   Rewriter(func::FuncOp step, planner::Plan plan, const Buffers &buffers)
       : step(step), plan(std::move(plan)), buffers(buffers), ops(plannedOps(step)), contents(forwardContents(step, buffers)),
-        handles(buffers.all().size()) {}
+        handles(buffers.all().size()) {
+    for (Operation *op : ops)
+      if (int s = invertedStorage(op, buffers, contents); s >= 0)
+        inverters[s] = cast<Invertible>(op);
+  }
 
-  int offloads = 0, packed = 0, recomputed = 0;
+  int offloads = 0, packed = 0, recomputed = 0, inverted = 0;
 
   LogicalResult run() {
     if (failed(check()))
@@ -41,6 +45,8 @@ public:
         free(before, op->getLoc(), s);
       for (int s : at(prefetches, position - 1))
         bringBack(before, s);
+      for (int s : at(rebuilds, position)) // from what is back by then
+        version[rootOf(content.lookup(s))] = rebuild(before, s);
       for (; nextRecompute < plan.recomputes.size() && plan.recomputes[nextRecompute].before == position; ++nextRecompute)
         for (int again : plan.recomputes[nextRecompute].ops)
           recompute(before, ops[again]);
@@ -75,7 +81,9 @@ private:
                                 << ", " << count << " ops";
       copies[d.offloadAfter].push_back(s);
       awaits[d.freeBefore].push_back(s);
-      if (d.action != Action::Encode)
+      if (d.action == Action::Invert)
+        rebuilds[d.neededBy].push_back(s);
+      else if (d.action != Action::Encode)
         prefetches[d.prefetchAfter].push_back(s);
     }
     for (const planner::Recompute &r : plan.recomputes)
@@ -87,6 +95,8 @@ private:
 
   bool executable(int s, const planner::Decision &d) const {
     Value content = contents[s];
+    if (d.action == Action::Invert) // zfp's errors are absolute: a small slope would multiply them
+      return inverters.contains(s) && d.prefetchAfter == d.neededBy - 1 && StringRef(sourceOf(s).codec).split(':').first != "zfp";
     auto codec = parseCodec(d.codec);
     if (!content || !codec)
       return d.action == Action::Encode && content && d.codec == "mask" && maskIsPositive(content, buffers);
@@ -150,6 +160,11 @@ private:
       ++offloads;
       return;
     }
+    if (d.action == Action::Invert) {
+      handles[s] = inverters[s].buildAside(b, sourceOf(s).codec == "fp16");
+      ++inverted;
+      return;
+    }
     bool positive = d.codec == "mask" && *maskIsPositive(contents[s], buffers);
     handles[s] = EncodeOp::create(b, value.getLoc(), packedType(type, d.codec), value, d.codec, positive);
     ++packed;
@@ -159,7 +174,7 @@ private:
   void free(OpBuilder &b, Location loc, int s) {
     if (plan.decisions[s].action == Action::Encode)
       version[rootOf(contents[s])] = handles[s];
-    else
+    else if (plan.decisions[s].action != Action::Invert) // nothing runs beside compute for it
       AwaitOp::create(b, loc, handles[s]);
   }
 
@@ -172,6 +187,18 @@ private:
     else
       now = DecodeOp::create(b, original.getLoc(), rootOf(original).getType(), handles[s], d.codec);
   }
+
+  Value rebuild(OpBuilder &b, int s) {
+    Invertible op = inverters[s];
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands().drop_front())
+      operands.push_back(newest(b, operand));
+    operands.insert(operands.begin(), Value()); // what is rebuilt
+    return op.buildInverse(b, operands, newest(b, op->getResult(0)), handles[s], sourceOf(s).codec == "fp16");
+  }
+
+  /// What happens to the buffer that the content of an inverted one is rebuilt from.
+  const planner::Decision &sourceOf(int s) const { return plan.decisions[buffers.of(inverters.lookup(s)->getResult(0))]; }
 
   void recompute(OpBuilder &b, Operation *op) {
     Operation *clone = b.clone(*op);
@@ -190,8 +217,9 @@ private:
   const Buffers &buffers;
   SmallVector<Operation *> ops;
   SmallVector<Value> contents; ///< by storage: what the forward half leaves in it
-  llvm::DenseMap<int, SmallVector<int>> copies, awaits, prefetches; ///< position -> storages
+  llvm::DenseMap<int, SmallVector<int>> copies, awaits, prefetches, rebuilds; ///< position -> storages
   std::vector<Value> handles;                                       ///< by storage
+  llvm::DenseMap<int, Invertible> inverters;                        ///< storage -> the op that undone gives its content
   llvm::DenseMap<Value, Value> version;                             ///< original root value -> what replaces it from here on
   llvm::DenseMap<int, Value> content;                               ///< storage -> value written last, as the original names it
 };
@@ -211,6 +239,7 @@ struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
     offloads += rewriter.offloads;
     packed += rewriter.packed;
     recomputed += rewriter.recomputed;
+    inverted += rewriter.inverted;
     // Views whose readers all moved to newer versions.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBody().front())))
       if (op.getNumResults() == 1 && viewSource(op.getResult(0)) && op.use_empty())

@@ -55,6 +55,10 @@ static StringRef suffixOf(OpResult result, bool backward) {
     return "_dx";
   if (isa<BatchNormStatisticsOp>(op))
     return i == 0 ? "_mean" : "_rstd";
+  if (isa<SaveGuardedChannelsOp>(op))
+    return "_guarded";
+  if (isa<InvertBatchNormLeakyReluOp>(op))
+    return "_inverted";
   if (isa<MaxPoolOp>(op) && i == 1)
     return "_indices";
   if (auto fused = dyn_cast<FusedOp>(op); fused && i >= fused.fullResults())

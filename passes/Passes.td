@@ -137,6 +137,7 @@ def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
     Offload: train.offload after the last forward access, train.await where the bytes may be reused, train.prefetch where the copy back is
     issued; later readers read the prefetched value. Compress: the same with train.encode and train.decode. Encode: train.encode of a mask,
     which later readers, fused regions that only compare the value with 0, read instead of it. Recompute: forward ops cloned before their backward user, marked `train.recompute`.
+    Invert: an op that saves what cannot be rebuilt after the last forward access, one that rebuilds the rest before the first backward one.
     Views of a value that came back are made again from it. Other actions are refused by name.
 
     ```mlir
@@ -154,7 +155,8 @@ def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let statistics = [Statistic<"offloads", "offloads", "buffers that go to host memory">,
-      Statistic<"packed", "packed", "buffers that are encoded or compressed on the device">, Statistic<"recomputed", "recomputed", "ops that run twice">];
+      Statistic<"packed", "packed", "buffers that are encoded or compressed on the device">, Statistic<"recomputed", "recomputed", "ops that run twice">,
+      Statistic<"inverted", "inverted", "buffers that are rebuilt from a later one">];
 }
 
 def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {

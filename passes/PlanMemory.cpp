@@ -133,8 +133,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       options.allowLossy.insert(name.str());
     // Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing.
     options.executable = {"keep", "offload", "recompute", "argmax", "counter"};
-    if (target == "host") // the cuda runtime has no codecs yet
-      options.executable.insert({"mask", "fp16", "zvc", "zfp"});
+    if (target == "host") // the cuda runtime has no codecs and no inversion yet
+      options.executable.insert({"mask", "fp16", "zvc", "zfp", "invert"});
     else if (!codec.empty())
       return failWith(getOperation(), 2) << "codec '" << codec << "' in --strategy is not available for --target=" << target;
     return success();

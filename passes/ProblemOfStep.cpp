@@ -19,6 +19,16 @@ SmallVector<Operation *> sluice::plannedOps(func::FuncOp step) {
   return ops;
 }
 
+int sluice::invertedStorage(Operation *op, const Buffers &buffers, ArrayRef<Value> contents) {
+  auto invertible = dyn_cast<Invertible>(op);
+  if (!invertible || !isForward(op) || !invertible.isInvertible())
+    return -1;
+  Value x = op->getOperand(0), z = op->getResult(0);
+  int s = buffers.of(x);
+  bool intact = contents[s] == x && contents[buffers.of(z)] == z && !viewSource(x);
+  return intact && buffers[s].kind == Storage::Kind::Transient ? s : -1;
+}
+
 namespace {
 
 class Bridge {
@@ -39,6 +49,7 @@ public:
       addOp(op);
     markActivations();
     addEncodings(step, profile, zfp);
+    addInversions(step, profile);
     return std::move(problem);
   }
 
@@ -121,6 +132,31 @@ private:
           double seconds = buffer.bytes / rate->second;
           if (RankedTensorType packed = packedType(type, exact))
             buffer.encodings.push_back({codec, bytes(packed), seconds, seconds});
+        }
+    }
+  }
+
+  /// Inputs of normalizations that the leaky ReLU behind them gives back. What one is rebuilt from is not rebuilt itself: errors would add
+  /// up, and the slope multiplies them.
+  void addInversions(func::FuncOp step, const planner::Profile &profile) {
+    SmallVector<Value> contents = forwardContents(step, buffers);
+    llvm::DenseSet<int> sources;
+    for (Operation *op : plannedOps(step)) {
+      int s = invertedStorage(op, buffers, contents), source = s < 0 ? -1 : bufferOf[buffers.of(op->getResult(0))];
+      if (source < 0 || !problem.buffers[bufferOf[s]].activation || !sources.insert(source).second || sources.contains(bufferOf[s]))
+        continue;
+      planner::Buffer &buffer = problem.buffers[bufferOf[s]];
+      int64_t aside = bytes(cast<Invertible>(op).asideType());
+      double flops = 6.0 * elements(op->getResult(0).getType());
+      buffer.inversion = {source, profile.estimate(planner::OpKind::Norm, flops, 2.0 * buffer.bytes + aside), aside};
+      // What else the inversion reads stays as it is: the planner does not know of it, and it must not be made from what is rebuilt.
+      for (Value operand : op->getOperands().drop_front())
+        if (int small = bufferOf[buffers.of(operand)]; small >= 0) {
+          problem.buffers[small].producers.clear();
+          problem.buffers[small].encodings.clear();
+          problem.buffers[small].offloadable = false;
+          for (planner::Op &writer : problem.ops)
+            writer.recomputable &= !llvm::is_contained(writer.writes, small);
         }
     }
   }

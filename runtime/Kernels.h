@@ -135,6 +135,22 @@ private:
   float momentum, epsilon;
 };
 
+/// Rebuilds x [N,C,...] (layouts as BatchNormStatistics) from z = leaky_relu((x - mean) * rstd * scale + bias), slope alpha > 0,
+/// where z is in fp32 or comes back from half precision. `save` puts the channels that cannot be rebuilt well, in order, into aside [slots, elements per channel]; with more of them than
+/// slots the step fails with MemoryNotAvailable.
+class BatchNormInversion : public Kernel {
+public:
+  BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half);
+  void save(Stream &, const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &aside) const;
+  void invert(Stream &, const Tensor &z, const Tensor &mean, const Tensor &rstd, const Tensor &scale, const Tensor &bias,
+              const Tensor &aside, const Tensor &x) const;
+
+private:
+  int64_t channels, pixels, slots;
+  float alpha;
+  double limit; ///< of 1 + |bias / scale|; what is above it is guarded
+};
+
 /// Local response normalization across channels (ONNX LRN): y = x / (bias + alpha/size * sum of squares)^beta.
 class Lrn : public Kernel {
 public:

@@ -80,9 +80,15 @@ void Combiner::invert(const std::vector<int> &buffers, Plan &plan) const {
 
 /// Marks what the choice offloads and compresses.
 void Combiner::leave(const Choice &choice, Plan &plan) const {
+  std::set<int> sources;
+  for (size_t b = 0; b < problem.buffers.size(); ++b)
+    if (plan.decisions[b].action == Action::Invert)
+      sources.insert(problem.buffers[b].inversion->source);
   for (int b : choice.compressed)
     for (const Encoding &e : problem.buffers[b].encodings)
-      if (plan.decisions[b].action == Action::Keep && !readDirectly(e.codec) && can(e.codec)) {
+      // zfp's errors are absolute: an inversion would multiply them.
+      if (plan.decisions[b].action == Action::Keep && !readDirectly(e.codec) && can(e.codec) &&
+          !(e.codec == "zfp" && sources.count(b))) {
         plan.decisions[b].action = Action::Compress;
         plan.decisions[b].codec = e.codec;
         plan.decisions[b].reason = "packed into " + std::to_string(e.bytes) + " bytes";

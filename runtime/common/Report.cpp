@@ -100,6 +100,8 @@ static std::string actionOf(const Program &program, const OpRecord &record) {
   for (const char *codec : {"encode ", "decode "})
     if (op.rfind(codec, 0) == 0)
       return (op == "encode mask" ? "encode " : "compress ") + op.substr(7);
+  if (op == "save_guarded_channels" || op == "invert_batch_norm_leaky_relu")
+    return "invert";
   const bool repeated = node.size() > again.size() && node.compare(node.size() - again.size(), again.size(), again) == 0;
   return repeated ? "recompute" : "";
 }

@@ -67,3 +67,35 @@ sched.program @copy_c2 {
   // expected-error @below {{copies 'a' of 64 bytes to 'b' of 64, packed they are 32}}
   sched.copy d2h %a -> %b codec("fp16") versions 1 -> 1
 }
+
+// -----
+
+func.func @save_guarded_channels_c1(%x: tensor<8x32x4x4xf32>, %c: tensor<32xf32>) {
+  // expected-error @below {{needs [slots, elements per channel] beside 'tensor<8x32x4x4xf32>', not 'tensor<2x32xf32>'}}
+  %aside = train.save_guarded_channels %x, %c, %c : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>) -> tensor<2x32xf32>
+  return
+}
+
+// -----
+
+func.func @save_guarded_channels_c2(%x: tensor<8x32x4x4xf32>, %c: tensor<8xf32>) {
+  // expected-error @below {{needs one scale and bias for each of 32 channels}}
+  %aside = train.save_guarded_channels %x, %c, %c : (tensor<8x32x4x4xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<2x128xf32>
+  return
+}
+
+// -----
+
+func.func @invert_batch_norm_leaky_relu_c1(%z: tensor<8x32x4x4xf32>, %c: tensor<32xf32>, %aside: tensor<2x128xf32>) {
+  // expected-error @below {{needs a positive slope, not 0}}
+  %x = train.invert_batch_norm_leaky_relu %z, %c, %c, %c, %c, %aside {alpha = 0.0 : f32} : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<2x128xf32>) -> tensor<8x32x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @invert_batch_norm_leaky_relu_c2(%z: tensor<8x32x4x4xf32>, %c: tensor<32xf32>, %aside: tensor<128xf32>) {
+  // expected-error @below {{needs [slots, elements per channel] beside 'tensor<8x32x4x4xf32>', not 'tensor<128xf32>'}}
+  %x = train.invert_batch_norm_leaky_relu %z, %c, %c, %c, %c, %aside {alpha = 0.1 : f32} : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<128xf32>) -> tensor<8x32x4x4xf32>
+  return
+}

@@ -81,3 +81,18 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
   %da = train.loss_backward %a, %x {loss = "mse", train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   return %loss : tensor<f32>
 }
+
+// -----
+
+train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
+
+// Nothing gives back what a loss reads.
+// expected-error @below {{the plan wants to invert 'fc1_y', which generated programs cannot do}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
+    train.plan = {decisions = [{storage = 2 : i64, action = "invert", codec = "", offload_after = 0 : i64, free_before = 1 : i64, prefetch_after = 1 : i64, needed_by = 2 : i64}]}} {
+  %w = train.read @w : tensor<8x8xf32>
+  %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
+  %da = train.loss_backward %a, %x {loss = "mse", train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  return %loss : tensor<f32>
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a BatchNorm read, rebuilt from what the leaky ReLU behind it wrote.
+#include "Harness.h"
+
+#include <cmath>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+/// z of a BatchNorm with these scales and biases and a leaky ReLU of slope 0.1 over x of 6 channels, and what inversion
+/// makes of it.
+class Inversion : public testing::Test {
+protected:
+  static constexpr float alpha = 0.1f;
+  const Shape shape{3, 6, 4, 5};
+  const BatchNormInversion full{"bn", shape, 2, alpha, false}, half{"bn", shape, 2, alpha, true};
+  Harness h; // behind the kernels, which outlive what streams run
+  const Numbers x = randomNumbers(shape.elements(), 5, 2, 1), mean = {1, 0.5, 2, 1, 0, 3},
+                rstd = {0.5, 1, 2, 0.4, 1, 1};
+  const Tensor tx = h.tensor(shape, Layout::NHWC, x), tz = h.image(shape), back = h.image(shape),
+               tMean = h.tensor({6}, Layout::RowMajor, mean), tRstd = h.tensor({6}, Layout::RowMajor, rstd),
+               aside = h.tensor({2, 60});
+
+  void run(const Numbers &scale, const Numbers &bias, bool halved = false) {
+    const Tensor tScale = h.tensor({6}, Layout::RowMajor, scale), tBias = h.tensor({6}, Layout::RowMajor, bias);
+    Numbers z(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const size_t c = i / 20 % 6;
+      const float xhat = (static_cast<float>(x[i]) - static_cast<float>(mean[c])) * static_cast<float>(rstd[c]);
+      const float u = xhat * static_cast<float>(scale[c]) + static_cast<float>(bias[c]);
+      const float value = u > 0 ? u : u * alpha;
+      z[i] = halved ? static_cast<float>(std::ldexp(std::rint(std::ldexp(value, 11 - std::ilogb(value))),
+                                                    std::ilogb(value) - 11)) // 12 bits: at least as coarse as a half
+                    : value;
+    }
+    h.write(tz, z);
+    h.write(aside, Numbers(120, 7));
+    const BatchNormInversion &inversion = halved ? half : full;
+    inversion.save(h.session.compute, tx, tScale, tBias, aside);
+    inversion.invert(h.session.compute, tz, tMean, tRstd, tScale, tBias, aside, back);
+  }
+  /// Which channels came back bit for bit.
+  std::vector<bool> exact() {
+    const Numbers found = h.read(back);
+    std::vector<bool> result(6, true);
+    for (size_t i = 0; i < x.size(); ++i)
+      result[i / 20 % 6] = result[i / 20 % 6] && found[i] == static_cast<float>(x[i]);
+    return result;
+  }
+};
+
+TEST_F(Inversion, RebuildsTheInput) {
+  run({1, -0.5, 2, 0.1, 1, 3}, {0, 0.3, -1, 0.2, 0, 0.5});
+  EXPECT_CLOSE(h.read(back), x, 1e-6);
+  EXPECT_EQ(h.read(aside), Numbers(120, 7)); // nothing was saved
+}
+
+TEST_F(Inversion, GuardedChannelsComeBackAsTheyWere) {
+  // 1 + |bias / scale| above 168 costs more digits than fp32 has to spare.
+  run({1, 0, 2, 0.1, 1e-3, 3}, {0, 0.3, -1, 0.2, 0.9, 0.5});
+  EXPECT_CLOSE(h.read(back), x, 1e-6);
+  const std::vector<bool> saved = exact();
+  EXPECT_TRUE(saved[1]);
+  EXPECT_TRUE(saved[4]);
+  EXPECT_FALSE(saved[3]);
+}
+
+TEST_F(Inversion, HalfPrecisionGuardsEarlier) {
+  // 1 + |bias / scale| is 31 and 11; a half spares 20.
+  run({1, -0.5, 2, 0.02, 0.1, 3}, {0, 0.3, -1, 0.6, 1, 0.5}, true);
+  EXPECT_CLOSE(h.read(back), x, 1e-2);
+  const std::vector<bool> saved = exact();
+  EXPECT_TRUE(saved[3]);
+  EXPECT_FALSE(saved[4]);
+  run({1, -0.5, 2, 0.02, 0.1, 3}, {0, 0.3, -1, 0.6, 1, 0.5}, false);
+  EXPECT_FALSE(exact()[3]);
+}
+
+TEST_F(Inversion, MoreGuardedChannelsThanSlotsStop) {
+  run({1, 0, 0, 0.1, std::nan(""), 3}, {0, 0.3, -1, 0.2, 0.9, 0.5});
+  try {
+    h.session.synchronize();
+    FAIL();
+  } catch (const MemoryNotAvailable &error) {
+    EXPECT_STREQ(error.what(),
+                 "node 'bn': 3 of 6 channels have a scale too small to be inverted, and the plan has room for 2; "
+                 "compile without --allow-lossy=invert");
+  }
+}
+
+} // namespace
+} // namespace sluice
