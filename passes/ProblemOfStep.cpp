@@ -31,6 +31,9 @@ int sluice::invertedStorage(Operation *op, const Buffers &buffers, ArrayRef<Valu
 
 namespace {
 
+/// Smaller tensors, most of them statistics of normalizations, neither move nor are packed: what they free is less than the latency costs.
+constexpr int64_t smallestMoved = 4096;
+
 class Bridge {
 public:
   Bridge(const Buffers &buffers) : buffers(buffers), bufferOf(buffers.all().size(), -1) {}
@@ -108,7 +111,7 @@ private:
           problem.buffers[b].activation = true;
     }
     for (size_t b = 0; b < problem.buffers.size(); ++b) {
-      problem.buffers[b].offloadable = problem.buffers[b].activation;
+      problem.buffers[b].offloadable = problem.buffers[b].activation && problem.buffers[b].bytes >= smallestMoved;
       if (!restorable[b] || !problem.buffers[b].activation)
         problem.buffers[b].producers.clear();
     }
@@ -127,6 +130,8 @@ private:
         double seconds = profile.estimate(planner::OpKind::Activation, elements(type), buffer.bytes + size);
         buffer.encodings.push_back({"mask", size, seconds, 0});
       }
+      if (buffer.bytes < smallestMoved)
+        continue;
       for (auto [codec, exact] : {std::pair<const char *, StringRef>{"fp16", "fp16"}, {"zfp", zfp}})
         if (auto rate = profile.codecs.find(codec); rate != profile.codecs.end() && rate->second > 0) {
           double seconds = buffer.bytes / rate->second;

@@ -12,6 +12,7 @@ namespace sluice {
 
 /// Ops carry `train.cost` and `train.stage`. Buffer::id is the storage's index in `buffers`; base is everything that outlives the step.
 /// `zfp` is the codec, with its rate, whose sizes stand behind the encoding "zfp".
+/// Tensors below 4 KiB stay on the device or run again.
 planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Buffers &buffers, const planner::Profile &profile,
                                llvm::StringRef zfp = "zfp");
 
