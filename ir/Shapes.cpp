@@ -32,7 +32,7 @@ static bool nonNegative(ArrayRef<int64_t> list, size_t count) {
 /// Output extent of a sliding window, or -1 when no window fits.
 static int64_t windowExtent(int64_t in, int64_t kernel, int64_t stride, int64_t before, int64_t after, int64_t dilation, bool ceil = false) {
   int64_t span = (kernel - 1) * dilation + 1, room = in + before + after - span;
-  if (room < 0)
+  if (room < (ceil ? 1 - stride : 0)) // ceil_mode takes a window that is only begun
     return -1;
   int64_t out = (ceil ? (room + stride - 1) / stride : room / stride) + 1;
   // With ceil_mode the last window must start inside the image or its leading padding (ONNX and PyTorch).

@@ -61,6 +61,16 @@ TEST(Import, TakesNewerIrVersions) {
   EXPECT_TRUE(ImportedModel(proto, spec).module);
 }
 
+TEST(Import, CeilModeTakesAWindowThatIsOnlyBegun) {
+  auto proto = parseModel("g (float[2, 3, 1, 3] x) => (float[2, 3, 1, 2] y) { y = MaxPool<kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1>(x) }");
+  addInitializer(proto, "w", {1});
+  TrainingSpec spec;
+  spec.loss = AttachedLoss::Mse;
+  ImportedModel model(proto, spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(extents(model.only<train::MaxPoolOp>().getY()), ElementsAre(2, 3, 1, 2));
+}
+
 TEST(Import, KeepsNamesThatTheFunctionsHave) {
   auto proto = parseModel("g (float[2, 3] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, step, evaluate) }");
   addInitializer(proto, "step", {4, 3});
