@@ -55,9 +55,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (auto *refused = std::get_if<planner::Refused>(&keep))
       return module.emitError() << "planning failed: " << refused->reason;
     PlanSummary summary;
-    summary.keepArena = std::get<planner::Plan>(keep).arenaBytes;
+    int64_t evaluation = evaluationArena(profile);
+    summary.keepArena = std::max(std::get<planner::Plan>(keep).arenaBytes, evaluation);
     summary.base = problem.base;
-    summary.floor = planner::memoryFloor(problem);
+    summary.floor = std::max(planner::memoryFloor(problem), evaluation);
     summary.keepSeconds = simulate(problem, std::get<planner::Plan>(keep)).makespan;
     summary.budget = unlimited;
     if (!budget.empty()) {
@@ -66,11 +67,13 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
         return module.emitError() << "'" << budget << "' is no budget; write bytes, 600MiB, 8GiB, 40% or 40%act";
       summary.budget = *bytes;
     }
-    planner::Answer answer = runStrategy(problem, summary.budget - shrink, name, options);
+    planner::Answer answer = runStrategy(problem, std::max(summary.budget, evaluation) - shrink, name, options);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
       return failWith(module, 2) << refused->reason;
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
-      return reportInfeasible(module, *infeasible, summary, name);
+      return reportInfeasible(module, infeasible->smallestMemory + shrink, summary, name);
+    if (summary.budget < evaluation)
+      return reportInfeasible(module, evaluation, summary, name);
     auto &plan = std::get<planner::Plan>(answer);
     choosePacking(problem, plan);
     if (failed(checkLossy(plan, options)))
@@ -88,6 +91,17 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     step->setAttr(planAttributeName,
                   planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
     return success();
+  }
+
+  /// Bytes that evaluation takes in the same arena. No plan changes it, and of a network whose gradients are small it can be the most.
+  int64_t evaluationArena(const planner::Profile &profile) {
+    auto evaluate = getOperation().lookupSymbol<func::FuncOp>("evaluate");
+    if (!evaluate)
+      return 0;
+    Buffers buffers(evaluate);
+    planner::Answer keep = runStrategy(problemOfStep(getOperation(), evaluate, buffers, profile, zfp), unlimited, "keep", {});
+    auto *plan = std::get_if<planner::Plan>(&keep);
+    return plan ? plan->arenaBytes : 0;
   }
 
   static InFlightDiagnostic failWith(ModuleOp module, int status) {
@@ -162,8 +176,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   std::string codec, zfp = "zfp"; ///< from the knobs codec and rate
 
   /// The driver finds the number in the attribute and exits with status 3.
-  LogicalResult reportInfeasible(ModuleOp module, const planner::Infeasible &infeasible, const PlanSummary &summary, StringRef name) {
-    int64_t smallest = (infeasible.smallestMemory + shrink + 255) / 256 * 256;
+  LogicalResult reportInfeasible(ModuleOp module, int64_t smallest, const PlanSummary &summary, StringRef name) {
+    smallest = (smallest + 255) / 256 * 256;
     module->setAttr(smallestBudgetName, Builder(module.getContext()).getI64IntegerAttr(smallest));
     return failWith(module, 3) << "a budget of " << summary.budget << " bytes is too small for strategy '" << name << "' (keep needs "
                               << summary.keepArena << ", of which " << summary.base << " live through the whole step; no plan of whole tensors goes below "
