@@ -5,6 +5,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <set>
 
 namespace sluice {
@@ -116,6 +117,28 @@ void dropNodes(onnx::GraphProto &graph, const std::set<std::string> &names) {
   graph.mutable_node()->Swap(&kept);
 }
 
+/// Training forms become those that --evaluate computes: BatchNorm with running statistics, Dropout off.
+void useInferenceForms(onnx::GraphProto &graph) {
+  std::set<std::string> read;
+  for (const onnx::ValueInfoProto &output : graph.output())
+    read.insert(output.name());
+  for (const onnx::NodeProto &node : graph.node())
+    read.insert(node.input().begin(), node.input().end());
+  for (onnx::NodeProto &node : *graph.mutable_node()) {
+    if (node.op_type() == "Dropout" && node.input_size() > 2)
+      node.mutable_input()->DeleteSubrange(2, node.input_size() - 2);
+    if (node.op_type() != "BatchNormalization")
+      continue;
+    const auto &outputs = node.output();
+    if (std::any_of(outputs.begin() + 1, outputs.end(), [&](const std::string &name) { return read.count(name); }))
+      continue; // inference has no batch statistics to give
+    node.mutable_output()->DeleteSubrange(1, node.output_size() - 1);
+    for (onnx::AttributeProto &attribute : *node.mutable_attribute())
+      if (attribute.name() == "training_mode")
+        attribute.set_i(0);
+  }
+}
+
 } // namespace
 
 Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors) {
@@ -141,6 +164,7 @@ Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<Tr
     fill(added, FileTensor{onnx::TensorProto::FLOAT, tensor->shape, zeros});
   }
   dropNodes(graph, names);
+  useInferenceForms(graph);
   // Before version 4 every initializer had to be an input as well.
   model.set_ir_version(std::max<int64_t>(model.ir_version(), 4));
   ExportTemplate result;

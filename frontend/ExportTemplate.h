@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ONNX file that a trained program patches its weights into: the model as it was read, every trained tensor and state an initializer
-// with raw data, and the byte offsets of those data. So programs export without protobuf.
+// The ONNX file that a trained program patches its weights into: the model as it was read, in its inference form, every trained tensor and
+// state an initializer with raw data, and the byte offsets of those data. So programs export without protobuf.
 #ifndef SLUICE_FRONTEND_EXPORT_TEMPLATE_H
 #define SLUICE_FRONTEND_EXPORT_TEMPLATE_H
 
