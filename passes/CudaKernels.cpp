@@ -2,8 +2,7 @@
 // The arguments of ir/KernelTable.h go to the same arithmetic that the runtime's constructors use.
 #include "passes/CudaKernels.h"
 
-#include "ir/KernelTable.h"
-#include "runtime/common/FusedGeometry.h"
+#include "passes/HostKernels.h"
 #include "runtime/cuda/Cut.h"
 
 using namespace sluice;
@@ -43,13 +42,7 @@ int64_t fusedWorkspace(const KernelOp &op) {
   const FusedOperands operands = fusedOperands(op);
   if (operands.sums == 0)
     return 0;
-  bool steps[FusedGeometry::maxOperands] = {};
-  std::copy(operands.steps.begin(), operands.steps.end(), steps);
-  std::vector<Tensor> sums;
-  for (size_t i = operands.outputs; i < op.outs.size(); ++i)
-    sums.push_back(tensorOf(op.outs[i]));
-  const TensorList inputs(operands.inputs.data(), operands.inputs.size()), sumList(sums.data(), sums.size());
-  const FusedGeometry geometry(op.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList);
+  const FusedGeometry geometry = geometryOf(op, operands);
   return sumScratch(Cut(geometry.rows, geometry.rowExtent, Cut::sumTasks), static_cast<int>(operands.sums));
 }
 

@@ -2,7 +2,6 @@
 // Builds the kernel objects of ir/KernelTable.h and asks for their workspaces.
 #include "passes/HostKernels.h"
 
-#include "ir/KernelTable.h"
 #include "runtime/Fused.h"
 
 using namespace sluice;
@@ -25,27 +24,22 @@ struct LargestWorkspace {
   void simple(const char *, const std::string &, const KernelCall &, const Arguments &...) {}
 };
 
-/// A region's scratch depends on how its operands' dimensions merge and on the sums.
-int64_t fusedWorkspace(const KernelOp &op) {
-  FusedOperands operands = fusedOperands(op);
-  if (operands.sums == 0)
-    return 0;
+} // namespace
+
+FusedGeometry sluice::geometryOf(const KernelOp &region, const FusedOperands &operands) {
   bool steps[FusedGeometry::maxOperands] = {};
   std::copy(operands.steps.begin(), operands.steps.end(), steps);
   std::vector<Tensor> sums;
-  for (size_t i = operands.outputs; i < op.outs.size(); ++i)
-    sums.push_back(tensorOf(op.outs[i]));
+  for (size_t i = operands.outputs; i < region.outs.size(); ++i)
+    sums.push_back(tensorOf(region.outs[i]));
   TensorList inputs(operands.inputs.data(), operands.inputs.size()), sumList(sums.data(), sums.size());
-  return static_cast<int64_t>(
-      FusedGeometry(op.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList).workspaceBytes());
+  return FusedGeometry(region.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList);
 }
-
-} // namespace
 
 int64_t sluice::workspaceBytes(mlir::Operation *trainOp) {
   KernelOp op = kernelOf(trainOp);
   if (op.kernel == "fused")
-    return fusedWorkspace(op);
+    return static_cast<int64_t>(geometryOf(op, fusedOperands(op)).workspaceBytes());
   LargestWorkspace maker{op.node.c_str()};
   makeKernels(op, maker);
   return maker.bytes;

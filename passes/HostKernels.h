@@ -2,7 +2,8 @@
 // What the host runtime's kernels say about themselves at compile time.
 #pragma once
 
-#include "mlir/IR/Operation.h"
+#include "ir/KernelTable.h"
+#include "runtime/common/FusedGeometry.h"
 
 namespace sluice {
 
@@ -12,5 +13,8 @@ void planForThreads(int threads);
 /// Scratch bytes that the op's kernel needs on this machine with the threads of planForThreads(). Builds the very
 /// kernel object that the generated program will build; 0 for ops without one.
 int64_t workspaceBytes(mlir::Operation *op);
+
+/// How the kernel of a fused region, on either target, walks its operands; outputs, which never shape it, are left out.
+FusedGeometry geometryOf(const KernelOp &region, const FusedOperands &operands);
 
 } // namespace sluice

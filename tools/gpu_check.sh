@@ -73,8 +73,7 @@ make_pack() {
   mkdir -p "$pack/tests"
   emit_checked
   emit_measured
-  cp -r test/unit/runtime/Harness.h test/unit/runtime/kernels_*.cpp test/unit/cuda/kernels_session.cpp "$pack/tests/"
-  rm -f "$pack"/tests/kernels_{streams,allocations}.cpp
+  cp -r test/unit/runtime/Harness.h test/unit/runtime/kernels_*.cpp "$pack/tests/"
   mkdir -p "$pack/googletest" && cp -r /usr/src/googletest/googletest/{include,src} "$pack/googletest/"
   cp -r /usr/src/googletest/googlemock/{include,src} "$pack/googletest/"
   cp /usr/share/doc/googletest/copyright "$pack/googletest/LICENSE" 2>/dev/null

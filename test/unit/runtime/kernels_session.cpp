@@ -58,6 +58,8 @@ TEST(Session, ReleasedBytesAreNaNInPoisonMode) {
     session.release(device(128, {1}));
     session.read(device(128, {1}), &back);
     EXPECT_TRUE(std::isnan(back));
+    session.read(device(0, {1}), &back);
+    EXPECT_TRUE(std::isnan(back));
   }
   unsetenv("SLUICE_POISON");
 }

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# Before project(): finds nvcc, and decides what device code is compiled for where SLUICE_CUDA_ARCHITECTURES does not say:
+# the GPUs of this machine, or all that programs are meant to run on where it has none.
+find_program(SLUICE_NVCC nvcc HINTS ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES bin)
+if(SLUICE_NVCC AND NOT DEFINED ENV{CUDACXX})
+  set(ENV{CUDACXX} ${SLUICE_NVCC})
+endif()
+if(NOT SLUICE_CUDA_ARCHITECTURES)
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE capabilities OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    string(REPLACE "." "" capabilities "${capabilities}")
+    string(REPLACE "\n" ";" SLUICE_CUDA_ARCHITECTURES "${capabilities}")
+    list(REMOVE_DUPLICATES SLUICE_CUDA_ARCHITECTURES)
+  else()
+    set(SLUICE_CUDA_ARCHITECTURES 75 80 86 89 90 100 120)
+  endif()
+endif()
+set(CMAKE_CUDA_ARCHITECTURES ${SLUICE_CUDA_ARCHITECTURES})
