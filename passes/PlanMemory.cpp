@@ -146,10 +146,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     for (StringRef name : lossy)
       options.allowLossy.insert(name.str());
     // Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing.
-    options.executable = {"keep", "offload", "recompute", "argmax", "counter"};
-    if (target == "host") // the cuda runtime has no codecs and no inversion yet
-      options.executable.insert({"mask", "fp16", "zvc", "zfp", "invert"});
-    else if (!codec.empty())
+    options.executable = {"keep", "offload", "recompute", "argmax", "counter", "mask", "fp16"};
+    if (target == "host")
+      options.executable.insert({"zvc", "zfp", "invert"});
+    else if (codec == "zvc")
       return failWith(getOperation(), 2) << "codec '" << codec << "' in --strategy is not available for --target=" << target;
     return success();
   }

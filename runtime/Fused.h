@@ -87,6 +87,18 @@ template <typename F> constexpr int maskCount(int inputs) {
 template <typename F, typename = void> struct IsRandom : std::false_type {};
 template <typename F> struct IsRandom<F, std::void_t<decltype(F::random)>> : std::bool_constant<F::random> {};
 
+/// Throws std::invalid_argument naming `node` when the operands are not those that F was printed for.
+template <typename F>
+void checkOperands(const char *node, TensorList inputs, TensorList outputs, TensorList sums) {
+  if (inputs.count != F::inputs || outputs.count != F::outputs || sums.count != F::sums)
+    throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(inputs.count) +
+                                " inputs, " + std::to_string(outputs.count) + " outputs and " +
+                                std::to_string(sums.count) + " sums");
+  for (int i = 0; i < F::inputs; ++i)
+    if ((inputs.begin()[i].type == DataType::Bit) != maskOf<F>(i))
+      throw std::invalid_argument(std::string("a region of '") + node + "' got a mask for a tensor, or the reverse");
+}
+
 } // namespace detail
 
 } // namespace sluice

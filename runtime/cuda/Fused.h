@@ -60,6 +60,15 @@ template <bool Whole> __device__ inline void loadColumns(float (&to)[Cut::vector
       to[i] = i < count ? from[i] : 0.0f;
   }
 }
+/// The same of a mask, whose element `first` is the first of the four.
+template <bool Whole> __device__ inline void loadMask(float (&to)[Cut::vector], const uint32_t *words, int64_t first, int count) {
+  const uint32_t nibble = Whole ? words[first / 32] >> (first % 32) : 0;
+  for (int i = 0; i < Cut::vector; ++i) {
+    const int64_t at = first + i;
+    const uint32_t bit = Whole ? nibble >> i : i < count ? words[at / 32] >> (at % 32) : 0;
+    to[i] = static_cast<float>(bit & 1);
+  }
+}
 template <bool Whole> __device__ inline void storeColumns(float *to, const float (&from)[Cut::vector], int count) {
   if constexpr (Whole) {
     *reinterpret_cast<float4 *>(to) = make_float4(from[0], from[1], from[2], from[3]);
@@ -122,7 +131,9 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
     element = {p.state->seed, p.state->step, 0};
 
   float in[F::inputs + 1][Cut::vector];
-  auto load = [&](int input, bool steps, int64_t row, int count) {
+  auto load = [&](int input, bool steps, bool mask, int64_t row, int count) {
+    if (mask)
+      return loadMask<Whole>(in[input], reinterpret_cast<const uint32_t *>(p.in[input]), view.offset(input, row) + column, count);
     const float *from = p.in[input] + view.offset(input, row);
     if (steps)
       return loadColumns<Whole>(in[input], from + column, count);
@@ -138,7 +149,7 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
     const int count = static_cast<int>(min(static_cast<int64_t>(Cut::vector), max(static_cast<int64_t>(0), length - column)));
     if (count == 0)
       continue;
-    (((first || !view.fixed[I]) ? load(static_cast<int>(I), stepOf<F>(static_cast<int>(I)), row, count) : void()), ...);
+    (((first || !view.fixed[I]) ? load(static_cast<int>(I), stepOf<F>(static_cast<int>(I)), maskOf<F>(static_cast<int>(I)), row, count) : void()), ...);
     first = false;
     float out[F::outputs + 1][Cut::vector];
 #pragma unroll
@@ -187,10 +198,7 @@ public:
         std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums, F f = {})
       : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().at, outputs, sums),
         cut(geometry.rows, geometry.rowExtent, F::sums > 0 ? Cut::sumTasks : Cut::elementTasks, F::sums > 0 ? 8 : 2) {
-    if (geometry.inputs != F::inputs || geometry.outputs != F::outputs || geometry.sums != F::sums)
-      throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(inputs.size()) +
-                                  " inputs, " + std::to_string(outputs.size()) + " outputs and " +
-                                  std::to_string(sums.size()) + " sums");
+    detail::checkOperands<F>(node, inputs, outputs, sums);
     if (F::sums > 0)
       workspace = static_cast<size_t>(sumScratch(cut, F::sums));
     describe();

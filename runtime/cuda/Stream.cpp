@@ -5,6 +5,7 @@
 // capture has not recorded is left out, as is one for a captured event outside: nothing of another step is running.
 #include "runtime/Stream.h"
 
+#include "runtime/cuda/Codec.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
@@ -232,6 +233,7 @@ void Session::release(const Tensor &tensor) {
 void Session::synchronize() {
   for (Stream *stream : {&compute, &toHost, &toDevice, &codec})
     stream->synchronize();
+  checkRefused();
   if (impl->poison) {
     impl->device.checkGuards();
     impl->host.checkGuards();

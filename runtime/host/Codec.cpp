@@ -3,11 +3,11 @@
 // pool is then mostly taken, and parallel loops run on the stream's own thread.
 #include "runtime/host/Codec.h"
 
+#include "runtime/common/CodecRules.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <limits>
 #include <string>
 #if defined(__F16C__)
@@ -41,48 +41,13 @@ template <typename Keeps> void packBits(const float *x, int64_t elements, uint64
 uint16_t toHalf(float x) { return static_cast<uint16_t>(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT)); }
 float fromHalf(uint16_t h) { return _cvtsh_ss(h); }
 #else
-uint16_t toHalf(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, 4);
-  const uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) // NaN: quiet, with the upper part of its payload
-    return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
-  if (magnitude >= 0x477ff000) // 65520 and above
-    return static_cast<uint16_t>(sign | 0x7c00);
-  const auto exponent = static_cast<int>(magnitude >> 23);
-  if (exponent < 102) // below half of the smallest subnormal
-    return static_cast<uint16_t>(sign);
-  const int shift = exponent < 113 ? 126 - exponent : 13;
-  uint32_t value = exponent < 113 ? (magnitude & 0x7fffff) | 0x800000 : magnitude - (uint32_t(112) << 23);
-  const uint32_t rest = value & ((uint32_t(1) << shift) - 1), half = uint32_t(1) << (shift - 1);
-  value >>= shift;
-  value += rest > half || (rest == half && (value & 1));
-  return static_cast<uint16_t>(sign | value);
-}
-float fromHalf(uint16_t h) {
-  const uint32_t sign = uint32_t(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff;
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-  }
-  uint32_t bits = sign | (exponent == 31 ? 0x7f800000u | fraction << 13 : (exponent + 112) << 23 | fraction << 13);
-  bits |= exponent == 31 && fraction ? 0x400000 : 0;
-  float x;
-  memcpy(&x, &bits, 4);
-  return x;
-}
+uint16_t toHalf(float x) { return halfOfFloat(x); }
+float fromHalf(uint16_t h) { return floatOfHalf(h); }
 #endif
 
 /// Names of records; they outlive the program.
 const char *encodeName(Codec codec) { return codec.kind == Codec::Zfp ? "encode zfp" : "encode fp16"; }
 const char *decodeName(Codec codec) { return codec.kind == Codec::Zfp ? "decode zfp" : "decode fp16"; }
-
-void checkBytes(const char *node, Codec codec, const Tensor &x, const Tensor &packed) {
-  if (static_cast<int64_t>(packed.bytes()) != packedBytes(codec, x) || x.type != DataType::F32)
-    throw std::invalid_argument("'" + std::string(node) + "' packs " + std::to_string(x.bytes()) + " bytes into " +
-                                std::to_string(packed.bytes()) + ", its codec needs " +
-                                std::to_string(packedBytes(codec, x)));
-}
 
 } // namespace
 
@@ -105,12 +70,11 @@ void packHalf(const float *x, int64_t elements, void *packed, const char *node) 
     }
     if (overflow)
       for (i = begin; i < end; ++i)
-        if ((x[i] >= 65520.0f || x[i] <= -65520.0f) && x[i] - x[i] == 0)
+        if (overflowsHalf(x[i]))
           refused = i;
   });
   if (refused >= 0)
-    throw ValueNotStorable("fp16 cannot hold the value " + std::to_string(x[refused.load()]) + " of '" + node +
-                           "': its largest is 65504");
+    throw halfRefused(x[refused.load()], node);
 }
 
 void unpackHalf(const void *packed, int64_t elements, float *x) {
@@ -143,7 +107,7 @@ Packing::Packing(const char *node, Codec codec, const Tensor &x) : Kernel(node),
 }
 
 void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) const {
-  checkBytes(node, codec, from, packed);
+  checkPacked(node, codec, from, packed);
   const auto *raw = stream.data<const float>(from);
   void *to = stream.address(packed);
   auto work = [this, raw, to] {
@@ -156,7 +120,7 @@ void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) c
 }
 
 void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) const {
-  checkBytes(node, codec, to, packed);
+  checkPacked(node, codec, to, packed);
   const void *from = stream.address(packed);
   auto *raw = stream.data<float>(to);
   auto work = [this, from, raw] {
@@ -169,7 +133,7 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
 }
 
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
-  checkBytes(node, codec, from, to);
+  checkPacked(node, codec, from, to);
   const auto *x = stream.data<const float>(from);
   void *slot = stream.address(to);
   const int64_t elements = from.shape.elements();
@@ -185,7 +149,7 @@ void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char
 }
 
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
-  checkBytes(node, codec, to, from);
+  checkPacked(node, codec, to, from);
   const void *slot = stream.address(from);
   auto *x = stream.data<float>(to);
   const int64_t elements = to.shape.elements();

@@ -77,13 +77,7 @@ public:
         std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums, F f = {})
       : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().data(), outputs, sums) {
     workspace = geometry.workspaceBytes();
-    for (int i = 0; i < F::inputs && i < geometry.inputs; ++i)
-      if ((inputs.begin()[i].type == DataType::Bit) != detail::maskOf<F>(i))
-        throw std::invalid_argument(std::string("a region of '") + node + "' got a mask for a tensor, or the reverse");
-    if (geometry.inputs != F::inputs || geometry.outputs != F::outputs || geometry.sums != F::sums)
-      throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(inputs.size()) +
-                                  " inputs, " + std::to_string(outputs.size()) + " outputs and " +
-                                  std::to_string(sums.size()) + " sums");
+    detail::checkOperands<F>(node, inputs, outputs, sums);
   }
 
   void run(Stream &stream, std::initializer_list<Tensor> inputs, std::initializer_list<Tensor> outputs,

@@ -63,6 +63,11 @@ inline unsigned long long atomicAdd(unsigned long long *address, unsigned long l
   *address += value;
   return before;
 }
+inline unsigned long long atomicCAS(unsigned long long *address, unsigned long long expected, unsigned long long value) {
+  const unsigned long long before = *address;
+  *address = before == expected ? value : before;
+  return before;
+}
 template <typename T> T min(T a, T b) { return b < a ? b : a; }
 template <typename T> T max(T a, T b) { return a < b ? b : a; }
 

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks and half precision. Threads take eight neighbouring values, so that both sides move 16 bytes at a time; slots
+// begin at multiples of 64 bytes. Copies that pack read and write the locked host arena from the kernel, without a
+// staging slot: few blocks saturate the link and leave the device to the compute stream. Zero values are left to the
+// host target, because what a graph captures has fixed sizes.
+#include "runtime/cuda/Codec.h"
+
+#include "runtime/common/CodecRules.h"
+#include "runtime/cuda/Device.h"
+#include "runtime/cuda/Launch.h"
+
+#include <cuda_fp16.h>
+
+namespace sluice {
+
+namespace {
+
+/// Of the first refused value: its kernel's node as an address of this process (0: none), and its bits.
+__device__ unsigned long long refused[2];
+bool packs = false;
+
+constexpr int64_t group = 8;
+constexpr unsigned copyBlocks = 32;
+
+__device__ inline uint16_t toHalf(float x) {
+#if defined(__CUDA_ARCH__)
+  return __half_as_ushort(__float2half_rn(x));
+#else
+  return halfOfFloat(x);
+#endif
+}
+__device__ inline float fromHalf(uint16_t h) {
+#if defined(__CUDA_ARCH__)
+  return __half2float(__ushort_as_half(h));
+#else
+  return floatOfHalf(h);
+#endif
+}
+
+__device__ inline void refuse(unsigned long long node, float value) {
+  if (atomicCAS(&refused[0], 0ull, node) == 0)
+    refused[1] = bitsOfFloat(value);
+}
+
+__global__ void packHalfKernel(const float *x, uint16_t *packed, int64_t count, unsigned long long node) {
+  SLUICE_GRID_LOOP(g, (count + group - 1) / group) {
+    float in[group] = {};
+    const int64_t at = g * group, here = min(group, count - at);
+    if (here == group) {
+      const float4 a = *reinterpret_cast<const float4 *>(x + at), b = *reinterpret_cast<const float4 *>(x + at + 4);
+      in[0] = a.x, in[1] = a.y, in[2] = a.z, in[3] = a.w, in[4] = b.x, in[5] = b.y, in[6] = b.z, in[7] = b.w;
+    } else {
+      for (int i = 0; i < here; ++i)
+        in[i] = x[at + i];
+    }
+    uint16_t out[group];
+    for (int i = 0; i < group; ++i) {
+      out[i] = toHalf(in[i]);
+      if (overflowsHalf(in[i]))
+        refuse(node, in[i]);
+    }
+    if (here == group) {
+      uint4 eight;
+      memcpy(&eight, out, sizeof eight);
+      *reinterpret_cast<uint4 *>(packed + at) = eight;
+    } else {
+      for (int i = 0; i < here; ++i)
+        packed[at + i] = out[i];
+    }
+  }
+}
+
+__global__ void unpackHalfKernel(const uint16_t *packed, float *x, int64_t count) {
+  SLUICE_GRID_LOOP(g, (count + group - 1) / group) {
+    const int64_t at = g * group, here = min(group, count - at);
+    if (here < group) {
+      for (int i = 0; i < here; ++i)
+        x[at + i] = fromHalf(packed[at + i]);
+      continue;
+    }
+    const uint4 eight = *reinterpret_cast<const uint4 *>(packed + at);
+    uint16_t in[group];
+    memcpy(in, &eight, sizeof eight);
+    for (int half = 0; half < 2; ++half)
+      *reinterpret_cast<float4 *>(x + at + 4 * half) =
+          make_float4(fromHalf(in[4 * half]), fromHalf(in[4 * half + 1]), fromHalf(in[4 * half + 2]), fromHalf(in[4 * half + 3]));
+  }
+}
+
+/// A thread makes four bits of a word, eight neighbours bring them together. All threads of a warp go round equally often.
+__global__ void maskKernel(const float *x, uint32_t *words, int64_t count, int64_t wordCount, bool positive) {
+  const int64_t whole = (wordCount * 8 + 31) / 32 * 32;
+  SLUICE_GRID_LOOP(g, whole) {
+    float in[4] = {-1, -1, -1, -1};
+    if (4 * g + 4 <= count) {
+      const float4 a = *reinterpret_cast<const float4 *>(x + 4 * g);
+      in[0] = a.x, in[1] = a.y, in[2] = a.z, in[3] = a.w;
+    } else {
+      for (int i = 0; 4 * g + i < count; ++i)
+        in[i] = x[4 * g + i];
+    }
+    const int lane = static_cast<int>(g % 8);
+    uint32_t bits = 0;
+    for (int i = 0; i < 4; ++i)
+      bits |= static_cast<uint32_t>(positive ? in[i] > 0 : !(in[i] <= 0)) << (4 * lane + i);
+    for (int distance = 4; distance > 0; distance /= 2)
+      bits |= __shfl_xor_sync(0xffffffffu, bits, distance);
+    if (lane == 0 && g / 8 < wordCount)
+      words[g / 8] = bits;
+  }
+}
+
+/// On any memory that the device can reach. `blocks` at most.
+void packHalf(cudaStream_t stream, const float *x, void *packed, int64_t count, const char *node, unsigned blocks) {
+  blocks = std::min(blocks, blocksFor(count, group * blockThreads));
+  packHalfKernel<<<blocks, blockThreads, 0, stream>>>(x, static_cast<uint16_t *>(packed), count,
+                                                      reinterpret_cast<uintptr_t>(node));
+}
+void unpackHalf(cudaStream_t stream, const void *packed, float *x, int64_t count, unsigned blocks) {
+  blocks = std::min(blocks, blocksFor(count, group * blockThreads));
+  unpackHalfKernel<<<blocks, blockThreads, 0, stream>>>(static_cast<const uint16_t *>(packed), x, count);
+}
+
+void requireHalf(const char *node, Codec codec) {
+  if (codec.kind != Codec::Fp16)
+    throw std::invalid_argument("'" + std::string(node) + "' is packed with a codec that the cuda runtime does not have; fp16 is");
+}
+
+constexpr unsigned all = ~0u;
+
+} // namespace
+
+void checkRefused() {
+  if (!packs)
+    return;
+  void *address = nullptr;
+  unsigned long long note[2];
+  checkCuda(cudaGetSymbolAddress(&address, refused), "cannot find what codecs refused");
+  checkCuda(cudaMemcpy(note, address, sizeof note, cudaMemcpyDeviceToHost), "cannot read what codecs refused");
+  if (note[0] == 0)
+    return;
+  checkCuda(cudaMemset(address, 0, sizeof note), "cannot clear what codecs refused");
+  throw halfRefused(floatOfBits(static_cast<uint32_t>(note[1])), reinterpret_cast<const char *>(static_cast<uintptr_t>(note[0])));
+}
+
+void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
+  const auto *from = stream.data<const float>(x);
+  auto *to = stream.data<uint32_t>(bits);
+  const auto words = static_cast<int64_t>(bits.bytes() / sizeof(uint32_t));
+  if (elements == 0)
+    return;
+  stream.launch(node, "encode mask", [&] {
+    maskKernel<<<blocksFor(words * 8, blockThreads), blockThreads, 0, native(stream)>>>(from, to, elements, words, positive);
+  });
+}
+
+Packing::Packing(const char *node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
+  requireHalf(node, codec);
+  packs = true;
+}
+
+void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) const {
+  checkPacked(node, codec, from, packed);
+  const auto *raw = stream.data<const float>(from);
+  void *to = stream.address(packed);
+  stream.launch(node, "encode fp16", [&] { packHalf(native(stream), raw, to, x.shape.elements(), node, all); }, x.bytes());
+}
+
+void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) const {
+  checkPacked(node, codec, to, packed);
+  const void *from = stream.address(packed);
+  auto *raw = stream.data<float>(to);
+  stream.launch(node, "decode fp16", [&] { unpackHalf(native(stream), from, raw, x.shape.elements(), all); }, x.bytes());
+}
+
+void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
+  requireHalf(node, codec);
+  checkPacked(node, codec, from, to);
+  packs = true;
+  const auto *x = stream.data<const float>(from);
+  void *slot = stream.address(to);
+  stream.launch(node, "copy to host fp16", [&] { packHalf(native(stream), x, slot, from.shape.elements(), node, copyBlocks); },
+                from.bytes());
+}
+
+void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
+  requireHalf(node, codec);
+  checkPacked(node, codec, to, from);
+  const void *slot = stream.address(from);
+  auto *x = stream.data<float>(to);
+  stream.launch(node, "copy to device fp16", [&] { unpackHalf(native(stream), slot, x, to.shape.elements(), copyBlocks); },
+                to.bytes());
+}
+
+} // namespace sluice

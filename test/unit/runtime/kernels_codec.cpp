@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codecs that both targets have: half precision gives back every half and refuses what it cannot hold, on the device and
+// in copies; masks say what gradients ask and change no bit of a fused region.
+#include "Harness.h"
+
+#include <limits>
+
+namespace sluice {
+namespace {
+
+using Floats = std::vector<float>;
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float notANumber = std::numeric_limits<float>::quiet_NaN();
+constexpr Codec fp16{Codec::Fp16};
+
+bool sameBits(const Floats &a, const Floats &b) {
+  return a.size() == b.size() && memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+}
+
+Tensor halves(Harness &h, int64_t count) { return h.tensor({2 * count}, Layout::RowMajor, DataType::U8); }
+
+Floats throughHalf(const Floats &x) {
+  Harness h(size_t(1) << 20);
+  const auto count = static_cast<int64_t>(x.size());
+  const Tensor raw = h.tensor({count}), packed = halves(h, count), again = h.tensor({count});
+  h.session.write(raw, x.data());
+  const Packing packing("x", fp16, raw);
+  packing.encode(h.session.compute, raw, packed);
+  packing.decode(h.session.compute, packed, again);
+  Floats back(x.size());
+  h.session.read(again, back.data());
+  return back;
+}
+
+TEST(CodecNames, AreParsed) {
+  EXPECT_EQ(parseCodec("")->kind, Codec::None);
+  EXPECT_EQ(parseCodec("fp16")->kind, Codec::Fp16);
+  EXPECT_EQ(parseCodec("zfp")->rate, 8);
+  EXPECT_EQ(parseCodec("zfp:12")->rate, 12);
+  for (const char *wrong : {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2"})
+    EXPECT_FALSE(parseCodec(wrong)) << wrong;
+}
+
+TEST(Half, EveryHalfComesBack) {
+  std::vector<uint16_t> all(65536), again(65536);
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = static_cast<uint16_t>(i);
+  Harness h(size_t(2) << 20);
+  const Tensor x = h.tensor({65536}), packed = halves(h, 65536), repacked = halves(h, 65536);
+  h.session.write(packed, all.data());
+  const Packing packing("x", fp16, x);
+  packing.decode(h.session.compute, packed, x);
+  packing.encode(h.session.compute, x, repacked);
+  h.session.read(repacked, again.data());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool nan = (i & 0x7c00) == 0x7c00 && (i & 0x3ff);
+    if (nan)
+      EXPECT_TRUE((again[i] & 0x7c00) == 0x7c00 && (again[i] & 0x3ff)) << i;
+    else
+      EXPECT_EQ(again[i], i);
+  }
+}
+
+TEST(Half, RoundsToNearestEven) {
+  const Floats x = {1.0f + 0x1p-11f, 1.0f + 3 * 0x1p-11f, 1.0f + 0x1p-11f + 0x1p-20f, 65519.9f, 0x1p-25f, 0x1.8p-25f, -0x1p-26f, 1e-40f, -0.0f};
+  const Floats want = {1.0f, 1.0f + 0x1p-9f, 1.0f + 0x1p-10f, 65504.0f, 0.0f, 0x1p-24f, -0.0f, 0.0f, -0.0f};
+  EXPECT_TRUE(sameBits(throughHalf(x), want));
+}
+
+TEST(Half, InfinityAndNaNSurviveAndOverflowIsRefused) {
+  const Floats back = throughHalf({infinity, -infinity, notANumber, 65504.0f});
+  EXPECT_EQ(back[0], infinity);
+  EXPECT_EQ(back[1], -infinity);
+  EXPECT_TRUE(std::isnan(back[2]));
+  EXPECT_EQ(back[3], 65504.0f);
+  for (float large : {65520.0f, -65520.0f, 1e30f, -std::numeric_limits<float>::max()}) {
+    Floats x(101, 1.0f);
+    x[57] = large;
+    try {
+      throughHalf(x);
+      FAIL() << large << " passed";
+    } catch (const ValueNotStorable &error) {
+      EXPECT_NE(std::string(error.what()).find("'x'"), std::string::npos) << error.what();
+    }
+    EXPECT_TRUE(sameBits(throughHalf({1.5f}), {1.5f})); // nothing of it is left
+  }
+}
+
+TEST(PackingCopies, ComeBackFromHostSlots) {
+  for (int64_t count : {int64_t(1), int64_t(7), int64_t(1000), int64_t(33791)}) {
+    Session session(size_t(1) << 20, size_t(1) << 20, 2);
+    const Tensor x = device(0, {count}), back = device(size_t(1) << 19, {count});
+    const Tensor slot = host(256, {packedBytes(fp16, x)}, Layout::RowMajor, DataType::U8);
+    Floats values(static_cast<size_t>(count)), read(values.size());
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(i % 2048) - 1000;
+    session.write(x, values.data());
+    copyToHost(session.toHost, x, slot, "x", fp16);
+    session.toHost.record({0});
+    session.toDevice.wait({0});
+    copyToDevice(session.toDevice, slot, back, "x", fp16);
+    session.read(back, read.data());
+    EXPECT_TRUE(sameBits(read, values)) << count;
+    EXPECT_THROW(copyToHost(session.toHost, x, host(0, {count}, Layout::RowMajor, DataType::U8), "x", fp16), std::invalid_argument);
+  }
+}
+
+TEST(PackingCopies, ARefusedValueEndsTheSession) {
+  Session session(size_t(1) << 16, size_t(1) << 16, 1);
+  const Tensor x = device(0, {64}), slot = host(0, {128}, Layout::RowMajor, DataType::U8);
+  const Floats values(64, 1e6f);
+  session.write(x, values.data());
+  copyToHost(session.toHost, x, slot, "conv1", Codec{Codec::Fp16});
+  EXPECT_THROW(session.synchronize(), ValueNotStorable);
+}
+
+TEST(Masks, SayWhatTheGradientAsks) {
+  const Floats x = {1, -1, 0, -0.0f, notANumber, infinity, -infinity, 1e-45f, -1e-45f};
+  const bool relu[] = {true, false, false, false, true, true, false, true, false}; // !(x <= 0)
+  Harness h;
+  for (bool positive : {false, true})
+    for (int64_t count : {int64_t(9), int64_t(64 * 9 + 5)}) {
+      Floats values;
+      for (int64_t i = 0; i < count; ++i)
+        values.push_back(x[static_cast<size_t>(i % 9)]);
+      const Tensor raw = h.tensor({count}), bits = h.tensor({count}, Layout::RowMajor, DataType::Bit);
+      ASSERT_EQ(bits.bytes(), static_cast<size_t>((count + 63) / 64 * 8));
+      h.session.write(raw, values.data());
+      Mask("relu", count, positive).encode(h.session.compute, raw, bits);
+      std::vector<uint64_t> words(bits.bytes() / 8);
+      h.session.read(bits, words.data());
+      for (int64_t i = 0; i < count; ++i) {
+        const bool nan = i % 9 == 4;
+        EXPECT_EQ(words[static_cast<size_t>(i / 64)] >> (i % 64) & 1, relu[i % 9] && !(nan && positive)) << i;
+      }
+    }
+}
+
+struct ReluBackward {
+  static constexpr int inputs = 3, outputs = 1, sums = 1;
+  static constexpr bool steps[] = {true, true, true};
+  SLUICE_KERNEL Values<2> operator()(float dy, float y, float scale) const {
+    const float v = y <= 0.0f ? 0.0f : dy;
+    return {{v * scale, v}};
+  }
+};
+struct MaskedReluBackward : ReluBackward {
+  static constexpr bool masks[] = {false, true, false};
+};
+
+TEST(Masks, InARegionChangeNoBit) {
+  for (const Shape &shape : {Shape{2, 64, 9, 7}, Shape{3, 3, 17, 5}, Shape{1, 1100, 3, 3}, Shape{2, 100, 5, 5}, Shape{2, 40, 4, 1}}) {
+    Harness h;
+    const Tensor dy = h.image(shape), y = h.image(shape), out = h.image(shape), maskedOut = h.image(shape);
+    const Tensor scale = h.tensor({shape[1]}), sum = h.tensor({shape[1]}), maskedSum = h.tensor({shape[1]});
+    const Tensor bits = h.tensor(shape, Layout::NHWC, DataType::Bit);
+    h.write(dy, randomNumbers(shape.elements(), 1));
+    Numbers values = randomNumbers(shape.elements(), 2);
+    for (double &v : values)
+      v = v < 0 ? 0 : v;
+    h.write(y, values);
+    h.write(scale, randomNumbers(shape[1], 3));
+    const Fused<ReluBackward> raw("raw", shape, Layout::NHWC, {dy, y, channel(scale)}, {out}, {sum});
+    const Fused<MaskedReluBackward> masked("masked", shape, Layout::NHWC, {dy, bits, channel(scale)}, {maskedOut}, {maskedSum});
+    const Tensor a = h.workspace(raw), b = h.workspace(masked);
+    const Mask mask("mask", shape.elements(), false);
+    mask.encode(h.session.compute, y, bits);
+    raw.run(h.session.compute, {dy, y, channel(scale)}, {out}, {sum}, a);
+    masked.run(h.session.compute, {dy, bits, channel(scale)}, {maskedOut}, {maskedSum}, b);
+    EXPECT_EQ(h.read(out), h.read(maskedOut));
+    EXPECT_EQ(h.read(sum), h.read(maskedSum));
+  }
+}
+
+TEST(Masks, StandOnlyWhereTheRegionExpectsThem) {
+  Harness h;
+  const Shape shape{2, 8, 4, 4};
+  const Tensor dy = h.image(shape), bits = h.tensor(shape, Layout::NHWC, DataType::Bit), scale = h.tensor({8});
+  EXPECT_THROW((Fused<ReluBackward>("n", shape, Layout::NHWC, {dy, bits, channel(scale)}, {dy}, {scale})), std::invalid_argument);
+  EXPECT_THROW((Fused<MaskedReluBackward>("n", shape, Layout::NHWC, {dy, dy, channel(scale)}, {dy}, {scale})), std::invalid_argument);
+}
+
+} // namespace
+} // namespace sluice
