@@ -42,7 +42,7 @@ def main():
     parser.add_argument("names", nargs="*", default=list(MODELS))
     options = parser.parse_args()
     for name in options.names:
-        size = options.size or MODELS[name]
+        size = options.size or MODELS.get(name, 224)
         torch.manual_seed(options.seed)
         model = OWN[name]() if name in OWN else getattr(torchvision.models, name)()
         folder = options.out / f"{name}-{size}"

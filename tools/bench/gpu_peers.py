@@ -3,12 +3,14 @@
 """One PyTorch peer of the cuda target on this GPU: training steps of a torchvision model on synthetic data that lie on the device.
 
     gpu_peers.py MODEL BATCH VARIANT      VARIANT: {eager,compile,checkpoint,save-on-cpu,budget-0.5}-{tf32,amp}
+    gpu_peers.py links                    pinned copies, each direction alone and both together, in bytes a second
 
 Prints one JSON object: samples/s (median of the steps after warming up, by CUDA events), memory that the allocator gave out, reserved,
 and that the driver counts. channels_last, cudnn.benchmark, SGD with momentum; tf32: fp32 tensors, TF32 products; amp: autocast to bf16."""
 import json
 import statistics
 import sys
+import time
 
 import torch
 import torchvision
@@ -31,7 +33,33 @@ def checkpointed(model):
     return model
 
 
+def links():
+    """A plain loop of cudaMemcpyAsync, which is what copy_ is between pinned and device memory."""
+    size, repeats = 256 << 20, 8
+    host = [torch.empty(size, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+    device = [torch.empty(size, dtype=torch.uint8, device="cuda") for _ in range(2)]
+    streams = [torch.cuda.Stream() for _ in range(2)]
+
+    def rate(to_host, to_device):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(repeats):
+            with torch.cuda.stream(streams[0]):
+                if to_host:
+                    host[0].copy_(device[0], non_blocking=True)
+            with torch.cuda.stream(streams[1]):
+                if to_device:
+                    device[1].copy_(host[1], non_blocking=True)
+        torch.cuda.synchronize()
+        return size * repeats * (to_host + to_device) / (time.perf_counter() - begin)
+
+    rate(True, True)
+    print(json.dumps({"d2h": rate(True, False), "h2d": rate(False, True), "duplex": rate(True, True), "torch": torch.__version__}))
+
+
 def main():
+    if sys.argv[1:] == ["links"]:
+        return links()
     name, batch, variant = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     kind, precision = variant.rsplit("-", 1)
     torch.backends.cudnn.benchmark = True
@@ -84,4 +112,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Exception as error:  # of one variant: the others go on
+        sys.exit(f"CUDA peer {' '.join(sys.argv[1:])}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")

@@ -4,6 +4,7 @@
 
     gpu_report.py RESULTS_FOLDER COMMIT_FILE"""
 import json
+import math
 import pathlib
 import platform
 import re
@@ -63,22 +64,61 @@ def measurements(results):
         table[path.name[:-len(".measure.jsonl")]] = {
             "batch": start["batch"], "strategy": start["strategy"], "median_ms": end["median_ms"],
             "samples_per_second": start["batch"] / end["median_ms"] * 1e3, "predicted_ms": end["predicted_ms"],
-            "device_bytes": start["device_bytes"], "host_bytes": start["host_bytes"], "driver_bytes": end["driver_bytes"],
-            "first_loss": losses(path)[0]}
+            "device_bytes": start["device_bytes"], "device_peak_bytes": end["device_peak_bytes"], "host_bytes": start["host_bytes"],
+            "driver_bytes": end["driver_bytes"], "first_loss": losses(path)[0]}
     return table
+
+
+def peers(results):
+    """The peers of one model and precision by variant."""
+    table = {}
+    for path in sorted(results.glob("peer_*_*.json")):
+        peer = json.loads(path.read_text())
+        variant, precision = peer["variant"].rsplit("-", 1)
+        table.setdefault((peer["model"], precision), {})[variant] = peer
+    return table
+
+
+def ratios(measured, others):
+    """Of every program: speed and memory, as the driver counts it, over keep's and over each peer's of its precision."""
+    table = {}
+    for name, own in measured.items():
+        model, precision, _ = name.split("_", 2)
+        against = dict(others.get((model, {"bf16": "amp"}.get(precision, precision)), {}))
+        if f"{model}_{precision}_keep" in measured:
+            against["keep"] = measured[f"{model}_{precision}_keep"]
+        table[name] = {other: {"speed": own["samples_per_second"] / value["samples_per_second"], "memory": own["driver_bytes"] / value["driver_bytes"]}
+                       for other, value in against.items()}
+    return table
+
+
+def sanitizers(results):
+    return {tool: {"clean": len(list(results.glob(f"{tool}.*.txt"))), "failed": sorted(p.name for p in results.glob(f"{tool}.*.failed"))}
+            for tool in ("memcheck", "racecheck")}
+
+
+def finite(value):
+    """JSON has no infinity and no NaN."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def main():
     results = pathlib.Path(sys.argv[1])
     gpu = command("nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_cap,pcie.link.gen.max", "--format=csv,noheader")
-    report = {"commit": pathlib.Path(sys.argv[2]).read_text().split("\n")[0] if pathlib.Path(sys.argv[2]).exists() else "",
+    commit, links = pathlib.Path(sys.argv[2]), results / "peer_links.json"
+    measured, others = measurements(results), peers(results)
+    report = {"commit": commit.read_text().split("\n")[0] if commit.exists() else "",
               "machine": {"gpu": gpu, "cpu": platform.processor(), "system": platform.platform(), "nvcc": command("nvcc", "--version").split("\n")[-1]},
-              "conformance": conformance(results), "training": training(results), "measured": measurements(results),
+              "conformance": conformance(results), "sanitizer": sanitizers(results), "training": training(results), "measured": measured,
               "links": {path.name: json.loads(path.read_text())["links"] for path in sorted(results.glob("*.profile.json"))},
-              "peers": [json.loads(path.read_text()) for path in sorted(results.glob("peer_*.json"))],
-              "sanitizer": {tool: (results / f"{tool}.txt").exists() for tool in ("memcheck", "racecheck")},
+              "plain_links": json.loads(links.read_text()) if links.exists() else None,
+              "peers": [peer for variants in others.values() for peer in variants.values()], "ratios": ratios(measured, others),
               "failed": {path.name[:-len(".failed")]: path.read_text().strip() for path in sorted(results.glob("*.failed"))}}
-    json.dump(report, sys.stdout, indent=1)
+    json.dump(finite(report), sys.stdout, indent=1, allow_nan=False)
     print()
 
 

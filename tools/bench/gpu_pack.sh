@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tools/gpu_check.sh pack: emits the programs of the GPU check and packs them with the conformance set and the stages.
+#
+#   tools/bench/gpu_pack.sh [-o FILE.tar.gz]
+#
+# Programs carry no weights but the tiny ones: theirs are drawn from the seed. What a model or a budget does not allow is left out and said.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+
+say() { printf 'gpu_check: %s\n' "$*"; }
+die() { say "$*" >&2; exit 1; }
+
+checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse)      # tiny model:batch[:loss], against the host target
+measured=(resnet50:256 resnet152:64 vgg16:64 densenet121:128)                    # torchvision model:batch at 224
+budgets=(80% 60% 60%act 40%)
+
+emit() { # name, model, flags...: programs/NAME/{program.cu,NAME.safetensors}
+  local name=$1 model=$2
+  shift 2
+  rm -rf "$work/project" && mkdir -p "$work/project" "$pack/programs/$name"
+  if ! build/bin/sluicec "$model" --target=cuda --emit=project -o "$work/project/$name" "$@" 2>"$work/error"; then
+    say "left out $name: $(tail -n 1 "$work/error")"
+    rm -rf "$pack/programs/$name"
+    return 1
+  fi
+  cp "$work/project/$name/program.cu" "$pack/programs/$name/"
+  find "$work/project/$name" -maxdepth 1 -name '*.safetensors' -exec cp {} "$pack/programs/$name/" \;
+  [ -d "$pack/runtime" ] || cp -r "$work/project/$name/runtime" "$work/project/$name/third_party" "$pack/"
+}
+
+emit_checked() {
+  local entry model batch loss file smallest rate=(--steps 5 --lr 0.01 --momentum 0.9 --weight-decay 0.0001)
+  for entry in "${checked[@]}"; do
+    IFS=: read -r model batch loss <<<"$entry"
+    file=test/models/tiny/$model/model.onnx
+    local flags=("--batch=$batch" ${loss:+"--loss=$loss"}) cuda=(--workspace-limit=1MiB)
+    emit "check_$model" "$file" "${flags[@]}" "${cuda[@]}" --strategy=keep || continue
+    smallest=$(build/bin/sluicec "$file" "${flags[@]}" "${cuda[@]}" --target=cuda --memory-budget=256 --emit=source -o "$work/none" 2>&1 |
+      sed -n 's/^smallest feasible budget: \([0-9]*\) bytes/\1/p')
+    emit "check_${model}_planned" "$file" "${flags[@]}" "${cuda[@]}" "--memory-budget=$smallest"
+    mkdir -p "$pack/data/$model"
+    cp test/models/tiny/"$model"/data/*.npy "$pack/data/$model/"
+    build/bin/sluicec "$file" "${flags[@]}" -o "$work/host" &&
+      "$work/host" --data "$pack/data/$model" "${rate[@]}" --log "$pack/data/$model/host.jsonl" >/dev/null ||
+      die "the host target does not train $model, which the cuda target is to be compared with"
+  done
+}
+
+emit_measured() {
+  local entry model batch budget precision file
+  for entry in "${measured[@]}"; do
+    IFS=: read -r model batch <<<"$entry"
+    file=${SLUICE_MODELS:-$HOME/.cache/sluice/models}/$model-224/model.onnx
+    [ -f "$file" ] || { say "left out $model: no $file (test/models/make_torchvision.py --size 224 --export-only $model)"; continue; }
+    for precision in fp32 tf32; do
+      emit "${model}_${precision}_keep" "$file" "--batch=$batch" --init=kaiming --precision=$precision --strategy=keep
+    done
+    for budget in "${budgets[@]}"; do
+      emit "${model}_tf32_${budget//%/}" "$file" "--batch=$batch" --init=kaiming --precision=tf32 "--memory-budget=$budget"
+    done
+  done
+}
+
+out=sluice_gpu_check.tar.gz
+case ${1:-} in
+  -o) out=${2:?-o needs a file} ;;
+  '') ;;
+  *) sed -n '3,7p' "${BASH_SOURCE[0]}"; exit 2 ;;
+esac
+[ -x build/bin/sluicec ] || die "there is no build/bin/sluicec: run tools/setup.sh first"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+pack=$work/sluice_gpu_check
+mkdir -p "$pack/tests" "$pack/googletest"
+emit_checked
+emit_measured
+[ -d "$pack/runtime" ] || die "no program was emitted: there is nothing to pack"
+cp test/unit/runtime/Harness.h test/unit/runtime/kernels_*.cpp "$pack/tests/"
+cp -r /usr/src/googletest/googletest/{include,src} /usr/src/googletest/googlemock/{include,src} "$pack/googletest/" ||
+  die "GoogleTest's sources are missing in /usr/src/googletest"
+cp /usr/share/doc/googletest/copyright "$pack/googletest/LICENSE" 2>/dev/null
+cp tools/gpu_check.sh tools/bench/gpu_peers.py tools/bench/gpu_report.py "$pack/"
+cp tools/bench/gpu_check.cmake "$pack/CMakeLists.txt"
+{ git rev-parse HEAD; git status --porcelain | head -n 1; } >"$pack/commit" 2>/dev/null
+tar -C "$work" -czf "$work/pack.tar.gz" sluice_gpu_check && mv "$work/pack.tar.gz" "$out" || die "cannot write $out"
+say "$out: $(stat -c %s "$out") bytes, $(find "$pack/programs" -name program.cu | wc -l) programs"
