@@ -19,6 +19,11 @@ struct MemoryNotAvailable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Cuda: the device or its driver failed while it was in use (exit status 4). The message begins with "CUDA".
+struct DeviceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// One executed op, in seconds since the session began. `bytes` is what a copy moved, else 0.
 struct OpRecord {
   const char *node, *op, *stream;

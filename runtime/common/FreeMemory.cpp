@@ -5,7 +5,6 @@
 #include "runtime/Stream.h"
 
 #include <fstream>
-#include <string>
 
 namespace sluice {
 
@@ -18,9 +17,9 @@ static size_t groupLimit() {
   return SIZE_MAX;
 }
 
-void requireFreeMemory(size_t bytes) {
+void requireFreeMemory(size_t bytes, const std::string &what) {
   if (const size_t limit = groupLimit(); limit < bytes)
-    throw MemoryNotAvailable("the arenas need " + std::to_string(bytes) +
+    throw MemoryNotAvailable(what + " " + std::to_string(bytes) +
                              " bytes of memory, but this process's control group allows " + std::to_string(limit));
   std::ifstream info("/proc/meminfo");
   std::string key, unit;
@@ -28,7 +27,7 @@ void requireFreeMemory(size_t bytes) {
   while (info >> key >> kibibytes) {
     std::getline(info, unit);
     if (key == "MemAvailable:" && kibibytes * 1024 < bytes)
-      throw MemoryNotAvailable("the arenas need " + std::to_string(bytes) +
+      throw MemoryNotAvailable(what + " " + std::to_string(bytes) +
                                " bytes of memory, but this machine has only " + std::to_string(kibibytes * 1024) +
                                " available");
   }

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace sluice {
 
-/// Throws MemoryNotAvailable when this machine has less than `bytes` of free memory, naming both numbers.
-void requireFreeMemory(size_t bytes);
+/// Throws MemoryNotAvailable when this machine has less than `bytes` of free memory, naming both numbers; `what` begins
+/// the message.
+void requireFreeMemory(size_t bytes, const std::string &what = "the arenas need");
 
 } // namespace sluice

@@ -107,9 +107,10 @@ int run(int argc, char **argv, const Program &program, const Entry &entry) {
     return noThread ? fail(3, "a thread cannot be had") : fail(4, text("internal: ", error.what()).c_str());
   } catch (const LossNotFinite &error) {
     return fail(5, error.what());
+  } catch (const DeviceError &error) {
+    return fail(4, error.what());
   } catch (const std::exception &error) {
-    const bool device = std::strncmp(error.what(), "CUDA", 4) == 0;
-    return fail(4, text(device ? "" : "internal: ", error.what()).c_str());
+    return fail(4, text("internal: ", error.what()).c_str());
   }
 }
 

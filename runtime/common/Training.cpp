@@ -214,14 +214,16 @@ void Trainer::endExtras(bool last) {
 float Trainer::oneStep(Batches &batches, Position next, int64_t last) {
   batches.advance();
   session.state.step = ++run.step;
-  session.enqueue(entry.step);
-  if (run.step < last)
-    batches.prefetch(next);
   float loss = 0;
   try {
+    session.enqueue(entry.step);
+    if (run.step < last)
+      batches.prefetch(next);
     session.read(program.loss, &loss);
   } catch (const ValueNotStorable &error) {
     throw LossNotFinite(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
+  } catch (const DeviceError &error) {
+    throw DeviceError(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
   }
   run.position = next;
   return loss;

@@ -47,15 +47,18 @@ template <typename Attributes> Attributes windowed(const Window &w) {
 
 /// What all convolutions of one geometry share.
 struct Conv::Impl : Buildable {
-  explicit Impl(const ConvGeometry &geometry, int64_t engineBytes, Precision precision)
-      : geometry(geometry), engineBytes(engineBytes), precision(precision) {}
+  Impl(const char *node, const ConvGeometry &geometry, int64_t engineBytes, Precision precision)
+      : node(node), geometry(geometry), engineBytes(engineBytes), precision(precision) {}
 
   void build() override;
+  /// The engine; null, with the reason, where cuDNN has none.
+  std::unique_ptr<fe::graph::Graph> choose(std::string &reason) const;
   void describe(fe::graph::Graph &graph) const;
   /// Engines that may run: no atomics; with FP32 no tensor cores, which round their inputs.
   void restrict(fe::graph::Graph &graph) const;
   void run(cudaStream_t stream, const float *first, const float *second, float *result, char *scratch) const;
 
+  const char *node; ///< the first of this geometry, for messages
   ConvGeometry geometry;
   int64_t engineBytes;
   Precision precision;
@@ -99,22 +102,37 @@ void Conv::Impl::restrict(fe::graph::Graph &chosen) const {
   chosen.deselect_workspace_greater_than(engineBytes);
 }
 
+std::unique_ptr<fe::graph::Graph> Conv::Impl::choose(std::string &reason) const {
+  cudnnHandle_t handle = Device::get().cudnn;
+  auto candidate = std::make_unique<fe::graph::Graph>();
+  describe(*candidate);
+  auto taken = candidate->validate();
+  if (taken.is_good())
+    taken = candidate->build_operation_graph(handle);
+  if (taken.is_bad()) {
+    reason = "cuDNN does not take it (" + taken.get_message() + ")";
+    return nullptr;
+  }
+  reason = "cuDNN has no deterministic engine for it within " + std::to_string(engineBytes) +
+           " bytes of workspace; a larger --workspace-limit may help";
+  if (candidate->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
+    return nullptr;
+  restrict(*candidate);
+  if (candidate->check_support(handle).is_bad() ||
+      candidate->build_plans(handle, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE).is_bad() ||
+      candidate->get_workspace_size() > engineBytes)
+    return nullptr;
+  return candidate;
+}
+
 void Conv::Impl::build() {
   if (built)
     return;
   built = true;
-  cudnnHandle_t handle = Device::get().cudnn;
-  auto candidate = std::make_unique<fe::graph::Graph>();
-  describe(*candidate);
-  if (candidate->validate().is_bad() || candidate->build_operation_graph(handle).is_bad() ||
-      candidate->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
-    return;
-  restrict(*candidate);
-  if (candidate->check_support(handle).is_bad() ||
-      candidate->build_plans(handle, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE).is_bad())
-    return;
-  if (candidate->get_workspace_size() <= engineBytes)
-    graph = std::move(candidate);
+  std::string reason;
+  graph = choose(reason);
+  if (!graph)
+    noteFallback(node, reason);
 }
 
 void Conv::Impl::run(cudaStream_t stream, const float *first, const float *second, float *result,
@@ -154,12 +172,12 @@ std::vector<int64_t> keyOf(const ConvGeometry &g, int64_t engineBytes, Precision
   return key;
 }
 
-std::shared_ptr<Conv::Impl> shared(const ConvGeometry &geometry, int64_t engineBytes) {
+std::shared_ptr<Conv::Impl> shared(const char *node, const ConvGeometry &geometry, int64_t engineBytes) {
   static std::map<std::vector<int64_t>, std::weak_ptr<Conv::Impl>> known;
   std::weak_ptr<Conv::Impl> &slot = known[keyOf(geometry, engineBytes, precision())];
   if (std::shared_ptr<Conv::Impl> impl = slot.lock())
     return impl;
-  auto fresh = std::make_shared<Conv::Impl>(geometry, engineBytes, precision());
+  auto fresh = std::make_shared<Conv::Impl>(node, geometry, engineBytes, precision());
   buildLater(fresh);
   slot = fresh;
   return fresh;
@@ -172,7 +190,7 @@ Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window wi
   checkConvolution(node, x, w, y, window, groups);
   const auto limit = static_cast<int64_t>(workspaceLimit());
   workspace = static_cast<size_t>(cuda::convolutionScratch(limit, pass, x, w, y, bias));
-  impl = shared({pass, x, w, y, window, groups},
+  impl = shared(node, {pass, x, w, y, window, groups},
                 static_cast<int64_t>(workspace) - cuda::turnedWeights(w));
 }
 

@@ -21,6 +21,11 @@ std::vector<std::weak_ptr<Buildable>> &pending() {
   return list;
 }
 
+struct Fallbacks {
+  int count = 0;
+  std::string first;
+} fallbacks;
+
 std::string cudaVersion(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
 std::string cudnnVersionText(size_t version) {
@@ -110,6 +115,11 @@ void setThreads(int count) { threadCount = count; }
 int threads() { return threadCount; }
 void ensurePassiveOpenMP(int, char **) {}
 
+void noteFallback(const std::string &node, const std::string &reason) {
+  if (fallbacks.count++ == 0)
+    fallbacks.first = "'" + node + "' runs on a direct kernel, which is slow: " + reason;
+}
+
 void buildLater(const std::shared_ptr<Buildable> &object) { pending().push_back(object); }
 
 void buildPrimitives() {
@@ -131,7 +141,11 @@ std::string memoryNotes() {
          ", cuDNN " + cudnnVersionText(cudnnGetVersion()) + "\non top of it:  " +
          std::to_string(device.usedByContext) + " bytes for contexts, " +
          std::to_string(total - free - device.usedByContext) + " for libraries and primitives; " +
-         std::to_string(free) + " of " + std::to_string(total) + " bytes are free\n";
+         std::to_string(free) + " of " + std::to_string(total) + " bytes are free\n" +
+         (fallbacks.count == 0   ? ""
+          : fallbacks.count == 1 ? "note:          " + fallbacks.first + "\n"
+                                 : "note:          " + fallbacks.first + "; so do " + std::to_string(fallbacks.count - 1) +
+                                       " more\n");
 }
 
 } // namespace sluice

@@ -12,11 +12,6 @@ struct cublasLtContext;
 
 namespace sluice {
 
-/// The device or its driver failed while it was in use (exit status 4). The message begins with "CUDA".
-struct DeviceError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 /// Throws DeviceError: "CUDA <what>: <the runtime's name and text of the error>".
 void checkCuda(cudaError_t error, const char *what);
 
@@ -39,6 +34,9 @@ private:
 /// What setKernelPolicy() said.
 size_t workspaceLimit();
 Precision precision();
+
+/// Says that a kernel of ours, much slower, stands in for a vendor's on this node; part of memoryNotes().
+void noteFallback(const std::string &node, const std::string &reason);
 
 /// Compiles what a kernel object only described; called by buildPrimitives(), or by the first call of a kernel that
 /// buildPrimitives() never saw.

@@ -6,6 +6,7 @@
 #include "runtime/cuda/Device.h"
 
 #include <cstring>
+#include <sys/resource.h>
 #include <vector>
 
 namespace sluice {
@@ -36,14 +37,22 @@ char *allocateDevice(size_t bytes) {
   return static_cast<char *>(address);
 }
 
+/// What the system lets this process lock.
+std::string lockable() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return "any number of bytes";
+  return std::to_string(limit.rlim_cur) + " bytes";
+}
+
 char *allocateHost(size_t bytes) {
-  requireFreeMemory(bytes);
+  requireFreeMemory(bytes, "CUDA host memory is too small: the host arena needs");
   void *address = nullptr;
   if (const cudaError_t error = cudaHostAlloc(&address, bytes, cudaHostAllocDefault); error != cudaSuccess) {
     cudaGetLastError();
     throw MemoryNotAvailable("CUDA cannot lock host memory: the host arena needs " + std::to_string(bytes) +
-                             " bytes, of which 0 were locked (" + cudaGetErrorString(error) +
-                             "); compile with a smaller --host-budget or raise the limit of locked memory");
+                             " bytes, the driver refuses them (" + cudaGetErrorName(error) + "), this process may lock " +
+                             lockable() + "; compile with a smaller --host-budget or raise the limit (ulimit -l)");
   }
   return static_cast<char *>(address);
 }

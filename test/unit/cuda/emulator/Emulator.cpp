@@ -149,6 +149,18 @@ void enqueue(cudaStream_t stream, std::function<void()> call) {
 
 static int captureNumber = 0;
 
+static bool lost = false;
+cudaError_t cudaPeekAtLastError() { return lost ? cudaErrorLaunchFailure : cudaSuccess; }
+const char *cudaGetErrorName(cudaError_t error) { return error == cudaErrorLaunchFailure ? "cudaErrorLaunchFailure" : "error"; }
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
+  if (!lost)
+    memcpy(to, from, bytes);
+  return cudaPeekAtLastError();
+}
+cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned) {
+  return emulated("EMULATED_LOCKABLE", 1) ? cudaMalloc(address, bytes) : cudaErrorMemoryAllocation;
+}
+
 cudaError_t cudaMalloc(void **address, size_t bytes) {
   *address = bytes > (size_t(1) << 32) ? nullptr : aligned_alloc(256, (bytes + 255) / 256 * 256);
   return *address ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -192,8 +204,12 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { return delete exec, cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
-  for (const auto &call : exec->calls)
-    call();
+  static int launches = 0;
+  if (lost)
+    return cudaPeekAtLastError();
+  lost = ++launches == emulated("EMULATED_LOST", 0);
+  for (size_t i = 0; i < exec->calls.size() / (lost ? 2 : 1); ++i)
+    exec->calls[i]();
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) { return *event = new EmulatedEvent, cudaSuccess; }

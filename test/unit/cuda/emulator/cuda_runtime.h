@@ -71,7 +71,13 @@ inline unsigned long long atomicCAS(unsigned long long *address, unsigned long l
 template <typename T> T min(T a, T b) { return b < a ? b : a; }
 template <typename T> T max(T a, T b) { return a < b ? b : a; }
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorNoDevice = 100, cudaErrorMemoryAllocation = 2 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNoDevice = 100,
+  cudaErrorNoKernelImageForDevice = 209,
+  cudaErrorLaunchFailure = 719
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault };
 using cudaStream_t = struct EmulatedStream *;
 using cudaEvent_t = struct EmulatedEvent *;
@@ -87,27 +93,27 @@ constexpr int cudaStreamCaptureModeRelaxed = 2;
 
 cudaError_t cudaMalloc(void **address, size_t bytes);
 cudaError_t cudaFree(void *address);
-inline cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned) { return cudaMalloc(address, bytes); }
+cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned);
 inline cudaError_t cudaFreeHost(void *address) { return cudaFree(address); }
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 inline cudaError_t cudaMemset(void *to, int value, size_t bytes) { return memset(to, value, bytes), cudaSuccess; }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
-inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
-  return memcpy(to, from, bytes), cudaSuccess;
-}
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 inline cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
   return *address = const_cast<void *>(symbol), cudaSuccess;
 }
-template <typename F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, F) { return cudaSuccess; }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-inline cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
-inline const char *cudaGetErrorName(cudaError_t) { return "error"; }
+cudaError_t cudaPeekAtLastError();
+const char *cudaGetErrorName(cudaError_t error);
 inline const char *cudaGetErrorString(cudaError_t) { return "an error of the emulator"; }
 /// What the machine has, for tests of what it lacks.
 inline int emulated(const char *name, int usual) {
   const char *value = getenv(name);
   return value ? atoi(value) : usual;
+}
+template <typename F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, F) {
+  return emulated("EMULATED_CODE", 1) ? cudaSuccess : cudaErrorNoKernelImageForDevice;
 }
 inline cudaError_t cudaDriverGetVersion(int *version) {
   return *version = emulated("EMULATED_DRIVER", CUDART_VERSION), cudaSuccess;
@@ -118,7 +124,7 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *to, int) {
   return *to = {"emulator", 9, 0}, cudaSuccess;
 }
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaPeekAtLastError(); }
 
 // A captured call is kept and made again by every launch of its graph; the graph's order is the order of the calls.
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned);
@@ -128,6 +134,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long);
 inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+/// The device is lost in the middle of the launch of this number (EMULATED_LOST); all that is asked of it later fails.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

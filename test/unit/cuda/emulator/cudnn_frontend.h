@@ -21,6 +21,7 @@ enum class NumericalNote_t { TENSOR_CORE, DOWN_CONVERT_INPUTS, REDUCED_PRECISION
 struct Error {
   bool bad = false;
   bool is_bad() const { return bad; }
+  bool is_good() const { return !bad; }
   std::string get_message() { return "the emulator refuses it"; }
 };
 
@@ -69,13 +70,17 @@ public:
   Error build_operation_graph(cudnnHandle_t) const { return {}; }
   Error create_execution_plans(std::vector<HeurMode_t>) const { return {}; }
   Graph &deselect_numeric_notes(const std::vector<NumericalNote_t> &) { return *this; }
-  Graph &deselect_workspace_greater_than(int64_t) { return *this; }
+  Graph &deselect_workspace_greater_than(int64_t limit) { return workspaceLimit = limit, *this; }
   Error check_support(cudnnHandle_t) const { return {}; }
+  /// The best engine takes its workspace as scratch, the next one none.
   Error build_plans(cudnnHandle_t, BuildPlanPolicy_t) const { return {}; }
-  int64_t get_workspace_size() const { return 0; }
+  int64_t get_workspace_size() const { return workspaceLimit >= wanted ? wanted : 0; }
 
-  Error execute(cudnnHandle_t, std::unordered_map<int64_t, void *> &pack, void *) const {
-    emulator::enqueue(emulator::cudnnStream, [this, pack]() mutable { run(pack); });
+  Error execute(cudnnHandle_t, std::unordered_map<int64_t, void *> &pack, void *workspace) const {
+    emulator::enqueue(emulator::cudnnStream, [this, pack, workspace]() mutable {
+      memset(workspace, 0xff, static_cast<size_t>(get_workspace_size()));
+      run(pack);
+    });
     return {};
   }
 
@@ -115,6 +120,8 @@ private:
       to[i] = static_cast<float>(sums[i]);
   }
 
+  static constexpr int64_t wanted = 1 << 16;
+  int64_t workspaceLimit = int64_t(1) << 40;
   int pass = 0;
   std::vector<int64_t> before, after, stride, dilation;
   Pointer made = std::make_shared<Tensor_attributes>(), x, w, y;

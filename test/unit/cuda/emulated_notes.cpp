@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the cuda runtime says before a run of kernels that cuDNN has no engine for.
+#include "Harness.h"
+
+namespace sluice {
+namespace {
+
+/// The emulator takes no pads that differ from side to side, like cuDNN.
+TEST(Notes, NameAConvolutionThatCudnnDoesNotTake) {
+  const Window even{{3, 3}, {1, 1}, {1, 1, 1, 1}}, uneven{{2, 2}, {1, 1}, {0, 0, 1, 1}};
+  const Conv taken("/taken/Conv", ConvPass::Forward, {1, 3, 5, 5}, {2, 3, 3, 3}, {1, 2, 5, 5}, even, 1, false);
+  buildPrimitives();
+  EXPECT_EQ(memoryNotes().find("/taken/Conv"), std::string::npos);
+  const Conv refused("/refused/Conv", ConvPass::Forward, {1, 3, 5, 5}, {2, 3, 2, 2}, {1, 2, 5, 5}, uneven, 1, false);
+  const Conv same("/same/Conv", ConvPass::Forward, {1, 3, 5, 5}, {2, 3, 2, 2}, {1, 2, 5, 5}, uneven, 1, false);
+  buildPrimitives();
+  const std::string notes = memoryNotes();
+  EXPECT_NE(notes.find("runs on a direct kernel, which is slow: cuDNN does not take it (the emulator refuses it)"), std::string::npos) << notes;
+  EXPECT_EQ(notes.find("/same/Conv"), std::string::npos) << notes; // one plan for one geometry
+}
+
+} // namespace
+} // namespace sluice
