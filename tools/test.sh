@@ -3,7 +3,7 @@
 # Installs what is missing, builds, and runs all tests. Ends with ctest's count.
 #
 #   tools/test.sh             all tests of the ordinary build
-#   tools/test.sh asan|tsan   the unit tests under a sanitizer, and a program that offloads and recomputes
+#   tools/test.sh asan|tsan   the unit tests under a sanitizer, and programs that do all that plans can ask for
 #   tools/test.sh matrix      every strategy and budget on real models against keep: hours, goes on where it was interrupted
 set -euo pipefail
 # shellcheck source=setup.sh
@@ -13,16 +13,24 @@ preset=${1:-release}
 [ "$preset" != matrix ] || matrix=full preset=release
 folder=build
 [ "$preset" = release ] || folder=build-$preset
-# Trains a generated program that offloads and recomputes, with delayed streams; the sanitizer's status ends the script.
+# Trains generated programs with delayed streams and host memory on disk; the sanitizer's status ends the script.
 train_sanitized() {
-  local sanitizer=$1
+  local sanitizer=$1 model budget strategy
   build release
-  say "training a program under -fsanitize=$sanitizer"
-  build/bin/sluicec test/models/deep/mobile/model.onnx --batch=8 --strategy=superneurons --memory-budget=50%act --init=kaiming \
-    --emit=source -o "$folder/program.cpp"
-  c++ -std=c++17 -g -O1 -march=native -ffp-contract=off "-fsanitize=$sanitizer" -I. "$folder/program.cpp" -o "$folder/program" \
-    "$folder/lib/libsluice_host.a" -ldnnl -lgomp -lpthread
-  SLUICE_DELAY=1 "$folder/program" --data synthetic --steps 5 --offload-to "$folder/slots"
+  while read -r model budget strategy _; do
+    say "training $model with $strategy under -fsanitize=$sanitizer"
+    build/bin/sluicec "test/models/deep/$model/model.onnx" --batch=8 "--strategy=$strategy" --allow-lossy=fp16,zfp,invert \
+      "--memory-budget=$budget" --init=kaiming --emit=source -o "$folder/program.cpp"
+    c++ -std=c++17 -g -O1 -march=native -ffp-contract=off "-fsanitize=$sanitizer" -I. "$folder/program.cpp" -o "$folder/program" \
+      "$folder/lib/libsluice_host.a" -ldnnl -lzfp -lgomp -lpthread
+    SLUICE_DELAY=1 "$folder/program" --data synthetic --steps 5 --offload-to "$folder/slots"
+  done <<END
+mobile 50%act superneurons (recomputation and copies)
+vgg 95%act gist (masks)
+vgg 75%act vdnn-all,codec=zvc (copies without zeros)
+bottleneck 75%act freelunch,hybrid=1,codec=fp16,buffers=2 (zfp on the device, copies in halves)
+leaky 75%act hascoet (inversion)
+END
 }
 
 install_packages
