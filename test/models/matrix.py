@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains every model under every strategy and budget and compares with `keep`: exact plans must give the same bits of all losses, of the
 first gradients, and of weights, optimizer state and BatchNorm statistics after the last step; lossy ones stay within TOLERANCES. Standard
-library only.
+library only. All runs of one program must give the same bits.
 
     test/models/matrix.py --sluicec build/bin/sluicec --out DIR [--full] [--repeat N] [--models a,b] [--strategies 'a;b,k=v'] [--jobs N]
 
@@ -163,6 +163,7 @@ class Model:
         compiled = self.sluicec(*flags, "-o", binary)
         if compiled.returncode:
             return f"sluicec: {compiled.returncode}: {compiled.stderr.strip()[-300:]}"
+        first = None
         try:
             for repeat in range(self.options.repeat):
                 environment = {"SLUICE_DELAY": str(repeat)} if repeat else {}
@@ -170,8 +171,9 @@ class Model:
                     environment["SLUICE_POISON"] = "1"
                 error, bits = self.train(binary, tag + "-run", tolerance, **environment)
                 error = error or self.difference(bits, tolerance)
-                if error:
-                    return f"run {repeat + 1} of {tag}: {error}"
+                first = first or bits
+                if error or bits != first:
+                    return f"run {repeat + 1} of {tag}: {error or 'losses, gradients or weights are not those of run 1'}"
             return "ok" if not tolerance else f"within {tolerance:g}"
         finally:
             for file in (binary, binary.parent / (binary.name + ".safetensors"), binary.parent / (binary.name + ".onnx-template")):

@@ -45,7 +45,7 @@ protected:
     PipelineOptions options;
     options.strategy = GetParam().strategy;
     options.budget = GetParam().budget;
-    options.allowLossy = "zfp,fp16";
+    options.allowLossy = "zfp,fp16,invert";
     ASSERT_TRUE(succeeded(runPipeline(*module, Stage::Placed, options)));
     SmallVector<Operation *> others; // programs are verified one by one; the step is the one with copies
     for (auto program : module->getOps<ProgramOp>())
@@ -194,7 +194,8 @@ INSTANTIATE_TEST_SUITE_P(Models, ScheduleMutation,
                                          Case{"resnet", "chen", "90%act"}, Case{"densenet", "vdnn-conv", ""},
                                          Case{"densenet", "superneurons", "65%act"}, Case{"unet", "vdnn-all", ""},
                                          Case{"unet", "capuchin", "70%act"}, Case{"vgg", "gist", ""},
-                                         Case{"resnet", "freelunch,buffers=2,hybrid=1", ""}),
+                                         Case{"resnet", "freelunch,buffers=2,hybrid=1", ""},
+                                         Case{"leaky", "hascoet", ""}),
                          nameOf);
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "Harness.h"
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace sluice {
@@ -75,6 +76,23 @@ TEST_F(Inversion, HalfPrecisionGuardsEarlier) {
   EXPECT_FALSE(saved[4]);
   run({1, -0.5, 2, 0.02, 0.1, 3}, {0, 0.3, -1, 0.6, 1, 0.5}, false);
   EXPECT_FALSE(exact()[3]);
+}
+
+TEST_F(Inversion, WhatIsNotFiniteStaysSo) {
+  const Numbers one(6, 1), zero(6, 0);
+  const Tensor tScale = h.tensor({6}, Layout::RowMajor, one), tBias = h.tensor({6}, Layout::RowMajor, zero);
+  const double inf = std::numeric_limits<double>::infinity();
+  Numbers z(x.size(), 1);
+  z[3] = std::nan(""), z[4] = inf, z[5] = -inf, z[6] = 0, z[7] = -1e-40;
+  h.write(tz, z);
+  full.invert(h.session.compute, tz, tMean, tRstd, tScale, tBias, aside, back);
+  const Numbers found = h.read(back); // of channel 0: 2 u + 1
+  EXPECT_TRUE(std::isnan(found[3]));
+  EXPECT_EQ(found[4], inf);
+  EXPECT_EQ(found[5], -inf);
+  EXPECT_EQ(found[6], 1);
+  EXPECT_EQ(found[7], 1);
+  EXPECT_EQ(found[8], 3);
 }
 
 TEST_F(Inversion, MoreGuardedChannelsThanSlotsStop) {
