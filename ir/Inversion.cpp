@@ -59,6 +59,9 @@ std::optional<NormalizedLeakyRelu> match(FusedOp op) {
   return NormalizedLeakyRelu{*x, *mean, *rstd, *scale, *bias, *alpha};
 }
 
+/// A smaller one takes negative values out of half precision's range.
+constexpr float smallestSlope = 1e-3f;
+
 int64_t elementsPerChannel(RankedTensorType type) { return type.getNumElements() / type.getDimSize(1); }
 
 LogicalResult checkAside(Operation *op, Type full, Type aside) {
@@ -74,7 +77,7 @@ bool FusedOp::isInvertible() {
   auto matched = match(*this);
   RankedTensorType z = domain();
   bool channelsLast = z.getRank() == 2 || (z.getRank() == 4 && layoutOf(z) == LayoutKind::NHWC);
-  return matched && channelsLast && !matched->alpha.isNegative() && matched->alpha.isFiniteNonZero() &&
+  return matched && channelsLast && matched->alpha.isFinite() && matched->alpha.convertToFloat() >= smallestSlope &&
          getInputs()[matched->x].getType() == getOutputs()[0].getType();
 }
 
@@ -108,7 +111,7 @@ LogicalResult SaveGuardedChannelsOp::verify() {
 }
 
 LogicalResult InvertBatchNormLeakyReluOp::verify() {
-  if (getAlpha().isNegative() || !getAlpha().isFiniteNonZero()) // C1
-    return emitOpError() << "needs a positive slope, not " << getAlpha().convertToFloat();
+  if (!getAlpha().isFinite() || !(getAlpha().convertToFloat() >= smallestSlope)) // C1
+    return emitOpError() << "needs a slope of 0.001 at least, not " << getAlpha().convertToFloat();
   return checkAside(*this, getZ().getType(), getAside().getType()); // C2
 }

@@ -61,7 +61,8 @@ def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_Coste
   let summary = "saves the channels of x that train.invert_batch_norm_leaky_relu could not rebuild";
   let description = [{
     A channel is guarded when 2^-24 * (1 + |bias / scale|) > 1e-5, which bounds the error of (x - mean) * rstd rebuilt from fp32 values; also
-    when scale is 0 or a value is not finite. `half`: z comes back from half precision, so that 2^-11 and 1e-2 stand in for these numbers. They are saved in increasing order; the rest of `aside` is left as it was.
+    when scale is 0 or a value is not finite. `half`: z comes back from half precision, so that 2^-11 and 1e-2 stand in for these numbers; there
+    |scale| < 3e-3 is guarded, too, because such a channel lies among the subnormal halves. They are saved in increasing order; the rest of `aside` is left as it was.
 
     - C1: aside is [slots, x's elements per channel].
     - C2: scale and bias are [C] with C = x.dim(1).
@@ -81,7 +82,7 @@ def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", 
     u = z where z > 0, else z / alpha; x = (u - bias) / scale / rstd + mean. Guarded channels come from `aside`, see train.save_guarded_channels, also for `half`.
     After In-Place ABN (Rota Bulo et al. 2018) and Hascoet et al. (2019), with the true scale instead of |scale| + epsilon.
 
-    - C1: alpha > 0.
+    - C1: alpha >= 1e-3.
     - C2: aside is [slots, z's elements per channel].
 
     ```mlir

@@ -141,14 +141,33 @@ private:
     }
   }
 
+  /// Position of the first later op that reads the buffer.
+  size_t firstGradient(int buffer) const {
+    auto reads = [&](const planner::Op &op) { return op.phase != planner::Phase::Forward && llvm::is_contained(op.reads, buffer); };
+    return llvm::find_if(problem.ops, reads) - problem.ops.begin();
+  }
+
+  /// Whether a parameter that `op` reads has changed by then, as a bias may have whose scale is frozen.
+  static bool updatedBefore(Operation *op, size_t position, ArrayRef<Operation *> ops) {
+    return llvm::any_of(ops.take_front(position), [&](Operation *before) {
+      auto update = dyn_cast<UpdateOp>(before);
+      return update && llvm::any_of(op->getOperands(), [&](Value operand) {
+        auto read = operand.getDefiningOp<ReadOp>();
+        return read && read.getVariable() == update.getParameter();
+      });
+    });
+  }
+
   /// Inputs of normalizations that the leaky ReLU behind them gives back. What one is rebuilt from is not rebuilt itself: errors would add
   /// up, and the slope multiplies them.
   void addInversions(func::FuncOp step, const planner::Profile &profile) {
     SmallVector<Value> contents = forwardContents(step, buffers);
     llvm::DenseSet<int> sources;
-    for (Operation *op : plannedOps(step)) {
+    SmallVector<Operation *> ops = plannedOps(step);
+    for (Operation *op : ops) {
       int s = invertedStorage(op, buffers, contents), source = s < 0 ? -1 : bufferOf[buffers.of(op->getResult(0))];
-      if (source < 0 || !problem.buffers[bufferOf[s]].activation || !sources.insert(source).second || sources.contains(bufferOf[s]))
+      if (source < 0 || !problem.buffers[bufferOf[s]].activation || updatedBefore(op, firstGradient(bufferOf[s]), ops) ||
+          !sources.insert(source).second || sources.contains(bufferOf[s]))
         continue;
       planner::Buffer &buffer = problem.buffers[bufferOf[s]];
       int64_t aside = bytes(cast<Invertible>(op).asideType());

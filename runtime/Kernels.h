@@ -135,7 +135,7 @@ private:
   float momentum, epsilon;
 };
 
-/// Rebuilds x [N,C,...] (layouts as BatchNormStatistics) from z = leaky_relu((x - mean) * rstd * scale + bias), slope alpha > 0,
+/// Rebuilds x [N,C,...] (layouts as BatchNormStatistics) from z = leaky_relu((x - mean) * rstd * scale + bias), slope alpha >= 1e-3,
 /// where z is in fp32 or comes back from half precision. `save` puts the channels that cannot be rebuilt well, in order, into aside [slots, elements per channel]; with more of them than
 /// slots the step fails with MemoryNotAvailable.
 class BatchNormInversion : public Kernel {
@@ -148,7 +148,7 @@ public:
 private:
   int64_t channels, pixels, slots;
   float alpha;
-  double limit; ///< of 1 + |bias / scale|; what is above it is guarded
+  bool half;
 };
 
 /// Local response normalization across channels (ONNX LRN): y = x / (bias + alpha/size * sum of squares)^beta.

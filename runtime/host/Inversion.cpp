@@ -14,20 +14,24 @@ namespace {
 
 constexpr int64_t pixelsPerTask = 1024;
 
-/// (x - mean) * rstd has unit variance and comes back with an error of 1 + |bias / scale| roundings.
-constexpr double fullLimit = 1e-5 * (1 << 24), halfLimit = 1e-2 * (1 << 11);
+/// (x - mean) * rstd has unit variance and comes back with an error of 1 + |bias / scale| roundings, of which there are
+/// at most `roundings`, as long as slope * scale is not among the format's subnormal numbers: the slope is 1e-3 at least.
+struct Limits {
+  double roundings, smallestScale;
+};
+constexpr Limits fullLimits = {1e-5 * (1 << 24), 1e-35}, halfLimits = {1e-2 * (1 << 11), 3e-3};
 
-bool isGuarded(float scale, float bias, double limit) {
-  const double error = 1 + std::fabs(static_cast<double>(bias) / static_cast<double>(scale));
-  return !(error <= limit); // NaN and a scale of 0 are guarded
+bool isGuarded(float scale, float bias, const Limits &limits) {
+  const double size = std::fabs(static_cast<double>(scale)), error = 1 + std::fabs(static_cast<double>(bias)) / size;
+  return !(error <= limits.roundings && size >= limits.smallestScale); // so is NaN
 }
 
 /// fn(channel, slot) for all guarded channels; their number.
 template <typename Function>
-int64_t forGuarded(const float *scale, const float *bias, int64_t channels, double limit, Function fn) {
+int64_t forGuarded(const float *scale, const float *bias, int64_t channels, const Limits &limits, Function fn) {
   int64_t slot = 0;
   for (int64_t c = 0; c < channels; ++c)
-    if (isGuarded(scale[c], bias[c], limit))
+    if (isGuarded(scale[c], bias[c], limits))
       fn(c, slot++);
   return slot;
 }
@@ -36,7 +40,7 @@ int64_t forGuarded(const float *scale, const float *bias, int64_t channels, doub
 
 BatchNormInversion::BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half)
     : Kernel(node), channels(x[1]), pixels(x.elements() / std::max<int64_t>(1, x[1])), slots(slots), alpha(alpha),
-      limit(half ? halfLimit : fullLimit) {
+      half(half) {
   if (x.rank != 2 && x.rank != 4)
     throw std::invalid_argument(std::string("inversion of '") + node + "' over rank " + std::to_string(x.rank) +
                                 ", expected 2 or 4");
@@ -47,13 +51,13 @@ void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &sca
   const float *px = stream.data<float>(x), *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias);
   float *pAside = stream.data<float>(aside);
   stream.launch(node, "save_guarded_channels", [this, px, pScale, pBias, pAside] {
-    const int64_t wanted = forGuarded(pScale, pBias, channels, limit, [](int64_t, int64_t) {});
+    const int64_t wanted = forGuarded(pScale, pBias, channels, half ? halfLimits : fullLimits, [](int64_t, int64_t) {});
     if (wanted > slots)
       throw MemoryNotAvailable(std::string("node '") + node + "': " + std::to_string(wanted) + " of " +
                                std::to_string(channels) +
                                " channels have a scale too small to be inverted, and the plan has room for " +
                                std::to_string(slots) + "; compile without --allow-lossy=invert");
-    forGuarded(pScale, pBias, channels, limit, [&](int64_t c, int64_t slot) {
+    forGuarded(pScale, pBias, channels, half ? halfLimits : fullLimits, [&](int64_t c, int64_t slot) {
       for (int64_t p = 0; p < pixels; ++p)
         pAside[slot * pixels + p] = px[p * channels + c];
     });
@@ -74,7 +78,7 @@ void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &m
           const float value = pz[p * channels + c], u = value > 0 ? value : value / alpha;
           px[p * channels + c] = (u - pBias[c]) / pScale[c] / pRstd[c] + pMean[c];
         }
-      forGuarded(pScale, pBias, channels, limit, [&](int64_t c, int64_t slot) {
+      forGuarded(pScale, pBias, channels, half ? halfLimits : fullLimits, [&](int64_t c, int64_t slot) {
         for (int64_t p = begin; p < end; ++p)
           px[p * channels + c] = pAside[slot * pixels + p];
       });

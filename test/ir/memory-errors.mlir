@@ -87,7 +87,7 @@ func.func @save_guarded_channels_c2(%x: tensor<8x32x4x4xf32>, %c: tensor<8xf32>)
 // -----
 
 func.func @invert_batch_norm_leaky_relu_c1(%z: tensor<8x32x4x4xf32>, %c: tensor<32xf32>, %aside: tensor<2x128xf32>) {
-  // expected-error @below {{needs a positive slope, not 0}}
+  // expected-error @below {{needs a slope of 0.001 at least, not 0}}
   %x = train.invert_batch_norm_leaky_relu %z, %c, %c, %c, %c, %aside {alpha = 0.0 : f32} : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<2x128xf32>) -> tensor<8x32x4x4xf32>
   return
 }

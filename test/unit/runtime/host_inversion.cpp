@@ -78,6 +78,15 @@ TEST_F(Inversion, HalfPrecisionGuardsEarlier) {
   EXPECT_FALSE(exact()[3]);
 }
 
+TEST_F(Inversion, SubnormalHalvesAreGuarded) {
+  run({1, 2e-3, 2, 1, 4e-3, 3}, {0, 0, -1, 0, 0, 0.5}, true);
+  EXPECT_TRUE(exact()[1]);
+  EXPECT_FALSE(exact()[4]);
+  run({1, 2e-3, 2, 1, 1e-36, 3}, {0, 0, -1, 0, 0, 0.5}, false);
+  EXPECT_FALSE(exact()[1]);
+  EXPECT_TRUE(exact()[4]);
+}
+
 TEST_F(Inversion, WhatIsNotFiniteStaysSo) {
   const Numbers one(6, 1), zero(6, 0);
   const Tensor tScale = h.tensor({6}, Layout::RowMajor, one), tBias = h.tensor({6}, Layout::RowMajor, zero);
