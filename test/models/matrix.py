@@ -32,9 +32,11 @@ STEPS = 5
 HERE = pathlib.Path(__file__).parent
 DEEP = {name: 8 for name in ("residual", "bottleneck", "vgg", "dense", "mobile", "leaky", "unet")}  # batch
 FULL = {"resnet18-64": 16, "resnet50-64": 8, "vgg16-224": 4, "densenet121-64": 8, "mobilenet_v2-64": 16, "leaky_resnet18-64": 16, "unet-64": 8}
-# What a lossy action may change, relative, of every loss, and of all weights and statistics together after the last step; inversion alone: of
-# every one of them, of the optimizer's state and of the first gradients. Tensors are compared by norms over at most SAMPLES elements of each.
+# What a lossy action may change, relative, of every loss; inversion alone: of every first gradient, too. Tensors are compared by norms over at
+# most SAMPLES elements of each. Weights and statistics after the last step are compared all together, and coarsely: a relative change of the
+# learning rate by 1e-5 moves those of leaky_resnet18-64 by 0.08.
 SAMPLES = 1 << 16
+WEIGHTS = 0.1
 TOLERANCES = {"invert": 1e-4, "fp16": 1e-2, "zfp": 5e-2}
 MARKS = {"invert": '"invert_batch_norm_leaky_relu"', "fp16": '"fp16"', "zfp": '"zfp'}  # in placed programs that use it
 MORE = ["hascoet,fp16=0", "mixed,offload=0,recompute=0+invert"]  # for models with leaky ReLUs; name+action: with --allow-lossy=action
@@ -100,19 +102,17 @@ class Model:
         for (step, loss), (_, wanted) in zip(bits["losses"], self.keep["losses"]):
             if not abs(float(loss) - float(wanted)) <= tolerance * abs(float(wanted)):
                 return f"loss of step {step} is {loss}, keep's {wanted}"
-        inverts = tolerance <= TOLERANCES["invert"]
-        for what in ("weights", "gradients") if inverts else ("weights",):
-            together = 0
-            norms = {name: math.sqrt(sum(x * x for x in wanted)) for name, wanted in self.values[what].items()}
-            whole = math.hypot(*norms.values())
-            for name, wanted in self.values[what].items():
-                difference = math.sqrt(sum((x - y) ** 2 for x, y in zip(bits[what][name], wanted)))
-                # What vanishes but for rounding, as the gradient of a bias before a BatchNorm, is measured by the rest.
-                if inverts and not difference <= tolerance * max(norms[name], 1e-3 * whole):
-                    return f"{what} of {name} are {difference:g} from keep's, whose norm is {norms[name]:g}"
-                together += 0 if name.endswith("/momentum") else difference ** 2
-            if not math.sqrt(together) <= tolerance * whole:
-                return f"{what} are {math.sqrt(together):g} from keep's, whose norm is {whole:g}"
+        norm = lambda values: math.sqrt(sum(x * x for x in values))
+        away = {what: {name: norm(x - y for x, y in zip(bits[what][name], wanted)) for name, wanted in self.values[what].items()}
+                for what in ("weights", "gradients")}
+        whole = {what: norm(norm(wanted) for wanted in self.values[what].values()) for what in away}
+        for name, wanted in self.values["gradients"].items() if tolerance <= TOLERANCES["invert"] else ():
+            # What vanishes but for rounding, as the gradient of a bias before a BatchNorm, is measured by the rest.
+            if not away["gradients"][name] <= tolerance * max(norm(wanted), 1e-3 * whole["gradients"]):
+                return f"the first gradient of {name} is {away['gradients'][name]:g} from keep's, whose norm is {norm(wanted):g}"
+        moved = norm(value for name, value in away["weights"].items() if not name.endswith("/momentum"))
+        if not moved <= WEIGHTS * whole["weights"]:
+            return f"weights are {moved:g} from keep's, whose norm is {whole['weights']:g}"
         return ""
 
     def difference(self, bits, tolerance):
