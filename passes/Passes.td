@@ -128,7 +128,8 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
                  Option<"profile", "profile", "std::string", "", "measured link and codec rates, a .json file">,
                  Option<"allowLossy", "allow-lossy", "std::string", "", "of fp16, zfp and invert, separated by commas">,
                  Option<"target", "target", "std::string", "\"host\"", "host or cuda: whose programs carry the plan out">,
-                 Option<"shrink", "shrink", "int64_t", "0", "bytes to plan below the budget, for what packing costs on top">];
+                 Option<"shrink", "shrink", "int64_t", "0", "bytes to plan below the budget, for what packing costs on top">,
+                 Option<"hostBudget", "host-budget", "int64_t", "0", "largest host arena in bytes; 0: no limit">];
 }
 
 def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {

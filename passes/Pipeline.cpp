@@ -28,7 +28,8 @@ static void addUntilLinearized(OpPassManager &pm, Stage until, const PipelineOpt
 }
 
 static void addFromPlanned(OpPassManager &pm, Stage until, const PipelineOptions &options, int64_t shrink) {
-  pm.addPass(createPlanMemory({options.strategy, options.budget, options.device, options.profile, options.allowLossy, options.target, shrink}));
+  pm.addPass(createPlanMemory({options.strategy, options.budget, options.device, options.profile, options.allowLossy, options.target, shrink,
+                                  options.hostBudget}));
   pm.addPass(createApplyPlan());
   if (until >= Stage::Scheduled)
     pm.addPass(createScheduleStreams());

@@ -4,6 +4,7 @@
 //  2. plan `keep` without a limit: its arena is what percentages refer to;
 //  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, which ProblemOfStep.h describes.
 #include "passes/Budget.h"
+#include "passes/HostBudget.h"
 #include "passes/PlanAttribute.h"
 #include "passes/Passes.h"
 #include "passes/ProblemOfStep.h"
@@ -67,11 +68,16 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
         return module.emitError() << "'" << budget << "' is no budget; write bytes, 600MiB, 8GiB, 40% or 40%act";
       summary.budget = *bytes;
     }
-    planner::Answer answer = runStrategy(problem, std::max(summary.budget, evaluation) - shrink, name, options);
+    const int64_t memory = std::max(summary.budget, evaluation) - shrink, hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : unlimited;
+    planner::Answer answer = planWithinHost(problem, memory, name, options, hostRoom);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
       return failWith(module, 2) << refused->reason;
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
       return reportInfeasible(module, infeasible->smallestMemory + shrink, summary, name);
+    if (int64_t copied = copiedOut(problem, answer); copied > hostRoom)
+      return failWith(module, 3) << "a host budget of " << hostBudget.getValue() << " bytes is too small for strategy '" << name << "': its plan copies "
+                                << copied << " bytes to the host, beside batch slots of " << batchSlots(step)
+                                << "; raise --host-budget or --memory-budget";
     if (summary.budget < evaluation)
       return reportInfeasible(module, evaluation, summary, name);
     auto &plan = std::get<planner::Plan>(answer);
@@ -91,6 +97,14 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     step->setAttr(planAttributeName,
                   planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
     return success();
+  }
+
+  /// Host memory of the next batch.
+  static int64_t batchSlots(func::FuncOp step) {
+    int64_t total = 0;
+    for (Type type : step.getArgumentTypes())
+      total += slotBytes(bytes(type));
+    return total;
   }
 
   /// Bytes that evaluation takes in the same arena. No plan changes it, and of a network whose gradients are small it can be the most.
