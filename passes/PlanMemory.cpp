@@ -160,9 +160,9 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     for (StringRef name : lossy)
       options.allowLossy.insert(name.str());
     // Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing.
-    options.executable = {"keep", "offload", "recompute", "argmax", "counter", "mask", "fp16"};
+    options.executable = {"keep", "offload", "recompute", "argmax", "counter", "mask", "fp16", "zfp"};
     if (target == "host")
-      options.executable.insert({"zvc", "zfp", "invert"});
+      options.executable.insert({"zvc", "invert"});
     else if (codec == "zvc")
       return failWith(getOperation(), 2) << "codec '" << codec << "' in --strategy is not available for --target=" << target;
     return success();

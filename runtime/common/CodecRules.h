@@ -48,6 +48,10 @@ inline ValueNotStorable halfRefused(float value, const char *node) {
                           "': its largest is 65504");
 }
 
+inline ValueNotStorable zfpRefused(const char *node) {
+  return ValueNotStorable("zfp cannot hold '" + std::string(node) + "': a value is infinite or NaN");
+}
+
 /// Throws std::invalid_argument naming `node` when `packed` is not what `codec` makes of `x`.
 inline void checkPacked(const char *node, Codec codec, const Tensor &x, const Tensor &packed) {
   if (static_cast<int64_t>(packed.bytes()) != packedBytes(codec, x) || x.type != DataType::F32)

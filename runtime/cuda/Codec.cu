@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks and half precision. Threads take eight neighbouring values, so that both sides move 16 bytes at a time; slots
+// Masks, half precision and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take eight neighbouring values, so that both sides move 16 bytes at a time; slots
 // begin at multiples of 64 bytes. Copies that pack read and write the locked host arena from the kernel, without a
 // staging slot: few blocks saturate the link and leave the device to the compute stream. Zero values are left to the
 // host target, because what a graph captures has fixed sizes.
 #include "runtime/cuda/Codec.h"
 
 #include "runtime/common/CodecRules.h"
+#include "runtime/common/ZfpBlock.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 
@@ -110,6 +111,42 @@ __global__ void maskKernel(const float *x, uint32_t *words, int64_t count, int64
   }
 }
 
+/// The part of block (at % across, at / across) that the grid has; the rest repeats it.
+__device__ inline void loadBlock(const float *x, const ZfpGrid &grid, int64_t row, int64_t column, float (&block)[zfp::values]) {
+  const int rows = static_cast<int>(min(int64_t(4), grid.rows - row)), columns = static_cast<int>(min(int64_t(4), grid.columns - column));
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c)
+      block[4 * r + c] = x[(row + r) * grid.columns + column + c];
+    zfp::padLine(block + 4 * r, columns, 1);
+  }
+  for (int c = 0; c < 4; ++c)
+    zfp::padLine(block + c, rows, 4);
+}
+
+__global__ void packZfpKernel(const float *x, uint16_t *packed, ZfpGrid grid, int rate, unsigned long long node) {
+  const int64_t across = (grid.columns + 3) / 4;
+  SLUICE_GRID_LOOP(at, across * ((grid.rows + 3) / 4)) {
+    float block[zfp::values];
+    loadBlock(x, grid, at / across * 4, at % across * 4, block);
+    for (float value : block)
+      if ((bitsOfFloat(value) & 0x7fffffff) >= 0x7f800000)
+        return refuse(node, value);
+    zfp::packBlock(block, rate, packed + at * rate);
+  }
+}
+
+__global__ void unpackZfpKernel(const uint16_t *packed, float *x, ZfpGrid grid, int rate) {
+  const int64_t across = (grid.columns + 3) / 4;
+  SLUICE_GRID_LOOP(at, across * ((grid.rows + 3) / 4)) {
+    float block[zfp::values];
+    zfp::unpackBlock(packed + at * rate, rate, block);
+    const int64_t row = at / across * 4, column = at % across * 4;
+    for (int r = 0; r < 4 && row + r < grid.rows; ++r)
+      for (int c = 0; c < 4 && column + c < grid.columns; ++c)
+        x[(row + r) * grid.columns + column + c] = block[4 * r + c];
+  }
+}
+
 /// On any memory that the device can reach. `blocks` at most.
 void packHalf(cudaStream_t stream, const float *x, void *packed, int64_t count, const char *node, unsigned blocks) {
   blocks = std::min(blocks, blocksFor(count, group * blockThreads));
@@ -121,9 +158,19 @@ void unpackHalf(cudaStream_t stream, const void *packed, float *x, int64_t count
   unpackHalfKernel<<<blocks, blockThreads, 0, stream>>>(static_cast<const uint16_t *>(packed), x, count);
 }
 
+void packZfp(cudaStream_t stream, const float *x, void *packed, const Tensor &like, int rate, const char *node) {
+  const ZfpGrid grid = zfpGrid(like);
+  packZfpKernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(x, static_cast<uint16_t *>(packed), grid, rate,
+                                                                                     reinterpret_cast<uintptr_t>(node));
+}
+void unpackZfp(cudaStream_t stream, const void *packed, float *x, const Tensor &like, int rate) {
+  const ZfpGrid grid = zfpGrid(like);
+  unpackZfpKernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(static_cast<const uint16_t *>(packed), x, grid, rate);
+}
+
 void requireHalf(const char *node, Codec codec) {
   if (codec.kind != Codec::Fp16)
-    throw std::invalid_argument("'" + std::string(node) + "' is packed with a codec that the cuda runtime does not have; fp16 is");
+    throw std::invalid_argument("copies for '" + std::string(node) + "' pack with a codec that the cuda runtime does not have; fp16 is");
 }
 
 constexpr unsigned all = ~0u;
@@ -140,7 +187,11 @@ void checkRefused() {
   if (note[0] == 0)
     return;
   checkCuda(cudaMemset(address, 0, sizeof note), "cannot clear what codecs refused");
-  throw halfRefused(floatOfBits(static_cast<uint32_t>(note[1])), reinterpret_cast<const char *>(static_cast<uintptr_t>(note[0])));
+  const auto *node = reinterpret_cast<const char *>(static_cast<uintptr_t>(note[0]));
+  const float value = floatOfBits(static_cast<uint32_t>(note[1]));
+  if (std::isfinite(value)) // half precision takes the others
+    throw halfRefused(value, node);
+  throw zfpRefused(node);
 }
 
 void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
@@ -155,7 +206,8 @@ void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
 }
 
 Packing::Packing(const char *node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
-  requireHalf(node, codec);
+  if ((codec.kind != Codec::Fp16 && codec.kind != Codec::Zfp) || x.type != DataType::F32)
+    throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
   packs = true;
 }
 
@@ -163,14 +215,26 @@ void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) c
   checkPacked(node, codec, from, packed);
   const auto *raw = stream.data<const float>(from);
   void *to = stream.address(packed);
-  stream.launch(node, "encode fp16", [&] { packHalf(native(stream), raw, to, x.shape.elements(), node, all); }, x.bytes());
+  auto work = [&] {
+    if (codec.kind == Codec::Zfp)
+      packZfp(native(stream), raw, to, x, codec.rate, node);
+    else
+      packHalf(native(stream), raw, to, x.shape.elements(), node, all);
+  };
+  stream.launch(node, codec.kind == Codec::Zfp ? "encode zfp" : "encode fp16", work, x.bytes());
 }
 
 void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) const {
   checkPacked(node, codec, to, packed);
   const void *from = stream.address(packed);
   auto *raw = stream.data<float>(to);
-  stream.launch(node, "decode fp16", [&] { unpackHalf(native(stream), from, raw, x.shape.elements(), all); }, x.bytes());
+  auto work = [&] {
+    if (codec.kind == Codec::Zfp)
+      unpackZfp(native(stream), from, raw, x, codec.rate);
+    else
+      unpackHalf(native(stream), from, raw, x.shape.elements(), all);
+  };
+  stream.launch(node, codec.kind == Codec::Zfp ? "decode zfp" : "decode fp16", work, x.bytes());
 }
 
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {

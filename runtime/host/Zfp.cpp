@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fixed-rate zfp through libzfp. Bands of block rows begin at whole words of the stream, so that they can be packed side
 // by side; the result is the stream that libzfp writes for the whole array.
+#include "runtime/common/CodecRules.h"
 #include "runtime/host/Codec.h"
 #include "runtime/host/Parallel.h"
 
@@ -70,7 +71,7 @@ bool allFinite(const float *x, int64_t count) {
 
 void packZfp(const float *x, ZfpGrid grid, int rate, void *packed, const char *node) {
   if (!allFinite(x, grid.rows * grid.columns))
-    throw ValueNotStorable("zfp cannot hold '" + std::string(node) + "': a value is infinite or NaN");
+    throw zfpRefused(node);
   runAll(const_cast<float *>(x), grid, rate, static_cast<char *>(packed), true);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codecs that both targets have: half precision gives back every half and refuses what it cannot hold, on the device and
-// in copies; masks say what gradients ask and change no bit of a fused region.
+// in copies; zfp errs by its rate; masks say what gradients ask and change no bit of a fused region.
 #include "Harness.h"
 
 #include <limits>
@@ -83,6 +83,46 @@ TEST(Half, InfinityAndNaNSurviveAndOverflowIsRefused) {
       EXPECT_NE(std::string(error.what()).find("'x'"), std::string::npos) << error.what();
     }
     EXPECT_TRUE(sameBits(throughHalf({1.5f}), {1.5f})); // nothing of it is left
+  }
+}
+
+Floats throughZfp(const Shape &shape, Layout layout, int rate, const Floats &x) {
+  Harness h(size_t(4) << 20);
+  const Tensor raw = h.tensor(shape, layout), again = h.tensor(shape, layout);
+  const Codec codec{Codec::Zfp, rate};
+  const Tensor packed = h.tensor({packedBytes(codec, raw)}, Layout::RowMajor, DataType::U8);
+  h.session.write(raw, x.data());
+  const Packing packing("x", codec, raw);
+  packing.encode(h.session.compute, raw, packed);
+  packing.decode(h.session.compute, packed, again);
+  Floats back(x.size());
+  h.session.read(again, back.data());
+  return back;
+}
+
+// Shapes whose last blocks are whole, and cut in either direction.
+TEST(Zfp, ErrorsFollowTheRate) {
+  for (const Shape &shape : {Shape{2, 16, 8, 8}, Shape{3, 5, 7, 9}, Shape{1, 3, 33, 31}, Shape{1, 1, 1, 7}})
+    for (int rate : {3, 8, 11, 16, 31}) {
+      const Numbers x = randomNumbers(shape.elements(), 3);
+      const Floats back = throughZfp(shape, Layout::NHWC, rate, Floats(x.begin(), x.end()));
+      EXPECT_LE(relativeError(Numbers(back.begin(), back.end()), x), rate == 3 ? 0.9 : rate == 8 ? 0.05 : rate == 11 ? 0.02 : rate == 16 ? 1e-3 : 1e-6)
+          << shape[1] << " channels at " << rate;
+    }
+}
+
+TEST(Zfp, ZerosAndDenormalsPassAndNonFiniteIsRefused) {
+  const Shape shape{64, 64};
+  EXPECT_TRUE(sameBits(throughZfp(shape, Layout::RowMajor, 8, Floats(4096)), Floats(4096)));
+  for (float v : throughZfp(shape, Layout::RowMajor, 8, Floats(4096, 1e-41f)))
+    EXPECT_LE(std::fabs(v), 1e-40f);
+  for (float large : {std::numeric_limits<float>::max(), -std::numeric_limits<float>::max()})
+    for (float v : throughZfp(shape, Layout::RowMajor, 16, Floats(4096, large)))
+      EXPECT_NEAR(static_cast<double>(v / large), 1, 1e-3);
+  for (float odd : {infinity, -infinity, notANumber}) {
+    Floats x(4096, 1.0f);
+    x[77] = odd;
+    EXPECT_THROW(throughZfp(shape, Layout::RowMajor, 8, x), ValueNotStorable);
   }
 }
 
