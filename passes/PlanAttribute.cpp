@@ -111,6 +111,7 @@ planner::Plan sluice::planOfAttribute(DictionaryAttr attribute, int storages) {
   plan.decisions.resize(storages);
   if (auto name = attribute.getAs<StringAttr>("strategy"))
     plan.strategy = name.str();
+  plan.arenaBytes = integer(attribute, "arena", 0);
   if (auto list = attribute.getAs<ArrayAttr>("decisions"))
     for (auto entry : list.getAsRange<DictionaryAttr>()) {
       int64_t storage = integer(entry, "storage");
@@ -122,6 +123,8 @@ planner::Plan sluice::planOfAttribute(DictionaryAttr attribute, int storages) {
           d.action = value;
       if (auto codec = entry.getAs<StringAttr>("codec"))
         d.codec = codec.str();
+      if (auto reason = entry.getAs<StringAttr>("reason"))
+        d.reason = reason.str();
       d.offloadAfter = integer(entry, "offload_after");
       d.freeBefore = integer(entry, "free_before");
       d.prefetchAfter = integer(entry, "prefetch_after");

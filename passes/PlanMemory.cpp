@@ -7,14 +7,12 @@
 #include "passes/HostBudget.h"
 #include "passes/PlanAttribute.h"
 #include "passes/Passes.h"
+#include "passes/PlanRequest.h"
 #include "passes/ProblemOfStep.h"
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Profile.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
-#include "passes/strategies/Registry.h"
-
-#include "runtime/Codec.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -46,11 +44,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (failed(loadProfiles(profile)))
       return failure();
     Buffers buffers(step);
-    planner::Options options;
-    std::string name;
-    if (failed(parseStrategy(name, options)))
-      return failure();
-    planner::Problem problem = problemOfStep(module, step, buffers, profile, zfp);
+    PlanRequest request;
+    if (std::string error = parsePlanRequest(strategy, allowLossy, target, request); !error.empty())
+      return failWith(module, 2) << error;
+    planner::Problem problem = problemOfStep(module, step, buffers, profile, request.zfp);
 
     planner::Answer keep = runStrategy(problem, unlimited, "keep", {});
     if (auto *refused = std::get_if<planner::Refused>(&keep))
@@ -69,31 +66,31 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       summary.budget = *bytes;
     }
     const int64_t memory = std::max(summary.budget, evaluation) - shrink, hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : unlimited;
-    planner::Answer answer = planWithinHost(problem, memory, name, options, hostRoom);
+    planner::Answer answer = planWithinHost(problem, memory, request.name, request.options, hostRoom);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
       return failWith(module, 2) << refused->reason;
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
-      return reportInfeasible(module, infeasible->smallestMemory + shrink, summary, name);
+      return reportInfeasible(module, infeasible->smallestMemory + shrink, summary, request.name);
     if (int64_t copied = copiedOut(problem, answer); copied > hostRoom)
-      return failWith(module, 3) << "a host budget of " << hostBudget.getValue() << " bytes is too small for strategy '" << name << "': its plan copies "
+      return failWith(module, 3) << "a host budget of " << hostBudget.getValue() << " bytes is too small for strategy '" << request.name << "': its plan copies "
                                 << copied << " bytes to the host, beside batch slots of " << batchSlots(step)
                                 << "; raise --host-budget or --memory-budget";
     if (summary.budget < evaluation)
-      return reportInfeasible(module, evaluation, summary, name);
+      return reportInfeasible(module, evaluation, summary, request.name);
     auto &plan = std::get<planner::Plan>(answer);
-    choosePacking(problem, plan);
-    if (failed(checkLossy(plan, options)))
+    choosePacking(problem, request, plan);
+    if (failed(checkLossy(plan, request.options)))
       return failure();
     planner::Timeline timeline = simulate(problem, plan);
     summary.seconds = timeline.makespan;
-    summary.lowerBound = std::min(timeline.makespan, planner::exactBound(problem, summary.budget, {true, true, false}));
+    summary.lowerBound = planner::actionBound(problem, summary.budget, planner::allowedActions(request.options));
     std::vector<std::string> nodes;
     for (const planner::Buffer &buffer : problem.buffers)
       nodes.push_back(buffers[buffer.id].values.empty() ? "" : nodeName(buffers[buffer.id].values.front().getLoc()));
     std::vector<ActionCost> costs = actionCosts(problem, plan, timeline);
     for (planner::Decision &d : plan.decisions)
       if (d.codec == "zfp")
-        d.codec = zfp;
+        d.codec = request.zfp;
     step->setAttr(planAttributeName,
                   planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
     return success();
@@ -113,7 +110,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!evaluate)
       return 0;
     Buffers buffers(evaluate);
-    planner::Answer keep = runStrategy(problemOfStep(getOperation(), evaluate, buffers, profile, zfp), unlimited, "keep", {});
+    planner::Answer keep = runStrategy(problemOfStep(getOperation(), evaluate, buffers, profile), unlimited, "keep", {});
     auto *plan = std::get_if<planner::Plan>(&keep);
     return plan ? plan->arenaBytes : 0;
   }
@@ -135,45 +132,12 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return success();
   }
 
-  /// Splits NAME[,k=v...]; `auto` is the registry's business.
-  LogicalResult parseStrategy(std::string &name, planner::Options &options) {
-    SmallVector<StringRef> parts;
-    StringRef(strategy).split(parts, ',');
-    name = parts.empty() ? "" : parts[0].str();
-    for (StringRef part : ArrayRef(parts).drop_front()) {
-      auto [key, value] = part.split('=');
-      if (key.empty() || value.empty())
-        return failWith(getOperation(), 2) << "'" << part << "' in --strategy is no k=v";
-      if (key == "codec" && value != "fp16" && value != "zvc")
-        return failWith(getOperation(), 2) << "codec '" << value << "' in --strategy is unknown; copies can pack with fp16 or zvc";
-      if (key == "rate" && !parseCodec(("zfp:" + value).str()))
-        return failWith(getOperation(), 2) << "rate '" << value << "' in --strategy is none of zfp's, from 2 to 31 bits a value";
-      if (key == "codec")
-        codec = value.str();
-      else if (key == "rate")
-        zfp = ("zfp:" + value).str();
-      else
-        options.knobs[key.str()] = value.str();
-    }
-    SmallVector<StringRef> lossy;
-    StringRef(allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
-    for (StringRef name : lossy)
-      options.allowLossy.insert(name.str());
-    // Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing.
-    options.executable = {"keep", "offload", "recompute", "argmax", "counter", "mask", "fp16", "zfp"};
-    if (target == "host")
-      options.executable.insert({"zvc", "invert"});
-    else if (codec == "zvc")
-      return failWith(getOperation(), 2) << "codec '" << codec << "' in --strategy is not available for --target=" << target;
-    return success();
-  }
-
-  /// Two knobs that every strategy has. codec=fp16|zvc: all floats that leave for the host are packed on the way; positions stay those of
-  /// raw copies, so the plan is at worst more careful than it need be. rate=N: bits a value wherever the strategy compresses with zfp.
-  void choosePacking(const planner::Problem &problem, planner::Plan &plan) {
+  /// codec=fp16|zvc: all floats that leave for the host are packed on the way; positions stay those of raw copies, so the plan is at worst
+  /// more careful than it need be.
+  void choosePacking(const planner::Problem &problem, const PlanRequest &request, planner::Plan &plan) {
     for (auto [buffer, d] : llvm::zip(problem.buffers, plan.decisions))
       if (d.action == planner::Action::Offload && d.codec.empty() && planner::encodingOf(buffer, "fp16")) // else indices or statistics
-        d.codec = codec;
+        d.codec = request.codec;
   }
 
   /// The last guard of --allow-lossy, whatever a strategy does.
@@ -186,8 +150,6 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     }
     return success();
   }
-
-  std::string codec, zfp = "zfp"; ///< from the knobs codec and rate
 
   /// The driver finds the number in the attribute and exits with status 3.
   LogicalResult reportInfeasible(ModuleOp module, int64_t smallest, const PlanSummary &summary, StringRef name) {

@@ -3,9 +3,9 @@
 #include "tools/Driver.h"
 
 #include "frontend/OnnxImport.h"
-#include "passes/Budget.h"
 #include "passes/Explain.h"
 #include "passes/HostKernels.h"
+#include "passes/planner/Simulate.h"
 #include "tools/Compilation.h"
 #include "tools/Emit.h"
 #include "tools/MaxBatch.h"
@@ -25,6 +25,13 @@ int fail(int status, const std::string &message) {
   return status;
 }
 
+int failPlanning(int status, const std::string &message, std::optional<int64_t> smallestBudget) {
+  fail(status, message);
+  if (smallestBudget)
+    std::cerr << "smallest feasible budget: " << *smallestBudget << " bytes\n";
+  return status;
+}
+
 Stage stageOf(Emit emit) { return emit >= Emit::Placed ? Stage::Placed : static_cast<Stage>(emit); }
 
 /// The trade-off curves, and the plan for the strategy and the budget at hand.
@@ -33,18 +40,17 @@ int writeReport(const DriverOptions &options) {
   if (!model.error.empty())
     return fail(model.status, model.error);
   const std::string title = std::filesystem::path(options.model).filename().string();
-  Sweep sweep = sweepOf(std::move(model.problem), title, model.device);
-  if (!options.pipeline.budget.empty()) {
-    auto budget = parseBudget(options.pipeline.budget, sweep.keep.arenaBytes, sweep.problem.base);
-    sweep.chosen = pointOf(sweep, *budget, options.pipeline.strategy);
-    if (!sweep.chosen->refused.empty())
-      return fail(1, options.model + ": " + sweep.chosen->refused);
-    if (!sweep.chosen->plan) {
-      fail(3, options.model + ": a budget of " + std::to_string(*budget) + " bytes is too small for strategy '" +
-                  options.pipeline.strategy + "'");
-      std::cerr << "smallest feasible budget: " << sweep.chosen->smallestMemory << " bytes\n";
-      return 3;
-    }
+  Sweep sweep = sweepOf(std::move(model.problem), model.options, title, model.device);
+  // Without a budget the default strategy keeps everything, which explains nothing.
+  if (!options.pipeline.budget.empty() || options.pipeline.strategy != "auto") {
+    CompiledPlan compiled = compiledPlan(options, sweep.problem);
+    if (!compiled.error.empty())
+      return failPlanning(compiled.status, compiled.error, compiled.smallestBudget);
+    SweepPoint &point = sweep.chosen.emplace();
+    point.budget = std::min(compiled.budget, sweep.keep.arenaBytes);
+    point.makespan = simulate(sweep.problem, compiled.plan).makespan;
+    point.bound = compiled.bound;
+    point.plan = std::move(compiled.plan);
   }
   addCurves(sweep, sweepStrategies(), 12);
   Status written = writeReportFile(options, sweep);
@@ -67,12 +73,8 @@ int compileModel(const DriverOptions &options) {
     return 0;
   }
   planForThreads(options.threads);
-  if (!compilation.run(stageOf(options.emit), options.pipeline)) {
-    fail(0, options.model + ": " + compilation.error());
-    if (auto smallest = compilation.smallestBudget())
-      std::cerr << "smallest feasible budget: " << *smallest << " bytes\n";
-    return compilation.exitStatus();
-  }
+  if (!compilation.run(stageOf(options.emit), options.pipeline))
+    return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.smallestBudget());
   if (options.explain)
     std::cout << explain(compilation.module());
   Status emitted = emit(options, *file, compilation.module());

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the compiler as far as the linearized program and hands its problem out.
+// Runs the compiler as far as the linearized program and hands its problem out, or to the end for its plan.
 #include "tools/PlanModel.h"
 
+#include "ir/Sched.h"
 #include "passes/HostKernels.h"
 #include "passes/Passes.h"
+#include "passes/PlanAttribute.h"
+#include "passes/PlanRequest.h"
 #include "passes/ProblemOfStep.h"
+#include "passes/planner/Check.h"
 #include "passes/planner/Profile.h"
+#include "passes/planner/Program.h"
 #include "tools/Compilation.h"
 
 using namespace mlir;
@@ -37,9 +42,66 @@ ModelProblem problemOfModel(const DriverOptions &options) {
   auto step = compilation.module().lookupSymbol<func::FuncOp>("step");
   if (!step)
     return fail(4, options.model + ": the module has no function @step");
+  PlanRequest request;
+  if (error = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.target, request); !error.empty())
+    return fail(2, error);
   Buffers buffers(step);
-  result.problem = problemOfStep(compilation.module(), step, buffers, profile);
+  result.problem = problemOfStep(compilation.module(), step, buffers, profile, request.zfp);
+  result.options = request.options;
   result.device = profile.device;
+  return result;
+}
+
+static DictionaryAttr placedPlan(ModuleOp module) {
+  for (auto program : module.getOps<sched::ProgramOp>())
+    if (auto plan = program->getAttrOfType<DictionaryAttr>(planAttributeName))
+      return plan;
+  return {};
+}
+
+/// The decisions are by storage in the attribute, by buffer in the problem, whose forms do not name their rate.
+static planner::Plan planOfProblem(DictionaryAttr attribute, const planner::Problem &problem) {
+  int storages = 0;
+  for (const planner::Buffer &buffer : problem.buffers)
+    storages = std::max(storages, buffer.id + 1);
+  planner::Plan plan = planOfAttribute(attribute, storages);
+  std::vector<planner::Decision> decisions;
+  for (const planner::Buffer &buffer : problem.buffers) {
+    decisions.push_back(plan.decisions[buffer.id]);
+    std::string &codec = decisions.back().codec;
+    codec = codec.substr(0, codec.find(':'));
+  }
+  plan.decisions = std::move(decisions);
+  plan.peakBytes = peakBytes(problem, expand(problem, plan));
+  return plan;
+}
+
+CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &problem) {
+  CompiledPlan result;
+  auto fail = [&](int status, const std::string &error) {
+    result.status = status;
+    result.error = error;
+    return result;
+  };
+  Result<OnnxFile> file = OnnxFile::read(options.model);
+  if (!file)
+    return fail(1, file.error());
+  Compilation compilation;
+  if (Status imported = compilation.import(*file, options.spec); !imported)
+    return fail(1, imported.error());
+  planForThreads(options.threads);
+  if (!compilation.run(Stage::Placed, options.pipeline)) {
+    result.smallestBudget = compilation.smallestBudget();
+    return fail(compilation.exitStatus(), options.model + ": " + compilation.error());
+  }
+  DictionaryAttr attribute = placedPlan(compilation.module());
+  if (!attribute)
+    return fail(4, options.model + ": the placed program has no plan");
+  result.plan = planOfProblem(attribute, problem);
+  result.budget = summaryOfAttribute(attribute).budget;
+  result.bound = summaryOfAttribute(attribute).lowerBound;
+  if (std::string error = checkPlan(problem, result.plan, result.budget); !error.empty())
+    return fail(4, options.model + ": the compiled plan fails the checker: " + error);
   return result;
 }
 

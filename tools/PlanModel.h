@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an ONNX model and sluicec's flags to the planner's problem, for reports and for sluice-plan --model.
+// From an ONNX model and sluicec's flags to the planner's problem and to the plan of the compiled program, for reports and
+// for sluice-plan --model.
 #pragma once
 
-#include "passes/planner/Problem.h"
+#include "passes/planner/Plan.h"
+#include "passes/strategies/Registry.h"
 #include "tools/Driver.h"
+
+#include <optional>
 
 #include <string>
 #include <vector>
@@ -12,12 +16,25 @@ namespace sluice {
 
 struct ModelProblem {
   planner::Problem problem;
+  planner::Options options; ///< what the compiled program may do
   std::string device;
   int status = 0;    ///< exit status when something is wrong
   std::string error; ///< empty: `problem` is valid, unless status says that the command line was the matter
 };
 
 ModelProblem problemOfModel(const DriverOptions &options);
+
+/// The plan of the program that sluicec makes of the same options, by the model's problem.
+struct CompiledPlan {
+  planner::Plan plan;
+  planner::Bytes budget = 0;
+  planner::Seconds bound = 0;
+  int status = 0;                       ///< exit status when something is wrong
+  std::string error;                    ///< empty: `plan` is valid
+  std::optional<int64_t> smallestBudget; ///< when the budget was the matter
+};
+
+CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &problem);
 
 /// `flags` are sluicec's, without the model.
 ModelProblem problemOfModel(const std::string &model, const std::vector<std::string> &flags);

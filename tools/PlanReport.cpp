@@ -36,15 +36,14 @@ std::vector<std::string> sweepStrategies() {
 }
 
 SweepPoint pointOf(const Sweep &sweep, Bytes budget, const std::string &strategy) {
-  Options options;
+  Options options = sweep.options;
+  options.knobs.clear();
   const std::string name = nameAndKnobs(strategy, options);
-  if (name != "mixed" && name != "auto") {
-    options.executable = {"keep", "offload", "recompute", "mask", "argmax", "counter", "zvc", "fp16", "zfp", "invert"};
-    options.allowLossy = {"fp16", "zfp", "invert"};
-  }
+  if (name != "mixed" && name != "auto")
+    options.executable = options.allowLossy = allActions();
   SweepPoint point;
   point.budget = budget;
-  point.bound = exactBound(sweep.problem, budget, {});
+  point.bound = actionBound(sweep.problem, budget, allowedActions(options));
   Answer answer = runStrategy(sweep.problem, budget, name, options);
   if (auto *why = std::get_if<Refused>(&answer))
     point.refused = why->reason;
@@ -57,8 +56,9 @@ SweepPoint pointOf(const Sweep &sweep, Bytes budget, const std::string &strategy
   return point;
 }
 
-Sweep sweepOf(Problem problem, const std::string &title, const std::string &device) {
+Sweep sweepOf(Problem problem, const Options &options, const std::string &title, const std::string &device) {
   Sweep sweep;
+  sweep.options = options;
   sweep.title = title;
   sweep.device = device;
   sweep.problem = std::move(problem);
@@ -337,7 +337,7 @@ static const char *style() {
 static std::string explained(const Sweep &sweep, const SweepPoint &point) {
   const Timeline timeline = simulate(sweep.problem, *point.plan);
   std::ostringstream html;
-  html << "<h2>Plan of " << escaped(point.plan->strategy) << " for " << mebibytes(point.budget) << "</h2>\n<p>"
+  html << "<h2>" << (sweep.chosen ? "Plan of " : "An example: plan of ") << escaped(point.plan->strategy) << " for " << mebibytes(point.budget) << "</h2>\n<p>"
        << milliseconds(point.makespan) << " a step, " << fixed(100 * (point.makespan / sweep.keepSeconds - 1), 1)
        << " % above keeping everything; the arena takes " << mebibytes(point.plan->arenaBytes) << ", host memory "
        << mebibytes(timeline.hostBytes) << ". Compute is busy for " << milliseconds(timeline.busy) << ".</p>\n"

@@ -192,7 +192,9 @@ void writeFile(const std::string &path, const std::string &text) {
   }
 }
 
-int sweepModel(const Arguments &arguments, const std::vector<std::string> &compilerFlags) {
+int sweepModel(const Arguments &arguments, std::vector<std::string> compilerFlags) {
+  if (!arguments.allowLossy.empty())
+    compilerFlags.push_back("--allow-lossy=" + arguments.allowLossy);
   const bool html = arguments.output.size() > 5 && arguments.output.substr(arguments.output.size() - 5) == ".html";
   const bool csv = arguments.output.size() > 4 && arguments.output.substr(arguments.output.size() - 4) == ".csv";
   if (!html && !csv)
@@ -206,7 +208,7 @@ int sweepModel(const Arguments &arguments, const std::vector<std::string> &compi
   std::istringstream list(arguments.strategies);
   for (std::string name; std::getline(list, name, ';');)
     names.push_back(name);
-  sluice::Sweep sweep = sluice::sweepOf(model.problem, arguments.model, model.device);
+  sluice::Sweep sweep = sluice::sweepOf(model.problem, model.options, arguments.model, model.device);
   addCurves(sweep, names.empty() ? sluice::sweepStrategies() : names, arguments.steps);
   writeFile(arguments.output, html ? htmlOf(sweep) : csvOf(sweep));
   std::printf("%-16s", "budget (MiB)");

@@ -10,12 +10,26 @@
 
 namespace sluice::planner {
 
+static Seconds leastSeconds(const Op &op) {
+  Seconds least = op.seconds;
+  for (const Alternative &a : op.alternatives)
+    least = std::min(least, a.seconds);
+  return least;
+}
+
+static Bytes leastWorkspace(const Op &op) {
+  Bytes least = op.workspace;
+  for (const Alternative &a : op.alternatives)
+    least = std::min(least, a.workspace);
+  return least;
+}
+
 Bytes memoryFloor(const Problem &problem) {
   Bytes floor = 0;
   for (const Op &op : problem.ops) {
     std::set<int> touched(op.reads.begin(), op.reads.end());
     touched.insert(op.writes.begin(), op.writes.end());
-    Bytes bytes = aligned(problem, op.workspace);
+    Bytes bytes = aligned(problem, leastWorkspace(op));
     for (int b : touched) {
       Bytes least = problem.buffers[b].bytes;
       // A backward op may read the encoded form instead.
@@ -27,18 +41,6 @@ Bytes memoryFloor(const Problem &problem) {
     floor = std::max(floor, bytes);
   }
   return problem.base + floor;
-}
-
-Seconds offloadBound(const Problem &problem, Bytes memory) {
-  Seconds compute = 0;
-  for (const Op &op : problem.ops)
-    compute += op.seconds;
-  const Bytes excess = std::max<Bytes>(0, peakBytes(problem, expand(problem, keepPlan(problem))) - memory);
-  if (excess == 0)
-    return compute;
-  const Seconds out = excess / problem.link.d2h, in = excess / problem.link.h2d;
-  // With one engine both ways share its time; with two each way has its own.
-  return std::max(compute, problem.link.duplex == 0 ? out + in : std::max(out, in));
 }
 
 namespace {
@@ -110,32 +112,37 @@ namespace {
 /// The bound at single positions of the program that keeps everything.
 class PositionBound {
 public:
-  PositionBound(const Problem &problem, Bytes memory, BoundActions actions)
+  PositionBound(const Problem &problem, Bytes memory, const std::set<std::string> &actions)
       : problem(problem), memory(memory), actions(actions), accesses(accessesOf(problem)),
         live(liveBytes(problem, expand(problem, keepPlan(problem)))), rerun(problem.buffers.size(), 0) {
-    for (const Op &op : problem.ops)
-      compute += op.seconds;
+    for (const Op &op : problem.ops) {
+      live[seconds.size()] -= aligned(problem, op.workspace) - aligned(problem, leastWorkspace(op));
+      seconds.push_back(leastSeconds(op));
+      compute += seconds.back();
+    }
     shareReruns();
   }
 
   Seconds run() const {
     Seconds bound = compute;
     for (int position : peaks())
-      bound = std::max(bound, at(position));
+      bound = std::max(bound, (1 - 1e-12) * at(position)); // its sums are in another order than a timeline's
     return bound;
   }
 
 private:
+  bool can(const std::string &action) const { return actions.count(action) > 0; }
   void shareReruns();
   std::vector<int> peaks() const;
   Seconds at(int position) const;
 
   const Problem &problem;
   const Bytes memory;
-  const BoundActions actions;
+  const std::set<std::string> &actions;
   const std::vector<Accesses> accesses;
-  const std::vector<Bytes> live;
-  std::vector<Seconds> rerun; ///< a buffer's share of its producers' time
+  std::vector<Bytes> live;
+  std::vector<Seconds> seconds; ///< of the ops
+  std::vector<Seconds> rerun;   ///< a buffer's share of its producers' time
   Seconds compute = 0;
 };
 
@@ -147,8 +154,8 @@ void PositionBound::shareReruns() {
       double all = 0;
       for (int other : op.writes)
         all += static_cast<double>(problem.buffers[other].bytes);
-      const Seconds seconds = op.rerun ? std::min(op.rerun->seconds, op.seconds) : op.seconds;
-      rerun[b] += all > 0 ? seconds * problem.buffers[b].bytes / all : 0;
+      const Seconds least = op.rerun ? std::min(op.rerun->seconds, seconds[producer]) : seconds[producer];
+      rerun[b] += all > 0 ? least * problem.buffers[b].bytes / all : 0;
     }
 }
 
@@ -168,7 +175,7 @@ std::vector<int> PositionBound::peaks() const {
 Seconds PositionBound::at(int position) const {
   const Op &op = problem.ops[position];
   double missing = static_cast<double>(live[position] - memory);
-  const double perByte = actions.fp16 ? 0.5 : 1, never = std::numeric_limits<double>::infinity();
+  const double perByte = can("fp16") ? 0.5 : 1, never = std::numeric_limits<double>::infinity();
   Removal link = {0, perByte / problem.link.d2h, perByte / problem.link.h2d}, codec = {0, never, never};
   std::vector<std::pair<double, Seconds>> parts;
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
@@ -184,9 +191,11 @@ Seconds PositionBound::at(int position) const {
     double bytes = raw;
     for (const Encoding &e : buffer.encodings) {
       const double form = static_cast<double>(aligned(problem, e.bytes));
-      if (actions.encode && readDirectly(e.codec))
+      if (!can(e.codec))
+        continue;
+      if (readDirectly(e.codec)) {
         bytes = std::min(bytes, form);
-      else if (actions.compress && !readDirectly(e.codec) && !used && raw > form) {
+      } else if (!used && raw > form) {
         codec.bytes += raw - form;
         codec.out = std::min(codec.out, e.encodeSeconds / (raw - form));
         codec.in = std::min(codec.in, e.decodeSeconds / (raw - form));
@@ -196,22 +205,30 @@ Seconds PositionBound::at(int position) const {
     if (used || bytes <= 0)
       continue;
     // Between two backward readers a tensor may be dropped and made again, but not moved.
-    if (a.firstLater > position && buffer.offloadable && actions.offload)
+    if (a.firstLater > position && buffer.offloadable && can("offload"))
       link.bytes += bytes;
-    if (actions.recompute && !buffer.producers.empty())
+    if (can("recompute") && !buffer.producers.empty())
       parts.push_back({bytes, rerun[b] * bytes / raw});
-    if (actions.invert && buffer.inversion)
+    if (can("invert") && buffer.inversion)
       parts.push_back({bytes, buffer.inversion->seconds * bytes / raw});
   }
   Seconds before = 0;
   for (int k = 0; k < position; ++k)
-    before += problem.ops[k].seconds;
-  return op.seconds + splitBound(before, compute - before - op.seconds, missing, {link, codec}, parts);
+    before += seconds[k];
+  return seconds[position] + splitBound(before, compute - before - seconds[position], missing, {link, codec}, parts);
 }
 
 } // namespace
 
-Seconds exactBound(const Problem &problem, Bytes memory, BoundActions actions) {
+std::set<std::string> exactActions() { return {"keep", "offload", "recompute", "mask", "argmax", "counter", "zvc"}; }
+
+std::set<std::string> allActions() {
+  std::set<std::string> all = exactActions();
+  all.insert({"fp16", "zfp", "invert"});
+  return all;
+}
+
+Seconds actionBound(const Problem &problem, Bytes memory, const std::set<std::string> &actions) {
   return PositionBound(problem, memory, actions).run();
 }
 

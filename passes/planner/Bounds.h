@@ -4,6 +4,8 @@
 
 #include "passes/planner/Problem.h"
 
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,23 +15,15 @@ namespace sluice::planner {
 /// base; what a backward op may read in encoded form counts with its smallest form.
 Bytes memoryFloor(const Problem &problem);
 
-/// Seconds that no schedule which only keeps and offloads can beat in `memory` bytes (base included): all compute, or
-/// what must cross the link (Beaumont et al., Euro-Par 2020, Proposition 3, with one term a direction on a duplex
-/// link).
-Seconds offloadBound(const Problem &problem, Bytes memory);
-
-/// What a bound counts on. Lossy ones are off unless named.
-struct BoundActions {
-  bool offload = true, recompute = true, encode = true;
-  bool fp16 = false, compress = false, invert = false;
-  static BoundActions all() { return {true, true, true, true, true, true}; }
-};
+/// Names of actions and codecs, as in Options::executable: those that keep every bit, and all.
+std::set<std::string> exactActions();
+std::set<std::string> allActions();
 
 /// Seconds that no schedule with these actions can beat. At every position where the program that keeps everything
 /// exceeds `memory`, the excess must be away: what an op there touches cannot be, encodings remove theirs for nothing, the
 /// others cross the link or are packed before the position and come back after it, or cost re-runs of their producers or
 /// inversions, cheapest first. Infinite when the actions cannot make room.
-Seconds exactBound(const Problem &problem, Bytes memory, BoundActions actions);
+Seconds actionBound(const Problem &problem, Bytes memory, const std::set<std::string> &actions);
 
 /// Bytes that can leave the device before a moment and return after it, beside the compute stream; rates in seconds per
 /// byte.

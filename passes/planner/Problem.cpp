@@ -9,7 +9,7 @@
 namespace sluice::planner {
 
 // Sums of sizes stay below this, so that no later addition can overflow.
-static constexpr Bytes largestTotal = Bytes(1) << 60;
+static constexpr Bytes largestTotal = Bytes(1) << 60, largestAlignment = Bytes(1) << 30;
 
 static bool badSeconds(Seconds s) { return !std::isfinite(s) || s < 0; }
 
@@ -38,7 +38,7 @@ static std::string opError(const Problem &problem, int k) {
         return who + "writes buffer " + std::to_string(b) + " again, which it did not write first";
   }
   for (const Alternative &a : op.alternatives)
-    if (badSeconds(a.seconds) || a.workspace < 0)
+    if (badSeconds(a.seconds) || a.workspace < 0 || a.workspace > largestTotal)
       return who + "has an alternative of " + std::to_string(a.seconds) + " seconds and " +
              std::to_string(a.workspace) + " bytes of workspace";
   return "";
@@ -71,8 +71,9 @@ std::string problemError(const Problem &problem) {
   Bytes total = problem.base;
   if (problem.base < 0 || problem.base > largestTotal)
     return "base has " + std::to_string(problem.base) + " bytes";
-  if (problem.alignment < 1)
-    return "alignment is " + std::to_string(problem.alignment) + ", at least 1 is needed";
+  if (problem.alignment < 1 || problem.alignment > largestAlignment)
+    return "alignment is " + std::to_string(problem.alignment) + ", it must be from 1 to " +
+           std::to_string(largestAlignment);
   for (double rate : {problem.link.d2h, problem.link.h2d, problem.link.duplex, problem.link.latency})
     if (badSeconds(rate))
       return "link has a figure of " + std::to_string(rate);
@@ -89,7 +90,10 @@ std::string problemError(const Problem &problem) {
     const Op &op = problem.ops[k];
     if (std::string error = opError(problem, k); !error.empty())
       return error;
-    if (exceeds(op.workspace) || (op.rerun && exceeds(op.rerun->workspace)))
+    Bytes workspace = op.workspace;
+    for (const Alternative &a : op.alternatives)
+      workspace = std::max(workspace, a.workspace);
+    if (exceeds(workspace) || (op.rerun && exceeds(op.rerun->workspace)))
       return "workspaces and buffers exceed " + std::to_string(largestTotal) + " bytes at op " + std::to_string(k);
   }
   for (int k = 0; k < static_cast<int>(problem.buffers.size()); ++k) {

@@ -2,6 +2,7 @@
 // Translation between chains and op-level problems.
 #include "passes/strategies/ChainProblem.h"
 
+#include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
@@ -154,7 +155,7 @@ ChainProblem publishedProblem(const Chain &chain) {
 }
 
 Options everythingAllowed(Options options) {
-  options.executable = {"keep", "offload", "recompute", "mask", "argmax", "counter", "zvc", "fp16", "zfp", "invert"};
+  options.executable = allActions();
   options.allowLossy = {"fp16", "zfp", "invert"};
   return options;
 }

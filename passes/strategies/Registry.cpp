@@ -205,10 +205,16 @@ static const Strategy *findStrategy(const std::string &name, const Options &opti
   return nullptr;
 }
 
-Options withoutUnnamed(Options options) {
+std::set<std::string> allowedActions(const Options &options) {
+  std::set<std::string> actions = options.executable;
   for (const char *lossy : lossyActions)
     if (!options.allowLossy.count(lossy))
-      options.executable.erase(lossy);
+      actions.erase(lossy);
+  return actions;
+}
+
+Options withoutUnnamed(Options options) {
+  options.executable = allowedActions(options);
   return options;
 }
 
@@ -240,11 +246,6 @@ static bool takesOver(const std::string &name, const Options &options) {
 
 namespace {
 
-BoundActions allowedTo(const Options &options) {
-  auto can = [&](const char *action) { return options.executable.count(action) > 0; };
-  return {can("offload"), can("recompute"), true, can("fp16"), can("fp16") || can("zfp"), can("invert")};
-}
-
 /// The best of mixed's own plan and every other strategy's, as they would run: packed, within the budget.
 class BestOfAll {
 public:
@@ -256,7 +257,7 @@ public:
   }
 
   Answer run() {
-    const Seconds bound = exactBound(problem, budget, allowedTo(options));
+    const Seconds bound = actionBound(problem, budget, allowedActions(options));
     for (const Strategy &strategy : strategies())
       if (strategy.plan && problem.ops.size() <= mixedLimit(strategy.name, false) &&
           (std::isinf(bestSpan) || bestSpan > bound * (1 + 1e-9)))
@@ -357,7 +358,13 @@ Seconds strategyBound(const Chain &chain, double memory, const std::string &name
     if (chain.bandwidth == 0 || (takesAll && apart))
       return chainCompute(chain);
     const ChainProblem lifted = publishedProblem(chain);
-    return exactBound(lifted.problem, lifted.bytes(memory), {true, takesAll, false, !packs, !inverts, !packs});
+    std::set<std::string> actions = {"offload", packs ? "zfp" : "fp16", packs ? "zfp" : "invert"};
+    if (takesAll) {
+      Options allowed = everythingAllowed({});
+      allowed.allowLossy = options.allowLossy;
+      actions = allowedActions(allowed);
+    }
+    return actionBound(lifted.problem, lifted.bytes(memory), actions);
   }
   const bool recomputes = name == "chen" || name == "rotor" || name == "checkmate";
   const bool both = name == "mixed" || name == "auto" || name == "superneurons" || name == "capuchin" || name == "pofo";

@@ -52,6 +52,10 @@ Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name
 ChainAnswer runStrategy(const Chain &chain, double memory, Release release, const std::string &name,
                         const Options &options = {});
 
+/// What plans under these options may do: what can be executed, lossy actions only where they are named.
+/// actionBound() takes them.
+std::set<std::string> allowedActions(const Options &options);
+
 /// Seconds that no schedule with the strategy's actions, and those that the options allow it, can beat on the chain.
 Seconds strategyBound(const Chain &chain, double memory, const std::string &name, const Options &options = {});
 

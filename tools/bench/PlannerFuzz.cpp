@@ -51,7 +51,7 @@ std::string tryProblem(const Problem &p, Bytes budget, const std::string &name, 
   if (std::string error = checkPlan(p, *plan, budget); !error.empty())
     return error;
   const Timeline timeline = simulate(p, *plan);
-  if (timeline.makespan < exactBound(p, budget, BoundActions::all()) * (1 - 1e-9))
+  if (timeline.makespan < actionBound(p, budget, allowedActions(options)) * (1 - 1e-9))
     return "beats the lower bound";
   return checkTimeline(p, *plan, timeline);
 }
@@ -68,7 +68,7 @@ std::string tryActions(const Problem &p, unsigned seed, Tally &tally) {
   if (std::string error = checkPlan(p, attempt.plan, memory); !error.empty())
     return error;
   const Timeline timeline = simulate(p, attempt.plan);
-  if (timeline.makespan < exactBound(p, memory, BoundActions::all()) * (1 - 1e-9))
+  if (timeline.makespan < actionBound(p, memory, allActions()) * (1 - 1e-9))
     return "beats the lower bound";
   return checkTimeline(p, attempt.plan, timeline);
 }

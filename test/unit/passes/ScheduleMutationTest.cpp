@@ -6,6 +6,7 @@
 #include "ir/Sched.h"
 #include "passes/Passes.h"
 #include "passes/Pipeline.h"
+#include "passes/PlanAttribute.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "gtest/gtest.h"
@@ -54,6 +55,9 @@ protected:
     for (Operation *other : others)
       other->erase();
     ASSERT_EQ(verifyWith([](ProgramOp) {}), "");
+    auto plan = program()->getAttrOfType<DictionaryAttr>(planAttributeName);
+    ASSERT_TRUE(plan);
+    EXPECT_LE(summaryOfAttribute(plan).lowerBound, summaryOfAttribute(plan).seconds); // whatever the plan uses
   }
 
   ProgramOp program() { return *module->getOps<ProgramOp>().begin(); }

@@ -28,7 +28,7 @@ static Seconds spanOf(const Problem &p, const Answer &answer) {
 static void expectMixedWins(const Problem &p, Bytes budget, const Options &options, bool small) {
   const Answer mixed = runStrategy(p, budget, "mixed", options);
   const Seconds span = spanOf(p, mixed);
-  EXPECT_GE(span, exactBound(p, budget, BoundActions::all()) * (1 - 1e-9));
+  EXPECT_GE(span, actionBound(p, budget, allowedActions(options)) * (1 - 1e-9));
   for (const Strategy &s : strategies()) {
     if (!s.plan || s.name == "auto" || (s.name == "checkmate" && !small))
       continue;

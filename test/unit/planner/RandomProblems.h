@@ -19,7 +19,8 @@ struct RandomShape {
   bool codecs = false; ///< packed forms, codecs of copies, inversions and other ways to run again
 };
 
-/// Packed forms, inversions from any later value, BatchNorm-like ops that save statistics and read them again.
+/// Packed forms, inversions from any later value, BatchNorm-like ops that save statistics and read them again, ops with
+/// faster and smaller alternatives.
 inline void addCodecs(Problem &p, std::mt19937 &random) {
   auto chance = [&](double share) { return random() % 1000 < share * 1000; };
   p.codecRates = {{"fp16", 1e8 * (1 + random() % 30)}, {"zvc", 1e7 * (1 + random() % 30)}};
@@ -37,6 +38,10 @@ inline void addCodecs(Problem &p, std::mt19937 &random) {
   const int ops = p.ops.size();
   for (int k = 0; k < ops; ++k) {
     Op &op = p.ops[k];
+    if (chance(0.2))
+      op.alternatives = {{op.seconds, op.workspace},
+                         {op.seconds / 2, op.workspace + 4096 * static_cast<int>(random() % 20)},
+                         {op.seconds * 2, op.workspace / 2}};
     const bool inPlace = op.writes == op.reads;
     if (op.phase != Phase::Forward || op.reads.empty() || inPlace || !chance(0.3))
       continue;

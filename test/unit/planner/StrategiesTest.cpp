@@ -34,7 +34,7 @@ static void expectSound(const Problem &p, Bytes budget, const std::string &name,
   const Timeline timeline = simulate(p, plan);
   ASSERT_EQ(checkTimeline(p, plan, timeline), "");
   ASSERT_LE(timeline.peakBytes, budget);
-  ASSERT_GE(timeline.makespan, exactBound(p, budget, BoundActions::all()) * (1 - 1e-9));
+  ASSERT_GE(timeline.makespan, actionBound(p, budget, allowedActions(options)) * (1 - 1e-9));
 }
 
 TEST(Strategies, RandomBranchingProblemsAreSound) {

@@ -32,7 +32,7 @@ static Sweep sweepOfRandom(const std::string &name) {
     buffer.name = name;
   for (planner::Op &op : problem.ops)
     op.name = name;
-  Sweep sweep = sweepOf(problem, name, "device " + name);
+  Sweep sweep = sweepOf(problem, {}, name, "device " + name);
   addCurves(sweep, {"mixed", "keep", "greedy", "gist", name}, 4);
   return sweep;
 }

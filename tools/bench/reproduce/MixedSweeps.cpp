@@ -53,13 +53,13 @@ void sweep(std::ostream &page, const std::string &name, const Profile &profile) 
   }
   page << "| lower bound";
   for (double share : {0.3, 0.4, 0.6, 0.8})
-    page << " | " << percent(exactBound(p, p.base + static_cast<Bytes>(share * activations), {}) / base - 1);
+    page << " | " << percent(actionBound(p, p.base + static_cast<Bytes>(share * activations), exactActions()) / base - 1);
   page << " | |\n| mixed over its bound";
   for (double share : {0.3, 0.4, 0.6, 0.8}) {
     const Bytes budget = p.base + static_cast<Bytes>(share * activations) / 256 * 256;
     const Answer answer = runStrategy(p, budget, "mixed", exactOptions());
     const auto *plan = std::get_if<Plan>(&answer);
-    page << " | " << (plan ? percent(simulate(p, *plan).makespan / exactBound(p, budget, {}) - 1) : "-");
+    page << " | " << (plan ? percent(simulate(p, *plan).makespan / actionBound(p, budget, exactActions()) - 1) : "-");
   }
   page << " | |\n\n";
 }

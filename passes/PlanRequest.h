@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command line asks the planner for. plan-memory and reports read it here, so that a report plans what is compiled.
+#pragma once
+
+#include "passes/strategies/Registry.h"
+
+#include <string>
+
+namespace sluice {
+
+struct PlanRequest {
+  std::string name;         ///< of the strategy
+  planner::Options options; ///< its knobs, the lossy actions that are allowed, and what programs of the target can carry out
+  std::string codec;        ///< knob `codec` of every strategy: "fp16" or "zvc" packs the floats of all copies; "": raw bytes
+  std::string zfp = "zfp";  ///< codec behind every "zfp" of the plan, with its rate: knob `rate`
+};
+
+/// Reads --strategy=NAME[,k=v...], --allow-lossy=NAME[,NAME...] and --target=host|cuda. Returns what is wrong with them, or nothing; names of
+/// strategies and their own knobs are the registry's business.
+std::string parsePlanRequest(const std::string &strategy, const std::string &allowLossy, const std::string &target, PlanRequest &request);
+
+} // namespace sluice
