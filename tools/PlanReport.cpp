@@ -30,7 +30,7 @@ static std::string nameAndKnobs(const std::string &text, Options &options) {
 std::vector<std::string> sweepStrategies() {
   std::vector<std::string> names = {"mixed"}; // drawn first, so that its line lies on top
   for (const Strategy &strategy : strategies())
-    if (strategy.plan && strategy.name != "auto" && strategy.name != "mixed")
+    if (strategy.name != "auto" && strategy.name != "mixed")
       names.push_back(strategy.name);
   return names;
 }

@@ -40,7 +40,7 @@ struct Sweep {
   std::optional<SweepPoint> chosen;
 };
 
-/// Every strategy that plans programs, without synonyms.
+/// Every strategy, without synonyms.
 std::vector<std::string> sweepStrategies();
 
 /// A sweep without curves: what keeping everything takes, and the floor.

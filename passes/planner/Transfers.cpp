@@ -215,4 +215,6 @@ bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan) {
   return true;
 }
 
+void delayDepartures(const Problem &problem, Bytes memory, Plan &plan) { Walk(problem, memory, plan, false).run(); }
+
 } // namespace sluice::planner

@@ -32,4 +32,8 @@ void widenGaps(const Problem &problem, Plan &plan);
 /// even those do not fit.
 bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan);
 
+/// The forward half of placeTransfers() alone: every Offload and Compress decision, which has its longest gap, lets its
+/// bytes stay until their copy has ended or the memory is needed. Decisions whose bytes never need to leave become Keep.
+void delayDepartures(const Problem &problem, Bytes memory, Plan &plan);
+
 } // namespace sluice::planner

@@ -16,7 +16,8 @@
 // Limits count trials, so planning is deterministic.
 //
 // Knobs: trials=0 (0: by the number of ops), recompute=1, offload=1, encode=1 (0 forbids the action), zvc=0 (1 packs
-// sparse tensors on the host: less host memory in use, no less reserved, never faster).
+// sparse tensors on the host: less host memory in use, no less reserved, never faster), takeover=1 (0: its own plan,
+// whatever the others find).
 //
 // Fails below the live bytes of the smallest trial.
 #include "passes/planner/Simulate.h"

@@ -27,7 +27,7 @@ const std::vector<Strategy> &strategies() {
        {"limit", "sets"},
        planDynProg,
        chainDynProg},
-      {"vdnn", "threshold on time per byte, as Beaumont et al. 2020 compare with", {}, nullptr, chainVdnn},
+      {"vdnn", "threshold on time per byte, as Beaumont et al. 2020 compare with", {}, planVdnn, chainVdnn},
       {"vdnn-all", "offload every layer's input (Rhu et al. 2016)", {}, planVdnnAll, chainVdnnAll},
       {"vdnn-conv", "offload every convolution's input", {}, planVdnnConv, chainVdnnConv},
       {"vdnn-aconv", "offload every second convolution's input", {}, planVdnnAconv, chainVdnnAconv},
@@ -35,7 +35,7 @@ const std::vector<Strategy> &strategies() {
       {"vdnnpp",
        "vdnn with copies that outlive their layer (Shriram et al. 2019)",
        {"mode", "synchronous"},
-       nullptr,
+       planVdnnpp,
        chainVdnnpp},
       {"autoswap", "swap by priority scores (Zhang et al. 2019)", {"min-size"}, planAutoSwap, nullptr},
       {"tflms", "swap by distance in the graph (Le et al. 2018)", {"threshold", "ahead"}, planTflms, nullptr},
@@ -70,10 +70,10 @@ const std::vector<Strategy> &strategies() {
        chainCheckmate},
       {"mixed",
        "encode, recompute and offload together; invert, compress and halve where allowed",
-       {"trials", "recompute", "offload", "encode", "zvc"},
+       {"trials", "recompute", "offload", "encode", "zvc", "takeover"},
        planMixed,
        chainMixed},
-      {"auto", "mixed", {"trials", "recompute", "offload", "encode", "zvc"}, planMixed, chainMixed},
+      {"auto", "mixed", {"trials", "recompute", "offload", "encode", "zvc", "takeover"}, planMixed, chainMixed},
   };
   return all;
 }
@@ -241,7 +241,8 @@ static size_t mixedLimit(const std::string &name, bool ofChain) {
 /// False when a knob forbids an action that another strategy might use, and for all but mixed.
 static bool takesOver(const std::string &name, const Options &options) {
   return (name == "mixed" || name == "auto") && numberKnob(options, "recompute", 1) > 0 &&
-         numberKnob(options, "offload", 1) > 0 && numberKnob(options, "encode", 1) > 0;
+         numberKnob(options, "offload", 1) > 0 && numberKnob(options, "encode", 1) > 0 &&
+         numberKnob(options, "takeover", 1) > 0;
 }
 
 namespace {
@@ -259,7 +260,7 @@ public:
   Answer run() {
     const Seconds bound = actionBound(problem, budget, allowedActions(options));
     for (const Strategy &strategy : strategies())
-      if (strategy.plan && problem.ops.size() <= mixedLimit(strategy.name, false) &&
+      if (problem.ops.size() <= mixedLimit(strategy.name, false) &&
           (std::isinf(bestSpan) || bestSpan > bound * (1 + 1e-9)))
         consider(strategy);
     if (auto *none = std::get_if<Infeasible>(&best))
@@ -305,8 +306,6 @@ Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name
   const Strategy *strategy = findStrategy(name, options, error);
   if (!strategy)
     return Refused{error};
-  if (!strategy->plan)
-    return Refused{"strategy '" + name + "' plans chains only"};
   const Options allowed = withoutUnnamed(options);
   Answer answer = Planner(problem, *strategy, allowed).run(budget);
   return takesOver(name, options) ? BestOfAll(problem, budget, allowed, std::move(answer)).run() : answer;

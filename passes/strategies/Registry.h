@@ -35,7 +35,7 @@ struct Strategy {
   std::string name;
   std::string summary;            ///< one line for --help and reports
   std::vector<std::string> knobs; ///< names that `Options::knobs` may hold; their values are numbers
-  PlanFunction plan = nullptr;    ///< null: the strategy plans chains only
+  PlanFunction plan = nullptr;
   ChainFunction chain = nullptr;  ///< null: chains are planned as op-level problems
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stage view of an op-level problem: which stage a buffer belongs to, who reads it across a border, and the chain
-// of planners.md's Section A that chain strategies plan on.
+// of Chain.h that chain strategies plan on.
 #pragma once
 
 #include "passes/planner/Chain.h"

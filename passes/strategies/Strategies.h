@@ -11,6 +11,8 @@ Answer planGreedy(const Problem &problem, Bytes memory, const Options &options);
 Answer planChen(const Problem &problem, Bytes memory, const Options &options);
 Answer planDynProg(const Problem &problem, Bytes memory, const Options &options);
 Answer planRotor(const Problem &problem, Bytes memory, const Options &options);
+Answer planVdnn(const Problem &problem, Bytes memory, const Options &options);
+Answer planVdnnpp(const Problem &problem, Bytes memory, const Options &options);
 Answer planVdnnAll(const Problem &problem, Bytes memory, const Options &options);
 Answer planVdnnConv(const Problem &problem, Bytes memory, const Options &options);
 Answer planVdnnAconv(const Problem &problem, Bytes memory, const Options &options);
@@ -60,6 +62,7 @@ std::vector<bool> greedyPrefix(const Chain &chain, double memory);
 
 /// vDNN's set of a mode: 1 all, 2 conv, 3 aconv. The chain has kinds.
 std::vector<bool> vdnnSet(const Chain &chain, int mode);
+std::vector<int> vdnnInputs(const Problem &problem, int mode);
 
 /// The options without lossy actions that are not named: whatever the target can do, those are off.
 Options withoutUnnamed(Options options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tflms: T. D. Le, H. Imai, Y. Negishi, K. Kawachiya, TFLMS: Large Model Support in TensorFlow by Graph Rewriting,
-// arXiv 1807.02037 (options as in E6 of the planner digests).
+// arXiv 1807.02037.
 //
 // Rule: rewrite the graph so that tensors with a long distance between producer and consumer are swapped out and
 // in, the swap-in a fixed number of ops ahead; how many tensors and how far is a setting, tried out by the user.

@@ -12,9 +12,9 @@
 //
 // Changed: when bytes leave and return is chosen by our simulator instead of a synchronization at every layer's end
 // (vdnnpp's subject), and a tensor counts as a layer's input wherever the program branches. Kernels are an op's
-// alternatives.
+// alternatives. vdnn on a branching program offloads tensors by the time of their last forward reader a byte.
 //
-// Complexity O(ops) a mode.
+// Complexity O(ops) a mode; vdnn O(thresholds * ops), at most 24 thresholds on programs and 200 on chains.
 //
 // No knobs.
 //
@@ -31,6 +31,8 @@ namespace sluice::planner {
 namespace {
 
 enum class Mode { All, Conv, AlternateConv };
+
+Mode modeOf(int mode) { return mode == 1 ? Mode::All : mode == 2 ? Mode::Conv : Mode::AlternateConv; }
 
 /// Which layers of a row of kinds have their inputs offloaded.
 std::vector<bool> chosenLayers(const std::vector<OpKind> &kinds, Mode mode) {
@@ -133,6 +135,65 @@ Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options)
   return answerOf(std::move(best), "vdnn-dyn", memory);
 }
 
+namespace {
+
+/// At most `most` of the thresholds between the ratios, evenly among the sorted ones, and one below all.
+std::vector<double> thresholdsOf(const std::vector<double> &ratios, size_t most) {
+  std::set<double> sorted(ratios.begin(), ratios.end());
+  sorted.insert(-1);
+  const std::vector<double> all(sorted.begin(), sorted.end());
+  std::vector<double> tried;
+  for (size_t t = 0, step = (all.size() + most - 1) / most; t < all.size(); t += step)
+    tried.push_back(all[t]);
+  return tried;
+}
+
+/// Flags of all candidates above a threshold, and of every second one.
+std::pair<std::vector<bool>, std::vector<bool>> above(const std::vector<double> &ratios, double threshold) {
+  std::vector<bool> all(ratios.size(), false), second = all;
+  bool take = true;
+  for (size_t i = 0; i < ratios.size(); ++i)
+    if (ratios[i] > threshold) {
+      all[i] = true;
+      second[i] = take;
+      take = !take;
+    }
+  return {all, second};
+}
+
+} // namespace
+
+Answer planVdnn(const Problem &problem, Bytes memory, const Options &options) {
+  const Combiner combiner(problem, memory, options);
+  Attempt best = combiner.attempt({});
+  if (best.feasible)
+    return answerOf(std::move(best), "vdnn", memory);
+  if (!combiner.can("offload"))
+    return Refused{"strategy 'vdnn' needs action 'offload', which the target does not execute"};
+  std::vector<int> tensors;
+  std::vector<double> ratios;
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+    if (problem.buffers[b].offloadable && combiner.accesses[b].hasGap() && problem.buffers[b].bytes > 0)
+      tensors.push_back(b);
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [&](int a, int b) { return combiner.accesses[a].first < combiner.accesses[b].first; });
+  for (int b : tensors)
+    ratios.push_back(problem.ops[combiner.accesses[b].lastForward].seconds / problem.buffers[b].bytes);
+  for (double threshold : thresholdsOf(ratios, 24)) {
+    const auto [all, second] = above(ratios, threshold);
+    for (const std::vector<bool> &set : {all, second}) {
+      Choice choice;
+      for (size_t i = 0; i < tensors.size(); ++i)
+        if (set[i])
+          choice.offloaded.push_back(tensors[i]);
+      improve(best, combiner.attempt(choice));
+    }
+  }
+  return answerOf(std::move(best), "vdnn", memory);
+}
+
+std::vector<int> vdnnInputs(const Problem &problem, int mode) { return inputsOf(problem, modeOf(mode)); }
+
 ChainAnswer chainVdnnAll(const Chain &c, double memory, Release release, const Options &) {
   return chainMode(c, memory, release, Mode::All, "vdnn-all");
 }
@@ -158,7 +219,7 @@ ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, con
 }
 
 std::vector<bool> vdnnSet(const Chain &chain, int mode) {
-  return chosenLayers(chain.kinds, mode == 1 ? Mode::All : mode == 2 ? Mode::Conv : Mode::AlternateConv);
+  return chosenLayers(chain.kinds, modeOf(mode));
 }
 
 ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const Options &) {
@@ -166,21 +227,9 @@ ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const 
   std::vector<double> ratio(n);
   for (size_t i = 0; i < n; ++i)
     ratio[i] = chain.moved(i) > 0 ? chain.uF[i] / chain.moved(i) : 0;
-  std::set<double> thresholds(ratio.begin(), ratio.end());
-  thresholds.insert(-1);
-  // Long chains: at most 200 thresholds, evenly among the sorted ones.
-  std::vector<double> tried(thresholds.begin(), thresholds.end());
-  const size_t step = (tried.size() + 199) / 200;
   std::vector<std::vector<bool>> sets = {std::vector<bool>(n, false)};
-  for (size_t t = 0; t < tried.size(); t += step) {
-    std::vector<bool> all(n, false), second(n, false);
-    bool take = true;
-    for (size_t i = 0; i < n; ++i)
-      if (ratio[i] > tried[t]) {
-        all[i] = true;
-        second[i] = take;
-        take = !take;
-      }
+  for (double threshold : thresholdsOf(ratio, 200)) {
+    const auto [all, second] = above(ratio, threshold);
     sets.push_back(all);
     sets.push_back(second);
   }

@@ -8,15 +8,18 @@
 // the next convolution below.
 //
 // Changed: allocation waits until live bytes fit instead of blocking in a pool; pool sizes are a matter of packing
-// (see Pack.h).
+// (see Pack.h). On a branching program the layers of the backward half are its ops in program order, each with the
+// tensors that it reads first; a prefetch that would start before all copies out have ended starts one op later.
 //
-// Complexity O(L^2).
+// Complexity O(L^2) on chains, O(ops^2) on programs without convolutions, O(ops) otherwise.
 //
 // Knobs: mode=0 (0: the fastest that fits of 1 all, 2 conv, 3 aconv), synchronous=0 (1: vDNN's protocol, which ends
 // every layer when both its compute and its copy have ended).
 //
-// Fails where a mode's set, with its prefetches, does not fit; needs the kinds of layers. Plans chains only: its
-// protocol is one of layers.
+// Fails where a mode's set, with its prefetches, does not fit; needs the kinds of layers.
+#include "passes/planner/Simulate.h"
+#include "passes/planner/Transfers.h"
+#include "passes/strategies/Combine.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
@@ -143,6 +146,83 @@ private:
   double peak = 0;
 };
 
+/// The same protocol on an op-level program.
+class ProgramProtocol {
+public:
+  ProgramProtocol(const Problem &problem, Bytes memory, bool synchronous)
+      : problem(problem), memory(memory), synchronous(synchronous), gaps(gapsOf(problem, keepPlan(problem))) {
+    while (firstBackward < static_cast<int>(problem.ops.size()) && problem.ops[firstBackward].phase == Phase::Forward)
+      ++firstBackward;
+  }
+
+  Attempt attempt(const std::vector<int> &offloaded) const {
+    Attempt result;
+    result.plan = keepPlan(problem);
+    std::vector<Decision> &decisions = result.plan.decisions;
+    for (int b : offloaded)
+      if (!gaps[b].empty() && gaps[b].last + 1 >= firstBackward) {
+        decisions[b].action = Action::Offload;
+        decisions[b].reason = "input of a layer that the mode offloads";
+      }
+    widenGaps(problem, result.plan);
+    const std::vector<Decision> widest = decisions;
+    if (!synchronous)
+      delayDepartures(problem, memory, result.plan);
+    for (size_t b = 0; b < widest.size(); ++b)
+      if (widest[b].action == Action::Offload) { // kept ones, too, leave as published
+        const int until = decisions[b].action == Action::Offload ? decisions[b].freeBefore : firstBackward;
+        decisions[b] = widest[b];
+        decisions[b].freeBefore = std::min({until, std::max(firstBackward, gaps[b].first), gaps[b].last});
+      }
+    placePrefetches(decisions);
+    result.peak = peakBytes(problem, expand(problem, result.plan));
+    result.feasible = result.peak <= memory;
+    if (result.feasible)
+      result.makespan = simulate(problem, result.plan).makespan;
+    return result;
+  }
+
+private:
+  /// At every op at most one tensor: the first that is read below and not back yet, no further than the next convolution.
+  void placePrefetches(std::vector<Decision> &decisions) const {
+    const int n = problem.ops.size();
+    std::vector<std::vector<int>> readAt(n);
+    for (int b = 0; b < static_cast<int>(decisions.size()); ++b)
+      if (decisions[b].action == Action::Offload)
+        readAt[decisions[b].neededBy].push_back(b);
+    std::vector<bool> issued(decisions.size(), false);
+    for (int k = firstBackward; k < n; ++k) {
+      for (int b : readAt[k])
+        issued[b] = true; // on demand, if nobody looked that far ahead
+      const int b = nextBelow(k, readAt, issued);
+      if (b < 0)
+        continue;
+      issued[b] = true;
+      Decision &d = decisions[b];
+      d.prefetchAfter = std::clamp(k - 1, d.freeBefore, d.neededBy - 1);
+      if (synchronous)
+        d.neededBy = std::clamp(k + 1, d.prefetchAfter + 1, d.neededBy);
+    }
+  }
+
+  int nextBelow(int k, const std::vector<std::vector<int>> &readAt, const std::vector<bool> &issued) const {
+    for (int next = k + 1; next < static_cast<int>(readAt.size()); ++next) {
+      for (int b : readAt[next])
+        if (!issued[b])
+          return b;
+      if (problem.ops[next].kind == OpKind::Conv)
+        break;
+    }
+    return -1;
+  }
+
+  const Problem &problem;
+  const Bytes memory;
+  const bool synchronous;
+  const std::vector<Gap> gaps;
+  int firstBackward = 0;
+};
+
 } // namespace
 
 ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release, const Options &options) {
@@ -150,7 +230,7 @@ ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release, const Option
     return Refused{"strategy 'vdnnpp' chooses by kind of layer, and the problem has no 'op'"};
   if (chain.bandwidth == 0)
     return Refused{"strategy 'vdnnpp' always offloads, and the problem's 'bandwidth' is 0"};
-  const int mode = static_cast<int>(numberKnob(options, "mode", 0));
+  const int mode = static_cast<int>(std::min(4.0, numberKnob(options, "mode", 0)));
   if (mode > 3)
     return Refused{"knob 'mode' of strategy 'vdnnpp' is " + std::to_string(mode) + ", it must be 0 to 3"};
   ChainAnswer best = ChainInfeasible{std::numeric_limits<double>::max(), ""};
@@ -165,6 +245,20 @@ ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release, const Option
       best = std::move(answer);
   }
   return best;
+}
+
+Answer planVdnnpp(const Problem &problem, Bytes memory, const Options &options) {
+  if (!options.executable.count("offload"))
+    return Refused{"strategy 'vdnnpp' needs action 'offload', which the target does not execute"};
+  const int mode = static_cast<int>(std::min(4.0, numberKnob(options, "mode", 0)));
+  if (mode > 3)
+    return Refused{"knob 'mode' of strategy 'vdnnpp' is " + std::to_string(mode) + ", it must be 0 to 3"};
+  const ProgramProtocol protocol(problem, memory, numberKnob(options, "synchronous", 0) > 0);
+  Attempt best;
+  for (int m = 1; m <= 3; ++m)
+    if (mode == 0 || mode == m)
+      improve(best, protocol.attempt(vdnnInputs(problem, m)));
+  return answerOf(std::move(best), "vdnnpp", memory);
 }
 
 } // namespace sluice::planner

@@ -124,7 +124,7 @@ class Model:
         return ""
 
     def cell(self, strategy, budget):
-        """(result, hash of the placed program). The result is ok, within a tolerance, infeasible, chains only, no codec (the target lacks one that the
+        """(result, hash of the placed program). The result is ok, within a tolerance, infeasible, no codec (the target lacks one that the
         strategy needs), too large (for the strategy), or what went wrong."""
         name, _, allowed = strategy.partition("+")
         tag, lossy, flags = f"{strategy}-{budget}", [allowed] if allowed else [], [f"--strategy={name}", f"--memory-budget={budget}%act"]
@@ -142,7 +142,7 @@ class Model:
         if compiled.returncode == 3:
             return "infeasible", ""
         if compiled.returncode:
-            for reason, words in (("chains only", "plans chains only"), ("no codec", "which the target does not execute"), ("too large", "its limit is")):
+            for reason, words in (("no codec", "which the target does not execute"), ("too large", "its limit is")):
                 if words in compiled.stderr:
                     return reason, ""
             return f"sluicec: {compiled.returncode}: {compiled.stderr.strip()[-300:]}", ""
@@ -282,7 +282,7 @@ def main():
     text = table(results, names, chosen)
     (options.out / "matrix.md").write_text(text)
     print(text)
-    good = ("ok", "within", "infeasible", "chains only", "no codec", "too large")
+    good = ("ok", "within", "infeasible", "no codec", "too large")
     bad = [(cell, result) for cell, (result, _) in results.cells.items() if not result.startswith(good)]
     for cell, result in bad:
         print(f"matrix: {cell}: {result}", file=sys.stderr)

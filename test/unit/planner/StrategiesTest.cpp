@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace sluice::planner {
 
 using test::randomProblem;
@@ -48,7 +50,7 @@ TEST(Strategies, RandomBranchingProblemsAreSound) {
     for (const Strategy &strategy : strategies())
       for (double share : {0.0, 0.3, 0.5, 0.7, 0.9, 1.0}) {
         SCOPED_TRACE("seed " + std::to_string(seed) + " strategy " + strategy.name + " share " + std::to_string(share));
-        if (!strategy.plan || strategy.name == "auto")
+        if (strategy.name == "auto")
           continue; // auto is mixed
         if (strategy.name == "checkmate" && shape.forwardOps > 4)
           continue; // an integer program: SmallOptimaTest.cpp has more of it
@@ -77,6 +79,54 @@ TEST(Strategies, ThresholdsInBytesDoNotHoldOnChainsWhoseSizesHaveNoUnit) {
     }
     EXPECT_GT(offloading, 10) << name;
   }
+}
+
+/// Positions of a plan of vdnnpp on a row of layers.
+static void expectProtocol(const Problem &p, const Plan &plan, bool synchronous) {
+  int firstBackward = 0;
+  while (p.ops[firstBackward].phase == Phase::Forward)
+    ++firstBackward;
+  std::map<int, int> prefetches;
+  for (const Decision &d : plan.decisions) {
+    if (d.action != Action::Offload)
+      continue;
+    EXPECT_LE(d.freeBefore, firstBackward) << "copies out end before the backward half";
+    EXPECT_GE(d.prefetchAfter, firstBackward - 1) << "copies in start with it";
+    if (synchronous) {
+      EXPECT_EQ(d.freeBefore, d.offloadAfter + 1);
+      EXPECT_LE(d.neededBy, d.prefetchAfter + 2);
+    }
+    // Others are on demand; those of the first two layers share a position.
+    if (d.prefetchAfter + 1 < d.neededBy && d.prefetchAfter > firstBackward) {
+      EXPECT_EQ(++prefetches[d.prefetchAfter], 1) << "after op " << d.prefetchAfter;
+    }
+  }
+}
+
+TEST(Strategies, VdnnppKeepsItsProtocolOnPrograms) {
+  int different = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    Chain c = test::randomChain(seed, 9);
+    for (size_t i = 0; i < c.kinds.size(); ++i)
+      c.kinds[i] = i % 3 == 0 ? OpKind::Conv : i % 3 == 1 ? OpKind::Pool : OpKind::Activation;
+    const ChainProblem lifted(c, true);
+    Seconds span[2];
+    for (bool synchronous : {false, true}) {
+      SCOPED_TRACE(std::to_string(seed) + (synchronous ? " synchronous" : ""));
+      Options options;
+      options.knobs = {{"mode", "1"}, {"synchronous", synchronous ? "1" : "0"}};
+      const Answer answer = runStrategy(lifted.problem, Bytes(1) << 40, "vdnnpp", options);
+      ASSERT_TRUE(std::holds_alternative<Plan>(answer));
+      const Plan &plan = std::get<Plan>(answer);
+      EXPECT_GT(std::count_if(plan.decisions.begin(), plan.decisions.end(),
+                              [](const Decision &d) { return d.action == Action::Offload; }), 2);
+      expectProtocol(lifted.problem, plan, synchronous);
+      span[synchronous] = simulate(lifted.problem, plan).makespan;
+    }
+    EXPECT_LE(span[0], span[1] * (1 + 1e-9)) << seed;
+    different += span[0] < span[1];
+  }
+  EXPECT_GT(different, 20);
 }
 
 TEST(Strategies, UnknownNameAndKnobAreRefusedByName) {
