@@ -121,6 +121,9 @@ static int64_t integer(const std::string &cell, const std::string &column, int l
   return value;
 }
 
+/// Packing takes time that grows with the square of the items.
+static constexpr size_t mostItems = 100'000;
+
 static std::vector<PackItem> readItems(const std::string &text) {
   std::istringstream stream(text);
   std::string line;
@@ -157,6 +160,9 @@ static std::vector<PackItem> readItems(const std::string &text) {
     }
     if (!ids.insert(item.id).second)
       throw std::runtime_error("line " + std::to_string(number) + ": id '" + item.id + "' appears twice");
+    if (items.size() == mostItems)
+      throw std::runtime_error("line " + std::to_string(number) + ": at most " + std::to_string(mostItems) +
+                               " items can be packed");
     items.push_back(item);
   }
   if (std::string error = packError(items); !error.empty())

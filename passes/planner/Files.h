@@ -20,7 +20,8 @@ struct ChainFile {
 /// optional "op" and "saved"; "ex_f" and "ex_b" are 0 when missing. False: `error` says what is wrong.
 bool parseChain(const std::string &text, ChainFile &file, std::string &error);
 
-/// Header with the columns id, lower, upper, size, and optionally alignment and offset, in any order; one item a line.
+/// Header with the columns id, lower, upper, size, and optionally alignment and offset, in any order; one item a line, at
+/// most 100,000.
 bool parseItems(const std::string &text, std::vector<PackItem> &items, std::string &error);
 
 } // namespace sluice::planner

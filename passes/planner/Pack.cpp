@@ -178,10 +178,14 @@ Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
   const Bytes load = packLoad(items), target = std::max(load, options.goodEnough);
   const Order orders[] = {
       {"size", bySize}, {"width", byWidth}, {"area", byArea}, {"birth", byBirth}, {"death", byDeath}};
+  // An order costs about the square of the items; the largest instances get few.
+  const double squared = double(items.size()) * items.size();
+  int tried = 0;
   for (const Order &order : orders)
     for (Fit fit : {Fit::Smallest, Fit::Lowest}) {
-      if (best.height <= target)
+      if (best.height <= target || squared * tried > 4e9)
         continue;
+      ++tried;
       std::vector<int> sorted(items.size());
       std::iota(sorted.begin(), sorted.end(), 0);
       std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) {
@@ -194,10 +198,9 @@ Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
         best.method = std::string(fit == Fit::Smallest ? "best-fit " : "first-fit ") + order.name;
       }
     }
-  // Rounds cost about the square of the items; the largest programs get few.
-  const int rounds = static_cast<int>(std::clamp(1e8 / std::max(1.0, double(items.size()) * items.size()), 5.0, 60.0));
+  const int rounds = squared > 4e9 ? 0 : static_cast<int>(std::clamp(1e8 / std::max(1.0, squared), 5.0, 60.0));
   for (const Order &order : {orders[2], orders[0], orders[1]})
-    if (best.height > target && options.nodeLimit > 0) {
+    if (best.height > target && options.nodeLimit > 0 && rounds > 0) {
       Packing packing = repeatedFit(items, Fit::Lowest, order.key, target, rounds);
       if (packing.height < best.height) {
         best = std::move(packing);
