@@ -265,7 +265,38 @@ Problem NetworkBuilder::build() {
   for (size_t b = 0; options.encodings && b < problem.buffers.size(); ++b)
     if (reluReaders[b] > 0 && otherReaders[b] == 0)
       problem.buffers[b].encodings.push_back({"mask", (problem.buffers[b].bytes + 31) / 32, 0, 0});
+  offerLossy();
   return problem;
+}
+
+void NetworkBuilder::offerLossy() {
+  const auto fp16 = profile.codecs.find("fp16"), zfp = profile.codecs.find("zfp");
+  if (options.packed && fp16 != profile.codecs.end())
+    problem.codecRates.push_back(*fp16);
+  if (options.packed && zfp != profile.codecs.end())
+    for (Buffer &buffer : problem.buffers)
+      if (buffer.activation)
+        buffer.encodings.push_back({"zfp", (buffer.bytes + 4) / 5, buffer.bytes / zfp->second, buffer.bytes / zfp->second});
+  if (!options.leaky)
+    return;
+  for (const Layer &relu : layers)
+    for (const Layer &norm : layers) {
+      if (relu.type != Type::Relu || norm.type != Type::Norm || norm.output != relu.inputs[0] ||
+          bufferOf[relu.output] != bufferOf[norm.output] || bufferOf[norm.inputs[0]] < 0)
+        continue;
+      Buffer &x = problem.buffers[bufferOf[norm.inputs[0]]];
+      x.inversion = Inversion{bufferOf[relu.output], profile.estimate(OpKind::Norm, 0, 2.0 * x.bytes), 0};
+    }
+}
+
+LayerBytes NetworkBuilder::layerBytes() const {
+  LayerBytes sum;
+  for (const Layer &layer : layers)
+    if (layer.type != Type::Input) {
+      sum.total += bytes(layer.output);
+      sum.largest = std::max(sum.largest, bytes(layer.output));
+    }
+  return sum;
 }
 
 } // namespace sluice::bench

@@ -19,6 +19,12 @@ struct NetworkOptions {
   bool nested =
       false; ///< dense blocks concatenate step by step, which makes every layer a stage, as chain planners write them
   bool inPlace = true; ///< activations overwrite their input where nobody reads it later
+  bool packed = false; ///< offer fp16 copies and zfp forms of a fifth, at the profile's rates
+  bool leaky = false;  ///< ReLUs are leaky, so that what BatchNorm reads can be rebuilt from what they wrote
+};
+
+struct LayerBytes {
+  Bytes total = 0, largest = 0;
 };
 
 /// Records forward layers; build() adds the backward half. Values are numbers that layers return.
@@ -53,6 +59,9 @@ public:
 
   planner::Problem build();
 
+  /// fp32 bytes of the outputs of all layers: of every one, in place or not, and the largest.
+  LayerBytes layerBytes() const;
+
   /// fp32 bytes of the inputs of all convolutions and max-pools, shared ones once, and of the first fully connected
   /// layer.
   Bytes pinnedBytes() const;
@@ -78,6 +87,7 @@ private:
   void forward(const Layer &layer);
   void backward(const Layer &layer);
   bool overwrites(size_t layer) const;
+  void offerLossy();
   int addBuffer(const std::string &name, Bytes size, int stage);
   int gradientOf(int value, int stage, bool &fresh);
   planner::Op op(const Layer &layer, const std::string &what, planner::OpKind kind, planner::Phase phase, double flops,

@@ -12,12 +12,21 @@ using planner::Profile;
 
 namespace {
 
-int alexNet(NetworkBuilder &b, int x) {
+/// `full`: with the published LRN of the first two layers, which moves what a norm moves, and dropout.
+int alexNet(NetworkBuilder &b, int x, bool full) {
+  int blocks = 0;
   auto block = [&](int channels, int kernel, int stride, int pad, bool pool) {
     x = b.relu(b.conv(x, channels, kernel, stride, pad));
+    if (full && blocks++ < 2)
+      x = b.norm(x);
     b.cut();
     if (pool)
       x = b.maxPool(x, 3, 2);
+    b.cut();
+  };
+  auto wide = [&] {
+    x = b.relu(b.fullyConnected(x, 4096));
+    x = full ? b.dropout(x) : x;
     b.cut();
   };
   block(96, 11, 4, 0, true);
@@ -25,11 +34,41 @@ int alexNet(NetworkBuilder &b, int x) {
   block(384, 3, 1, 1, false);
   block(384, 3, 1, 1, false);
   block(256, 3, 1, 1, true);
-  x = b.relu(b.fullyConnected(x, 4096));
-  b.cut();
-  x = b.relu(b.fullyConnected(x, 4096));
-  b.cut();
+  wide();
+  wide();
   return b.fullyConnected(x, 1000);
+}
+
+/// The network of vDNN++'s Table III: convolutions that are fast and slow in turn, with their ReLUs.
+int stacked(NetworkBuilder &b, int x) {
+  auto conv = [&](int channels, int kernel) {
+    x = b.relu(b.conv(x, channels, kernel));
+    b.cut();
+  };
+  conv(64, 3);
+  for (int i = 0; i < 5; ++i) {
+    conv(64, 1);
+    conv(64, 5);
+  }
+  x = b.maxPool(x, b.height(x), 1);
+  b.cut();
+  conv(3, 1);
+  return b.fullyConnected(x, 2);
+}
+
+/// K. He et al., CVPR 2016, Section 4.2: three groups of five basic blocks.
+int cifarResNet32(NetworkBuilder &b, int x) {
+  x = b.convNormRelu(x, 16, 3);
+  b.cut();
+  for (int g = 0; g < 3; ++g)
+    for (int i = 0; i < 5; ++i) {
+      const int width = 16 << g, stride = g > 0 && i == 0 ? 2 : 1;
+      const int y = b.norm(b.conv(b.convNormRelu(x, width, 3, stride), width, 3));
+      const int shortcut = stride == 1 ? x : b.norm(b.conv(x, width, 1, stride));
+      x = b.relu(b.add(y, shortcut));
+      b.cut();
+    }
+  return b.fullyConnected(b.globalPool(x), 10);
 }
 
 int vgg(NetworkBuilder &b, int x, const std::vector<int> &groups) {
@@ -187,7 +226,10 @@ int inceptionV3(NetworkBuilder &b, int x) {
 }
 
 int layersOf(const std::string &name, NetworkBuilder &b, int x) {
-  static const std::map<std::string, std::vector<int>> vggs = {{"vgg16", {2, 2, 3, 3, 3}}, {"vgg19", {2, 2, 4, 4, 4}}};
+  static const std::map<std::string, std::vector<int>> vggs = {{"vgg16", {2, 2, 3, 3, 3}},
+                                                               {"vgg19", {2, 2, 4, 4, 4}},
+                                                               {"vgg116", {22, 22, 23, 23, 23}},
+                                                               {"vgg191", {37, 37, 38, 38, 38}}};
   static const std::map<std::string, std::vector<int>> resNets = {
       {"resnet18", {2, 2, 2, 2}},   {"resnet34", {3, 4, 6, 3}},   {"resnet50", {3, 4, 6, 3}},
       {"resnet101", {3, 4, 23, 3}}, {"resnet152", {3, 8, 36, 3}}, {"resnet152_v1", {3, 8, 36, 3}}};
@@ -201,8 +243,12 @@ int layersOf(const std::string &name, NetworkBuilder &b, int x) {
     return resNet(b, x, resNets.at(name), name != "resnet18" && name != "resnet34", name == "resnet152_v1");
   if (denseNets.count(name))
     return denseNet(b, x, denseNets.at(name), name == "densenet161" ? 48 : 32, name == "densenet161" ? 96 : 64);
-  if (name == "alexnet")
-    return alexNet(b, x);
+  if (name == "alexnet" || name == "alexnet_lrn")
+    return alexNet(b, x, name == "alexnet_lrn");
+  if (name == "stacked")
+    return stacked(b, x);
+  if (name == "resnet32")
+    return cifarResNet32(b, x);
   if (name == "mobilenet_v2")
     return mobileNetV2(b, x);
   if (name == "inception_v3")
@@ -227,6 +273,13 @@ Bytes pinnedBytes(const std::string &name, const Profile &profile, int batch, in
   NetworkBuilder builder(profile, batch);
   layersOf(name, builder, builder.input(3, image, image));
   return builder.pinnedBytes();
+}
+
+LayerBytes layerBytes(const std::string &name, int batch, int image) {
+  const Profile none;
+  NetworkBuilder builder(none, batch);
+  layersOf(name, builder, builder.input(3, image, image));
+  return builder.layerBytes();
 }
 
 } // namespace sluice::bench

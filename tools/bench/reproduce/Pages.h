@@ -17,6 +17,20 @@ void throughput(std::ostream &page);
 /// dynprog with whole-tensor release against its optimum with partial release, over 2,000 random chains.
 void releaseRatio(std::ostream &page);
 
+/// vDNN++ (IPDPS 2019), Table I: layers against the copy of their input.
+void layerTimes(std::ostream &page);
+
+/// The same, Tables III and IV: an iteration of vDNN and of vDNN++.
+void vdnnTimes(std::ostream &page);
+
+/// Hascoet et al. (2019): ablation, networks, and VGG-19 of the abstract.
+void hascoetTables(std::ostream &page);
+
+/// FreeLunch: ResNet-152 over the batch; its tables; sizes of its buffers.
+void freeLunchBatches(std::ostream &page);
+void freeLunchTables(std::ostream &page);
+void freeLunchSizes(std::ostream &page);
+
 /// vDNN++ (IPDPS 2019): pinned memory by its rule.
 void pinnedMemory(std::ostream &page);
 

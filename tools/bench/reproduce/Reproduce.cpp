@@ -15,8 +15,14 @@ int main(int argc, char **argv) {
   } pages[] = {{"1-makespan-over-bound", chainRatios},
                {"2-throughput", throughput},
                {"4-release", releaseRatio},
+               {"5-layer-times", layerTimes},
                {"6-vdnn-pools", vdnnPools},
+               {"8-vdnn-times", vdnnTimes},
                {"9-pinned-memory", pinnedMemory},
+               {"11-hascoet", hascoetTables},
+               {"12-freelunch-batches", freeLunchBatches},
+               {"13-freelunch-tables", freeLunchTables},
+               {"14-freelunch-sizes", freeLunchSizes},
                {"16-mixed", mixedSweep}};
   if (argc < 2) {
     std::fprintf(stderr, "usage: planner-reproduce FOLDER [PAGE]\n");
