@@ -140,7 +140,9 @@ static std::string size(Bytes bytes) {
 }
 static std::string milliseconds(Seconds s) { return fixed(1000 * s, s < 0.01 ? 3 : 1) + " ms"; }
 
-/// Points that are slower than ten times keep would squeeze all others; the text below the chart names them.
+/// Points above this many times keep's time would squeeze all others in the chart; the table below it has them.
+static constexpr double slowestDrawn = 2;
+
 static std::string curves(const Sweep &sweep) {
   Chart chart("device memory (MiB)", "predicted time of a step (ms)");
   Series bound{"lower bound", {}, Series::Style::Dashed};
@@ -148,7 +150,7 @@ static std::string curves(const Sweep &sweep) {
     Series series{curve.strategy, {}, Series::Style::Line};
     for (const SweepPoint &p : curve.points) {
       const double x = static_cast<double>(p.budget) / mebibyte;
-      if (p.plan && p.makespan <= 10 * sweep.keepSeconds)
+      if (p.plan && p.makespan <= slowestDrawn * sweep.keepSeconds)
         series.points.push_back({x, 1000 * p.makespan});
       if (bound.points.size() < curve.points.size() && std::isfinite(p.bound))
         bound.points.push_back({x, 1000 * p.bound});
@@ -204,13 +206,13 @@ static std::string remarks(const Sweep &sweep) {
     size_t slow = 0;
     for (const SweepPoint &p : curve.points) {
       smallest = std::max(smallest, p.plan ? 0 : p.smallestMemory);
-      slow += p.plan && p.makespan > 10 * sweep.keepSeconds;
+      slow += p.plan && p.makespan > slowestDrawn * sweep.keepSeconds;
     }
     if (why.empty() &&
         std::none_of(curve.points.begin(), curve.points.end(), [](auto &p) { return p.plan.has_value(); }))
       why = "fits none of these budgets; the smallest that it names is " + mebibytes(smallest);
     if (why.empty() && slow > 0)
-      why = std::to_string(slow) + " points above ten times keep's time are not drawn";
+      why = std::to_string(slow) + " points above twice keep's time are not drawn";
     if (!why.empty())
       html << "<li><b>" << escaped(curve.strategy) << "</b>: " << escaped(why) << "</li>\n";
   }
