@@ -58,3 +58,19 @@ std::optional<bool> sluice::maskIsPositive(Value content, const Buffers &buffers
     return true;
   return std::nullopt;
 }
+
+bool sluice::boundsAreRead(Value content, const Buffers &buffers) {
+  for (Value value : buffers[buffers.of(content)].values)
+    for (OpOperand &use : value.getUses()) {
+      Operation *reader = use.getOwner();
+      if (isForward(reader) || isFree(reader))
+        continue;
+      if (isa<ReluBackwardOp, LeakyReluBackwardOp, ClipBackwardOp>(reader))
+        return true;
+      if (auto fused = dyn_cast<FusedOp>(reader))
+        for (Operation *user : fused.getBody().getArgument(use.getOperandNumber()).getUsers())
+          if (isa<arith::CmpFOp>(user))
+            return true;
+    }
+  return false;
+}

@@ -15,4 +15,8 @@ llvm::SmallVector<mlir::Value> forwardContents(mlir::func::FuncOp step, const Bu
 /// is a fused region that only asks !(content <= 0), or only content > 0 (then true), and none writes it.
 std::optional<bool> maskIsPositive(mlir::Value content, const Buffers &buffers);
 
+/// Whether a backward op compares the storage of `content` with a bound, as the gradients of ReLU and Clip do: errors that move a value
+/// across it, however small, change a gradient by all of itself.
+bool boundsAreRead(mlir::Value content, const Buffers &buffers);
+
 } // namespace sluice

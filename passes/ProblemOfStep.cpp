@@ -117,7 +117,8 @@ private:
     }
   }
 
-  /// Masks for what gradients only compare with 0; packed forms for everything in f32.
+  /// Masks for what gradients only compare with 0; packed forms for everything in f32, but not zfp, which does not keep zeros, where
+  /// gradients ask for the sign.
   void addEncodings(func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
     SmallVector<Value> contents = forwardContents(step, buffers);
     for (planner::Buffer &buffer : problem.buffers) {
@@ -133,7 +134,8 @@ private:
       if (buffer.bytes < smallestMoved)
         continue;
       for (auto [codec, exact] : {std::pair<const char *, StringRef>{"fp16", "fp16"}, {"zfp", zfp}})
-        if (auto rate = profile.codecs.find(codec); rate != profile.codecs.end() && rate->second > 0) {
+        if (auto rate = profile.codecs.find(codec);
+            rate != profile.codecs.end() && rate->second > 0 && !(exact == zfp && boundsAreRead(content, buffers))) {
           double seconds = buffer.bytes / rate->second;
           if (RankedTensorType packed = packedType(type, exact))
             buffer.encodings.push_back({codec, bytes(packed), seconds, seconds});
