@@ -19,18 +19,21 @@ bool sameBits(const Floats &a, const Floats &b) {
 
 Tensor halves(Harness &h, int64_t count) { return h.tensor({2 * count}, Layout::RowMajor, DataType::U8); }
 
-Floats throughHalf(const Floats &x) {
-  Harness h(size_t(1) << 20);
-  const auto count = static_cast<int64_t>(x.size());
-  const Tensor raw = h.tensor({count}), packed = halves(h, count), again = h.tensor({count});
+/// What comes back of `x`.
+Floats throughCodec(const Codec &codec, const Shape &shape, Layout layout, const Floats &x) {
+  Harness h(size_t(4) << 20);
+  const Tensor raw = h.tensor(shape, layout), again = h.tensor(shape, layout);
+  const Tensor packed = h.tensor({packedBytes(codec, raw)}, Layout::RowMajor, DataType::U8);
   h.session.write(raw, x.data());
-  const Packing packing("x", fp16, raw);
+  const Packing packing("x", codec, raw);
   packing.encode(h.session.compute, raw, packed);
   packing.decode(h.session.compute, packed, again);
   Floats back(x.size());
   h.session.read(again, back.data());
   return back;
 }
+
+Floats throughHalf(const Floats &x) { return throughCodec(fp16, {static_cast<int64_t>(x.size())}, Layout::RowMajor, x); }
 
 TEST(CodecNames, AreParsed) {
   EXPECT_EQ(parseCodec("")->kind, Codec::None);
@@ -87,17 +90,7 @@ TEST(Half, InfinityAndNaNSurviveAndOverflowIsRefused) {
 }
 
 Floats throughZfp(const Shape &shape, Layout layout, int rate, const Floats &x) {
-  Harness h(size_t(4) << 20);
-  const Tensor raw = h.tensor(shape, layout), again = h.tensor(shape, layout);
-  const Codec codec{Codec::Zfp, rate};
-  const Tensor packed = h.tensor({packedBytes(codec, raw)}, Layout::RowMajor, DataType::U8);
-  h.session.write(raw, x.data());
-  const Packing packing("x", codec, raw);
-  packing.encode(h.session.compute, raw, packed);
-  packing.decode(h.session.compute, packed, again);
-  Floats back(x.size());
-  h.session.read(again, back.data());
-  return back;
+  return throughCodec({Codec::Zfp, rate}, shape, layout, x);
 }
 
 // Shapes whose last blocks are whole, and cut in either direction.
