@@ -17,6 +17,23 @@ using namespace mlir;
 
 namespace sluice {
 
+/// Compiles the model's file as far as `until`. Returns what is wrong, with the exit status it deserves, or nothing.
+static std::string compile(const DriverOptions &options, Stage until, Compilation &compilation, int &status) {
+  status = 1;
+  Result<OnnxFile> file = OnnxFile::read(options.model);
+  if (!file)
+    return file.error();
+  if (Status imported = compilation.import(*file, options.spec); !imported)
+    return imported.error();
+  planForThreads(options.threads);
+  if (compilation.run(until, options.pipeline)) {
+    status = 0;
+    return "";
+  }
+  status = compilation.exitStatus();
+  return options.model + ": " + compilation.error();
+}
+
 ModelProblem problemOfModel(const DriverOptions &options) {
   ModelProblem result;
   auto fail = [&](int status, const std::string &error) {
@@ -24,15 +41,9 @@ ModelProblem problemOfModel(const DriverOptions &options) {
     result.error = error;
     return result;
   };
-  Result<OnnxFile> file = OnnxFile::read(options.model);
-  if (!file)
-    return fail(1, file.error());
   Compilation compilation;
-  if (Status imported = compilation.import(*file, options.spec); !imported)
-    return fail(1, imported.error());
-  planForThreads(options.threads);
-  if (!compilation.run(Stage::Linearized, options.pipeline))
-    return fail(1, options.model + ": " + compilation.error());
+  if (std::string wrong = compile(options, Stage::Linearized, compilation, result.status); !wrong.empty())
+    return fail(result.status, wrong);
   planner::Profile profile, own;
   std::string error;
   if (!loadProfile(options.pipeline.device, profile, error) ||
@@ -83,16 +94,10 @@ CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &
     result.error = error;
     return result;
   };
-  Result<OnnxFile> file = OnnxFile::read(options.model);
-  if (!file)
-    return fail(1, file.error());
   Compilation compilation;
-  if (Status imported = compilation.import(*file, options.spec); !imported)
-    return fail(1, imported.error());
-  planForThreads(options.threads);
-  if (!compilation.run(Stage::Placed, options.pipeline)) {
+  if (std::string wrong = compile(options, Stage::Placed, compilation, result.status); !wrong.empty()) {
     result.smallestBudget = compilation.smallestBudget();
-    return fail(compilation.exitStatus(), options.model + ": " + compilation.error());
+    return fail(result.status, wrong);
   }
   DictionaryAttr attribute = placedPlan(compilation.module());
   if (!attribute)
