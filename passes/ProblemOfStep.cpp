@@ -135,7 +135,7 @@ private:
         continue;
       for (auto [codec, exact] : {std::pair<const char *, StringRef>{"fp16", "fp16"}, {"zfp", zfp}})
         if (auto rate = profile.codecs.find(codec);
-            rate != profile.codecs.end() && rate->second > 0 && !(exact == zfp && boundsAreRead(content, buffers))) {
+            rate != profile.codecs.end() && rate->second > 0 && !(StringRef(codec) == "zfp" && boundsAreRead(content, buffers))) {
           double seconds = buffer.bytes / rate->second;
           if (RankedTensorType packed = packedType(type, exact))
             buffer.encodings.push_back({codec, bytes(packed), seconds, seconds});
