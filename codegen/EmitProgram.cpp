@@ -34,7 +34,10 @@ std::string codegen::emitPreface(const Document &d) {
   out << "// " << commentText(d.options.model) << ": one training step and one evaluation batch, written by\n//   " << commentText(d.options.commandLine) << "\n";
   int64_t device = *d.step.getDevice(), keep = planInteger(d, "keep_arena");
   out << "// Strategy " << strategyOf(d) << ": " << device << " bytes on the device (" << sizeText(device) << "; keep needs " << sizeText(keep) << "), "
-      << *d.step.getHost() << " bytes on the host.\n";
+      << *d.step.getHost() << " bytes on the host";
+  if (d.step.getPool())
+    out << ", of them " << *d.step.getPool() << " for packed tensors";
+  out << ".\n";
   double seconds = planReal(d, "seconds"), keepSeconds = planReal(d, "keep_seconds");
   if (keepSeconds > 0)
     out << llvm::formatv("// Predicted: {0:F1} ms a step, {1:F1} % more than keep.\n", seconds * 1e3, 100 * (seconds / keepSeconds - 1));
@@ -47,7 +50,7 @@ std::string codegen::emitPreface(const Document &d) {
 static std::string slotLine(const Document &d, sched::BufferOp buffer) {
   Value value = buffer.getBuffer();
   RankedTensorType type = d.typeOf(value);
-  std::string place = buffer.onDevice() ? "device" : "host";
+  std::string place = sched::stringifySpace(buffer.getSpace()).str();
   std::string offset = hexOffset(buffer.getOffset().value_or(0));
   std::string text = "constexpr Tensor " + d.nameOf(value) + " = ";
   bool isScratch = llvm::all_of(value.getUsers(), [&](Operation *user) {

@@ -146,6 +146,10 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("deviceBytes", Twine(*d.step.getDevice()));
   line("hostBytes", Twine(*d.step.getHost()));
   line("deviceBase", Twine(*d.step.getBase()));
+  if (d.step.getPool()) {
+    line("poolBytes", Twine(*d.step.getPool()));
+    line("spillBytes", Twine(*d.step.getSpill()));
+  }
   line("threads", Twine(d.options.threads));
   line("workspaceLimit", Twine(d.options.workspaceLimit));
   line("precision", Twine("Precision::") + moduleWord(d, "train.precision", "fp32").upper());

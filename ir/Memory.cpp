@@ -20,7 +20,7 @@ RankedTensorType sluice::packedType(RankedTensorType raw, StringRef codec) {
 /// Whether `packed` is what `codec` makes of `raw` on the device.
 static LogicalResult checkPacked(Operation *op, Type raw, Type packed, StringRef codec) {
   RankedTensorType wanted = packedType(cast<RankedTensorType>(raw), codec);
-  if (!wanted || codec.empty() || codec == "zvc")
+  if (!wanted || codec.empty() || codec.starts_with("zvc"))
     return op->emitOpError() << "knows no codec '" << codec << "' for " << raw;
   if (wanted != packed)
     return op->emitOpError() << "with codec '" << codec << "' packs " << raw << " as " << wanted << ", not " << packed;
@@ -40,7 +40,8 @@ LogicalResult OffloadOp::verify() {
     return emitOpError() << "copies " << getX().getType() << " into " << getHandle().getType();
   if (!getCodec()) // C2
     return success();
-  if (*getCodec() != "fp16" && *getCodec() != "zvc")
+  auto codec = parseCodec(std::string_view(getCodec()->data(), getCodec()->size()));
+  if (!codec || (codec->kind != Codec::Fp16 && codec->kind != Codec::Zvc))
     return emitOpError() << "knows no codec '" << *getCodec() << "'; there are fp16 and zvc";
   if (!packedType(cast<RankedTensorType>(getX().getType()), *getCodec()))
     return emitOpError() << "packs f32 tensors of rank 2 and more only, not " << getX().getType();

@@ -16,7 +16,8 @@ def Train_OffloadOp : Train_Op<"offload", []> {
   let summary = "copies x to host memory, on the stream for that direction; returns at once";
   let description = [{
     x's bytes stay live until the train.await of the handle. A codec packs on the way: `fp16` halves what crosses the link; `zvc` leaves out
-    zeros (bit patterns of zero, so it is exact) in the host slot, which has the raw size all the same.
+    zeros (bit patterns of zero, so it is exact) in the host slot, which has the raw size all the same. With `zvc:pool=BYTES` all such tensors
+    share these bytes of host memory and have their raw slots in the spill arena.
 
     - C1: the handle holds x's type.
     - C2: a codec is fp16 or zvc, and x is f32 of rank 2 at least.

@@ -33,6 +33,11 @@ SmallVector<Operation *> sluice::sched::steps(ProgramOp program) {
   return result;
 }
 
+int64_t sluice::sched::poolBytes(std::optional<StringRef> codec) {
+  auto known = codec ? parseCodec(std::string_view(codec->data(), codec->size())) : std::nullopt;
+  return known ? known->pool : 0;
+}
+
 static bool copiesBatch(CopyOp copy) { return copy.getFrom().getDefiningOp<BufferOp>().getInput().has_value(); }
 
 DenseSet<Operation *> sluice::sched::issuedByReader(ProgramOp program) {
@@ -87,6 +92,10 @@ static void printTypedBuffers(OpAsmPrinter &printer, Operation *, OperandRange b
 #include "ir/SchedOps.cpp.inc"
 
 LogicalResult ProgramOp::verify() {
+  if (getPool().has_value() != getSpill().has_value() ||
+      (getPool() && (static_cast<int64_t>(*getPool()) <= 0 || static_cast<int64_t>(*getSpill()) <= 0 || !getHost() ||
+                     *getPool() > *getHost()))) // C2
+    return emitOpError("needs a pool within the host arena and a spill arena, or neither");
   if (!getDevice() && !getHost() && !getBase())
     return success();
   if (!getDevice() || !getHost() || !getBase()) // C1
@@ -119,8 +128,9 @@ std::string BufferOp::persistentKey() {
 LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getBytes()) <= 0) // C1
     return emitOpError() << "'" << getName() << "' has " << getBytes() << " bytes";
-  if (getVariable().has_value() + getInput().has_value() + getResult().has_value() > 1) // C2
-    return emitOpError() << "'" << getName() << "' is of several kinds";
+  if (getVariable().has_value() + getInput().has_value() + getResult().has_value() > (getSpace() != Space::Spill)) // C2
+    return emitOpError() << "'" << getName() << "' "
+                         << (getSpace() == Space::Spill ? "outlives the step in the spill arena" : "is of several kinds");
   bool batch = getBatch().has_value(), wanted = getInput() && onDevice();
   if (batch != wanted || (batch && *getBatch() > 1))
     return emitOpError() << "'" << getName() << "' "
@@ -190,12 +200,16 @@ LogicalResult CopyOp::verify() {
     return emitOpError() << "on " << stringifyStream(getStream()) << " does not copy in that stream's direction";
   BufferOp device = toHost ? from : to, host = toHost ? to : from;
   int64_t wanted = device.getBytes();
+  bool pooled = poolBytes(getCodec()) > 0;
   if (getCodec()) {
     auto codec = sluice::parseCodec(std::string_view(getCodec()->data(), getCodec()->size()));
     if (!codec || (codec->kind != sluice::Codec::Fp16 && codec->kind != sluice::Codec::Zvc))
       return emitOpError() << "knows no codec '" << *getCodec() << "'; there are fp16 and zvc";
     wanted = sluice::packedBytes(*codec, sluice::device(0, {wanted / 4}));
   }
+  if (pooled != (host.getSpace() == Space::Spill)) // C3
+    return emitOpError() << "of '" << device.getName() << "' " << (pooled ? "has a codec with a pool" : "has no pool")
+                         << ", but '" << host.getName() << "' lies in the " << stringifySpace(host.getSpace()) << " arena";
   if (wanted != static_cast<int64_t>(host.getBytes())) // C2
     return emitOpError() << "copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '" << to.getName()
                          << "' of " << to.getBytes() << (getCodec() ? ", packed they are " + std::to_string(wanted) : "");

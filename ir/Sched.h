@@ -33,4 +33,7 @@ llvm::SmallVector<mlir::Operation *> steps(ProgramOp program);
 /// they are placed and verified with the rest; the runtime's data reader issues them, so codegen leaves them out.
 llvm::DenseSet<mlir::Operation *> issuedByReader(ProgramOp program);
 
+/// Bytes of host memory that all copies with this codec share, 0 where each tensor has its own.
+int64_t poolBytes(std::optional<llvm::StringRef> codec);
+
 } // namespace sluice::sched

@@ -11,7 +11,7 @@ include "mlir/IR/EnumAttr.td"
 def SchedDialect : Dialect {
   let name = "sched";
   let cppNamespace = "::sluice::sched";
-  let summary = "a training step as kernels, copies and events on buffers of two fixed arenas";
+  let summary = "a training step as kernels, copies and events on buffers of fixed arenas";
   let description = [{
     ```
       train function  --schedule-streams-->  sched.program on buffers without places
@@ -21,7 +21,8 @@ def SchedDialect : Dialect {
     - *Issue order.* The ops of a program are issued one after the other; each is put on its stream and the next is issued at once.
       Ops of one stream run in that order. Between streams only events order anything.
     - *Steps.* Kernels and copies are numbered from 1 in issue order; lifetimes are given in these numbers.
-    - *Memory.* A buffer is a range of bytes of one arena. Freeing is not an op: a lifetime ends, and reuse of the bytes needs an
+    - *Memory.* A buffer is a range of bytes of one arena: the device's, the host's, or `spill`. Buffers of the latter, written by copies with
+      the codec `zvc:pool=BYTES`, need a place only when the pool at the end of the host arena is full: a file, or the run stops. Freeing is not an op: a lifetime ends, and reuse of the bytes needs an
       ordering edge from the last access, copies included.
     - *Closed.* A program begins and ends with all streams joined: the first op of a copy stream waits for an event of the compute
       stream, and at the end the compute stream has waited for every copy. So steps may follow each other without a word.
@@ -43,7 +44,8 @@ def Sched_Event : TypeDef<SchedDialect, "Event"> {
 
 def Sched_Space : I32EnumAttr<"Space", "arena", [
     I32EnumAttrCase<"Device", 0, "device">,
-    I32EnumAttrCase<"Host", 1, "host">]> {
+    I32EnumAttrCase<"Host", 1, "host">,
+    I32EnumAttrCase<"Spill", 2, "spill">]> {
   let cppNamespace = "::sluice::sched";
 }
 def Sched_Stream : I32EnumAttr<"Stream", "queue of work that runs in order", [

@@ -13,9 +13,12 @@ def Sched_ProgramOp : Sched_Op<"program", [Symbol, IsolatedFromAbove, SingleBloc
   let summary = "one training step or one evaluation batch, in the order in which the CPU issues it";
   let description = [{
     All programs of a module share the arenas and the buffers that outlive a step. `device` and `host` are the sizes of the arenas,
-    `base` the bytes at the start of the device arena that hold what outlives a step; all three come from assign-slots.
+    `base` the bytes at the start of the device arena that hold what outlives a step; all three come from assign-slots. Where copies share a
+    pool (`zvc:pool=BYTES`), `pool` are the bytes at the end of the host arena that are the pool's and no buffer's, `spill` the size of the arena
+    that takes what does not fit.
 
     - C1: device, host and base are given together, and are not negative; base <= device.
+    - C2: pool and spill are given together, both positive; pool <= host.
 
     ```mlir
     sched.program @step device(9437184) host(4194304) base(65536) {
@@ -23,10 +26,12 @@ def Sched_ProgramOp : Sched_Op<"program", [Symbol, IsolatedFromAbove, SingleBloc
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$device, OptionalAttr<I64Attr>:$host, OptionalAttr<I64Attr>:$base);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$device, OptionalAttr<I64Attr>:$host, OptionalAttr<I64Attr>:$base,
+      OptionalAttr<I64Attr>:$pool, OptionalAttr<I64Attr>:$spill);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name (`device` `(` $device^ `)`)? (`host` `(` $host^ `)`)? (`base` `(` $base^ `)`)? attr-dict-with-keyword $body
+    $sym_name (`device` `(` $device^ `)`)? (`host` `(` $host^ `)`)? (`base` `(` $base^ `)`)?
+    (`pool` `(` $pool^ `)`)? (`spill` `(` $spill^ `)`)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -49,7 +54,7 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
     - `result(0)`: the loss; `result(1)`: the count of correct samples. Read after the step.
 
     - C1: bytes are positive.
-    - C2: one kind at most; only an input on the device has a batch, 0 or 1.
+    - C2: one kind at most, none in the spill arena; only an input on the device has a batch, 0 or 1.
     - C3: a lifetime is two steps, 1 <= first <= last, of a transient.
     - C4: an offset is not negative.
     - C5: variables and results lie on the device.
@@ -134,6 +139,7 @@ def Sched_CopyOp : Sched_Op<"copy"> {
 
     - C1: d2h copies from device to host, h2d from host to device; compute and codec copy nothing.
     - C2: both buffers have the same number of bytes; with a codec the host's has those of the packed form.
+    - C3: the buffer that is not on the device lies in the spill arena exactly if the codec is zvc with a pool.
 
     `versions` as for sched.run: of what is copied, and of what the target holds afterwards.
 

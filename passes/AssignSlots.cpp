@@ -3,7 +3,7 @@
 //  1. the lifetime of every transient in steps, copies in flight included;
 //  2. offsets of what outlives a step, one after the other, once for all programs;
 //  3. offsets of transients by packing, each program for itself, in the space above;
-//  4. the sizes of the arenas.
+//  4. the sizes of the arenas, with the pool that copies share at the end of the host's.
 #include "passes/Buffers.h"
 #include "passes/Passes.h"
 #include "passes/PlanAttribute.h"
@@ -132,8 +132,9 @@ struct AssignSlots : sluice::impl::AssignSlotsBase<AssignSlots> {
     placePersistent();
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Lifetimes lifetimes(program);
-      for (Space space : {Space::Device, Space::Host})
+      for (Space space : {Space::Device, Space::Host, Space::Spill})
         packTransients(program, lifetimes, space);
+      choosePool(program);
     }
     if (failed(finish()))
       signalPassFailure();
@@ -149,9 +150,11 @@ private:
   }
   void placePersistent();
   void packTransients(ProgramOp program, const Lifetimes &lifetimes, Space space);
+  void choosePool(ProgramOp program);
   LogicalResult finish();
 
-  Arena arenas[2];
+  Arena arenas[3];
+  int64_t pool = 0;
 };
 
 /// Step 2.
@@ -202,13 +205,31 @@ void AssignSlots::packTransients(ProgramOp program, const Lifetimes &lifetimes, 
   arena(space).live = std::max(arena(space).live, packing.load);
 }
 
+/// Step 4: no more than all tensors of a step can need, which the pool holds until the step ends.
+void AssignSlots::choosePool(ProgramOp program) {
+  int64_t wanted = 0, most = 0;
+  for (auto copy : program.getBody().getOps<CopyOp>()) {
+    auto slot = copy.getTo().getDefiningOp<BufferOp>();
+    if (slot.getSpace() != Space::Spill)
+      continue;
+    wanted = std::max(wanted, sched::poolBytes(copy.getCodec()));
+    most += slotBytes(slot.getBytes());
+  }
+  pool = std::max(pool, std::min(wanted, most));
+}
+
 /// Step 4.
 LogicalResult AssignSlots::finish() {
+  arena(Space::Host).transients += pool;
   Builder builder(&getContext());
   for (auto program : getOperation().getOps<ProgramOp>()) {
     program.setDeviceAttr(builder.getI64IntegerAttr(arena(Space::Device).size()));
     program.setHostAttr(builder.getI64IntegerAttr(arena(Space::Host).size()));
     program.setBaseAttr(builder.getI64IntegerAttr(arena(Space::Device).base));
+    if (pool > 0) {
+      program.setPoolAttr(builder.getI64IntegerAttr(pool));
+      program.setSpillAttr(builder.getI64IntegerAttr(arena(Space::Spill).size()));
+    }
     program->setAttr("sched.live", builder.getI64IntegerAttr(arena(Space::Device).base + arena(Space::Device).live));
   }
   deviceBytes = arena(Space::Device).size();
@@ -218,8 +239,11 @@ LogicalResult AssignSlots::finish() {
     if (limit <= 0 || arena(space).size() <= limit)
       return success();
     getOperation()->setAttr(exitStatusName, builder.getI64IntegerAttr(3));
-    return getOperation().emitError() << "placed " << sched::stringifySpace(space) << " arena needs "
-                                      << arena(space).size() << " bytes, the budget is " << limit;
+    auto diagnostic = getOperation().emitError() << "placed " << sched::stringifySpace(space) << " arena needs "
+                                                 << arena(space).size() << " bytes, the budget is " << limit;
+    if (space == Space::Host && pool > 0)
+      diagnostic << "; " << pool << " of them are the pool of zvc";
+    return diagnostic;
   };
   return success(succeeded(check(Space::Device, budget)) && succeeded(check(Space::Host, hostBudget)));
 }

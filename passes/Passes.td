@@ -201,7 +201,9 @@ def AssignSlots : Pass<"sluice-assign-slots", "::mlir::ModuleOp"> {
     1. Lifetimes in steps (kernels and copies, numbered from 1 in issue order). A buffer lives from the step that first writes it to its
        last access; a copy that reads or writes it counts until compute has waited for it.
     2. What outlives a step comes first, at the same offsets in every program: variables, batch slots, results.
-    3. Transients of each program are packed above it, those on the host into the host arena; programs share both arenas.
+    3. Transients of each program are packed above it, those on the host into the host arena, those of the spill arena into that one;
+       programs share all arenas.
+    4. The pool of `zvc:pool=BYTES` comes last in the host arena: these bytes, or what all tensors of a step need that are packed into it.
 
     Fails with both numbers when an arena is larger than its budget. The statistics compare the arena with the most bytes live at once.
 
@@ -225,7 +227,8 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
   let description = [{
     Follows issue order with a vector clock per stream; events carry clocks. Shares nothing with planner, packer or scheduler.
     - V1: every buffer has an offset that is a multiple of 256, inside its arena; what outlives a step lies below the base and at the same
-      offset in every program; transients of the device lie at or above the base; arenas are within the budgets.
+      offset in every program; transients of the device lie at or above the base; arenas are within the budgets; no buffer lies in the pool
+      at the end of the host arena, and there is one where a copy has a codec with a pool, no larger than that says.
     - V2: every access lies inside the buffer's lifetime, copies from where compute let go; when the lifetime ends compute is ordered after
       every access.
     - V3: two accesses of which one writes, to the same bytes, are ordered by streams and events.

@@ -65,7 +65,9 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
         return module.emitError() << "'" << budget << "' is no budget; write bytes, 600MiB, 8GiB, 40% or 40%act";
       summary.budget = *bytes;
     }
-    const int64_t memory = std::max(summary.budget, evaluation) - shrink, hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : unlimited;
+    // How much a pool saves shows when the program runs: whatever leaves for it has room, and assign-slots adds up the rest.
+    const int64_t memory = std::max(summary.budget, evaluation) - shrink,
+                  hostRoom = hostBudget > 0 && request.zvc == "zvc" ? hostBudget - batchSlots(step) : unlimited;
     planner::Answer answer = planWithinHost(problem, memory, request.name, request.options, hostRoom);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
       return failWith(module, 2) << refused->reason;
@@ -89,8 +91,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       nodes.push_back(buffers[buffer.id].values.empty() ? "" : nodeName(buffers[buffer.id].values.front().getLoc()));
     std::vector<ActionCost> costs = actionCosts(problem, plan, timeline);
     for (planner::Decision &d : plan.decisions)
-      if (d.codec == "zfp")
-        d.codec = request.zfp;
+      if (d.codec == "zfp" || d.codec == "zvc")
+        d.codec = d.codec == "zfp" ? request.zfp : request.zvc;
     step->setAttr(planAttributeName,
                   planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
     return success();

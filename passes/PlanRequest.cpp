@@ -2,6 +2,8 @@
 // Words of the command line, see PlanRequest.h.
 #include "passes/PlanRequest.h"
 
+#include "passes/Budget.h"
+
 #include "runtime/Codec.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -20,17 +22,27 @@ static std::set<std::string> executableActions(StringRef target) {
   return actions;
 }
 
+/// fp16, zvc or zvc:pool=SIZE.
+static std::string takeCodec(StringRef value, PlanRequest &request) {
+  auto [codec, pool] = value.split(':');
+  if ((codec != "fp16" && codec != "zvc") || (value.contains(':') && (codec != "zvc" || !pool.consume_front("pool="))))
+    return "codec '" + value.str() + "' in --strategy is unknown; copies can pack with fp16, zvc or zvc:pool=SIZE";
+  request.codec = codec.str();
+  if (!value.contains(':'))
+    return "";
+  request.zvc = "zvc:pool=" + std::to_string(parseSize(pool.str()).value_or(0));
+  return parseCodec(request.zvc) ? "" : "pool '" + pool.str() + "' of zvc in --strategy is no size; write bytes, 600MiB or 8GiB";
+}
+
 static std::string takeKnob(StringRef part, PlanRequest &request) {
   auto [key, value] = part.split('=');
   if (key.empty() || value.empty())
     return "'" + part.str() + "' in --strategy is no k=v";
-  if (key == "codec" && value != "fp16" && value != "zvc")
-    return "codec '" + value.str() + "' in --strategy is unknown; copies can pack with fp16 or zvc";
+  if (key == "codec")
+    return takeCodec(value, request);
   if (key == "rate" && !parseCodec(("zfp:" + value).str()))
     return "rate '" + value.str() + "' in --strategy is none of zfp's, from 2 to 31 bits a value";
-  if (key == "codec")
-    request.codec = value.str();
-  else if (key == "rate")
+  if (key == "rate")
     request.zfp = ("zfp:" + value).str();
   else
     request.options.knobs[key.str()] = value.str();

@@ -12,6 +12,7 @@ struct PlanRequest {
   std::string name;         ///< of the strategy
   planner::Options options; ///< its knobs, the lossy actions that are allowed, and what programs of the target can carry out
   std::string codec;        ///< knob `codec` of every strategy: "fp16" or "zvc" packs the floats of all copies; "": raw bytes
+  std::string zvc = "zvc";  ///< codec behind every "zvc" of the plan, with its pool: knob `codec=zvc:pool=BYTES`
   std::string zfp = "zfp";  ///< codec behind every "zfp" of the plan, with its rate: knob `rate`
 };
 

@@ -99,6 +99,13 @@ Location originOf(const Storage &storage, Location fallback) {
                                                                                     : storage.values.front().getLoc();
 }
 
+/// What copies pack into a pool has a slot of its own only where the pool spills to.
+Space spaceOf(const Storage &storage) {
+  if (storage.kind != Storage::Kind::Host)
+    return Space::Device;
+  return sched::poolBytes(storage.values.front().getDefiningOp<train::OffloadOp>().getCodec()) > 0 ? Space::Spill : Space::Host;
+}
+
 void Scheduler::createBuffers() {
   MLIRContext *context = b.getContext();
   for (const Storage &storage : buffers.all()) {
@@ -113,7 +120,7 @@ void Scheduler::createBuffers() {
           .getBuffer();
     };
     if (storage.kind != Storage::Kind::Batch) {
-      slots.push_back(create(storage.name, storage.kind == Storage::Kind::Host ? Space::Host : Space::Device));
+      slots.push_back(create(storage.name, spaceOf(storage)));
       continue;
     }
     // Data files bear the name as the model has it.
@@ -348,7 +355,7 @@ struct ScheduleStreams : sluice::impl::ScheduleStreamsBase<ScheduleStreams> {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       b.setInsertionPoint(function);
       auto program = sched::ProgramOp::create(b, function.getLoc(), function.getSymName(), IntegerAttr(), IntegerAttr(),
-                                              IntegerAttr());
+                                              IntegerAttr(), IntegerAttr(), IntegerAttr());
       for (NamedAttribute attribute : function->getDiscardableAttrs())
         program->setDiscardableAttr(attribute.getName(), attribute.getValue());
       if (failed(Scheduler(function, program).run()))

@@ -46,10 +46,10 @@ struct Clock {
 
 struct Place {
   BufferOp op;
-  bool device;
+  sched::Space space;
   int64_t begin, end;  ///< bytes
   int64_t first, last; ///< steps; 0 for what outlives the step
-  bool overlaps(const Place &other) const { return device == other.device && begin < other.end && other.begin < end; }
+  bool overlaps(const Place &other) const { return space == other.space && begin < other.end && other.begin < end; }
 };
 
 struct Access {
@@ -108,25 +108,31 @@ private:
 LogicalResult Verifier::checkPlaces() {
   if (!program.isPlaced())
     return program.emitOpError("is not placed; run sluice-assign-slots before");
-  int64_t device = *program.getDevice(), host = *program.getHost(), base = *program.getBase();
+  int64_t device = *program.getDevice(), base = *program.getBase(), pool = program.getPool().value_or(0),
+          host = static_cast<int64_t>(*program.getHost()) - pool, spill = program.getSpill().value_or(0);
   for (auto buffer : program.getBody().getOps<BufferOp>()) {
     auto error = [&] { return buffer.emitOpError() << "V1: '" << buffer.getName() << "' "; };
     bool persistent = buffer.outlivesStep();
     if (!buffer.getOffset() || (!persistent && !buffer.getFirst()))
       return error() << "has no offset or no lifetime";
     int64_t begin = *buffer.getOffset(), end = begin + static_cast<int64_t>(buffer.getBytes()),
-            arena = buffer.onDevice() ? device : host;
+            arena = buffer.onDevice() ? device : buffer.getSpace() == sched::Space::Host ? host : spill;
     if (begin % alignment)
       return error() << "has offset " << begin << ", not a multiple of " << alignment;
     if (begin < 0 || end > arena)
       return error() << "ends at byte " << end << " of a " << sched::stringifySpace(buffer.getSpace()) << " arena of "
-                     << arena << " bytes";
+                     << arena << " bytes" << (pool && buffer.getSpace() == sched::Space::Host ? " before its pool" : "");
     if (buffer.onDevice() && (persistent ? end > base : begin < base))
       return error() << "lies at bytes " << begin << " to " << end << ", on the wrong side of the base of " << base
                      << " bytes";
     placeOf[buffer.getBuffer()] = static_cast<int>(places.size());
-    places.push_back({buffer, buffer.onDevice(), begin, end, static_cast<int64_t>(buffer.getFirst().value_or(0)),
+    places.push_back({buffer, buffer.getSpace(), begin, end, static_cast<int64_t>(buffer.getFirst().value_or(0)),
                       static_cast<int64_t>(buffer.getLast().value_or(0))});
+  }
+  for (auto copy : program.getBody().getOps<CopyOp>()) {
+    int64_t most = sched::poolBytes(copy.getCodec());
+    if (most > 0 && (pool == 0 || pool > most))
+      return copy.emitOpError() << "V1: has a pool of " << most << " bytes, the program one of " << pool;
   }
   return success();
 }
@@ -328,7 +334,8 @@ LogicalResult checkShared(ModuleOp module) {
   ProgramOp first;
   for (auto program : module.getOps<ProgramOp>()) {
     if (first && (first.getDevice() != program.getDevice() || first.getHost() != program.getHost() ||
-                  first.getBase() != program.getBase()))
+                  first.getBase() != program.getBase() || first.getPool() != program.getPool() ||
+                  first.getSpill() != program.getSpill()))
       return program.emitOpError() << "V1: has other arenas than @" << first.getSymName();
     first = program;
     for (auto buffer : program.getBody().getOps<BufferOp>()) {

@@ -19,15 +19,28 @@ struct ValueNotStorable : std::runtime_error {
 /// - fp16: IEEE half precision, rounded to nearest even. Infinities and NaN survive; a finite value that would become
 ///   infinite is refused (ValueNotStorable).
 /// - zvc: exact. Zeros (of the whole bit pattern, so -0.0 survives) are left out; host memory only. The slot has room
-///   for the raw bytes.
+///   for the raw bytes. With `zvc:pool=BYTES` it lies in the spill arena, which takes what that much host memory, shared
+///   by all such tensors, does not hold.
 /// - zfp: P. Lindstrom, Fixed-Rate Compressed Floating-Point Arrays, TVCG 2014: `rate` bits a value, in blocks of 4x4
 ///   of the physical order; `zfp` alone means 8, `zfp:12` another rate from 2 to 31. Values that are not finite are
 ///   refused.
 struct Codec {
   enum Kind : uint8_t { None, Fp16, Zvc, Zfp };
   Kind kind = None;
-  int rate = 8; ///< zfp only
+  int rate = 8;     ///< zfp only
+  int64_t pool = 0; ///< zvc only: bytes of host memory that all such tensors share; 0: each has its own slot
 };
+
+/// Decimal digits and nothing else, at most 10^18; else 0.
+inline int64_t parsePoolBytes(std::string_view digits) {
+  int64_t bytes = 0;
+  for (char c : digits) {
+    if (c < '0' || c > '9' || bytes >= int64_t(100'000'000'000'000'000))
+      return 0;
+    bytes = 10 * bytes + c - '0';
+  }
+  return bytes;
+}
 
 /// "" is None; nothing for an unknown name.
 inline std::optional<Codec> parseCodec(std::string_view name) {
@@ -37,6 +50,10 @@ inline std::optional<Codec> parseCodec(std::string_view name) {
     return Codec{Codec::Fp16};
   if (name == "zvc")
     return Codec{Codec::Zvc};
+  if (constexpr std::string_view pooled = "zvc:pool="; name.substr(0, pooled.size()) == pooled) {
+    const int64_t bytes = parsePoolBytes(name.substr(pooled.size()));
+    return bytes > 0 ? std::optional(Codec{Codec::Zvc, 8, bytes}) : std::nullopt;
+  }
   if (name.substr(0, 3) != "zfp")
     return std::nullopt;
   name.remove_prefix(3);

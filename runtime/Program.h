@@ -50,6 +50,7 @@ struct Program {
   const char *model, *commandLine, *strategy;
   int64_t batch;
   size_t deviceBytes, hostBytes;     ///< exact arena sizes
+  size_t poolBytes, spillBytes;      ///< see PoolSize; 0: no pool
   size_t deviceBase;                 ///< bytes live through the whole step
   int threads;                       ///< that the plan was made for
   size_t workspaceLimit;             ///< --workspace-limit of the plan

@@ -78,11 +78,20 @@ struct StepState {
   int64_t step = 0; ///< 1 in the first step
 };
 
-/// Both arenas, the streams and the events. Allocated once, with the exact sizes of the plan; nothing allocates during a step.
+/// Host: the last `bytes` of the host arena hold the packed forms of tensors in Space::Spill as far as they fit.
+struct PoolSize {
+  size_t bytes = 0;
+  size_t spill = 0; ///< of the arena that takes the rest where there is a file for it
+};
+
+class PackedPool;
+
+/// The arenas, the streams and the events. Allocated once, with the exact sizes of the plan; nothing large is allocated during a step.
 class Session {
 public:
-  /// Throws MemoryNotAvailable naming both numbers when either arena cannot be had. `hostFile` keeps the host arena in that file.
-  Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile = nullptr);
+  /// Throws MemoryNotAvailable naming both numbers when an arena cannot be had. `hostFile` keeps the spill arena in that file, or where
+  /// there is no pool the host arena.
+  Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile = nullptr, PoolSize pool = {});
   ~Session();
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
@@ -123,8 +132,12 @@ public:
   void notePacked(size_t raw, size_t packed);
   struct PackedBytes {
     size_t raw, packed;
+    size_t spilled;  ///< of `packed`, to the spill arena
+    size_t poolPeak; ///< most bytes of the pool in use
   };
   PackedBytes packedBytes() const; ///< since the session began
+  /// Null without a pool.
+  PackedPool *packedPool() const;
 
   /// Recording of every op's times, off at first. Take the records after synchronize(); taking empties them.
   void enableRecording(bool on);

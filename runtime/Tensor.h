@@ -54,8 +54,9 @@ struct Shape {
   }
 };
 
-/// Device: the arena that the budget limits. Host: the second arena (pinned memory on cuda), or a file.
-enum class Space : uint8_t { Device, Host };
+/// Device: the arena that the budget limits. Host: the second arena (pinned memory on cuda), or a file. Spill: slots, in a file if
+/// there is one, for what a pool of packed tensors has no room for.
+enum class Space : uint8_t { Device, Host, Spill };
 
 struct Tensor {
   size_t offset = 0; ///< bytes from the start of the arena
@@ -79,6 +80,9 @@ constexpr Tensor device(size_t offset, Shape shape, Layout layout = Layout::RowM
 }
 constexpr Tensor host(size_t offset, Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
   return {offset, shape, type, layout, Space::Host, true};
+}
+constexpr Tensor spill(size_t offset, Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
+  return {offset, shape, type, layout, Space::Spill, true};
 }
 /// Scratch bytes of one kernel call.
 constexpr Tensor scratch(size_t offset, int64_t bytes) {

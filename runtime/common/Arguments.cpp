@@ -75,7 +75,7 @@ const Flag flags[] = {
     path("--profile-out", "FILE", "write measured op times and link rates for sluicec --profile",
          &Arguments::profileOut),
     onOff("--plan", "print the memory plan and exit", &Arguments::plan),
-    path("--offload-to", "FILE", "keep the host arena in FILE", &Arguments::offloadTo),
+    path("--offload-to", "FILE", "keep host memory, or what a pool of packed tensors has no room for, in FILE (host only)", &Arguments::offloadTo),
     onOff("--no-graph", "launch kernels one by one (cuda only)", &Arguments::noGraph),
     onOff("--help", "print this text and exit", &Arguments::help),
 };

@@ -31,7 +31,10 @@ std::string bytesText(size_t bytes) {
 void announceMemory(const Program &program) {
   std::printf("device memory: %s, of them %zu live all the time\n", bytesText(program.deviceBytes).c_str(),
               program.deviceBase);
-  std::printf("host memory:   %s\n", bytesText(program.hostBytes).c_str());
+  std::printf("host memory:   %s", bytesText(program.hostBytes).c_str());
+  if (program.poolBytes)
+    std::printf(", of them %zu for packed activations; %zu more with --offload-to, in its file", program.poolBytes, program.spillBytes);
+  std::printf("\n");
   std::fflush(stdout);
 }
 
@@ -127,6 +130,9 @@ void printActions(const Program &program, const Session &session, const std::vec
     std::printf("zvc:           %zu of %zu bytes a step were not zero and took host memory (%.1f %% saved)\n",
                 packed.packed / static_cast<size_t>(allSteps), packed.raw / static_cast<size_t>(allSteps),
                 100.0 * (1 - static_cast<double>(packed.packed) / static_cast<double>(packed.raw)));
+  if (const Session::PackedBytes packed = session.packedBytes(); program.poolBytes > 0 && allSteps > 0)
+    std::printf("zvc pool:      %zu of %zu bytes used, instead of slots of %zu; %zu bytes a step went to the file of --offload-to\n",
+                packed.poolPeak, program.poolBytes, program.spillBytes, packed.spilled / static_cast<size_t>(allSteps));
   std::fflush(stdout);
 }
 

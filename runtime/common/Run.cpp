@@ -58,7 +58,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   std::vector<OpRecord> records;
   {
     Session session(program.deviceBytes, program.hostBytes, program.events,
-                    arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr);
+                    arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr, {program.poolBytes, program.spillBytes});
     session.state = state;
     session.enableGraphs(!arguments.noGraph);
     initializeVariables(session, program, run.seed);

@@ -134,6 +134,15 @@ void Trainer::logEnd() const {
                       {"predicted_ms", program.predictedSecondsPerStep * 1e3}};
   if (runtimeTarget() == Target::Cuda)
     fields.push_back({"driver_bytes", uint64_t{session.driverBytes()}});
+  if (const Session::PackedBytes packed = session.packedBytes(); packed.raw > 0 && stepsDone > 0) {
+    const auto perStep = [&](size_t bytes) { return static_cast<uint64_t>(bytes) / static_cast<uint64_t>(stepsDone); };
+    fields.push_back({"zvc_raw_bytes", perStep(packed.raw)});
+    fields.push_back({"zvc_packed_bytes", perStep(packed.packed)});
+    if (program.poolBytes > 0) {
+      fields.push_back({"zvc_pool_peak_bytes", uint64_t{packed.poolPeak}});
+      fields.push_back({"zvc_spilled_bytes", perStep(packed.spilled)});
+    }
+  }
   files.log.write("end", fields);
 }
 
@@ -222,6 +231,8 @@ float Trainer::oneStep(Batches &batches, Position next, int64_t last) {
     session.read(program.loss, &loss);
   } catch (const ValueNotStorable &error) {
     throw LossNotFinite(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
+  } catch (const MemoryNotAvailable &error) {
+    throw MemoryNotAvailable(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
   } catch (const DeviceError &error) {
     throw DeviceError(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
   }

@@ -161,7 +161,7 @@ void *Stream::address(const Tensor &tensor) const {
   return arena.base() + tensor.offset;
 }
 
-Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile)
+Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize)
     : impl((hostFile ? throw MemoryNotAvailable("CUDA copies from locked memory: the host arena cannot lie in a file")
                      : 0,
             std::make_unique<Impl>(deviceBytes, hostBytes, eventCount))),
@@ -254,7 +254,8 @@ void Session::write(const Tensor &tensor, const void *from) {
 
 // No plan for this target packs with zvc: captured copies have fixed sizes.
 void Session::notePacked(size_t, size_t) {}
-Session::PackedBytes Session::packedBytes() const { return {0, 0}; }
+Session::PackedBytes Session::packedBytes() const { return {}; }
+PackedPool *Session::packedPool() const { return nullptr; }
 
 void Session::captureGradient(const char *parameter, const Tensor &gradient) {
   if (!onGradient)

@@ -4,6 +4,7 @@
 #include "runtime/host/Codec.h"
 
 #include "runtime/common/CodecRules.h"
+#include "runtime/host/PackedPool.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
@@ -48,6 +49,22 @@ float fromHalf(uint16_t h) { return floatOfHalf(h); }
 /// Names of records; they outlive the program.
 const char *encodeName(Codec codec) { return codec.kind == Codec::Zfp ? "encode zfp" : "encode fp16"; }
 const char *decodeName(Codec codec) { return codec.kind == Codec::Zfp ? "decode zfp" : "decode fp16"; }
+
+int64_t packIntoSlot(const float *x, int64_t elements, void *slot) {
+  auto *offsets = static_cast<int64_t *>(slot);
+  const int64_t bytes = measureZeroValues(x, elements, offsets);
+  packZeroValues(x, elements, offsets, slot);
+  return bytes;
+}
+
+/// Null when the packed form has a slot of its own.
+PackedPool *poolOf(const Session &session, const Tensor &packed, const char *node) {
+  if (packed.space != Space::Spill)
+    return nullptr;
+  if (!session.packedPool())
+    throw std::invalid_argument("'" + std::string(node) + "' is packed into a pool, and this session has none");
+  return session.packedPool();
+}
 
 } // namespace
 
@@ -135,13 +152,16 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
   checkPacked(node, codec, from, to);
   const auto *x = stream.data<const float>(from);
-  void *slot = stream.address(to);
+  Session &session = stream.session;
+  PackedPool *pool = poolOf(session, to, node);
+  void *slot = pool ? nullptr : stream.address(to);
   const int64_t elements = from.shape.elements();
   const bool zvc = codec.kind == Codec::Zvc;
-  Session &session = stream.session;
   auto work = [=, &session] {
-    if (zvc)
-      session.notePacked(from.bytes(), static_cast<size_t>(packZeroValues(x, elements, slot)));
+    if (pool)
+      session.notePacked(from.bytes(), pool->store(to, x, elements));
+    else if (zvc)
+      session.notePacked(from.bytes(), static_cast<size_t>(packIntoSlot(x, elements, slot)));
     else
       packHalf(x, elements, slot, node);
   };
@@ -150,13 +170,16 @@ void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char
 
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
   checkPacked(node, codec, to, from);
-  const void *slot = stream.address(from);
+  const PackedPool *pool = poolOf(stream.session, from, node);
+  const void *slot = pool ? nullptr : stream.address(from);
   auto *x = stream.data<float>(to);
   const int64_t elements = to.shape.elements();
   const bool zvc = codec.kind == Codec::Zvc;
   auto work = [=] {
-    if (zvc)
-      unpackZeroValues(slot, elements, x, node);
+    if (pool)
+      pool->load(from, x, elements, node);
+    else if (zvc)
+      unpackZeroValues(slot, from.bytes(), elements, x, node);
     else
       unpackHalf(slot, elements, x);
   };

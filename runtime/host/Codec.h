@@ -14,9 +14,11 @@ void unpackHalf(const void *packed, int64_t elements, float *x);
 void packZfp(const float *x, ZfpGrid grid, int rate, void *packed, const char *node);
 void unpackZfp(const void *packed, ZfpGrid grid, int rate, float *x);
 
-/// Returns the bytes of the slot that are in use.
-int64_t packZeroValues(const float *x, int64_t elements, void *slot);
-/// Throws std::runtime_error when the slot's content cannot be what packZeroValues() wrote.
-void unpackZeroValues(const void *slot, int64_t elements, float *x, const char *node);
+/// Bytes that packing takes, at most packedBytes(); `offsets`, zvcParts(elements) + 1 of them, is where the parts lie.
+int64_t measureZeroValues(const float *x, int64_t elements, int64_t *offsets);
+/// `offsets` are measureZeroValues()'s, which may have lain at the beginning of `slot` already.
+void packZeroValues(const float *x, int64_t elements, const int64_t *offsets, void *slot);
+/// `bytes`: of the slot. Throws std::runtime_error when its content cannot be what packZeroValues() wrote.
+void unpackZeroValues(const void *slot, size_t bytes, int64_t elements, float *x, const char *node);
 
 } // namespace sluice

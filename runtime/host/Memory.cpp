@@ -20,18 +20,18 @@ namespace {
 constexpr unsigned char canary = 0xc5;
 constexpr size_t hugePage = size_t(2) << 20;
 
-/// A mapping of `bytes` in a file that vanishes with the process. The descriptor stays open.
-char *mapFile(const char *file, size_t bytes, int &descriptor) {
+/// A mapping of `bytes` for the arena `name` in a file that vanishes with the process. The descriptor stays open.
+char *mapFile(const char *name, const char *file, size_t bytes, int &descriptor) {
   descriptor = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (descriptor < 0)
-    throw MemoryNotAvailable("cannot open '" + std::string(file) + "' for the host arena: " + strerror(errno));
+    throw MemoryNotAvailable("cannot open '" + std::string(file) + "' for the " + name + " arena: " + strerror(errno));
   const int full = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
   void *address = full ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   unlink(file);
   if (address == MAP_FAILED) {
     close(descriptor);
     throw MemoryNotAvailable("cannot reserve " + std::to_string(bytes) + " bytes in '" + file +
-                             "' for the host arena: " + strerror(full ? full : errno));
+                             "' for the " + name + " arena: " + strerror(full ? full : errno));
   }
   return static_cast<char *>(address);
 }
@@ -42,7 +42,7 @@ Arena::Arena(const char *name, size_t bytes, const char *file, const Faults &fau
   mapped = bytes + 2 * guard + hugePage;
   int descriptor = -1;
   if (file) {
-    mapping = mapFile(file, mapped, descriptor);
+    mapping = mapFile(name, file, mapped, descriptor);
     stopOnLostPages(mapping, mapped);
   } else {
     void *address = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

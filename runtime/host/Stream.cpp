@@ -6,6 +6,7 @@
 
 #include "runtime/common/FreeMemory.h"
 #include "runtime/host/Memory.h"
+#include "runtime/host/PackedPool.h"
 #include "runtime/host/Parallel.h"
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -35,10 +37,18 @@ struct Session::Impl {
     uint64_t recorded = 0, reached = 0;
   };
 
-  Impl(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile)
+  Impl(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize size)
       : faults(Faults::fromEnvironment()),
-        device((requireFreeMemory(deviceBytes + (hostFile ? 0 : hostBytes)), "device"), deviceBytes, nullptr, faults),
-        host("host", hostBytes, hostFile, faults), events(static_cast<size_t>(eventCount)) {}
+        device((requireFreeMemory(deviceBytes + (hostFile && !size.bytes ? 0 : hostBytes)), "device"), deviceBytes, nullptr, faults),
+        host("host", hostBytes, size.bytes ? nullptr : hostFile, faults), events(static_cast<size_t>(eventCount)) {
+    if (size.bytes == 0)
+      return;
+    if (size.bytes > hostBytes)
+      throw std::invalid_argument("a pool of " + std::to_string(size.bytes) + " bytes in a host arena of " + std::to_string(hostBytes));
+    if (hostFile)
+      spill.emplace("spill", size.spill, hostFile, faults);
+    pool.emplace(host.base() + hostBytes - size.bytes, size.bytes, spill ? spill->base() : nullptr, size.spill);
+  }
 
   EventState &event(Event event) {
     if (event.id < 0 || event.id >= static_cast<int>(events.size()))
@@ -62,6 +72,8 @@ struct Session::Impl {
 
   const Faults faults;
   Arena device, host;
+  std::optional<Arena> spill;
+  std::optional<PackedPool> pool;
   std::mutex eventMutex;
   std::condition_variable eventReached;
   std::vector<EventState> events;
@@ -200,6 +212,8 @@ void *Stream::address(const Tensor &tensor) const {
   const Arena &arena = tensor.space == Space::Device ? session.impl->device : session.impl->host;
   if (!tensor.present)
     return nullptr;
+  if (tensor.space == Space::Spill)
+    throw std::invalid_argument("the bytes of the spill arena are the pool's");
   if (tensor.offset + tensor.bytes() > arena.size())
     throw std::out_of_range("a tensor at [" + std::to_string(tensor.offset) + ", " +
                             std::to_string(tensor.offset + tensor.bytes()) + ") of an arena of " +
@@ -211,14 +225,18 @@ void *Stream::address(const Tensor &tensor) const {
   return arena.base() + tensor.offset;
 }
 
-Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile)
-    : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile)), compute(*this, "compute"),
+Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize pool)
+    : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile, pool)), compute(*this, "compute"),
       toHost(*this, "to host"), toDevice(*this, "to device"), codec(*this, "codec") {}
 
 // Every wait's record was enqueued before it, so all streams run dry whichever is joined first.
 Session::~Session() = default;
 
-void Session::enqueue(const std::function<void(Session &)> &body) { body(*this); }
+void Session::enqueue(const std::function<void(Session &)> &body) {
+  if (impl->pool)
+    impl->pool->beginStep();
+  body(*this);
+}
 void Session::enableGraphs(bool) {}
 
 void Session::release(const Tensor &tensor) {
@@ -237,6 +255,8 @@ void Session::synchronize() {
   if (impl->faults.poison) {
     impl->device.checkGuards();
     impl->host.checkGuards();
+    if (impl->spill)
+      impl->spill->checkGuards();
   }
 }
 
@@ -258,14 +278,24 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient) {
                  [this, parameter, gradient, data] { onGradient(parameter, gradient, data); });
 }
 
-size_t Session::peak(Space space) const { return impl->peaks[static_cast<int>(space)]; }
+size_t Session::peak(Space space) const {
+  const size_t touched = space == Space::Spill ? 0 : impl->peaks[static_cast<int>(space)].load();
+  if (space != Space::Host || !impl->pool || impl->pool->peakBytes() == 0)
+    return touched;
+  return impl->pool->begins() - impl->host.base() + impl->pool->peakBytes();
+}
 
 void Session::notePacked(size_t raw, size_t packed) {
   impl->rawBytes += raw;
   impl->packedBytes += packed;
 }
 
-Session::PackedBytes Session::packedBytes() const { return {impl->rawBytes, impl->packedBytes}; }
+Session::PackedBytes Session::packedBytes() const {
+  const size_t spilled = impl->pool ? impl->pool->spilledBytes() : 0, peak = impl->pool ? impl->pool->peakBytes() : 0;
+  return {impl->rawBytes, impl->packedBytes, spilled, peak};
+}
+
+PackedPool *Session::packedPool() const { return impl->pool ? &*impl->pool : nullptr; }
 
 void Session::enableRecording(bool on) { impl->recording = on; }
 

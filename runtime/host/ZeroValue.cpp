@@ -67,16 +67,23 @@ bool unpackPart(const char *in, int64_t bytes, uint32_t *x, int64_t count) {
 
 } // namespace
 
-int64_t packZeroValues(const float *values, int64_t elements, void *slot) {
+int64_t measureZeroValues(const float *values, int64_t elements, int64_t *offsets) {
   const auto *x = reinterpret_cast<const uint32_t *>(values);
   const int64_t parts = zvcParts(elements);
-  auto *offsets = static_cast<int64_t *>(slot);
-  char *data = static_cast<char *>(slot);
   parallelFor(parts,
               [=](int64_t part) { offsets[part + 1] = partBytes(x + part * zvcPart, partElements(elements, part)); });
   offsets[0] = 8 * (parts + 1);
   for (int64_t part = 0; part < parts; ++part)
     offsets[part + 1] += offsets[part];
+  return offsets[parts];
+}
+
+void packZeroValues(const float *values, int64_t elements, const int64_t *offsets, void *slot) {
+  const auto *x = reinterpret_cast<const uint32_t *>(values);
+  const int64_t parts = zvcParts(elements);
+  char *data = static_cast<char *>(slot);
+  if (slot != offsets)
+    memcpy(slot, offsets, static_cast<size_t>(8 * (parts + 1)));
   parallelFor(parts, [=](int64_t part) {
     const int64_t count = partElements(elements, part), bytes = offsets[part + 1] - offsets[part];
     if (bytes == 4 * count)
@@ -84,19 +91,19 @@ int64_t packZeroValues(const float *values, int64_t elements, void *slot) {
     else
       packPart(x + part * zvcPart, count, data + offsets[part]);
   });
-  return offsets[parts];
 }
 
-void unpackZeroValues(const void *slot, int64_t elements, float *values, const char *node) {
+void unpackZeroValues(const void *slot, size_t bytes, int64_t elements, float *values, const char *node) {
   auto *x = reinterpret_cast<uint32_t *>(values);
   const int64_t parts = zvcParts(elements), first = 8 * (parts + 1);
   const auto *offsets = static_cast<const int64_t *>(slot);
   const char *data = static_cast<const char *>(slot);
-  std::atomic<bool> sound{offsets[0] == first};
-  parallelFor(parts, [&](int64_t part) {
+  const auto limit = static_cast<int64_t>(bytes);
+  std::atomic<bool> sound{first <= limit && offsets[0] == first};
+  parallelFor(sound ? parts : 0, [&](int64_t part) {
     const int64_t count = partElements(elements, part), begin = offsets[part], end = offsets[part + 1];
     // Every offset is checked against the slot before anything behind it is read.
-    if (begin < first || end < begin || end - begin > 4 * count || end > first + 4 * elements)
+    if (begin < first || end < begin || end - begin > 4 * count || end > limit)
       sound = false;
     else if (end - begin == 4 * count)
       memcpy(x + part * zvcPart, data + begin, static_cast<size_t>(end - begin));

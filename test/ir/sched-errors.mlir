@@ -13,6 +13,52 @@ sched.program @program_c1_base device(4096) host(0) base(8192) {
 
 // -----
 
+// expected-error @below {{needs a pool within the host arena and a spill arena, or neither}}
+sched.program @program_c2 device(4096) host(512) base(0) pool(256) {
+}
+
+// -----
+
+// expected-error @below {{needs a pool within the host arena and a spill arena, or neither}}
+sched.program @program_c2_size device(4096) host(512) base(0) pool(1024) spill(256) {
+}
+
+// -----
+
+sched.program @buffer_c2_spill {
+  // expected-error @below {{'a' outlives the step in the spill arena}}
+  %a = sched.buffer "a" spill bytes(4) input("a")
+}
+
+// -----
+
+sched.program @copy_c3_slot {
+  %a = sched.buffer "a" device bytes(256)
+  %slot = sched.buffer "slot" host bytes(272)
+  // expected-error @below {{of 'a' has a codec with a pool, but 'slot' lies in the host arena}}
+  sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
+}
+
+// -----
+
+sched.program @copy_c3_pool {
+  %a = sched.buffer "a" device bytes(256)
+  %slot = sched.buffer "slot" spill bytes(272)
+  // expected-error @below {{of 'a' has no pool, but 'slot' lies in the spill arena}}
+  sched.copy d2h %a -> %slot codec("zvc") versions 1 -> 1
+}
+
+// -----
+
+sched.program @copy_c2_pool {
+  %a = sched.buffer "a" device bytes(256)
+  %slot = sched.buffer "slot" spill bytes(272)
+  // expected-error @below {{knows no codec 'zvc:pool=0'; there are fp16 and zvc}}
+  sched.copy d2h %a -> %slot codec("zvc:pool=0") versions 1 -> 1
+}
+
+// -----
+
 sched.program @buffer_c1 {
   // expected-error @below {{'a' has 0 bytes}}
   %a = sched.buffer "a" device bytes(0)

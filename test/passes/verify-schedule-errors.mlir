@@ -447,3 +447,104 @@ sched.program @v1_other device(512) host(0) base(512) {
 // expected-error @below {{is not placed; run sluice-assign-slots before}}
 sched.program @unplaced {
 }
+
+// -----
+
+// A slot that sticks out of the spill arena.
+
+sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  // expected-error @below {{V1: 'slot' ends at byte 272 of a spill arena of 256 bytes}}
+  %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
+  %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.wait h2d %out
+  sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fd")
+}
+
+// -----
+
+// A buffer in the pool.
+
+sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
+  // expected-error @below {{V1: 'staging' ends at byte 300 of a host arena of 256 bytes before its pool}}
+  %staging = sched.buffer "staging" host bytes(300) input("x") at(0)
+  %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.wait h2d %out
+  sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fd")
+}
+
+// -----
+
+// A pool that is larger than copies say, and none.
+
+sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(512) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
+  %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  // expected-error @below {{V1: has a pool of 4096 bytes, the program one of 8192}}
+  sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.wait h2d %out
+  sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fd")
+}
+
+// -----
+
+sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  // expected-error @below {{V3: 'slot' at bytes 0 to 272 and 'other' at bytes 256 to 512 share bytes while both live}}
+  %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
+  // expected-note @below {{'other' lives in steps 2 to 3}}
+  %other = sched.buffer "other" spill bytes(256) at(256) live(2, 3)
+  %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.wait h2d %out
+  sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fd")
+}

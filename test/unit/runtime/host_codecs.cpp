@@ -6,6 +6,7 @@
 
 #include "runtime/host/Codec.h"
 
+#include <cmath>
 #include <limits>
 
 namespace sluice {
@@ -17,6 +18,16 @@ constexpr float notANumber = std::numeric_limits<float>::quiet_NaN();
 
 bool sameBits(const Floats &a, const Floats &b) {
   return a.size() == b.size() && memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+}
+
+/// Into a slot of raw size; returns the bytes in use.
+int64_t packIntoSlot(const Floats &x, std::vector<char> &slot) {
+  const auto count = static_cast<int64_t>(x.size());
+  slot.assign(static_cast<size_t>(packedBytes(Codec{Codec::Zvc}, device(0, {count}))), 0);
+  auto *offsets = reinterpret_cast<int64_t *>(slot.data());
+  const int64_t bytes = measureZeroValues(x.data(), count, offsets);
+  packZeroValues(x.data(), count, offsets, slot.data());
+  return bytes;
 }
 
 /// `density` of the values are not zero, and some of those are as odd as floats get.
@@ -36,12 +47,12 @@ TEST(ZeroValues, EveryBitComesBack) {
   for (int64_t count : {int64_t(1), int64_t(31), int64_t(32), int64_t(33), zvcPart - 1, zvcPart, zvcPart + 1, 3 * zvcPart + 17})
     for (double density : {0.0, 0.05, 0.5, 0.97, 1.0}) {
       const Floats x = oddValues(count, density, 7);
-      std::vector<char> slot(static_cast<size_t>(packedBytes(Codec{Codec::Zvc}, device(0, {count}))));
-      const int64_t used = packZeroValues(x.data(), count, slot.data());
+      std::vector<char> slot;
+      const int64_t used = packIntoSlot(x, slot);
       EXPECT_LE(used, static_cast<int64_t>(slot.size()));
       EXPECT_LE(used, static_cast<int64_t>(4 * count * (density + 0.1) + count / 8 + 8 * zvcParts(count) + 64));
       Floats back(x.size(), 1.0f);
-      unpackZeroValues(slot.data(), count, back.data(), "x");
+      unpackZeroValues(slot.data(), static_cast<size_t>(used), count, back.data(), "x");
       EXPECT_TRUE(sameBits(x, back)) << count << " values, " << density;
     }
 }
@@ -49,14 +60,16 @@ TEST(ZeroValues, EveryBitComesBack) {
 TEST(ZeroValues, ADamagedSlotIsNoticed) {
   const int64_t count = zvcPart + 100;
   const Floats x = oddValues(count, 0.5, 9);
-  std::vector<char> whole(static_cast<size_t>(packedBytes(Codec{Codec::Zvc}, device(0, {count}))));
-  packZeroValues(x.data(), count, whole.data());
+  std::vector<char> whole;
+  const int64_t used = packIntoSlot(x, whole);
   Floats back(x.size());
   for (size_t at : {size_t(0), size_t(7), size_t(8), size_t(12), size_t(16), size_t(24), size_t(25)}) {
     std::vector<char> slot = whole;
     slot[at] = static_cast<char>(slot[at] ^ 0x55); // offsets, or the first mask
-    EXPECT_THROW(unpackZeroValues(slot.data(), count, back.data(), "x"), std::runtime_error) << at;
+    EXPECT_THROW(unpackZeroValues(slot.data(), slot.size(), count, back.data(), "x"), std::runtime_error) << at;
   }
+  for (int64_t bytes : {int64_t(0), int64_t(8), used / 2, used - 1}) // the end is missing
+    EXPECT_THROW(unpackZeroValues(whole.data(), static_cast<size_t>(bytes), count, back.data(), "x"), std::runtime_error) << bytes;
 }
 
 TEST(Zfp, WritesTheStreamOfLibzfp) {
@@ -113,6 +126,76 @@ TEST(ZeroValues, ComeBackFromHostSlots) {
   EXPECT_EQ(session.packedBytes().raw, x.bytes());
   EXPECT_LT(session.packedBytes().packed, x.bytes() / 2);
   EXPECT_THROW(copyToHost(session.toHost, x, host(0, {8}, Layout::RowMajor, DataType::U8), "x", codec), std::invalid_argument);
+  EXPECT_THROW(copyToHost(session.toHost, x, spill(0, slot.shape, Layout::RowMajor, DataType::U8), "x", codec), std::invalid_argument);
+}
+
+/// Two tensors of 32 KiB, half of the first zero and none of the second, through a pool and back.
+class Pool : public testing::Test {
+protected:
+  static constexpr int64_t count = 8192;
+  static constexpr size_t slotSize = 4 * count + 16, first = 16384 + 1024 + 16, second = slotSize;
+
+  void run(size_t bytes, const char *file = nullptr) {
+    Session session(4 * slotSize, 256 + bytes, 1, file, {bytes, 2 * 33024});
+    for (int step = 0; step < 3; ++step)
+      session.enqueue([&](Session &s) { oneStep(s, static_cast<unsigned>(step)); });
+    stats = session.packedBytes();
+    hostPeak = session.peak(Space::Host);
+  }
+
+  void oneStep(Session &session, unsigned seed) {
+    std::vector<Floats> values = {Floats(count, 0.0f), oddValues(count, 1.0, seed)};
+    for (size_t i = 0; i < count; i += 2)
+      values[0][i] = static_cast<float>(i + seed + 1);
+    for (float &v : values[1])
+      v = v == 0 && !std::signbit(v) ? 1.0f : v;
+    const Tensor slots[] = {spill(0, {int64_t(slotSize)}, Layout::RowMajor, DataType::U8),
+                            spill(33024, {int64_t(slotSize)}, Layout::RowMajor, DataType::U8)};
+    for (size_t i : {0, 1}) {
+      session.write(device(0, {count}), values[i].data());
+      copyToHost(session.toHost, device(0, {count}), slots[i], "x", Codec{Codec::Zvc});
+    }
+    for (size_t i : {1, 0}) {
+      Floats back(count);
+      session.toHost.synchronize();
+      copyToDevice(session.toDevice, slots[i], device(slotSize + 240, {count}), "x", Codec{Codec::Zvc});
+      session.read(device(slotSize + 240, {count}), back.data());
+      EXPECT_TRUE(sameBits(back, values[i])) << i;
+    }
+  }
+
+  Session::PackedBytes stats{};
+  size_t hostPeak = 0;
+};
+
+TEST_F(Pool, HoldsAllThatFits) {
+  // The first tensor is padded to a line, the second ends with the pool.
+  run((first + 63) / 64 * 64 + second);
+  EXPECT_EQ(stats.spilled, 0u);
+  EXPECT_EQ(stats.packed, 3 * (first + second));
+  EXPECT_EQ(stats.poolPeak, (first + 63) / 64 * 64 + second);
+  EXPECT_EQ(hostPeak, 256 + stats.poolPeak);
+}
+
+TEST_F(Pool, SpillsWhatDoesNotFit) {
+  const std::string file = testing::TempDir() + "sluice-pool-spill";
+  run((first + 63) / 64 * 64 + second - 1, file.c_str());
+  EXPECT_EQ(stats.spilled, 3 * second);
+  EXPECT_EQ(stats.poolPeak, (first + 63) / 64 * 64);
+  run(1, file.c_str());
+  EXPECT_EQ(stats.spilled, 3 * (first + second));
+  EXPECT_EQ(stats.poolPeak, 0u);
+}
+
+TEST_F(Pool, StopsWhereNothingTakesTheRest) {
+  try {
+    run(second - 1);
+    FAIL() << "the second tensor came back from nowhere";
+  } catch (const MemoryNotAvailable &error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("pool of " + std::to_string(second - 1) + " bytes"), std::string::npos) << what;
+    EXPECT_NE(what.find("needs " + std::to_string((first + 63) / 64 * 64 + (second + 63) / 64 * 64) + " bytes"), std::string::npos) << what;
+  }
 }
 
 } // namespace

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool of zvc (`zvc:pool=BYTES`): packed tensors of one step lie one behind the other in a part of the host arena
+// until the step ends. The stream that stores them works in order, so that what fits does not depend on timing. What
+// does not fit goes to the tensor's own slot in the spill arena; without one, the step that wants it back stops.
+#pragma once
+
+#include "runtime/Tensor.h"
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace sluice {
+
+class PackedPool {
+public:
+  /// `begin`, `spill`: memory of the arenas, which outlives the pool. `spill` may be null; `spillBytes` is the size of
+  /// that arena all the same.
+  PackedPool(char *begin, size_t bytes, char *spill, size_t spillBytes);
+
+  /// Forgets all tensors. Nothing of another step is running.
+  void beginStep();
+  /// One thread at a time. Returns the bytes of the packed form, wherever it is.
+  size_t store(const Tensor &slot, const float *x, int64_t elements);
+  /// Throws MemoryNotAvailable when there was no place for the tensor, std::runtime_error when its bytes were changed.
+  void load(const Tensor &slot, float *x, int64_t elements, const char *node) const;
+
+  const char *begins() const { return begin; }
+  /// Most bytes in use at once, padding between tensors included, and what went to the spill arena, since the beginning.
+  size_t peakBytes() const;
+  size_t spilledBytes() const;
+
+private:
+  struct Piece {
+    char *data; ///< null: no place
+    size_t bytes;
+  };
+  Piece take(const Tensor &slot, size_t bytes);
+
+  char *begin, *spill;
+  size_t capacity;
+  std::vector<int64_t> offsets; ///< of the parts of the tensor that is being stored
+  mutable std::mutex mutex;     ///< of all that follows
+  size_t used = 0, needed = 0, peak = 0, spilled = 0;
+  std::map<size_t, Piece> pieces; ///< by offset of the slot
+};
+
+} // namespace sluice
