@@ -47,6 +47,9 @@ void InputFile::readAt(uint64_t offset, void *to, size_t bytes) const {
     ssize_t got = pread(descriptor, out, bytes, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR)
       continue;
+    // The target, not the file, is lost: pages of the host arena whose own file is. Touching them says so.
+    if (got < 0 && errno == EFAULT)
+      *static_cast<volatile char *>(out) = 0;
     if (got < 0)
       throw systemError("read", name);
     if (got == 0)
@@ -88,6 +91,8 @@ void OutputFile::writeAt(uint64_t offset, const void *from, size_t bytes) {
       continue;
     if (put < 0)
       throw systemError("write", name);
+    if (put == 0)
+      throw DataError(text("cannot write ", name, ": it takes no more bytes"));
     in += put;
     offset += static_cast<uint64_t>(put);
     bytes -= static_cast<size_t>(put);

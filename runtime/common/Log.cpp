@@ -56,7 +56,7 @@ void Log::write(const char *event, const LogFields &fields) {
     if (put < 0 && errno == EINTR)
       continue;
     if (put <= 0)
-      throw DataError(text("cannot write log ", path, ": ", std::strerror(errno)));
+      throw DataError(text("cannot write log ", path, ": ", put < 0 ? std::strerror(errno) : "it takes no more bytes"));
     done += static_cast<size_t>(put);
   }
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -42,12 +43,8 @@ void delayTask(uint64_t seed, const char *stream, uint64_t task) {
 namespace {
 
 std::atomic<const char *> lostBegin{nullptr}, lostEnd{nullptr};
-
-void say(const char *words) {
-  // Nothing better can be done when even this fails.
-  if (write(STDERR_FILENO, words, strlen(words)) < 0)
-    return;
-}
+std::atomic_flag said = ATOMIC_FLAG_INIT;
+char message[512]; ///< written before the handler is installed
 
 /// Only calls that are allowed in a signal handler.
 void onBusError(int signal, siginfo_t *info, void *) {
@@ -56,15 +53,21 @@ void onBusError(int signal, siginfo_t *info, void *) {
     ::signal(signal, SIG_DFL); // runs into it again
     return;
   }
-  say(program_invocation_short_name);
-  say(": error: the file of --offload-to lost some of its bytes: it was cut short or its disk failed; the last "
-      "checkpoint is intact\n");
+  // Several streams may run into it at once; the first speaks, the others wait for the end.
+  while (said.test_and_set())
+    pause();
+  // Nothing better can be done when even this fails.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, message, strlen(message));
   _exit(3);
 }
 
 } // namespace
 
 void stopOnLostPages(const char *begin, size_t bytes) {
+  snprintf(message, sizeof message,
+           "%s: error: the file of --offload-to lost some of its bytes: it was cut short or its disk failed; the last checkpoint is "
+           "intact\n",
+           program_invocation_short_name);
   lostBegin = begin;
   lostEnd = begin + bytes;
   struct sigaction action = {};

@@ -25,7 +25,9 @@ char *mapFile(const char *name, const char *file, size_t bytes, int &descriptor)
   descriptor = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (descriptor < 0)
     throw MemoryNotAvailable("cannot open '" + std::string(file) + "' for the " + name + " arena: " + strerror(errno));
-  const int full = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  int full = EINTR;
+  while (full == EINTR)
+    full = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
   void *address = full ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   unlink(file);
   if (address == MAP_FAILED) {

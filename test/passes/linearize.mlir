@@ -67,3 +67,25 @@ func.func @never_in_place(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   }
   return %y : tensor<8x8xf32>
 }
+
+// Gradients of a value with three readers add up in the bytes of the first.
+// CHECK-LABEL: func.func @accumulated
+// CHECK: %[[SUM:.*]] = train.fused(%[[G1:[^,]*]], %{{.*}} train.in_place = array<i64: 0>
+// CHECK: train.fused(%[[SUM]], %{{.*}} train.in_place = array<i64: 0>
+func.func @accumulated(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %g1 = train.matmul %x, %w {train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %g2 = train.matmul %w, %x {train.backward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = train.fused (%g1, %g2 : tensor<8x8xf32>, tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.backward = 2 : i64} {
+  ^bb0(%p: f32, %q: f32):
+    %0 = arith.addf %p, %q : f32
+    train.yield %0 : f32
+  }
+  %g3 = train.matmul %x, %x {train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %t = train.fused (%s, %g3 : tensor<8x8xf32>, tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.backward = 1 : i64} {
+  ^bb0(%p: f32, %q: f32):
+    %0 = arith.addf %p, %q : f32
+    train.yield %0 : f32
+  }
+  %dw = train.matmul %t, %x {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %dw : tensor<8x8xf32>
+}

@@ -1,85 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole program from its command line: tiny_program.cpp is run as a process of its own, in a folder of its own.
-#include "runtime/common/Safetensors.h"
-#include "test/unit/runtime/Folder.h"
+#include "test/unit/runtime/TinyProgram.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <sys/wait.h>
 
 using namespace sluice;
-using Json = nlohmann::json;
 
 namespace {
-
-/// A copy of the program, its data, and what the last run said.
-class TinyProgram : public testing::Test {
-protected:
-  TinyProgram() {
-    std::filesystem::copy_file(SLUICE_TINY_PROGRAM, folder / "tiny");
-    // 22 samples, batch 4: five steps an epoch, two samples left over.
-    for (int i = 0; i < 22 * 8; ++i)
-      images.push_back(static_cast<float>((i * 37 % 101) - 50) / 25.0f);
-    for (int i = 0; i < 22; ++i)
-      labels.push_back(i * 7 % 3);
-    writeData();
-  }
-
-  void writeData() {
-    std::filesystem::create_directory(folder / "data");
-    folder.write("data/input.npy", npyArray("<f4", "(22, 2, 2, 2)", images));
-    folder.write("data/target.npy", npyArray("<i8", "(22,)", labels));
-  }
-
-  /// Runs the program in the folder. Returns the exit status; output and errors are kept in `out` and `err`.
-  int run(const std::string &arguments, const std::string &variant = "") {
-    return shell("./tiny " + arguments, variant);
-  }
-  int shell(const std::string &script, const std::string &variant = "") {
-    std::string command = "cd " + folder.path + " && export TINY='" + variant + "' && ( " + script + " ) >out 2>err";
-    int status = std::system(command.c_str());
-    out = folder.read("out");
-    err = folder.read("err");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  void expectFailure(int status, const std::string &arguments, const std::string &message,
-                     const std::string &variant = "") {
-    EXPECT_EQ(run(arguments, variant), status) << err;
-    expectError(message);
-  }
-  void expectError(const std::string &message) {
-    EXPECT_THAT(err, testing::StartsWith("tiny: error: "));
-    EXPECT_THAT(err, testing::HasSubstr(message));
-    EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
-  }
-
-  std::vector<Json> log(const std::string &name = "log.jsonl") const {
-    std::vector<Json> lines;
-    std::ifstream in(folder / name);
-    for (std::string line; std::getline(in, line);)
-      lines.push_back(Json::parse(line));
-    return lines;
-  }
-  /// Losses of the log's steps, by step.
-  std::map<int64_t, double> losses(const std::string &name) const {
-    std::map<int64_t, double> result;
-    for (const Json &line : log(name))
-      if (line["event"] == "step")
-        result[line["step"]] = line["loss"];
-    return result;
-  }
-  std::vector<float> tensor(const std::string &file, const std::string &name, const Shape &shape) const {
-    SafetensorsFile opened(folder / file);
-    std::vector<float> values(static_cast<size_t>(shape.elements()));
-    opened.data().readAt(opened.find(name, DataType::F32, shape).offset, values.data(), values.size() * 4);
-    return values;
-  }
-
-  Folder folder;
-  std::vector<float> images;
-  std::vector<int64_t> labels;
-  std::string out, err;
-};
 
 /// The same model in double precision. Returns the mean loss of a batch and its gradients.
 struct Reference {

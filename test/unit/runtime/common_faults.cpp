@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every file operation of a whole run fails once, in every way that it can: tiny_program.cpp runs under faulty_files.cpp
+// with a checkpoint to go on from, a log, an export, a trace, gradients, a profile, an evaluation and host memory in a
+// file. Whatever happens, the run either does all that it was asked to, to the bit, or says in one line what failed and
+// leaves a checkpoint from which training ends where it would have ended.
+#include "test/unit/runtime/TinyProgram.h"
+
+using namespace sluice;
+
+namespace {
+
+class FileFaults : public TinyProgram, public testing::WithParamInterface<std::pair<const char *, const char *>> {
+protected:
+  FileFaults() {
+    folder.write("tiny.onnx-template", std::string(16 + 96 + 12 + 5, 'T'));
+    EXPECT_EQ(run("--data data --steps 2 --seed 4 --checkpoint first", "offload"), 0) << err;
+    EXPECT_EQ(go(""), 0) << err;
+    for (const std::string &name : outputs)
+      expected[name] = folder.read(name);
+    expectedLosses = losses("log");
+    clean();
+  }
+
+  /// Two checkpoints are written on the way, at steps 4 and 6.
+  int go(const std::string &fault) {
+    std::filesystem::remove_all(folder / "c");
+    std::filesystem::copy(folder / "first", folder / "c");
+    std::filesystem::remove(folder / "fired");
+    const std::string preload = fault.empty() ? "" : "FAULT=" + fault + " LD_PRELOAD=" SLUICE_FAULTY_FILES " ";
+    return shell(preload + "timeout 60 ./tiny --data data --steps 6 --resume c --checkpoint c --checkpoint-every 2 --log log "
+                           "--export out.onnx --trace trace --dump-gradients gradients --profile-out profile --evaluate data "
+                           "--offload-to slots",
+                 "offload");
+  }
+
+  void clean() {
+    for (const char *name : {"out.onnx", "log", "trace", "gradients", "profile"})
+      std::filesystem::remove(folder / name);
+  }
+
+  std::vector<std::string> partials() const {
+    std::vector<std::string> names;
+    for (const auto &entry : std::filesystem::recursive_directory_iterator(folder.path))
+      if (entry.path().extension() == ".partial" || entry.path().filename() == "slots")
+        names.push_back(entry.path().filename());
+    return names;
+  }
+
+  void expectWhole() {
+    for (const std::string &name : outputs)
+      EXPECT_EQ(folder.read(name), expected[name]) << name;
+    EXPECT_EQ(losses("log"), expectedLosses);
+    EXPECT_TRUE(Json::accept(folder.read("trace")));
+    EXPECT_TRUE(Json::accept(folder.read("profile")));
+  }
+
+  /// The checkpoint that a failed run leaves is whole: training from it ends where it would have ended.
+  void expectGoesOn() {
+    EXPECT_EQ(run("--data data --steps 6 --resume c --checkpoint c", "offload"), 0) << err;
+    EXPECT_EQ(folder.read("c/checkpoint.safetensors"), expected["c/checkpoint.safetensors"]);
+  }
+
+  /// Until the program makes no further such call; later ones are the same few in turn, so that not each of them must fail. Returns how many
+  /// were reached.
+  int failEach(const std::string &call, const std::string &kind, bool harmless) {
+    for (int n = 1;; n += 1 + n / 8) {
+      const std::string fault = call + ":" + std::to_string(n) + ":" + kind;
+      SCOPED_TRACE(fault);
+      const int status = go(fault);
+      if (!folder.has("fired")) {
+        EXPECT_EQ(status, 0) << err;
+        return n - 1;
+      }
+      const bool arena = call == "posix_fallocate" || kind == "lost";
+      EXPECT_TRUE(status == 0 || (!harmless && (arena ? status == 3 : status == 1 || (call == "open" && status == 3)))) << status << ": " << err;
+      EXPECT_EQ(partials(), std::vector<std::string>());
+      if (status == 0) {
+        expectWhole();
+      } else {
+        ++refused;
+        expectError("");
+        expectGoesOn();
+      }
+      clean();
+      if (HasFailure())
+        return n;
+    }
+  }
+
+  const std::vector<std::string> outputs = {"c/checkpoint.safetensors", "out.onnx", "gradients"};
+  std::map<std::string, std::string> expected;
+  std::map<int64_t, double> expectedLosses;
+  int refused = 0;
+};
+
+class HarmlessFaults : public FileFaults {};
+
+TEST_P(FileFaults, AreSaidAndLeaveAWholeCheckpoint) {
+  const auto [call, kind] = GetParam();
+  EXPECT_GT(failEach(call, kind, false), 0);
+  EXPECT_GT(refused, 0);
+}
+
+TEST_P(HarmlessFaults, ChangeNothing) {
+  const auto [call, kind] = GetParam();
+  EXPECT_GT(failEach(call, kind, true), 0);
+}
+
+std::string nameOf(const testing::TestParamInfo<std::pair<const char *, const char *>> &info) {
+  return std::string(info.param.first) + "_" + info.param.second;
+}
+
+using Fault = std::pair<const char *, const char *>;
+INSTANTIATE_TEST_SUITE_P(Calls, FileFaults,
+                         testing::Values(Fault{"open", "EACCES"}, Fault{"open", "EMFILE"}, Fault{"pread", "EIO"}, Fault{"pread", "zero"},
+                                         Fault{"pwrite", "ENOSPC"}, Fault{"pwrite", "EIO"}, Fault{"pwrite", "zero"},
+                                         Fault{"write", "ENOSPC"}, Fault{"write", "zero"}, Fault{"fsync", "EIO"}, Fault{"close", "EIO"},
+                                         Fault{"rename", "EROFS"}, Fault{"posix_fallocate", "ENOSPC"}, Fault{"write", "lost"}),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Calls, HarmlessFaults,
+                         testing::Values(Fault{"pread", "half"}, Fault{"pread", "EINTR"}, Fault{"pwrite", "half"}, Fault{"pwrite", "EINTR"},
+                                         Fault{"write", "half"}, Fault{"write", "EINTR"}, Fault{"posix_fallocate", "EINTR"}),
+                         nameOf);
+
+} // namespace
