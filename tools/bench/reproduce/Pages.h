@@ -40,4 +40,7 @@ void mixedSweep(std::ostream &page);
 /// The same: aggregates and pool sizes of vDNN modes.
 void vdnnPools(std::ostream &page);
 
+/// What copies in pieces could gain at most.
+void splitCopies(std::ostream &page);
+
 } // namespace sluice::bench

@@ -23,7 +23,8 @@ int main(int argc, char **argv) {
                {"12-freelunch-batches", freeLunchBatches},
                {"13-freelunch-tables", freeLunchTables},
                {"14-freelunch-sizes", freeLunchSizes},
-               {"16-mixed", mixedSweep}};
+               {"16-mixed", mixedSweep},
+               {"split-copies", splitCopies}};
   if (argc < 2) {
     std::fprintf(stderr, "usage: planner-reproduce FOLDER [PAGE]\n");
     return 2;
