@@ -10,22 +10,28 @@
 
 namespace sluice::planner {
 
+static bool holds(const std::vector<int> &list, int b) { return std::find(list.begin(), list.end(), b) != list.end(); }
+
 Recomputation::Recomputation(const Problem &problem)
-    : problem(problem), accesses(accessesOf(problem)), writers(problem.buffers.size()),
-      can(problem.buffers.size(), false), seconds(problem.buffers.size(), 0) {
+    : problem(problem), accesses(accessesOf(problem)), firstOverwrite(problem.buffers.size(), problem.ops.size()),
+      writers(problem.buffers.size()), can(problem.buffers.size(), false), seconds(problem.buffers.size(), 0) {
   const int n = problem.ops.size();
   for (int k = 0; k < n; ++k)
-    if (problem.ops[k].phase == Phase::Forward)
-      for (int b : problem.ops[k].writes)
+    for (int b : problem.ops[k].writes)
+      if (problem.ops[k].phase == Phase::Forward)
         writers[b].push_back(k);
-  auto holds = [](const std::vector<int> &list, int b) { return std::find(list.begin(), list.end(), b) != list.end(); };
+      else
+        firstOverwrite[b] = std::min(firstOverwrite[b], k);
+  const std::vector<int> latest = latestReruns();
   // What a re-run reads must be what the last forward writer left; its own first run may be that one.
   auto stableInput = [&](int b, int op, int input) {
     const bool saved = problem.ops[op].rerun && !holds(problem.ops[op].rerun->writes, input);
-    return input == b || writers[input].empty() || writers[input].back() < op + saved;
+    return input == b ||
+           ((writers[input].empty() || writers[input].back() < op + saved) && latest[op] <= firstOverwrite[input]);
   };
   for (int b = 0; b < static_cast<int>(can.size()); ++b) {
-    can[b] = !writers[b].empty();
+    // A backward op that writes without reading has no use for the content.
+    can[b] = !writers[b].empty() && (!overwritten(b) || holds(problem.ops[accesses[b].firstLater].reads, b));
     for (int op : writers[b]) {
       const Op &o = problem.ops[op];
       const std::vector<int> &reads = o.readsWhen(true);
@@ -37,11 +43,25 @@ Recomputation::Recomputation(const Problem &problem)
         can[b] = can[b] && !holds(reads, b);
     }
   }
-  // A backward op that writes into the buffer would see its own write undone.
-  for (const Op &op : problem.ops)
+}
+
+/// The last position before which apply() may run a forward op again: the first backward access to what it writes, or
+/// what the re-runs that read it need.
+std::vector<int> Recomputation::latestReruns() const {
+  std::vector<int> latest(problem.ops.size(), -1), needed(problem.buffers.size(), -1);
+  for (size_t b = 0; b < needed.size(); ++b)
+    needed[b] = accesses[b].firstLater;
+  for (int k = static_cast<int>(problem.ops.size()) - 1; k >= 0; --k) {
+    const Op &op = problem.ops[k];
     if (op.phase != Phase::Forward)
-      for (int b : op.writes)
-        can[b] = false;
+      continue;
+    for (int b : op.writesWhen(true))
+      latest[k] = std::max(latest[k], needed[b]);
+    for (int b : op.readsWhen(true))
+      if (accesses[b].firstLater < 0)
+        needed[b] = std::max(needed[b], latest[k]);
+  }
+  return latest;
 }
 
 std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double dearer) const {
@@ -121,19 +141,76 @@ void Recomputation::applyAgain(const std::vector<int> &buffers, Plan &plan) cons
         readers[b].push_back(k);
   }
   for (int b : buffers) {
-    const bool plain = std::all_of(writers[b].begin(), writers[b].end(), [&](int op) {
+    const bool plain = !overwritten(b) && std::all_of(writers[b].begin(), writers[b].end(), [&](int op) {
       const Op &o = problem.ops[op];
       const std::vector<int> &reads = o.readsWhen(true);
       return o.writesWhen(true).size() == 1 &&
              std::all_of(reads.begin(), reads.end(), [&](int i) { return i == b || !dropped.count(i); });
     });
+    int last = problem.ops.size(); // position before which the producers find what they read
+    for (int op : writers[b])
+      for (int input : problem.ops[op].readsWhen(true))
+        last = std::min(last, firstOverwrite[input]);
     for (size_t i = 1; plain && i < readers[b].size(); ++i)
-      if (readers[b][i] > readers[b][i - 1] + 1)
+      if (readers[b][i] > readers[b][i - 1] + 1 && readers[b][i] <= last)
         segments[readers[b][i]].insert(writers[b].begin(), writers[b].end());
   }
   plan.recomputes.clear();
   for (const auto &[before, ops] : segments)
     plan.recomputes.push_back({before, {ops.begin(), ops.end()}});
+}
+
+namespace {
+
+/// A later re-run in a plan, and the steps of the program between which its buffer is not live.
+struct LaterRerun {
+  int op, buffer, before;
+  int first, last;
+};
+
+} // namespace
+
+static std::vector<LaterRerun> laterReruns(const Problem &problem, const Program &program) {
+  std::vector<LaterRerun> found;
+  std::vector<int> lastAccess(problem.buffers.size(), -1);
+  std::set<int> ran;
+  for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) {
+    const Step &step = program.steps[s];
+    const std::vector<int> &reads = problem.ops[step.op].readsWhen(step.recomputed);
+    const std::vector<int> &writes = problem.ops[step.op].writesWhen(step.recomputed);
+    if (step.recomputed && !ran.insert(step.op).second && writes.size() == 1 && !holds(reads, writes[0]))
+      found.push_back({step.op, writes[0], step.position, lastAccess[writes[0]] + 1, s - 1});
+    for (const auto *list : {&reads, &writes})
+      for (int b : *list)
+        lastAccess[b] = s;
+  }
+  return found;
+}
+
+void Recomputation::giveBack(Bytes memory, Plan &plan) const {
+  const Program program = expand(problem, plan);
+  std::vector<Bytes> live = liveBytes(problem, program);
+  std::vector<LaterRerun> later = laterReruns(problem, program);
+  // A buffer of several writers comes back by all of them.
+  later.erase(
+      std::remove_if(later.begin(), later.end(), [&](const LaterRerun &r) { return writers[r.buffer].size() > 1; }),
+      later.end());
+  std::stable_sort(later.begin(), later.end(), [&](const LaterRerun &a, const LaterRerun &b) {
+    return secondsOf(problem, plan, {a.op, 0, true}) > secondsOf(problem, plan, {b.op, 0, true});
+  });
+  for (const LaterRerun &r : later) {
+    const Bytes bytes = aligned(problem, problem.buffers[r.buffer].bytes);
+    if (std::any_of(live.begin() + r.first, live.begin() + r.last + 1, [&](Bytes b) { return b + bytes > memory; }))
+      continue;
+    for (int s = r.first; s <= r.last; ++s)
+      live[s] += bytes;
+    for (Recompute &segment : plan.recomputes)
+      if (segment.before == r.before)
+        segment.ops.erase(std::remove(segment.ops.begin(), segment.ops.end(), r.op), segment.ops.end());
+  }
+  plan.recomputes.erase(
+      std::remove_if(plan.recomputes.begin(), plan.recomputes.end(), [](const Recompute &r) { return r.ops.empty(); }),
+      plan.recomputes.end());
 }
 
 } // namespace sluice::planner

@@ -15,9 +15,12 @@ class Recomputation {
 public:
   explicit Recomputation(const Problem &problem);
 
-  /// True when the buffer can be dropped after its last forward access and come back: every writer may run again and
-  /// reads content that is never overwritten.
+  /// True when the buffer can be dropped after its last forward access and come back before its first backward reader:
+  /// every writer may run again, and what it reads is not overwritten until then.
   bool possible(int buffer) const { return can[buffer]; }
+
+  /// True when a backward op writes its result in place of the buffer's content, which cannot come back after that.
+  bool overwritten(int buffer) const { return firstOverwrite[buffer] < static_cast<int>(problem.ops.size()); }
 
   /// Forward ops that write the buffer, in order.
   const std::vector<int> &writersOf(int buffer) const { return writers[buffer]; }
@@ -38,9 +41,16 @@ public:
   /// the floor: every re-run costs.
   void applyAgain(const std::vector<int> &buffers, Plan &plan) const;
 
+  /// Takes second and later re-runs of an op back, dearest first, where what it writes can live on from its last access
+  /// within `memory` (base included).
+  void giveBack(Bytes memory, Plan &plan) const;
+
 private:
+  std::vector<int> latestReruns() const;
+
   const Problem &problem;
   std::vector<Accesses> accesses;
+  std::vector<int> firstOverwrite;       ///< first backward op that writes into a buffer; the number of ops without one
   std::vector<std::vector<int>> writers; ///< forward ops that write a buffer, in order
   std::vector<bool> can;
   std::vector<Seconds> seconds;

@@ -16,7 +16,8 @@
 // Knobs: ops=80 of the graph at most, nodes=20000 of branch and bound; after those the best plan so far is taken, which
 // is then not proved to be the cheapest.
 //
-// Refuses larger graphs. Fails below the least peak that any recomputation reaches; never moves anything to the host.
+// Refuses larger graphs. Fails below the least peak that recomputation of what no gradient overwrites reaches; never
+// moves anything to the host.
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/IntegerProgram.h"

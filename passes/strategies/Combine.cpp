@@ -132,7 +132,8 @@ Attempt Combiner::complete(Plan plan, const Choice &choice, Seconds worthwhile) 
   Attempt result;
   result.plan = std::move(plan);
   invert(choice.inverted, result.plan);
-  if (computeOf(result.plan) >= worthwhile) {
+  // Re-runs that come a second time are given back below, where memory allows.
+  if (!choice.again && computeOf(result.plan) >= worthwhile) {
     result.peak = std::numeric_limits<Bytes>::max();
     return result;
   }
@@ -143,6 +144,8 @@ Attempt Combiner::complete(Plan plan, const Choice &choice, Seconds worthwhile) 
   result.peak = peakBytes(problem, expand(problem, result.plan));
   if (result.peak > memory && choice.offloadRest)
     result.peak = offloadEarliest(problem, memory, smallestCopy(problem), result.plan);
+  if (choice.again && result.peak <= memory)
+    recomputation.giveBack(memory, result.plan);
   for (size_t b = 0; b < problem.buffers.size(); ++b)
     // Zero-value compression adds a bit per word: dense tensors would grow.
     if (Decision &d = result.plan.decisions[b]; d.action == Action::Offload && copiesWith(choice.codec))

@@ -120,7 +120,7 @@ std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, 
   // What cannot come back with its stage alone simply stays: a re-run that reads it extends its life.
   auto comesBack = [&](int b) {
     const auto &writers = recomputation.writersOf(b);
-    return recomputation.possible(b) && stages.ofOp(writers.front()) == stages.ofOp(writers.back());
+    return recomputation.possible(b) && !recomputation.overwritten(b) && stages.ofOp(writers.front()) == stages.ofOp(writers.back());
   };
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
     const Op &op = problem.ops[k];

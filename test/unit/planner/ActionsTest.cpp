@@ -171,4 +171,77 @@ TEST(Actions, AnotherWayToRunAgainReadsWhatTheFirstRunSaved) {
   EXPECT_EQ(liveBytes(p, expand(p, attempt.plan)), (std::vector<Bytes>{100, 205, 305, 305, 400, 400}));
 }
 
+/// twoLayers() whose backward ops of f and g are each two; the last writes the gradient in place of z.
+static Problem overwritten() {
+  Problem p = twoLayers();
+  p.ops.resize(3);
+  p.buffers[0].producers = {};
+  p.buffers[1].producers = {1};
+  auto op = [&](const char *name, std::vector<int> reads, std::vector<int> writes) {
+    Op o;
+    o.name = name;
+    o.phase = Phase::Backward;
+    o.seconds = 1;
+    o.reads = std::move(reads);
+    o.writes = std::move(writes);
+    p.ops.push_back(o);
+  };
+  op("bg1", {2}, {3});
+  op("bg2", {1, 3}, {4});
+  op("bf1", {1, 4}, {1}); // dz in place of z
+  op("bf2", {0, 1}, {4});
+  return p;
+}
+
+TEST(Actions, AnActivationComesBackThoughItsGradientTakesItsPlaceLater) {
+  const Problem p = overwritten();
+  ASSERT_EQ(problemError(p), "");
+  const Recomputation recomputation(p);
+  ASSERT_TRUE(recomputation.overwritten(1));
+  ASSERT_TRUE(recomputation.possible(1));
+  Plan plan = keepPlan(p);
+  recomputation.apply({1}, plan);
+  recomputation.applyAgain({1}, plan);
+  ASSERT_EQ(plan.recomputes.size(), 1u);
+  EXPECT_EQ(plan.recomputes[0].before, 4) << "not again before bf2, which reads the gradient";
+  EXPECT_EQ(checkPlan(p, plan, 1000), "");
+}
+
+TEST(Actions, NothingIsMadeAgainFromWhatAGradientHasOverwritten) {
+  Problem p = overwritten();
+  p.ops[6].reads.push_back(2); // w is read after z has gone
+  p.ops[3].reads.clear();
+  p.buffers[2].activation = true;
+  p.buffers[2].producers = {2};
+  ASSERT_EQ(problemError(p), "");
+  EXPECT_FALSE(Recomputation(p).possible(2));
+  p.ops[6].reads.pop_back();
+  p.ops[5].reads.push_back(2);
+  EXPECT_TRUE(Recomputation(p).possible(2)) << "bf1 itself still finds z";
+}
+
+TEST(Actions, SecondReRunsAreGivenBackWhereMemoryAllows) {
+  Problem p = twoLayers();
+  p.buffers[1].producers = {1};
+  p.ops.insert(p.ops.begin() + 4, p.ops[3]); // an op between the readers of z that leaves it alone
+  p.ops[4].reads = {2};
+  const Recomputation recomputation(p);
+  Plan plan = keepPlan(p);
+  recomputation.apply({1}, plan);
+  recomputation.applyAgain({1}, plan);
+  ASSERT_EQ(plan.recomputes.size(), 2u);
+  const Bytes tight = peakBytes(p, expand(p, plan));
+  const Plan twice = plan;
+  const Program program = expand(p, plan);
+  const Bytes between =
+      liveBytes(p, program)[program.stepOf[4]] + p.buffers[1].bytes; // at the op in between, were z there
+  recomputation.giveBack(between - 1, plan);
+  EXPECT_EQ(plan.recomputes.size(), 2u);
+  recomputation.giveBack(std::max(between, tight), plan);
+  ASSERT_EQ(plan.recomputes.size(), 1u);
+  EXPECT_EQ(plan.recomputes[0].before, 3);
+  EXPECT_EQ(checkPlan(p, plan, std::max(between, tight)), "");
+  EXPECT_LT(simulate(p, plan).makespan, simulate(p, twice).makespan);
+}
+
 } // namespace sluice::planner

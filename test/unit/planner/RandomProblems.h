@@ -12,9 +12,10 @@ namespace sluice::planner::test {
 
 struct RandomShape {
   int forwardOps = 12;
-  double skipChance = 0.3;    ///< an op also reads an older value
-  double inPlaceChance = 0.2; ///< an op overwrites its input
-  Bytes unit = 4096;          ///< sizes are 1..64 of these
+  double skipChance = 0.3;      ///< an op also reads an older value
+  double inPlaceChance = 0.2;   ///< an op overwrites its input
+  double overwriteChance = 0.3; ///< a gradient takes the place of an activation that is read for the last time
+  Bytes unit = 4096;            ///< sizes are 1..64 of these
   bool slowLink = false;
   bool codecs = false; ///< packed forms, codecs of copies, inversions and other ways to run again
 };
@@ -61,6 +62,32 @@ inline void addCodecs(Problem &p, std::mt19937 &random) {
         p.ops[later].reads.push_back(side);
         break;
       }
+  }
+}
+
+/// Gradients that are born where an activation dies take its place.
+inline void overwriteActivations(Problem &p, std::mt19937 &random, double chance) {
+  auto last = [&](int b) {
+    int found = -1;
+    for (int k = 0; k < static_cast<int>(p.ops.size()); ++k)
+      for (const auto *list : {&p.ops[k].reads, &p.ops[k].writes})
+        found = std::find(list->begin(), list->end(), b) != list->end() ? k : found;
+    return found;
+  };
+  for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
+    const int at = last(b);
+    if (!p.buffers[b].activation || random() % 1000 >= chance * 1000)
+      continue;
+    Op &op = p.ops[at];
+    const auto gradient = std::find_if(op.writes.begin(), op.writes.end(), [&](int g) {
+      return !p.buffers[g].activation && p.buffers[g].bytes <= p.buffers[b].bytes &&
+             std::find(op.reads.begin(), op.reads.end(), g) == op.reads.end();
+    });
+    if (op.phase != Phase::Backward || gradient == op.writes.end())
+      continue;
+    for (Op &other : p.ops)
+      for (auto *list : {&other.reads, &other.writes})
+        std::replace(list->begin(), list->end(), int(*gradient), b);
   }
 }
 
@@ -163,6 +190,8 @@ inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
       later |= std::find(p.ops[k].reads.begin(), p.ops[k].reads.end(), b) != p.ops[k].reads.end();
     p.buffers[b].activation = p.buffers[b].offloadable = later;
   }
+  std::mt19937 places(seed + 1);
+  overwriteActivations(p, places, shape.overwriteChance);
   if (shape.codecs)
     addCodecs(p, random);
   return p;
