@@ -8,8 +8,9 @@
 // per second of re-running, optionally without the borders of every g-th stage (which stops chains of re-runs) and
 // without early tensors; every trial is completed by GREEDY's offloading and timed by the simulator. Allowed codecs of
 // copies apply to all of them; compression takes the tensors born after what the link carries, as many as the codec
-// stream packs in some share of the forward half. The best is then improved by giving single tensors another action.
-// The registry lets faster plans of the other strategies take over, so mixed is never slower than they are.
+// stream packs in some share of the forward half. The best is then improved by giving single tensors another action,
+// and by random small sets of them, drawn in the same way every time. The registry lets faster plans of the other
+// strategies take over, so mixed is never slower than they are.
 //
 // Complexity O(trials * ops).
 //
@@ -73,7 +74,7 @@ private:
       return;
     rankTensors();
     const std::vector<double> shares = packs() ? std::vector<double>{0, 0.4, 0.8, 2} : std::vector<double>{0};
-    const double each = trials * 4 / 5 / (2 * shares.size());
+    const double each = trials * 2 / 5 / (2 * shares.size());
     for (double share : shares) {
       frame.compressed = packedWithin(share);
       consider({});
@@ -83,8 +84,8 @@ private:
           sweep(each);
         }
     }
-    frame = bestChoice;
-    refine();
+    refine(trials / 5);
+    disturb();
   }
 
   /// True when a codec makes the largest copy shorter, not only smaller.
@@ -95,14 +96,20 @@ private:
     return largest != problem.buffers.end() && copySeconds(problem, b, with, true) < copySeconds(problem, b, {}, true);
   }
 
+  enum class Outcome { Best, Slower, Dear, TooLarge };
+
   void rankTensors();
   bool packs() const;
   std::vector<int> packedWithin(double share) const;
+  Choice choiceOf(Choice like, const std::vector<int> &dropped) const;
+  Outcome attempt(const Choice &choice, const std::vector<int> &dropped);
   bool consider(const std::vector<int> &dropped);
+  bool considerNeighbour(const std::vector<int> &changed);
   void sweep(double share);
   void prefixes(const std::vector<int> &order);
   int birthAfter(double share) const;
-  void refine();
+  void refine(double leave);
+  void disturb();
 
   const Combiner combiner;
   const Stages stages;
@@ -180,30 +187,27 @@ std::vector<int> Mixed::packedWithin(double share) const {
   return chosen;
 }
 
+Choice Mixed::choiceOf(Choice like, const std::vector<int> &dropped) const {
+  like.recomputed.clear();
+  like.inverted.clear();
+  for (int b : dropped)
+    (byInversion.count(b) ? like.inverted : like.recomputed).push_back(b);
+  return like;
+}
+
 /// Tries a set of the ranked tensors, with and without encodings. True when it is the best so far.
 bool Mixed::consider(const std::vector<int> &dropped) {
   bool won = false;
   for (bool encode : {true, false}) {
     if (encode && !mayEncode)
       continue;
-    Choice choice = frame;
-    choice.recomputed.clear();
-    choice.inverted.clear();
-    for (int b : dropped)
-      (byInversion.count(b) ? choice.inverted : choice.recomputed).push_back(b);
+    Choice choice = choiceOf(frame, dropped);
     choice.encode = encode;
     for (bool again : {false, true}) {
       choice.again = again;
-      Attempt attempt =
-          combiner.attempt(choice, best.feasible ? best.makespan : std::numeric_limits<Seconds>::infinity());
-      const bool fits = attempt.feasible, dear = attempt.peak == std::numeric_limits<Bytes>::max();
-      trials -= dear ? 0.25 : 1;
-      if (improve(best, std::move(attempt))) {
-        bestChoice = choice;
-        bestDropped = dropped;
-        won = true;
-      }
-      if (fits || dear || dropped.empty())
+      const Outcome outcome = attempt(choice, dropped);
+      won |= outcome == Outcome::Best;
+      if (outcome != Outcome::TooLarge || dropped.empty())
         break; // second re-runs are for budgets that nothing else reaches
     }
     if (std::none_of(problem.buffers.begin(), problem.buffers.end(),
@@ -211,6 +215,30 @@ bool Mixed::consider(const std::vector<int> &dropped) {
       break;
   }
   return won;
+}
+
+/// Tries the best choice with other actions for some tensors. True when it is the best so far.
+bool Mixed::considerNeighbour(const std::vector<int> &changed) {
+  std::vector<int> dropped = bestDropped;
+  for (int b : changed)
+    if (const auto at = std::find(dropped.begin(), dropped.end(), b); at != dropped.end())
+      dropped.erase(at);
+    else
+      dropped.push_back(b);
+  return attempt(choiceOf(bestChoice, dropped), dropped) == Outcome::Best;
+}
+
+/// One trial.
+Mixed::Outcome Mixed::attempt(const Choice &choice, const std::vector<int> &dropped) {
+  Attempt made = combiner.attempt(choice, best.feasible ? best.makespan : std::numeric_limits<Seconds>::infinity());
+  const bool dear = made.peak == std::numeric_limits<Bytes>::max();
+  const Outcome otherwise = made.feasible ? Outcome::Slower : dear ? Outcome::Dear : Outcome::TooLarge;
+  trials -= dear ? 0.25 : 1;
+  if (!improve(best, std::move(made)))
+    return otherwise;
+  bestChoice = choice;
+  bestDropped = dropped;
+  return otherwise == Outcome::TooLarge ? otherwise : Outcome::Best;
 }
 
 /// Prefixes of an order by bytes: a coarse sweep, then finer around the best.
@@ -273,21 +301,33 @@ int Mixed::birthAfter(double share) const {
 
 /// Gives single tensors another action while that helps: the most expensive re-runs are taken back, the cheapest
 /// missing ones added.
-void Mixed::refine() {
-  std::vector<int> byCost(ranked.rbegin(), ranked.rend());
-  for (bool changed = true; changed && trials > 0;) {
+void Mixed::refine(double leave) {
+  for (bool changed = true; changed;) {
     changed = false;
-    for (int b : byCost) {
-      if (trials <= 0)
+    for (auto b = ranked.rbegin(); b != ranked.rend(); ++b) {
+      if (trials <= leave)
         return;
-      std::vector<int> set = bestDropped;
-      const auto at = std::find(set.begin(), set.end(), b);
-      if (at != set.end())
-        set.erase(at);
-      else
-        set.push_back(b);
-      changed |= consider(set);
+      changed |= considerNeighbour({*b});
     }
+  }
+}
+
+/// Gives some random tensors another action, half of them close in the ranking, until the trials are used up.
+void Mixed::disturb() {
+  uint32_t state = 1;
+  auto random = [&](size_t n) {
+    state = state * 1664525u + 1013904223u; // Numerical Recipes' generator; its high bits are the good ones
+    return (state >> 8) % n;
+  };
+  while (trials > 0 && !ranked.empty()) {
+    std::vector<int> changed;
+    size_t at = random(ranked.size());
+    for (size_t flips = 1 + random(4); flips > 0; --flips) {
+      if (std::find(changed.begin(), changed.end(), ranked[at]) == changed.end())
+        changed.push_back(ranked[at]);
+      at = random(2) ? random(ranked.size()) : std::min(ranked.size() - 1, at + random(5));
+    }
+    considerNeighbour(changed);
   }
 }
 
