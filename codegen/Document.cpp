@@ -86,15 +86,10 @@ RankedTensorType Document::typeOf(Value buffer) const {
 
 std::string codegen::typeArguments(RankedTensorType type) {
   Tensor tensor = tensorOf(type);
-  std::string data = tensor.type == DataType::I64   ? "DataType::I64"
-                     : tensor.type == DataType::I32 ? "DataType::I32"
-                     : tensor.type == DataType::U8  ? "DataType::U8"
-                     : tensor.type == DataType::Bit ? "DataType::Bit"
-                                                    : "";
   bool nhwc = tensor.layout == Layout::NHWC;
-  if (data.empty())
+  if (tensor.type == DataType::F32)
     return nhwc ? ", Layout::NHWC" : "";
-  return std::string(nhwc ? ", Layout::NHWC, " : ", Layout::RowMajor, ") + data;
+  return std::string(nhwc ? ", Layout::NHWC, " : ", Layout::RowMajor, ") + dataTypeText(tensor.type);
 }
 
 std::string Document::fitted(const std::string &name, Value buffer, RankedTensorType type) const {

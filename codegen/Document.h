@@ -83,6 +83,7 @@ private:
 
 /// Codec{Codec::Zfp, 8}
 std::string codecText(Codec codec);
+std::string dataTypeText(DataType type);
 
 /// `, Layout::NHWC, DataType::U8` as far as they differ from row-major F32.
 std::string typeArguments(mlir::RankedTensorType type);

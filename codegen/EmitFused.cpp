@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints the scalar ops of a region as straight-line C++, one line an op.
-#include "codegen/EmitFused.h"
-
-#include "ir/Train.h"
+#include "codegen/Document.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -119,18 +117,26 @@ std::string FusedTable::objectFor(sched::RunOp run) {
   Printer printer(run.getBody().front());
   std::string parameters = printer.parameters(), body = printer.body();
   RankedTensorType domain = domainOf(run);
-  std::string steps, masks;
+  std::string steps, types;
+  bool allF32 = true;
+  auto noteType = [&](RankedTensorType type) {
+    DataType data = tensorOf(type).type;
+    types += (types.empty() ? "" : ", ") + dataTypeText(data);
+    allF32 &= data == DataType::F32;
+  };
   for (unsigned i = 0; i < run.getIns().size(); ++i) {
-    masks += std::string(i ? ", " : "") + (run.inType(i).getElementType().isInteger(1) ? "true" : "false");
+    noteType(run.inType(i));
     steps += std::string(i ? ", " : "") + (train::advancesInnermost(run.inType(i), isChannelOperand(run, i), domain) ? "true" : "false");
   }
   int64_t sums = sumsOf(run), outputs = static_cast<int64_t>(run.getOuts().size()) - sums;
+  for (unsigned i = 0; i < outputs; ++i)
+    noteType(run.outType(i));
   std::string object;
   llvm::raw_string_ostream out(object);
   out << "  static constexpr int inputs = " << run.getIns().size() << ", outputs = " << outputs << ", sums = " << sums << ";\n";
   out << "  static constexpr bool steps[] = {" << steps << "};\n";
-  if (masks.find("true") != std::string::npos)
-    out << "  static constexpr bool masks[] = {" << masks << "};\n";
+  if (!allF32)
+    out << "  static constexpr DataType types[] = {" << types << "};\n";
   if (printer.random)
     out << "  static constexpr bool random = true;\n";
   out << "  SLUICE_KERNEL Values<" << outputs + sums << "> operator()(" << (printer.random ? "Element element, " : "") << parameters << ") const {\n"

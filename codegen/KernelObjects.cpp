@@ -14,6 +14,11 @@ std::string codegen::codecText(Codec codec) {
   return kind + (codec.kind == Codec::Zfp ? ", " + std::to_string(codec.rate) : "") + "}";
 }
 
+std::string codegen::dataTypeText(DataType type) {
+  static const char *const names[] = {"F32", "BF16", "I64", "I32", "U8", "Bit"};
+  return std::string("DataType::") + names[static_cast<int>(type)];
+}
+
 namespace {
 
 std::string list(ArrayRef<int64_t> values) {
@@ -97,6 +102,7 @@ private:
   }
   std::string print(const std::vector<int64_t> &values) { return list(values); }
   std::string print(Codec codec) { return codecText(codec); }
+  std::string print(DataType type) { return dataTypeText(type); }
   std::string print(bool value) { return value ? "true" : "false"; }
   std::string print(int64_t value) { return std::to_string(value); }
   std::string print(float value) { return floatLiteral(value); }
@@ -143,6 +149,8 @@ StringRef suffixOf(StringRef kernel) {
     return "_statistics";
   if (kernel == "update_statistics")
     return "_running";
+  if (kernel == "cast")
+    return "_cast";
   if (kernel == "encode" || kernel == "decode")
     return kernel == "encode" ? "_encode" : "_decode";
   if (kernel == "save_guarded_channels" || kernel == "invert_batch_norm_leaky_relu")

@@ -14,14 +14,15 @@
 //   const Fused<NormalizeRelu> relu1{"/relu1/Relu", shape, Layout::NHWC, {x, channel(mean), ...}, {y}, {}};
 //   relu1.run(s.compute, {x, channel(mean), channel(rstd), channel(scale), channel(bias)}, {y}, {}, scratch);
 //
-// Every operand is F32 and broadcasts to `shape` by numpy's rules; `channel` turns a [C] vector into one that
+// Every operand broadcasts to `shape` by numpy's rules; `channel` turns a [C] vector into one that
 // broadcasts along dimension 1. Operands of the region's rank have its layout. An operand advances along the innermost
 // physical dimension (C in NHWC) or is constant there: `steps` says which at compile time, so that the loop vectorizes;
 // without `steps` all advance. Where the shape has extent 1 in that dimension either is right. Outputs have the full
 // shape and may be an input's very bytes (in place).
 //
-// An operand may be a mask (DataType::Bit) of the region's shape and layout, which the rule sees as 1 or 0: then
-// `static constexpr bool masks[]` says which operands are.
+// Operands and outputs are F32 unless `static constexpr DataType types[]` says what each of them is, inputs first. The
+// rule sees floats: of a mask (Bit; of the region's shape and layout, inputs only) 1 or 0, of BF16 (cuda only) its value;
+// outputs are rounded where they are stored. Vectors and sums are F32.
 //
 // A sum is a vector as long as the innermost physical dimension, or a scalar: one of the region's values summed over
 // all the rest, in a fixed order that does not depend on the number of threads. operator() returns the outputs, then
@@ -68,19 +69,20 @@ template <typename F> constexpr bool stepOf(int input) {
     return input >= 0;
 }
 
-template <typename F, typename = void> struct HasMasks : std::false_type {};
-template <typename F> struct HasMasks<F, std::void_t<decltype(F::masks)>> : std::true_type {};
-template <typename F> constexpr bool maskOf(int input) {
-  if constexpr (HasMasks<F>::value)
-    return F::masks[input];
+template <typename F, typename = void> struct HasTypes : std::false_type {};
+template <typename F> struct HasTypes<F, std::void_t<decltype(F::types)>> : std::true_type {};
+/// Of an input, or, behind them, of an output.
+template <typename F> constexpr DataType typeOf(int operand) {
+  if constexpr (HasTypes<F>::value)
+    return F::types[operand];
   else
-    return input < 0;
+    return operand < 0 ? DataType::Bit : DataType::F32;
 }
-/// Masks among the first `inputs` operands.
-template <typename F> constexpr int maskCount(int inputs) {
+/// How many of the first `operands` have this type.
+template <typename F> constexpr int countOf(DataType type, int operands) {
   int count = 0;
-  for (int i = 0; i < inputs; ++i)
-    count += maskOf<F>(i);
+  for (int i = 0; i < operands; ++i)
+    count += typeOf<F>(i) == type;
   return count;
 }
 
@@ -94,9 +96,10 @@ void checkOperands(const char *node, TensorList inputs, TensorList outputs, Tens
     throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(inputs.count) +
                                 " inputs, " + std::to_string(outputs.count) + " outputs and " +
                                 std::to_string(sums.count) + " sums");
-  for (int i = 0; i < F::inputs; ++i)
-    if ((inputs.begin()[i].type == DataType::Bit) != maskOf<F>(i))
-      throw std::invalid_argument(std::string("a region of '") + node + "' got a mask for a tensor, or the reverse");
+  for (int i = 0; i < F::inputs + F::outputs; ++i)
+    if ((i < F::inputs ? inputs.begin()[i] : outputs.begin()[i - F::inputs]).type != typeOf<F>(i))
+      throw std::invalid_argument(std::string("a region of '") + node + "' got another element type for operand " +
+                                  std::to_string(i) + " than it was printed for");
 }
 
 } // namespace detail

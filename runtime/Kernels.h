@@ -5,6 +5,8 @@
 // 4-D activations are NHWC unless said otherwise; convolution weights are OIHW row-major; vectors are [C]. A kernel never allocates
 // while it runs: scratch is the last argument, at least workspaceBytes() long. Constructors throw std::invalid_argument naming the node.
 // A kernel object outlives all work that it enqueued.
+// Cuda: activations and their gradients may be BF16 instead of F32, all that one call names, unless said otherwise; vectors, parameters and
+// losses are F32. Kernels compute in float and round to nearest even where they store. The host takes no BF16: std::invalid_argument.
 // Results are the same bits from run to run for a given thread count.
 #pragma once
 
@@ -23,8 +25,9 @@ enum class Target { Host, Cuda };
 /// Which runtime this program is linked with.
 Target runtimeTarget();
 
-/// What convolutions and matrix products compute in. TF32: products of 10-bit mantissas, sums in float; cuda only.
-enum class Precision { FP32, TF32 };
+/// What convolutions and matrix products compute in. TF32: products of 10-bit mantissas, sums in float. BF16: of tensors that are stored in
+/// bf16, sums in float. Both cuda only.
+enum class Precision { FP32, TF32, BF16 };
 
 /// Cuda: the largest workspace that an algorithm may be chosen for, and the precision. Set before the first kernel is created. The host
 /// runtime plans workspaces by what its primitives say and computes in FP32 only.
@@ -64,10 +67,11 @@ struct Window {
 enum class ConvPass { Forward, BackwardData, BackwardWeight };
 
 /// 2-D convolution, one object per pass. x [N,C,H,W], w [O,C/groups,kh,kw] row-major, y [N,O,H',W'].
-/// A transposed convolution is BackwardData with x and y exchanged.
+/// A transposed convolution is BackwardData with x and y exchanged. With type BF16 x, w, y and their gradients are that, w in NHWC order
+/// ([O,kh,kw,C/groups]); bias, dw and dbias are F32 and row-major as ever.
 class Conv : public Kernel {
 public:
-  Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias);
+  Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias, DataType type = DataType::F32);
   ~Conv();
   Conv(Conv &&);
   /// y = x * w + bias
@@ -112,7 +116,7 @@ private:
 /// Throws std::invalid_argument naming `node` when x is nothing to take batch statistics of.
 void checkStatistics(const char *node, const Shape &x);
 
-/// Per-channel mean and 1/sqrt(biased variance + epsilon) of x [N,C,...]: NHWC for rank 4, row-major [N,C] for rank 2.
+/// Per-channel mean and 1/sqrt(biased variance + epsilon) of x [N,C,...]: NHWC for rank 4, row-major [N,C] for rank 2. mean and rstd are F32.
 class BatchNormStatistics : public Kernel {
 public:
   BatchNormStatistics(const char *node, Shape x, float epsilon);
@@ -165,10 +169,11 @@ private:
 };
 
 /// c = alpha * op(a) op(b) + beta * bias. Row-major; leading dimensions beyond the last two are batches and broadcast in a or b when 1 or
-/// absent. op(a) is [M,K], op(b) [K,N]. bias is absent, or broadcasts to c: [N], [1,N], [M,1], [M,N].
+/// absent. op(a) is [M,K], op(b) [K,N]. bias is absent, or F32 and broadcasts to c: [N], [1,N], [M,1], [M,N]. c of BF16 factors is either.
 class Matmul : public Kernel {
 public:
-  Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1, Shape bias = {});
+  Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1, Shape bias = {},
+         DataType factors = DataType::F32, DataType result = DataType::F32);
   ~Matmul();
   Matmul(Matmul &&);
   void run(Stream &, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c, const Tensor &scratch) const;
@@ -226,7 +231,8 @@ private:
 };
 
 /// y = x with its logical dimensions permuted and its layout changed. `permutation` maps y's dimensions to x's (ONNX Transpose).
-/// With `reshape`, x and y have different shapes and equal logical (row-major) element order; the permutation is then empty.
+/// With `reshape`, x and y have different shapes and equal logical (row-major) element order; the permutation is then empty. From F32 to BF16
+/// values are rounded, the other way widened.
 class Reorder : public Kernel {
 public:
   Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);
@@ -251,7 +257,7 @@ private:
   int64_t outer, largeStride, smallStride, start; ///< bytes, but for outer
 };
 
-/// y = sum of x over the dimensions in which y has extent 1 (or which y lacks in front): the gradient of broadcasting. F32.
+/// y = sum of x over the dimensions in which y has extent 1 (or which y lacks in front): the gradient of broadcasting. y is F32.
 /// `scale` multiplies the sum (1/count makes a mean).
 class SumTo : public Kernel {
 public:
@@ -263,14 +269,15 @@ private:
   std::shared_ptr<const Impl> impl;
 };
 
-/// y = x broadcast to y's shape (numpy rules), times `scale`. F32.
+/// y = x broadcast to y's shape (numpy rules), times `scale`. Either may be BF16.
 class BroadcastTo : public Kernel {
 public:
   BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale = 1);
   void run(Stream &, const Tensor &x, const Tensor &y) const;
 
-private:
   struct Impl;
+
+private:
   std::shared_ptr<const Impl> impl;
 };
 

@@ -15,12 +15,13 @@
 
 namespace sluice {
 
-/// Bit: eight to a byte, the element that is first in memory lowest, in whole 64-bit words. Masks only.
-enum class DataType : uint8_t { F32, I64, I32, U8, Bit };
+/// BF16: the upper half of a float; activations of the cuda target only. Bit: eight to a byte, the element that is first in memory lowest, in
+/// whole 64-bit words; masks only.
+enum class DataType : uint8_t { F32, BF16, I64, I32, U8, Bit };
 
 /// Of one element; Bit has none.
 constexpr size_t byteWidth(DataType type) {
-  return type == DataType::I64 ? 8 : type == DataType::U8 ? 1 : 4;
+  return type == DataType::I64 ? 8 : type == DataType::BF16 ? 2 : type == DataType::U8 ? 1 : 4;
 }
 
 /// RowMajor: last logical dimension fastest. NHWC: rank 4 only, logical N,C,H,W stored as N,H,W,C.

@@ -5,15 +5,14 @@
 #include "runtime/Fused.h"
 #include "runtime/common/Strides.h"
 
-#include <optional>
-
 namespace sluice {
 
 namespace detail {
 
-template <bool Steps> struct Scaled {
+template <bool Steps, DataType From, DataType To> struct Scaled {
   static constexpr int inputs = 1, outputs = 1, sums = 0;
   static constexpr bool steps[] = {Steps};
+  static constexpr DataType types[] = {From, To};
   float scale = 1;
   SLUICE_KERNEL Values<1> operator()(float x) const { return {{x * scale}}; }
 };
@@ -21,28 +20,40 @@ template <bool Steps> struct Scaled {
 } // namespace detail
 
 struct BroadcastTo::Impl {
-  std::optional<Fused<detail::Scaled<true>>> advancing;
-  std::optional<Fused<detail::Scaled<false>>> constant;
+  virtual ~Impl() = default;
+  virtual void run(Stream &stream, const Tensor &x, const Tensor &y) const = 0;
 };
 
-BroadcastTo::BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
-  auto plan = std::make_shared<Impl>();
-  const int missing = y.shape.rank - x.shape.rank;
-  const int last = y.shape.rank ? physicalOrder(y).back() - missing : -1;
+namespace detail {
+
+template <typename F> struct BroadcastRegion : BroadcastTo::Impl {
+  BroadcastRegion(const char *node, const Tensor &x, const Tensor &y, float scale)
+      : region(node, y.shape, y.layout, {x}, {y}, {}, F{scale}) {}
+  void run(Stream &stream, const Tensor &x, const Tensor &y) const override { region.run(stream, {x}, {y}, {}, none); }
+  Fused<F> region;
+};
+
+template <DataType From, DataType To>
+std::shared_ptr<BroadcastTo::Impl> broadcastRegion(const char *node, const Tensor &x, const Tensor &y, float scale) {
+  const int missing = y.shape.rank - x.shape.rank, last = y.shape.rank ? physicalOrder(y).back() - missing : -1;
   if (last >= 0 && x.shape[last] > 1)
-    plan->advancing.emplace(node, y.shape, y.layout, std::initializer_list<Tensor>{x}, std::initializer_list<Tensor>{y},
-                            std::initializer_list<Tensor>{}, detail::Scaled<true>{scale});
-  else
-    plan->constant.emplace(node, y.shape, y.layout, std::initializer_list<Tensor>{x}, std::initializer_list<Tensor>{y},
-                           std::initializer_list<Tensor>{}, detail::Scaled<false>{scale});
-  impl = plan;
+    return std::make_shared<BroadcastRegion<Scaled<true, From, To>>>(node, x, y, scale);
+  return std::make_shared<BroadcastRegion<Scaled<false, From, To>>>(node, x, y, scale);
 }
 
-void BroadcastTo::run(Stream &stream, const Tensor &x, const Tensor &y) const {
-  if (impl->advancing)
-    impl->advancing->run(stream, {x}, {y}, {}, none);
-  else
-    impl->constant->run(stream, {x}, {y}, {}, none);
+} // namespace detail
+
+BroadcastTo::BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
+  auto region = detail::broadcastRegion<DataType::F32, DataType::F32>;
+#if defined(__CUDACC__)
+  if (x.type == DataType::BF16 || y.type == DataType::BF16)
+    region = x.type == y.type          ? detail::broadcastRegion<DataType::BF16, DataType::BF16>
+             : x.type == DataType::F32 ? detail::broadcastRegion<DataType::F32, DataType::BF16>
+                                       : detail::broadcastRegion<DataType::BF16, DataType::F32>;
+#endif
+  impl = region(node, x, y, scale);
 }
+
+void BroadcastTo::run(Stream &stream, const Tensor &x, const Tensor &y) const { impl->run(stream, x, y); }
 
 } // namespace sluice

@@ -38,8 +38,9 @@ struct Builder {
     if (operands == FusedGeometry::maxOperands)
       reject(node, "more than " + std::to_string(FusedGeometry::maxOperands) + " operands");
     const bool mask = tensor.type == DataType::Bit && tensor.shape == logical;
-    if ((tensor.type != DataType::F32 && !mask) || tensor.shape.rank > logical.rank)
-      reject(node, "operand " + std::to_string(operands) + " is neither F32 nor a whole mask, or has rank " +
+    const bool real = tensor.type == DataType::F32 || tensor.type == DataType::BF16;
+    if ((!real && !mask) || tensor.shape.rank > logical.rank)
+      reject(node, "operand " + std::to_string(operands) + " has neither floats nor a whole mask, or has rank " +
                        std::to_string(tensor.shape.rank) + " above " + std::to_string(logical.rank));
     const int missing = logical.rank - tensor.shape.rank;
     const std::array<int, Shape::maxRank> own = physicalOrder(tensor.shape.rank, tensor.layout);

@@ -29,8 +29,9 @@ static void fillOnes(const Tensor &tensor, void *to, size_t bytes) {
     return (void)std::fill_n(static_cast<int32_t *>(to), count, 1);
   case DataType::U8:
     return (void)std::fill_n(static_cast<uint8_t *>(to), count, 1);
+  case DataType::BF16:
   case DataType::Bit:
-    break; // no variable is a mask
+    break; // no variable is an activation or a mask
   }
 }
 

@@ -135,6 +135,8 @@ const char *typeName(DataType type) {
   switch (type) {
   case DataType::F32:
     return "float32";
+  case DataType::BF16:
+    return "bfloat16";
   case DataType::I64:
     return "int64";
   case DataType::I32:

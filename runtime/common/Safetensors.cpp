@@ -24,8 +24,9 @@ static const char *fileType(DataType type) {
     return "I32";
   case DataType::U8:
     return "U8";
+  case DataType::BF16:
   case DataType::Bit:
-    break; // masks never leave a step
+    break; // activations and masks never leave a step
   }
   return "?";
 }

@@ -9,6 +9,7 @@
 #include "runtime/common/ZfpBlock.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Storage.h"
 
 #include <cuda_fp16.h>
 
@@ -89,17 +90,16 @@ __global__ void unpackHalfKernel(const uint16_t *packed, float *x, int64_t count
 }
 
 /// A thread makes four bits of a word, eight neighbours bring them together. All threads of a warp go round equally often.
-__global__ void maskKernel(const float *x, uint32_t *words, int64_t count, int64_t wordCount, bool positive) {
+template <typename T>
+__global__ void maskKernel(const T *x, uint32_t *words, int64_t count, int64_t wordCount, bool positive) {
   const int64_t whole = (wordCount * 8 + 31) / 32 * 32;
   SLUICE_GRID_LOOP(g, whole) {
     float in[4] = {-1, -1, -1, -1};
-    if (4 * g + 4 <= count) {
-      const float4 a = *reinterpret_cast<const float4 *>(x + 4 * g);
-      in[0] = a.x, in[1] = a.y, in[2] = a.z, in[3] = a.w;
-    } else {
+    if (4 * g + 4 <= count)
+      loadVector(in, x + 4 * g);
+    else
       for (int i = 0; 4 * g + i < count; ++i)
-        in[i] = x[4 * g + i];
-    }
+        in[i] = widened(x[4 * g + i]);
     const int lane = static_cast<int>(g % 8);
     uint32_t bits = 0;
     for (int i = 0; i < 4; ++i)
@@ -195,13 +195,18 @@ void checkRefused() {
 }
 
 void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
-  const auto *from = stream.data<const float>(x);
+  const void *values = stream.address(x);
   auto *to = stream.data<uint32_t>(bits);
   const auto words = static_cast<int64_t>(bits.bytes() / sizeof(uint32_t));
   if (elements == 0)
     return;
   stream.launch(node, "encode mask", [&] {
-    maskKernel<<<blocksFor(words * 8, blockThreads), blockThreads, 0, native(stream)>>>(from, to, elements, words, positive);
+    forStored(x.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const T *from = static_cast<const T *>(values);
+      const auto kernel = maskKernel<T>;
+      kernel<<<blocksFor(words * 8, blockThreads), blockThreads, 0, native(stream)>>>(from, to, elements, words, positive);
+    });
   });
 }
 

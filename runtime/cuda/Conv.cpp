@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions through cuDNN's graph API, the only file that includes its frontend. Activations are NHWC and weights
-// [O,H,W,I], to which each call turns them inside scratch: [turned weights | the engine's workspace]. Convolutions of one
-// geometry share one plan. The engine is the first of cuDNN's own ranking that is deterministic, has the precision asked
+// [O,H,W,I], to which each call turns them inside scratch: [turned weights | the engine's workspace]. In BF16 they come in
+// that order, and the weight gradient leaves the engine in bf16, as PyTorch has it: engines that store f32 from bf16
+// factors are few and not promised, while a kernel must turn, and so can widen, the gradient anyway; sums are f32 within
+// the engine. Convolutions of one geometry share one plan. The engine is the first of cuDNN's own ranking that is deterministic, has the precision asked
 // for and fits the workspace, so that it depends on geometry and workspace alone; where there is none our own direct
 // kernels run.
 #include "runtime/common/Windows.h"
@@ -26,13 +28,17 @@ std::vector<int64_t> channelsLast(const Shape &s) { return {s[1] * s[2] * s[3], 
 
 enum Uid : int64_t { First = 1, Second, Result };
 
-fe::graph::Tensor_attributes tensor(const char *name, const Shape &shape, Uid uid) {
+fe::DataType_t typeOf(const ConvGeometry &g) {
+  return g.type == DataType::BF16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
+}
+
+fe::graph::Tensor_attributes tensor(const ConvGeometry &g, const char *name, const Shape &shape, Uid uid) {
   return fe::graph::Tensor_attributes()
       .set_name(name)
       .set_dim(dims(shape))
       .set_stride(channelsLast(shape))
       .set_uid(uid)
-      .set_data_type(fe::DataType_t::FLOAT);
+      .set_data_type(typeOf(g));
 }
 
 template <typename Attributes> Attributes windowed(const Window &w) {
@@ -54,9 +60,9 @@ struct Conv::Impl : Buildable {
   /// The engine; null, with the reason, where cuDNN has none.
   std::unique_ptr<fe::graph::Graph> choose(std::string &reason) const;
   void describe(fe::graph::Graph &graph) const;
-  /// Engines that may run: no atomics; with FP32 no tensor cores, which round their inputs.
+  /// Engines that may run: no atomics, sums in f32; with FP32 no tensor cores, which round their inputs.
   void restrict(fe::graph::Graph &graph) const;
-  void run(cudaStream_t stream, const float *first, const float *second, float *result, char *scratch) const;
+  void run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const;
 
   const char *node; ///< the first of this geometry, for messages
   ConvGeometry geometry;
@@ -68,27 +74,27 @@ struct Conv::Impl : Buildable {
 
 void Conv::Impl::describe(fe::graph::Graph &described) const {
   const ConvGeometry &g = geometry;
-  described.set_io_data_type(fe::DataType_t::FLOAT)
+  described.set_io_data_type(typeOf(g))
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   std::shared_ptr<fe::graph::Tensor_attributes> result;
   if (g.pass == ConvPass::Forward)
-    result = described.conv_fprop(described.tensor(tensor("x", g.x, First)), described.tensor(tensor("w", g.w, Second)),
+    result = described.conv_fprop(described.tensor(tensor(g, "x", g.x, First)), described.tensor(tensor(g, "w", g.w, Second)),
                                   windowed<fe::graph::Conv_fprop_attributes>(g.window));
   else if (g.pass == ConvPass::BackwardData)
     result =
-        described.conv_dgrad(described.tensor(tensor("dy", g.y, First)), described.tensor(tensor("w", g.w, Second)),
+        described.conv_dgrad(described.tensor(tensor(g, "dy", g.y, First)), described.tensor(tensor(g, "w", g.w, Second)),
                              windowed<fe::graph::Conv_dgrad_attributes>(g.window));
   else
     result =
-        described.conv_wgrad(described.tensor(tensor("dy", g.y, First)), described.tensor(tensor("x", g.x, Second)),
+        described.conv_wgrad(described.tensor(tensor(g, "dy", g.y, First)), described.tensor(tensor(g, "x", g.x, Second)),
                              windowed<fe::graph::Conv_wgrad_attributes>(g.window));
   const Shape &shape = g.pass == ConvPass::Forward ? g.y : g.pass == ConvPass::BackwardData ? g.x : g.w;
   result->set_output(true)
       .set_dim(dims(shape))
       .set_stride(channelsLast(shape))
       .set_uid(Result)
-      .set_data_type(fe::DataType_t::FLOAT);
+      .set_data_type(typeOf(g));
 }
 
 void Conv::Impl::restrict(fe::graph::Graph &chosen) const {
@@ -135,36 +141,34 @@ void Conv::Impl::build() {
     noteFallback(node, reason);
 }
 
-void Conv::Impl::run(cudaStream_t stream, const float *first, const float *second, float *result,
-                     char *scratch) const {
+void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const {
   const ConvGeometry &g = geometry;
   if (!built)
     const_cast<Impl *>(this)->build();
   if (!graph)
     return directConvolution(stream, g, first, second, result);
-  const int64_t turned = cuda::turnedWeights(g.w), window = g.w[2] * g.w[3];
-  auto *weights = reinterpret_cast<float *>(scratch);
+  const int64_t turned = cuda::turnedWeights(g.w, g.pass, g.type), window = g.w[2] * g.w[3];
   const bool backwardWeight = g.pass == ConvPass::BackwardWeight;
   if (turned && !backwardWeight) {
-    turnWeights(stream, second, weights, g.w[0], g.w[1], window, false);
-    second = weights;
+    turnWeights(stream, g.type, second, reinterpret_cast<float *>(scratch), g.w[0], g.w[1], window, false);
+    second = scratch;
   }
-  float *target = turned && backwardWeight ? weights : result;
+  void *target = turned && backwardWeight ? scratch : result;
   cudnnHandle_t handle = Device::get().cudnn;
   if (cudnnSetStream(handle, stream) != CUDNN_STATUS_SUCCESS)
     throw DeviceError("CUDA cuDNN does not take the stream");
   std::unordered_map<int64_t, void *> pack = {
-      {First, const_cast<float *>(first)}, {Second, const_cast<float *>(second)}, {Result, target}};
+      {First, const_cast<void *>(first)}, {Second, const_cast<void *>(second)}, {Result, target}};
   if (auto status = graph->execute(handle, pack, scratch + turned); status.is_bad())
     throw DeviceError("CUDA cuDNN cannot run a convolution: " + status.get_message());
   if (target != result)
-    turnWeights(stream, weights, result, g.w[0], g.w[1], window, true);
+    turnWeights(stream, g.type, scratch, static_cast<float *>(result), g.w[0], g.w[1], window, true);
 }
 
 namespace {
 
 std::vector<int64_t> keyOf(const ConvGeometry &g, int64_t engineBytes, Precision precision) {
-  std::vector<int64_t> key{static_cast<int64_t>(g.pass), g.groups, engineBytes, static_cast<int64_t>(precision)};
+  std::vector<int64_t> key{static_cast<int64_t>(g.pass), g.groups, engineBytes, static_cast<int64_t>(precision), static_cast<int64_t>(g.type)};
   for (const Shape *shape : {&g.x, &g.w, &g.y})
     key.insert(key.end(), shape->dims, shape->dims + 4);
   for (int i = 0; i < 2; ++i)
@@ -185,13 +189,14 @@ std::shared_ptr<Conv::Impl> shared(const char *node, const ConvGeometry &geometr
 
 } // namespace
 
-Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias)
+Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
+           DataType type)
     : Kernel(node) {
   checkConvolution(node, x, w, y, window, groups);
   const auto limit = static_cast<int64_t>(workspaceLimit());
-  workspace = static_cast<size_t>(cuda::convolutionScratch(limit, pass, x, w, y, bias));
-  impl = shared(node, {pass, x, w, y, window, groups},
-                static_cast<int64_t>(workspace) - cuda::turnedWeights(w));
+  workspace = static_cast<size_t>(cuda::convolutionScratch(limit, pass, x, w, y, bias, type));
+  impl = shared(node, {pass, x, w, y, window, groups, type},
+                static_cast<int64_t>(workspace) - cuda::turnedWeights(w, pass, type));
 }
 
 Conv::~Conv() = default;
@@ -199,36 +204,37 @@ Conv::Conv(Conv &&) = default;
 
 void Conv::forward(Stream &stream, const Tensor &x, const Tensor &w, const Tensor &bias, const Tensor &y,
                    const Tensor &scratch) const {
-  const float *px = stream.data<float>(x), *pw = stream.data<float>(w), *pb = stream.data<float>(bias);
-  float *py = stream.data<float>(y);
+  const void *px = stream.address(x), *pw = stream.address(w);
+  const float *pb = stream.data<float>(bias);
+  void *py = stream.address(y);
   char *part = stream.data<char>(scratch);
   stream.launch(node, "conv", [&] {
     impl->run(native(stream), px, pw, py, part);
     const Shape &shape = impl->geometry.y;
     if (pb)
-      addBias(native(stream), py, pb, shape.elements() / shape[1], shape[1], 1, 0, 1, 1);
+      addBias(native(stream), y.type, py, pb, shape.elements() / shape[1], shape[1], 1, 0, 1, 1);
   });
 }
 
 void Conv::backwardData(Stream &stream, const Tensor &dy, const Tensor &w, const Tensor &dx,
                         const Tensor &scratch) const {
-  const float *pdy = stream.data<float>(dy), *pw = stream.data<float>(w);
-  float *pdx = stream.data<float>(dx);
+  const void *pdy = stream.address(dy), *pw = stream.address(w);
+  void *pdx = stream.address(dx);
   char *part = stream.data<char>(scratch);
   stream.launch(node, "conv_backward_data", [&] { impl->run(native(stream), pdy, pw, pdx, part); });
 }
 
 void Conv::backwardWeight(Stream &stream, const Tensor &dy, const Tensor &x, const Tensor &dw, const Tensor &dbias,
                           const Tensor &scratch) const {
-  const float *pdy = stream.data<float>(dy), *px = stream.data<float>(x);
+  const void *pdy = stream.address(dy), *px = stream.address(x);
   float *pdw = stream.data<float>(dw), *pdb = stream.data<float>(dbias);
   char *part = stream.data<char>(scratch);
   stream.launch(node, "conv_backward_weight", [&] {
     impl->run(native(stream), pdy, px, pdw, part);
     const Shape &shape = impl->geometry.y;
     if (pdb) // behind the engine, whose workspace it takes over
-      columnSums(native(stream), Cut(shape.elements() / shape[1], shape[1], Cut::sumTasks), pdy,
-                 reinterpret_cast<double *>(part), pdb);
+      columnSums(native(stream), shape.elements() / shape[1], shape[1], dy.type, pdy, reinterpret_cast<double *>(part),
+                 pdb);
   });
 }
 

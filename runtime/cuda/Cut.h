@@ -75,19 +75,25 @@ inline int64_t sumScratch(const Cut &cut, int sums) {
 
 namespace cuda {
 
-/// Bytes of weights in [O,H,W,I] order, 0 where that is their order anyway.
-inline int64_t turnedWeights(const Shape &w) {
+/// Partial sums of columnSums().
+inline int64_t columnScratch(int64_t rows, int64_t columns) { return sumScratch(Cut(rows, columns, Cut::sumTasks), 1); }
+
+/// Bytes of weights in [O,H,W,I] order, 0 where that is their order anyway. BF16 ones come in that order, and their
+/// gradient leaves the engine in it, rounded.
+inline int64_t turnedWeights(const Shape &w, ConvPass pass, DataType type) {
+  if (type == DataType::BF16)
+    return pass == ConvPass::BackwardWeight ? scratchPart(w.elements() * 2) : 0;
   return w[1] == 1 || w[2] * w[3] == 1 ? 0 : scratchPart(w.elements() * 4);
 }
 
 /// A convolution's engine may have as much as the operands twice over: what any of them has been seen to ask for.
 inline int64_t convolutionScratch(int64_t limit, ConvPass pass, const Shape &x, const Shape &w, const Shape &y,
-                                  bool bias) {
-  const int64_t own = turnedWeights(w);
+                                  bool bias, DataType type = DataType::F32) {
+  const int64_t own = turnedWeights(w, pass, type);
   const int64_t generous = 8 * (x.elements() + w.elements() + y.elements()) + (int64_t(1) << 20);
   int64_t engine = std::max<int64_t>(0, std::min(limit - own, scratchPart(generous)));
   if (bias && pass == ConvPass::BackwardWeight)
-    engine = std::max(engine, sumScratch(Cut(y.elements() / y[1], y[1], Cut::sumTasks), 1));
+    engine = std::max(engine, columnScratch(y.elements() / y[1], y[1]));
   return own + engine;
 }
 

@@ -91,6 +91,10 @@ Device::Device() {
                              ", this program was built for " + deviceCodeArchitectures() +
                              "; build it with SLUICE_CUDA_ARCHITECTURES=" +
                              std::to_string(properties.major * 10 + properties.minor));
+  if (chosenPrecision == Precision::BF16 && properties.major < 8)
+    throw MemoryNotAvailable("CUDA device " + std::string(properties.name) + " has compute capability " +
+                             std::to_string(properties.major) + "." + std::to_string(properties.minor) +
+                             ", convolutions of this program's --precision=bf16 need 8.0 or higher; compile it with --precision=fp32");
   usedByContext = usedBytes();
   if (const cudnnStatus_t status = cudnnCreate(&cudnn); status != CUDNN_STATUS_SUCCESS)
     throw MemoryNotAvailable(std::string("CUDA cuDNN ") + cudnnVersionText(cudnnGetVersion()) +

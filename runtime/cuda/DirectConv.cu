@@ -3,26 +3,28 @@
 #include "runtime/cuda/DirectConv.h"
 
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Storage.h"
 
 namespace sluice {
 
 namespace {
 
-__global__ void forwardKernel(ConvGeometry g, const float *x, const float *w, float *y) {
+template <typename T> __global__ void forwardKernel(ConvGeometry g, const T *x, const T *w, T *y) {
   SLUICE_PIXEL_LOOP(pixel, g.y[0] * g.y[2] * g.y[3])
   for (int64_t o = threadIdx.x; o < g.y[1]; o += blockDim.x)
-    y[pixel * g.y[1] + o] =
-        convForwardAt(g, x, w, pixel / g.y[3] / g.y[2], pixel / g.y[3] % g.y[2], pixel % g.y[3], o);
+    store(y + pixel * g.y[1] + o,
+          convForwardAt(g, x, w, pixel / g.y[3] / g.y[2], pixel / g.y[3] % g.y[2], pixel % g.y[3], o));
 }
 
-__global__ void backwardDataKernel(ConvGeometry g, const float *dy, const float *w, float *dx) {
+template <typename T> __global__ void backwardDataKernel(ConvGeometry g, const T *dy, const T *w, T *dx) {
   SLUICE_PIXEL_LOOP(pixel, g.x[0] * g.x[2] * g.x[3])
   for (int64_t c = threadIdx.x; c < g.x[1]; c += blockDim.x)
-    dx[pixel * g.x[1] + c] =
-        convBackwardDataAt(g, dy, w, pixel / g.x[3] / g.x[2], pixel / g.x[3] % g.x[2], pixel % g.x[3], c);
+    store(dx + pixel * g.x[1] + c,
+          convBackwardDataAt(g, dy, w, pixel / g.x[3] / g.x[2], pixel / g.x[3] % g.x[2], pixel % g.x[3], c));
 }
 
-__global__ void backwardWeightKernel(ConvGeometry g, const float *dy, const float *x, float *dw) {
+template <typename T>
+__global__ void backwardWeightKernel(ConvGeometry g, const T *dy, const T *x, float *dw) {
   __shared__ double shared[blockThreads / 32];
   const int64_t pixels = g.y[0] * g.y[2] * g.y[3];
   for (int64_t element = blockIdx.x; element < g.w.elements(); element += gridDim.x) {
@@ -39,17 +41,23 @@ __global__ void backwardWeightKernel(ConvGeometry g, const float *dy, const floa
 
 } // namespace
 
-void directConvolution(cudaStream_t stream, const ConvGeometry &g, const float *first, const float *second,
-                       float *result) {
-  if (g.pass == ConvPass::BackwardWeight) {
-    backwardWeightKernel<<<blocksFor(g.w.elements(), 1), blockThreads, 0, stream>>>(g, first, second, result);
-    return;
-  }
-  const bool forward = g.pass == ConvPass::Forward;
-  const Shape &written = forward ? g.y : g.x;
-  const PixelGrid shape(written[0] * written[2] * written[3], written[1]);
-  const auto kernel = forward ? forwardKernel : backwardDataKernel;
-  kernel<<<shape.grid, shape.block, 0, stream>>>(g, first, second, result);
+void directConvolution(cudaStream_t stream, const ConvGeometry &g, const void *first, const void *second, void *result) {
+  forStored(g.type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const T *a = static_cast<const T *>(first), *b = static_cast<const T *>(second);
+    if (g.pass == ConvPass::BackwardWeight) {
+      const auto kernel = backwardWeightKernel<T>;
+      auto *dw = static_cast<float *>(result);
+      kernel<<<blocksFor(g.w.elements(), 1), blockThreads, 0, stream>>>(g, a, b, dw);
+      return;
+    }
+    const bool forward = g.pass == ConvPass::Forward;
+    const Shape &written = forward ? g.y : g.x;
+    const PixelGrid shape(written[0] * written[2] * written[3], written[1]);
+    const auto kernel = forward ? forwardKernel<T> : backwardDataKernel<T>;
+    T *to = static_cast<T *>(result);
+    kernel<<<shape.grid, shape.block, 0, stream>>>(g, a, b, to);
+  });
 }
 
 } // namespace sluice

@@ -9,7 +9,7 @@
 namespace sluice {
 
 /// first, second -> result: x, w -> y; dy, w -> dx; dy, x -> dw.
-void directConvolution(cudaStream_t stream, const ConvGeometry &geometry, const float *first, const float *second,
-                       float *result);
+void directConvolution(cudaStream_t stream, const ConvGeometry &geometry, const void *first, const void *second,
+                       void *result);
 
 } // namespace sluice

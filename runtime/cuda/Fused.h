@@ -2,12 +2,14 @@
 // Cuda side of Fused<F>. A thread holds up to four neighbouring columns and walks down the rows of its chunk, so that
 // per-channel operands are read once and sums stay in registers: short runs of rows are added in float, the rest in
 // double. Blocks write partial sums to scratch, a second kernel adds them in order; no atomics, so the bits depend on
-// shapes alone.
+// shapes alone. With bf16 four columns are 8 bytes only: threads load four rows at a time, so that as much is on its way
+// as the memory's latency asks for, and add in float alone, whose registers that takes; a value has 8 bits.
 #pragma once
 
 #include "runtime/common/FusedGeometry.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Storage.h"
 
 #include <utility>
 
@@ -43,54 +45,85 @@ template <int Operands, int Sums> struct FusedView {
   }
 };
 
+template <DataType Type> using StoredOf = std::conditional_t<Type == DataType::BF16, BFloat16, float>;
+
+/// How a thread walks a region's operands.
+template <typename F> struct FusedWalk {
+  static constexpr bool narrow = countOf<F>(DataType::BF16, F::inputs + F::outputs) > 0;
+  static constexpr int streamedRows = 4;
+  using Total = std::conditional_t<narrow, float, double>;
+  /// What streamed rows share: among bf16, f32 that advances along columns stands for [C] vectors.
+  static constexpr bool isVector(int input) { return narrow && stepOf<F>(input) && typeOf<F>(input) == DataType::F32; }
+};
+
 template <typename F> struct FusedPointers {
-  const float *in[F::inputs + 1];
-  float *out[F::outputs + 1];
+  const void *in[F::inputs + 1];
+  void *out[F::outputs + 1];
   double *partials;
   const DeviceState *state;
 };
 
-/// Four columns of one operand in one row; `count` of them exist.
-template <bool Whole> __device__ inline void loadColumns(float (&to)[Cut::vector], const float *from, int count) {
+/// Neighbouring columns of one operand in one row; `count` of them exist, all where the region is Whole.
+template <bool Whole, int Count, typename T> __device__ inline void loadColumns(float (&to)[Count], const T *from, int count) {
   if constexpr (Whole) {
-    const float4 four = *reinterpret_cast<const float4 *>(from);
-    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+    loadVector(to, from);
   } else {
-    for (int i = 0; i < Cut::vector; ++i)
-      to[i] = i < count ? from[i] : 0.0f;
+    for (int i = 0; i < Count; ++i)
+      to[i] = i < count ? widened(from[i]) : 0.0f;
   }
 }
-/// The same of a mask, whose element `first` is the first of the four.
-template <bool Whole> __device__ inline void loadMask(float (&to)[Cut::vector], const uint32_t *words, int64_t first, int count) {
-  const uint32_t nibble = Whole ? words[first / 32] >> (first % 32) : 0;
-  for (int i = 0; i < Cut::vector; ++i) {
+/// The same of a mask, whose element `first` is the first of them.
+template <bool Whole, int Count> __device__ inline void loadMask(float (&to)[Count], const uint32_t *words, int64_t first, int count) {
+  const uint32_t together = Whole ? words[first / 32] >> (first % 32) : 0;
+  for (int i = 0; i < Count; ++i) {
     const int64_t at = first + i;
-    const uint32_t bit = Whole ? nibble >> i : i < count ? words[at / 32] >> (at % 32) : 0;
+    const uint32_t bit = Whole ? together >> i : i < count ? words[at / 32] >> (at % 32) : 0;
     to[i] = static_cast<float>(bit & 1);
   }
 }
-template <bool Whole> __device__ inline void storeColumns(float *to, const float (&from)[Cut::vector], int count) {
+template <bool Whole, int Count, typename T> __device__ inline void storeColumns(T *to, const float (&from)[Count], int count) {
   if constexpr (Whole) {
-    *reinterpret_cast<float4 *>(to) = make_float4(from[0], from[1], from[2], from[3]);
+    storeVector(to, from);
   } else {
-    for (int i = 0; i < Cut::vector; ++i)
+    for (int i = 0; i < Count; ++i)
       if (i < count)
-        to[i] = from[i];
+        store(to + i, from[i]);
   }
 }
 
-template <typename F, size_t... I>
+template <typename F, int Number, bool Whole>
+__device__ inline void loadOperand(float (&to)[Cut::vector], const FusedPointers<F> &p, int64_t offset,
+                                   int64_t column, int count) {
+  if constexpr (typeOf<F>(Number) == DataType::Bit) {
+    loadMask<Whole>(to, static_cast<const uint32_t *>(p.in[Number]), offset + column, count);
+  } else {
+    const auto *from = static_cast<const StoredOf<typeOf<F>(Number)> *>(p.in[Number]) + offset;
+    if constexpr (stepOf<F>(Number))
+      loadColumns<Whole>(to, from + column, count);
+    else
+      for (int i = 0; i < Cut::vector; ++i)
+        to[i] = widened(*from);
+  }
+}
+template <typename F, int Number, bool Whole>
+__device__ inline void storeOutput(const FusedPointers<F> &p, int64_t offset, const float (&from)[Cut::vector], int count) {
+  storeColumns<Whole>(static_cast<StoredOf<typeOf<F>(F::inputs + Number)> *>(p.out[Number]) + offset, from, count);
+}
+
+/// The region of column i; `shared` holds what rows share when they are Streamed.
+template <typename F, bool Streamed, size_t... I>
 __device__ inline Values<F::outputs + F::sums> callFused(const F &f, const float (&in)[F::inputs + 1][Cut::vector],
-                                                         int i, const Element &element, std::index_sequence<I...>) {
+                                                         const float (&shared)[F::inputs + 1][Cut::vector], int i,
+                                                         const Element &element, std::index_sequence<I...>) {
   if constexpr (IsRandom<F>::value)
-    return f(element, in[I][i]...);
+    return f(element, (Streamed && FusedWalk<F>::isVector(static_cast<int>(I)) ? shared[I][i] : in[I][i])...);
   else
-    return f(in[I][i]...);
+    return f((Streamed && FusedWalk<F>::isVector(static_cast<int>(I)) ? shared[I][i] : in[I][i])...);
 }
 
 /// Adds the lanes of a block in order; partials of this task. `shared` has a double for every column of every thread.
-template <int Sums, typename View>
-__device__ inline void storePartials(const View &view, const double (&totals)[Sums][Cut::vector], double *partials,
+template <int Sums, typename View, typename Total>
+__device__ inline void storePartials(const View &view, const Total (&totals)[Sums][Cut::vector], double *partials,
                                      int64_t tile, int64_t chunk, double *shared) {
   const int across = view.width * Cut::vector, lanes = Cut::threads / view.width;
   const int column = static_cast<int>(threadIdx.x) % view.width, lane = static_cast<int>(threadIdx.x) / view.width;
@@ -98,7 +131,7 @@ __device__ inline void storePartials(const View &view, const double (&totals)[Su
     double *to = partials + s * view.chunks * view.rowExtent;
     __syncthreads();
     for (int i = 0; i < Cut::vector; ++i)
-      shared[lane * across + column * Cut::vector + i] = totals[s][i];
+      shared[lane * across + column * Cut::vector + i] = static_cast<double>(totals[s][i]);
     __syncthreads();
     for (int c = static_cast<int>(threadIdx.x); c < across; c += Cut::threads) {
       double total = 0;
@@ -118,71 +151,79 @@ __device__ inline void storePartials(const View &view, const double (&totals)[Su
   }
 }
 
-template <typename F, bool Whole, size_t... I>
+/// Streamed: Whole, and every isVector() operand is the same in all rows.
+template <typename F, bool Whole, bool Streamed, size_t... I, size_t... O>
 __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outputs, F::sums> &view,
-                                 const FusedPointers<F> &p, std::index_sequence<I...> inputs) {
-  constexpr int sums = F::sums > 0 ? F::sums : 1, block = 32;
+                                 const FusedPointers<F> &p, std::index_sequence<I...> inputs, std::index_sequence<O...>) {
+  using Walk = FusedWalk<F>;
+  using Total = typename Walk::Total;
+  constexpr int sums = F::sums > 0 ? F::sums : 1, block = 32, vector = Cut::vector, together = Streamed ? Walk::streamedRows : 1;
   const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;
   const int lanes = Cut::threads / view.width;
-  const int64_t column = (tile * view.width + threadIdx.x % view.width) * Cut::vector;
+  const int64_t column = (tile * view.width + threadIdx.x % view.width) * vector;
   const int64_t begin = chunk * view.rowsPerChunk, end = min(view.rows, begin + view.rowsPerChunk);
   Element element{0, 0, 0};
   if constexpr (IsRandom<F>::value)
     element = {p.state->seed, p.state->step, 0};
 
-  float in[F::inputs + 1][Cut::vector];
-  auto load = [&](int input, bool steps, bool mask, int64_t row, int count) {
-    if (mask)
-      return loadMask<Whole>(in[input], reinterpret_cast<const uint32_t *>(p.in[input]), view.offset(input, row) + column, count);
-    const float *from = p.in[input] + view.offset(input, row);
-    if (steps)
-      return loadColumns<Whole>(in[input], from + column, count);
-    for (int i = 0; i < Cut::vector; ++i)
-      in[input][i] = *from;
-  };
-  float run[sums][Cut::vector] = {};
-  double totals[sums][Cut::vector] = {};
+  float in[together][F::inputs + 1][vector];
+  float run[sums][vector] = {};
+  Total totals[sums][vector] = {};
   int inRun = 0;
   bool first = true;
-  for (int64_t row = begin + threadIdx.x / view.width; row < end; row += lanes) {
-    const int64_t length = row + 1 == view.rows ? view.lastRow : view.rowExtent;
-    const int count = static_cast<int>(min(static_cast<int64_t>(Cut::vector), max(static_cast<int64_t>(0), length - column)));
-    if (count == 0)
-      continue;
-    (((first || !view.fixed[I]) ? load(static_cast<int>(I), stepOf<F>(static_cast<int>(I)), maskOf<F>(static_cast<int>(I)), row, count) : void()), ...);
-    first = false;
-    float out[F::outputs + 1][Cut::vector];
+  if (Streamed && column < view.rowExtent)
+    ((Walk::isVector(static_cast<int>(I)) ? loadOperand<F, static_cast<int>(I), Whole>(in[0][I], p, 0, column, vector) : void()), ...);
+  for (int64_t firstRow = begin + threadIdx.x / view.width; firstRow < end; firstRow += lanes * together) {
+    int count[together]; // columns of each row
 #pragma unroll
-    for (int i = 0; i < Cut::vector; ++i) {
-      element.index = static_cast<uint64_t>(row * view.rowExtent + column + i);
-      const Values<F::outputs + F::sums> value = callFused(f, in, i, element, inputs);
-      for (int o = 0; o < F::outputs; ++o)
-        out[o][i] = value.v[o];
-      for (int s = 0; s < F::sums; ++s)
-        run[s][i] += Whole || i < count ? value.v[F::outputs + s] : 0.0f;
+    for (int u = 0; u < together; ++u) {
+      const int64_t row = firstRow + u * lanes, length = row + 1 == view.rows ? view.lastRow : view.rowExtent;
+      count[u] = row < end ? static_cast<int>(min(static_cast<int64_t>(vector), max(static_cast<int64_t>(0), length - column))) : 0;
+      if (count[u] == 0)
+        continue;
+      (((Streamed ? !Walk::isVector(static_cast<int>(I)) : first || !view.fixed[I])
+            ? loadOperand<F, static_cast<int>(I), Whole>(in[u][I], p, view.offset(static_cast<int>(I), row), column, count[u])
+            : void()),
+       ...);
+      first = false;
     }
-    for (int o = 0; o < F::outputs; ++o)
-      storeColumns<Whole>(p.out[o] + view.offset(F::inputs + o, row) + column, out[o], count);
-    if (F::sums > 0 && ++inRun == block) {
-      inRun = 0;
-      for (int s = 0; s < F::sums; ++s)
-        for (int i = 0; i < Cut::vector; ++i)
-          totals[s][i] += static_cast<double>(run[s][i]), run[s][i] = 0;
+#pragma unroll
+    for (int u = 0; u < together; ++u) {
+      const int64_t row = firstRow + u * lanes;
+      if (count[u] == 0)
+        continue;
+      [[maybe_unused]] float out[F::outputs + 1][vector];
+#pragma unroll
+      for (int i = 0; i < vector; ++i) {
+        element.index = static_cast<uint64_t>(row * view.rowExtent + column + i);
+        const Values<F::outputs + F::sums> value = callFused<F, Streamed>(f, in[u], in[0], i, element, inputs);
+        for (int o = 0; o < F::outputs; ++o)
+          out[o][i] = value.v[o];
+        for (int s = 0; s < F::sums; ++s)
+          run[s][i] += Whole || i < count[u] ? value.v[F::outputs + s] : 0.0f;
+      }
+      (storeOutput<F, static_cast<int>(O), Whole>(p, view.offset(F::inputs + static_cast<int>(O), row) + column, out[O], count[u]), ...);
+      if (F::sums > 0 && !Walk::narrow && ++inRun == block) {
+        inRun = 0;
+        for (int s = 0; s < F::sums; ++s)
+          for (int i = 0; i < vector; ++i)
+            totals[s][i] += static_cast<Total>(run[s][i]), run[s][i] = 0;
+      }
     }
   }
   if constexpr (F::sums > 0) {
-    __shared__ double shared[Cut::threads * Cut::vector];
+    __shared__ double shared[Cut::threads * vector];
     for (int s = 0; s < F::sums; ++s)
-      for (int i = 0; i < Cut::vector; ++i)
-        totals[s][i] += static_cast<double>(run[s][i]);
+      for (int i = 0; i < vector; ++i)
+        totals[s][i] += static_cast<Total>(run[s][i]);
     storePartials<F::sums>(view, totals, p.partials, tile, chunk, shared);
   }
 }
 
-template <typename F, bool Whole>
+template <typename F, bool Whole, bool Streamed>
 __global__ void __launch_bounds__(Cut::threads)
     fusedKernel(F f, FusedView<F::inputs + F::outputs, F::sums> view, FusedPointers<F> p) {
-  fusedTask<F, Whole>(f, view, p, std::make_index_sequence<F::inputs>());
+  fusedTask<F, Whole, Streamed>(f, view, p, std::make_index_sequence<F::inputs>(), std::make_index_sequence<F::outputs>());
 }
 
 inline bool aligned(const void *address) { return reinterpret_cast<size_t>(address) % 16 == 0; }
@@ -192,12 +233,14 @@ inline bool aligned(const void *address) { return reinterpret_cast<size_t>(addre
 template <typename F> class Fused : public Kernel {
   static_assert(F::inputs + F::outputs + F::sums <= FusedGeometry::maxOperands, "too many operands in one region");
   using View = detail::FusedView<F::inputs + F::outputs, F::sums>;
+  using Walk = detail::FusedWalk<F>;
+  static constexpr int vector = Cut::vector;
 
 public:
   Fused(const char *node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,
         std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums, F f = {})
       : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().at, outputs, sums),
-        cut(geometry.rows, geometry.rowExtent, F::sums > 0 ? Cut::sumTasks : Cut::elementTasks, F::sums > 0 ? 8 : 2) {
+        cut(geometry.rows, geometry.rowExtent, F::sums > 0 ? Cut::sumTasks : Cut::elementTasks, F::sums > 0 ? 8 : Walk::narrow ? 2 * Walk::streamedRows : 2) {
     detail::checkOperands<F>(node, inputs, outputs, sums);
     if (F::sums > 0)
       workspace = static_cast<size_t>(sumScratch(cut, F::sums));
@@ -210,11 +253,11 @@ public:
     SumResults results{};
     bool vectors = whole;
     for (int i = 0; i < F::inputs && i < static_cast<int>(inputs.size()); ++i) {
-      p.in[i] = stream.data<const float>(inputs.begin()[i]);
+      p.in[i] = stream.address(inputs.begin()[i]);
       vectors &= !detail::stepOf<F>(i) || detail::aligned(p.in[i]);
     }
     for (int i = 0; i < F::outputs && i < static_cast<int>(outputs.size()); ++i) {
-      p.out[i] = stream.data<float>(outputs.begin()[i]);
+      p.out[i] = stream.address(outputs.begin()[i]);
       vectors &= detail::aligned(p.out[i]);
     }
     for (int i = 0; i < F::sums && i < static_cast<int>(sums.size()); ++i) {
@@ -229,7 +272,9 @@ public:
     if (geometry.rows == 0 || geometry.rowExtent == 0)
       return;
     stream.launch(node, "fused", [&] {
-      const auto kernel = vectors ? detail::fusedKernel<F, true> : detail::fusedKernel<F, false>;
+      const auto kernel = !vectors                  ? detail::fusedKernel<F, false, false>
+                          : Walk::narrow && streams ? detail::fusedKernel<F, true, Walk::narrow>
+                                                    : detail::fusedKernel<F, true, false>;
       kernel<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, native(stream)>>>(f, view, p);
       if (F::sums > 0)
         finishFusedSums(native(stream), cut, p.partials, results);
@@ -253,16 +298,18 @@ private:
     view.tiles = cut.tiles, view.chunks = cut.chunks, view.rowsPerChunk = cut.rowsPerChunk, view.width = cut.width;
     view.outer = geometry.outer;
     std::copy_n(geometry.extent, Shape::maxRank, view.extent);
-    whole = view.rowExtent % Cut::vector == 0 && view.lastRow % Cut::vector == 0;
+    whole = view.rowExtent % vector == 0 && view.lastRow % vector == 0;
     for (int operand = 0; operand < F::inputs + F::outputs; ++operand) {
       view.fixed[operand] = true;
       const bool steps = operand >= F::inputs || detail::stepOf<F>(operand);
       for (int d = 0; d < geometry.outer; ++d) {
         view.stride[operand][d] = geometry.stride[operand][d];
         view.fixed[operand] &= geometry.stride[operand][d] == 0;
-        whole &= !steps || geometry.stride[operand][d] % Cut::vector == 0;
+        whole &= !steps || geometry.stride[operand][d] % vector == 0;
       }
     }
+    for (int i = 0; i < F::inputs; ++i)
+      streams &= !Walk::isVector(i) || view.fixed[i];
     for (int s = 0; s < F::sums; ++s)
       view.vectorSum[s] = geometry.vectorSum[s];
   }
@@ -272,6 +319,7 @@ private:
   Cut cut;
   View view{};
   bool whole = true; ///< all rows of all operands split into aligned groups of four
+  bool streams = true; ///< what Walk takes for vectors is the same in every row
 };
 
 } // namespace sluice

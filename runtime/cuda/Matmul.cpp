@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products through cuBLASLt, which thinks in columns: a row-major c = a b is its c' = b' a'. The bias is cuBLASLt's
 // epilogue where it is one row, else a kernel of ours. Leading dimensions become one strided batch where both factors
-// walk them evenly; what remains is a loop. The algorithm is the first of cuBLASLt's own ranking that fits the workspace
+// walk them evenly; what remains is a loop. Sums of bf16 factors are f32 and stored as bf16 or as they are, then with the
+// epilogue, whose bias has the result's type. The algorithm is the first of cuBLASLt's own ranking that fits the workspace
 // and adds in a fixed order.
 #include "runtime/common/MatmulShape.h"
 #include "runtime/cuda/Cut.h"
@@ -42,7 +43,8 @@ struct Matmul::Impl {
   /// Owned by the kernel and by the list of what is to be built.
   struct Plan : Buildable {
     void build() override;
-    void describe(Layout_ &layout, int64_t rows, int64_t columns, int64_t batchStride) const;
+    void describe(Layout_ &layout, DataType type, int64_t rows, int64_t columns, int64_t batchStride) const;
+    bool epilogue() const { return shape.rowBias && result == DataType::F32; }
     void choose();
 
     const char *node = nullptr;
@@ -50,6 +52,7 @@ struct Matmul::Impl {
     bool transposeA = false, transposeB = false, built = false;
     size_t workspace = 0;
     Precision precision = Precision::FP32;
+    DataType factors = DataType::F32, result = DataType::F32;
     Operation operation;
     Layout_ a, b, c;
     cublasLtMatmulAlgo_t algorithm{};
@@ -58,9 +61,10 @@ struct Matmul::Impl {
   float alpha = 1;
 };
 
-void Matmul::Impl::Plan::describe(Layout_ &layout, int64_t rows, int64_t columns, int64_t batchStride) const {
-  check(cublasLtMatrixLayoutCreate(&layout.handle, CUDA_R_32F, static_cast<uint64_t>(rows),
-                                   static_cast<uint64_t>(columns), rows),
+void Matmul::Impl::Plan::describe(Layout_ &layout, DataType type, int64_t rows, int64_t columns,
+                                  int64_t batchStride) const {
+  check(cublasLtMatrixLayoutCreate(&layout.handle, type == DataType::BF16 ? CUDA_R_16BF : CUDA_R_32F,
+                                   static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows),
         node, "describe");
   const auto count = static_cast<int32_t>(shape.batch);
   check(cublasLtMatrixLayoutSetAttribute(layout.handle, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), node,
@@ -81,14 +85,14 @@ void Matmul::Impl::Plan::build() {
   // In columns: b is the left factor and a the right one.
   set(CUBLASLT_MATMUL_DESC_TRANSA, transposeB ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, transposeA ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (shape.rowBias) {
+  if (epilogue()) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     // Calls set their own; the ranking only looks at its alignment.
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void *>(size_t(64)));
   }
-  describe(b, transposeB ? shape.k : shape.n, transposeB ? shape.n : shape.k, shape.strideB);
-  describe(a, transposeA ? shape.m : shape.k, transposeA ? shape.k : shape.m, shape.strideA);
-  describe(c, shape.n, shape.m, shape.m * shape.n);
+  describe(b, factors, transposeB ? shape.k : shape.n, transposeB ? shape.n : shape.k, shape.strideB);
+  describe(a, factors, transposeA ? shape.m : shape.k, transposeA ? shape.k : shape.m, shape.strideA);
+  describe(c, result, shape.n, shape.m, shape.m * shape.n);
   choose();
   built = true;
 }
@@ -100,16 +104,19 @@ void Matmul::Impl::Plan::choose() {
     check(cublasLtMatmulPreferenceSetAttribute(preference.handle, attribute, &value, sizeof value), node, "plan");
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(workspace));
+  // Parts of a sum may be added in f32, and not where other parts add.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_MASK & ~CUBLASLT_REDUCTION_SCHEME_INPLACE));
+      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_MASK & ~CUBLASLT_REDUCTION_SCHEME_INPLACE &
+                            ~(result == DataType::BF16 ? CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE : 0)));
   // Slots begin at multiples of 64 bytes, matrices of a batch wherever the one before ends.
-  auto alignment = [&](int64_t stride) {
-    return static_cast<uint32_t>(shape.batch * shape.loops == 1 ? 64 : stride % 4 == 0 ? 16 : 4);
+  auto alignment = [&](DataType type, int64_t elements) {
+    const auto width = static_cast<int64_t>(byteWidth(type));
+    return static_cast<uint32_t>(shape.batch * shape.loops == 1 ? 64 : elements * width % 16 == 0 ? 16 : width);
   };
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(shape.k * shape.n));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(shape.m * shape.k));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(shape.m * shape.n));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(shape.m * shape.n));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(factors, shape.k * shape.n));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(factors, shape.m * shape.k));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(result, shape.m * shape.n));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(result, shape.m * shape.n));
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   const cublasStatus_t status =
@@ -124,13 +131,14 @@ void Matmul::Impl::Plan::choose() {
 }
 
 Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
-               Shape bias)
+               Shape bias, DataType factors, DataType result)
     : Kernel(node), impl(std::make_unique<Impl>()) {
   auto plan = std::make_shared<Impl::Plan>();
   plan->node = node;
   plan->shape = MatmulShape(node, a, b, c, transposeA, transposeB, beta, bias);
   plan->transposeA = transposeA, plan->transposeB = transposeB;
   plan->precision = precision();
+  plan->factors = factors, plan->result = result;
   workspace = static_cast<size_t>(cuda::matmulScratch(static_cast<int64_t>(workspaceLimit()), a, b, c));
   plan->workspace = workspace;
   impl->plan = plan;
@@ -143,28 +151,30 @@ Matmul::Matmul(Matmul &&) = default;
 
 void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c,
                  const Tensor &scratch) const {
-  const float *pa = stream.data<float>(a), *pb = stream.data<float>(b), *pBias = stream.data<float>(bias);
-  float *pc = stream.data<float>(c);
+  const char *pa = stream.data<char>(a), *pb = stream.data<char>(b);
+  const float *pBias = stream.data<float>(bias);
+  char *pc = stream.data<char>(c);
   void *pad = stream.address(scratch);
   Impl::Plan &plan = *impl->plan;
   const MatmulShape &shape = plan.shape;
+  const auto width = static_cast<int64_t>(byteWidth(plan.factors)), resultWidth = static_cast<int64_t>(byteWidth(plan.result));
   const float zero = 0;
   stream.launch(node, "matmul", [&] {
     plan.build();
-    if (shape.rowBias)
+    if (plan.epilogue())
       check(cublasLtMatmulDescSetAttribute(plan.operation.handle, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pBias,
                                            sizeof pBias),
             node, "run");
     for (int64_t i = 0; i < shape.loops; ++i) {
-      float *to = pc + i * shape.batch * shape.m * shape.n;
-      check(cublasLtMatmul(Device::get().blas, plan.operation.handle, &impl->alpha, pb + shape.offsetB(i),
-                           plan.b.handle, pa + shape.offsetA(i), plan.a.handle, &zero, to, plan.c.handle, to,
+      char *to = pc + i * shape.batch * shape.m * shape.n * resultWidth;
+      check(cublasLtMatmul(Device::get().blas, plan.operation.handle, &impl->alpha, pb + shape.offsetB(i) * width,
+                           plan.b.handle, pa + shape.offsetA(i) * width, plan.a.handle, &zero, to, plan.c.handle, to,
                            plan.c.handle, &plan.algorithm, pad, plan.workspace, native(stream)),
             node, "run");
     }
-    if (shape.ownBias)
-      addBias(native(stream), pc, pBias, shape.rows, shape.n, shape.biasRows, shape.biasRowStep, shape.biasColumnStep,
-              shape.beta);
+    if (shape.ownBias || (shape.rowBias && !plan.epilogue()))
+      addBias(native(stream), plan.result, pc, pBias, shape.rows, shape.n, shape.biasRows, shape.biasRowStep,
+              shape.biasColumnStep, shape.beta);
   });
 }
 

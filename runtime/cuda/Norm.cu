@@ -15,32 +15,48 @@ struct StatisticsView {
   bool vectorSum[2] = {true, true};
 };
 
-__global__ void partialStatistics(StatisticsView view, const float *x, double *partials) {
-  __shared__ double shared[Cut::threads * Cut::vector];
+template <typename T, bool Whole>
+__device__ inline void loadRow(float (&to)[Cut::vector], const T *x, const StatisticsView &view, int64_t row, int64_t column) {
+  detail::loadColumns<Whole>(to, x + row * view.rowExtent + column,
+                             static_cast<int>(min(view.rowExtent - column, static_cast<int64_t>(Cut::vector))));
+}
+
+/// Rows and sums as in fused regions: bf16 rows come several at a time and are added in float alone.
+template <typename T, bool Whole>
+__global__ void __launch_bounds__(Cut::threads) partialStatistics(StatisticsView view, const T *x, double *partials) {
+  constexpr bool narrow = sizeof(T) == 2;
+  constexpr int vector = Cut::vector, together = narrow && Whole ? 8 : 1;
+  using Total = std::conditional_t<narrow, float, double>;
+  __shared__ double shared[Cut::threads * vector];
   const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;
   const int lanes = Cut::threads / view.width;
-  const int64_t column = (tile * view.width + threadIdx.x % view.width) * Cut::vector;
-  const int64_t begin = chunk * view.rowsPerChunk, end = min(view.rows, begin + view.rowsPerChunk);
-  float origin[Cut::vector] = {}, run[2][Cut::vector] = {};
-  double totals[2][Cut::vector] = {};
-  for (int i = 0; i < Cut::vector; ++i)
-    if (column + i < view.rowExtent)
-      origin[i] = x[begin * view.rowExtent + column + i];
+  const int64_t column = (tile * view.width + threadIdx.x % view.width) * vector;
+  const int64_t begin = chunk * view.rowsPerChunk, end = column < view.rowExtent ? min(view.rows, begin + view.rowsPerChunk) : begin;
+  float origin[vector] = {}, run[2][vector] = {};
+  Total totals[2][vector] = {};
+  if (begin < end)
+    loadRow<T, Whole>(origin, x, view, begin, column);
   int inRun = 0;
   auto flush = [&] {
     for (int s = 0; s < 2; ++s)
-      for (int i = 0; i < Cut::vector; ++i)
-        totals[s][i] += static_cast<double>(run[s][i]), run[s][i] = 0;
+      for (int i = 0; i < vector; ++i)
+        totals[s][i] += static_cast<Total>(run[s][i]), run[s][i] = 0;
     inRun = 0;
   };
-  for (int64_t row = begin + threadIdx.x / view.width; row < end; row += lanes) {
-    for (int i = 0; i < Cut::vector; ++i)
-      if (column + i < view.rowExtent) {
-        const float distance = x[row * view.rowExtent + column + i] - origin[i];
+  for (int64_t first = begin + threadIdx.x / view.width; first < end; first += lanes * together) {
+    float values[together][vector];
+#pragma unroll
+    for (int u = 0; u < together; ++u)
+      if (first + u * lanes < end)
+        loadRow<T, Whole>(values[u], x, view, first + u * lanes, column);
+#pragma unroll
+    for (int u = 0; u < together; ++u)
+      for (int i = 0; i < vector && first + u * lanes < end; ++i) {
+        const float distance = values[u][i] - origin[i];
         run[0][i] += distance;
         run[1][i] += distance * distance;
       }
-    if (++inRun == 32)
+    if (!narrow && ++inRun == 32)
       flush();
   }
   flush();
@@ -62,7 +78,8 @@ struct Moments {
 };
 
 /// A block finishes 32 channels; 8 lanes merge chunks each, then the first merges the lanes.
-__global__ void finishStatistics(StatisticsView view, const float *x, const double *partials, float epsilon,
+template <typename T>
+__global__ void finishStatistics(StatisticsView view, const T *x, const double *partials, float epsilon,
                                  float *mean, float *rstd) {
   __shared__ double counts[8][32], means[8][32], squares[8][32];
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
@@ -72,7 +89,7 @@ __global__ void finishStatistics(StatisticsView view, const float *x, const doub
     const int64_t begin = chunk * view.rowsPerChunk, at = chunk * view.rowExtent + channel;
     Moments part;
     part.count = static_cast<double>(min(view.rows, begin + view.rowsPerChunk) - begin);
-    const double sum = partials[at], origin = static_cast<double>(x[begin * view.rowExtent + channel]);
+    const double sum = partials[at], origin = static_cast<double>(widened(x[begin * view.rowExtent + channel]));
     part.mean = origin + sum / part.count;
     part.squares = fmax(0.0, partials[view.chunks * view.rowExtent + at] - sum * (sum / part.count));
     all.merge(part);
@@ -91,6 +108,17 @@ __global__ void finishStatistics(StatisticsView view, const float *x, const doub
   }
   mean[channel] = static_cast<float>(all.mean);
   rstd[channel] = static_cast<float>(1 / sqrt(all.squares / all.count + static_cast<double>(epsilon)));
+}
+
+template <typename T>
+void statistics(cudaStream_t stream, const Cut &cut, const void *from, double *partials, float epsilon, float *mean, float *rstd) {
+  const StatisticsView view{cut.rows, cut.columns, cut.tiles, cut.chunks, cut.rowsPerChunk, cut.width};
+  const T *x = static_cast<const T *>(from);
+  const bool whole = cut.columns % Cut::vector == 0 && detail::aligned(from);
+  const auto partial = whole ? partialStatistics<T, true> : partialStatistics<T, false>;
+  const auto finish = finishStatistics<T>;
+  partial<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(view, x, partials);
+  finish<<<blocksFor(cut.columns, 32), dim3(32, 8), 0, stream>>>(view, x, partials, epsilon, mean, rstd);
 }
 
 __global__ void updateStatistics(const float *mean, const float *rstd, float *runningMean, float *runningVar,
@@ -113,15 +141,13 @@ BatchNormStatistics::BatchNormStatistics(const char *node, Shape x, float epsilo
 
 void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor &mean, const Tensor &rstd,
                               const Tensor &scratch) const {
-  const Cut cut(x.elements() / x[1], x[1], Cut::sumTasks);
-  const StatisticsView view{cut.rows, cut.columns, cut.tiles, cut.chunks, cut.rowsPerChunk, cut.width};
-  const float *px = stream.data<float>(input);
+  const Cut cut = Cut(x.elements() / x[1], x[1], Cut::sumTasks);
+  const void *from = stream.address(input);
   float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd);
   double *partials = stream.data<double>(scratch);
   stream.launch(node, "batch_norm_statistics", [&] {
-    partialStatistics<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, native(stream)>>>(view, px, partials);
-    finishStatistics<<<blocksFor(x[1], 32), dim3(32, 8), 0, native(stream)>>>(view, px, partials, epsilon, pMean,
-                                                                             pRstd);
+    const auto run = input.type == DataType::BF16 ? statistics<BFloat16> : statistics<float>;
+    run(native(stream), cut, from, partials, epsilon, pMean, pRstd);
   });
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling on NHWC: a row of threads walks the channels of a pixel. Backward passes gather: each input pixel adds up the
+// Pooling on NHWC: a row of threads walks the channels of a pixel, 16 bytes of them a thread. Backward passes gather: each input pixel adds up the
 // windows that hold it, in a fixed order.
 #include "runtime/common/Windows.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Storage.h"
 
 #include <limits>
 
@@ -21,91 +22,146 @@ __device__ inline int64_t offsetOf(const Shape &shape, int64_t n, int64_t row, i
   return ((n * shape[2] + row) * shape[3] + column) * shape[1];
 }
 
-template <typename Index>
-__global__ void maxForward(Shape x, Shape y, Window w, const float *px, float *py, Index *indices) {
+/// Window positions of neighbouring channels, loaded and stored together where they are bytes.
+template <typename Index, int Count> __device__ inline void loadIndices(int32_t (&to)[Count], const Index *from) {
+  if constexpr (sizeof(Index) == 1 && Count == 8) {
+    const uint64_t together = *reinterpret_cast<const uint64_t *>(from);
+    for (int i = 0; i < Count; ++i)
+      to[i] = static_cast<int32_t>(together >> (8 * i) & 0xff);
+  } else {
+    for (int i = 0; i < Count; ++i)
+      to[i] = static_cast<int32_t>(from[i]);
+  }
+}
+template <typename Index, int Count> __device__ inline void storeIndices(Index *to, const int32_t (&from)[Count]) {
+  if constexpr (sizeof(Index) == 1 && Count == 8) {
+    uint64_t together = 0;
+    for (int i = 0; i < Count; ++i)
+      together |= static_cast<uint64_t>(from[i] & 0xff) << (8 * i);
+    *reinterpret_cast<uint64_t *>(to) = together;
+  } else {
+    for (int i = 0; i < Count; ++i)
+      to[i] = static_cast<Index>(from[i]);
+  }
+}
+
+template <typename T, typename Index, int Count>
+__global__ void maxForward(Shape x, Shape y, Window w, const T *px, T *py, Index *indices) {
   SLUICE_PIXEL_LOOP(index, y[0] * y[2] * y[3]) {
     const Pixel at(y, index);
-    for (int64_t c = threadIdx.x; c < y[1]; c += blockDim.x) {
-      float best = -std::numeric_limits<float>::infinity();
-      int32_t where = 0;
+    for (int64_t c = threadIdx.x * Count; c < y[1]; c += blockDim.x * Count) {
+      float best[Count], value[Count];
+      int32_t where[Count] = {};
+      for (int i = 0; i < Count; ++i)
+        best[i] = -std::numeric_limits<float>::infinity();
       bool first = true;
       for (int64_t ky = 0; ky < w.kernel[0]; ++ky)
         for (int64_t kx = 0; kx < w.kernel[1]; ++kx) {
           const int64_t iy = tapPosition(w, 0, at.row, ky), ix = tapPosition(w, 1, at.column, kx);
           if (iy < 0 || iy >= x[2] || ix < 0 || ix >= x[3])
             continue;
-          const float value = px[offsetOf(x, at.n, iy, ix) + c];
-          if (first || value > best || value != value) {
-            best = value;
-            where = static_cast<int32_t>(ky * w.kernel[1] + kx);
-          }
+          loadVector(value, px + offsetOf(x, at.n, iy, ix) + c);
+          const auto position = static_cast<int32_t>(ky * w.kernel[1] + kx);
+          for (int i = 0; i < Count; ++i)
+            if (first || value[i] > best[i] || value[i] != value[i])
+              best[i] = value[i], where[i] = position;
           first = false;
         }
-      py[index * y[1] + c] = best;
+      storeVector(py + index * y[1] + c, best);
       if (indices)
-        indices[index * y[1] + c] = static_cast<Index>(where);
+        storeIndices(indices + index * y[1] + c, where);
     }
   }
 }
 
-template <typename Index>
-__global__ void maxBackward(Shape x, Shape y, Window w, const float *pdy, const Index *indices, float *pdx) {
+template <typename T, typename Index, int Count>
+__global__ void maxBackward(Shape x, Shape y, Window w, const T *pdy, const Index *indices, T *pdx) {
   SLUICE_PIXEL_LOOP(index, x[0] * x[2] * x[3]) {
     const Pixel at(x, index);
     const Windows vertical = windowsAt(w, 0, at.row, y[2]), horizontal = windowsAt(w, 1, at.column, y[3]);
-    for (int64_t c = threadIdx.x; c < x[1]; c += blockDim.x) {
-      float sum = 0;
+    for (int64_t c = threadIdx.x * Count; c < x[1]; c += blockDim.x * Count) {
+      float sum[Count] = {}, value[Count];
+      int32_t where[Count];
       for (int64_t oy = vertical.first; oy <= vertical.last; ++oy)
         for (int64_t ox = horizontal.first; ox <= horizontal.last; ++ox) {
           const int64_t ky = tapOf(w, 0, at.row, oy), kx = tapOf(w, 1, at.column, ox);
           if (ky < 0 || kx < 0)
             continue;
           const int64_t from = offsetOf(y, at.n, oy, ox) + c;
-          sum += indices[from] == static_cast<Index>(ky * w.kernel[1] + kx) ? pdy[from] : 0.0f;
+          const auto position = static_cast<int32_t>(ky * w.kernel[1] + kx);
+          loadIndices(where, indices + from);
+          loadVector(value, pdy + from);
+          for (int i = 0; i < Count; ++i)
+            sum[i] += where[i] == position ? value[i] : 0.0f;
         }
-      pdx[index * x[1] + c] = sum;
+      storeVector(pdx + index * x[1] + c, sum);
     }
   }
 }
 
 /// Each row of the window is summed in float, rows in double.
-__global__ void averageForward(Shape x, Shape y, Window w, bool countIncludePad, const float *px, float *py) {
+template <typename T, int Count>
+__global__ void averageForward(Shape x, Shape y, Window w, bool countIncludePad, const T *px, T *py) {
   SLUICE_PIXEL_LOOP(index, y[0] * y[2] * y[3]) {
     const Pixel at(y, index);
     const float weight = averageWeight(x, w, countIncludePad, at.row, at.column);
-    for (int64_t c = threadIdx.x; c < y[1]; c += blockDim.x) {
-      double total = 0;
+    for (int64_t c = threadIdx.x * Count; c < y[1]; c += blockDim.x * Count) {
+      double total[Count] = {};
+      float value[Count];
       for (int64_t ky = 0; ky < w.kernel[0]; ++ky) {
         const int64_t iy = tapPosition(w, 0, at.row, ky);
         if (iy < 0 || iy >= x[2])
           continue;
-        float sum = 0;
+        float sum[Count] = {};
         for (int64_t kx = 0; kx < w.kernel[1]; ++kx)
-          if (const int64_t ix = tapPosition(w, 1, at.column, kx); ix >= 0 && ix < x[3])
-            sum += px[offsetOf(x, at.n, iy, ix) + c];
-        total += static_cast<double>(sum);
+          if (const int64_t ix = tapPosition(w, 1, at.column, kx); ix >= 0 && ix < x[3]) {
+            loadVector(value, px + offsetOf(x, at.n, iy, ix) + c);
+            for (int i = 0; i < Count; ++i)
+              sum[i] += value[i];
+          }
+        for (int i = 0; i < Count; ++i)
+          total[i] += static_cast<double>(sum[i]);
       }
-      py[index * y[1] + c] = static_cast<float>(total * static_cast<double>(weight));
+      for (int i = 0; i < Count; ++i)
+        value[i] = static_cast<float>(total[i] * static_cast<double>(weight));
+      storeVector(py + index * y[1] + c, value);
     }
   }
 }
 
-__global__ void averageBackward(Shape x, Shape y, Window w, bool countIncludePad, const float *pdy, float *pdx) {
+template <typename T, int Count>
+__global__ void averageBackward(Shape x, Shape y, Window w, bool countIncludePad, const T *pdy, T *pdx) {
   SLUICE_PIXEL_LOOP(index, x[0] * x[2] * x[3]) {
     const Pixel at(x, index);
     const Windows vertical = windowsAt(w, 0, at.row, y[2]), horizontal = windowsAt(w, 1, at.column, y[3]);
-    for (int64_t c = threadIdx.x; c < x[1]; c += blockDim.x) {
-      float sum = 0;
+    for (int64_t c = threadIdx.x * Count; c < x[1]; c += blockDim.x * Count) {
+      float sum[Count] = {}, value[Count];
       for (int64_t oy = vertical.first; oy <= vertical.last; ++oy)
         for (int64_t ox = horizontal.first; ox <= horizontal.last; ++ox)
-          if (tapOf(w, 0, at.row, oy) >= 0 && tapOf(w, 1, at.column, ox) >= 0)
-            sum += pdy[offsetOf(y, at.n, oy, ox) + c] * averageWeight(x, w, countIncludePad, oy, ox);
-      pdx[index * x[1] + c] = sum;
+          if (tapOf(w, 0, at.row, oy) >= 0 && tapOf(w, 1, at.column, ox) >= 0) {
+            const float weight = averageWeight(x, w, countIncludePad, oy, ox);
+            loadVector(value, pdy + offsetOf(y, at.n, oy, ox) + c);
+            for (int i = 0; i < Count; ++i)
+              sum[i] += value[i] * weight;
+          }
+      storeVector(pdx + index * x[1] + c, sum);
     }
   }
 }
 
-PixelGrid gridOf(const Shape &shape) { return {shape[0] * shape[2] * shape[3], shape[1]}; }
+/// Calls work(stored type, count of neighbouring channels that a thread takes): 16 bytes, or one where channels do not
+/// divide into them.
+template <typename Work> void forVectors(DataType type, int64_t channels, Work &&work) {
+  forStored(type, [&](auto *stored) {
+    constexpr int count = 16 / sizeof(*stored);
+    if (channels % count == 0)
+      work(stored, std::integral_constant<int, count>());
+    else
+      work(stored, std::integral_constant<int, 1>());
+  });
+}
+
+PixelGrid gridOf(const Shape &shape, int count) { return {shape[0] * shape[2] * shape[3], shape[1] / count}; }
 
 } // namespace
 
@@ -115,31 +171,47 @@ MaxPool::MaxPool(const char *node, Shape x, Shape y, Window window) : Kernel(nod
 
 void MaxPool::forward(Stream &stream, const Tensor &input, const Tensor &output, const Tensor &indices,
                       const Tensor &) const {
-  const float *px = stream.data<float>(input);
-  float *py = stream.data<float>(output);
-  void *where = stream.address(indices);
-  const PixelGrid shape = gridOf(y);
+  const void *from = stream.address(input);
+  void *to = stream.address(output), *where = stream.address(indices);
   stream.launch(node, "max_pool", [&] {
-    if (indices.type == DataType::U8)
-      maxForward<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, px, py, static_cast<uint8_t *>(where));
-    else
-      maxForward<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, px, py, static_cast<int32_t *>(where));
+    forVectors(input.type, y[1], [&](auto *stored, auto vector) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      constexpr int count = decltype(vector)::value;
+      const T *px = static_cast<const T *>(from);
+      T *py = static_cast<T *>(to);
+      const PixelGrid shape = gridOf(y, count);
+      const auto small = maxForward<T, uint8_t, count>;
+      const auto large = maxForward<T, int32_t, count>;
+      auto *bytes = static_cast<uint8_t *>(where);
+      auto *words = static_cast<int32_t *>(where);
+      if (indices.type == DataType::U8)
+        small<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, px, py, bytes);
+      else
+        large<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, px, py, words);
+    });
   });
 }
 
 void MaxPool::backward(Stream &stream, const Tensor &dy, const Tensor &indices, const Tensor &dx,
                        const Tensor &) const {
-  const float *pdy = stream.data<float>(dy);
-  float *pdx = stream.data<float>(dx);
-  const void *where = stream.address(indices);
-  const PixelGrid shape = gridOf(x);
+  const void *from = stream.address(dy), *where = stream.address(indices);
+  void *to = stream.address(dx);
   stream.launch(node, "max_pool_backward", [&] {
-    if (indices.type == DataType::U8)
-      maxBackward<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, pdy,
-                                                                  static_cast<const uint8_t *>(where), pdx);
-    else
-      maxBackward<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, pdy,
-                                                                  static_cast<const int32_t *>(where), pdx);
+    forVectors(dy.type, x[1], [&](auto *stored, auto vector) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      constexpr int count = decltype(vector)::value;
+      const T *pdy = static_cast<const T *>(from);
+      T *pdx = static_cast<T *>(to);
+      const PixelGrid shape = gridOf(x, count);
+      const auto small = maxBackward<T, uint8_t, count>;
+      const auto large = maxBackward<T, int32_t, count>;
+      const auto *bytes = static_cast<const uint8_t *>(where);
+      const auto *words = static_cast<const int32_t *>(where);
+      if (indices.type == DataType::U8)
+        small<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, pdy, bytes, pdx);
+      else
+        large<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, pdy, words, pdx);
+    });
   });
 }
 
@@ -149,20 +221,32 @@ AveragePool::AveragePool(const char *node, Shape x, Shape y, Window window, bool
 }
 
 void AveragePool::forward(Stream &stream, const Tensor &input, const Tensor &output, const Tensor &) const {
-  const float *px = stream.data<float>(input);
-  float *py = stream.data<float>(output);
-  const PixelGrid shape = gridOf(y);
+  const void *from = stream.address(input);
+  void *to = stream.address(output);
   stream.launch(node, "average_pool", [&] {
-    averageForward<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, countIncludePad, px, py);
+    forVectors(input.type, y[1], [&](auto *stored, auto vector) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const T *px = static_cast<const T *>(from);
+      T *py = static_cast<T *>(to);
+      const PixelGrid shape = gridOf(y, decltype(vector)::value);
+      const auto kernel = averageForward<T, decltype(vector)::value>;
+      kernel<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, countIncludePad, px, py);
+    });
   });
 }
 
 void AveragePool::backward(Stream &stream, const Tensor &dy, const Tensor &dx, const Tensor &) const {
-  const float *pdy = stream.data<float>(dy);
-  float *pdx = stream.data<float>(dx);
-  const PixelGrid shape = gridOf(x);
+  const void *from = stream.address(dy);
+  void *to = stream.address(dx);
   stream.launch(node, "average_pool_backward", [&] {
-    averageBackward<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, countIncludePad, pdy, pdx);
+    forVectors(dy.type, x[1], [&](auto *stored, auto vector) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const T *pdy = static_cast<const T *>(from);
+      T *pdx = static_cast<T *>(to);
+      const PixelGrid shape = gridOf(x, decltype(vector)::value);
+      const auto kernel = averageBackward<T, decltype(vector)::value>;
+      kernel<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, countIncludePad, pdy, pdx);
+    });
   });
 }
 

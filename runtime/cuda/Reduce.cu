@@ -81,7 +81,7 @@ struct SumPlan {
   __host__ __device__ int64_t partials() const { return chunks * (scalar ? tiles : columns); } ///< of a kept position
 };
 
-__global__ void sumPartials(SumPlan plan, const float *x, double *partials) {
+template <typename T> __global__ void sumPartials(SumPlan plan, const T *x, double *partials) {
   __shared__ double shared[Cut::threads * Cut::vector];
   __shared__ double warps[blockThreads / 32];
   const int64_t tasks = plan.tiles * plan.chunks, kept = blockIdx.x / tasks, task = blockIdx.x % tasks;
@@ -90,15 +90,15 @@ __global__ void sumPartials(SumPlan plan, const float *x, double *partials) {
   const int lane = static_cast<int>(threadIdx.x) / plan.width, at = static_cast<int>(threadIdx.x) % plan.width * Cut::vector;
   const int64_t column = tile * across + at;
   const int64_t end = min(plan.rows, (chunk + 1) * plan.rowsPerChunk);
-  const float *base = x + plan.kept.offset(kept, plan.kept.strideX);
+  const T *base = x + plan.kept.offset(kept, plan.kept.strideX);
   double totals[Cut::vector] = {};
   float run[Cut::vector] = {};
   int inRun = 0;
   for (int64_t row = chunk * plan.rowsPerChunk + lane; row < end; row += lanes) {
-    const float *from = base + plan.reduced.offset(row, plan.reduced.strideX) + column;
+    const T *from = base + plan.reduced.offset(row, plan.reduced.strideX) + column;
     for (int i = 0; i < Cut::vector; ++i)
       if (column + i < plan.columns)
-        run[i] += from[i];
+        run[i] += widened(from[i]);
     if (++inRun == 32) {
       inRun = 0;
       for (int i = 0; i < Cut::vector; ++i)
@@ -142,16 +142,16 @@ __global__ void finishSum(SumPlan plan, const double *partials, float *y) {
 }
 
 /// Few elements for each result: a warp adds them without partials.
-__global__ void sumShort(SumPlan plan, const float *x, float *y) {
+template <typename T> __global__ void sumShort(SumPlan plan, const T *x, float *y) {
   const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockThreads / 32), lane = threadIdx.x % 32;
   for (int64_t kept = (blockIdx.x * static_cast<int64_t>(blockThreads) + threadIdx.x) / 32; kept < plan.keptCount;
        kept += warps) {
-    const float *base = x + plan.kept.offset(kept, plan.kept.strideX);
+    const T *base = x + plan.kept.offset(kept, plan.kept.strideX);
     double total = 0;
     for (int64_t row = 0; row < plan.rows; ++row) {
-      const float *from = base + plan.reduced.offset(row, plan.reduced.strideX);
+      const T *from = base + plan.reduced.offset(row, plan.reduced.strideX);
       for (int64_t column = lane; column < plan.columns; column += 32)
-        total += static_cast<double>(from[column]);
+        total += static_cast<double>(widened(from[column]));
     }
     total = warpSum(total);
     if (lane == 0)
@@ -167,19 +167,22 @@ SumPlan planOf(const Cut &cut, int64_t keptCount) {
   return plan;
 }
 
-__global__ void addBiasKernel(float *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows,
+template <typename T>
+__global__ void addBiasKernel(T *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows,
                               int64_t rowStep, int64_t columnStep, float beta) {
   for (int64_t row = blockIdx.x * static_cast<int64_t>(blockDim.y) + threadIdx.y; row < rows;
        row += static_cast<int64_t>(gridDim.x) * blockDim.y)
     for (int64_t c = threadIdx.x; c < columns; c += blockDim.x)
-      y[row * columns + c] += beta * bias[row % biasRows * rowStep + c * columnStep];
+      store(y + row * columns + c,
+            widened(y[row * columns + c]) + beta * bias[row % biasRows * rowStep + c * columnStep]);
 }
 
-__global__ void turnKernel(const float *from, float *to, int64_t outs, int64_t ins, int64_t window, bool back) {
+template <typename T>
+__global__ void turnKernel(const T *from, float *to, int64_t outs, int64_t ins, int64_t window, bool back) {
   SLUICE_GRID_LOOP(i, outs * ins * window) { // i walks what is written
     const int64_t inner = back ? window : ins, middle = back ? ins : window;
     const int64_t c = i % inner, m = i / inner % middle, o = i / inner / middle;
-    to[i] = from[(o * inner + c) * middle + m];
+    to[i] = widened(from[(o * inner + c) * middle + m]);
   }
 }
 
@@ -190,23 +193,37 @@ void finishFusedSums(cudaStream_t stream, const Cut &cut, const double *partials
   finishFused<<<grid, blockThreads, 0, stream>>>(partials, results, cut.chunks, cut.columns, cut.tiles);
 }
 
-void columnSums(cudaStream_t stream, const Cut &cut, const float *x, double *partials, float *result) {
+void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType type, const void *x, double *partials, float *result) {
+  const Cut cut(rows, columns, Cut::sumTasks);
   SumPlan plan = planOf(cut, 1);
   plan.reduced.add({cut.rows, cut.columns, 0, true});
-  sumPartials<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(plan, x, partials);
+  forStored(type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const auto kernel = sumPartials<T>;
+    const T *from = static_cast<const T *>(x);
+    kernel<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(plan, from, partials);
+  });
   finishSum<<<blocksFor(cut.columns, finishColumns), blockThreads, 0, stream>>>(plan, partials, result);
 }
 
-void addBias(cudaStream_t stream, float *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows,
+void addBias(cudaStream_t stream, DataType type, void *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows,
              int64_t rowStep, int64_t columnStep, float beta) {
   const PixelGrid shape(rows, columns);
-  addBiasKernel<<<shape.grid, shape.block, 0, stream>>>(y, bias, rows, columns, biasRows, rowStep, columnStep, beta);
+  forStored(type, [&](auto *stored) {
+    auto *to = static_cast<decltype(stored)>(y);
+    const auto kernel = addBiasKernel<std::remove_pointer_t<decltype(stored)>>;
+    kernel<<<shape.grid, shape.block, 0, stream>>>(to, bias, rows, columns, biasRows, rowStep, columnStep, beta);
+  });
 }
 
-void turnWeights(cudaStream_t stream, const float *from, float *to, int64_t outs, int64_t ins, int64_t window,
+void turnWeights(cudaStream_t stream, DataType type, const void *from, float *to, int64_t outs, int64_t ins, int64_t window,
                  bool back) {
-  turnKernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(from, to, outs, ins, window,
-                                                                                       back);
+  forStored(type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const auto kernel = turnKernel<T>;
+    const T *weights = static_cast<const T *>(from);
+    kernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(weights, to, outs, ins, window, back);
+  });
 }
 
 struct SumTo::Impl {
@@ -230,18 +247,24 @@ SumTo::SumTo(const char *node, const Tensor &x, const Tensor &y, float scale) : 
 
 void SumTo::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &scratch) const {
   const SumPlan &plan = impl->plan;
-  const float *px = stream.data<float>(x);
+  const void *from = stream.address(x);
   float *py = stream.data<float>(y);
   double *partials = stream.data<double>(scratch);
   stream.launch(node, "sum_to", [&] {
-    if (impl->isShort) {
-      sumShort<<<blocksFor(plan.keptCount, blockThreads / 32), blockThreads, 0, native(stream)>>>(plan, px, py);
-      return;
-    }
-    const int64_t tasks = plan.keptCount * plan.tiles * plan.chunks;
-    sumPartials<<<static_cast<unsigned>(tasks), Cut::threads, 0, native(stream)>>>(plan, px, partials);
-    const int64_t results = plan.keptCount * (plan.scalar ? 1 : plan.columns);
-    finishSum<<<blocksFor(results, finishColumns), blockThreads, 0, native(stream)>>>(plan, partials, py);
+    forStored(x.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const T *px = static_cast<const T *>(from);
+      const int64_t tasks = plan.keptCount * plan.tiles * plan.chunks;
+      const auto brief = sumShort<T>;
+      const auto kernel = sumPartials<T>;
+      if (impl->isShort) {
+        brief<<<blocksFor(plan.keptCount, blockThreads / 32), blockThreads, 0, native(stream)>>>(plan, px, py);
+        return;
+      }
+      kernel<<<static_cast<unsigned>(tasks), Cut::threads, 0, native(stream)>>>(plan, px, partials);
+      const int64_t results = plan.keptCount * (plan.scalar ? 1 : plan.columns);
+      finishSum<<<blocksFor(results, finishColumns), blockThreads, 0, native(stream)>>>(plan, partials, py);
+    });
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the rows of a matrix, for kernels that are compiled by the host compiler.
+// Sums over the rows of a matrix, for kernels that are compiled by the host compiler. `type` is that of the activation.
 #pragma once
 
 #include "runtime/cuda/Cut.h"
@@ -8,15 +8,16 @@
 
 namespace sluice {
 
-/// result[c] = sum of x[r][c] over all rows; `partials` holds sumScratch(cut, 1) bytes.
-void columnSums(cudaStream_t stream, const Cut &cut, const float *x, double *partials, float *result);
+/// result[c] = sum of x[r][c] over all rows; `partials` holds cuda::columnScratch(rows, columns) bytes.
+void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType type, const void *x, double *partials,
+                float *result);
 
 /// y[r][c] += beta * bias[r % biasRows * rowStep + c * columnStep].
-void addBias(cudaStream_t stream, float *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows,
-             int64_t rowStep, int64_t columnStep, float beta);
+void addBias(cudaStream_t stream, DataType type, void *y, const float *bias, int64_t rows, int64_t columns,
+             int64_t biasRows, int64_t rowStep, int64_t columnStep, float beta);
 
 /// Weights [O,I,window] to [O,window,I] (turn) or back.
-void turnWeights(cudaStream_t stream, const float *from, float *to, int64_t outs, int64_t ins, int64_t window,
-                 bool back);
+void turnWeights(cudaStream_t stream, DataType type, const void *from, float *to, int64_t outs, int64_t ins,
+                 int64_t window, bool back);
 
 } // namespace sluice

@@ -3,6 +3,7 @@
 // are neighbours.
 #include "runtime/common/ResizeTaps.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Storage.h"
 
 namespace sluice {
 
@@ -13,7 +14,7 @@ struct Resize::Impl {
 
 namespace {
 
-__global__ void resizeForward(Resize::Impl plan, const float *px, float *py) {
+template <typename T> __global__ void resizeForward(Resize::Impl plan, const T *px, T *py) {
   const Shape &x = plan.x, &y = plan.y;
   SLUICE_PIXEL_LOOP(index, y[0] * y[2] * y[3]) {
     const int64_t n = index / y[3] / y[2];
@@ -22,13 +23,13 @@ __global__ void resizeForward(Resize::Impl plan, const float *px, float *py) {
       float sum = 0;
       for (int64_t iy = row.low; iy <= row.low + (row.weight > 0); ++iy)
         for (int64_t ix = column.low; ix <= column.low + (column.weight > 0); ++ix)
-          sum += resizeWeight(row, iy) * resizeWeight(column, ix) * px[((n * x[2] + iy) * x[3] + ix) * x[1] + c];
-      py[index * y[1] + c] = sum;
+          sum += resizeWeight(row, iy) * resizeWeight(column, ix) * widened(px[((n * x[2] + iy) * x[3] + ix) * x[1] + c]);
+      store(py + index * y[1] + c, sum);
     }
   }
 }
 
-__global__ void resizeBackward(Resize::Impl plan, const float *pdy, float *pdx) {
+template <typename T> __global__ void resizeBackward(Resize::Impl plan, const T *pdy, T *pdx) {
   const Shape &x = plan.x, &y = plan.y;
   SLUICE_PIXEL_LOOP(index, x[0] * x[2] * x[3]) {
     const int64_t n = index / x[3] / x[2], iy = index / x[3] % x[2], ix = index % x[3];
@@ -41,10 +42,10 @@ __global__ void resizeBackward(Resize::Impl plan, const float *pdy, float *pdx) 
         for (int64_t ox = firstColumn; ox < endColumn && vertical != 0; ++ox) {
           const float weight = vertical * resizeWeight(resizeTap(plan.columns, ox), ix);
           if (weight != 0)
-            sum += weight * pdy[((n * y[2] + oy) * y[3] + ox) * y[1] + c];
+            sum += weight * widened(pdy[((n * y[2] + oy) * y[3] + ox) * y[1] + c]);
         }
       }
-      pdx[index * x[1] + c] = sum;
+      store(pdx + index * x[1] + c, sum);
     }
   }
 }
@@ -64,18 +65,33 @@ Resize::Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, R
 }
 
 void Resize::forward(Stream &stream, const Tensor &x, const Tensor &y) const {
-  const float *px = stream.data<float>(x);
-  float *py = stream.data<float>(y);
+  const void *from = stream.address(x);
+  void *to = stream.address(y);
   const PixelGrid shape = gridOf(impl->y);
-  stream.launch(node, "resize", [&] { resizeForward<<<shape.grid, shape.block, 0, native(stream)>>>(*impl, px, py); });
+  stream.launch(node, "resize", [&] {
+    forStored(x.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const auto kernel = resizeForward<T>;
+      const T *px = static_cast<const T *>(from);
+      T *py = static_cast<T *>(to);
+      kernel<<<shape.grid, shape.block, 0, native(stream)>>>(*impl, px, py);
+    });
+  });
 }
 
 void Resize::backward(Stream &stream, const Tensor &dy, const Tensor &dx) const {
-  const float *pdy = stream.data<float>(dy);
-  float *pdx = stream.data<float>(dx);
+  const void *from = stream.address(dy);
+  void *to = stream.address(dx);
   const PixelGrid shape = gridOf(impl->x);
-  stream.launch(node, "resize_backward",
-                [&] { resizeBackward<<<shape.grid, shape.block, 0, native(stream)>>>(*impl, pdy, pdx); });
+  stream.launch(node, "resize_backward", [&] {
+    forStored(dy.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const auto kernel = resizeBackward<T>;
+      const T *pdy = static_cast<const T *>(from);
+      T *pdx = static_cast<T *>(to);
+      kernel<<<shape.grid, shape.block, 0, native(stream)>>>(*impl, pdy, pdx);
+    });
+  });
 }
 
 } // namespace sluice

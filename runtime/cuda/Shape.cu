@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that only move elements: permutations and changes of layout (Reorder), concatenation and slicing (Slab).
+// Kernels that only move elements: permutations, changes of layout and of element type (Reorder), concatenation and
+// slicing (Slab).
 #include "runtime/common/Strides.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Storage.h"
 
 namespace sluice {
 
@@ -15,7 +17,8 @@ struct Reorder::Impl {
   int64_t extent[2 * Shape::maxRank] = {}, strideX[2 * Shape::maxRank] = {}, strideY[2 * Shape::maxRank] = {};
   StridedDimension across{1, 0, 0}, row{1, 1, 1};
   int64_t outerCount = 1;
-  size_t width = 4;
+  DataType from = DataType::F32, to = DataType::F32;
+  bool contiguous = false; ///< both sides in one run
 
   void add(const StridedDimension &d) {
     extent[outer] = d.extent, strideX[outer] = d.strideX, strideY[outer] = d.strideY;
@@ -37,17 +40,37 @@ namespace {
 
 constexpr int side = 32, sideLanes = 8;
 
-template <typename T> __global__ void copyRows(Reorder::Impl plan, const T *x, T *y) {
+template <typename T> __device__ inline void moveElement(T *to, T from) { *to = from; }
+__device__ inline void moveElement(BFloat16 *to, float from) { store(to, from); }
+__device__ inline void moveElement(float *to, BFloat16 from) { *to = widened(from); }
+
+/// A change of element type alone, eight neighbours a thread.
+template <typename X, typename Y> __global__ void castRun(const X *x, Y *y, int64_t count) {
+  constexpr int group = 8;
+  SLUICE_GRID_LOOP(g, (count + group - 1) / group) {
+    const int64_t at = g * group;
+    if (at + group <= count) {
+      float values[group];
+      loadVector(values, x + at);
+      storeVector(y + at, values);
+    } else {
+      for (int64_t i = at; i < count; ++i)
+        moveElement(y + i, x[i]);
+    }
+  }
+}
+
+template <typename X, typename Y> __global__ void copyRows(Reorder::Impl plan, const X *x, Y *y) {
   SLUICE_GRID_LOOP(i, plan.outerCount * plan.row.extent) {
     int64_t fromX, toY;
     plan.offsets(i / plan.row.extent, fromX, toY);
     const int64_t at = i % plan.row.extent;
-    y[toY + at * plan.row.strideY] = x[fromX + at * plan.row.strideX];
+    moveElement(y + toY + at * plan.row.strideY, x[fromX + at * plan.row.strideX]);
   }
 }
 
-template <typename T> __global__ void copyTiles(Reorder::Impl plan, const T *x, T *y) {
-  __shared__ T tile[side][side + 1];
+template <typename X, typename Y> __global__ void copyTiles(Reorder::Impl plan, const X *x, Y *y) {
+  __shared__ X tile[side][side + 1];
   const int64_t tilesAcross = (plan.across.extent + side - 1) / side, tilesRow = (plan.row.extent + side - 1) / side;
   const int64_t tasks = plan.outerCount * tilesAcross * tilesRow;
   for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
@@ -60,20 +83,30 @@ template <typename T> __global__ void copyTiles(Reorder::Impl plan, const T *x, 
     __syncthreads();
     for (int i = threadIdx.y; i < side; i += sideLanes)
       if (across + i < plan.across.extent && row + threadIdx.x < plan.row.extent)
-        y[toY + (across + i) * plan.across.strideY + (row + threadIdx.x) * plan.row.strideY] = tile[threadIdx.x][i];
+        moveElement(y + toY + (across + i) * plan.across.strideY + (row + threadIdx.x) * plan.row.strideY,
+                    tile[threadIdx.x][i]);
     __syncthreads();
   }
 }
 
-template <typename T> void reorder(const Reorder::Impl &plan, const void *from, void *to, cudaStream_t stream) {
-  const T *x = static_cast<const T *>(from);
-  T *y = static_cast<T *>(to);
+template <typename X, typename Y> void reorder(const Reorder::Impl &plan, const void *from, void *to, cudaStream_t stream) {
+  const X *x = static_cast<const X *>(from);
+  Y *y = static_cast<Y *>(to);
   if (plan.across.extent == 1) {
     copyRows<<<blocksFor(plan.outerCount * plan.row.extent, blockThreads), blockThreads, 0, stream>>>(plan, x, y);
     return;
   }
   const int64_t tiles = ((plan.across.extent + side - 1) / side) * ((plan.row.extent + side - 1) / side);
   copyTiles<<<blocksFor(plan.outerCount * tiles, 1), dim3(side, sideLanes), 0, stream>>>(plan, x, y);
+}
+
+/// From one float to the other; `contiguous` runs begin at multiples of 16 bytes, as slots do.
+template <typename X, typename Y> void castElements(const Reorder::Impl &plan, const void *from, void *to, cudaStream_t stream) {
+  if (!plan.contiguous)
+    return reorder<X, Y>(plan, from, to, stream);
+  const X *x = static_cast<const X *>(from);
+  Y *y = static_cast<Y *>(to);
+  castRun<<<blocksFor(plan.row.extent, 8 * blockThreads), blockThreads, 0, stream>>>(x, y, plan.row.extent);
 }
 
 template <typename T>
@@ -110,20 +143,22 @@ Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initia
       plan->across = d;
     else
       plan->add(d);
-  plan->width = byteWidth(x.type);
+  plan->from = x.type, plan->to = y.type;
+  plan->contiguous = plan->outer == 0 && plan->across.extent == 1 && plan->row.strideX == 1 && plan->row.strideY == 1;
   impl = plan;
 }
 
 void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   const void *from = stream.address(x);
   void *to = stream.address(y);
-  stream.launch(node, "reorder", [&] {
-    if (impl->width == 1)
-      reorder<uint8_t>(*impl, from, to, native(stream));
-    else if (impl->width == 4)
-      reorder<uint32_t>(*impl, from, to, native(stream));
-    else
-      reorder<uint64_t>(*impl, from, to, native(stream));
+  const bool casts = impl->from != impl->to;
+  stream.launch(node, casts ? "cast" : "reorder", [&] {
+    const auto move = casts ? (impl->to == DataType::BF16 ? castElements<float, BFloat16> : castElements<BFloat16, float>)
+                      : byteWidth(impl->from) == 1 ? reorder<uint8_t, uint8_t>
+                      : byteWidth(impl->from) == 2 ? reorder<uint16_t, uint16_t>
+                      : byteWidth(impl->from) == 4 ? reorder<uint32_t, uint32_t>
+                                                   : reorder<uint64_t, uint64_t>;
+    move(*impl, from, to, native(stream));
   });
 }
 
@@ -137,6 +172,7 @@ void Slab::copy(Stream &stream, const char *op, const char *from, int64_t fromSt
   stream.launch(node, op, [&] {
     const auto move = together % 16 == 0  ? slab<uint4>
                       : together % 4 == 0 ? slab<uint32_t>
+                      : together % 2 == 0 ? slab<uint16_t>
                                           : slab<uint8_t>;
     move(from, fromStride, to, toStride, smallStride, outer, native(stream));
   });

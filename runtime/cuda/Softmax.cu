@@ -3,6 +3,7 @@
 // are contiguous, else a thread a line, so that neighbouring threads read neighbouring elements. y may be x.
 #include "runtime/Math.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Storage.h"
 
 namespace sluice {
 
@@ -27,29 +28,31 @@ template <int Width> struct Line {
   static __device__ float maximum(float value) { return Width == 1 ? value : warpMaximum(value); }
 };
 
-template <int Width> __global__ void softmaxKernel(View view, const float *x, float *y, bool logarithm) {
+template <int Width, typename T> __global__ void softmaxKernel(View view, const T *x, T *y, bool logarithm) {
   const int64_t lines = view.outer * view.inner, stride = static_cast<int64_t>(gridDim.x) * blockThreads / Width;
   for (int64_t index = (blockIdx.x * static_cast<int64_t>(blockThreads) + threadIdx.x) / Width; index < lines;
        index += stride) {
     const Line<Width> line(view, index);
-    float largest = x[line.at];
-    for (int64_t i = line.lane; i < view.length; i += Width)
-      largest = x[line.at + i * line.step] > largest ? x[line.at + i * line.step] : largest;
+    float largest = widened(x[line.at]);
+    for (int64_t i = line.lane; i < view.length; i += Width) {
+      const float value = widened(x[line.at + i * line.step]);
+      largest = value > largest ? value : largest;
+    }
     largest = line.maximum(largest);
     double sum = 0;
     for (int64_t i = line.lane; i < view.length; i += Width)
-      sum += static_cast<double>(exponential(x[line.at + i * line.step] - largest));
+      sum += static_cast<double>(exponential(widened(x[line.at + i * line.step]) - largest));
     sum = line.sum(sum);
     const float shift = static_cast<float>(log(sum)), factor = static_cast<float>(1 / sum);
     for (int64_t i = line.lane; i < view.length; i += Width) {
-      const float distance = x[line.at + i * line.step] - largest;
-      y[line.at + i * line.step] = logarithm ? distance - shift : exponential(distance) * factor;
+      const float distance = widened(x[line.at + i * line.step]) - largest;
+      store(y + line.at + i * line.step, logarithm ? distance - shift : exponential(distance) * factor);
     }
   }
 }
 
-template <int Width>
-__global__ void softmaxBackwardKernel(View view, const float *dy, const float *y, float *dx, bool logarithm) {
+template <int Width, typename T>
+__global__ void softmaxBackwardKernel(View view, const T *dy, const T *y, T *dx, bool logarithm) {
   const int64_t lines = view.outer * view.inner, stride = static_cast<int64_t>(gridDim.x) * blockThreads / Width;
   for (int64_t index = (blockIdx.x * static_cast<int64_t>(blockThreads) + threadIdx.x) / Width; index < lines;
        index += stride) {
@@ -57,12 +60,13 @@ __global__ void softmaxBackwardKernel(View view, const float *dy, const float *y
     double sum = 0;
     for (int64_t i = line.lane; i < view.length; i += Width) {
       const int64_t at = line.at + i * line.step;
-      sum += static_cast<double>(logarithm ? dy[at] : dy[at] * y[at]);
+      sum += static_cast<double>(logarithm ? widened(dy[at]) : widened(dy[at]) * widened(y[at]));
     }
     const auto total = static_cast<float>(line.sum(sum));
     for (int64_t i = line.lane; i < view.length; i += Width) {
       const int64_t at = line.at + i * line.step;
-      dx[at] = logarithm ? dy[at] - exponential(y[at]) * total : y[at] * (dy[at] - total);
+      const float gradient = widened(dy[at]), result = widened(y[at]);
+      store(dx + at, logarithm ? gradient - exponential(result) * total : result * (gradient - total));
     }
   }
 }
@@ -77,26 +81,36 @@ Softmax::Softmax(const char *node, Shape x, int axis, bool logarithm)
 }
 
 void Softmax::forward(Stream &stream, const Tensor &input, const Tensor &output) const {
-  const float *px = stream.data<float>(input);
-  float *py = stream.data<float>(output);
+  const void *from = stream.address(input);
+  void *to = stream.address(output);
   const View view(x, axis);
   const int width = view.inner == 1 ? 32 : 1;
+  const unsigned blocks = blocksFor(view.outer * view.inner * width, blockThreads);
   stream.launch(node, "softmax", [&] {
-    const auto kernel = width == 32 ? softmaxKernel<32> : softmaxKernel<1>;
-    kernel<<<blocksFor(view.outer * view.inner * width, blockThreads), blockThreads, 0, native(stream)>>>(view, px, py,
-                                                                                                         logarithm);
+    forStored(input.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const auto kernel = width == 32 ? softmaxKernel<32, T> : softmaxKernel<1, T>;
+      const T *px = static_cast<const T *>(from);
+      T *py = static_cast<T *>(to);
+      kernel<<<blocks, blockThreads, 0, native(stream)>>>(view, px, py, logarithm);
+    });
   });
 }
 
 void Softmax::backward(Stream &stream, const Tensor &dy, const Tensor &y, const Tensor &dx) const {
-  const float *pdy = stream.data<float>(dy), *py = stream.data<float>(y);
-  float *pdx = stream.data<float>(dx);
+  const void *gradient = stream.address(dy), *result = stream.address(y);
+  void *to = stream.address(dx);
   const View view(x, axis);
   const int width = view.inner == 1 ? 32 : 1;
+  const unsigned blocks = blocksFor(view.outer * view.inner * width, blockThreads);
   stream.launch(node, "softmax_backward", [&] {
-    const auto kernel = width == 32 ? softmaxBackwardKernel<32> : softmaxBackwardKernel<1>;
-    kernel<<<blocksFor(view.outer * view.inner * width, blockThreads), blockThreads, 0, native(stream)>>>(
-        view, pdy, py, pdx, logarithm);
+    forStored(dy.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const auto kernel = width == 32 ? softmaxBackwardKernel<32, T> : softmaxBackwardKernel<1, T>;
+      const T *pdy = static_cast<const T *>(gradient), *py = static_cast<const T *>(result);
+      T *pdx = static_cast<T *>(to);
+      kernel<<<blocks, blockThreads, 0, native(stream)>>>(view, pdy, py, pdx, logarithm);
+    });
   });
 }
 

@@ -8,6 +8,7 @@
 // instead: channels exchanged, window rotated by half a turn.
 #include "runtime/common/Windows.h"
 #include "runtime/host/Dnnl.h"
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
@@ -203,8 +204,10 @@ std::shared_ptr<Conv::Impl> describeConvolution(const Geometry &g) {
 
 } // namespace
 
-Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias)
+Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
+           DataType type)
     : Kernel(node) {
+  requireF32(node, type);
   const Geometry geometry{pass, x, w, y, window, groups, bias && pass != ConvPass::BackwardData};
   checkConvolution(node, x, w, y, window, groups);
   impl = describe(node, "convolution", [&] { return describeConvolution(geometry); });

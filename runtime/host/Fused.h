@@ -71,6 +71,7 @@ inline void fusedRow(const F &f, const FusedPointers<F> &row, float *sums, int64
 
 template <typename F> class Fused : public Kernel {
   static_assert(F::inputs + F::outputs + F::sums <= FusedGeometry::maxOperands, "too many operands in one region");
+  static_assert(detail::countOf<F>(DataType::BF16, F::inputs + F::outputs) == 0, "the host runtime has no bf16");
 
 public:
   Fused(const char *node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,
@@ -158,13 +159,13 @@ private:
   void runRow(const Call &call, int64_t row, int64_t column, int64_t length, const Repeated &repeated,
               float *sums) const {
     detail::FusedPointers<F> at = call.base;
-    constexpr int masks = detail::maskCount<F>(F::inputs);
+    constexpr int masks = detail::countOf<F>(DataType::Bit, F::inputs);
     float expanded[masks > 0 ? masks : 1][masks > 0 ? Columns::tileWidth : 1];
     for (int i = 0; i < F::inputs; ++i) {
       const auto slot = static_cast<size_t>(i);
       if constexpr (masks > 0)
-        if (detail::maskOf<F>(i)) {
-          float *mask = expanded[detail::maskCount<F>(i)];
+        if (detail::typeOf<F>(i) == DataType::Bit) {
+          float *mask = expanded[detail::countOf<F>(DataType::Bit, i)];
           const auto *words = static_cast<const uint64_t *>(static_cast<const void *>(at.in[slot]));
           detail::expandMask(words, geometry.offset(i, row) + column, length, mask);
           at.in[slot] = mask;

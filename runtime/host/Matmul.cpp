@@ -5,6 +5,7 @@
 #include "runtime/Kernels.h"
 #include "runtime/common/MatmulShape.h"
 #include "runtime/host/Dnnl.h"
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 
 namespace sluice {
@@ -58,8 +59,10 @@ Shape folded(const Shape &shape) { return {shape.elements() / shape[shape.rank -
 } // namespace
 
 Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
-               Shape bias)
+               Shape bias, DataType factors, DataType result)
     : Kernel(node), impl(std::make_unique<Impl>()) {
+  requireF32(node, factors);
+  requireF32(node, result);
   impl->shape = MatmulShape(node, a, b, c, transposeA, transposeB, beta, bias);
   const bool fusedBias = impl->fusedBias = impl->shape.rowBias && alpha == 1;
   impl->ownBias = impl->shape.ownBias || (impl->shape.rowBias && !fusedBias);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that only move elements: permutations and changes of layout (Reorder), concatenation and slicing (Slab).
 #include "runtime/common/Strides.h"
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
@@ -59,6 +60,8 @@ struct Reorder::Impl {
 
 Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation)
     : Kernel(node) {
+  requireF32(node, x.type);
+  requireF32(node, y.type);
   auto plan = std::make_shared<Impl>();
   std::vector<Dimension> all = reorderDimensions(node, x, y, permutation);
   plan->row = all.back();

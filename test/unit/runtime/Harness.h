@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session and tensors for kernel tests: values are written and read as doubles in logical (row-major) order, whatever
-// the layout, so that references are plain loops over NCHW.
+// the layout and the floating-point type, so that references are plain loops over NCHW.
 #pragma once
 
 #include "runtime/Runtime.h"
+#include "runtime/common/BFloat16.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -24,9 +26,9 @@ public:
     take(result.bytes());
     return result;
   }
-  Tensor image(Shape shape) { return tensor(shape, Layout::NHWC); }
-  Tensor tensor(Shape shape, Layout layout, const Numbers &values) {
-    const Tensor result = tensor(shape, layout);
+  Tensor image(Shape shape, DataType type = DataType::F32) { return tensor(shape, Layout::NHWC, type); }
+  Tensor tensor(Shape shape, Layout layout, const Numbers &values, DataType type = DataType::F32) {
+    const Tensor result = tensor(shape, layout, type);
     write(result, values);
     return result;
   }
@@ -48,12 +50,23 @@ public:
     std::vector<float> raw(values.size());
     for (size_t i = 0; i < values.size(); ++i)
       raw[physical(tensor, i)] = static_cast<float>(values[i]);
-    session.write(tensor, raw.data());
+    if (tensor.type == DataType::F32)
+      return session.write(tensor, raw.data());
+    std::vector<BFloat16> halves;
+    for (float value : raw)
+      halves.push_back(bfloat16Of(value));
+    session.write(tensor, halves.data());
   }
   Numbers read(const Tensor &tensor) {
     const auto count = static_cast<size_t>(tensor.shape.elements());
     std::vector<float> raw(count);
-    session.read(tensor, raw.data());
+    if (tensor.type == DataType::F32) {
+      session.read(tensor, raw.data());
+    } else {
+      std::vector<BFloat16> halves(count);
+      session.read(tensor, halves.data());
+      std::transform(halves.begin(), halves.end(), raw.begin(), [](BFloat16 half) { return widened(half); });
+    }
     Numbers values(count);
     for (size_t i = 0; i < count; ++i)
       values[i] = raw[physical(tensor, i)];

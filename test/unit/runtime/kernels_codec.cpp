@@ -178,7 +178,7 @@ struct ReluBackward {
   }
 };
 struct MaskedReluBackward : ReluBackward {
-  static constexpr bool masks[] = {false, true, false};
+  static constexpr DataType types[] = {DataType::F32, DataType::Bit, DataType::F32, DataType::F32};
 };
 
 TEST(Masks, InARegionChangeNoBit) {

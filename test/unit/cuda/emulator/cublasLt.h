@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of cuBLASLt that runtime/cuda uses: products of column-major matrices by three loops in double.
+// The part of cuBLASLt that runtime/cuda uses: products of column-major matrices by three loops in double. Of bf16 factors it
+// takes what the real one takes: two of them, a result of either type, a bias of the result's type.
 #pragma once
 
 #include "cuda_runtime.h"
+#include "runtime/common/BFloat16.h"
 
 enum cublasStatus_t { CUBLAS_STATUS_SUCCESS };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32 };
-enum cudaDataType { CUDA_R_32F };
+enum cudaDataType { CUDA_R_32F = 0, CUDA_R_16BF = 14 };
 enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
 enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_TRANSA,
@@ -27,7 +29,7 @@ enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
 };
-constexpr unsigned CUBLASLT_REDUCTION_SCHEME_MASK = 7, CUBLASLT_REDUCTION_SCHEME_INPLACE = 1;
+constexpr unsigned CUBLASLT_REDUCTION_SCHEME_MASK = 7, CUBLASLT_REDUCTION_SCHEME_INPLACE = 1, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4;
 
 struct EmulatedProduct {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
@@ -35,8 +37,20 @@ struct EmulatedProduct {
   const float *bias = nullptr;
 };
 struct EmulatedMatrix {
+  cudaDataType type;
   int64_t rows, columns, leading, stride = 0;
   int32_t count = 1;
+
+  double at(const void *data, int64_t i) const {
+    return static_cast<double>(type == CUDA_R_16BF ? sluice::widened(static_cast<const sluice::BFloat16 *>(data)[i])
+                                                   : static_cast<const float *>(data)[i]);
+  }
+  void put(void *data, int64_t i, float value) const {
+    if (type == CUDA_R_16BF)
+      static_cast<sluice::BFloat16 *>(data)[i] = sluice::bfloat16Of(value);
+    else
+      static_cast<float *>(data)[i] = value;
+  }
 };
 using cublasLtHandle_t = struct cublasLtContext *;
 using cublasLtMatmulDesc_t = EmulatedProduct *;
@@ -59,9 +73,9 @@ inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t of, cu
   memcpy(places[attribute], value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
-inline cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *to, cudaDataType, uint64_t rows,
+inline cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *to, cudaDataType type, uint64_t rows,
                                                  uint64_t columns, int64_t leading) {
-  *to = new EmulatedMatrix{static_cast<int64_t>(rows), static_cast<int64_t>(columns), leading};
+  *to = new EmulatedMatrix{type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), leading};
   return CUBLAS_STATUS_SUCCESS;
 }
 inline cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t of) {
@@ -100,18 +114,18 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t prod
     if (inner != (turnB ? lb.columns : lb.rows) || ld.rows != (turnA ? la.columns : la.rows) ||
         ld.columns != (turnB ? lb.rows : lb.columns))
       abort();
+    if (la.type != lb.type || (la.type == CUDA_R_32F && ld.type != CUDA_R_32F) ||
+        (p.epilogue == CUBLASLT_EPILOGUE_BIAS && ld.type != CUDA_R_32F))
+      abort();
     for (int32_t i = 0; i < ld.count; ++i)
       for (int64_t column = 0; column < ld.columns; ++column)
         for (int64_t row = 0; row < ld.rows; ++row) {
           double sum = 0;
           for (int64_t k = 0; k < inner; ++k)
-            sum += static_cast<double>(static_cast<const float *>(a)[i * la.stride + (turnA ? k + row * la.leading
-                                                                                             : row + k * la.leading)]) *
-                   static_cast<double>(static_cast<const float *>(b)[i * lb.stride + (turnB ? column + k * lb.leading
-                                                                                             : k + column * lb.leading)]);
+            sum += la.at(a, i * la.stride + (turnA ? k + row * la.leading : row + k * la.leading)) *
+                   lb.at(b, i * lb.stride + (turnB ? column + k * lb.leading : k + column * lb.leading));
           const double bias = p.epilogue == CUBLASLT_EPILOGUE_BIAS ? static_cast<double>(p.bias[row]) : 0;
-          static_cast<float *>(d)[i * ld.stride + row + column * ld.leading] =
-              static_cast<float>(static_cast<double>(factor) * sum + bias);
+          ld.put(d, i * ld.stride + row + column * ld.leading, static_cast<float>(static_cast<double>(factor) * sum + bias));
         }
   });
   return CUBLAS_STATUS_SUCCESS;

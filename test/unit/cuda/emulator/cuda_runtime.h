@@ -26,9 +26,14 @@ struct dim3 {
   dim3() = default;
   dim3(unsigned x, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
-struct uint4 {
+/// Moves eight halves at a time, whatever they are.
+struct __attribute__((may_alias, aligned(16))) uint4 {
   unsigned x, y, z, w;
 };
+struct __attribute__((may_alias, aligned(8))) uint2 {
+  unsigned x, y;
+};
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 struct alignas(16) float4 {
   float x, y, z, w;
 };
@@ -121,7 +126,7 @@ inline cudaError_t cudaDriverGetVersion(int *version) {
 inline cudaError_t cudaGetDeviceCount(int *count) { return *count = emulated("EMULATED_DEVICES", 1), cudaSuccess; }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *to, int) {
-  return *to = {"emulator", 9, 0}, cudaSuccess;
+  return *to = {"emulator", emulated("EMULATED_CAPABILITY", 90) / 10, emulated("EMULATED_CAPABILITY", 90) % 10}, cudaSuccess;
 }
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaPeekAtLastError(); }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cudnn.h"
+#include "runtime/common/BFloat16.h"
 
 #include <memory>
 #include <string>
@@ -13,7 +14,7 @@
 
 namespace cudnn_frontend {
 
-enum class DataType_t { FLOAT };
+enum class DataType_t { FLOAT, BFLOAT16 };
 enum class HeurMode_t { A, FALLBACK };
 enum class BuildPlanPolicy_t { HEURISTICS_CHOICE };
 enum class NumericalNote_t { TENSOR_CORE, DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, NONDETERMINISTIC };
@@ -30,12 +31,23 @@ namespace graph {
 struct Tensor_attributes {
   std::vector<int64_t> dim, stride;
   int64_t uid = 0;
+  DataType_t type = DataType_t::FLOAT;
   Tensor_attributes &set_name(const std::string &) { return *this; }
   Tensor_attributes &set_dim(std::vector<int64_t> value) { return dim = value, *this; }
   Tensor_attributes &set_stride(std::vector<int64_t> value) { return stride = value, *this; }
   Tensor_attributes &set_uid(int64_t value) { return uid = value, *this; }
-  Tensor_attributes &set_data_type(DataType_t) { return *this; }
+  Tensor_attributes &set_data_type(DataType_t value) { return type = value, *this; }
   Tensor_attributes &set_output(bool) { return *this; }
+  double value(const void *data, int64_t i) const {
+    return static_cast<double>(type == DataType_t::BFLOAT16 ? sluice::widened(static_cast<const sluice::BFloat16 *>(data)[i])
+                                                            : static_cast<const float *>(data)[i]);
+  }
+  void put(void *data, int64_t i, float value) const {
+    if (type == DataType_t::BFLOAT16)
+      static_cast<sluice::BFloat16 *>(data)[i] = sluice::bfloat16Of(value);
+    else
+      static_cast<float *>(data)[i] = value;
+  }
   int64_t at(int64_t a, int64_t b, int64_t c, int64_t d) const {
     return a * stride[0] + b * stride[1] + c * stride[2] + d * stride[3];
   }
@@ -66,7 +78,9 @@ public:
   Pointer conv_dgrad(Pointer dy, Pointer w, const Conv_dgrad_attributes &a) { return keep(a, made, w, dy, made); }
   Pointer conv_wgrad(Pointer dy, Pointer x, const Conv_wgrad_attributes &a) { return keep(a, x, made, dy, made); }
 
-  Error validate() const { return {before != after && (pass == 0 ? x : y)->dim[1] < 24 && (pass == 2 ? x : w)->dim[1] < 64}; }
+  /// Of one type, as engines want them.
+  bool mixed() const { return x->type != y->type || w->type != y->type; }
+  Error validate() const { return {mixed() || (before != after && (pass == 0 ? x : y)->dim[1] < 24 && (pass == 2 ? x : w)->dim[1] < 64)}; }
   Error build_operation_graph(cudnnHandle_t) const { return {}; }
   Error create_execution_plans(std::vector<HeurMode_t>) const { return {}; }
   Graph &deselect_numeric_notes(const std::vector<NumericalNote_t> &) { return *this; }
@@ -91,8 +105,8 @@ private:
     return result;
   }
   void run(std::unordered_map<int64_t, void *> &pack) const {
-    auto data = [&](const Pointer &t) { return static_cast<float *>(pack.at(t->uid)); };
-    float *px = data(x), *pw = data(w), *py = data(y);
+    auto data = [&](const Pointer &t) { return pack.at(t->uid); };
+    const void *px = data(x), *pw = data(w), *py = data(y);
     const int64_t groups = x->dim[1] / w->dim[1], outs = w->dim[0] / groups, ins = w->dim[1];
     std::vector<double> sums(static_cast<size_t>(made->dim[0] * made->dim[1] * made->dim[2] * made->dim[3]));
     for (int64_t n = 0; n < y->dim[0]; ++n)
@@ -109,15 +123,14 @@ private:
                   const int64_t ax = x->at(n, o / outs * ins + i, iy, ix), aw = w->at(o, i, ky, kx),
                                 ay = y->at(n, o, oy, ox);
                   if (pass == 0)
-                    sums[static_cast<size_t>(ay)] += static_cast<double>(px[ax]) * static_cast<double>(pw[aw]);
+                    sums[static_cast<size_t>(ay)] += x->value(px, ax) * w->value(pw, aw);
                   else if (pass == 1)
-                    sums[static_cast<size_t>(ax)] += static_cast<double>(py[ay]) * static_cast<double>(pw[aw]);
+                    sums[static_cast<size_t>(ax)] += y->value(py, ay) * w->value(pw, aw);
                   else
-                    sums[static_cast<size_t>(aw)] += static_cast<double>(py[ay]) * static_cast<double>(px[ax]);
+                    sums[static_cast<size_t>(aw)] += y->value(py, ay) * x->value(px, ax);
                 }
-    float *to = data(made);
     for (size_t i = 0; i < sums.size(); ++i)
-      to[i] = static_cast<float>(sums[i]);
+      made->put(data(made), static_cast<int64_t>(i), static_cast<float>(sums[i]));
   }
 
   static constexpr int64_t wanted = 1 << 16;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// How kernels load and store activations: float or bfloat16 in memory, float in registers. Vectors are 16 bytes of what is
+// stored.
+#pragma once
+
+#include "runtime/Tensor.h"
+#include "runtime/common/BFloat16.h"
+
+#if defined(__CUDACC__)
+#include <cuda_bf16.h>
+#endif
+#include <cuda_runtime.h>
+
+namespace sluice {
+
+#if defined(__CUDACC__)
+
+__device__ inline void store(float *to, float x) { *to = x; }
+__device__ inline void store(BFloat16 *to, float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  to->bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
+#else
+  *to = bfloat16Of(x);
+#endif
+}
+
+/// Two neighbours, the first in the lower half.
+__device__ inline uint32_t bfloat16Pair(float first, float second) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+  uint32_t bits;
+  memcpy(&bits, &pair, sizeof bits);
+  return bits;
+#else
+  return bfloat16Of(first).bits | uint32_t(bfloat16Of(second).bits) << 16;
+#endif
+}
+
+/// Count neighbours, of which memory holds at least that many, at a multiple of their size (of 16 bytes when they are more).
+template <int Count> __device__ inline void loadVector(float (&to)[Count], const float *from) {
+  if constexpr (Count % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < Count; i += 4) {
+      const float4 four = *reinterpret_cast<const float4 *>(from + i);
+      to[i] = four.x, to[i + 1] = four.y, to[i + 2] = four.z, to[i + 3] = four.w;
+    }
+  } else {
+    for (int i = 0; i < Count; ++i)
+      to[i] = from[i];
+  }
+}
+template <int Count> __device__ inline void loadVector(float (&to)[Count], const BFloat16 *from) {
+  if constexpr (Count == 8) {
+    const uint4 eight = *reinterpret_cast<const uint4 *>(from);
+    const uint32_t pairs[4] = {eight.x, eight.y, eight.z, eight.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      to[2 * i] = floatOfBits(pairs[i] << 16), to[2 * i + 1] = floatOfBits(pairs[i] & 0xffff0000u);
+  } else if constexpr (Count == 4) {
+    const uint2 four = *reinterpret_cast<const uint2 *>(from);
+    to[0] = floatOfBits(four.x << 16), to[1] = floatOfBits(four.x & 0xffff0000u);
+    to[2] = floatOfBits(four.y << 16), to[3] = floatOfBits(four.y & 0xffff0000u);
+  } else {
+    for (int i = 0; i < Count; ++i)
+      to[i] = widened(from[i]);
+  }
+}
+template <int Count> __device__ inline void storeVector(float *to, const float (&from)[Count]) {
+  if constexpr (Count % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < Count; i += 4)
+      *reinterpret_cast<float4 *>(to + i) = make_float4(from[i], from[i + 1], from[i + 2], from[i + 3]);
+  } else {
+    for (int i = 0; i < Count; ++i)
+      to[i] = from[i];
+  }
+}
+template <int Count> __device__ inline void storeVector(BFloat16 *to, const float (&from)[Count]) {
+  if constexpr (Count == 8) {
+    *reinterpret_cast<uint4 *>(to) = make_uint4(bfloat16Pair(from[0], from[1]), bfloat16Pair(from[2], from[3]),
+                                                bfloat16Pair(from[4], from[5]), bfloat16Pair(from[6], from[7]));
+  } else {
+    for (int i = 0; i < Count; ++i)
+      store(to + i, from[i]);
+  }
+}
+
+#endif
+
+/// Calls work(pointer of the stored type, null) for the type of an activation.
+template <typename Work> void forStored(DataType type, Work &&work) {
+  if (type == DataType::BF16)
+    work(static_cast<BFloat16 *>(nullptr));
+  else
+    work(static_cast<float *>(nullptr));
+}
+
+} // namespace sluice
