@@ -24,7 +24,7 @@ struct TrainingSpec {
   InitialValues init = InitialValues::Keep;
   BatchNormMode batchNorm = BatchNormMode::Train;
   DropoutMode dropout = DropoutMode::Keep;
-  std::string precision = "fp32";       ///< or tf32
+  std::string precision = "fp32";       ///< or tf32, bf16
   std::optional<int64_t> batch;         ///< --batch: first dimension of the inputs that share the first input's batch
   std::map<std::string, int64_t> dims;  ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
   std::string freeze;                   ///< --freeze: regular expression; parameters whose whole name matches are constants

@@ -263,7 +263,8 @@ def Train_YieldOp : Train_Op<"yield", [Terminator, Pure]> {
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
-def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlock, IsolatedFromAbove,
+def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide", "isResultWide"]>,
+    Pure, SingleBlock, IsolatedFromAbove,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>, Train_LayoutAware, Train_Recomputable,
     DeclareOpInterfaceMethods<Train_Invertible>]> {
   let summary = "elementwise ops as one kernel: a scalar region run for every element of `shape`";
@@ -276,7 +277,7 @@ def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlock, IsolatedFromAbove,
 
     - C1: as many region arguments as operands, as many yielded values as results.
     - C2: the first results() - sums results have one type; every operand not in `channels` broadcasts to it (or, with sums only, to
-      operand 0's shape) and has its layout; operands in `channels` and sums are [C].
+      operand 0's shape) and has its layout; operands in `channels` and sums are [C]. Operands may be f32 or bf16, the region sees f32.
     - C3: a mask has that very shape.
 
     ```mlir
@@ -287,8 +288,8 @@ def Train_FusedOp : Train_Op<"fused", [Pure, SingleBlock, IsolatedFromAbove,
     }
     ```
   }];
-  let arguments = (ins Variadic<Train_FloatOrMask>:$inputs, DenseI64ArrayAttr:$channels, I64Attr:$sums);
-  let results = (outs Variadic<Train_Float>:$outputs);
+  let arguments = (ins Variadic<Train_RealOrMask>:$inputs, DenseI64ArrayAttr:$channels, I64Attr:$sums);
+  let results = (outs Variadic<Train_Real>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`(` $inputs `:` type($inputs) `)` `channels` $channels `sums` $sums `->` `(` type($outputs) `)` attr-dict-with-keyword $body";
   let hasVerifier = 1;

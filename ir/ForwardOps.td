@@ -59,7 +59,8 @@ def Train_ReadOp : Train_Op<"read", [Pure, DeclareOpInterfaceMethods<SymbolUserO
   let assemblyFormat = "$variable attr-dict `:` type($result)";
 }
 
-def Train_ConvOp : Train_ForwardOp<"conv", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+def Train_ConvOp : Train_ForwardOp<"conv", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide"]>,
+    DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let summary = "2-D convolution of x [N,C,H,W] with w [O,C/group,kh,kw]";
   let description = [{
@@ -74,12 +75,13 @@ def Train_ConvOp : Train_ForwardOp<"conv", [DeclareOpInterfaceMethods<Train_Diff
         : (tensor<16x3x224x224xf32>, tensor<64x3x7x7xf32>) -> tensor<16x64x112x112xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Float:$w, Optional<Train_Vector>:$bias,
+  let arguments = (ins Train_Real:$x, Train_Real:$w, Optional<Train_Vector>:$bias,
       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, I64Attr:$group);
-  let results = (outs Train_Float:$y);
+  let results = (outs Train_Real:$y);
 }
 
-def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
+    DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let summary = "transposed 2-D convolution of x [N,C,H,W] with w [C,O/group,kh,kw]";
   let description = [{
@@ -93,9 +95,9 @@ def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [DeclareOpInterfac
         output_size = array<i64: 64, 64>} : (tensor<4x128x32x32xf32>, tensor<128x64x2x2xf32>) -> tensor<4x64x64x64xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Float:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+  let arguments = (ins Train_Real:$x, Train_Real:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
       DenseI64ArrayAttr:$dilations, I64Attr:$group, DenseI64ArrayAttr:$output_size);
-  let results = (outs Train_Float:$y);
+  let results = (outs Train_Real:$y);
 }
 
 def Train_BatchNormOp : Train_ForwardOp<"batch_norm", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
@@ -116,7 +118,8 @@ def Train_BatchNormOp : Train_ForwardOp<"batch_norm", [DeclareOpInterfaceMethods
   let results = (outs Train_Float:$y, Train_Vector:$mean, Train_Vector:$rstd);
 }
 
-def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Pure, Train_Costed, Train_Recomputable,
+def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>,
+    Pure, Train_Costed, Train_Recomputable,
     InferTypeOpAdaptorWithIsCompatible, Train_LayoutAware]> {
   let summary = "mean and 1/sqrt(variance + epsilon) of every channel";
   let description = [{
@@ -126,11 +129,11 @@ def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Pure, Train
     %mean, %rstd = train.batch_norm_statistics %x {epsilon = 1.0e-5 : f32} : (tensor<16x64x32x32xf32>) -> (tensor<64xf32>, tensor<64xf32>)
     ```
   }];
-  let arguments = (ins Train_Float:$x, F32Attr:$epsilon);
+  let arguments = (ins Train_Real:$x, F32Attr:$epsilon);
   let results = (outs Train_Vector:$mean, Train_Vector:$rstd);
 }
 
-def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_LayoutAware]> {
+def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "maximum over windows, and which window position won";
   let description = [{
     `indices` counts positions inside the window, row by row; it is all that the backward op reads.
@@ -143,12 +146,12 @@ def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_LayoutAware]> {
         dilations = array<i64: 1, 1>, ceil_mode = false} : (tensor<16x64x32x32xf32>) -> (tensor<16x64x16x16xf32>, tensor<16x64x16x16xi8>)
     ```
   }];
-  let arguments = (ins Train_Float:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+  let arguments = (ins Train_Real:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
       DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$ceil_mode);
-  let results = (outs Train_Float:$y, Train_Tensor:$indices);
+  let results = (outs Train_Real:$y, Train_Tensor:$indices);
 }
 
-def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_LayoutAware]> {
+def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "mean over windows";
   let description = [{
     Global average pooling is a window as large as the image.
@@ -160,9 +163,9 @@ def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_LayoutAware]> {
         count_include_pad = false} : (tensor<16x512x7x7xf32>) -> tensor<16x512x1x1xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+  let arguments = (ins Train_Real:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
       DefaultValuedAttr<BoolAttr, "false">:$ceil_mode, DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
-  let results = (outs Train_Float:$y);
+  let results = (outs Train_Real:$y);
 }
 
 def Train_LrnOp : Train_ForwardOp<"lrn", [Train_LayoutAware]> {
@@ -178,7 +181,8 @@ def Train_LrnOp : Train_ForwardOp<"lrn", [Train_LayoutAware]> {
   let results = (outs Train_Float:$y);
 }
 
-def Train_MatmulOp : Train_ForwardOp<"matmul", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+def Train_MatmulOp : Train_ForwardOp<"matmul", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide", "mayStoreWide"]>,
+    DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let summary = "alpha * op(a) op(b) + beta * bias over the last two dimensions";
   let description = [{
@@ -192,12 +196,12 @@ def Train_MatmulOp : Train_ForwardOp<"matmul", [DeclareOpInterfaceMethods<Train_
         : (tensor<16x512xf32>, tensor<10x512xf32>, tensor<10xf32>) -> tensor<16x10xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$a, Train_Float:$b, Optional<Train_Float>:$bias, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
+  let arguments = (ins Train_Real:$a, Train_Real:$b, Optional<Train_Float>:$bias, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
       DefaultValuedAttr<BoolAttr, "false">:$transpose_b, DefaultValuedAttr<F32Attr, "1.0f">:$alpha, DefaultValuedAttr<F32Attr, "1.0f">:$beta);
-  let results = (outs Train_Float:$y);
+  let results = (outs Train_Real:$y);
 }
 
-def Train_SoftmaxOp : Train_ForwardOp<"softmax"> {
+def Train_SoftmaxOp : Train_ForwardOp<"softmax", [Train_PrecisionAware]> {
   let summary = "softmax, or its logarithm, along one dimension";
   let description = [{
     When it is the model's last op before a softmax cross-entropy, the frontend lets the loss absorb it.
@@ -208,11 +212,11 @@ def Train_SoftmaxOp : Train_ForwardOp<"softmax"> {
     %y = train.softmax %x {axis = 1 : i64, logarithm = false} : (tensor<16x10xf32>) -> tensor<16x10xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$logarithm);
-  let results = (outs Train_Float:$y);
+  let arguments = (ins Train_Real:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$logarithm);
+  let results = (outs Train_Real:$y);
 }
 
-def Train_ConcatOp : Train_ForwardOp<"concat", [Train_LayoutAware]> {
+def Train_ConcatOp : Train_ForwardOp<"concat", [Train_PrecisionAware, Train_LayoutAware]> {
   let extraClassDeclaration = Train_Follow.decl;
   let summary = "tensors side by side along one dimension";
   let description = [{
@@ -222,11 +226,11 @@ def Train_ConcatOp : Train_ForwardOp<"concat", [Train_LayoutAware]> {
     %y = train.concat %a, %b {axis = 1 : i64} : (tensor<8x64x28x28xf32>, tensor<8x32x28x28xf32>) -> tensor<8x96x28x28xf32>
     ```
   }];
-  let arguments = (ins Variadic<Train_Float>:$xs, I64Attr:$axis);
-  let results = (outs Train_Float:$y);
+  let arguments = (ins Variadic<Train_Real>:$xs, I64Attr:$axis);
+  let results = (outs Train_Real:$y);
 }
 
-def Train_SliceOp : Train_ForwardOp<"slice", [Train_LayoutAware]> {
+def Train_SliceOp : Train_ForwardOp<"slice", [Train_PrecisionAware, Train_LayoutAware]> {
   let extraClassDeclaration = Train_Follow.decl;
   let summary = "the slab [start, start + length) of one dimension";
   let description = [{
@@ -238,11 +242,11 @@ def Train_SliceOp : Train_ForwardOp<"slice", [Train_LayoutAware]> {
     %y = train.slice %x {axis = 1 : i64, start = 64 : i64, length = 32 : i64} : (tensor<8x96x28x28xf32>) -> tensor<8x32x28x28xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, I64Attr:$axis, I64Attr:$start, I64Attr:$length);
-  let results = (outs Train_Float:$y);
+  let arguments = (ins Train_Real:$x, I64Attr:$axis, I64Attr:$start, I64Attr:$length);
+  let results = (outs Train_Real:$y);
 }
 
-def Train_ReshapeOp : Train_ShapedOp<"reshape"> {
+def Train_ReshapeOp : Train_ShapedOp<"reshape", [Train_PrecisionAware]> {
   let summary = "the same elements in the same logical order under another shape";
   let description = [{
     A view: no kernel, the result shares its operand's bytes. Both sides are row-major; assign-layouts puts a train.reorder before it
@@ -258,7 +262,7 @@ def Train_ReshapeOp : Train_ShapedOp<"reshape"> {
   let results = (outs Train_Tensor:$y);
 }
 
-def Train_TransposeOp : Train_ForwardOp<"transpose"> {
+def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_PrecisionAware]> {
   let summary = "logical dimensions permuted: y.dim(i) = x.dim(permutation[i])";
   let description = [{
     - C1: permutation is one of 0..rank-1.
@@ -267,11 +271,11 @@ def Train_TransposeOp : Train_ForwardOp<"transpose"> {
     %y = train.transpose %x {permutation = array<i64: 0, 2, 1>} : (tensor<4x8x16xf32>) -> tensor<4x16x8xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, DenseI64ArrayAttr:$permutation);
-  let results = (outs Train_Float:$y);
+  let arguments = (ins Train_Real:$x, DenseI64ArrayAttr:$permutation);
+  let results = (outs Train_Real:$y);
 }
 
-def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_LayoutAware]> {
+def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "the same tensor in another physical layout";
   let description = [{
     Created by assign-layouts. A view where both layouts put the elements in the same order (one channel, or a 1x1 image).
@@ -287,7 +291,25 @@ def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_LayoutAware]> {
   let extraClassDeclaration = "::sluice::train::LayoutWish layoutWish() { return ::sluice::train::LayoutWish::RowMajor; }";
 }
 
-def Train_ResizeOp : Train_ForwardOp<"resize", [Train_LayoutAware]> {
+def Train_CastOp : Train_Op<"cast", [Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
+    Train_Costed, Train_Recomputable]> {
+  let summary = "the same tensor in another floating-point type, rounded to nearest even";
+  let description = [{
+    Created by assign-precision, once for each tensor, just before its first reader. A convolution's weights change their order with it, to what
+    its engines read: [O,H,W,I], which is the encoding nhwc of [O,I,H,W].
+
+    - C1: both types have one shape and element types that differ.
+
+    ```mlir
+    %half = train.cast %w : (tensor<64x32x3x3xf32>) -> tensor<64x32x3x3xbf16, #train.layout<nhwc>>
+    ```
+  }];
+  let arguments = (ins Train_Real:$x);
+  let results = (outs Train_Real:$y);
+  let hasVerifier = 1;
+}
+
+def Train_ResizeOp : Train_ForwardOp<"resize", [Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "spatial resize of x [N,C,H,W] to `size`, nearest or bilinear";
   let description = [{
     - C1: x has rank 4; size is two positive extents; scales are positive.
@@ -297,12 +319,12 @@ def Train_ResizeOp : Train_ForwardOp<"resize", [Train_LayoutAware]> {
         : (tensor<4x64x32x32xf32>) -> tensor<4x64x64x64xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, DenseI64ArrayAttr:$size, F32Attr:$scale_h, F32Attr:$scale_w, Train_ResizeMode:$mode,
+  let arguments = (ins Train_Real:$x, DenseI64ArrayAttr:$size, F32Attr:$scale_h, F32Attr:$scale_w, Train_ResizeMode:$mode,
       Train_Coordinates:$coordinates, Train_NearestMode:$nearest);
-  let results = (outs Train_Float:$y);
+  let results = (outs Train_Real:$y);
 }
 
-def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to"> {
+def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>]> {
   let summary = "x repeated to a larger shape by numpy's rules, times `factor`";
   let description = [{
     Gradient of train.sum_to; row-major.
@@ -313,11 +335,11 @@ def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to"> {
     %y = train.broadcast_to %x {factor = 1.0 : f32} : (tensor<16x64x1x1xf32>) -> tensor<16x64x7x7xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, DefaultValuedAttr<F32Attr, "1.0f">:$factor);
-  let results = (outs Train_Float:$y);
+  let arguments = (ins Train_Real:$x, DefaultValuedAttr<F32Attr, "1.0f">:$factor);
+  let results = (outs Train_Real:$y);
 }
 
-def Train_SumToOp : Train_ShapedOp<"sum_to"> {
+def Train_SumToOp : Train_ShapedOp<"sum_to", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>]> {
   let summary = "sum of x over the dimensions that the smaller result shape broadcasts, times `factor`";
   let description = [{
     Gradient of a broadcast; with factor 1/count, a mean. Row-major.
@@ -328,7 +350,7 @@ def Train_SumToOp : Train_ShapedOp<"sum_to"> {
     %y = train.sum_to %x {factor = 1.0 : f32} : (tensor<16x10xf32>) -> tensor<10xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, DefaultValuedAttr<F32Attr, "1.0f">:$factor);
+  let arguments = (ins Train_Real:$x, DefaultValuedAttr<F32Attr, "1.0f">:$factor);
   let results = (outs Train_Float:$y);
 }
 

@@ -11,7 +11,8 @@ class Train_GradientOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnem
   let hasVerifier = 1;
 }
 
-def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>,
+def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let summary = "gradient of a convolution with respect to its input";
   let description = [{
@@ -22,11 +23,12 @@ def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [DeclareOp
         : (tensor<8x64x14x14xf32>, tensor<64x32x3x3xf32>) -> tensor<8x32x14x14xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$dy, Train_Float:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+  let arguments = (ins Train_Real:$dy, Train_Real:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
       DenseI64ArrayAttr:$dilations, I64Attr:$group);
-  let results = (outs Train_Float:$dx);
+  let results = (outs Train_Real:$dx);
 }
-def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [DeclareOpInterfaceMethods<Train_LayoutAware, ["isResultLayoutFixed"]>,
+def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>,
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isResultLayoutFixed"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let summary = "gradient of a convolution with respect to its weights, and to its bias where it has one";
   let description = [{
@@ -37,7 +39,7 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Decla
         : (tensor<8x64x14x14xf32>, tensor<8x32x14x14xf32>) -> tensor<64x32x3x3xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$dy, Train_Float:$x, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+  let arguments = (ins Train_Real:$dy, Train_Real:$x, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
       DenseI64ArrayAttr:$dilations, I64Attr:$group);
   let results = (outs Train_Float:$dw, Optional<Train_Vector>:$dbias);
 }
@@ -54,7 +56,7 @@ def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_L
   let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$scale, Train_Vector:$mean, Train_Vector:$rstd);
   let results = (outs Train_Float:$dx, Train_Vector:$dscale, Train_Vector:$dbias);
 }
-def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_LayoutAware]> {
+def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "sends every gradient to the window position that won";
   let description = [{
     - C1: the pool with these attributes, rounding down or up, maps dx to dy and indices.
@@ -64,11 +66,11 @@ def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_Layou
         dilations = array<i64: 1, 1>} : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xi8>) -> tensor<8x4x4x4xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$dy, Train_Tensor:$indices, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides,
+  let arguments = (ins Train_Real:$dy, Train_Tensor:$indices, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides,
       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations);
-  let results = (outs Train_Float:$dx);
+  let results = (outs Train_Real:$dx);
 }
-def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Train_LayoutAware]> {
+def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "spreads every gradient evenly over its window";
   let description = [{
     - C1: the pool with these attributes, rounding down or up, maps dx to dy.
@@ -78,9 +80,9 @@ def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Tra
         : (tensor<8x4x2x2xf32>) -> tensor<8x4x4x4xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$dy, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+  let arguments = (ins Train_Real:$dy, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
       DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
-  let results = (outs Train_Float:$dx);
+  let results = (outs Train_Real:$dx);
 }
 def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_LayoutAware]> {
   let summary = "gradient of train.lrn; computes the denominator again from x";
@@ -94,7 +96,7 @@ def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_LayoutAware]> 
   let arguments = (ins Train_Float:$dy, Train_Float:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
   let results = (outs Train_Float:$dx);
 }
-def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward"> {
+def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward", [Train_PrecisionAware]> {
   let summary = "gradient of train.softmax; reads its result";
   let description = [{
     - C1: dy, y and dx have one shape; 0 <= axis < rank.
@@ -103,10 +105,10 @@ def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward"> {
     %dx = train.softmax_backward %dy, %y {axis = 1 : i64, logarithm = false} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$dy, Train_Float:$y, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$logarithm);
-  let results = (outs Train_Float:$dx);
+  let arguments = (ins Train_Real:$dy, Train_Real:$y, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$logarithm);
+  let results = (outs Train_Real:$dx);
 }
-def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [Train_LayoutAware]> {
+def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "gradient of train.resize";
   let description = [{
     - C1: dx has rank 4 and dy's batch and channels; scales are positive.
@@ -115,11 +117,11 @@ def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [Train_LayoutAw
     %dx = train.resize_backward %dy {scale_h = 2.0 : f32, scale_w = 2.0 : f32, mode = 0 : i32, coordinates = 3 : i32, nearest = 2 : i32} : (tensor<4x64x64x64xf32>) -> tensor<4x64x32x32xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$dy, F32Attr:$scale_h, F32Attr:$scale_w, Train_ResizeMode:$mode, Train_Coordinates:$coordinates,
+  let arguments = (ins Train_Real:$dy, F32Attr:$scale_h, F32Attr:$scale_w, Train_ResizeMode:$mode, Train_Coordinates:$coordinates,
       Train_NearestMode:$nearest);
-  let results = (outs Train_Float:$dx);
+  let results = (outs Train_Real:$dx);
 }
-def Train_PadSlabOp : Train_GradientOp<"pad_slab", [Train_LayoutAware]> {
+def Train_PadSlabOp : Train_GradientOp<"pad_slab", [Train_PrecisionAware, Train_LayoutAware]> {
   let extraClassDeclaration = Train_Follow.decl;
   let summary = "gradient of train.slice: zeros, with dy in the slab that starts at `start`";
   let description = [{
@@ -129,8 +131,8 @@ def Train_PadSlabOp : Train_GradientOp<"pad_slab", [Train_LayoutAware]> {
     %dx = train.pad_slab %dy {axis = 1 : i64, start = 64 : i64} : (tensor<8x32x28x28xf32>) -> tensor<8x96x28x28xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$dy, I64Attr:$axis, I64Attr:$start);
-  let results = (outs Train_Float:$dx);
+  let arguments = (ins Train_Real:$dy, I64Attr:$axis, I64Attr:$start);
+  let results = (outs Train_Real:$dx);
 }
 def Train_LossBackwardOp : Train_GradientOp<"loss_backward"> {
   let summary = "gradient of the attached loss with respect to the model's output";

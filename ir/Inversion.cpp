@@ -77,7 +77,7 @@ bool FusedOp::isInvertible() {
   auto matched = match(*this);
   RankedTensorType z = domain();
   bool channelsLast = z.getRank() == 2 || (z.getRank() == 4 && layoutOf(z) == LayoutKind::NHWC);
-  return matched && channelsLast && matched->alpha.isFinite() && matched->alpha.convertToFloat() >= smallestSlope &&
+  return matched && channelsLast && z.getElementType().isF32() && matched->alpha.isFinite() && matched->alpha.convertToFloat() >= smallestSlope &&
          getInputs()[matched->x].getType() == getOutputs()[0].getType();
 }
 

@@ -35,8 +35,8 @@ KernelOp kernelOf(sched::RunOp run);
 Shape shapeOf(mlir::RankedTensorType type);
 Tensor tensorOf(mlir::RankedTensorType type);
 
-/// What a codec makes of a tensor: its mask, or a vector of i8. Null for an unknown codec, other elements than f32, and
-/// vectors.
+/// What a codec makes of a tensor: the mask of f32 or bf16, or a vector of i8. Null for an unknown codec, and for other
+/// codecs of other elements than f32 (halves are half as large already), and of vectors.
 mlir::RankedTensorType packedType(mlir::RankedTensorType raw, llvm::StringRef codec);
 
 /// A tensor of the op. In a call, an operand that the op leaves out is `none`.
@@ -102,11 +102,37 @@ inline TensorArgument tensor(const KernelOp &op, Slot slot) {
   return {slot, tensorOf(slot.kind == Slot::In ? op.ins[slot.index] : op.outs[slot.index])};
 }
 
+inline DataType type(const KernelOp &op, Slot slot) { return tensor(op, slot).tensor.type; }
+
+/// Element types are the last arguments, left out where all are F32.
 template <typename Maker>
 void convolution(const KernelOp &op, Maker &m, ConvPass pass, Slot x, Slot w, Slot y, bool bias, KernelCall call) {
   Shape weight = shape(op, w).shape;
-  m.template kernel<Conv>("Conv", "", call, pass, shape(op, x), shape(op, w), shape(op, y),
-                          windowOf(op, {weight[2], weight[3]}), op.integer("group"), bias);
+  auto make = [&](auto... types) {
+    m.template kernel<Conv>("Conv", "", call, pass, shape(op, x), shape(op, w), shape(op, y),
+                            windowOf(op, {weight[2], weight[3]}), op.integer("group"), bias, types...);
+  };
+  if (type(op, x) == DataType::F32)
+    make();
+  else
+    make(type(op, x));
+}
+
+template <typename Maker> void product(const KernelOp &op, Maker &m) {
+  float alpha = static_cast<float>(op.number("alpha")), beta = static_cast<float>(op.number("beta"));
+  auto make = [&](auto... rest) {
+    m.template kernel<Matmul>("Matmul", "", KernelCall{"run", {in(0), in(1), in(2), out(0), scratchSlot}}, shape(op, in(0)),
+                              shape(op, in(1)), shape(op, out(0)), op.flag("transpose_a"), op.flag("transpose_b"), rest...);
+  };
+  const ShapeArgument bias = op.ins.size() > 2 ? shape(op, in(2)) : ShapeArgument{in(2), {}};
+  if (type(op, in(0)) != DataType::F32)
+    make(alpha, beta, bias, type(op, in(0)), type(op, out(0)));
+  else if (op.ins.size() > 2)
+    make(alpha, beta, bias);
+  else if (alpha != 1 || beta != 1)
+    make(alpha, beta);
+  else
+    make();
 }
 
 inline LossKind lossKind(const std::string &loss) {
@@ -189,17 +215,7 @@ template <typename Maker> bool makeNorms(const KernelOp &op, Maker &m) {
 template <typename Maker> bool makeMatrices(const KernelOp &op, Maker &m) {
   using namespace kernels;
   if (op.kernel == "matmul") {
-    float alpha = static_cast<float>(op.number("alpha")), beta = static_cast<float>(op.number("beta"));
-    KernelCall call{"run", {in(0), in(1), in(2), out(0), scratchSlot}};
-    if (op.ins.size() > 2)
-      m.template kernel<Matmul>("Matmul", "", call, shape(op, in(0)), shape(op, in(1)), shape(op, out(0)),
-                                op.flag("transpose_a"), op.flag("transpose_b"), alpha, beta, shape(op, in(2)));
-    else if (alpha != 1 || beta != 1)
-      m.template kernel<Matmul>("Matmul", "", call, shape(op, in(0)), shape(op, in(1)), shape(op, out(0)),
-                                op.flag("transpose_a"), op.flag("transpose_b"), alpha, beta);
-    else
-      m.template kernel<Matmul>("Matmul", "", call, shape(op, in(0)), shape(op, in(1)), shape(op, out(0)),
-                                op.flag("transpose_a"), op.flag("transpose_b"));
+    product(op, m);
   } else if (op.kernel == "softmax") {
     m.simple("Softmax", "", KernelCall{"forward", {in(0), out(0)}}, shape(op, in(0)), op.integer("axis"),
              op.flag("logarithm"));
@@ -235,7 +251,7 @@ template <typename Maker> bool makeShapes(const KernelOp &op, Maker &m) {
   } else if (op.kernel == "pad_slab") { // behind a zero fill
     m.simple("Slab", "", KernelCall{"insert", {in(0), out(0)}}, tensor(op, out(0)), tensor(op, in(0)),
              op.integer("axis"), op.integer("start"));
-  } else if (op.kernel == "transpose" || op.kernel == "reorder") {
+  } else if (op.kernel == "transpose" || op.kernel == "reorder" || op.kernel == "cast") {
     m.simple("Reorder", "", KernelCall{"run", {in(0), out(0)}}, tensor(op, in(0)), tensor(op, out(0)),
              op.list("permutation"));
   } else if (op.kernel == "sum_to") {

@@ -8,7 +8,7 @@ using namespace sluice::train;
 
 RankedTensorType sluice::packedType(RankedTensorType raw, StringRef codec) {
   MLIRContext *context = raw.getContext();
-  if (codec == "mask")
+  if (codec == "mask" && train::isReal(raw))
     return RankedTensorType::get(raw.getShape(), IntegerType::get(context, 1), raw.getEncoding());
   auto known = parseCodec(std::string_view(codec.data(), codec.size()));
   // Statistics, [C] vectors, are too small to gain from it and too sensitive to be rounded.

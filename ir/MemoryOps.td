@@ -103,14 +103,14 @@ def Train_EncodeOp : Train_Op<"encode", [Train_Costed]> {
     (they differ for NaN). It runs on the compute stream. `fp16` and `zfp` (fixed rate: 8 bits a value, `zfp:RATE` for another)
     round; they run on the codec stream, and x's bytes stay live until the train.await of the result.
 
-    - C1: a mask has x's shape and layout and i1 elements; other codecs give the i8 vector whose length the codec has for x.
+    - C1: a mask has x's shape and layout and i1 elements; other codecs give the i8 vector whose length the codec has for x, which is f32.
 
     ```mlir
     %bits = train.encode %y {codec = "mask"} : (tensor<16x64x56x56xf32>) -> tensor<16x64x56x56xi1>
     %packed = train.encode %x {codec = "zfp"} : (tensor<16x64x56x56xf32>) -> tensor<3211264xi8>
     ```
   }];
-  let arguments = (ins Train_Float:$x, StrAttr:$codec, UnitAttr:$positive);
+  let arguments = (ins Train_Real:$x, StrAttr:$codec, UnitAttr:$positive);
   let results = (outs Train_Tensor:$packed);
   let hasVerifier = 1;
 }

@@ -41,13 +41,14 @@ static int64_t windowExtent(int64_t in, int64_t kernel, int64_t stride, int64_t 
   return out;
 }
 
-/// Declared types may differ from inferred ones in their encoding: layouts are assigned after the op is made.
+/// Declared types may differ from inferred ones in their encoding, and floats in their width: layouts and precision are assigned after the op
+/// is made, and have verifiers of their own.
 static bool compatible(TypeRange a, TypeRange b) {
   if (a.size() != b.size())
     return false;
   for (auto [x, y] : llvm::zip(a, b)) {
     auto s = cast<RankedTensorType>(x), t = cast<RankedTensorType>(y);
-    if (s.getShape() != t.getShape() || s.getElementType() != t.getElementType())
+    if (s.getShape() != t.getShape() || (s.getElementType() != t.getElementType() && !(isReal(s) && isReal(t))))
       return false;
   }
   return true;
@@ -103,7 +104,7 @@ INFER(BatchNormStatisticsOp) {
   auto x = ranked(op.getX());
   if (x.getRank() < 2)
     return fail(loc, "batch normalization needs rank 2 or more, has ", x);
-  auto channel = RankedTensorType::get({x.getDimSize(1)}, x.getElementType());
+  auto channel = RankedTensorType::get({x.getDimSize(1)}, Float32Type::get(context));
   types.append({channel, channel});
   return success();
 }

@@ -24,6 +24,9 @@ int64_t bytes(mlir::Type type);
 /// Which physical order an op wants for its rank-4 operands and results, see LayoutAware.
 enum class LayoutWish { RowMajor, ChannelsLast, Follow };
 
+/// Which element types an op's floats may have, see PrecisionAware.
+enum class PrecisionWish { Product, Same, Mixed };
+
 /// Gradient bookkeeping of one reverse sweep. Values without a contribution have no gradient (null). Contributions to one value are
 /// summed with train.add in the order in which they arrive.
 class Gradients {
@@ -36,8 +39,9 @@ public:
   virtual void add(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value gradient) = 0;
 };
 
-/// Verifier of the interface Elementwise.
+/// Verifiers of the interfaces Elementwise and PrecisionAware.
 llvm::LogicalResult verifyElementwise(mlir::Operation *op);
+llvm::LogicalResult verifyPrecision(mlir::Operation *op);
 
 /// Name of the ONNX node(s) an op comes from: the names of its location, joined by ", ".
 std::string nodeName(mlir::Location loc);
@@ -85,6 +89,8 @@ namespace sluice::train {
 LayoutKind layoutOf(mlir::Type type);
 /// The same shape and elements in `layout`.
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutKind layout);
+/// The tensor has floats, f32 or bf16; no masks, indices, class ids or packed bytes.
+bool isReal(mlir::Type type);
 /// True when a tensor of this shape has the same bytes in row-major and NHWC order (not rank 4, or one channel, or a 1x1 image).
 bool layoutsCoincide(mlir::RankedTensorType type);
 /// Whether an operand of a fused region over `domain` advances along the innermost physical dimension, or is constant there. Channel

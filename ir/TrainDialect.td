@@ -26,6 +26,7 @@ def TrainDialect : Dialect {
       `train.backward`, the ordinal of the forward op that they belong to.
     - After fuse: elementwise ops exist only inside `train.fused`; `train.batch_norm` and its backward op are gone.
     - After assign-layouts: rank-4 activations carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
+    - After assign-precision: with `train.precision = "bf16"` what convolutions and products read is bf16; `train.cast` changes element types.
     - After linearize: every op carries `train.stage`.
     - After apply-plan: memory ops say the whole plan.
 
@@ -93,9 +94,10 @@ def Train_NearestMode : I32EnumAttr<"NearestMode", "ONNX nearest_mode", [
   let cppNamespace = "::sluice::train";
 }
 
-// Element types that the dialect knows today: f32 activations, i64 class ids, i8 and i32 pool indices, i1 masks (eight to a byte), i8 packed bytes.
-def Train_Tensor : RankedTensorOf<[F32, I64, I32, I8, I1]>;
-def Train_FloatOrMask : RankedTensorOf<[F32, I1]>;
+// Element types that the dialect knows today: f32 and bf16 activations, i64 class ids, i8 and i32 pool indices, i1 masks (eight to a byte), i8 packed bytes.
+def Train_Tensor : RankedTensorOf<[F32, BF16, I64, I32, I8, I1]>;
+def Train_RealOrMask : RankedTensorOf<[F32, BF16, I1]>;
+def Train_Real : RankedTensorOf<[F32, BF16]>; // see PrecisionAware
 def Train_Float : RankedTensorOf<[F32]>;
 def Train_Vector : 1DTensorOf<[F32]>;
 def Train_Scalar : 0DTensorOf<[F32]>;

@@ -63,6 +63,27 @@ def Train_Invertible : OpInterface<"Invertible"> {
   ];
 }
 
+def Train_PrecisionAware : OpInterface<"PrecisionAware"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{
+    Which element types an op's floats may have when a step computes in mixed precision. Ops without the interface take and give f32, and
+    so do all where no pass says otherwise. Kernels compute in f32 whatever they load and store.
+
+    - P1: the factors of a Product have one type, its result has it too or, where it may be stored wide, f32.
+    - P2: all floats of an op that wishes Same have one type.
+    - P3: operands and results that stay wide are f32.
+  }];
+  let verify = "return ::sluice::train::verifyPrecision($_op);";
+  let methods = [
+    InterfaceMethod<"Product: operands 0 and 1 are what tensor cores multiply; Same: one type for all; Mixed: every operand its own", "::sluice::train::PrecisionWish",
+      "precisionWish", (ins), "", "return ::sluice::train::PrecisionWish::Same;">,
+    InterfaceMethod<"operands that stay f32 whatever the wish (biases, statistics)", "bool", "isOperandWide", (ins "unsigned":$operand), "",
+      "return false;">,
+    InterfaceMethod<"same for results (weight gradients, sums)", "bool", "isResultWide", (ins "unsigned":$result), "", "return false;">,
+    InterfaceMethod<"a product whose result may be f32 although its factors are not", "bool", "mayStoreWide", (ins), "", "return false;">,
+  ];
+}
+
 def Train_LayoutAware : OpInterface<"LayoutAware"> {
   let cppNamespace = "::sluice::train";
   let description = [{ Which physical order an op's rank-4 operands and results have. Ops without the interface are row-major. }];

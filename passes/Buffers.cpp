@@ -65,6 +65,8 @@ static StringRef suffixOf(OpResult result, bool backward) {
     return backward ? "_dsum" : "_sum";
   if (op->hasAttr(attr::recompute))
     return "_again";
+  if (isa<CastOp>(op))
+    return "_cast";
   return backward ? "_grad" : "_y";
 }
 

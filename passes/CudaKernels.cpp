@@ -23,8 +23,8 @@ struct CudaWorkspace {
 
 private:
   int64_t of(Class<Conv>, ConvPass pass, const ShapeArgument &x, const ShapeArgument &w, const ShapeArgument &y,
-             const Window &, int64_t, bool bias) {
-    return cuda::convolutionScratch(limit, pass, x.shape, w.shape, y.shape, bias);
+             const Window &, int64_t, bool bias, DataType type = DataType::F32) {
+    return cuda::convolutionScratch(limit, pass, x.shape, w.shape, y.shape, bias, type);
   }
   template <typename... Rest>
   int64_t of(Class<Matmul>, const ShapeArgument &a, const ShapeArgument &b, const ShapeArgument &c, const Rest &...) {

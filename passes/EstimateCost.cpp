@@ -45,6 +45,17 @@ planner::OpKind sluice::kindOf(Operation *op) {
   return OpKind::Other;
 }
 
+/// The rate at which the op's arithmetic runs, as profiles name it: products run on tensor cores unless their factors are f32 and shall stay so.
+static std::string rateOf(Operation *op) {
+  auto aware = dyn_cast<PrecisionAware>(op);
+  if (!aware || aware.precisionWish() != PrecisionWish::Product)
+    return "fp32";
+  if (cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isBF16())
+    return "bf16";
+  auto precision = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>("train.precision");
+  return precision && precision.getValue() == "tf32" ? "tf32" : "fp32";
+}
+
 namespace {
 
 struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
@@ -86,7 +97,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     // An update reads and writes the parameter and its state besides the gradient.
     if (auto update = dyn_cast<UpdateOp>(op))
       moved = bytes(update.getGradient().getType()) * (3 + 2 * static_cast<int64_t>(update.getStates().size()));
-    double seconds = device.estimate(kindOf(op), flops, moved);
+    double seconds = device.estimate(kindOf(op), flops, moved, rateOf(op));
     if (auto *measured = device.measured(nodeName(op->getLoc()), op->getName().stripDialect().str()))
       seconds = measured->seconds;
     int64_t workspace = target == "cuda" ? cudaWorkspaceBytes(op, workspaceLimit) : workspaceBytes(op);

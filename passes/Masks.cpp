@@ -43,7 +43,7 @@ std::optional<bool> sluice::maskIsPositive(Value content, const Buffers &buffers
       if (isForward(reader) || isFree(reader))
         continue;
       auto fused = dyn_cast<FusedOp>(reader);
-      if (!fused || value != content || fused.isChannel(use.getOperandNumber()) || !type.getElementType().isF32() ||
+      if (!fused || value != content || fused.isChannel(use.getOperandNumber()) || !isReal(type) ||
           fused.domain().getShape() != type.getShape() || layoutOf(fused.domain()) != layoutOf(type))
         return std::nullopt;
       auto here = onlyComparison(fused.getBody().getArgument(use.getOperandNumber()));

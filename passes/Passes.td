@@ -81,6 +81,36 @@ def AssignLayouts : Pass<"sluice-assign-layouts", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"reorders", "reorders", "layout changes that move data">];
 }
 
+def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
+  let summary = "store in bf16 what convolutions and matrix products read, as `train.precision` of the module asks";
+  let description = [{
+    Mixed precision: kernels compute in f32, products on tensor cores with f32 sums, and tensors are rounded where they are stored. Does
+    nothing unless `train.precision` is "bf16". Each op says what it can take (PrecisionAware).
+
+    - Factors of products are bf16; parameters, their gradients and updates, statistics, sums and losses are f32.
+    - A product's result is bf16, but a matrix product's that no other product reads, such as logits and weight gradients, stays f32.
+    - Any other result is bf16 where an operand is and a product reads it, directly or through ops that take any type. What comes behind
+      the last product, where losses are made, thus stays f32.
+    - A tensor of the other type goes through a train.cast in front of its first reader, which later ones share, the backward half included:
+      a weight is rounded once a step. Convolution weights are brought into their engines' order with it.
+
+    ```mlir
+    %w = train.read @w : tensor<10x36xf32>
+    %y = train.matmul %x, %w {transpose_b = true} : (tensor<8x36xbf16>, tensor<10x36xf32>) -> tensor<8x10xf32>
+    %loss = train.softmax_cross_entropy %y, %target : (tensor<8x10xf32>, tensor<8xi64>) -> tensor<f32>
+    ```
+    becomes
+    ```mlir
+    %w = train.read @w : tensor<10x36xf32>
+    %h = train.cast %w : (tensor<10x36xf32>) -> tensor<10x36xbf16>
+    %y = train.matmul %x, %h {transpose_b = true} : (tensor<8x36xbf16>, tensor<10x36xbf16>) -> tensor<8x10xf32>
+    %loss = train.softmax_cross_entropy %y, %target : (tensor<8x10xf32>, tensor<8xi64>) -> tensor<f32>
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"casts", "casts", "changes of element type">, Statistic<"narrowed", "narrowed", "results stored in bf16">];
+}
+
 def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
   let summary = "number the stages between cut points, and mark what may work in place";
   let description = [{
@@ -95,7 +125,8 @@ def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
 def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
   let summary = "attach predicted seconds and workspace bytes to every op";
   let description = [{
-    Roofline on a device profile: arithmetic at the peak that kernels of this kind reach, or the bytes moved, whichever takes longer.
+    Roofline on a device profile: arithmetic at the peak that kernels of this kind reach, or the bytes moved, whichever takes longer. Products
+    have the peak of their precision: bf16 factors, or tf32 where `train.precision` of the module says so.
     Measured times of `profile` replace estimates where node and op agree. Workspaces are asked from the target's own kernels, on the
     host for the thread count of the plan. @step gets `train.stages`: per stage forward and backward seconds, saved and boundary bytes.
 

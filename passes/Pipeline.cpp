@@ -23,6 +23,7 @@ static void addUntilLinearized(OpPassManager &pm, Stage until, const PipelineOpt
     return;
   pm.addPass(createFuse());
   pm.addPass(createAssignLayouts());
+  pm.addPass(createAssignPrecision());
   pm.addPass(createLinearize());
   pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, options.target}));
 }

@@ -45,7 +45,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return failure();
     Buffers buffers(step);
     PlanRequest request;
-    if (std::string error = parsePlanRequest(strategy, allowLossy, target, request); !error.empty())
+    auto precision = module->getAttrOfType<StringAttr>("train.precision");
+    if (std::string error = parsePlanRequest(strategy, allowLossy, target, precision ? precision.str() : "fp32", request); !error.empty())
       return failWith(module, 2) << error;
     planner::Problem problem = problemOfStep(module, step, buffers, profile, request.zfp);
 

@@ -14,9 +14,12 @@
 using namespace llvm;
 using namespace sluice;
 
-/// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a target.
-static std::set<std::string> executableActions(StringRef target) {
-  std::set<std::string> actions = {"keep", "offload", "recompute", "argmax", "counter", "mask", "fp16", "zfp"};
+/// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a target. bf16 activations
+/// are as small as fp16 makes them, and no other codec takes them.
+static std::set<std::string> executableActions(StringRef target, StringRef precision) {
+  std::set<std::string> actions = {"keep", "offload", "recompute", "argmax", "counter", "mask"};
+  if (precision != "bf16")
+    actions.insert({"fp16", "zfp"});
   if (target == "host")
     actions.insert({"zvc", "invert"});
   return actions;
@@ -50,7 +53,7 @@ static std::string takeKnob(StringRef part, PlanRequest &request) {
 }
 
 std::string sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, const std::string &target,
-                                     PlanRequest &request) {
+                                     const std::string &precision, PlanRequest &request) {
   SmallVector<StringRef> parts, lossy;
   StringRef(strategy).split(parts, ',');
   request.name = parts.empty() ? "" : parts[0].str();
@@ -60,8 +63,9 @@ std::string sluice::parsePlanRequest(const std::string &strategy, const std::str
   StringRef(allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
   for (StringRef name : lossy)
     request.options.allowLossy.insert(name.str());
-  request.options.executable = executableActions(target);
+  request.options.executable = executableActions(target, precision);
   if (!request.codec.empty() && !request.options.executable.count(request.codec))
-    return "codec '" + request.codec + "' in --strategy is not available for --target=" + target;
+    return "codec '" + request.codec + "' in --strategy is not available for --target=" + target +
+           (precision == "bf16" ? " --precision=bf16" : "");
   return "";
 }

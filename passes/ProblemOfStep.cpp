@@ -51,6 +51,7 @@ public:
     for (Operation *op : plannedOps(step))
       addOp(op);
     markActivations();
+    markRoundedWeights(step);
     addEncodings(step, profile, zfp);
     addInversions(step, profile);
     return std::move(problem);
@@ -117,13 +118,20 @@ private:
     }
   }
 
-  /// Masks for what gradients only compare with 0; packed forms for everything in f32, but not zfp, which does not keep zeros, where
+  /// A weight rounded for the step is no feature map: rounding it again costs less than any copy.
+  void markRoundedWeights(func::FuncOp step) {
+    for (auto cast : step.getOps<CastOp>())
+      if (int buffer = bufferOf[buffers.of(cast.getY())]; buffer >= 0 && cast.getX().getDefiningOp<ReadOp>())
+        problem.buffers[buffer].offloadable = false;
+  }
+
+  /// Masks for what gradients only compare with 0; packed forms for floats that have them, but not zfp, which does not keep zeros, where
   /// gradients ask for the sign.
   void addEncodings(func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
     SmallVector<Value> contents = forwardContents(step, buffers);
     for (planner::Buffer &buffer : problem.buffers) {
       Value content = contents[buffer.id];
-      if (!buffer.activation || !content || !cast<RankedTensorType>(content.getType()).getElementType().isF32())
+      if (!buffer.activation || !content || !isReal(content.getType()))
         continue;
       auto type = cast<RankedTensorType>(content.getType());
       if (maskIsPositive(content, buffers)) {

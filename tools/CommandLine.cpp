@@ -38,7 +38,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_flag("--list-parameters", o.listParameters, "print name, shape, role and reason of every variable, then stop");
   app.add_option("--batch-norm", w.batchNorm, "train|frozen");
   app.add_option("--dropout", w.dropout, "keep|off");
-  app.add_option("--precision", w.precision, "fp32, or tf32 with --target=cuda (bf16 and fp16 are not available yet)");
+  app.add_option("--precision", w.precision, "fp32; with --target=cuda also tf32, or bf16: activations and products in bf16, parameters and sums in fp32");
   app.add_option("--memory-budget", o.pipeline.budget, "device arena: 8GiB, 600MiB, bytes, 40% of keep's arena, 40%act");
   app.add_option("--host-budget", w.hostBudget, "limit of host memory for offloading");
   app.add_option("--threads", w.threads, "host threads that the plan is made for (default: this machine's)");

@@ -54,7 +54,7 @@ ModelProblem problemOfModel(const DriverOptions &options) {
   if (!step)
     return fail(4, options.model + ": the module has no function @step");
   PlanRequest request;
-  if (error = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.target, request); !error.empty())
+  if (error = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.target, options.spec.precision, request); !error.empty())
     return fail(2, error);
   Buffers buffers(step);
   result.problem = problemOfStep(compilation.module(), step, buffers, profile, request.zfp);

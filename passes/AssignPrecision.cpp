@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// assign-precision, where the module says train.precision = "bf16", for each function:
+//  1. walk it backwards and find the values that a product reads, by itself or through ops that take any type;
+//  2. walk it forwards: operands that an op cannot take as they are go through a train.cast shared by later readers; results of products
+//     become bf16, those of other ops where such a value is among their operands or a product reads them.
+#include "passes/Passes.h"
+
+namespace sluice {
+#define GEN_PASS_DEF_ASSIGNPRECISION
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+namespace {
+
+bool isNarrow(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getElementType().isBF16();
+}
+
+class Assigner {
+public:
+  explicit Assigner(MLIRContext *context) : wide(Float32Type::get(context)), narrow(BFloat16Type::get(context)) {}
+
+  int casts = 0, narrowed = 0;
+
+  void run(func::FuncOp function) {
+    Block &block = function.getBody().front();
+    for (Operation &op : llvm::reverse(block))
+      for (Value result : op.getResults())
+        if (llvm::any_of(result.getUses(), [&](OpOperand &use) { return leadsToProduct(use); }))
+          fed.insert(result);
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (auto aware = dyn_cast<PrecisionAware>(&op))
+        assign(aware);
+      else
+        for (OpOperand &operand : op.getOpOperands())
+          take(operand, wide);
+  }
+
+private:
+  static bool isFactor(OpOperand &use) {
+    auto aware = dyn_cast<PrecisionAware>(use.getOwner());
+    return aware && aware.precisionWish() == PrecisionWish::Product && !aware.isOperandWide(use.getOperandNumber());
+  }
+  bool leadsToProduct(OpOperand &use) {
+    auto aware = dyn_cast<PrecisionAware>(use.getOwner());
+    if (!aware || aware.isOperandWide(use.getOperandNumber()))
+      return false;
+    return isFactor(use) || (aware.precisionWish() != PrecisionWish::Product && anyFed(aware));
+  }
+  bool anyFed(PrecisionAware op) {
+    return llvm::any_of(op->getResults(), [&](OpResult r) { return !op.isResultWide(r.getResultNumber()) && fed.contains(r); });
+  }
+  /// Some reader would cast the value right away if it were f32.
+  bool readNarrow(Value value) {
+    return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+      auto aware = dyn_cast<PrecisionAware>(use.getOwner());
+      return isFactor(use) || (aware && aware.precisionWish() == PrecisionWish::Same && anyFed(aware));
+    });
+  }
+
+  /// Whether the op's free results become bf16.
+  bool wantsNarrow(PrecisionAware op) {
+    bool any = false;
+    for (OpOperand &operand : op->getOpOperands())
+      any |= isNarrow(operand.get()) && !op.isOperandWide(operand.getOperandNumber());
+    switch (op.precisionWish()) {
+    case PrecisionWish::Product:
+      return !op.mayStoreWide() || anyFed(op);
+    case PrecisionWish::Same:
+      return any || anyFed(op);
+    case PrecisionWish::Mixed:
+      return anyFed(op) && (any || llvm::any_of(op->getResults(), [&](Value v) { return readNarrow(v); }));
+    }
+    return false;
+  }
+
+  void assign(PrecisionAware op) {
+    bool becomesNarrow = wantsNarrow(op), mixes = op.precisionWish() == PrecisionWish::Mixed;
+    bool factors = op.precisionWish() == PrecisionWish::Product || becomesNarrow;
+    for (OpOperand &operand : op->getOpOperands())
+      if (op.isOperandWide(operand.getOperandNumber()))
+        take(operand, wide);
+      else if (!mixes)
+        take(operand, factors ? narrow : wide);
+    for (OpResult result : op->getResults()) {
+      auto type = dyn_cast<RankedTensorType>(result.getType());
+      // Vectors and scalars that no product works on: nothing is gained.
+      if (!becomesNarrow || op.isResultWide(result.getResultNumber()) || !isReal(type) || (mixes && type.getRank() < 2))
+        continue;
+      result.setType(RankedTensorType::get(type.getShape(), narrow, type.getEncoding()));
+      ++narrowed;
+    }
+  }
+
+  void take(OpOperand &operand, Type element) {
+    Value value = operand.get();
+    if (!isReal(value.getType()))
+      return;
+    auto type = cast<RankedTensorType>(value.getType());
+    auto wanted = RankedTensorType::get(type.getShape(), element, type.getEncoding());
+    // A convolution's engines read weights in this order.
+    auto aware = dyn_cast<LayoutAware>(operand.getOwner());
+    if (element == narrow && aware && aware.isLayoutFixed(operand.getOperandNumber()))
+      wanted = withLayout(wanted, LayoutKind::NHWC);
+    if (wanted == type)
+      return;
+    Value &known = taken[{value, wanted}];
+    if (!known) {
+      OpBuilder b(operand.getOwner());
+      Location loc = operand.getOwner()->getLoc();
+      known = element == type.getElementType() ? ReorderOp::create(b, loc, wanted, value).getY() : CastOp::create(b, loc, wanted, value).getY();
+      copyOrdinal(operand.getOwner(), known.getDefiningOp());
+      ++casts;
+    }
+    operand.set(known);
+  }
+
+  Type wide, narrow;
+  llvm::DenseSet<Value> fed;
+  llvm::DenseMap<std::pair<Value, Type>, Value> taken;
+};
+
+struct AssignPrecision : sluice::impl::AssignPrecisionBase<AssignPrecision> {
+  void runOnOperation() override {
+    auto precision = getOperation()->getAttrOfType<StringAttr>("train.precision");
+    if (!precision || precision.getValue() != "bf16")
+      return;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      Assigner assigner(&getContext());
+      assigner.run(function);
+      casts += assigner.casts;
+      narrowed += assigner.narrowed;
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,150 @@
+// RUN: sluice-opt %s --split-input-file --sluice-assign-precision | FileCheck %s
+// RUN: sluice-opt %s --split-input-file --sluice-assign-precision --sluice-estimate-cost="device=%S/inputs/round.json target=cuda" | FileCheck %s --check-prefix=COST
+// A network from its image to its update in bf16: what products read is narrow, what stays wide and where casts stand.
+
+module attributes {train.precision = "bf16"} {
+train.variable @w role(parameter) init(zero) : tensor<8x3x3x3xf32>
+train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x3x3x3xf32>
+train.variable @bias role(parameter) init(zero) : tensor<8xf32>
+train.variable @fc role(parameter) init(zero) : tensor<10x8xf32>
+train.variable @"fc/momentum" role(optimizer) init(zero) : tensor<10x8xf32>
+
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x3x8x8xf32, #train.layout<nhwc>>
+func.func @step(%x: tensor<4x3x8x8xf32, #train.layout<nhwc>>, %target: tensor<4xi64>) -> tensor<f32> {
+  %w = train.read @w : tensor<8x3x3x3xf32>
+  %bias = train.read @bias : tensor<8xf32>
+  // The image and the weights are rounded right before the convolution, the weights into its engine's order, and belong to its forward op. The
+  // bias stays.
+  // CHECK: %[[XH:.*]] = train.cast %[[X]] {train.forward = 0 : i64} : {{.*}} -> tensor<4x3x8x8xbf16, #train.layout<nhwc>>
+  // CHECK-NEXT: %[[WH:.*]] = train.cast %{{.*}} {train.forward = 0 : i64} : (tensor<8x3x3x3xf32>) -> tensor<8x3x3x3xbf16, #train.layout<nhwc>>
+  // CHECK-NEXT: %[[Y:.*]] = train.conv %[[XH]], %[[WH]], %{{.*}}tensor<8xf32>) -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
+  // 2 * (4*8*8*8) * 27 operations at half of 2 TFLOP/s take less than 1536 + 432 + 32 + 4096 bytes at 1 GB/s.
+  // COST: train.conv {{.*}}train.cost = {seconds = 6.0959999999999997E-6 : f64
+  %y = train.conv %x, %w, %bias {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64, train.forward = 0 : i64} : (tensor<4x3x8x8xf32, #train.layout<nhwc>>, tensor<8x3x3x3xf32>, tensor<8xf32>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
+  // Statistics are vectors; the region computes in f32.
+  // CHECK-NEXT: %[[MEAN:.*]], %[[RSTD:.*]] = train.batch_norm_statistics %[[Y]] {{.*}} -> (tensor<8xf32>, tensor<8xf32>)
+  %mean, %rstd = train.batch_norm_statistics %y {epsilon = 1.0e-5 : f32, train.forward = 1 : i64} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>) -> (tensor<8xf32>, tensor<8xf32>)
+  // CHECK-NEXT: %[[Z:.*]] = train.fused(%[[Y]], %[[MEAN]], %[[RSTD]] : tensor<4x8x8x8xbf16, #train.layout<nhwc>>, tensor<8xf32>, tensor<8xf32>) {{.*}}-> (tensor<4x8x8x8xbf16, #train.layout<nhwc>>)
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: f32):
+  %z = train.fused (%y, %mean, %rstd : tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<8xf32>, tensor<8xf32>) channels [1, 2] sums 0 -> (tensor<4x8x8x8xf32, #train.layout<nhwc>>) attributes {train.forward = 2 : i64} {
+  ^bb0(%a: f32, %m: f32, %r: f32):
+    %0 = arith.subf %a, %m : f32
+    %1 = arith.mulf %0, %r : f32
+    train.yield %1 : f32
+  }
+  // CHECK: %[[P:.*]] = train.average_pool %[[Z]] {{.*}} -> tensor<4x8x1x1xbf16, #train.layout<nhwc>>
+  %p = train.average_pool %z {kernel = array<i64: 8, 8>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, train.forward = 3 : i64} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>) -> tensor<4x8x1x1xf32, #train.layout<nhwc>>
+  // CHECK-NEXT: %[[R:.*]] = train.reorder %[[P]] {{.*}} -> tensor<4x8x1x1xbf16>
+  // CHECK-NEXT: %[[F:.*]] = train.reshape %[[R]] {{.*}} -> tensor<4x8xbf16>
+  %r = train.reorder %p {train.forward = 4 : i64} : (tensor<4x8x1x1xf32, #train.layout<nhwc>>) -> tensor<4x8x1x1xf32>
+  %f = train.reshape %r {train.forward = 4 : i64} : (tensor<4x8x1x1xf32>) -> tensor<4x8xf32>
+  %fc = train.read @fc : tensor<10x8xf32>
+  // No product reads the logits: they are stored as they are summed, and the loss and its gradient need no cast.
+  // CHECK: %[[FCH:.*]] = train.cast %{{.*}} : (tensor<10x8xf32>) -> tensor<10x8xbf16>
+  // CHECK-NEXT: %[[L:.*]] = train.matmul %[[F]], %[[FCH]] {{.*}} -> tensor<4x10xf32>
+  // CHECK-NEXT: train.softmax_cross_entropy %[[L]]
+  %l = train.matmul %f, %fc {transpose_b = true, train.forward = 5 : i64} : (tensor<4x8xf32>, tensor<10x8xf32>) -> tensor<4x10xf32>
+  %loss = train.softmax_cross_entropy %l, %target {train.forward = 6 : i64} : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<f32>
+  // CHECK-NEXT: %[[DL:.*]] = train.loss_backward %[[L]]
+  // CHECK-NEXT: %[[DLH:.*]] = train.cast %[[DL]] {train.backward = 5 : i64} : (tensor<4x10xf32>) -> tensor<4x10xbf16>
+  %dl = train.loss_backward %l, %target {loss = "softmax_cross_entropy", train.backward = 6 : i64} : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<4x10xf32>
+  // A weight gradient is f32, the gradient of an activation is not; both products share the casts.
+  // CHECK-NEXT: %[[DFC:.*]] = train.matmul %[[DLH]], %[[F]] {{.*}} -> tensor<10x8xf32>
+  // CHECK-NEXT: %[[DF:.*]] = train.matmul %[[DLH]], %[[FCH]] {{.*}} -> tensor<4x8xbf16>
+  // CHECK-NEXT: train.update @fc, %[[DFC]]
+  %dfc = train.matmul %dl, %f {transpose_a = true, train.backward = 5 : i64} : (tensor<4x10xf32>, tensor<4x8xf32>) -> tensor<10x8xf32>
+  %df = train.matmul %dl, %fc {train.backward = 5 : i64} : (tensor<4x10xf32>, tensor<10x8xf32>) -> tensor<4x8xf32>
+  train.update @fc, %dfc rule(sgd) states [@"fc/momentum"] {train.backward = 5 : i64} : tensor<10x8xf32>
+  %dr = train.reshape %df {train.backward = 4 : i64} : (tensor<4x8xf32>) -> tensor<4x8x1x1xf32>
+  %dp = train.reorder %dr {train.backward = 4 : i64} : (tensor<4x8x1x1xf32>) -> tensor<4x8x1x1xf32, #train.layout<nhwc>>
+  // CHECK: %[[DZ:.*]] = train.average_pool_backward {{.*}} -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
+  %dz = train.average_pool_backward %dp {kernel = array<i64: 8, 8>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, train.backward = 3 : i64} : (tensor<4x8x1x1xf32, #train.layout<nhwc>>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
+  // Sums over channels stay vectors of f32 beside a full result in bf16.
+  // CHECK-NEXT: %[[D:.*]]:2 = train.fused(%[[DZ]] : tensor<4x8x8x8xbf16, #train.layout<nhwc>>) {{.*}}-> (tensor<4x8x8x8xbf16, #train.layout<nhwc>>, tensor<8xf32>)
+  %dy, %sum = train.fused (%dz : tensor<4x8x8x8xf32, #train.layout<nhwc>>) channels [] sums 1 -> (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<8xf32>) attributes {train.backward = 2 : i64} {
+  ^bb0(%a: f32):
+    train.yield %a, %a : f32, f32
+  }
+  // CHECK: train.conv_backward_weight %[[D]]#0, %[[XH]] {{.*}} -> tensor<8x3x3x3xf32>
+  %dw = train.conv_backward_weight %dy, %x {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64, train.backward = 0 : i64} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<4x3x8x8xf32, #train.layout<nhwc>>) -> tensor<8x3x3x3xf32>
+  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64} : tensor<8x3x3x3xf32>
+  return %loss : tensor<f32>
+}
+}
+
+// -----
+
+// Ops without a kernel for bf16 get casts around them, and what they alone read is stored wide at once. Behind the last product nothing is narrow.
+module attributes {train.precision = "bf16"} {
+// CHECK-LABEL: func.func @wide_ops
+func.func @wide_ops(%x: tensor<4x8x8x8xf32, #train.layout<nhwc>>, %w: tensor<8x8x1x1xf32>, %target: tensor<4x8x8x8xf32>) -> tensor<f32> {
+  // CHECK: %[[W:.*]] = train.cast %arg1
+  // CHECK: %[[Y:.*]] = train.conv {{.*}} -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
+  %y = train.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<8x8x1x1xf32>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
+  // CHECK: %[[R:.*]] = train.fused(%[[Y]] : tensor<4x8x8x8xbf16, #train.layout<nhwc>>) {{.*}}-> (tensor<4x8x8x8xf32, #train.layout<nhwc>>)
+  %r = train.fused (%y : tensor<4x8x8x8xf32, #train.layout<nhwc>>) channels [] sums 0 -> (tensor<4x8x8x8xf32, #train.layout<nhwc>>) {
+  ^bb0(%a: f32):
+    %0 = arith.addf %a, %a : f32
+    train.yield %0 : f32
+  }
+  // CHECK: %[[N:.*]] = train.lrn %[[R]] {{.*}} -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
+  // CHECK-NEXT: %[[NH:.*]] = train.cast %[[N]]
+  %n = train.lrn %r {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
+  // The pool is on the way to a product: it works on the rounded tensor.
+  // CHECK-NEXT: %[[P:.*]], %{{.*}} = train.max_pool %[[NH]] {{.*}} -> (tensor<4x8x8x8xbf16, #train.layout<nhwc>>, tensor<4x8x8x8xi8, #train.layout<nhwc>>)
+  %p, %i = train.max_pool %n {kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>) -> (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<4x8x8x8xi8, #train.layout<nhwc>>)
+  // CHECK-NEXT: %[[Z:.*]] = train.conv %[[P]], %[[W]] {{.*}} -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
+  %z = train.conv %p, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<8x8x1x1xf32>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
+  // A convolution cannot store f32: what moves the result moves halves, and the loss gets a cast.
+  // CHECK-NEXT: %[[O:.*]] = train.reorder %[[Z]] : {{.*}} -> tensor<4x8x8x8xbf16>
+  // CHECK-NEXT: %[[OW:.*]] = train.cast %[[O]] : (tensor<4x8x8x8xbf16>) -> tensor<4x8x8x8xf32>
+  // CHECK-NEXT: train.mse %[[OW]], %arg2
+  %o = train.reorder %z : (tensor<4x8x8x8xf32, #train.layout<nhwc>>) -> tensor<4x8x8x8xf32>
+  %loss = train.mse %o, %target : (tensor<4x8x8x8xf32>, tensor<4x8x8x8xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+}
+
+// -----
+
+// A mean is a sum: it stays wide, and what is made from it and a narrow tensor is narrow where a product reads it. What only means and their
+// like flow into stays wide.
+module attributes {train.precision = "bf16"} {
+// CHECK-LABEL: func.func @layer_norm
+func.func @layer_norm(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
+  // CHECK: %[[Y:.*]] = train.matmul {{.*}} -> tensor<4x8xbf16>
+  %y = train.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  // CHECK-NEXT: %[[M:.*]] = train.sum_to %[[Y]] {{.*}} : (tensor<4x8xbf16>) -> tensor<4x1xf32>
+  %m = train.sum_to %y {factor = 1.25e-1 : f32} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  // CHECK-NEXT: %[[S:.*]] = train.fused(%[[M]] : tensor<4x1xf32>) {{.*}}-> (tensor<4x1xf32>)
+  %s = train.fused (%m : tensor<4x1xf32>) channels [] sums 0 -> (tensor<4x1xf32>) {
+  ^bb0(%a: f32):
+    %0 = arith.addf %a, %a : f32
+    train.yield %0 : f32
+  }
+  // CHECK: %[[N:.*]] = train.fused(%[[Y]], %[[S]] : tensor<4x8xbf16>, tensor<4x1xf32>) {{.*}}-> (tensor<4x8xbf16>)
+  %n = train.fused (%y, %s : tensor<4x8xf32>, tensor<4x1xf32>) channels [] sums 0 -> (tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %0 = arith.subf %a, %b : f32
+    train.yield %0 : f32
+  }
+  // CHECK: %[[Z:.*]] = train.matmul %[[N]], %{{.*}} -> tensor<4x8xf32>
+  // CHECK-NEXT: return %[[Z]]
+  %z = train.matmul %n, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %z : tensor<4x8xf32>
+}
+}
+
+// -----
+
+// Any other precision leaves everything as it is; products run at its rate: 2 * 64^3 operations at 4 GFLOP/s.
+module attributes {train.precision = "tf32"} {
+// CHECK-LABEL: func.func @tf32
+// CHECK-NOT: bf16
+// COST: train.matmul {{.*}}train.cost = {seconds = 1.310720e-04 : f64
+func.func @tf32(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %y = train.matmul %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %y : tensor<64x64xf32>
+}
+}
