@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 say() { printf 'gpu_check: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }
 
-checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse)      # tiny model:batch[:loss], against the host target
+checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse)      # tiny model:batch[:loss], in fp32 and bf16, against the host target
 measured=(resnet50:256 resnet152:64 vgg16:64 densenet121:128)                    # torchvision model:batch at 224
 budgets=(80% 60% 60%act 40%)
 
@@ -30,15 +30,19 @@ emit() { # name, model, flags...: programs/NAME/{program.cu,NAME.safetensors}
 }
 
 emit_checked() {
-  local entry model batch loss file smallest rate=(--steps 5 --lr 0.01 --momentum 0.9 --weight-decay 0.0001)
+  local entry model batch loss file precision name smallest rate=(--steps 5 --lr 0.01 --momentum 0.9 --weight-decay 0.0001)
   for entry in "${checked[@]}"; do
     IFS=: read -r model batch loss <<<"$entry"
     file=test/models/tiny/$model/model.onnx
-    local flags=("--batch=$batch" ${loss:+"--loss=$loss"}) cuda=(--workspace-limit=1MiB)
-    emit "check_$model" "$file" "${flags[@]}" "${cuda[@]}" --strategy=keep || continue
-    smallest=$(build/bin/sluicec "$file" "${flags[@]}" "${cuda[@]}" --target=cuda --memory-budget=256 --emit=source -o "$work/none" 2>&1 |
-      sed -n 's/^smallest feasible budget: \([0-9]*\) bytes/\1/p')
-    emit "check_${model}_planned" "$file" "${flags[@]}" "${cuda[@]}" "--memory-budget=$smallest"
+    local flags=("--batch=$batch" ${loss:+"--loss=$loss"})
+    for precision in fp32 bf16; do
+      local cuda=(--workspace-limit=1MiB "--precision=$precision")
+      name=check_$model && [ $precision = fp32 ] || name=check_${model}_$precision
+      emit "$name" "$file" "${flags[@]}" "${cuda[@]}" --strategy=keep || continue
+      smallest=$(build/bin/sluicec "$file" "${flags[@]}" "${cuda[@]}" --target=cuda --memory-budget=256 --emit=source -o "$work/none" 2>&1 |
+        sed -n 's/^smallest feasible budget: \([0-9]*\) bytes/\1/p')
+      emit "${name}_planned" "$file" "${flags[@]}" "${cuda[@]}" "--memory-budget=$smallest"
+    done
     mkdir -p "$pack/data/$model"
     cp test/models/tiny/"$model"/data/*.npy "$pack/data/$model/"
     build/bin/sluicec "$file" "${flags[@]}" -o "$work/host" &&
@@ -53,11 +57,13 @@ emit_measured() {
     IFS=: read -r model batch <<<"$entry"
     file=${SLUICE_MODELS:-$HOME/.cache/sluice/models}/$model-224/model.onnx
     [ -f "$file" ] || { say "left out $model: no $file (test/models/make_torchvision.py --size 224 --export-only $model)"; continue; }
-    for precision in fp32 tf32; do
+    for precision in fp32 tf32 bf16; do
       emit "${model}_${precision}_keep" "$file" "--batch=$batch" --init=kaiming --precision=$precision --strategy=keep
     done
-    for budget in "${budgets[@]}"; do
-      emit "${model}_tf32_${budget//%/}" "$file" "--batch=$batch" --init=kaiming --precision=tf32 "--memory-budget=$budget"
+    for precision in tf32 bf16; do
+      for budget in "${budgets[@]}"; do
+        emit "${model}_${precision}_${budget//%/}" "$file" "--batch=$batch" --init=kaiming --precision=$precision "--memory-budget=$budget"
+      done
     done
   done
 }
@@ -76,7 +82,7 @@ mkdir -p "$pack/tests" "$pack/googletest"
 emit_checked
 emit_measured
 [ -d "$pack/runtime" ] || die "no program was emitted: there is nothing to pack"
-cp test/unit/runtime/Harness.h test/unit/runtime/kernels_*.cpp "$pack/tests/"
+cp test/unit/runtime/{Harness,ConvCases}.h test/unit/runtime/kernels_*.cpp test/unit/cuda/bf16_*.cpp "$pack/tests/"
 cp -r /usr/src/googletest/googletest/{include,src} /usr/src/googletest/googlemock/{include,src} "$pack/googletest/" ||
   die "GoogleTest's sources are missing in /usr/src/googletest"
 cp /usr/share/doc/googletest/copyright "$pack/googletest/LICENSE" 2>/dev/null
