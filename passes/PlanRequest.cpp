@@ -25,7 +25,7 @@ static std::set<std::string> executableActions(StringRef target, StringRef preci
   return actions;
 }
 
-/// fp16, zvc or zvc:pool=SIZE.
+/// fp16, zvc or zvc:pool=SIZE, the last also without `codec=` before it.
 static std::string takeCodec(StringRef value, PlanRequest &request) {
   auto [codec, pool] = value.split(':');
   if ((codec != "fp16" && codec != "zvc") || (value.contains(':') && (codec != "zvc" || !pool.consume_front("pool="))))
@@ -41,8 +41,8 @@ static std::string takeKnob(StringRef part, PlanRequest &request) {
   auto [key, value] = part.split('=');
   if (key.empty() || value.empty())
     return "'" + part.str() + "' in --strategy is no k=v";
-  if (key == "codec")
-    return takeCodec(value, request);
+  if (key == "codec" || key == "zvc:pool")
+    return takeCodec(key == "codec" ? value : part, request);
   if (key == "rate" && !parseCodec(("zfp:" + value).str()))
     return "rate '" + value.str() + "' in --strategy is none of zfp's, from 2 to 31 bits a value";
   if (key == "rate")
