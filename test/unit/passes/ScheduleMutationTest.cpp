@@ -187,6 +187,22 @@ TEST_P(ScheduleMutation, NoBufferMayMoveOntoAnother) {
         << buffers[i].getName().str() << " onto " << buffers[j].getName().str();
 }
 
+TEST_P(ScheduleMutation, ThePoolIsWhatCopiesSay) {
+  if (!program().getPool())
+    return;
+  Builder b(&context);
+  auto set = [&](int64_t pool, int64_t host) {
+    return verifyWith([&](ProgramOp p) {
+      p.setPoolAttr(b.getI64IntegerAttr(pool));
+      p.setHostAttr(b.getI64IntegerAttr(host));
+    });
+  };
+  const int64_t pool = *program().getPool(), host = *program().getHost();
+  EXPECT_EQ(set(pool - 1, host - 1), "");
+  EXPECT_NE(set(pool, host - 256), "") << "a staging slot ends in the pool";
+  EXPECT_NE(set(pool + 1, host + 1), "") << "more than was asked for";
+}
+
 std::string nameOf(const testing::TestParamInfo<Case> &info) {
   std::string name = std::string(info.param.model) + "_" + info.param.strategy;
   std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
@@ -198,6 +214,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ScheduleMutation,
                                          Case{"resnet", "chen", "90%act"}, Case{"densenet", "vdnn-conv", ""},
                                          Case{"densenet", "superneurons", "65%act"}, Case{"unet", "vdnn-all", ""},
                                          Case{"unet", "capuchin", "70%act"}, Case{"vgg", "gist", ""},
+                                         Case{"vgg", "vdnn-all,codec=zvc:pool=4KiB", ""},
                                          Case{"resnet", "freelunch,buffers=2,hybrid=1", ""},
                                          Case{"leaky", "hascoet", ""}),
                          nameOf);
