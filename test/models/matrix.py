@@ -32,9 +32,11 @@ STEPS = 5
 HERE = pathlib.Path(__file__).parent
 DEEP = {name: 8 for name in ("residual", "bottleneck", "vgg", "dense", "mobile", "leaky", "unet")}  # batch
 FULL = {"resnet18-64": 16, "resnet50-64": 8, "vgg16-224": 4, "densenet121-64": 8, "mobilenet_v2-64": 16, "leaky_resnet18-64": 16, "unet-64": 8}
-# What a lossy action may change, relative, of every loss; inversion alone: of every first gradient, too. Tensors are compared by norms over at
-# most SAMPLES elements of each. Weights and statistics after the last step are compared all together, and coarsely: a relative change of the
-# learning rate by 1e-5 moves those of leaky_resnet18-64 by 0.08.
+# What a lossy action may change, relative: of the losses, by inversion alone of every step, by codecs of the first two; and of every first
+# gradient but under zfp. Tensors are compared by norms over at most SAMPLES elements of each. What follows depends on the network more than on
+# the action: with halves, resnet50-64's gradients are within 6e-4 and its third loss, of random batches at 2x2 pixels, 1.6 % off. So
+# weights and statistics after the last step are compared all together, and coarsely: a relative change of the learning rate by 1e-5 moves
+# those of leaky_resnet18-64 by 0.08.
 SAMPLES = 1 << 16
 WEIGHTS = 0.1
 TOLERANCES = {"invert": 1e-4, "fp16": 1e-2, "zfp": 5e-2}
@@ -99,14 +101,15 @@ class Model:
 
     def distance(self, bits, tolerance):
         """What is further from keep than the tolerance."""
-        for (step, loss), (_, wanted) in zip(bits["losses"], self.keep["losses"]):
+        losses = list(zip(bits["losses"], self.keep["losses"]))
+        for (step, loss), (_, wanted) in losses if tolerance <= TOLERANCES["invert"] else losses[:2]:
             if not abs(float(loss) - float(wanted)) <= tolerance * abs(float(wanted)):
                 return f"loss of step {step} is {loss}, keep's {wanted}"
         norm = lambda values: math.sqrt(sum(x * x for x in values))
         away = {what: {name: norm(x - y for x, y in zip(bits[what][name], wanted)) for name, wanted in self.values[what].items()}
                 for what in ("weights", "gradients")}
         whole = {what: norm(norm(wanted) for wanted in self.values[what].values()) for what in away}
-        for name, wanted in self.values["gradients"].items() if tolerance <= TOLERANCES["invert"] else ():
+        for name, wanted in self.values["gradients"].items() if tolerance <= TOLERANCES["fp16"] else ():
             # What vanishes but for rounding, as the gradient of a bias before a BatchNorm, is measured by the rest.
             if not away["gradients"][name] <= tolerance * max(norm(wanted), 1e-3 * whole["gradients"]):
                 return f"the first gradient of {name} is {away['gradients'][name]:g} from keep's, whose norm is {norm(wanted):g}"
