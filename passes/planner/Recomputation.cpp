@@ -64,6 +64,11 @@ std::vector<int> Recomputation::latestReruns() const {
   return latest;
 }
 
+bool Recomputation::findsInputs(int op, int before) const {
+  const std::vector<int> &reads = problem.ops[op].readsWhen(true);
+  return std::all_of(reads.begin(), reads.end(), [&](int b) { return before <= firstOverwrite[b]; });
+}
+
 std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double dearer) const {
   auto rate = [&](int b) { return seconds[b] / std::max<Bytes>(problem.buffers[b].bytes, 1); };
   std::set<int> closed;
@@ -147,12 +152,11 @@ void Recomputation::applyAgain(const std::vector<int> &buffers, Plan &plan) cons
       return o.writesWhen(true).size() == 1 &&
              std::all_of(reads.begin(), reads.end(), [&](int i) { return i == b || !dropped.count(i); });
     });
-    int last = problem.ops.size(); // position before which the producers find what they read
-    for (int op : writers[b])
-      for (int input : problem.ops[op].readsWhen(true))
-        last = std::min(last, firstOverwrite[input]);
+    auto madeFrom = [&](int before) {
+      return std::all_of(writers[b].begin(), writers[b].end(), [&](int op) { return findsInputs(op, before); });
+    };
     for (size_t i = 1; plain && i < readers[b].size(); ++i)
-      if (readers[b][i] > readers[b][i - 1] + 1 && readers[b][i] <= last)
+      if (readers[b][i] > readers[b][i - 1] + 1 && madeFrom(readers[b][i]))
         segments[readers[b][i]].insert(writers[b].begin(), writers[b].end());
   }
   plan.recomputes.clear();

@@ -22,6 +22,9 @@ public:
   /// True when a backward op writes its result in place of the buffer's content, which cannot come back after that.
   bool overwritten(int buffer) const { return firstOverwrite[buffer] < static_cast<int>(problem.ops.size()); }
 
+  /// True when nothing that the forward op reads has been overwritten before position `before`.
+  bool findsInputs(int op, int before) const;
+
   /// Forward ops that write the buffer, in order.
   const std::vector<int> &writersOf(int buffer) const { return writers[buffer]; }
 

@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -120,7 +121,8 @@ std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, 
   // What cannot come back with its stage alone simply stays: a re-run that reads it extends its life.
   auto comesBack = [&](int b) {
     const auto &writers = recomputation.writersOf(b);
-    return recomputation.possible(b) && !recomputation.overwritten(b) && stages.ofOp(writers.front()) == stages.ofOp(writers.back());
+    return recomputation.possible(b) && !recomputation.overwritten(b) &&
+           stages.ofOp(writers.front()) == stages.ofOp(writers.back());
   };
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
     const Op &op = problem.ops[k];
@@ -141,7 +143,10 @@ std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, 
         pending.insert(pending.end(), forward[run.stage].begin(), forward[run.stage].end());
       ran[run.stage] = true;
     } else if (!pending.empty() && firstBackward[run.stage] >= 0) {
-      segments.push_back({firstBackward[run.stage], pending});
+      const int before = firstBackward[run.stage];
+      segments.push_back({before, {}});
+      std::copy_if(pending.begin(), pending.end(), std::back_inserter(segments.back().ops),
+                   [&](int op) { return recomputation.findsInputs(op, before); });
       pending.clear();
     }
   }

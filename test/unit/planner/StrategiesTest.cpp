@@ -65,6 +65,16 @@ TEST(Strategies, RandomBranchingProblemsAreSound) {
   }
 }
 
+TEST(Strategies, RotorMakesNothingAgainFromWhatAGradientHasOverwritten) {
+  test::RandomShape shape; // the instance of planner-fuzz with this seed
+  shape.forwardOps = 9;
+  shape.slowLink = true;
+  const Problem p = randomProblem(7014015, shape);
+  for (const char *name : {"rotor", "pofo"})
+    for (int fourths = 4; fourths <= 12; ++fourths)
+      expectSound(p, p.base + memoryFloor(p) / 4 * fourths, name, everythingAllowed({}));
+}
+
 TEST(Strategies, ThresholdsInBytesDoNotHoldOnChainsWhoseSizesHaveNoUnit) {
   for (const char *name : {"autoswap", "mixed"}) {
     int offloading = 0;
