@@ -81,7 +81,8 @@ struct SumPlan {
   __host__ __device__ int64_t partials() const { return chunks * (scalar ? tiles : columns); } ///< of a kept position
 };
 
-template <typename T> __global__ void sumPartials(SumPlan plan, const T *x, double *partials) {
+/// Whole: all rows begin at a multiple of four elements and have as many.
+template <typename T, bool Whole> __global__ void sumPartials(SumPlan plan, const T *x, double *partials) {
   __shared__ double shared[Cut::threads * Cut::vector];
   __shared__ double warps[blockThreads / 32];
   const int64_t tasks = plan.tiles * plan.chunks, kept = blockIdx.x / tasks, task = blockIdx.x % tasks;
@@ -96,9 +97,11 @@ template <typename T> __global__ void sumPartials(SumPlan plan, const T *x, doub
   int inRun = 0;
   for (int64_t row = chunk * plan.rowsPerChunk + lane; row < end; row += lanes) {
     const T *from = base + plan.reduced.offset(row, plan.reduced.strideX) + column;
+    float values[Cut::vector] = {};
+    if (column < plan.columns)
+      detail::loadColumns<Whole>(values, from, static_cast<int>(min(plan.columns - column, static_cast<int64_t>(Cut::vector))));
     for (int i = 0; i < Cut::vector; ++i)
-      if (column + i < plan.columns)
-        run[i] += widened(from[i]);
+      run[i] += values[i];
     if (++inRun == 32) {
       inRun = 0;
       for (int i = 0; i < Cut::vector; ++i)
@@ -167,6 +170,18 @@ SumPlan planOf(const Cut &cut, int64_t keptCount) {
   return plan;
 }
 
+/// One row to every row, four neighbours a thread.
+template <typename T> __global__ void addRowKernel(T *y, const float *row, int64_t count, int64_t columns, float beta) {
+  SLUICE_GRID_LOOP(g, count / Cut::vector) {
+    float values[Cut::vector], added[Cut::vector];
+    loadVector(values, y + g * Cut::vector);
+    loadVector(added, row + g * Cut::vector % columns);
+    for (int i = 0; i < Cut::vector; ++i)
+      values[i] += beta * added[i];
+    storeVector(y + g * Cut::vector, values);
+  }
+}
+
 template <typename T>
 __global__ void addBiasKernel(T *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows,
                               int64_t rowStep, int64_t columnStep, float beta) {
@@ -186,6 +201,15 @@ __global__ void turnKernel(const T *from, float *to, int64_t outs, int64_t ins, 
   }
 }
 
+/// sumPartials() for these addresses.
+template <typename T> auto partialSums(const SumPlan &plan, const void *x) {
+  bool whole = plan.columns % Cut::vector == 0 && detail::aligned(x);
+  for (const Walk *walk : {&plan.kept, &plan.reduced})
+    for (int d = 0; d < walk->count; ++d)
+      whole &= walk->strideX[d] % Cut::vector == 0;
+  return whole ? sumPartials<T, true> : sumPartials<T, false>;
+}
+
 } // namespace
 
 void finishFusedSums(cudaStream_t stream, const Cut &cut, const double *partials, const SumResults &results) {
@@ -199,7 +223,7 @@ void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType typ
   plan.reduced.add({cut.rows, cut.columns, 0, true});
   forStored(type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
-    const auto kernel = sumPartials<T>;
+    const auto kernel = partialSums<T>(plan, x);
     const T *from = static_cast<const T *>(x);
     kernel<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(plan, from, partials);
   });
@@ -212,6 +236,11 @@ void addBias(cudaStream_t stream, DataType type, void *y, const float *bias, int
   forStored(type, [&](auto *stored) {
     auto *to = static_cast<decltype(stored)>(y);
     const auto kernel = addBiasKernel<std::remove_pointer_t<decltype(stored)>>;
+    const auto oneRow = addRowKernel<std::remove_pointer_t<decltype(stored)>>;
+    if (biasRows == 1 && columnStep == 1 && columns % Cut::vector == 0 && detail::aligned(y) && detail::aligned(bias)) {
+      oneRow<<<blocksFor(rows * columns, Cut::vector * blockThreads), blockThreads, 0, stream>>>(to, bias, rows * columns, columns, beta);
+      return;
+    }
     kernel<<<shape.grid, shape.block, 0, stream>>>(to, bias, rows, columns, biasRows, rowStep, columnStep, beta);
   });
 }
@@ -256,7 +285,7 @@ void SumTo::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &
       const T *px = static_cast<const T *>(from);
       const int64_t tasks = plan.keptCount * plan.tiles * plan.chunks;
       const auto brief = sumShort<T>;
-      const auto kernel = sumPartials<T>;
+      const auto kernel = partialSums<T>(plan, from);
       if (impl->isShort) {
         brief<<<blocksFor(plan.keptCount, blockThreads / 32), blockThreads, 0, native(stream)>>>(plan, px, py);
         return;

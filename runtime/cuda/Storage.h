@@ -79,6 +79,8 @@ template <int Count> __device__ inline void storeVector(BFloat16 *to, const floa
   if constexpr (Count == 8) {
     *reinterpret_cast<uint4 *>(to) = make_uint4(bfloat16Pair(from[0], from[1]), bfloat16Pair(from[2], from[3]),
                                                 bfloat16Pair(from[4], from[5]), bfloat16Pair(from[6], from[7]));
+  } else if constexpr (Count == 4) {
+    *reinterpret_cast<uint2 *>(to) = make_uint2(bfloat16Pair(from[0], from[1]), bfloat16Pair(from[2], from[3]));
   } else {
     for (int i = 0; i < Count; ++i)
       store(to + i, from[i]);

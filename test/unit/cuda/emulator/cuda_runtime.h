@@ -33,6 +33,7 @@ struct __attribute__((may_alias, aligned(16))) uint4 {
 struct __attribute__((may_alias, aligned(8))) uint2 {
   unsigned x, y;
 };
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 struct alignas(16) float4 {
   float x, y, z, w;
