@@ -60,6 +60,8 @@ emit_measured() {
     for precision in fp32 tf32 bf16; do
       emit "${model}_${precision}_keep" "$file" "--batch=$batch" --init=kaiming --precision=$precision --strategy=keep
     done
+    # What larger workspaces gain: the engines of few channels pad their input in theirs.
+    emit "${model}_bf16_keep512MiB" "$file" "--batch=$batch" --init=kaiming --precision=bf16 --strategy=keep --workspace-limit=512MiB
     for precision in tf32 bf16; do
       for budget in "${budgets[@]}"; do
         emit "${model}_${precision}_${budget//%/}" "$file" "--batch=$batch" --init=kaiming --precision=$precision "--memory-budget=$budget"
