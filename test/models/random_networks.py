@@ -22,6 +22,7 @@ from torch import nn
 from reference import HYPERPARAMETERS, export, make_data, record
 
 STEPS = 3
+LARGEST = 40000  # elements of a value
 STRATEGIES = ["mixed", "greedy", "dynprog", "chen", "rotor", "superneurons", "capuchin", "vdnn-all", "vdnn-dyn", "tflms", "autoswap", "pofo"]
 ACTIVATIONS = [F.relu, lambda x: F.leaky_relu(x, 0.2), F.relu6, torch.sigmoid, torch.tanh, F.hardswish, F.hardsigmoid,
                lambda x: x.clamp(-0.5, 0.7), lambda x: F.softmax(x, 1), lambda x: -x]
@@ -72,7 +73,7 @@ class RandomNetwork(nn.Module):
             value = function(*(self.values[i] for i in reads))
         except (RuntimeError, ValueError):
             return
-        if 0 < value.numel() <= 40000:
+        if 0 < value.numel() <= LARGEST:
             self.steps.append((function, reads))
             self.values.append(value.detach())
 
@@ -150,7 +151,8 @@ class RandomNetwork(nn.Module):
     def finish(self):
         """Class scores: of the whole image, or of every pixel."""
         last = len(self.values) - 1
-        self.dense = self.draw.random() < 0.3
+        scores = 4 * self.values[last].numel() // self.channels(last)
+        self.dense = self.draw.random() < 0.3 and scores <= LARGEST
         if self.dense:
             self.add(nn.Conv2d(self.channels(last), 4, 1), last)
             return
