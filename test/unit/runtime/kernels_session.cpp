@@ -31,6 +31,32 @@ TEST(Session, CopiesBetweenArenas) {
   EXPECT_THROW(session.compute.wait({1}), std::invalid_argument);
 }
 
+TEST(Session, CopiesEveryByteAndNoOther) {
+  constexpr int64_t largest = (1 << 20) + 131, margin = 256;
+  Session session(2 * (largest + 2 * margin), largest + 2 * margin, 2);
+  const auto whole = [](size_t offset) { return device(offset, {largest + 2 * margin}, Layout::RowMajor, DataType::U8); };
+  std::vector<unsigned char> values(largest + 2 * margin), back(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<unsigned char>(i % 251 + 1);
+  session.write(whole(0), values.data());
+  // Below, at and above the length from which the host stores past the caches; from and to odd addresses.
+  for (int64_t bytes : {int64_t{1}, int64_t{4096}, largest - 132, largest - 131, largest})
+    for (int64_t shift : {0, 1, 48}) {
+      session.write(whole(values.size()), std::vector<unsigned char>(values.size(), 0).data());
+      const Shape shape = {bytes};
+      copyToHost(session.toHost, device(margin + 2 * shift, shape, Layout::RowMajor, DataType::U8),
+                 host(margin - shift, shape, Layout::RowMajor, DataType::U8), "a");
+      session.toHost.record({0});
+      session.toDevice.wait({0});
+      copyToDevice(session.toDevice, host(margin - shift, shape, Layout::RowMajor, DataType::U8),
+                   device(values.size() + margin + shift, shape, Layout::RowMajor, DataType::U8), "a");
+      session.read(whole(values.size()), back.data());
+      const auto begin = back.begin() + margin + shift;
+      EXPECT_TRUE(std::equal(begin, begin + bytes, values.begin() + margin + 2 * shift)) << bytes << ' ' << shift;
+      EXPECT_EQ(std::count(back.begin(), back.end(), 0), static_cast<int64_t>(back.size()) - bytes) << bytes << ' ' << shift;
+    }
+}
+
 TEST(Session, ShowsGradients) {
   Session session(64, 0, 0);
   const float values[4] = {1, 2, 3, 4};
