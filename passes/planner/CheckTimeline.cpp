@@ -23,7 +23,7 @@ public:
 
   std::string check() {
     for (auto step : {&TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::codecs, &TimelineCheck::collect,
-                      &TimelineCheck::transfers})
+                      &TimelineCheck::transfers, &TimelineCheck::contention})
       if (std::string error = (this->*step)(); !error.empty())
         return error;
     return "";
@@ -35,9 +35,11 @@ private:
   std::string codecs();
   std::string collect();
   std::string transfers();
+  std::string contention();
   std::string transfer(int b, const Decision &d);
   std::string reuse(int b, const Decision &d);
   std::string duration(int b, const Span &span, bool leaves) const;
+  Seconds leastCopy(int b, bool leaves) const;
   std::string name(int b) const { return "'" + problem.buffers[b].name + "'"; }
   Seconds opens(int position) const { return position < int(starts.size()) ? starts[position] : timeline.makespan; }
 
@@ -47,6 +49,7 @@ private:
   std::map<int, Span> out, in;       ///< by buffer: copies and jobs of the codec stream
   std::map<int, Seconds> spent[2];   ///< by buffer: encoding, decoding or inverting on the compute stream
   std::vector<Seconds> starts, ends; ///< of each position's first run and of its own op
+  Seconds alone = 0;                 ///< of all that runs on the compute stream, nothing copied beside it
   // Times are sums of doubles in different orders on both sides.
   const Seconds slack = 1e-9 * (1 + timeline.makespan);
 };
@@ -116,6 +119,7 @@ std::string TimelineCheck::order() {
       seconds = problem.ops[e.op].rerun->seconds;
     if (e.end - e.start + slack < seconds)
       return "op " + std::to_string(e.op) + " runs " + text(e.end - e.start) + " seconds, it takes " + text(seconds);
+    alone += seconds;
     if (e.what == Event::What::Run) {
       ends.push_back(e.end);
       opens = true;
@@ -141,6 +145,7 @@ std::string TimelineCheck::codecs() {
         }
     if (d.action == Action::Invert)
       least[1] = problem.buffers[b].inversion->seconds;
+    alone += least[0] + least[1];
     for (int side : {0, 1})
       if (spent[side][b] + slack < least[side])
         return name(b) + " is " + (side ? "decoded" : "encoded") + " in " + text(spent[side][b]) +
@@ -164,20 +169,26 @@ std::string TimelineCheck::collect() {
   return "";
 }
 
+/// Of an offloaded buffer, the other direction idle.
+Seconds TimelineCheck::leastCopy(int b, bool leaves) const {
+  const std::string &with = plan.decisions[b].codec;
+  const double raw = static_cast<double>(problem.buffers[b].bytes);
+  Seconds least = raw * (with == "fp16" ? 0.5 : 1) / (leaves ? problem.link.d2h : problem.link.h2d);
+  for (const auto &[codec, rate] : problem.codecRates)
+    if (codec == with)
+      least = std::max(least, raw / rate);
+  return least + problem.link.latency;
+}
+
 std::string TimelineCheck::duration(int b, const Span &span, bool leaves) const {
   const Decision &d = plan.decisions[b];
-  const double raw = static_cast<double>(problem.buffers[b].bytes);
   Seconds least = 0;
   if (d.action == Action::Compress) {
     for (const Encoding &e : problem.buffers[b].encodings)
       if (e.codec == d.codec && least == 0)
         least = leaves ? e.encodeSeconds : e.decodeSeconds;
   } else {
-    least = raw * (d.codec == "fp16" ? 0.5 : 1) / (leaves ? problem.link.d2h : problem.link.h2d);
-    for (const auto &[codec, rate] : problem.codecRates)
-      if (codec == d.codec)
-        least = std::max(least, raw / rate);
-    least += problem.link.latency;
+    least = leastCopy(b, leaves);
   }
   if (span.end - span.start + slack < least)
     return "copy of " + name(b) + " lasts " + text(span.end - span.start) + " seconds, it takes " + text(least);
@@ -213,6 +224,29 @@ std::string TimelineCheck::transfer(int b, const Decision &d) {
     if (std::string error = duration(b, span, leaves); !error.empty())
       return error;
   return reuse(b, d);
+}
+
+/// Bytes that cannot have moved while the compute stream was idle, because that was too short, cost it their
+/// contention.
+std::string TimelineCheck::contention() {
+  Seconds least = alone, busy = 0;
+  for (bool leaves : {true, false})
+    for (const auto &[b, span] : leaves ? out : in) {
+      if (plan.decisions[b].action != Action::Offload)
+        continue;
+      Seconds idle = span.end - span.start;
+      for (const Event &e : timeline.events)
+        if (e.stream == Stream::Compute)
+          idle -= std::max(0.0, std::min(e.end, span.end) - std::max(e.start, span.start));
+      const double bytes = problem.buffers[b].bytes * (plan.decisions[b].codec == "fp16" ? 0.5 : 1);
+      if (const Seconds copy = leastCopy(b, leaves); copy > 0)
+        least += problem.link.contention.value_or(0) * bytes * std::clamp(1 - idle / copy, 0.0, 1.0);
+    }
+  for (const Event &e : timeline.events)
+    busy += e.stream == Stream::Compute ? e.end - e.start : 0;
+  return busy + slack < least
+             ? "compute is busy for " + text(busy) + " seconds, with the copies beside it that takes " + text(least)
+             : "";
 }
 
 std::string TimelineCheck::transfers() {

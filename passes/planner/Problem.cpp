@@ -77,6 +77,9 @@ std::string problemError(const Problem &problem) {
   for (double rate : {problem.link.d2h, problem.link.h2d, problem.link.duplex, problem.link.latency})
     if (badSeconds(rate))
       return "link has a figure of " + std::to_string(rate);
+  if (!(problem.link.contention.value_or(0) >= 0 && problem.link.contention.value_or(0) <= 1))
+    return "link has a contention of " + std::to_string(*problem.link.contention) +
+           " seconds a byte, it must be from 0 to 1";
   for (const auto &[codec, rate] : problem.codecRates)
     if (!std::isfinite(rate) || rate <= 0)
       return "codec '" + codec + "' has a rate of " + std::to_string(rate) + " bytes a second";

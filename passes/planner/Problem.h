@@ -98,6 +98,9 @@ struct Link {
   double d2h = 0, h2d = 0; ///< bytes per second, one direction alone
   double duplex = 0;       ///< bytes per second of each direction when both run; 0: one transfer at a time
   Seconds latency = 0;     ///< fixed cost of one copy
+  /// Seconds that compute loses per byte copied beside it, at most 1: where copies take a core or the memory bus from
+  /// it. Empty: unknown, taken as 0.
+  std::optional<double> contention = std::nullopt;
 };
 
 struct Problem {

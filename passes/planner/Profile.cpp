@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 
@@ -29,14 +30,16 @@ Seconds Profile::estimate(OpKind kind, double flops, double bytes, const std::st
   return std::max(arithmetic, moved) + rates.launch;
 }
 
-/// A number that is finite and at least `least`; absent: `fallback`.
-static double number(const json &object, const char *key, double fallback, double least = 0) {
+/// A number that is finite and from `least` to `most`; absent: `fallback`.
+static double number(const json &object, const char *key, double fallback, double least = 0,
+                     double most = std::numeric_limits<double>::max()) {
   if (!object.contains(key))
     return fallback;
   const json &value = object.at(key);
-  if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < least)
+  if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
     throw std::runtime_error("'" + std::string(key) + "' is " + value.dump() + ", it must be a number of at least " +
-                             json(least).dump());
+                             json(least).dump() +
+                             (most < std::numeric_limits<double>::max() ? " and at most " + json(most).dump() : ""));
   return value.get<double>();
 }
 
@@ -93,6 +96,8 @@ static Profile readProfile(const json &root) {
   profile.link.h2d = number(links, "h2d", profile.link.d2h, 1);
   profile.link.duplex = number(links, "duplex", 0);
   profile.link.latency = number(links, "latency_seconds", 0);
+  if (links.contains("contention"))
+    profile.link.contention = number(links, "contention", 0, 0, 1);
   profile.rates = readRates(root);
   readOps(root, profile);
   for (const auto &[codec, value] : object(root, "codecs").items())
@@ -135,8 +140,10 @@ void overrideWith(Profile &profile, const Profile &own) {
     profile.ops[key] = op;
   for (const auto &[codec, rate] : own.codecs)
     profile.codecs[codec] = rate;
+  const std::optional<double> contention = own.link.contention ? own.link.contention : profile.link.contention;
   if (own.link.d2h > 0)
     profile.link = own.link;
+  profile.link.contention = contention;
   if (own.threads > 0)
     profile.threads = own.threads;
 }

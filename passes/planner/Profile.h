@@ -2,8 +2,8 @@
 // Device profiles: versioned JSON with units and provenance, one format for shipped estimates and for what a generated
 // binary measured
 // (`--profile-out`): {"version":1, "device", "threads", "ops":[{"node","op","seconds","workspace_bytes"}],
-// "links":{"d2h","h2d","duplex"[,"latency_seconds"]}, "codecs":{name: bytes/s}}; shipped ones add "rates" to estimate
-// ops from.
+// "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"]}, "codecs":{name: bytes/s}}; shipped ones add "rates"
+// to estimate ops from. "duplex" is the rate of each direction while both run, "contention" what Link says.
 #pragma once
 
 #include "passes/planner/Problem.h"
@@ -50,7 +50,8 @@ bool parseProfile(const std::string &text, Profile &profile, std::string &error)
 /// A shipped profile by name ("v100-pcie"), or a file whose name ends in .json.
 bool loadProfile(const std::string &nameOrFile, Profile &profile, std::string &error);
 
-/// Measurements of `own` replace what `profile` estimates: ops, links and codecs that it has.
+/// Measurements of `own` replace what `profile` estimates: ops, links and codecs that it has, and the links' contention
+/// where it says that, too.
 void overrideWith(Profile &profile, const Profile &own);
 
 /// Shipped profiles as (name, JSON text); generated at build time from passes/profiles.

@@ -54,6 +54,7 @@ struct Copy {
   int buffer, after, before; ///< issued after op `after`, awaited by position `before`
   double work;               ///< bytes, latency included as bytes at the single rate; seconds of a codec
   double most;               ///< limit of the rate
+  double contention;         ///< seconds that compute loses per unit of work
 };
 
 struct Engine {
@@ -85,6 +86,7 @@ private:
   void advance();
   void finishCopy(Engine &engine);
   void finishCompute();
+  void stretch();
   void noteWait(const Step &step);
 
   const Problem &problem;
@@ -96,6 +98,9 @@ private:
   std::vector<std::vector<int>> encodeAfter, decodeBefore; ///< on the compute stream
   Timeline timeline;
   Seconds now = 0, computeEnd = 0, readySince = 0;
+  Seconds computeAlone = 0; ///< when the step's events would end without contention
+  size_t firstEvent = 0;    ///< of the step's events,
+  size_t lastEvent = 0;     ///< which end before this one
   size_t nextStep = 0;
   int opsEnded = 0; ///< original ops that have ended
   bool computing = false;
@@ -108,13 +113,17 @@ void Simulation::prepare() {
     if (d.action == Action::Offload) {
       const Bytes bytes = copiedBytes(problem, b, d);
       const double most = copyRateLimit(problem, b, d);
-      out.queue.push_back({b, d.offloadAfter, d.freeBefore, bytes + latencies[0], most});
-      in.queue.push_back({b, d.prefetchAfter, d.neededBy, bytes + latencies[1], most});
+      const double lost = problem.link.contention.value_or(0) * bytes;
+      auto copy = [&](int after, int before, double work) {
+        return Copy{b, after, before, work, most, work > 0 ? lost / work : 0};
+      };
+      out.queue.push_back(copy(d.offloadAfter, d.freeBefore, bytes + latencies[0]));
+      in.queue.push_back(copy(d.prefetchAfter, d.neededBy, bytes + latencies[1]));
       timeline.hostBytes += aligned(problem, bytes);
     } else if (d.action == Action::Compress) {
       const Encoding &form = *encodingOf(problem.buffers[b], d.codec);
-      pack.queue.push_back({b, d.offloadAfter, d.freeBefore, form.encodeSeconds, 1});
-      unpack.queue.push_back({b, d.prefetchAfter, d.neededBy, form.decodeSeconds, 1});
+      pack.queue.push_back({b, d.offloadAfter, d.freeBefore, form.encodeSeconds, 1, 0});
+      unpack.queue.push_back({b, d.prefetchAfter, d.neededBy, form.decodeSeconds, 1, 0});
     }
   }
   for (Engine *engine : engines)
@@ -188,6 +197,7 @@ void Simulation::startCompute() {
       return;
   noteWait(step);
   computeEnd = now;
+  firstEvent = timeline.events.size();
   if (static_cast<int>(nextStep) == program.firstStep[step.position])
     computeEnd = startCodecs(step, false);
   const Seconds seconds = secondsOf(problem, plan, step);
@@ -197,6 +207,8 @@ void Simulation::startCompute() {
   timeline.busy += seconds;
   if (!step.recomputed)
     computeEnd = startCodecs(step, true);
+  lastEvent = timeline.events.size();
+  computeAlone = computeEnd;
   computing = true;
 }
 
@@ -242,8 +254,23 @@ void Simulation::finishCopy(Engine &engine) {
   ++engine.done;
 }
 
+/// What the step lost to copies is spread over its events.
+void Simulation::stretch() {
+  if (computeEnd <= computeAlone)
+    return;
+  timeline.busy += computeEnd - computeAlone;
+  const Seconds start = timeline.events[firstEvent].start;
+  const double longer = (computeEnd - start) / (computeAlone - start);
+  for (size_t e = firstEvent; e < lastEvent; ++e) {
+    Event &event = timeline.events[e];
+    event.start = start + (event.start - start) * longer;
+    event.end = e + 1 == lastEvent ? computeEnd : start + (event.end - start) * longer;
+  }
+}
+
 void Simulation::finishCompute() {
   computing = false;
+  stretch();
   readySince = now;
   if (!program.steps[nextStep].recomputed)
     opsEnded = program.steps[nextStep].op + 1;
@@ -253,16 +280,20 @@ void Simulation::finishCompute() {
 /// Moves to the next end of anything and books it.
 void Simulation::advance() {
   const Seconds never = std::numeric_limits<Seconds>::infinity();
-  const Seconds toCompute = computing ? computeEnd - now : never;
-  Seconds step = toCompute, toEnd[4];
-  double rates[4];
+  Seconds step = never, toEnd[4];
+  double rates[4], lost = 0; // seconds that compute loses per second
   for (int e = 0; e < 4; ++e) {
     rates[e] = engines[e]->busy ? rate(*engines[e]) : 0;
     toEnd[e] = engines[e]->busy ? engines[e]->left / rates[e] : never;
     step = std::min(step, toEnd[e]);
+    lost += engines[e]->busy ? rates[e] * engines[e]->queue[engines[e]->done].contention : 0;
   }
-  step = std::max(0.0, step);
+  Seconds toCompute = computing ? computeEnd - now : never;
+  if (lost > 0 && toCompute > 0)
+    toCompute = lost < 1 ? toCompute / (1 - lost) : never;
+  step = std::max(0.0, std::min(step, toCompute));
   assert(std::isfinite(step) && "the plan waits for a copy that never starts");
+  computeEnd += computing ? step * lost : 0;
   now = step == toCompute ? computeEnd : now + step;
   for (int e = 0; e < 4; ++e) {
     engines[e]->left -= step * rates[e];

@@ -36,7 +36,7 @@ struct Timeline {
   std::vector<Event> events; ///< by start
   std::vector<Wait> waits;
   Seconds makespan = 0; ///< end of the last event: a step is over when compute and copies are
-  Seconds busy = 0;     ///< compute stream
+  Seconds busy = 0;     ///< compute stream, contention included
   Bytes peakBytes = 0;  ///< by program order, base included
   Bytes hostBytes = 0;  ///< sum of everything that is copied out
 };

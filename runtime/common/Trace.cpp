@@ -8,7 +8,6 @@
 #include "runtime/common/Log.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <map>
 
@@ -47,31 +46,6 @@ void writeTrace(const std::string &path, const std::vector<OpRecord> &records) {
   file.commit();
 }
 
-LinkRates measureLinks() {
-  constexpr int64_t half = int64_t{32} << 20;
-  constexpr int repeats = 4;
-  Session session(2 * half, 2 * half, 0);
-  Tensor deviceOut = device(0, {half}, Layout::RowMajor, DataType::U8),
-         hostIn = host(0, {half}, Layout::RowMajor, DataType::U8);
-  Tensor deviceIn = deviceOut, hostOut = hostIn;
-  deviceIn.offset = hostOut.offset = static_cast<size_t>(half);
-  auto measure = [&](bool toHost, bool toDevice) {
-    session.synchronize();
-    auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < repeats; ++i) {
-      if (toHost)
-        copyToHost(session.toHost, deviceOut, hostIn, "link");
-      if (toDevice)
-        copyToDevice(session.toDevice, hostOut, deviceIn, "link");
-    }
-    session.synchronize();
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    return static_cast<double>(half * repeats * (toHost + toDevice)) / std::max(1e-9, seconds);
-  };
-  measure(true, true); // touches all pages
-  return {measure(true, false), measure(false, true), measure(true, true)};
-}
-
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, const LinkRates &links, int threads) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> times;
   std::vector<std::pair<std::string, std::string>> order;
@@ -98,7 +72,10 @@ void writeProfile(const std::string &path, const std::vector<OpRecord> &records,
                 ",\"seconds\":", number("%.9g", seen[seen.size() / 2]), "}");
   }
   out += text("\n],\"links\":{\"d2h\":", number("%.6g", links.toHost), ",\"h2d\":", number("%.6g", links.toDevice),
-              ",\"duplex\":", number("%.6g", links.duplex), "},\"codecs\":{");
+              ",\"duplex\":", number("%.6g", links.duplex));
+  if (links.contention)
+    out += text(",\"contention\":", number("%.6g", *links.contention));
+  out += "},\"codecs\":{";
   const char *separator = "";
   for (const auto &[codec, sum] : codecs) {
     out += text(separator, jsonString(codec.c_str()), ":", number("%.6g", sum.first / std::max(1e-9, sum.second)));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Program.h"
+#include "runtime/common/Links.h"
 
 #include <string>
 #include <vector>
@@ -16,14 +17,6 @@ constexpr int64_t recordedSteps = 10;
 constexpr int64_t reportedSteps = 4;
 
 void writeTrace(const std::string &path, const std::vector<OpRecord> &records);
-
-/// Link bandwidths in bytes/s; `duplex` is the sum of both directions at once.
-struct LinkRates {
-  double toHost = 0, toDevice = 0, duplex = 0;
-};
-
-/// Copies between two small arenas of its own; run it when the program's arenas are gone.
-LinkRates measureLinks();
 
 /// `records` of several steps without the first one: an op's seconds are the median of its occurrences.
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, const LinkRates &links, int threads);

@@ -129,6 +129,42 @@ TEST(Actions, ConvertingCopiesHalveTheLinkAndRunNoFasterThanTheirCodec) {
   EXPECT_NE(checkPlan(p, plan, 1000).find("'fp16'"), std::string::npos);
 }
 
+TEST(Actions, CopiesTakeTheirContentionFromWhatRunsBesideThem) {
+  Problem p = twoLayers();
+  const auto span = [&](double contention) {
+    p.link.contention = contention;
+    const Plan plan = away(p, Action::Offload, "");
+    const Timeline timeline = simulate(p, plan);
+    EXPECT_EQ(problemError(p), "");
+    EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+    EXPECT_DOUBLE_EQ(timeline.busy, 5);
+    return timeline.makespan;
+  };
+  // 100 bytes at 10 a second each way: load f 0..2, out 2..12 and in 14..24 beside nothing, as g and bf wait for them.
+  EXPECT_DOUBLE_EQ(span(0), 25);
+  EXPECT_DOUBLE_EQ(span(0.05), 25);
+  // Ten times the rate: out 2..3 and in 4..5 beside g and bg, if g need not wait; g takes 1 second more per 20 bytes.
+  p = twoLayers();
+  p.link = {100, 100, 100, 0};
+  p.ops[2].seconds = 2;
+  Plan plan = away(p, Action::Offload, "");
+  plan.decisions[0].freeBefore = 3;
+  for (const auto &[contention, expected] : {std::pair(0.0, 7.0), {0.005, 7.5}, {0.01, 8.0}, {0.05, 12.0}}) {
+    p.link.contention = contention;
+    const Timeline timeline = simulate(p, plan);
+    EXPECT_NEAR(timeline.makespan, expected, 1e-9) << contention;
+    EXPECT_NEAR(timeline.busy, 6 + 100 * contention, 1e-9) << contention;
+    EXPECT_EQ(checkTimeline(p, plan, timeline), "") << contention;
+  }
+  Timeline timeline = simulate(p, plan);
+  p.link.contention = 0.06;
+  EXPECT_NE(checkTimeline(p, plan, timeline).find("copies beside it"), std::string::npos);
+  for (double bad : {-1e-10, 1.5, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    p.link.contention = bad;
+    EXPECT_NE(problemError(p).find("contention"), std::string::npos) << bad;
+  }
+}
+
 TEST(Actions, TheCheckerRejectsCodecsThatAreTooFastOrMissing) {
   Problem p = twoLayers();
   p.buffers[0].encodings = {{"zfp", 20, 3, 5}};

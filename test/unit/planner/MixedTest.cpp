@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace sluice::planner {
 
 static Options exact() {
@@ -87,6 +89,74 @@ TEST(Mixed, IsNeverSlowerThanAnotherStrategyOnChains) {
       }
     }
   }
+}
+
+/// Layers of a long op that is read until the end and a short one whose result is read again backwards.
+static Problem costlyLinkOrShortOps(double contention) {
+  constexpr int layers = 6;
+  Problem p;
+  p.alignment = 1;
+  p.link = {1000, 1000, 1000, 0, contention};
+  const auto op = [&](Phase phase, int stage, Seconds seconds, std::vector<int> reads, std::vector<int> writes) {
+    Op o;
+    o.name = "op" + std::to_string(p.ops.size());
+    o.phase = phase;
+    o.stage = stage;
+    o.seconds = seconds;
+    o.reads = std::move(reads);
+    o.writes = std::move(writes);
+    o.recomputable = phase == Phase::Forward && stage > 0;
+    p.ops.push_back(o);
+  };
+  const auto buffer = [&](Bytes bytes, bool activation, std::vector<int> producers) {
+    Buffer b;
+    b.name = "b" + std::to_string(p.buffers.size());
+    b.bytes = bytes;
+    b.activation = b.offloadable = activation;
+    b.producers = std::move(producers);
+    p.buffers.push_back(b);
+    return static_cast<int>(p.buffers.size()) - 1;
+  };
+  int last = buffer(1, true, {});
+  op(Phase::Forward, 0, 1, {}, {last});
+  std::vector<int> inputs, outputs;
+  for (int i = 0; i < layers; ++i) { // short: 100 bytes out of one; long: one byte out of those
+    inputs.push_back(last);
+    const int wide = buffer(100, true, {static_cast<int>(p.ops.size())});
+    op(Phase::Forward, i + 1, 0.05, {last}, {wide});
+    last = buffer(1, true, {static_cast<int>(p.ops.size())});
+    op(Phase::Forward, i + 1, 2, {wide}, {last});
+    outputs.push_back(wide);
+  }
+  int gradient = buffer(1, false, {});
+  op(Phase::Backward, layers, 1, {last}, {gradient});
+  for (int i = layers; i-- > 0;) {
+    const int next = buffer(1, false, {});
+    op(Phase::Backward, i + 1, 2, {gradient, outputs[i], inputs[i]}, {next});
+    gradient = next;
+  }
+  return p;
+}
+
+TEST(Mixed, WeighsWhatCopiesTakeFromComputeAgainstReruns) {
+  const auto actions = [](double contention) {
+    const Problem p = costlyLinkOrShortOps(contention);
+    EXPECT_EQ(problemError(p), "");
+    const Answer answer = runStrategy(p, 320, "mixed", exact());
+    std::map<Action, int> count;
+    if (const auto *plan = std::get_if<Plan>(&answer))
+      for (const Decision &d : plan->decisions)
+        ++count[d.action];
+    return count;
+  };
+  // A tensor out and in costs compute 200 bytes of contention; to run its op again costs 0.05 seconds.
+  std::map<Action, int> free = actions(0), cheap = actions(1e-5), dear = actions(1e-3);
+  EXPECT_GT(free[Action::Offload], 0);
+  EXPECT_EQ(free[Action::Recompute], 0);
+  EXPECT_GT(cheap[Action::Offload], 0);
+  EXPECT_EQ(cheap[Action::Recompute], 0);
+  EXPECT_EQ(dear[Action::Offload], 0);
+  EXPECT_GT(dear[Action::Recompute], 0);
 }
 
 TEST(Mixed, LossyActionsAreUsedOnlyWhenAllowedAndHelpWhereTheLinkIsShort) {

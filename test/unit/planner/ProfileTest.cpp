@@ -46,6 +46,25 @@ TEST(Profile, MeasurementsReplaceEstimates) {
   EXPECT_EQ(base.link.h2d, 2e9);
 }
 
+TEST(Profile, ContentionIsReplacedOnlyByOneThatWasMeasured) {
+  Profile base, old, own;
+  std::string error;
+  ASSERT_TRUE(loadProfile("host", base, error)) << error;
+  ASSERT_GT(base.link.contention.value_or(0), 0) << "on the host copies take cores and the bus from compute";
+  const double estimate = *base.link.contention;
+  ASSERT_TRUE(parseProfile(R"({"version":1,"links":{"d2h":1e9,"h2d":2e9,"duplex":5e8}})", old, error)) << error;
+  overrideWith(base, old);
+  EXPECT_EQ(base.link.h2d, 2e9);
+  EXPECT_EQ(base.link.contention, estimate);
+  for (double measured : {0.0, 2.5e-10}) {
+    const std::string text = "{\"version\":1,\"links\":{\"d2h\":1e9,\"contention\":" + std::to_string(measured * 1e10) + "e-10}}";
+    ASSERT_TRUE(parseProfile(text, own, error)) << error;
+    overrideWith(base, own);
+    ASSERT_TRUE(base.link.contention);
+    EXPECT_DOUBLE_EQ(*base.link.contention, measured);
+  }
+}
+
 TEST(Profile, MalformedOnesAreRefused) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "malformed"},
@@ -53,6 +72,10 @@ TEST(Profile, MalformedOnesAreRefused) {
       {R"({"version":2})", "version is 2"},
       {R"({"version":1,"links":{"d2h":-3}})", "'d2h' is -3"},
       {R"({"version":1,"links":{"d2h":"fast"}})", "'d2h'"},
+      {R"({"version":1,"links":{"d2h":1e9,"contention":-1e-10}})", "'contention' is -1e-10"},
+      {R"({"version":1,"links":{"d2h":1e9,"contention":2}})", "'contention' is 2, it must be a number of at least 0.0 and at most 1.0"},
+      {R"({"version":1,"links":{"d2h":1e9,"contention":1e400}})", "malformed"},
+      {R"({"version":1,"links":{"d2h":1e9,"contention":null}})", "'contention' is null"},
       {R"({"version":1,"ops":[{"node":"a"}]})", "lacks"},
       {R"({"version":1,"ops":{}})", "'ops' is not an array"},
   };

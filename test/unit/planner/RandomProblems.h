@@ -100,6 +100,8 @@ inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
   p.base = below(100) * 256;
   const double rate = shape.slowLink ? 2e7 : 1e9;
   p.link = {rate, rate * (1 + below(3)) / 2, chance(0.3) ? 0 : rate * 0.8, chance(0.5) ? 1e-5 : 0};
+  if (seed % 5 == 1) // a share of compute's time while one direction is busy, or more than all of it
+    p.link.contention = (seed % 2 ? 0.4 : 1.5) / rate;
 
   auto addBuffer = [&](const std::string &name, Bytes bytes, bool activation) {
     Buffer b;

@@ -244,6 +244,7 @@ TEST_F(TinyProgram, WritesAProfile) {
   EXPECT_GE(profile["ops"].size(), 6u);
   for (const char *link : {"d2h", "h2d", "duplex"})
     EXPECT_GT(profile["links"][link].get<double>(), 1e6);
+  EXPECT_GE(profile["links"]["contention"].get<double>(), 0);
 }
 
 TEST_F(TinyProgram, BadDataExitsWithOne) {
