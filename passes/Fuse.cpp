@@ -2,10 +2,9 @@
 // fuse, in order:
 //  1. split train.batch_norm and its backward op into kernels and elementwise parts;
 //  2. turn every elementwise op into a train.fused of one op;
-//  3. sink fused ops into later ones that read them (see Passes.td for when).
+//  3. sink fused ops into later ones that read them, or have these repeat them (see Passes.td for when).
 #include "passes/Passes.h"
-
-#include "mlir/IR/IRMapping.h"
+#include "passes/Regions.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_FUSE
@@ -20,6 +19,8 @@ namespace {
 
 /// More operands than this in one kernel run out of registers and address streams.
 constexpr unsigned maxOperands = 16;
+/// An operand with this fraction of a result's elements costs nothing beside it.
+constexpr int64_t smallOperand = 16;
 
 void splitBatchNorm(BatchNormOp op) {
   OpBuilder b(op);
@@ -101,13 +102,13 @@ StringRef variableOf(Value value) {
   return read ? read.getVariable() : StringRef();
 }
 
-/// Updates of parameters that `producer` reads move behind `consumer`, where it is going to read them.
-void delayUpdates(FusedOp producer, FusedOp consumer) {
+/// Updates of parameters among `inputs` that come behind `producer` move behind `consumer`, where they are going to be read.
+void delayUpdates(FusedOp producer, ValueRange inputs, FusedOp consumer) {
   Operation *place = consumer;
   for (Operation *op = producer->getNextNode(), *next; op != consumer; op = next) {
     next = op->getNextNode();
     auto update = dyn_cast<UpdateOp>(op);
-    if (!update || llvm::none_of(producer.getInputs(), [&](Value v) { return variableOf(v) == update.getParameter(); }))
+    if (!update || llvm::none_of(inputs, [&](Value v) { return variableOf(v) == update.getParameter(); }))
       continue;
     update->moveAfter(place);
     place = update;
@@ -139,83 +140,49 @@ bool maySink(FusedOp producer, FusedOp consumer) {
   return longer <= saved || onlyUpdatesBetween(producer, consumer);
 }
 
-/// Builds the region of producer and consumer as one op in the consumer's place.
-class Merge {
-public:
-  Merge(FusedOp producer, FusedOp consumer) : producer(producer), consumer(consumer) {}
-
-  FusedOp run() {
-    collect();
-    OpBuilder b(consumer);
-    Location loc = b.getFusedLoc({producer.getLoc(), consumer.getLoc()});
-    SmallVector<Type> types;
-    for (Value result : kept)
-      types.push_back(result.getType());
-    auto merged = FusedOp::create(b, loc, types, operands, b.getDenseI64ArrayAttr(channels), b.getI64IntegerAttr(sums));
-    copyOrdinal(consumer, merged); // it runs where the consumer ran
-    merged->setAttr(attr::rule, b.getStringAttr(ruleOf(producer) + "+" + ruleOf(consumer)));
-    fill(merged);
-    for (auto [old, now] : llvm::zip(kept, merged.getResults()))
-      old.replaceUsesWithIf(now, [&](OpOperand &use) { return use.getOwner() != consumer; });
-    consumer.erase();
-    producer.erase();
-    return merged;
+/// Whether `consumer` may compute result `r` of `producer` again instead of reading it: where that takes no operand more than it saves.
+/// Reading counts, arithmetic does not: regions wait for memory.
+bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer) {
+  if (r >= producer.fullResults() || producer.domain().getShape() != consumer.domain().getShape() || drawsBehind(producer, r))
+    return false;
+  Value result = producer.getResult(r);
+  bool readByConsumerAlone = llvm::all_of(result.getUsers(), [&](Operation *user) { return user == consumer; });
+  unsigned added = 0, full = 0;
+  for (unsigned i : operandsBehind(producer, r)) {
+    Value operand = producer.getInputs()[i];
+    if (llvm::is_contained(consumer.getInputs(), operand))
+      continue;
+    ++added;
+    if (bytes(operand.getType()) == bytes(result.getType()))
+      ++full;
+    else if (bytes(operand.getType()) > bytes(result.getType()) / smallOperand)
+      return false;
   }
+  // Where nobody else reads the result, its write is saved, and its bytes: another operand may stand for it.
+  return full <= (readByConsumerAlone ? 1 : 0) && consumer->getNumOperands() - 1 + added <= maxOperands;
+}
 
-private:
-  void collect() {
-    auto addOperands = [&](FusedOp op) {
-      for (auto [i, operand] : llvm::enumerate(op.getInputs())) {
-        if (operand.getDefiningOp() == producer || llvm::is_contained(operands, operand))
-          continue;
-        if (op.isChannel(i))
-          channels.push_back(operands.size());
-        operands.push_back(operand);
-      }
-    };
-    addOperands(producer);
-    addOperands(consumer);
-    auto usedElsewhere = [&](Value v) { return llvm::any_of(v.getUsers(), [&](Operation *u) { return u != consumer; }); };
-    for (bool wantSums : {false, true})
-      for (FusedOp op : {consumer, producer})
-        for (auto [i, result] : llvm::enumerate(op.getOutputs()))
-          if ((i >= op.fullResults()) == wantSums && (op == consumer || usedElsewhere(result))) {
-            kept.push_back(result);
-            sums += wantSums;
-          }
-  }
-
-  static std::string ruleOf(FusedOp op) { return op->getAttrOfType<StringAttr>(attr::rule).str(); }
-
-  void fill(FusedOp merged) {
-    OpBuilder b(merged.getContext());
-    Block &block = merged.getBody().emplaceBlock();
-    IRMapping map;
-    for (Value operand : operands)
-      map.map(operand, block.addArgument(b.getF32Type(), merged.getLoc()));
-    b.setInsertionPointToStart(&block);
-    for (FusedOp op : {producer, consumer}) {
-      Block &body = op.getBody().front();
-      for (auto [argument, operand] : llvm::zip(body.getArguments(), op.getInputs()))
-        map.map(argument, map.lookup(operand));
-      for (Operation &inner : body.without_terminator())
-        b.clone(inner, map);
-      for (auto [result, scalar] : llvm::zip(op.getOutputs(), cast<YieldOp>(body.getTerminator()).getValues()))
-        map.map(result, map.lookup(scalar));
-    }
-    SmallVector<Value> yielded;
-    for (Value result : kept)
-      yielded.push_back(map.lookup(result));
-    YieldOp::create(b, merged.getLoc(), yielded);
-  }
-
-  FusedOp producer, consumer;
-  SmallVector<Value> operands, kept;
-  SmallVector<int64_t> channels;
-  int64_t sums = 0;
-};
+/// `op` without result `r`, if nobody reads that any more; null when nothing else is left.
+FusedOp withoutUnread(FusedOp op, unsigned r) {
+  if (!op.getResult(r).use_empty())
+    return op;
+  SmallVector<unsigned> others;
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    if (i != r)
+      others.push_back(i);
+  OpBuilder b(op);
+  FusedOp smaller = others.empty() ? FusedOp() : cloneFor(b, op, others);
+  if (!smaller && !others.empty())
+    return op;
+  for (auto [i, other] : llvm::enumerate(others))
+    op.getResult(other).replaceAllUsesWith(smaller.getResult(i));
+  op.erase();
+  return smaller;
+}
 
 struct Fuse : sluice::impl::FuseBase<Fuse> {
+  using FuseBase::FuseBase;
+
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       function.walk([](BatchNormOp op) { splitBatchNorm(op); });
@@ -229,18 +196,29 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
   }
 
   void sinkInto(FusedOp consumer, SmallVectorImpl<FusedOp> &work) {
+    auto replace = [&](FusedOp old, FusedOp now) { std::replace(work.begin(), work.end(), old, now); };
     for (bool changed = true; changed;) {
       changed = false;
       for (Value operand : consumer.getInputs()) {
         auto producer = operand.getDefiningOp<FusedOp>();
-        if (!producer || !maySink(producer, consumer))
+        if (!producer)
           continue;
-        for (FusedOp &other : work)
-          if (other == producer)
-            other = nullptr;
-        delayUpdates(producer, consumer);
-        consumer = Merge(producer, consumer).run();
-        ++merged;
+        FusedOp sunk = producer;
+        if (maySink(producer, consumer)) {
+          delayUpdates(producer, producer.getInputs(), consumer);
+          replace(producer, {});
+          ++merged;
+        } else if (unsigned r = cast<OpResult>(operand).getResultNumber(); repeat && mayRepeat(producer, r, consumer)) {
+          OpBuilder b(consumer);
+          sunk = cloneFor(b, producer, r);
+          delayUpdates(producer, sunk.getInputs(), consumer);
+          operand.replaceUsesWithIf(sunk.getResult(0), [&](OpOperand &use) { return use.getOwner() == consumer; });
+          replace(producer, withoutUnread(producer, r));
+          ++repeated;
+        } else {
+          continue;
+        }
+        consumer = mergeRegions(sunk, consumer);
         changed = true;
         break;
       }

@@ -98,8 +98,15 @@ private:
   void mark(FusedOp op) {
     SmallVector<int64_t> choice(op->getNumResults(), -1);
     llvm::SmallDenseSet<Key> taken;
+    // Of a gradient and an activation that die here the gradient: plans move activations about.
+    SmallVector<unsigned> order;
+    for (bool activations : {false, true})
+      for (auto [i, operand] : llvm::enumerate(op.getInputs()))
+        if (bool(operand.getDefiningOp() && isForward(operand.getDefiningOp())) == activations)
+          order.push_back(i);
     for (unsigned r = 0; r < op.fullResults(); ++r)
-      for (auto [i, operand] : llvm::enumerate(op.getInputs())) {
+      for (unsigned i : order) {
+        Value operand = op.getInputs()[i];
         if (op.isChannel(i) || sharesWithOther(op, operand) || operand.getType() != op.getResult(r).getType() || !nobodyReadsLater(operand, op) ||
             !taken.insert(classes.getLeaderValue(find(operand))).second)
           continue;

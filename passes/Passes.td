@@ -39,7 +39,10 @@ def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
     1. train.batch_norm becomes statistics and train.normalize; its backward op becomes train.normalize_reduce and train.normalize_backward.
     2. Every elementwise op becomes a train.fused of its own.
     3. A fused op sinks into a later one that reads its result when both run over the same shape, everything else that reads its results
-       comes later still, and no more bytes become live for longer than the sunk results save.
+       comes later still, and no more bytes become live for longer than the sunk results save. One that may not sink is repeated inside the
+       later one where that reads all full-size operands of the result anyway: the gradient of BatchNorm and ReLU sees the sign of what ReLU gave
+       in what BatchNorm read. A result that nobody else reads may cost one other operand instead of itself. Not with `repeat=false`, for plans
+       that may bring operands back inexactly: they keep what such signs are taken from as it was.
     Never depends on a plan or a budget. The arithmetic of each element stays as it was: grouping changes no bit.
 
     ```mlir
@@ -56,8 +59,10 @@ def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [Option<"repeat", "repeat", "bool", "true", "let later ops repeat earlier ones">];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let statistics = [Statistic<"regions", "regions", "fused regions left">, Statistic<"merged", "merged", "ops sunk into another">];
+  let statistics = [Statistic<"regions", "regions", "fused regions left">, Statistic<"merged", "merged", "ops sunk into another">,
+    Statistic<"repeated", "repeated", "results that a later op computes again">];
 }
 
 def AssignLayouts : Pass<"sluice-assign-layouts", "::mlir::ModuleOp"> {

@@ -21,7 +21,7 @@ static void addUntilLinearized(OpPassManager &pm, Stage until, const PipelineOpt
     pm.addPass(createBuildBackward());
   if (until < Stage::Linearized)
     return;
-  pm.addPass(createFuse());
+  pm.addPass(createFuse({options.allowLossy.empty()}));
   pm.addPass(createAssignLayouts());
   pm.addPass(createAssignPrecision());
   pm.addPass(createLinearize());

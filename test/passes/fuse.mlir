@@ -1,4 +1,5 @@
 // RUN: sluice-opt %s --sluice-fuse | FileCheck %s
+// RUN: sluice-opt %s --sluice-fuse=repeat=false | FileCheck %s --check-prefix=STORED
 // What becomes one region and what does not: a residual block's end forward and backward, and every reason for which two elementwise ops
 // stay apart.
 
@@ -98,4 +99,58 @@ func.func @as_long_lives(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %m = train.matmul %x, %x {transpose_a = true} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %y = train.mul %s, %m : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %y : tensor<8x8xf32>
+}
+
+// Both regions of the gradient of BatchNorm and ReLU read what BatchNorm read, so they see the sign of %y in it, and neither is written
+// %d nor read %y, which nobody needs any more. %b's update waits for them. Plans that bring %x back inexactly read %y.
+// CHECK-LABEL: func.func @repeated
+// CHECK-SAME: %[[X:.*]]: tensor<8x4x2x2xf32>, %[[DY:.*]]: tensor<8x4x2x2xf32>
+// CHECK: train.rule = "normalize+relu"
+// CHECK: %[[SUMS:.*]]:2 = train.fused(%[[X]], {{.*}}, %[[DY]] : {{.*}}) channels [1, 2, 3, 4] sums 2 -> (tensor<4xf32>, tensor<4xf32>)
+// CHECK-SAME: train.rule = "normalize+relu+relu_backward+normalize_reduce"
+// CHECK: train.fused(%[[X]], {{.*}}, %[[DY]], %[[SUMS]]#0, %[[SUMS]]#1 : {{.*}}) channels [1, 2, 3, 4, 6, 7] sums 0 -> (tensor<8x4x2x2xf32>)
+// CHECK-SAME: train.rule = "normalize+relu+relu_backward+normalize_reduce+normalize_backward"
+// What both of them subtract from x and multiply is computed once.
+// CHECK-COUNT-1: arith.subf %{{.*}}, %{{.*}} : f32
+// CHECK: train.update @b
+// STORED-LABEL: func.func @repeated
+// STORED: train.rule = "relu_backward+normalize_reduce"
+// STORED: train.rule = "normalize_backward"
+train.variable @b role(parameter) init(file) : tensor<4xf32>
+train.variable @m role(optimizer) init(zero) : tensor<4xf32>
+func.func @repeated(%x: tensor<8x4x2x2xf32>, %dy: tensor<8x4x2x2xf32>, %s: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<8x8xf32>, tensor<8x4x2x2xf32>) {
+  %b = train.read @b : tensor<4xf32>
+  %n, %mean, %rstd = train.batch_norm %x, %s, %b {epsilon = 1.0e-5 : f32} : (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
+  %y = train.relu %n : (tensor<8x4x2x2xf32>) -> tensor<8x4x2x2xf32>
+  %f = train.reshape %y : (tensor<8x4x2x2xf32>) -> tensor<8x16xf32>
+  %p = train.matmul %f, %f {transpose_b = true} : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x8xf32>
+  train.update @b, %g rule(sgd) states [@m] : tensor<4xf32>
+  %d = train.relu_backward %dy, %y : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>) -> tensor<8x4x2x2xf32>
+  %dx, %ds, %db = train.batch_norm_backward %d, %x, %mean, %rstd, %s : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %p, %dx : tensor<8x8xf32>, tensor<8x4x2x2xf32>
+}
+
+// %a is written and read by %c; to compute it again %c would have to read %p and %q in its place.
+// CHECK-LABEL: func.func @more_operands
+// CHECK: train.rule = "add"
+// CHECK: train.matmul
+// CHECK: train.rule = "mul"
+func.func @more_operands(%p: tensor<8x8xf32>, %q: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %a = train.add %p, %q : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %m = train.matmul %a, %p : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %c = train.mul %a, %m : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %c : tensor<8x8xf32>
+}
+
+// A draw costs more than reading what it made.
+// CHECK-LABEL: func.func @random
+// CHECK: train.rule = "dropout"
+// CHECK: train.matmul
+// CHECK: train.rule = "mul+add"
+func.func @random(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %a = train.dropout %x {ratio = 5.0e-1 : f32, key = 7 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %m = train.matmul %a, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %c = train.mul %a, %m : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = train.add %c, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %e : tensor<8x8xf32>
 }

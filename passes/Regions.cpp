@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/Regions.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+namespace {
+
+/// Operands of an op that is being built, each once.
+class Operands {
+public:
+  void add(Value value, bool channel) {
+    if (!llvm::is_contained(values, value)) {
+      values.push_back(value);
+      isChannel.push_back(channel);
+    }
+  }
+
+  /// What is over sums alone runs over the shape of operand 0: one with the shape of `domain` goes there. False when none has it.
+  bool lead(RankedTensorType domain) {
+    for (size_t i = 0; i < values.size(); ++i)
+      if (!isChannel[i] && cast<RankedTensorType>(values[i].getType()).getShape() == domain.getShape()) {
+        std::rotate(values.begin(), values.begin() + i, values.begin() + i + 1);
+        std::rotate(isChannel.begin(), isChannel.begin() + i, isChannel.begin() + i + 1);
+        return true;
+      }
+    return false;
+  }
+
+  /// An op with these operands and an empty block with their scalars, which `scalars` maps them to.
+  FusedOp build(OpBuilder &b, Location loc, TypeRange results, int64_t sums, IRMapping &scalars) const {
+    SmallVector<int64_t> channels;
+    for (auto [i, channel] : llvm::enumerate(isChannel))
+      if (channel)
+        channels.push_back(i);
+    auto op = FusedOp::create(b, loc, results, values, b.getDenseI64ArrayAttr(channels), b.getI64IntegerAttr(sums));
+    Block &block = op.getBody().emplaceBlock();
+    for (Value value : values)
+      scalars.map(value, block.addArgument(b.getF32Type(), loc));
+    return op;
+  }
+
+private:
+  SmallVector<Value> values;
+  SmallVector<bool> isChannel;
+};
+
+/// Scalars of the op's region that a result depends on.
+llvm::SmallDenseSet<Value> scalarsBehind(FusedOp op, ArrayRef<unsigned> results) {
+  Block &body = op.getBody().front();
+  llvm::SmallDenseSet<Value> needed;
+  for (unsigned result : results)
+    needed.insert(body.getTerminator()->getOperand(result));
+  for (Operation &inner : llvm::reverse(body.without_terminator()))
+    if (needed.contains(inner.getResult(0)))
+      needed.insert(inner.operand_begin(), inner.operand_end());
+  return needed;
+}
+
+StringRef ruleOf(FusedOp op) { return op->getAttrOfType<StringAttr>(attr::rule).getValue(); }
+
+/// Clones what `needed` says of the region of `op`, whose operands `scalars` maps, to the builder's place.
+void cloneScalars(OpBuilder &b, FusedOp op, IRMapping &scalars, const llvm::SmallDenseSet<Value> *needed = nullptr) {
+  Block &body = op.getBody().front();
+  for (auto [argument, operand] : llvm::zip(body.getArguments(), op.getInputs()))
+    if (!needed || needed->contains(argument))
+      scalars.map(argument, scalars.lookup(operand));
+  for (Operation &inner : body.without_terminator())
+    if (!needed || needed->contains(inner.getResult(0)))
+      b.clone(inner, scalars);
+}
+
+} // namespace
+
+FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
+  Operands operands;
+  for (FusedOp op : {producer, consumer})
+    for (auto [i, operand] : llvm::enumerate(op.getInputs()))
+      if (operand.getDefiningOp() != producer)
+        operands.add(operand, op.isChannel(i));
+  auto usedElsewhere = [&](Value v) { return llvm::any_of(v.getUsers(), [&](Operation *u) { return u != consumer; }); };
+  SmallVector<Value> kept;
+  SmallVector<Type> types;
+  int64_t sums = 0;
+  for (bool wantSums : {false, true})
+    for (FusedOp op : {consumer, producer})
+      for (auto [i, result] : llvm::enumerate(op.getOutputs()))
+        if ((i >= op.fullResults()) == wantSums && (op == consumer || usedElsewhere(result))) {
+          kept.push_back(result);
+          types.push_back(result.getType());
+          sums += wantSums;
+        }
+  if (sums == static_cast<int64_t>(kept.size()) && !operands.lead(consumer.domain()))
+    llvm::report_fatal_error("a region of sums has no operand of the shape that it runs over");
+
+  OpBuilder b(consumer);
+  IRMapping scalars;
+  FusedOp merged = operands.build(b, b.getFusedLoc({producer.getLoc(), consumer.getLoc()}), types, sums, scalars);
+  copyOrdinal(consumer, merged); // it runs where the consumer ran
+  merged->setAttr(attr::rule, b.getStringAttr(ruleOf(producer) + "+" + ruleOf(consumer)));
+  b.setInsertionPointToStart(&merged.getBody().front());
+  for (FusedOp op : {producer, consumer}) {
+    cloneScalars(b, op, scalars);
+    for (auto [result, scalar] : llvm::zip(op.getOutputs(), op.getBody().front().getTerminator()->getOperands()))
+      scalars.map(result, scalars.lookup(scalar));
+  }
+  SmallVector<Value> yielded;
+  for (Value result : kept)
+    yielded.push_back(scalars.lookup(result));
+  YieldOp::create(b, merged.getLoc(), yielded);
+  for (auto [old, now] : llvm::zip(kept, merged.getResults()))
+    old.replaceUsesWithIf(now, [&](OpOperand &use) { return use.getOwner() != consumer; });
+  consumer.erase();
+  producer.erase();
+
+  // What the producer repeats for the consumer's sake is often there already.
+  IRRewriter rewriter(merged.getContext());
+  DominanceInfo dominance(merged);
+  eliminateCommonSubExpressions(rewriter, dominance, merged);
+  return merged;
+}
+
+SmallVector<unsigned> sluice::operandsBehind(FusedOp op, unsigned result) {
+  auto needed = scalarsBehind(op, result);
+  SmallVector<unsigned> operands;
+  for (BlockArgument argument : op.getBody().getArguments())
+    if (needed.contains(argument))
+      operands.push_back(argument.getArgNumber());
+  return operands;
+}
+
+bool sluice::drawsBehind(FusedOp op, unsigned result) {
+  return llvm::any_of(scalarsBehind(op, result), [](Value scalar) { return isa_and_nonnull<UniformOp>(scalar.getDefiningOp()); });
+}
+
+FusedOp sluice::cloneFor(OpBuilder &builder, FusedOp op, ArrayRef<unsigned> results) {
+  OpBuilder::InsertionGuard guard(builder);
+  auto needed = scalarsBehind(op, results);
+  Operands operands;
+  for (BlockArgument argument : op.getBody().getArguments())
+    if (needed.contains(argument))
+      operands.add(op.getInputs()[argument.getArgNumber()], op.isChannel(argument.getArgNumber()));
+  SmallVector<Type> types;
+  int64_t sums = 0;
+  for (unsigned result : results) {
+    types.push_back(op.getResult(result).getType());
+    sums += result >= op.fullResults();
+  }
+  if (sums == static_cast<int64_t>(results.size()) && !operands.lead(op.domain()))
+    return {};
+  IRMapping scalars;
+  FusedOp clone = operands.build(builder, op.getLoc(), types, sums, scalars);
+  copyOrdinal(op, clone);
+  clone->setAttr(attr::rule, op->getAttr(attr::rule));
+  builder.setInsertionPointToStart(&clone.getBody().front());
+  cloneScalars(builder, op, scalars, &needed);
+  SmallVector<Value> yielded;
+  for (unsigned result : results)
+    yielded.push_back(scalars.lookup(op.getBody().front().getTerminator()->getOperand(result)));
+  YieldOp::create(builder, op.getLoc(), yielded);
+  return clone;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// train.fused ops taken apart and put together. None of it changes what is computed of an element.
+#pragma once
+
+#include "ir/Train.h"
+
+namespace sluice {
+
+/// Replaces both ops by one in the consumer's place that computes what either did. Nothing but the consumer may read the producer's
+/// results before that place; results that others read stay.
+train::FusedOp mergeRegions(train::FusedOp producer, train::FusedOp consumer);
+
+/// Operands that result `result` depends on.
+llvm::SmallVector<unsigned> operandsBehind(train::FusedOp op, unsigned result);
+
+/// Whether result `result` depends on a random draw.
+bool drawsBehind(train::FusedOp op, unsigned result);
+
+/// A second op, at the builder's place, that computes these results of `op` alone, in this order (sums last), from the operands behind
+/// them. Null where all of them are sums and no operand is left that has the shape that they are taken over.
+train::FusedOp cloneFor(mlir::OpBuilder &builder, train::FusedOp op, llvm::ArrayRef<unsigned> results);
+
+} // namespace sluice
