@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed of the host kernels: every convolution of a network, forward and both backward passes, in GFLOP/s, and the
 // elementwise and reduction kernels of a BatchNorm network in GB/s. Best of several runs; use an idle machine.
+// `links` prints what --profile-out measures of copies between the arenas, five times.
 //
-//   kernel-bench [resnet50|mobilenet|densenet|vgg16|elementwise] [BATCH] [THREADS]
+//   kernel-bench [resnet50|mobilenet|densenet|vgg16|elementwise|links] [BATCH] [THREADS]
 #include "runtime/Runtime.h"
+#include "runtime/common/Links.h"
 
 #include <algorithm>
 #include <chrono>
@@ -184,6 +186,14 @@ void elementwise(int64_t batch) {
   }
 }
 
+void links() {
+  puts("GB/s to host, to device, each of both | seconds that compute loses per GB copied beside it");
+  for (int i = 0; i < 5; ++i) {
+    const LinkRates rates = measureLinks();
+    printf("%6.2f %6.2f %6.2f | %6.4f\n", rates.toHost * 1e-9, rates.toDevice * 1e-9, rates.duplex * 1e-9, rates.contention.value_or(0) * 1e9);
+  }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -197,6 +207,8 @@ int main(int argc, char **argv) {
   printf("%s, batch %d, %d threads\n", what.c_str(), static_cast<int>(batch), threads());
   if (what == "elementwise") {
     elementwise(batch);
+  } else if (what == "links") {
+    links();
   } else if (networks.count(what)) {
     convolutions(networks.at(what)(), batch);
   } else {
