@@ -2,19 +2,17 @@
 // Bisects how many tensors may leave.
 #include "passes/HostBudget.h"
 
-#include "passes/planner/Simulate.h"
-
 using namespace sluice;
 using namespace sluice::planner;
 
-Bytes sluice::copiedOut(const Problem &problem, const Answer &answer) {
-  const Plan *plan = std::get_if<Plan>(&answer);
-  return plan ? simulate(problem, *plan).hostBytes : 0;
-}
-
-Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::string &strategy, const Options &options, Bytes hostRoom) {
+Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::string &strategy, const Options &options, Bytes hostRoom,
+                              const HostBytes &hostBytes) {
+  const auto fitsHost = [&](const Answer &answer) {
+    const Plan *plan = std::get_if<Plan>(&answer);
+    return !plan || hostBytes(*plan) <= hostRoom;
+  };
   Answer answer = runStrategy(problem, memory, strategy, options);
-  if (copiedOut(problem, answer) <= hostRoom || hostRoom < 0 || (strategy != "mixed" && strategy != "auto"))
+  if (fitsHost(answer) || hostRoom < 0 || (strategy != "mixed" && strategy != "auto"))
     return answer;
   std::vector<int> movable; // in order of birth
   for (size_t b = 0; b < problem.buffers.size(); ++b)
@@ -27,7 +25,7 @@ Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::s
     for (size_t i = middle; i < movable.size(); ++i)
       restricted.buffers[movable[i]].offloadable = false;
     Answer trial = runStrategy(restricted, memory, strategy, options);
-    const bool fits = copiedOut(problem, trial) <= hostRoom;
+    const bool fits = fitsHost(trial);
     if (fits && std::holds_alternative<Plan>(trial))
       best = std::move(trial);
     if (fits)

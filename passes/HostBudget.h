@@ -4,15 +4,17 @@
 
 #include "passes/strategies/Registry.h"
 
+#include <functional>
+
 namespace sluice {
 
-/// A plan of the strategy whose copies take at most `hostRoom` bytes of host memory, each a place of its own. Mixed (and auto) may leave
-/// tensors out of the choice, the latest-born first, since the earliest have most time for their copies; other strategies run as they are.
-/// Infeasible when none is found, with the smallest memory of `planner::runStrategy` where that is what lacks.
-planner::Answer planWithinHost(const planner::Problem &problem, planner::Bytes memory, const std::string &strategy,
-                               const planner::Options &options, planner::Bytes hostRoom);
+/// Host memory of what a plan copies out, in bytes.
+using HostBytes = std::function<planner::Bytes(const planner::Plan &)>;
 
-/// Host memory of what a plan copies out; 0 for other answers.
-planner::Bytes copiedOut(const planner::Problem &problem, const planner::Answer &answer);
+/// A plan of the strategy whose copies take at most `hostRoom` bytes of host memory. Mixed (and auto) may leave tensors out of the choice,
+/// the latest-born first, since the earliest have most time for their copies; other strategies run as they are. Infeasible when none is
+/// found, with the smallest memory of `planner::runStrategy` where that is what lacks.
+planner::Answer planWithinHost(const planner::Problem &problem, planner::Bytes memory, const std::string &strategy,
+                               const planner::Options &options, planner::Bytes hostRoom, const HostBytes &hostBytes);
 
 } // namespace sluice

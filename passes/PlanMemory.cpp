@@ -13,6 +13,7 @@
 #include "passes/planner/Profile.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
+#include "runtime/Codec.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -66,21 +67,20 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
         return module.emitError() << "'" << budget << "' is no budget; write bytes, 600MiB, 8GiB, 40% or 40%act";
       summary.budget = *bytes;
     }
-    // How much a pool saves shows when the program runs: whatever leaves for it has room, and assign-slots adds up the rest.
-    const int64_t memory = std::max(summary.budget, evaluation) - shrink,
-                  hostRoom = hostBudget > 0 && request.zvc == "zvc" ? hostBudget - batchSlots(step) : unlimited;
-    planner::Answer answer = planWithinHost(problem, memory, request.name, request.options, hostRoom);
+    const int64_t memory = std::max(summary.budget, evaluation) - shrink, hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : unlimited;
+    const auto copied = [&](const planner::Plan &plan) { return hostBytes(problem, request, plan); };
+    planner::Answer answer = planWithinHost(problem, memory, request.name, request.options, hostRoom, copied);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
       return failWith(module, 2) << refused->reason;
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
       return reportInfeasible(module, infeasible->smallestMemory + shrink, summary, request.name);
-    if (int64_t copied = copiedOut(problem, answer); copied > hostRoom)
+    auto &plan = std::get<planner::Plan>(answer);
+    if (int64_t bytes = copied(plan); bytes > hostRoom)
       return failWith(module, 3) << "a host budget of " << hostBudget.getValue() << " bytes is too small for strategy '" << request.name << "': its plan copies "
-                                << copied << " bytes to the host, beside batch slots of " << batchSlots(step)
+                                << bytes << " bytes to the host, beside batch slots of " << batchSlots(step)
                                 << "; raise --host-budget or --memory-budget";
     if (summary.budget < evaluation)
       return reportInfeasible(module, evaluation, summary, request.name);
-    auto &plan = std::get<planner::Plan>(answer);
     choosePacking(problem, request, plan);
     if (failed(checkLossy(plan, request.options)))
       return failure();
@@ -141,6 +141,20 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     for (auto [buffer, d] : llvm::zip(problem.buffers, plan.decisions))
       if (d.action == planner::Action::Offload && d.codec.empty() && planner::encodingOf(buffer, "fp16")) // else indices or statistics
         d.codec = request.codec;
+  }
+
+  /// Host memory of what the plan copies out: a place of its own each, packed, or all together in a pool, which is no larger than that.
+  int64_t hostBytes(const planner::Problem &problem, const PlanRequest &request, planner::Plan plan) {
+    choosePacking(problem, request, plan);
+    int64_t slots = 0, pooled = 0;
+    for (auto [buffer, d] : llvm::zip(problem.buffers, plan.decisions)) {
+      if (d.action != planner::Action::Offload)
+        continue;
+      auto codec = sluice::parseCodec(d.codec == "zvc" ? request.zvc : d.codec);
+      (codec->pool > 0 ? pooled : slots) +=
+          slotBytes(codec->kind == Codec::None ? buffer.bytes : packedBytes(*codec, sluice::device(0, {buffer.bytes / 4})));
+    }
+    return slots + std::min(pooled, sluice::parseCodec(request.zvc)->pool);
   }
 
   /// The last guard of --allow-lossy, whatever a strategy does.
