@@ -8,10 +8,7 @@
 // Plain loops over pairs: it is meant to be dumber than what it checks, and shares no helper with scheduler, planner
 // and packer.
 #include "passes/Passes.h"
-
-#include "ir/Sched.h"
-
-#include <array>
+#include "passes/Replay.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_VERIFYSCHEDULE
@@ -21,71 +18,23 @@ namespace sluice {
 using namespace mlir;
 using namespace sluice;
 using sched::BufferOp;
-using sched::CopyOp;
 using sched::ProgramOp;
-using sched::RecordOp;
-using sched::RunOp;
 using sched::Stream;
-using sched::WaitOp;
 
 namespace {
 
-constexpr int64_t alignment = 256;
-
-struct Clock {
-  std::array<int64_t, sched::streamCount> ran; ///< ops of each stream known to have run; -1: not even those before the program
-  int64_t released = 0;       ///< steps issued when compute last let go of something that is known here
-  int64_t &operator[](int stream) { return ran[stream]; }
-  int64_t operator[](int stream) const { return ran[stream]; }
-  void merge(const Clock &other) {
-    for (int s = 0; s < sched::streamCount; ++s)
-      ran[s] = std::max(ran[s], other.ran[s]);
-    released = std::max(released, other.released);
-  }
-};
-
-struct Place {
-  BufferOp op;
-  sched::Space space;
-  int64_t begin, end;  ///< bytes
-  int64_t first, last; ///< steps; 0 for what outlives the step
-  bool overlaps(const Place &other) const { return space == other.space && begin < other.end && other.begin < end; }
-};
-
-struct Access {
-  int place;
-  bool writes;
-  int64_t step;
-  Operation *op;
-  int stream;
-  int64_t position; ///< of the op among those of its stream
-  Clock before;     ///< what has run when it starts
-  int64_t version;  ///< that the op says it reads or leaves; -1: scratch
-  bool runsBefore(const Access &later) const { return later.before[stream] >= position; }
-};
-
-std::string describe(Operation *op) {
-  if (auto run = dyn_cast<RunOp>(op))
-    return run.getKernel().str() + " of '" + train::nodeName(op->getLoc()) + "'";
-  return (sched::stringifyStream(cast<CopyOp>(op).getStream()) + " copy of '" +
-          cast<CopyOp>(op).getFrom().getDefiningOp<BufferOp>().getName() + "'")
-      .str();
-}
-
+/// Checks of one replayed program.
 class Verifier {
 public:
-  explicit Verifier(ProgramOp program) : program(program) {}
+  explicit Verifier(const Replay &replay)
+      : places(replay.places), accesses(replay.accesses), computeAfter(replay.computeAfter), steps(replay.steps) {}
+
   LogicalResult run() {
-    return success(succeeded(checkPlaces()) && succeeded(replay()) && succeeded(checkLifetimes()) &&
-                   succeeded(checkOverlaps()) && succeeded(checkRaces()) && succeeded(checkContents()) &&
+    return success(succeeded(checkLifetimes()) && succeeded(checkOverlaps()) && succeeded(checkRaces()) && succeeded(checkContents()) &&
                    succeeded(checkVersions()) && succeeded(checkStarts()));
   }
-  size_t accessCount() const { return accesses.size(); }
 
 private:
-  LogicalResult checkPlaces();
-  LogicalResult replay();
-  LogicalResult step(Operation *op, Stream stream);
   LogicalResult checkLifetimes();
   LogicalResult checkStarts();
   LogicalResult checkOverlaps();
@@ -94,109 +43,11 @@ private:
   LogicalResult checkVersions();
   InFlightDiagnostic conflict(const Access &first, const Access &second);
 
-  ProgramOp program;
-  std::vector<Place> places;
-  llvm::DenseMap<Value, int> placeOf;
-  std::vector<Access> accesses;
-  Clock clocks[sched::streamCount] = {{{0, -1, -1, -1}}, {{-1, 0, -1, -1}}, {{-1, -1, 0, -1}}, {{-1, -1, -1, 0}}};
-  llvm::DenseMap<Value, Clock> events;
-  int64_t steps = 0;
-  std::vector<Clock> computeAfter; ///< by step: what compute has waited for once the waits behind that step are over
+  const std::vector<Place> &places;
+  const std::vector<Access> &accesses;
+  const std::vector<Clock> &computeAfter;
+  const int64_t steps;
 };
-
-/// V1
-LogicalResult Verifier::checkPlaces() {
-  if (!program.isPlaced())
-    return program.emitOpError("is not placed; run sluice-assign-slots before");
-  int64_t device = *program.getDevice(), base = *program.getBase(), pool = program.getPool().value_or(0),
-          host = static_cast<int64_t>(*program.getHost()) - pool, spill = program.getSpill().value_or(0);
-  for (auto buffer : program.getBody().getOps<BufferOp>()) {
-    auto error = [&] { return buffer.emitOpError() << "V1: '" << buffer.getName() << "' "; };
-    bool persistent = buffer.outlivesStep();
-    if (!buffer.getOffset() || (!persistent && !buffer.getFirst()))
-      return error() << "has no offset or no lifetime";
-    int64_t begin = *buffer.getOffset(), end = begin + static_cast<int64_t>(buffer.getBytes()),
-            arena = buffer.onDevice() ? device : buffer.getSpace() == sched::Space::Host ? host : spill;
-    if (begin % alignment)
-      return error() << "has offset " << begin << ", not a multiple of " << alignment;
-    if (begin < 0 || end > arena)
-      return error() << "ends at byte " << end << " of a " << sched::stringifySpace(buffer.getSpace()) << " arena of "
-                     << arena << " bytes" << (pool && buffer.getSpace() == sched::Space::Host ? " before its pool" : "");
-    if (buffer.onDevice() && (persistent ? end > base : begin < base))
-      return error() << "lies at bytes " << begin << " to " << end << ", on the wrong side of the base of " << base
-                     << " bytes";
-    placeOf[buffer.getBuffer()] = static_cast<int>(places.size());
-    places.push_back({buffer, buffer.getSpace(), begin, end, static_cast<int64_t>(buffer.getFirst().value_or(0)),
-                      static_cast<int64_t>(buffer.getLast().value_or(0))});
-  }
-  for (auto copy : program.getBody().getOps<CopyOp>()) {
-    int64_t most = sched::poolBytes(copy.getCodec());
-    if (most > 0 && (pool == 0 || pool > most))
-      return copy.emitOpError() << "V1: has a pool of " << most << " bytes, the program one of " << pool;
-  }
-  return success();
-}
-
-LogicalResult Verifier::step(Operation *op, Stream stream) {
-  int s = static_cast<int>(stream);
-  ++steps;
-  if (clocks[s][0] < 0) // V5
-    return op->emitOpError() << "V5: " << describe(op) << " is the first op of " << sched::stringifyStream(stream)
-                             << ", which has not waited for compute: the step before may still be running";
-  Clock before = clocks[s];
-  int64_t position = ++clocks[s][s];
-  auto access = [&](Value buffer, bool writes, int64_t version) {
-    accesses.push_back({placeOf.lookup(buffer), writes, steps, op, s, position, before, version});
-  };
-  if (auto run = dyn_cast<RunOp>(op)) {
-    for (auto [buffer, version] : llvm::zip(run.getIns(), run.getInVersions()))
-      access(buffer, false, version);
-    for (auto [buffer, version] : llvm::zip(run.getOuts(), run.getOutVersions()))
-      access(buffer, true, version);
-    if (run.getScratch())
-      access(run.getScratch(), true, -1);
-  } else {
-    auto copy = cast<CopyOp>(op);
-    access(copy.getFrom(), false, copy.getFromVersion());
-    access(copy.getTo(), true, copy.getToVersion());
-  }
-  computeAfter.push_back(clocks[0]);
-  return success();
-}
-
-LogicalResult Verifier::replay() {
-  computeAfter.push_back(clocks[0]);
-  bool computeMovedOn = false; // since the last step, compute did something else than wait
-  for (Operation &op : program.ops()) {
-    if (auto run = dyn_cast<RunOp>(op)) {
-      if (failed(step(run, run.getStream())))
-        return failure();
-      computeMovedOn = false;
-    } else if (auto copy = dyn_cast<CopyOp>(op)) {
-      if (failed(step(copy, copy.getStream())))
-        return failure();
-      computeMovedOn = false;
-    } else if (auto record = dyn_cast<RecordOp>(op)) {
-      Clock &clock = events[record.getEvent()] = clocks[static_cast<int>(record.getStream())];
-      if (record.getStream() == Stream::Compute)
-        clock.released = steps;
-      computeMovedOn |= record.getStream() == Stream::Compute;
-    } else if (auto wait = dyn_cast<WaitOp>(op)) {
-      Clock &mine = clocks[static_cast<int>(wait.getStream())];
-      mine.merge(events.lookup(wait.getEvent()));
-      if (wait.getStream() == Stream::Compute && !computeMovedOn)
-        computeAfter.back() = mine;
-    }
-  }
-  for (Stream stream : {Stream::ToHost, Stream::ToDevice, Stream::Codec}) { // V5
-    int s = static_cast<int>(stream);
-    if (clocks[s][s] > 0 && clocks[0][s] < clocks[s][s])
-      return program.emitOpError() << "V5: ends before compute has waited for all " << clocks[s][s] << " ops of "
-                                   << sched::stringifyStream(stream) << " (for " << std::max<int64_t>(0, clocks[0][s])
-                                   << ")";
-  }
-  return success();
-}
 
 /// V2
 LogicalResult Verifier::checkLifetimes() {
@@ -373,11 +224,11 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
 
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
-      Verifier verifier(program);
-      if (failed(verifier.run()) || failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
+      Replay replay(program);
+      if (failed(replay.run()) || failed(Verifier(replay).run()) || failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
           failed(checkBudget(program, "host", *program.getHost(), hostBudget)))
         return signalPassFailure();
-      accesses += verifier.accessCount();
+      accesses += replay.accesses.size();
     }
     if (failed(checkShared(getOperation())))
       return signalPassFailure();

@@ -10,7 +10,7 @@
 #include "tools/Emit.h"
 #include "tools/MaxBatch.h"
 #include "tools/PlanModel.h"
-#include "tools/PlanReport.h"
+#include "tools/Sweep.h"
 
 #include <filesystem>
 #include <iostream>

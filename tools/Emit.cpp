@@ -8,6 +8,7 @@
 #include "codegen/WriteWeights.h"
 #include "frontend/ExportTemplate.h"
 #include "ir/Train.h"
+#include "tools/PlanReport.h"
 #include "tools/Workshop.h"
 
 #include "llvm/Support/raw_ostream.h"

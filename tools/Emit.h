@@ -4,7 +4,7 @@
 
 #include "frontend/OnnxFile.h"
 #include "tools/Driver.h"
-#include "tools/PlanReport.h"
+#include "tools/Sweep.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
