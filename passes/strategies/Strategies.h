@@ -64,6 +64,9 @@ std::vector<bool> greedyPrefix(const Chain &chain, double memory);
 std::vector<bool> vdnnSet(const Chain &chain, int mode);
 std::vector<int> vdnnInputs(const Problem &problem, int mode);
 
+/// The strategy of that name; null, and why, where there is none or a knob is not its own.
+const Strategy *findStrategy(const std::string &name, const Options &options, std::string &error);
+
 /// The options without lossy actions that are not named: whatever the target can do, those are off.
 Options withoutUnnamed(Options options);
 

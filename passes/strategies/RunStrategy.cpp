@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every plan goes through: expansion, packing, checking, and planning again with less when the packed arena does
+// not fit; and mixed's choice among all strategies.
+#include "passes/planner/Bounds.h"
+#include "passes/planner/Check.h"
+#include "passes/planner/Pack.h"
+#include "passes/planner/Simulate.h"
+#include "passes/strategies/ChainProblem.h"
+#include "passes/strategies/Strategies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace sluice::planner {
+
+/// Sets peak and arena of a plan.
+static void measure(const Problem &problem, const Options &options, Bytes budget, Plan &plan) {
+  const Program program = expand(problem, plan);
+  plan.peakBytes = peakBytes(problem, program);
+  plan.arenaBytes = plan.peakBytes;
+  if (!options.pack)
+    return;
+  PackOptions limits;
+  // Keep's arena is the measure of every percentage, so it is packed as tightly as can be, whatever the budget.
+  limits.goodEnough = plan.strategy == "keep" ? 0 : budget - problem.base;
+  const std::vector<PackItem> items = packItems(problem, program);
+  // A node costs time in proportion to the items that it touches.
+  limits.nodeLimit = std::min<int64_t>(options.packNodes, 20'000'000 / std::max<size_t>(items.size(), 1));
+  plan.arenaBytes = problem.base + pack(items, limits).height;
+}
+
+static std::string tooSmall(const std::string &strategy, Bytes needed, Bytes budget) {
+  return "strategy '" + strategy + "' needs " + std::to_string(needed) + " bytes at least, budget is " +
+         std::to_string(budget);
+}
+
+namespace {
+
+/// Plans with an inner limit on live bytes until the packed arena is within the budget.
+class Planner {
+public:
+  Planner(const Problem &problem, const Strategy &strategy, const Options &options)
+      : problem(problem), strategy(strategy), options(options) {}
+
+  Answer run(Bytes budget) {
+    Bytes inner = budget;
+    // Most plans pack at their load; the excess of the last try is the best guess of what the next one must leave.
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      Answer answer = strategy.plan(problem, inner, options);
+      Plan *plan = std::get_if<Plan>(&answer);
+      if (!plan) {
+        if (std::holds_alternative<Refused>(answer))
+          return answer;
+        break;
+      }
+      measure(problem, options, budget, *plan);
+      if (plan->arenaBytes <= budget)
+        return checked(*plan, budget);
+      inner = std::min(plan->peakBytes, inner) - std::max<Bytes>(plan->arenaBytes - budget, problem.alignment);
+    }
+    return smallest(budget);
+  }
+
+private:
+  /// The plan with the least live bytes: the last resort, and what the smallest feasible budget is read off.
+  Answer smallest(Bytes budget) {
+    Answer answer = strategy.plan(problem, 0, options);
+    Infeasible *none = std::get_if<Infeasible>(&answer);
+    const Bytes live = none ? none->smallestMemory : 0;
+    const std::string reason = none ? none->reason : "";
+    answer = strategy.plan(problem, live, options);
+    Plan *plan = std::get_if<Plan>(&answer);
+    if (!plan)
+      return answer;
+    // Packed for its own load, whatever the budget, so that the figure does not depend on who asks.
+    measure(problem, options, problem.base, *plan);
+    if (plan->arenaBytes <= budget)
+      return checked(*plan, budget);
+    return Infeasible{plan->arenaBytes, tooSmall(strategy.name, plan->arenaBytes, budget)};
+  }
+
+  Answer checked(const Plan &plan, Bytes budget) {
+    if (std::string error = checkPlan(problem, plan, budget); !error.empty())
+      throw std::logic_error("plan of strategy '" + strategy.name + "' fails the checker: " + error);
+    return plan;
+  }
+
+  const Problem &problem;
+  const Strategy &strategy;
+  const Options options;
+};
+
+} // namespace
+
+/// Most ops of a problem, or stages of a chain, at which mixed takes over a strategy's plan: mixed's limits.
+static size_t mixedLimit(const std::string &name, bool ofChain) {
+  if (name == "mixed" || name == "auto" || name == "keep")
+    return 0;
+  if (name == "checkmate") // an integer program
+    return ofChain ? 6 : 12;
+  const bool everySet = name.substr(0, 4) == "vdnn" || name == "autoswap" || name == "tflms";
+  return ofChain && everySet ? 64 : std::numeric_limits<size_t>::max();
+}
+
+/// False when a knob forbids an action that another strategy might use, and for all but mixed.
+static bool takesOver(const std::string &name, const Options &options) {
+  return (name == "mixed" || name == "auto") && numberKnob(options, "recompute", 1) > 0 &&
+         numberKnob(options, "offload", 1) > 0 && numberKnob(options, "encode", 1) > 0 &&
+         numberKnob(options, "takeover", 1) > 0;
+}
+
+namespace {
+
+/// The best of mixed's own plan and every other strategy's, as they would run: packed, within the budget.
+class BestOfAll {
+public:
+  BestOfAll(const Problem &problem, Bytes budget, const Options &options, Answer own)
+      : problem(problem), budget(budget), options(options), best(std::move(own)) {
+    this->options.knobs.clear();
+    if (const Plan *plan = std::get_if<Plan>(&best))
+      bestSpan = simulate(problem, *plan).makespan;
+  }
+
+  Answer run() {
+    const Seconds bound = actionBound(problem, budget, allowedActions(options));
+    for (const Strategy &strategy : strategies())
+      if (problem.ops.size() <= mixedLimit(strategy.name, false) &&
+          (std::isinf(bestSpan) || bestSpan > bound * (1 + 1e-9)))
+        consider(strategy);
+    if (auto *none = std::get_if<Infeasible>(&best))
+      none->reason = tooSmall("mixed", none->smallestMemory, budget);
+    return std::move(best);
+  }
+
+private:
+  void consider(const Strategy &strategy) {
+    // Packing costs more than planning: where that counts, only plans that are faster before it go through it.
+    if (problem.ops.size() > 300 && std::isfinite(bestSpan)) {
+      const Answer unpacked = strategy.plan(problem, budget, options);
+      const Plan *plan = std::get_if<Plan>(&unpacked);
+      if (!plan || simulate(problem, *plan).makespan >= bestSpan)
+        return;
+    }
+    Answer answer = Planner(problem, strategy, options).run(budget);
+    if (Plan *plan = std::get_if<Plan>(&answer)) {
+      if (const Seconds span = simulate(problem, *plan).makespan; span < bestSpan) {
+        bestSpan = span;
+        plan->strategy = "mixed"; // the table of tensors says what it does
+        best = std::move(answer);
+      }
+    } else if (auto *none = std::get_if<Infeasible>(&answer), *bestNone = std::get_if<Infeasible>(&best);
+               none && bestNone && none->smallestMemory < bestNone->smallestMemory) {
+      bestNone->smallestMemory = none->smallestMemory;
+    }
+  }
+
+  const Problem &problem;
+  const Bytes budget;
+  Options options;
+  Answer best;
+  Seconds bestSpan = std::numeric_limits<Seconds>::infinity();
+};
+
+} // namespace
+
+Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {
+  std::string error = problemError(problem);
+  if (!error.empty())
+    return Refused{error};
+  const Strategy *strategy = findStrategy(name, options, error);
+  if (!strategy)
+    return Refused{error};
+  const Options allowed = withoutUnnamed(options);
+  Answer answer = Planner(problem, *strategy, allowed).run(budget);
+  return takesOver(name, options) ? BestOfAll(problem, budget, allowed, std::move(answer)).run() : answer;
+}
+
+static std::vector<bool> offloadedOf(const ChainPlan &plan) {
+  std::vector<bool> offloaded;
+  for (Action action : plan.actions)
+    offloaded.push_back(action == Action::Offload);
+  return offloaded;
+}
+
+static ChainAnswer chainAnswerOf(const Chain &chain, double memory, Release release, const Strategy &strategy,
+                                 const Options &options) {
+  ChainAnswer answer = strategy.chain ? strategy.chain(chain, memory, release, options)
+                                      : ChainProblem(chain, true).run(memory, strategy.plan, options);
+  if (auto *plan = std::get_if<ChainPlan>(&answer); plan && plan->rawCopiesOnly)
+    if (std::string error = checkChain(chain, memory, offloadedOf(*plan), release, plan->timeline); !error.empty())
+      throw std::logic_error("chain plan of strategy '" + strategy.name + "' fails the checker: " + error);
+  return answer;
+}
+
+ChainAnswer runStrategy(const Chain &chain, double memory, Release release, const std::string &name,
+                        const Options &options) {
+  std::string error = chainError(chain);
+  if (error.empty() && !(std::isfinite(memory) && memory >= 0))
+    error = "memory is " + std::to_string(memory) + ", it must be at least 0";
+  if (!error.empty())
+    return Refused{error};
+  const Strategy *strategy = findStrategy(name, options, error);
+  if (!strategy)
+    return Refused{error};
+  ChainAnswer best = chainAnswerOf(chain, memory, release, *strategy, options);
+  if (!takesOver(name, options) || (std::holds_alternative<ChainPlan>(best) && chainPeak(chain) <= memory))
+    return best;
+  for (const Strategy &other : strategies())
+    // Lossy ones run as published on chains, allowed or not.
+    if (chain.uF.size() <= mixedLimit(other.name, true) && other.name != "hascoet" && other.name != "freelunch")
+      takeBetter(best, chainAnswerOf(chain, memory, release, other, {}));
+  return best;
+}
+
+Seconds strategyBound(const Chain &chain, double memory, const std::string &name, const Options &options) {
+  const bool takesAll = (name == "mixed" || name == "auto") && !options.allowLossy.empty();
+  const bool inverts = name == "hascoet", packs = name == "freelunch";
+  if (takesAll || inverts || packs) {
+    // The merged problem moves what a stage saves as a unit; mixed may drop it alone.
+    const bool apart = std::any_of(chain.saved.begin(), chain.saved.end(), [](double v) { return v > 0; });
+    if (chain.bandwidth == 0 || (takesAll && apart))
+      return chainCompute(chain);
+    const ChainProblem lifted = publishedProblem(chain);
+    std::set<std::string> actions = {"offload", packs ? "zfp" : "fp16", packs ? "zfp" : "invert"};
+    if (takesAll) {
+      Options allowed = everythingAllowed({});
+      allowed.allowLossy = options.allowLossy;
+      actions = allowedActions(allowed);
+    }
+    return actionBound(lifted.problem, lifted.bytes(memory), actions);
+  }
+  const bool recomputes = name == "chen" || name == "rotor" || name == "checkmate";
+  const bool both = name == "mixed" || name == "auto" || name == "superneurons" || name == "capuchin" || name == "pofo";
+  return recomputes || both ? chainRecomputeBound(chain, memory, both) : chainBound(chain, memory);
+}
+
+} // namespace sluice::planner
