@@ -3,12 +3,15 @@
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/CSE.h"
 
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
+
+using P = arith::CmpFPredicate;
 
 namespace {
 
@@ -76,6 +79,42 @@ void cloneScalars(OpBuilder &b, FusedOp op, IRMapping &scalars, const llvm::Smal
       b.clone(inner, scalars);
 }
 
+std::optional<double> constantOf(Value value) {
+  FloatAttr constant;
+  return matchPattern(value, m_Constant(&constant)) ? std::optional(constant.getValueAsDouble()) : std::nullopt;
+}
+
+/// The x of x limited to one side of a constant, or of a leaky x, where comparing that with `bound` says the same as comparing x; else null.
+/// Holds for NaN, too: it passes through, and no comparison with it is true.
+Value comparedInstead(Value value, P predicate, double bound) {
+  auto select = value.getDefiningOp<arith::SelectOp>();
+  auto condition = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
+  std::optional<double> limit = condition ? constantOf(condition.getRhs()) : std::nullopt;
+  if (!limit)
+    return {};
+  Value x = condition.getLhs();
+  const P side = condition.getPredicate();
+  if (auto scaled = select.getFalseValue().getDefiningOp<arith::MulFOp>(); select.getTrueValue() == x && scaled && scaled.getLhs() == x)
+    return side == P::OGT && predicate == P::OGT && *limit == 0 && bound == 0 && constantOf(scaled.getRhs()).value_or(-1) > 0 ? x : Value();
+  if (select.getFalseValue() != x || constantOf(select.getTrueValue()) != limit)
+    return {};
+  const bool below = side == P::OLE || side == P::OLT, above = side == P::OGE || side == P::OGT;
+  const bool intoIt = below ? predicate == P::OGT || predicate == P::OLE : predicate == P::OLT || predicate == P::OGE; // holds at the limit itself
+  return (below && bound > *limit) || (above && bound < *limit) || ((below || above) && intoIt && bound == *limit) ? x : Value();
+}
+
+/// A gradient that repeats what its forward op did asks on which side of a bound the result lies: often it may ask x itself.
+void compareEarlier(FusedOp op) {
+  Block &body = op.getBody().front();
+  for (Operation &inner : llvm::reverse(body)) // the limits that are looked through are still as they were made
+    if (auto compare = dyn_cast<arith::CmpFOp>(inner); std::optional<double> bound = compare ? constantOf(compare.getRhs()) : std::nullopt)
+      while (Value x = comparedInstead(compare.getLhs(), compare.getPredicate(), *bound))
+        compare.getLhsMutable().assign(x);
+  for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (!isa<YieldOp>(inner) && inner.use_empty())
+      inner.erase();
+}
+
 } // namespace
 
 FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
@@ -122,6 +161,7 @@ FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
   // What the producer repeats for the consumer's sake is often there already.
   IRRewriter rewriter(merged.getContext());
   DominanceInfo dominance(merged);
+  compareEarlier(merged);
   eliminateCommonSubExpressions(rewriter, dominance, merged);
   return merged;
 }

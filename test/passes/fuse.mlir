@@ -110,8 +110,16 @@ func.func @as_long_lives(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // CHECK-SAME: train.rule = "normalize+relu+relu_backward+normalize_reduce"
 // CHECK: train.fused(%[[X]], {{.*}}, %[[DY]], %[[SUMS]]#0, %[[SUMS]]#1 : {{.*}}) channels [1, 2, 3, 4, 6, 7] sums 0 -> (tensor<8x4x2x2xf32>)
 // CHECK-SAME: train.rule = "normalize+relu+relu_backward+normalize_reduce+normalize_backward"
-// What both of them subtract from x and multiply is computed once.
-// CHECK-COUNT-1: arith.subf %{{.*}}, %{{.*}} : f32
+// What both of them subtract from x and multiply is computed once, and the sign is that of what ReLU got.
+// CHECK: ^bb0(%[[A0:.*]]: f32, %[[A1:.*]]: f32, %[[A2:.*]]: f32, %[[A3:.*]]: f32, %[[A4:.*]]: f32, %[[A5:.*]]: f32, %{{.*}}: f32, %{{.*}}: f32):
+// CHECK-NEXT: %[[V0:.*]] = arith.subf %[[A0]], %[[A1]] : f32
+// CHECK-NEXT: %[[V1:.*]] = arith.mulf %[[V0]], %[[A2]] : f32
+// CHECK-NEXT: %[[V2:.*]] = arith.mulf %[[V1]], %[[A3]] : f32
+// CHECK-NEXT: %[[V3:.*]] = arith.addf %[[V2]], %[[A4]] : f32
+// CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT: %[[NOT:.*]] = arith.cmpf ole, %[[V3]], %[[ZERO]] : f32
+// CHECK-NEXT: %[[D:.*]] = arith.select %[[NOT]], %[[ZERO]], %[[A5]] : f32
+// CHECK-NOT: arith.subf %[[A0]], %[[A1]]
 // CHECK: train.update @b
 // STORED-LABEL: func.func @repeated
 // STORED: train.rule = "relu_backward+normalize_reduce"
@@ -153,4 +161,32 @@ func.func @random(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %c = train.mul %a, %m : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %e = train.add %c, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %e : tensor<8x8xf32>
+}
+
+// On which side of both bounds a clipped value lies can be asked of the value; whether it lies on a bound cannot.
+// CHECK-LABEL: func.func @clipped
+// CHECK: train.rule = "clip+clip_backward+mul"
+// CHECK: ^bb0(%[[X:.*]]: f32, %[[DY:.*]]: f32):
+// CHECK-NOT: arith.cmpf olt, %[[X]], %{{.*}}
+// CHECK: %[[ABOVE:.*]] = arith.cmpf ogt, %[[X]]
+// CHECK: %[[BELOW:.*]] = arith.cmpf olt, %[[X]]
+// CHECK-LABEL: func.func @clipped_at_other_bounds
+// CHECK: train.rule = "clip+clip_backward+mul"
+// CHECK: ^bb0(%[[X:.*]]: f32, %[[DY:.*]]: f32):
+// CHECK: %[[LOW:.*]] = arith.cmpf olt, %[[X]]
+// CHECK: arith.select %[[LOW]]
+// CHECK: arith.cmpf ogt, %[[X]]
+func.func @clipped(%x: tensor<8x8xf32>, %dy: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %y = train.clip %x {min = 0.0 : f32, max = 6.0 : f32} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %m = train.matmul %y, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %d = train.clip_backward %dy, %y {min = 0.0 : f32, max = 6.0 : f32} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = train.mul %d, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %m, %e : tensor<8x8xf32>, tensor<8x8xf32>
+}
+func.func @clipped_at_other_bounds(%x: tensor<8x8xf32>, %dy: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %y = train.clip %x {min = 0.0 : f32, max = 6.0 : f32} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %m = train.matmul %y, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %d = train.clip_backward %dy, %y {min = -1.0 : f32, max = 7.0 : f32} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = train.mul %d, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %m, %e : tensor<8x8xf32>, tensor<8x8xf32>
 }
