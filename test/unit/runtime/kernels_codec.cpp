@@ -159,7 +159,8 @@ TEST(Masks, SayWhatTheGradientAsks) {
       const Tensor raw = h.tensor({count}), bits = h.tensor({count}, Layout::RowMajor, DataType::Bit);
       ASSERT_EQ(bits.bytes(), static_cast<size_t>((count + 63) / 64 * 8));
       h.session.write(raw, values.data());
-      Mask("relu", count, positive).encode(h.session.compute, raw, bits);
+      const Mask mask("relu", count, positive);
+      mask.encode(h.session.compute, raw, bits);
       std::vector<uint64_t> words(bits.bytes() / 8);
       h.session.read(bits, words.data());
       for (int64_t i = 0; i < count; ++i) {
