@@ -63,13 +63,15 @@ FusedOp wrap(Elementwise op) {
     sums += op.isSumResult(i);
   auto fused = FusedOp::create(b, op.getLoc(), op->getResultTypes(), op->getOperands(), b.getDenseI64ArrayAttr(channels), b.getI64IntegerAttr(sums));
   copyOrdinal(op, fused);
-  fused->setAttr(attr::rule, b.getStringAttr(op->getName().stripDialect()));
   Block &block = fused.getBody().emplaceBlock();
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
     block.addArgument(b.getF32Type(), op.getLoc());
   b.setInsertionPointToStart(&block);
   auto values = op.buildScalar(b, block.getArguments());
   YieldOp::create(b, op.getLoc(), values);
+  for (Operation &inner : block.without_terminator())
+    inner.setLoc(NameLoc::get(b.getStringAttr(op->getName().stripDialect()), op.getLoc()));
+  nameRules(fused);
   op->replaceAllUsesWith(fused.getResults());
   op->erase();
   return fused;

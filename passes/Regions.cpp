@@ -7,6 +7,8 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/CSE.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
@@ -66,8 +68,6 @@ llvm::SmallDenseSet<Value> scalarsBehind(FusedOp op, ArrayRef<unsigned> results)
   return needed;
 }
 
-StringRef ruleOf(FusedOp op) { return op->getAttrOfType<StringAttr>(attr::rule).getValue(); }
-
 /// Clones what `needed` says of the region of `op`, whose operands `scalars` maps, to the builder's place.
 void cloneScalars(OpBuilder &b, FusedOp op, IRMapping &scalars, const llvm::SmallDenseSet<Value> *needed = nullptr) {
   Block &body = op.getBody().front();
@@ -103,13 +103,19 @@ Value comparedInstead(Value value, P predicate, double bound) {
   return (below && bound > *limit) || (above && bound < *limit) || ((below || above) && intoIt && bound == *limit) ? x : Value();
 }
 
-/// A gradient that repeats what its forward op did asks on which side of a bound the result lies: often it may ask x itself.
+/// A gradient that repeats what its forward op did asks on which side of a bound the result lies: often it may ask x itself. What a
+/// comparison chooses between is needed anyway.
 void compareEarlier(FusedOp op) {
   Block &body = op.getBody().front();
-  for (Operation &inner : llvm::reverse(body)) // the limits that are looked through are still as they were made
-    if (auto compare = dyn_cast<arith::CmpFOp>(inner); std::optional<double> bound = compare ? constantOf(compare.getRhs()) : std::nullopt)
-      while (Value x = comparedInstead(compare.getLhs(), compare.getPredicate(), *bound))
-        compare.getLhsMutable().assign(x);
+  for (auto compare : body.getOps<arith::CmpFOp>()) {
+    std::optional<double> bound = constantOf(compare.getRhs());
+    Value compared = compare.getLhs();
+    auto choosesIt = [&](Operation *user) { return llvm::is_contained(user->getOperands(), compared); };
+    if (!bound || llvm::any_of(compare->getUsers(), choosesIt))
+      continue;
+    while (Value x = comparedInstead(compare.getLhs(), compare.getPredicate(), *bound))
+      compare.getLhsMutable().assign(x);
+  }
   for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(body)))
     if (!isa<YieldOp>(inner) && inner.use_empty())
       inner.erase();
@@ -142,7 +148,6 @@ FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
   IRMapping scalars;
   FusedOp merged = operands.build(b, b.getFusedLoc({producer.getLoc(), consumer.getLoc()}), types, sums, scalars);
   copyOrdinal(consumer, merged); // it runs where the consumer ran
-  merged->setAttr(attr::rule, b.getStringAttr(ruleOf(producer) + "+" + ruleOf(consumer)));
   b.setInsertionPointToStart(&merged.getBody().front());
   for (FusedOp op : {producer, consumer}) {
     cloneScalars(b, op, scalars);
@@ -163,7 +168,19 @@ FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
   DominanceInfo dominance(merged);
   compareEarlier(merged);
   eliminateCommonSubExpressions(rewriter, dominance, merged);
+  nameRules(merged);
   return merged;
+}
+
+void sluice::nameRules(FusedOp op) {
+  llvm::SmallSetVector<Location, 8> rules; // two normalizations are two
+  for (Operation &inner : op.getBody().front().without_terminator())
+    if (isa<NameLoc>(inner.getLoc()) && !isa<arith::ConstantOp>(inner))
+      rules.insert(inner.getLoc());
+  std::string text;
+  for (Location rule : rules)
+    text += (text.empty() ? "" : "+") + cast<NameLoc>(rule).getName().str();
+  op->setAttr(attr::rule, StringAttr::get(op.getContext(), text));
 }
 
 SmallVector<unsigned> sluice::operandsBehind(FusedOp op, unsigned result) {
@@ -197,12 +214,12 @@ FusedOp sluice::cloneFor(OpBuilder &builder, FusedOp op, ArrayRef<unsigned> resu
   IRMapping scalars;
   FusedOp clone = operands.build(builder, op.getLoc(), types, sums, scalars);
   copyOrdinal(op, clone);
-  clone->setAttr(attr::rule, op->getAttr(attr::rule));
   builder.setInsertionPointToStart(&clone.getBody().front());
   cloneScalars(builder, op, scalars, &needed);
   SmallVector<Value> yielded;
   for (unsigned result : results)
     yielded.push_back(scalars.lookup(op.getBody().front().getTerminator()->getOperand(result)));
   YieldOp::create(builder, op.getLoc(), yielded);
+  nameRules(clone);
   return clone;
 }

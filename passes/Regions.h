@@ -10,6 +10,10 @@ namespace sluice {
 /// results before that place; results that others read stay.
 train::FusedOp mergeRegions(train::FusedOp producer, train::FusedOp consumer);
 
+/// Sets train.rule to the names of the rules that scalars of the region come from, in order; a scalar's location is a NameLoc of its rule
+/// around that of the op that it was made for.
+void nameRules(train::FusedOp op);
+
 /// Operands that result `result` depends on.
 llvm::SmallVector<unsigned> operandsBehind(train::FusedOp op, unsigned result);
 
