@@ -58,16 +58,19 @@ def overlap(intervals, others):
 
 
 def copies(program, steps, threads, folder):
-    """Of a traced run: bytes copied per step and the share of copy time that ran beside compute."""
+    """Of a traced run without its first step, which touches the arenas' pages: bytes copied per step and the share of copy time beside compute."""
     trace = os.path.join(folder, "trace.json")
-    subprocess.run([program, "--data", "synthetic", "--steps", str(steps), "--threads", str(threads), "--trace", trace], check=True,
+    subprocess.run([program, "--data", "synthetic", "--steps", str(steps + 1), "--threads", str(threads), "--trace", trace], check=True,
                    stdout=subprocess.DEVNULL)
     with open(trace) as file:
         events = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
-    copied = [e for e in events if e["cat"].startswith("copy to")]
+    compute = sorted((e for e in events if e["tid"] == 0), key=lambda e: e["ts"])
+    assert len(compute) % (steps + 1) == 0, "steps are not equally long"
+    second = compute[len(compute) // (steps + 1)]["ts"]
+    copied = [e for e in events if e["cat"].startswith("copy to") and e["ts"] >= second]
     span = lambda e: (e["ts"], e["ts"] + e["dur"])
     total = sum(e["dur"] for e in copied)
-    beside = overlap([span(e) for e in copied], [span(e) for e in events if e["tid"] == 0])
+    beside = overlap([span(e) for e in copied], [span(e) for e in compute])
     return {"bytes_per_step": sum(e["args"]["bytes"] for e in copied) / steps, "seconds_per_step": total / steps / 1e6,
             "share_beside_compute": beside / total if total else None}
 
