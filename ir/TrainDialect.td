@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The train dialect: one training step in value semantics. Op groups lie in ForwardOps.td, ElementwiseOps.td, GradientOps.td,
-// UpdateOps.td and MemoryOps.td; the facts that analyses need are interface methods, see TrainInterfaces.td.
+// The train dialect: one training step in value semantics. Op groups lie in ForwardOps.td, ProductOps.td, ElementwiseOps.td,
+// GradientOps.td, UpdateOps.td and MemoryOps.td; the facts that analyses need are interface methods, see TrainInterfaces.td.
 #ifndef SLUICE_IR_TRAIN_DIALECT
 #define SLUICE_IR_TRAIN_DIALECT
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and matrix products: the forward ops that carry a network's weights and most of its arithmetic.
+#ifndef SLUICE_IR_PRODUCT_OPS
+#define SLUICE_IR_PRODUCT_OPS
+
+include "ir/ForwardOps.td"
+
+def Train_ConvOp : Train_ForwardOp<"conv", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide"]>,
+    DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let summary = "2-D convolution of x [N,C,H,W] with w [O,C/group,kh,kw]";
+  let description = [{
+    `pads` are top, left, bottom, right.
+
+    - C1: x and w have rank 4; channels = group * w.dim(1); group divides O.
+    - C2: every attribute list has its length and is positive (pads: not negative); the output is not empty.
+    - C3: bias is [O].
+
+    ```mlir
+    %y = train.conv %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 3, 3, 3, 3>, dilations = array<i64: 1, 1>, group = 1 : i64}
+        : (tensor<16x3x224x224xf32>, tensor<64x3x7x7xf32>) -> tensor<16x64x112x112xf32>
+    ```
+  }];
+  let arguments = (ins Train_Real:$x, Train_Real:$w, Optional<Train_Vector>:$bias,
+      DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, I64Attr:$group);
+  let results = (outs Train_Real:$y);
+}
+
+def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
+    DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let summary = "transposed 2-D convolution of x [N,C,H,W] with w [C,O/group,kh,kw]";
+  let description = [{
+    The data gradient of the convolution with the same attributes that maps y to x. A bias is an elementwise add after it.
+
+    - C1: x and w have rank 4; x.dim(1) = w.dim(0); group divides it.
+    - C2: `output_size` (H, W) is what strides, pads, dilations and output padding give.
+
+    ```mlir
+    %y = train.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64,
+        output_size = array<i64: 64, 64>} : (tensor<4x128x32x32xf32>, tensor<128x64x2x2xf32>) -> tensor<4x64x64x64xf32>
+    ```
+  }];
+  let arguments = (ins Train_Real:$x, Train_Real:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
+      DenseI64ArrayAttr:$dilations, I64Attr:$group, DenseI64ArrayAttr:$output_size);
+  let results = (outs Train_Real:$y);
+}
+
+def Train_MatmulOp : Train_ForwardOp<"matmul", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide", "mayStoreWide"]>,
+    DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let summary = "alpha * op(a) op(b) + beta * bias over the last two dimensions";
+  let description = [{
+    ONNX's Gemm and MatMul, and their gradients. Leading dimensions are batches that broadcast. Row-major.
+
+    - C1: a and b have rank 2 or more; the inner extents agree; batches broadcast.
+    - C2: bias is [N], [1,N], [M,1] or [M,N], with rank-2 a and b only.
+
+    ```mlir
+    %y = train.matmul %x, %w, %b {transpose_a = false, transpose_b = true}
+        : (tensor<16x512xf32>, tensor<10x512xf32>, tensor<10xf32>) -> tensor<16x10xf32>
+    ```
+  }];
+  let arguments = (ins Train_Real:$a, Train_Real:$b, Optional<Train_Float>:$bias, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
+      DefaultValuedAttr<BoolAttr, "false">:$transpose_b, DefaultValuedAttr<F32Attr, "1.0f">:$alpha, DefaultValuedAttr<F32Attr, "1.0f">:$beta);
+  let results = (outs Train_Real:$y);
+}
+
+#endif
