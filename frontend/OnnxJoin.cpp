@@ -23,9 +23,25 @@ LogicalResult importConcat(NodeImport &node) {
   return op ? node.result(op) : failure();
 }
 
+/// The part of a concatenation that is exactly this slab, as where reversible blocks split what the one before put together; or null.
+Value partOf(Value x, int64_t axis, int64_t start, int64_t length) {
+  auto concat = x.getDefiningOp<train::ConcatOp>();
+  if (!concat || static_cast<int64_t>(concat.getAxis()) != axis)
+    return {};
+  int64_t at = 0;
+  for (Value part : concat.getXs()) {
+    if (at == start && shapeOf(part)[axis] == length)
+      return part;
+    at += shapeOf(part)[axis];
+  }
+  return {};
+}
+
 Value slab(NodeImport &node, Value x, int64_t axis, int64_t start, int64_t length) {
   if (!x || (start == 0 && length == shapeOf(x)[axis]))
     return x;
+  if (Value part = partOf(x, axis, start, length))
+    return part;
   auto op = node.make<train::SliceOp>(x, static_cast<uint64_t>(axis), static_cast<uint64_t>(start), static_cast<uint64_t>(length));
   return op ? op.getY() : Value();
 }
