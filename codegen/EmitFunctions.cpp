@@ -77,7 +77,10 @@ private:
   }
 
   void printRun(llvm::raw_ostream &out, sched::RunOp run) {
-    printNode(out, run.getLoc(), run.getParameters().get(train::attr::recompute) ? "computed again instead of kept" : "");
+    const char *note = run.getParameters().get(train::attr::recompute)   ? "computed again instead of kept"
+                       : run.getParameters().get(train::attr::inverse) ? "rebuilds what it read instead of keeping it"
+                                                                       : "";
+    printNode(out, run.getLoc(), note);
     std::string node = stringLiteral(train::nodeName(run.getLoc()));
     if (run.getKernel() == "update")
       return printUpdate(out, run, node);

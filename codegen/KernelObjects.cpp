@@ -28,10 +28,10 @@ std::string list(ArrayRef<int64_t> values) {
   return out + "}";
 }
 
-/// The node as traces and errors name it; the report tells re-runs by their ending.
+/// The node as traces and errors name it; the report tells re-runs, and what inversions run, by their ending.
 std::string nodeLiteral(sched::RunOp run) {
-  bool again = run.getParameters().get(train::attr::recompute) != nullptr;
-  return stringLiteral(train::nodeName(run.getLoc()) + (again ? " (again)" : ""));
+  bool again = run.getParameters().get(train::attr::recompute) != nullptr, inverse = run.getParameters().get(train::attr::inverse) != nullptr;
+  return stringLiteral(train::nodeName(run.getLoc()) + (again ? " (again)" : inverse ? " (inverse)" : ""));
 }
 
 /// Prints constructor arguments and calls of one run; also the maker that makeKernels calls.
@@ -155,6 +155,8 @@ StringRef suffixOf(StringRef kernel) {
     return kernel == "encode" ? "_encode" : "_decode";
   if (kernel == "save_guarded_channels" || kernel == "invert_batch_norm_leaky_relu")
     return kernel == "save_guarded_channels" ? "_guard" : "_invert";
+  if (kernel == "check_cancellation")
+    return "_check";
   return "";
 }
 

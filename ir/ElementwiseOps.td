@@ -273,7 +273,8 @@ def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_Precision
     it yields one f32 for every result. Results are full tensors first, then `sums` [C] vectors: the region's value summed over every
     dimension but 1. Operands listed in `channels` are [C] vectors indexed by dimension 1; the others broadcast by numpy's rules. A mask
     (i1) that train.encode made of an operand stands in its place when the region only compares it with 0: the region sees 1 or 0.
-    Invertible where the region is exactly a normalization and a leaky ReLU with a slope of 1e-3 at least.
+    Invertible where the region is exactly a normalization and a leaky ReLU with a slope of 1e-3 at least, and for an operand that it only
+    adds, subtracts or multiplies by a constant on the way to its one result.
 
     - C1: as many region arguments as operands, as many yielded values as results.
     - C2: the first results() - sums results have one type; every operand not in `channels` broadcasts to it (or, with sums only, to

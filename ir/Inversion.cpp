@@ -2,8 +2,10 @@
 // The Invertible methods: which fused regions can be undone, and the ops that do it.
 #include "ir/Train.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
+#include <cmath>
 #include <optional>
 
 using namespace mlir;
@@ -59,6 +61,86 @@ std::optional<NormalizedLeakyRelu> match(FusedOp op) {
   return NormalizedLeakyRelu{*x, *mean, *rstd, *scale, *bias, *alpha};
 }
 
+/// The steps that lead from an operand to the region's one result, last first: each adds, subtracts or multiplies by a constant, and what it takes
+/// besides does not depend on the operand.
+using Path = SmallVector<Operation *>;
+
+/// Factors outside make x much smaller or larger than what it is rebuilt from.
+constexpr float smallestFactor = 1e-3f, largestFactor = 1e3f;
+
+std::optional<Path> addend(FusedOp op, unsigned operand) {
+  Block &body = op.getBody().front();
+  Path path;
+  Value now = body.getArgument(operand);
+  while (now != cast<YieldOp>(body.getTerminator()).getValues()[0]) {
+    if (!now.hasOneUse()) // what else reads it may meet this path again
+      return std::nullopt;
+    Operation *user = *now.getUsers().begin();
+    llvm::APFloat factor(0.0f);
+    bool constant = isa<arith::MulFOp>(user) && matchPattern(user->getOperand(user->getOperand(0) == now ? 1 : 0), m_ConstantFloat(&factor));
+    bool scales = constant && std::fabs(factor.convertToFloat()) >= smallestFactor && std::fabs(factor.convertToFloat()) <= largestFactor;
+    if (!isa<arith::AddFOp, arith::SubFOp>(user) && !scales)
+      return std::nullopt;
+    path.insert(path.begin(), user);
+    now = user->getResult(0);
+  }
+  // Products alone are not worth it: what they read costs as little to make again.
+  bool sums = llvm::any_of(path, [](Operation *step) { return isa<arith::AddFOp, arith::SubFOp>(step); });
+  return now.hasOneUse() && sums ? std::optional(path) : std::nullopt;
+}
+
+/// The value before a step from the value behind it; `map` has what the step takes besides.
+Value undo(OpBuilder &b, Operation *step, Value through, Value behind, const IRMapping &map) {
+  Location loc = step->getLoc();
+  bool left = step->getOperand(0) == through;
+  Value other = map.lookup(step->getOperand(left ? 1 : 0));
+  if (isa<arith::MulFOp>(step))
+    return arith::DivFOp::create(b, loc, behind, other);
+  if (isa<arith::AddFOp>(step) || !left) {
+    Value first = isa<arith::AddFOp>(step) ? behind : other, second = isa<arith::AddFOp>(step) ? other : behind;
+    return arith::SubFOp::create(b, loc, first, second);
+  }
+  return arith::AddFOp::create(b, loc, behind, other);
+}
+
+/// The largest of |x| and |y| of that many parts of the tensors.
+constexpr int64_t maximaParts = 512;
+
+/// x = y - f as a region over the result and the other operands, and the check that it kept its digits.
+Value subtract(FusedOp op, unsigned operand, ArrayRef<Operation *> path, OpBuilder &builder, ValueRange operands, Value result) {
+  SmallVector<Value> inputs = {result};
+  SmallVector<int64_t> channels;
+  for (auto [i, value] : llvm::enumerate(operands))
+    if (i != operand) {
+      if (op.isChannel(i))
+        channels.push_back(inputs.size());
+      inputs.push_back(value);
+    }
+  auto inverse = FusedOp::create(builder, op.getLoc(), TypeRange(op.domain()), inputs, builder.getDenseI64ArrayAttr(channels), builder.getI64IntegerAttr(0));
+  inverse->setAttr(attr::rule, builder.getStringAttr("invert"));
+  inverse->setAttr(attr::inverse, builder.getUnitAttr());
+  OpBuilder b(builder.getContext());
+  Block &block = inverse.getBody().emplaceBlock(), &body = op.getBody().front();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    block.addArgument(b.getF32Type(), op.getLoc());
+  b.setInsertionPointToStart(&block);
+  IRMapping map;
+  unsigned next = 1;
+  for (unsigned i = 0; i < operands.size(); ++i)
+    if (i != operand)
+      map.map(body.getArgument(i), block.getArgument(next++));
+  for (Operation &step : body.without_terminator())
+    if (!llvm::is_contained(path, &step))
+      b.clone(step, map);
+  Value x = block.getArgument(0);
+  for (auto [i, step] : llvm::enumerate(path))
+    x = undo(b, step, i + 1 < path.size() ? path[i + 1]->getResult(0) : Value(body.getArgument(operand)), x, map);
+  YieldOp::create(b, op.getLoc(), x);
+  Value rebuilt = inverse.getResult(0);
+  CheckCancellationOp::create(builder, op.getLoc(), RankedTensorType::get({maximaParts, 2}, builder.getF32Type()), rebuilt, result);
+  return rebuilt;
+}
+
 /// A smaller one takes negative values out of half precision's range.
 constexpr float smallestSlope = 1e-3f;
 
@@ -73,28 +155,34 @@ LogicalResult checkAside(Operation *op, Type full, Type aside) {
 
 } // namespace
 
-bool FusedOp::isInvertible() {
-  auto matched = match(*this);
+bool FusedOp::isInvertible(unsigned operand) {
   RankedTensorType z = domain();
+  if (getNumResults() != 1 || getSums() != 0 || isChannel(operand) || getInputs()[operand].getType() != z || !z.getElementType().isF32())
+    return false;
+  if (addend(*this, operand))
+    return true;
+  auto matched = match(*this);
   bool channelsLast = z.getRank() == 2 || (z.getRank() == 4 && layoutOf(z) == LayoutKind::NHWC);
-  return matched && channelsLast && z.getElementType().isF32() && matched->alpha.isFinite() && matched->alpha.convertToFloat() >= smallestSlope &&
-         getInputs()[matched->x].getType() == getOutputs()[0].getType();
+  return matched && matched->x == operand && channelsLast && matched->alpha.isFinite() && matched->alpha.convertToFloat() >= smallestSlope;
 }
 
 /// One sixteenth of the channels, one at least.
-RankedTensorType FusedOp::asideType() {
+RankedTensorType FusedOp::asideType(unsigned operand) {
   RankedTensorType x = domain();
+  if (addend(*this, operand))
+    return {};
   return RankedTensorType::get({(x.getDimSize(1) + 15) / 16, elementsPerChannel(x)}, x.getElementType());
 }
 
-Value FusedOp::buildAside(OpBuilder &builder, bool half) {
+Value FusedOp::buildAside(OpBuilder &builder, unsigned operand, bool half) {
   auto matched = *match(*this);
-  return SaveGuardedChannelsOp::create(builder, getLoc(), asideType(), getInputs()[matched.x],
+  return SaveGuardedChannelsOp::create(builder, getLoc(), asideType(operand), getInputs()[matched.x],
                                        getInputs()[matched.scale], getInputs()[matched.bias], half);
 }
 
-Value FusedOp::buildInverse(OpBuilder &builder, ValueRange operands, Value result, Value aside,
-                            bool half) {
+Value FusedOp::buildInverse(OpBuilder &builder, unsigned operand, ValueRange operands, Value result, Value aside, bool half) {
+  if (auto path = addend(*this, operand))
+    return subtract(*this, operand, *path, builder, operands, result);
   auto matched = *match(*this);
   return InvertBatchNormLeakyReluOp::create(builder, getLoc(), getInputs()[matched.x].getType(), result,
                                             operands[matched.mean], operands[matched.rstd], operands[matched.scale],
@@ -114,4 +202,11 @@ LogicalResult InvertBatchNormLeakyReluOp::verify() {
   if (!getAlpha().isFinite() || !(getAlpha().convertToFloat() >= smallestSlope)) // C1
     return emitOpError() << "needs a slope of 0.001 at least, not " << getAlpha().convertToFloat();
   return checkAside(*this, getZ().getType(), getAside().getType()); // C2
+}
+
+LogicalResult CheckCancellationOp::verify() {
+  auto maxima = cast<RankedTensorType>(getMaxima().getType());
+  if (getX().getType() != getY().getType() || maxima.getRank() != 2 || maxima.getDimSize(1) != 2) // C1
+    return emitOpError() << "compares " << getX().getType() << " with " << getY().getType() << " in " << maxima << ", which must be two of one type in [parts, 2]";
+  return success();
 }

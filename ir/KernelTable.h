@@ -203,6 +203,9 @@ template <typename Maker> bool makeNorms(const KernelOp &op, Maker &m) {
   else if (op.kernel == "invert_batch_norm_leaky_relu")
     m.simple("BatchNormInversion", "", KernelCall{"invert", {in(0), in(1), in(2), in(3), in(4), in(5), out(0)}},
              shape(op, in(0)), op.ins[5].getDimSize(0), static_cast<float>(op.number("alpha")), op.present("half"));
+  else if (op.kernel == "check_cancellation")
+    m.simple("CancellationCheck", "", KernelCall{"run", {in(0), in(1), out(0)}}, op.ins[0].getNumElements(),
+             op.outs[0].getDimSize(0));
   else if (op.kernel == "lrn")
     lrn({"forward", {in(0), out(0), scratchSlot}});
   else if (op.kernel == "lrn_backward")

@@ -96,6 +96,23 @@ def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", 
   let results = (outs Train_Float:$x);
   let hasVerifier = 1;
 }
+def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_Costed]> {
+  let summary = "ends the step when x, rebuilt by subtracting from y, is so small against y that it has lost its digits";
+  let description = [{
+    y = x + f was rounded to 2^-24 of itself, so y - f is off by as much: by 2^-24 |y| / |x| relative to x. A step where max |x| < 2^-10 max |y|
+    fails, which keeps what one subtraction loses below 6.2e-5 of the largest |x|. What is not finite passes: the loss will show it.
+    `maxima` is where threads put theirs.
+
+    - C1: x and y have one type; maxima is [parts, 2].
+
+    ```mlir
+    %maxima = train.check_cancellation %x, %y : (tensor<8x32x4x4xf32>, tensor<8x32x4x4xf32>) -> tensor<512x2xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Float:$y);
+  let results = (outs Train_Float:$maxima);
+  let hasVerifier = 1;
+}
 def Train_EncodeOp : Train_Op<"encode", [Train_Costed]> {
   let summary = "packs x into fewer bytes on the device";
   let description = [{
@@ -130,6 +147,7 @@ def Train_DecodeOp : Train_Op<"decode", [Train_Costed]> {
   let hasVerifier = 1;
 }
 
-// A recomputed op is the forward op cloned before its backward user, with the unit attribute `train.recompute`.
+// A recomputed op is the forward op cloned before its backward user, with the unit attribute `train.recompute`; what an inversion of a sum runs,
+// such clones and the subtraction, a train.fused, has `train.inverse`.
 
 #endif

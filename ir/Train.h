@@ -53,10 +53,10 @@ std::string identifierOf(llvm::StringRef nodeName);
 
 /// Discardable attributes that passes attach. `forward`: a forward op's ordinal; `backward`, on gradient and update ops: the ordinal of
 /// the forward op that they belong to. `stage`: see linearize.
-/// `recompute`: unit, on clones. `in_place`: array<i64>, per result the operand whose buffer it takes, or -1. `cost`: dictionary with
+/// `recompute`: unit, on clones. `inverse`: unit, on what an inversion runs. `in_place`: array<i64>, per result the operand whose buffer it takes, or -1. `cost`: dictionary with
 /// `seconds` (f64) and `workspace` (i64). `rule`, on fused ops: the elementwise ops that it gathers, "normalize+relu".
 namespace attr {
-constexpr llvm::StringLiteral forward = "train.forward", backward = "train.backward", stage = "train.stage", recompute = "train.recompute", inPlace = "train.in_place",
+constexpr llvm::StringLiteral forward = "train.forward", backward = "train.backward", stage = "train.stage", recompute = "train.recompute", inverse = "train.inverse", inPlace = "train.in_place",
                               cost = "train.cost", rule = "train.rule";
 } // namespace attr
 

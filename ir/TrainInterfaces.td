@@ -49,17 +49,17 @@ def Train_Recomputable : OpInterface<"Recomputable"> {
 def Train_Invertible : OpInterface<"Invertible"> {
   let cppNamespace = "::sluice::train";
   let description = [{
-    A forward op whose first operand can be rebuilt from its first result, up to rounding, so that the operand need not be kept for the
-    backward half. Where some channels would lose too many digits, the op saves those aside when it runs first.
+    A forward op an operand of which can be rebuilt from its first result and its other operands, up to rounding, so that the operand need
+    not be kept for the backward half. Where some channels would lose too many digits, the op saves those aside when it runs first.
   }];
   let methods = [
-    InterfaceMethod<"whether this instance is invertible", "bool", "isInvertible", (ins)>,
-    InterfaceMethod<"type of what is saved aside", "::mlir::RankedTensorType", "asideType", (ins)>,
+    InterfaceMethod<"whether this operand can be rebuilt", "bool", "isInvertible", (ins "unsigned":$operand)>,
+    InterfaceMethod<"type of what is saved aside; null: nothing is, and then the first result may not come back from half precision", "::mlir::RankedTensorType", "asideType", (ins "unsigned":$operand)>,
     InterfaceMethod<"builds the op that saves it; half: the first result comes back from half precision", "::mlir::Value", "buildAside",
-      (ins "::mlir::OpBuilder &":$builder, "bool":$half)>,
-    InterfaceMethod<"builds the op that rebuilds operand 0; `operands` and `result` are the newest versions of this op's own", "::mlir::Value",
-      "buildInverse", (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands, "::mlir::Value":$result, "::mlir::Value":$aside,
-        "bool":$half)>,
+      (ins "::mlir::OpBuilder &":$builder, "unsigned":$operand, "bool":$half)>,
+    InterfaceMethod<"builds the ops that rebuild the operand; `operands` and `result` are the newest versions of this op's own, `operands[operand]` is null",
+      "::mlir::Value", "buildInverse", (ins "::mlir::OpBuilder &":$builder, "unsigned":$operand, "::mlir::ValueRange":$operands,
+        "::mlir::Value":$result, "::mlir::Value":$aside, "bool":$half)>,
   ];
 }
 

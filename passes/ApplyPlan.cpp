@@ -2,7 +2,7 @@
 // apply-plan: one walk over the planned ops of @step. Before each op, in this order: awaits of copies and codecs whose bytes may be reused
 // from here on, masks that stand for what they were made of from here on, prefetches and decodings that were issued after the op before,
 // recomputed clones. Each op then reads the newest version of what it read.
-#include "passes/Buffers.h"
+#include "passes/InvertedStorages.h"
 #include "passes/Masks.h"
 #include "passes/PlanAttribute.h"
 #include "passes/Passes.h"
@@ -26,11 +26,7 @@ class Rewriter {
 public:
   Rewriter(func::FuncOp step, planner::Plan plan, const Buffers &buffers)
       : step(step), plan(std::move(plan)), buffers(buffers), ops(plannedOps(step)), contents(forwardContents(step, buffers)),
-        handles(buffers.all().size()) {
-    for (Operation *op : ops)
-      if (int s = invertedStorage(op, buffers, contents); s >= 0)
-        inverters[s] = cast<Invertible>(op);
-  }
+        handles(buffers.all().size()), inverters(invertedStorages(step, buffers)) {}
 
   int offloads = 0, packed = 0, recomputed = 0, inverted = 0;
 
@@ -46,7 +42,7 @@ public:
       for (int s : at(prefetches, position - 1))
         bringBack(before, s);
       for (int s : at(rebuilds, position)) // from what is back by then
-        version[rootOf(content.lookup(s))] = rebuild(before, s);
+        version[viewedValue(content.lookup(s))] = rebuild(before, s);
       for (; nextRecompute < plan.recomputes.size() && plan.recomputes[nextRecompute].before == position; ++nextRecompute)
         for (int again : plan.recomputes[nextRecompute].ops)
           recompute(before, ops[again]);
@@ -95,8 +91,8 @@ private:
 
   bool executable(int s, const planner::Decision &d) const {
     Value content = contents[s];
-    if (d.action == Action::Invert) // zfp's errors are absolute: a small slope would multiply them
-      return inverters.contains(s) && d.prefetchAfter == d.neededBy - 1 && StringRef(sourceOf(s).codec).split(':').first != "zfp";
+    if (d.action == Action::Invert)
+      return inverters.contains(s) && d.prefetchAfter == d.neededBy - 1 && d.neededBy <= inverters.lookup(s).latest && sourcesSuffice(s);
     auto codec = parseCodec(d.codec);
     if (!content || !codec)
       return d.action == Action::Encode && content && d.codec == "mask" && maskIsPositive(content, buffers);
@@ -104,6 +100,16 @@ private:
     if (d.action == Action::Offload)
       return codec->kind != Codec::Zfp;
     return d.action == Action::Compress && packs && (codec->kind == Codec::Fp16 || codec->kind == Codec::Zfp);
+  }
+
+  /// zfp's errors are absolute: a small slope would multiply them. Sums need all bits.
+  bool sourcesSuffice(int s) const {
+    StorageInversion inversion = inverters.lookup(s);
+    bool halves = !!inversion.op.asideType(inversion.operand);
+    return llvm::all_of(inversion.sources, [&](int source) {
+      StringRef codec = StringRef(plan.decisions[source].codec).split(':').first;
+      return codec != "zfp" && (codec != "fp16" || halves);
+    });
   }
 
   /// Only the regions that maskIsPositive() looked at may read a mask.
@@ -116,15 +122,9 @@ private:
     return success();
   }
 
-  static Value rootOf(Value value) {
-    while (Value source = viewSource(value))
-      value = source;
-    return value;
-  }
-
   /// The newest version of `value` at the builder's place; views of a value that came back are made again.
   Value newest(OpBuilder &b, Value value) {
-    Value root = rootOf(value), now = version.lookup(root);
+    Value root = viewedValue(value), now = version.lookup(root);
     if (!now)
       return value;
     if (root == value)
@@ -161,7 +161,9 @@ private:
       return;
     }
     if (d.action == Action::Invert) {
-      handles[s] = inverters[s].buildAside(b, sourceOf(s).codec == "fp16");
+      StorageInversion inversion = inverters.lookup(s);
+      if (inversion.op.asideType(inversion.operand))
+        handles[s] = inversion.op.buildAside(b, inversion.operand, fromHalves(inversion));
       ++inverted;
       return;
     }
@@ -173,7 +175,7 @@ private:
   /// Where other buffers may have the bytes.
   void free(OpBuilder &b, Location loc, int s) {
     if (plan.decisions[s].action == Action::Encode)
-      version[rootOf(contents[s])] = handles[s];
+      version[viewedValue(contents[s])] = handles[s];
     else if (plan.decisions[s].action != Action::Invert) // nothing runs beside compute for it
       AwaitOp::create(b, loc, handles[s]);
   }
@@ -181,24 +183,49 @@ private:
   void bringBack(OpBuilder &b, int s) {
     const planner::Decision &d = plan.decisions[s];
     Value original = content.lookup(s);
-    Value &now = version[rootOf(original)];
+    Value &now = version[viewedValue(original)];
     if (d.action == Action::Offload)
       now = PrefetchOp::create(b, original.getLoc(), cast<HostHandleType>(handles[s].getType()).getTensor(), handles[s]);
     else
-      now = DecodeOp::create(b, original.getLoc(), rootOf(original).getType(), handles[s], d.codec);
+      now = DecodeOp::create(b, original.getLoc(), viewedValue(original).getType(), handles[s], d.codec);
   }
 
+  /// What runs again for it is of no use to anybody else: it does not become the newest version.
   Value rebuild(OpBuilder &b, int s) {
-    Invertible op = inverters[s];
+    StorageInversion inversion = inverters.lookup(s);
+    llvm::DenseMap<Value, Value> outside;
+    auto remember = [&](Value value, Value now) {
+      outside.try_emplace(value, version.lookup(value));
+      version[value] = now;
+    };
+    for (Operation *op : inversion.reruns) {
+      Operation *clone = b.clone(*op);
+      OpBuilder beforeClone(clone);
+      readNewest(beforeClone, clone);
+      clone->setAttr(attr::inverse, b.getUnitAttr());
+      for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
+        remember(first, again);
+    }
     SmallVector<Value> operands;
-    for (Value operand : op->getOperands().drop_front())
-      operands.push_back(newest(b, operand));
-    operands.insert(operands.begin(), Value()); // what is rebuilt
-    return op.buildInverse(b, operands, newest(b, op->getResult(0)), handles[s], sourceOf(s).codec == "fp16");
+    for (auto [i, operand] : llvm::enumerate(inversion.op->getOperands()))
+      operands.push_back(i == inversion.operand ? Value() : newest(b, operand));
+    Value result = inversion.op.buildInverse(b, inversion.operand, operands, newest(b, inversion.op->getResult(0)), handles[s], fromHalves(inversion));
+    if (inversion.inPlace)
+      takeBytesOf(version.lookup(inversion.reruns.back()->getResult(0)), result);
+    for (auto [value, before] : outside)
+      version[value] = before;
+    return result;
   }
 
-  /// What happens to the buffer that the content of an inverted one is rebuilt from.
-  const planner::Decision &sourceOf(int s) const { return plan.decisions[buffers.of(inverters.lookup(s)->getResult(0))]; }
+  static void takeBytesOf(Value operand, Value result) {
+    Operation *op = result.getDefiningOp();
+    for (auto [i, value] : llvm::enumerate(op->getOperands()))
+      if (value == operand)
+        op->setAttr(attr::inPlace, DenseI64ArrayAttr::get(op->getContext(), {static_cast<int64_t>(i)}));
+  }
+
+  /// Whether the result of the op that is undone comes back from half precision.
+  bool fromHalves(const StorageInversion &inversion) const { return plan.decisions[inversion.sources.front()].codec == "fp16"; }
 
   void recompute(OpBuilder &b, Operation *op) {
     Operation *clone = b.clone(*op);
@@ -219,7 +246,7 @@ private:
   SmallVector<Value> contents; ///< by storage: what the forward half leaves in it
   llvm::DenseMap<int, SmallVector<int>> copies, awaits, prefetches, rebuilds; ///< position -> storages
   std::vector<Value> handles;                                       ///< by storage
-  llvm::DenseMap<int, Invertible> inverters;                        ///< storage -> the op that undone gives its content
+  llvm::MapVector<int, StorageInversion> inverters;                 ///< by storage
   llvm::DenseMap<Value, Value> version;                             ///< original root value -> what replaces it from here on
   llvm::DenseMap<int, Value> content;                               ///< storage -> value written last, as the original names it
 };

@@ -65,6 +65,10 @@ static StringRef suffixOf(OpResult result, bool backward) {
     return backward ? "_dsum" : "_sum";
   if (op->hasAttr(attr::recompute))
     return "_again";
+  if (op->hasAttr(attr::inverse))
+    return isForward(op) ? "_apart" : "_inverted";
+  if (isa<CheckCancellationOp>(op))
+    return "_maxima";
   if (isa<CastOp>(op))
     return "_cast";
   return backward ? "_grad" : "_y";

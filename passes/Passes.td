@@ -174,7 +174,8 @@ def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
     Offload: train.offload after the last forward access, train.await where the bytes may be reused, train.prefetch where the copy back is
     issued; later readers read the prefetched value. Compress: the same with train.encode and train.decode. Encode: train.encode of a mask,
     which later readers, fused regions that only compare the value with 0, read instead of it. Recompute: forward ops cloned before their backward user, marked `train.recompute`.
-    Invert: an op that saves what cannot be rebuilt after the last forward access, one that rebuilds the rest before the first backward one.
+    Invert: an op that saves what cannot be rebuilt after the last forward access, one that rebuilds the rest before the first backward one;
+    an addend is the sum less the other one, whose last ops are cloned before it, marked `train.inverse`.
     Views of a value that came back are made again from it. Other actions are refused by name.
 
     ```mlir

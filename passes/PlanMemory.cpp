@@ -10,6 +10,7 @@
 #include "passes/PlanRequest.h"
 #include "passes/ProblemOfStep.h"
 #include "passes/planner/Bounds.h"
+#include "passes/planner/Inversions.h"
 #include "passes/planner/Profile.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
@@ -138,8 +139,9 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   /// codec=fp16|zvc: all floats that leave for the host are packed on the way; positions stay those of raw copies, so the plan is at worst
   /// more careful than it need be.
   void choosePacking(const planner::Problem &problem, const PlanRequest &request, planner::Plan &plan) {
-    for (auto [buffer, d] : llvm::zip(problem.buffers, plan.decisions))
-      if (d.action == planner::Action::Offload && d.codec.empty() && planner::encodingOf(buffer, "fp16")) // else indices or statistics
+    for (auto [index, d] : llvm::enumerate(plan.decisions))
+      if (d.action == planner::Action::Offload && d.codec.empty() && planner::encodingOf(problem.buffers[index], "fp16") && // else indices or statistics
+          planner::mayRound(problem, plan, static_cast<int>(index), request.codec))
         d.codec = request.codec;
   }
 

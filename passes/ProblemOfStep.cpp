@@ -2,6 +2,7 @@
 // Builds planner::Problem, see ProblemOfStep.h.
 #include "passes/ProblemOfStep.h"
 
+#include "passes/InvertedStorages.h"
 #include "passes/Masks.h"
 #include "passes/OpKinds.h"
 
@@ -17,16 +18,6 @@ SmallVector<Operation *> sluice::plannedOps(func::FuncOp step) {
     if (!isFree(&op))
       ops.push_back(&op);
   return ops;
-}
-
-int sluice::invertedStorage(Operation *op, const Buffers &buffers, ArrayRef<Value> contents) {
-  auto invertible = dyn_cast<Invertible>(op);
-  if (!invertible || !isForward(op) || !invertible.isInvertible())
-    return -1;
-  Value x = op->getOperand(0), z = op->getResult(0);
-  int s = buffers.of(x);
-  bool intact = contents[s] == x && contents[buffers.of(z)] == z && !viewSource(x);
-  return intact && buffers[s].kind == Storage::Kind::Transient ? s : -1;
 }
 
 namespace {
@@ -151,48 +142,39 @@ private:
     }
   }
 
-  /// Position of the first later op that reads the buffer.
-  size_t firstGradient(int buffer) const {
-    auto reads = [&](const planner::Op &op) { return op.phase != planner::Phase::Forward && llvm::is_contained(op.reads, buffer); };
-    return llvm::find_if(problem.ops, reads) - problem.ops.begin();
-  }
-
-  /// Whether a parameter that `op` reads has changed by then, as a bias may have whose scale is frozen.
-  static bool updatedBefore(Operation *op, size_t position, ArrayRef<Operation *> ops) {
-    return llvm::any_of(ops.take_front(position), [&](Operation *before) {
-      auto update = dyn_cast<UpdateOp>(before);
-      return update && llvm::any_of(op->getOperands(), [&](Value operand) {
-        auto read = operand.getDefiningOp<ReadOp>();
-        return read && read.getVariable() == update.getParameter();
-      });
-    });
-  }
-
-  /// Inputs of normalizations that the leaky ReLU behind them gives back. What one is rebuilt from is not rebuilt itself: errors would add
-  /// up, and the slope multiplies them.
   void addInversions(func::FuncOp step, const planner::Profile &profile) {
-    SmallVector<Value> contents = forwardContents(step, buffers);
-    llvm::DenseSet<int> sources;
-    SmallVector<Operation *> ops = plannedOps(step);
-    for (Operation *op : ops) {
-      int s = invertedStorage(op, buffers, contents), source = s < 0 ? -1 : bufferOf[buffers.of(op->getResult(0))];
-      if (source < 0 || !problem.buffers[bufferOf[s]].activation || updatedBefore(op, firstGradient(bufferOf[s]), ops) ||
-          !sources.insert(source).second || sources.contains(bufferOf[s]))
-        continue;
+    for (auto &[s, found] : invertedStorages(step, buffers)) {
       planner::Buffer &buffer = problem.buffers[bufferOf[s]];
-      int64_t aside = bytes(cast<Invertible>(op).asideType());
-      double flops = 6.0 * elements(op->getResult(0).getType());
-      buffer.inversion = {source, profile.estimate(planner::OpKind::Norm, flops, 2.0 * buffer.bytes + aside), aside};
-      // What else the inversion reads stays as it is: the planner does not know of it, and it must not be made from what is rebuilt.
-      for (Value operand : op->getOperands().drop_front())
-        if (int small = bufferOf[buffers.of(operand)]; small >= 0) {
-          problem.buffers[small].producers.clear();
-          problem.buffers[small].encodings.clear();
-          problem.buffers[small].offloadable = false;
-          for (planner::Op &writer : problem.ops)
-            writer.recomputable &= !llvm::is_contained(writer.writes, small);
-        }
+      RankedTensorType aside = found.op.asideType(found.operand);
+      planner::Inversion inversion;
+      for (int source : found.sources)
+        inversion.sources.push_back(bufferOf[source]);
+      inversion.latest = found.latest;
+      inversion.sideBytes = aside ? bytes(aside) : 0;
+      inversion.workspace = found.workspace;
+      inversion.fromHalves = !!aside;
+      const double n = elements(found.op->getResult(0).getType());
+      // BatchNorm and leaky ReLU: reads one tensor and writes one. Sums: also the other addend, and a look at both for cancellation.
+      inversion.seconds = profile.estimate(planner::OpKind::Norm, 6 * n, aside ? 2.0 * buffer.bytes + inversion.sideBytes : 5.0 * buffer.bytes);
+      for (Operation *again : found.reruns)
+        if (auto cost = again->getAttrOfType<DictionaryAttr>(attr::cost))
+          inversion.seconds += cost.getAs<FloatAttr>("seconds").getValueAsDouble();
+      buffer.inversion = inversion;
+      if (aside)
+        keepOperands(found);
     }
+  }
+
+  /// What else such an inversion reads stays as it is: the planner does not know of it, and it must not be made from what is rebuilt.
+  void keepOperands(const StorageInversion &found) {
+    for (auto [i, operand] : llvm::enumerate(found.op->getOperands()))
+      if (int small = i == found.operand ? -1 : bufferOf[buffers.of(operand)]; small >= 0) {
+        problem.buffers[small].producers.clear();
+        problem.buffers[small].encodings.clear();
+        problem.buffers[small].offloadable = false;
+        for (planner::Op &writer : problem.ops)
+          writer.recomputable &= !llvm::is_contained(writer.writes, small);
+      }
   }
 
   const Buffers &buffers;

@@ -19,8 +19,4 @@ planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, c
 /// The ops that planner positions count, in program order.
 llvm::SmallVector<mlir::Operation *> plannedOps(mlir::func::FuncOp step);
 
-/// The storage whose final forward content `op`, undone, gives back from what stays of its result; -1: none. `contents` is
-/// forwardContents() of the function.
-int invertedStorage(mlir::Operation *op, const Buffers &buffers, llvm::ArrayRef<mlir::Value> contents);
-
 } // namespace sluice

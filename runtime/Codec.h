@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-/// A packed tensor cannot hold this value, and nothing sensible would come of going on (exit status 5).
+/// A packed tensor cannot hold this value, or a rebuilt one has lost its digits, and nothing sensible would come of going on (exit status 5).
 struct ValueNotStorable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

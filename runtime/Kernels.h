@@ -155,6 +155,17 @@ private:
   bool half;
 };
 
+/// Ends the step with ValueNotStorable when x, rebuilt by subtracting from y, has max |x| < 2^-10 max |y|: y was rounded to 2^-24 of itself, so
+/// x has an error of more than 2^-14 of its largest value. What is not finite passes. maxima [parts, 2] is written.
+class CancellationCheck : public Kernel {
+public:
+  CancellationCheck(const char *node, int64_t elements, int64_t parts);
+  void run(Stream &, const Tensor &x, const Tensor &y, const Tensor &maxima) const;
+
+private:
+  int64_t elements, parts;
+};
+
 /// Local response normalization across channels (ONNX LRN): y = x / (bias + alpha/size * sum of squares)^beta.
 class Lrn : public Kernel {
 public:

@@ -107,17 +107,19 @@ std::string PlanCheck::layOut() {
   return "";
 }
 
-/// Inversions read their source just before the first run of a position. Bad indices are reported later.
+/// Inversions read their sources just before the first run of a position. Bad indices are reported later.
 void PlanCheck::noteInversions() {
   for (size_t b = 0; b < plan.decisions.size(); ++b) {
     const Decision &d = plan.decisions[b];
     if (d.action != Action::Invert || !problem.buffers[b].inversion || d.neededBy < 0 ||
         d.neededBy >= static_cast<int>(problem.ops.size()))
       continue;
-    std::vector<Use> &list = uses[problem.buffers[b].inversion->source];
     const int run = opens[d.neededBy];
-    list.insert(std::find_if(list.begin(), list.end(), [&](const Use &use) { return use.run >= run; }),
-                Use{run, true, false, true});
+    for (int source : problem.buffers[b].inversion->sources) {
+      std::vector<Use> &list = uses[source];
+      list.insert(std::find_if(list.begin(), list.end(), [&](const Use &use) { return use.run >= run; }),
+                  Use{run, true, false, true});
+    }
   }
 }
 
@@ -154,9 +156,17 @@ std::string PlanCheck::allowed(int b, const Decision &d) const {
   if (d.action == Action::Invert) {
     if (!what.inversion)
       return buffer(b) + " has no inversion";
-    return d.prefetchAfter + 1 == d.neededBy ? ""
-                                             : buffer(b) + " is rebuilt after op " + std::to_string(d.prefetchAfter) +
-                                                   ", it must be just before " + std::to_string(d.neededBy);
+    if (d.prefetchAfter + 1 != d.neededBy)
+      return buffer(b) + " is rebuilt after op " + std::to_string(d.prefetchAfter) + ", it must be just before " +
+             std::to_string(d.neededBy);
+    if (d.neededBy > what.inversion->latest)
+      return buffer(b) + " is rebuilt before op " + std::to_string(d.neededBy) + ", parameters that it needs change at " +
+             std::to_string(what.inversion->latest);
+    for (int source : what.inversion->sources)
+      if (const std::string &codec = plan.decisions[source].codec;
+          codec == "zfp" || (codec == "fp16" && !what.inversion->fromHalves))
+        return buffer(b) + " cannot be rebuilt from " + buffer(source) + ", which comes back from " + codec;
+    return "";
   }
   if (d.action == Action::Offload) {
     if (!what.offloadable)
@@ -284,6 +294,9 @@ std::string PlanCheck::bytes() {
       workspace = op.alternatives[plan.alternatives[runs[r].op]].workspace;
     if (runs[r].again && op.rerun)
       workspace = op.rerun->workspace;
+    for (size_t b = 0; b < plan.decisions.size() && opens[runs[r].position] == static_cast<int>(r); ++b)
+      if (plan.decisions[b].action == Action::Invert && plan.decisions[b].neededBy == runs[r].position)
+        workspace = std::max(workspace, problem.buffers[b].inversion->workspace);
     if (now + padded(workspace) > memory)
       return this->op(runs[r].op) + " at position " + std::to_string(runs[r].position) + " needs " +
              std::to_string(now + padded(workspace)) + " bytes, memory is " + std::to_string(memory);

@@ -26,8 +26,9 @@ enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 /// the device. Compress: the same with device memory instead of the host's: the codec stream packs after `offloadAfter`
 /// and unpacks from `prefetchAfter` on. The packed form is live from op `offloadAfter` up to and including the first
 /// step of position `neededBy`. Invert: as Compress without packing. The compute stream rebuilds the content just
-/// before position `neededBy` from the inversion's source, which must be on the device then; `prefetchAfter` is
-/// `neededBy - 1`, and the side slot is live like a packed form. Encode: the raw bytes are gone from `freeBefore` on
+/// before position `neededBy`, ahead of the recomputed ops that stand there, from the inversion's sources, which must
+/// be on the device then; `prefetchAfter` is `neededBy - 1`, no op need read the content at `neededBy`, and the side
+/// slot is live like a packed form. Encode: the raw bytes are gone from `freeBefore` on
 /// and never return; the encoded form lives from op `offloadAfter` to the last access. Recompute: positions stay -1;
 /// the first life ends at the last access before the re-execution that writes the buffer again.
 struct Decision {
@@ -37,7 +38,7 @@ struct Decision {
   int freeBefore =
       -1; ///< first position that runs with the device bytes gone; offloadAfter < freeBefore <= prefetchAfter
   int prefetchAfter = -1; ///< the copy back (decode, invert) is issued when this op has ended
-  int neededBy = -1;      ///< first position that reads the content again; prefetchAfter < neededBy
+  int neededBy = -1;      ///< first position that may read the content again; prefetchAfter < neededBy
   std::string reason;     ///< one line for --explain
 };
 

@@ -57,13 +57,18 @@ static std::string bufferError(const Problem &problem, int k) {
     if (e.bytes < 0 || e.bytes > largestTotal || badSeconds(e.encodeSeconds) || badSeconds(e.decodeSeconds))
       return who + "has encoding '" + e.codec + "' of " + std::to_string(e.bytes) + " bytes";
   const std::optional<Inversion> &inversion = buffer.inversion;
-  if (inversion && (inversion->sideBytes < 0 || inversion->sideBytes > largestTotal || badSeconds(inversion->seconds)))
+  if (!inversion)
+    return "";
+  auto badBytes = [](Bytes bytes) { return bytes < 0 || bytes > largestTotal; };
+  if (badBytes(inversion->sideBytes) || badBytes(inversion->workspace) || badSeconds(inversion->seconds))
     return who + "is inverted in " + std::to_string(inversion->seconds) + " seconds with a side slot of " +
-           std::to_string(inversion->sideBytes) + " bytes";
-  if (inversion && (inversion->source < 0 || inversion->source == k ||
-                    inversion->source >= static_cast<int>(problem.buffers.size())))
-    return who + "is inverted from buffer " + std::to_string(buffer.inversion->source) + ", there are " +
-           std::to_string(problem.buffers.size());
+           std::to_string(inversion->sideBytes) + " and a workspace of " + std::to_string(inversion->workspace) + " bytes";
+  if (inversion->sources.empty())
+    return who + "is inverted from nothing";
+  for (int source : inversion->sources)
+    if (source < 0 || source == k || source >= static_cast<int>(problem.buffers.size()))
+      return who + "is inverted from buffer " + std::to_string(source) + ", there are " +
+             std::to_string(problem.buffers.size());
   return "";
 }
 
@@ -105,7 +110,8 @@ std::string problemError(const Problem &problem) {
     Bytes bytes = aligned(problem, problem.buffers[k].bytes);
     for (const Encoding &e : problem.buffers[k].encodings)
       bytes = std::max(bytes, aligned(problem, e.bytes));
-    if (exceeds(bytes) || (problem.buffers[k].inversion && exceeds(problem.buffers[k].inversion->sideBytes)))
+    const std::optional<Inversion> &inversion = problem.buffers[k].inversion;
+    if (exceeds(bytes) || (inversion && (exceeds(inversion->sideBytes) || exceeds(inversion->workspace))))
       return "buffers exceed " + std::to_string(largestTotal) + " bytes at buffer " + std::to_string(k) + " '" +
              problem.buffers[k].name + "'";
   }

@@ -67,12 +67,15 @@ inline bool readDirectly(const std::string &codec) {
   return codec == "mask" || codec == "argmax" || codec == "counter";
 }
 
-/// The buffer's value can be rebuilt, inexactly, from the final forward content of another one (BatchNorm + LeakyReLU
-/// from its output).
+/// The buffer's value can be rebuilt, inexactly, from the final forward content of others: BatchNorm + LeakyReLU from
+/// its output, an addend from the sum and from what the other addend is made of.
 struct Inversion {
-  int source = -1;
-  Seconds seconds = 0; ///< on the compute stream
-  Bytes sideBytes = 0; ///< planned slot for channels whose condition forbids inversion
+  std::vector<int> sources; ///< on the device when it runs: kept, back by then, run again or rebuilt before
+  Seconds seconds = 0;      ///< on the compute stream, what runs again for it included
+  Bytes sideBytes = 0;      ///< planned slot for channels whose condition forbids inversion
+  Bytes workspace = 0;      ///< live only while it runs, besides the sources and the rebuilt content
+  int latest = std::numeric_limits<int>::max(); ///< last position that it may stand before: its parameters change there
+  bool fromHalves = true;                       ///< the sources may come back from half precision
 };
 
 struct Buffer {

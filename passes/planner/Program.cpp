@@ -95,24 +95,28 @@ static std::vector<Life> residentLives(const Problem &problem, const Plan &plan,
     }
     lives[current[b]].last = s;
   };
-  std::map<int, std::vector<int>> sources; // read by inversions, by step
+  std::map<int, std::vector<const Inversion *>> inversions; // by step
   for (size_t b = 0; b < plan.decisions.size(); ++b)
     if (plan.decisions[b].action == Action::Invert && plan.decisions[b].neededBy >= 0)
-      sources[program.firstStep[plan.decisions[b].neededBy]].push_back(problem.buffers[b].inversion->source);
+      inversions[program.firstStep[plan.decisions[b].neededBy]].push_back(&*problem.buffers[b].inversion);
   for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) {
     const Step &step = program.steps[s];
     const Op &op = problem.ops[step.op];
     const std::vector<int> &reads = op.readsWhen(step.recomputed);
-    if (const auto source = sources.find(s); source != sources.end())
-      for (int b : source->second)
-        touch(b, s, false);
+    Bytes inverting = 0; // one after the other
+    if (const auto here = inversions.find(s); here != inversions.end())
+      for (const Inversion *inversion : here->second) {
+        for (int b : inversion->sources)
+          touch(b, s, false);
+        inverting = std::max(inverting, inversion->workspace);
+      }
     for (int b : reads)
       touch(b, s, false);
     for (int b : op.writesWhen(step.recomputed)) {
       const bool alsoReads = std::find(reads.begin(), reads.end(), b) != reads.end();
       touch(b, s, !alsoReads && (current[b] < 0 || step.recomputed));
     }
-    if (Bytes w = workspaceOf(problem, plan, step))
+    if (Bytes w = std::max(workspaceOf(problem, plan, step), inverting))
       lives.push_back({-1, s, s, aligned(problem, w), Life::Form::Workspace});
   }
   return lives;

@@ -20,7 +20,9 @@ struct Step {
 
 /// Bytes on the device over steps first..last, both included.
 struct Life {
-  enum class Form { Raw, Encoded, Workspace }; ///< Encoded: packed forms and the side slots of inversions, too
+  /// Encoded: packed forms and the side slots of inversions, too. Workspace: of the step or of the inversions just
+  /// before it, whichever is larger.
+  enum class Form { Raw, Encoded, Workspace };
   int buffer = -1;                             ///< -1 for a workspace
   int first = 0, last = 0;
   Bytes bytes = 0; ///< rounded up to the problem's alignment

@@ -4,6 +4,7 @@
 // simulated and the faster is taken.
 #include "passes/planner/Transfers.h"
 
+#include "passes/planner/Inversions.h"
 #include "passes/planner/Simulate.h"
 
 #include <algorithm>
@@ -24,16 +25,12 @@ static std::vector<int> nextAccesses(const Problem &problem, const Plan &plan, c
         for (int b : *list)
           if (r.before > accesses[b].lastForward)
             next[b] = std::min(next[b], r.before);
-  // An inversion reads its source where the content is wanted; sources may be inverted themselves.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t b = 0; b < plan.decisions.size(); ++b)
-      if (plan.decisions[b].action == Action::Invert)
-        if (int &source = next[problem.buffers[b].inversion->source]; source > next[b]) {
-          source = next[b];
-          changed = true;
-        }
-  }
+  for (size_t b = 0; b < plan.decisions.size(); ++b)
+    if (const Decision &d = plan.decisions[b]; d.action == Action::Invert && d.neededBy >= 0) {
+      next[b] = std::min(next[b], d.neededBy);
+      for (int source : problem.buffers[b].inversion->sources)
+        next[source] = std::min(next[source], d.neededBy);
+    }
   return next;
 }
 
@@ -53,6 +50,7 @@ bool leavesAndReturns(Action action) {
 }
 
 void widenGaps(const Problem &problem, Plan &plan) {
+  placeInversions(problem, plan);
   const std::vector<Gap> gaps = gapsOf(problem, plan);
   for (size_t b = 0; b < plan.decisions.size(); ++b) {
     Decision &d = plan.decisions[b];

@@ -149,7 +149,7 @@ ChainProblem publishedProblem(const Chain &chain) {
     x.encodings = {{"zfp", static_cast<Bytes>(std::ceil(x.bytes / reserved)), seconds, seconds}};
     const bool kind = !chain.kinds.empty() && (chain.kinds[i] == OpKind::Norm || chain.kinds[i] == OpKind::Activation);
     if (kind && i > 0 && chain.saved[i - 1] == 0) // what was saved along cannot be rebuilt
-      x.inversion = Inversion{i + 1, chain.uF[i], 0};
+      x.inversion = Inversion{{i + 1}, chain.uF[i]};
   }
   return lifted;
 }

@@ -3,6 +3,7 @@
 // then copies.
 #include "passes/strategies/Combine.h"
 
+#include "passes/planner/Inversions.h"
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
 #include "passes/strategies/Strategies.h"
@@ -22,7 +23,7 @@ void Combiner::encode(Plan &plan) const {
       readAgain.insert(problem.ops[op].readsWhen(true).begin(), problem.ops[op].readsWhen(true).end());
   for (size_t b = 0; b < problem.buffers.size(); ++b)
     if (plan.decisions[b].action == Action::Invert)
-      readAgain.insert(problem.buffers[b].inversion->source);
+      readAgain.insert(problem.buffers[b].inversion->sources.begin(), problem.buffers[b].inversion->sources.end());
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     Decision &d = plan.decisions[b];
     const Accesses &a = accesses[b];
@@ -45,50 +46,25 @@ bool Combiner::copiesWith(const std::string &codec) const {
                      [&](const auto &rate) { return rate.first == codec; });
 }
 
-/// Marks buffers whose source keeps its forward content to the end.
+/// Marks buffers that have a place to be rebuilt at.
 void Combiner::invert(const std::vector<int> &buffers, Plan &plan) const {
-  if (buffers.empty())
-    return;
-  std::set<int> writtenLater;
-  for (const Op &op : problem.ops)
-    if (op.phase != Phase::Forward)
-      writtenLater.insert(op.writes.begin(), op.writes.end());
   for (int b : buffers) {
     const auto &inversion = problem.buffers[b].inversion;
-    if (!inversion || plan.decisions[b].action != Action::Keep || writtenLater.count(inversion->source) ||
-        plan.decisions[inversion->source].action == Action::Recompute || accesses[inversion->source].lastForward < 0)
+    if (!inversion || plan.decisions[b].action != Action::Keep)
       continue;
     plan.decisions[b].action = Action::Invert;
-    plan.decisions[b].reason = "rebuilt from '" + problem.buffers[inversion->source].name + "'";
+    for (int source : inversion->sources)
+      plan.decisions[b].reason += (plan.decisions[b].reason.empty() ? "rebuilt from '" : " and '") + problem.buffers[source].name + "'";
   }
-  // A source that comes back no earlier than it is read is no source.
-  for (bool changed = true; changed;) {
-    changed = false;
-    widenGaps(problem, plan);
-    for (Decision &d : plan.decisions) {
-      const size_t b = &d - plan.decisions.data();
-      if (d.action != Action::Invert)
-        continue;
-      const Decision &source = plan.decisions[problem.buffers[b].inversion->source];
-      if (source.action == Action::Invert && source.neededBy >= d.neededBy) {
-        d = {};
-        changed = true;
-      }
-    }
-  }
+  placeInversions(problem, plan);
 }
 
 /// Marks what the choice offloads and compresses.
 void Combiner::leave(const Choice &choice, Plan &plan) const {
-  std::set<int> sources;
-  for (size_t b = 0; b < problem.buffers.size(); ++b)
-    if (plan.decisions[b].action == Action::Invert)
-      sources.insert(problem.buffers[b].inversion->source);
   for (int b : choice.compressed)
     for (const Encoding &e : problem.buffers[b].encodings)
-      // zfp's errors are absolute: an inversion would multiply them.
       if (plan.decisions[b].action == Action::Keep && !readDirectly(e.codec) && can(e.codec) &&
-          !(e.codec == "zfp" && sources.count(b))) {
+          mayRound(problem, plan, b, e.codec)) {
         plan.decisions[b].action = Action::Compress;
         plan.decisions[b].codec = e.codec;
         plan.decisions[b].reason = "packed into " + std::to_string(e.bytes) + " bytes";
@@ -148,7 +124,8 @@ Attempt Combiner::complete(Plan plan, const Choice &choice, Seconds worthwhile) 
     recomputation.giveBack(memory, result.plan);
   for (size_t b = 0; b < problem.buffers.size(); ++b)
     // Zero-value compression adds a bit per word: dense tensors would grow.
-    if (Decision &d = result.plan.decisions[b]; d.action == Action::Offload && copiesWith(choice.codec))
+    if (Decision &d = result.plan.decisions[b]; d.action == Action::Offload && copiesWith(choice.codec) &&
+                                                mayRound(problem, result.plan, static_cast<int>(b), choice.codec))
       d.codec = choice.codec != "zvc" || problem.buffers[b].zeroFraction > 1.0 / 32 ? choice.codec : "";
   if (result.peak > memory || !placeTransfers(problem, memory, result.plan))
     return result;

@@ -13,7 +13,7 @@ struct Choice {
   std::vector<int> recomputed; ///< buffers to drop; implied ones are added
   std::vector<int> offloaded;  ///< buffers to offload whether needed or not
   std::vector<int> compressed; ///< buffers to pack in device memory, into their first packed form that the target has
-  std::vector<int> inverted;   ///< buffers to rebuild from their inversion's source, where that stays as it is
+  std::vector<int> inverted;   ///< buffers to rebuild, where their inversion's sources are there in time
   std::string codec;           ///< of every offload: "", or "fp16" or "zvc" where copies can apply it
   double dearer = 4;           ///< see Recomputation::closure
   bool again = false;          ///< run producers again before every backward reader, see Recomputation::applyAgain

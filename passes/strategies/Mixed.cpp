@@ -8,7 +8,8 @@
 // per second of re-running, optionally without the borders of every g-th stage (which stops chains of re-runs) and
 // without early tensors; every trial is completed by GREEDY's offloading and timed by the simulator. Allowed codecs of
 // copies apply to all of them; compression takes the tensors born after what the link carries, as many as the codec
-// stream packs in some share of the forward half. The best is then improved by giving single tensors another action,
+// stream packs in some share of the forward half. All that is tried with what may be inverted being inverted where that
+// is cheaper than running it again, and wherever it is possible. The best is then improved by giving single tensors another action,
 // and by random small sets of them, drawn in the same way every time. The registry lets faster plans of the other
 // strategies take over, so mixed is never slower than they are.
 //
@@ -72,18 +73,26 @@ private:
     best = combiner.attempt({});
     if (best.feasible)
       return;
-    rankTensors();
+    rankings = {rankTensors(false)};
+    // Where both cost about the same, only one of them may be possible in a row: running the sums of a reversible network
+    // again needs their earlier neighbours, rebuilding them needs the later ones.
+    if (Ranking other = rankTensors(true); other.byInversion != rankings[0].byInversion)
+      rankings.push_back(std::move(other));
     const std::vector<double> shares = packs() ? std::vector<double>{0, 0.4, 0.8, 2} : std::vector<double>{0};
-    const double each = trials * 2 / 5 / (2 * shares.size());
-    for (double share : shares) {
-      frame.compressed = packedWithin(share);
-      consider({});
-      if (mayRecompute || byInversion.size() > 0)
-        for (double d : {4.0, 1e9}) {
-          frame.dearer = d;
-          sweep(each);
-        }
+    const double each = trials * 2 / 5 / (2 * shares.size() * rankings.size());
+    for (const Ranking &next : rankings) {
+      ranking = &next;
+      for (double share : shares) {
+        frame.compressed = packedWithin(share);
+        consider({});
+        if (mayRecompute || !ranking->byInversion.empty())
+          for (double d : {4.0, 1e9}) {
+            frame.dearer = d;
+            sweep(each);
+          }
+      }
     }
+    ranking = bestRanking ? bestRanking : &rankings[0];
     refine(trials / 5);
     disturb();
   }
@@ -98,7 +107,14 @@ private:
 
   enum class Outcome { Best, Slower, Dear, TooLarge };
 
-  void rankTensors();
+  /// The tensors that may be dropped, and how they come back.
+  struct Ranking {
+    std::vector<int> order;                 ///< most bytes per second of re-running or rebuilding first
+    std::vector<std::vector<int>> closures; ///< by buffer
+    std::set<int> byInversion;              ///< those that are inverted
+  };
+
+  Ranking rankTensors(bool preferInversion) const;
   bool packs() const;
   std::vector<int> packedWithin(double share) const;
   Choice choiceOf(Choice like, const std::vector<int> &dropped) const;
@@ -118,17 +134,18 @@ private:
   const Options &options;
   double trials = 0; ///< left; one that is given up early counts a quarter
   bool mayRecompute = false, mayOffload = false, mayEncode = false;
-  std::vector<int> ranked;                ///< droppable tensors, most bytes per second of re-running first
-  std::vector<std::vector<int>> closures; ///< of the ranked tensors, by buffer
-  std::set<int> byInversion;              ///< the ranked tensors that are inverted instead
-  Choice frame;                           ///< what the trials to come have in common
+  std::vector<Ranking> rankings;
+  const Ranking *ranking = nullptr; ///< of the trials to come
+  Choice frame;                     ///< what they have in common
   Choice bestChoice;
+  const Ranking *bestRanking = nullptr;
   std::vector<int> bestDropped;
   Attempt best;
 };
 
-void Mixed::rankTensors() {
-  closures.resize(problem.buffers.size());
+Mixed::Ranking Mixed::rankTensors(bool preferInversion) const {
+  Ranking made;
+  made.closures.resize(problem.buffers.size());
   double total = 0;
   for (const Buffer &buffer : problem.buffers)
     total += buffer.activation ? buffer.bytes : 0;
@@ -138,23 +155,25 @@ void Mixed::rankTensors() {
     if (!buffer.activation || !combiner.accesses[b].hasGap() || buffer.bytes < 1e-6 * total)
       continue;
     Seconds cost = std::numeric_limits<Seconds>::infinity();
+    std::vector<int> &closure = made.closures[b];
     if (mayRecompute && combiner.recomputation.possible(b))
-      closures[b] = combiner.recomputation.closure({b});
-    if (!closures[b].empty())
+      closure = combiner.recomputation.closure({b});
+    if (!closure.empty())
       cost = 1e-9;
-    for (int c : closures[b])
+    for (int c : closure)
       cost += combiner.recomputation.cost(c);
-    if (combiner.can("invert") && buffer.inversion && buffer.inversion->seconds < cost) {
+    if (combiner.can("invert") && buffer.inversion && (preferInversion || buffer.inversion->seconds < cost)) {
       cost = buffer.inversion->seconds + 1e-9;
-      byInversion.insert(b);
-      closures[b] = {b};
+      made.byInversion.insert(b);
+      closure = {b};
     }
     if (std::isfinite(cost))
       rank.push_back({-buffer.bytes / cost, b});
   }
   std::sort(rank.begin(), rank.end());
   for (auto [key, b] : rank)
-    ranked.push_back(b);
+    made.order.push_back(b);
+  return made;
 }
 
 bool Mixed::packs() const {
@@ -191,7 +210,7 @@ Choice Mixed::choiceOf(Choice like, const std::vector<int> &dropped) const {
   like.recomputed.clear();
   like.inverted.clear();
   for (int b : dropped)
-    (byInversion.count(b) ? like.inverted : like.recomputed).push_back(b);
+    (ranking->byInversion.count(b) ? like.inverted : like.recomputed).push_back(b);
   return like;
 }
 
@@ -237,6 +256,7 @@ Mixed::Outcome Mixed::attempt(const Choice &choice, const std::vector<int> &drop
   if (!improve(best, std::move(made)))
     return otherwise;
   bestChoice = choice;
+  bestRanking = ranking;
   bestDropped = dropped;
   return otherwise == Outcome::TooLarge ? otherwise : Outcome::Best;
 }
@@ -274,8 +294,8 @@ void Mixed::sweep(double share) {
       if (trials <= leave || spacing > stages.count())
         continue;
       std::vector<int> order;
-      for (int b : ranked)
-        if (combiner.accesses[b].first >= from && (spacing == 0 || !stages.anyCrosses(closures[b], spacing)))
+      for (int b : ranking->order)
+        if (combiner.accesses[b].first >= from && (spacing == 0 || !stages.anyCrosses(ranking->closures[b], spacing)))
           order.push_back(b);
       prefixes(order);
     }
@@ -304,7 +324,7 @@ int Mixed::birthAfter(double share) const {
 void Mixed::refine(double leave) {
   for (bool changed = true; changed;) {
     changed = false;
-    for (auto b = ranked.rbegin(); b != ranked.rend(); ++b) {
+    for (auto b = ranking->order.rbegin(); b != ranking->order.rend(); ++b) {
       if (trials <= leave)
         return;
       changed |= considerNeighbour({*b});
@@ -319,6 +339,7 @@ void Mixed::disturb() {
     state = state * 1664525u + 1013904223u; // Numerical Recipes' generator; its high bits are the good ones
     return (state >> 8) % n;
   };
+  const std::vector<int> &ranked = ranking->order;
   while (trials > 0 && !ranked.empty()) {
     std::vector<int> changed;
     size_t at = random(ranked.size());

@@ -92,7 +92,10 @@ void printReport(const Program &program, const Session &session, std::vector<dou
 
 /// The action that a record belongs to, or nothing: the names that runtimes give to copies and codecs.
 static std::string actionOf(const Program &program, const OpRecord &record) {
-  const std::string op = record.op, node = record.node, again = " (again)";
+  const std::string op = record.op, node = record.node;
+  auto endsWith = [&](const std::string &end) {
+    return node.size() > end.size() && node.compare(node.size() - end.size(), end.size(), end) == 0;
+  };
   for (const char *copy : {"copy to host", "copy to device"})
     if (op.rfind(copy, 0) == 0) {
       for (int i = 0; i < program.inputCount; ++i)
@@ -103,10 +106,10 @@ static std::string actionOf(const Program &program, const OpRecord &record) {
   for (const char *codec : {"encode ", "decode "})
     if (op.rfind(codec, 0) == 0)
       return (op == "encode mask" ? "encode " : "compress ") + op.substr(7);
-  if (op == "save_guarded_channels" || op == "invert_batch_norm_leaky_relu")
+  if (op == "save_guarded_channels" || op == "invert_batch_norm_leaky_relu" || op == "check_cancellation" ||
+      endsWith(" (inverse)"))
     return "invert";
-  const bool repeated = node.size() > again.size() && node.compare(node.size() - again.size(), again.size(), again) == 0;
-  return repeated ? "recompute" : "";
+  return endsWith(" (again)") ? "recompute" : "";
 }
 
 void printActions(const Program &program, const Session &session, const std::vector<OpRecord> &records, int64_t steps,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rebuilds what a BatchNorm read from what the leaky ReLU behind it wrote. Channels whose scale is so small against
 // their bias that the value would lose its digits were saved aside; both sides find them from scale and bias alone.
+// What is rebuilt by subtraction is compared with what it was subtracted from.
+#include "runtime/Codec.h"
 #include "runtime/Kernels.h"
+#include "runtime/common/InversionRules.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
@@ -14,21 +17,9 @@ namespace {
 
 constexpr int64_t pixelsPerTask = 1024;
 
-/// (x - mean) * rstd has unit variance and comes back with an error of 1 + |bias / scale| roundings, of which there are
-/// at most `roundings`, as long as slope * scale is not among the format's subnormal numbers: the slope is 1e-3 at least.
-struct Limits {
-  double roundings, smallestScale;
-};
-constexpr Limits fullLimits = {1e-5 * (1 << 24), 1e-35}, halfLimits = {1e-2 * (1 << 11), 3e-3};
-
-bool isGuarded(float scale, float bias, const Limits &limits) {
-  const double size = std::fabs(static_cast<double>(scale)), error = 1 + std::fabs(static_cast<double>(bias)) / size;
-  return !(error <= limits.roundings && size >= limits.smallestScale); // so is NaN
-}
-
 /// fn(channel, slot) for all guarded channels; their number.
 template <typename Function>
-int64_t forGuarded(const float *scale, const float *bias, int64_t channels, const Limits &limits, Function fn) {
+int64_t forGuarded(const float *scale, const float *bias, int64_t channels, const InversionLimits &limits, Function fn) {
   int64_t slot = 0;
   for (int64_t c = 0; c < channels; ++c)
     if (isGuarded(scale[c], bias[c], limits))
@@ -51,13 +42,10 @@ void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &sca
   const float *px = stream.data<float>(x), *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias);
   float *pAside = stream.data<float>(aside);
   stream.launch(node, "save_guarded_channels", [this, px, pScale, pBias, pAside] {
-    const int64_t wanted = forGuarded(pScale, pBias, channels, half ? halfLimits : fullLimits, [](int64_t, int64_t) {});
+    const int64_t wanted = forGuarded(pScale, pBias, channels, InversionLimits(half), [](int64_t, int64_t) {});
     if (wanted > slots)
-      throw MemoryNotAvailable(std::string("node '") + node + "': " + std::to_string(wanted) + " of " +
-                               std::to_string(channels) +
-                               " channels have a scale too small to be inverted, and the plan has room for " +
-                               std::to_string(slots) + "; compile without --allow-lossy=invert");
-    forGuarded(pScale, pBias, channels, half ? halfLimits : fullLimits, [&](int64_t c, int64_t slot) {
+      throw MemoryNotAvailable(tooManyGuarded(node, wanted, channels, slots));
+    forGuarded(pScale, pBias, channels, InversionLimits(half), [&](int64_t c, int64_t slot) {
       for (int64_t p = 0; p < pixels; ++p)
         pAside[slot * pixels + p] = px[p * channels + c];
     });
@@ -78,11 +66,35 @@ void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &m
           const float value = pz[p * channels + c], u = value > 0 ? value : value / alpha;
           px[p * channels + c] = (u - pBias[c]) / pScale[c] / pRstd[c] + pMean[c];
         }
-      forGuarded(pScale, pBias, channels, half ? halfLimits : fullLimits, [&](int64_t c, int64_t slot) {
+      forGuarded(pScale, pBias, channels, InversionLimits(half), [&](int64_t c, int64_t slot) {
         for (int64_t p = begin; p < end; ++p)
           px[p * channels + c] = pAside[slot * pixels + p];
       });
     });
+  });
+}
+
+CancellationCheck::CancellationCheck(const char *node, int64_t elements, int64_t parts)
+    : Kernel(node), elements(elements), parts(parts) {}
+
+void CancellationCheck::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &maxima) const {
+  const float *px = stream.data<float>(x), *py = stream.data<float>(y);
+  float *pMaxima = stream.data<float>(maxima);
+  stream.launch(node, "check_cancellation", [this, px, py, pMaxima] {
+    parallelFor(parts, [&](int64_t part) {
+      float largest[2] = {0, 0};
+      for (int64_t i = elements * part / parts; i < elements * (part + 1) / parts; ++i) {
+        largest[0] = std::max(largest[0], std::fabs(px[i]));
+        largest[1] = std::max(largest[1], std::fabs(py[i]));
+      }
+      pMaxima[2 * part] = largest[0];
+      pMaxima[2 * part + 1] = largest[1];
+    });
+    float largest[2] = {0, 0};
+    for (int64_t i = 0; i < 2 * parts; ++i)
+      largest[i % 2] = std::max(largest[i % 2], pMaxima[i]);
+    if (cancelled(largest[0], largest[1]))
+      throw ValueNotStorable(digitsLost(node, largest[0], largest[1]));
   });
 }
 

@@ -99,3 +99,11 @@ func.func @invert_batch_norm_leaky_relu_c2(%z: tensor<8x32x4x4xf32>, %c: tensor<
   %x = train.invert_batch_norm_leaky_relu %z, %c, %c, %c, %c, %aside {alpha = 0.1 : f32} : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<128xf32>) -> tensor<8x32x4x4xf32>
   return
 }
+
+// -----
+
+func.func @check_cancellation_c1(%x: tensor<8x32xf32>, %y: tensor<8x16xf32>) {
+  // expected-error @below {{compares 'tensor<8x32xf32>' with 'tensor<8x16xf32>' in 'tensor<512x2xf32>', which must be two of one type in [parts, 2]}}
+  %maxima = train.check_cancellation %x, %y : (tensor<8x32xf32>, tensor<8x16xf32>) -> tensor<512x2xf32>
+  return
+}

@@ -30,7 +30,7 @@ import threading
 BUDGETS = [90, 70, 50, 35]
 STEPS = 5
 HERE = pathlib.Path(__file__).parent
-DEEP = {name: 8 for name in ("residual", "bottleneck", "vgg", "dense", "mobile", "leaky", "unet")}  # batch
+DEEP = {name: 8 for name in ("residual", "bottleneck", "vgg", "dense", "mobile", "leaky", "unet", "reversible")}  # batch
 FULL = {"resnet18-64": 16, "resnet50-64": 8, "vgg16-224": 4, "densenet121-64": 8, "mobilenet_v2-64": 16, "leaky_resnet18-64": 16, "unet-64": 8}
 # What a lossy action may change, relative: of the losses, by inversion alone of every step, by codecs of the first two; and of every first
 # gradient but under zfp. Tensors are compared by norms over at most SAMPLES elements of each. What follows depends on the network more than on
@@ -40,8 +40,8 @@ FULL = {"resnet18-64": 16, "resnet50-64": 8, "vgg16-224": 4, "densenet121-64": 8
 SAMPLES = 1 << 16
 WEIGHTS = 0.1
 TOLERANCES = {"invert": 1e-4, "fp16": 1e-2, "zfp": 5e-2}
-MARKS = {"invert": '"invert_batch_norm_leaky_relu"', "fp16": '"fp16"', "zfp": '"zfp'}  # in placed programs that use it
-MORE = ["hascoet,fp16=0", "mixed,offload=0,recompute=0+invert"]  # for models with leaky ReLUs; name+action: with --allow-lossy=action
+MARKS = {"invert": '"invert_batch_norm_leaky_relu"|"check_cancellation"', "fp16": '"fp16"', "zfp": '"zfp'}  # in placed programs that use it
+MORE = ["hascoet,fp16=0", "mixed,offload=0,recompute=0+invert"]  # for models with something to invert; name+action: with --allow-lossy=action
 
 
 def run(command, **environment):
@@ -158,7 +158,7 @@ class Model:
                 self.programs[program] = concurrent.futures.Future()
         future = self.programs[program]
         if first:
-            future.set_result(self.check(tag, flags, max([TOLERANCES[action] for action in TOLERANCES if MARKS[action] in text], default=0)))
+            future.set_result(self.check(tag, flags, max([TOLERANCES[action] for action in TOLERANCES if re.search(MARKS[action], text)], default=0)))
         return future.result(), program
 
     def check(self, tag, flags, tolerance):
@@ -274,7 +274,7 @@ def main():
     results = Results(options.out / "results.json", options.sluicec, options.repeat)
     for model in models(options):
         names.append(model.name)
-        missing = [(s, b) for s in chosen for b in BUDGETS if ("leaky" in model.name or s not in MORE) and f"{model.name} {s} {b}" not in results.cells]
+        missing = [(s, b) for s in chosen for b in BUDGETS if ("leaky" in model.name or model.name == "reversible" or s not in MORE) and f"{model.name} {s} {b}" not in results.cells]
         if not missing:
             continue
         model.reference()

@@ -91,6 +91,28 @@ class LeakyResNet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+class Reversible(nn.Module):
+    """A RevNet (Gomez et al. 2017): two halves of the channels, each gains what is computed from the other, so that every block can be undone
+    from its outputs. Blocks put the halves together and the next takes them apart."""
+    def __init__(self, width=8, blocks=6):
+        super().__init__()
+        def part():
+            return nn.Sequential(nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, width, 3, 1, 1, bias=False),
+                                 nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, width, 3, 1, 1, bias=False))
+        self.stem = nn.Conv2d(3, 2 * width, 3, 1, 1, bias=False)
+        self.first, self.second = nn.ModuleList(part() for _ in range(blocks)), nn.ModuleList(part() for _ in range(blocks))
+        self.norm = nn.BatchNorm2d(2 * width)
+        self.fc = nn.Linear(2 * width, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for first, second in zip(self.first, self.second):
+            a, b = torch.chunk(x, 2, 1)
+            a = a + first(b)
+            x = torch.cat([a, b + second(a)], 1)
+        return self.fc(F.relu(self.norm(x)).mean((2, 3)))
+
+
 class Vgg(nn.Module):
     """Convolutions with bias, max pools, a hidden linear layer behind a flatten of more than 1x1."""
     def __init__(self):
@@ -305,6 +327,7 @@ NETWORKS = {
     "bottleneck": (Bottleneck, (3, 16, 16), 10, 8),
     "leaky": (LeakyResNet, (3, 12, 12), 10, 8),
     "signal": (Signal, (3, 37), 3, 8),
+    "reversible": (Reversible, (3, 12, 12), 10, 8),
 }
 
 # Deeper ones, so that much less than keep's memory is enough: name: (module, shape of a sample). Without references: they are compared
@@ -317,4 +340,5 @@ DEEP = {
     "mobile": (DeepMobile, (3, 12, 12)),
     "leaky": (lambda: LeakyResNet(8, 6), (3, 16, 16)),
     "unet": (DeepUNet, (2, 16, 16)),
+    "reversible": (Reversible, (3, 16, 16)),
 }

@@ -96,3 +96,28 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
   %da = train.loss_backward %a, %x {loss = "mse", train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   return %loss : tensor<f32>
 }
+
+// -----
+
+train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
+train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
+
+// The other addend needs w as the forward half read it, which is over before the addend is wanted.
+// expected-error @below {{the plan wants to invert 'fc1_y', which generated programs cannot do}}
+func.func @step(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>) -> tensor<f32> attributes {
+    train.plan = {decisions = [{storage = 2 : i64, action = "invert", codec = "", offload_after = 2 : i64, free_before = 3 : i64, prefetch_after = 6 : i64, needed_by = 7 : i64}]}} {
+  %a = train.matmul %x, %v {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  %w = train.read @w : tensor<8x8xf32>
+  %f = train.matmul %v, %w {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  %y = train.fused (%a, %f : tensor<8x8xf32>, tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.forward = 2 : i64, train.in_place = array<i64: 1>} {
+  ^bb0(%s: f32, %t: f32):
+    %q = arith.addf %s, %t : f32
+    train.yield %q : f32
+  } loc("/add/Add")
+  %loss = train.mse %y, %x {train.forward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
+  %dy = train.loss_backward %y, %x {loss = "mse", train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %dw = train.matmul %v, %dy {transpose_a = true, train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 1 : i64} : tensor<8x8xf32> loc("/fc2/Gemm")
+  %g = train.matmul %a, %dy {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  return %loss : tensor<f32>
+}

@@ -97,7 +97,7 @@ TEST(Actions, CompressionRunsOnTheCodecStreamAndItsFormIsLiveWhileTheRawBytesMov
 
 TEST(Actions, InversionReadsItsSourceAndKeepsASideSlot) {
   Problem p = twoLayers();
-  p.buffers[0].inversion = Inversion{1, 2, 10};
+  p.buffers[0].inversion = Inversion{{1}, 2, 10};
   Plan plan = away(p, Action::Invert, "");
   const Timeline timeline = simulate(p, plan);
   EXPECT_EQ(checkPlan(p, plan, 1000), "");
@@ -178,7 +178,7 @@ TEST(Actions, TheCheckerRejectsCodecsThatAreTooFastOrMissing) {
       e.start -= 1, e.end -= 1;
   EXPECT_NE(checkTimeline(p, plan, timeline), "") << "starts before its op has ended";
   Problem q = twoLayers();
-  q.buffers[0].inversion = Inversion{1, 2, 0};
+  q.buffers[0].inversion = Inversion{{1}, 2};
   const Plan inverts = away(q, Action::Invert, "");
   timeline = simulate(q, inverts);
   timeline.events.erase(std::find_if(timeline.events.begin(), timeline.events.end(),

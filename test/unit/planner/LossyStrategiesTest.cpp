@@ -47,7 +47,7 @@ static Problem blocksOf(int blocks) {
     op("conv", OpKind::Conv, Phase::Forward, {z[i]}, {c[i]});
     z.push_back(buffer("z" + std::to_string(i + 1), true));
     op("norm", OpKind::Norm, Phase::Forward, {c[i]}, {z[i + 1]});
-    p.buffers[c[i]].inversion = Inversion{z[i + 1], 0.1, 10};
+    p.buffers[c[i]].inversion = Inversion{{z[i + 1]}, 0.1, 10};
   }
   int dz = buffer("loss gradient", false);
   op("loss", OpKind::Loss, Phase::Backward, {z.back()}, {dz});

@@ -285,7 +285,7 @@ void NetworkBuilder::offerLossy() {
           bufferOf[relu.output] != bufferOf[norm.output] || bufferOf[norm.inputs[0]] < 0)
         continue;
       Buffer &x = problem.buffers[bufferOf[norm.inputs[0]]];
-      x.inversion = Inversion{bufferOf[relu.output], profile.estimate(OpKind::Norm, 0, 2.0 * x.bytes), 0};
+      x.inversion = Inversion{{bufferOf[relu.output]}, profile.estimate(OpKind::Norm, 0, 2.0 * x.bytes)};
     }
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a BatchNorm read, rebuilt from what the leaky ReLU behind it wrote.
+// What a BatchNorm read, rebuilt from what the leaky ReLU behind it wrote; sums whose addend has lost its digits.
 #include "Harness.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace sluice {
@@ -114,6 +116,44 @@ TEST_F(Inversion, MoreGuardedChannelsThanSlotsStop) {
                  "node 'bn': 3 of 6 channels have a scale too small to be inverted, and the plan has room for 2; "
                  "compile without --allow-lossy=invert");
   }
+}
+
+/// What a check says of x and y of which a few values are given; the rest is 0.
+std::string checkOf(const Numbers &x, const Numbers &y, int64_t elements, int64_t parts) {
+  const CancellationCheck check("sum", elements, parts);
+  Harness h;
+  Numbers full[2] = {x, y};
+  Tensor tensors[2];
+  for (int k = 0; k < 2; ++k) {
+    full[k].resize(static_cast<size_t>(elements));
+    std::rotate(full[k].begin(), full[k].begin() + static_cast<long>(x.size()), full[k].end()); // the last ones
+    tensors[k] = h.tensor({elements}, Layout::RowMajor, full[k]);
+  }
+  const Tensor maxima = h.tensor({parts, 2}, Layout::RowMajor, Numbers(static_cast<size_t>(2 * parts), 1e30));
+  check.run(h.session.compute, tensors[0], tensors[1], maxima);
+  try {
+    h.session.synchronize();
+  } catch (const std::runtime_error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Cancellation, EndsTheStepBelowAThousandthOfTheSum) {
+  EXPECT_EQ(checkOf({-1, 0.5}, {3, -1023}, 1000, 7), "");
+  EXPECT_EQ(checkOf({-1, 0.5}, {3, -1025}, 1000, 7),
+            "node 'sum': what is rebuilt from the sum is at most 1, the sum 1.02e+03: fewer than 14 bits are left of it; "
+            "compile without --allow-lossy=invert");
+  EXPECT_NE(checkOf({0}, {1e-20}, 3, 512), "") << "nothing is left";
+  EXPECT_EQ(checkOf({0}, {0}, 3, 512), "");
+}
+
+TEST(Cancellation, WhatIsNotFiniteIsLeftToTheLoss) {
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(checkOf({1}, {-inf}, 5, 2), "");
+  EXPECT_EQ(checkOf({-inf}, {1}, 5, 2), "");
+  EXPECT_EQ(checkOf({std::nan("")}, {std::nan("")}, 5, 2), "");
+  EXPECT_NE(checkOf({std::nan(""), 1}, {std::nan(""), 1e6}, 5, 2), "") << "the finite values are compared";
 }
 
 } // namespace
