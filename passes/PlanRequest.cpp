@@ -15,13 +15,13 @@ using namespace llvm;
 using namespace sluice;
 
 /// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a target. bf16 activations
-/// are as small as fp16 makes them, and no other codec takes them.
+/// are as small as fp16 makes them, no other codec takes them, and their 8 bits are too few to rebuild anything from.
 static std::set<std::string> executableActions(StringRef target, StringRef precision) {
   std::set<std::string> actions = {"keep", "offload", "recompute", "argmax", "counter", "mask"};
   if (precision != "bf16")
-    actions.insert({"fp16", "zfp"});
+    actions.insert({"fp16", "zfp", "invert"});
   if (target == "host")
-    actions.insert({"zvc", "invert"});
+    actions.insert("zvc");
   return actions;
 }
 

@@ -101,7 +101,7 @@ stage_train() {
   local program data rate=(--steps 5 --lr 0.01 --momentum 0.9 --weight-decay 0.0001)
   for program in programs/check_*; do
     program=${program#programs/}
-    data=${program#check_} && data=${data%_planned} && data=data/${data%_bf16}
+    data=${program#check_} && data=${data%_planned} && data=${data%_inverted} && data=data/${data%_bf16}
     trained "$program.jsonl" "$program" --data "$data" "${rate[@]}"
     trained "$program.no-graph.jsonl" "$program" --data "$data" "${rate[@]}" --no-graph
   done

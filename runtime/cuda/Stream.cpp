@@ -6,6 +6,7 @@
 #include "runtime/Stream.h"
 
 #include "runtime/cuda/Codec.h"
+#include "runtime/cuda/Inversion.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
@@ -234,6 +235,7 @@ void Session::synchronize() {
   for (Stream *stream : {&compute, &toHost, &toDevice, &codec})
     stream->synchronize();
   checkRefused();
+  checkInversions();
   if (impl->poison) {
     impl->device.checkGuards();
     impl->host.checkGuards();

@@ -11,7 +11,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 say() { printf 'gpu_check: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }
 
-checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse)      # tiny model:batch[:loss], in fp32 and bf16, against the host target
+checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse leaky:8 reversible:8) # tiny model:batch[:loss], in fp32 and bf16, against the host target
+inverted=(leaky:8:hascoet,fp16=0 reversible:8:mixed,offload=0)                   # tiny model:batch:strategy, with what can be rebuilt rebuilt, in fp32
 measured=(resnet50:256 resnet152:64 vgg16:64 densenet121:128)                    # torchvision model:batch at 224
 budgets=(80% 60% 60%act 40%)
 
@@ -51,6 +52,19 @@ emit_checked() {
   done
 }
 
+# At the smallest budget, against the host target that keeps everything.
+emit_inverted() {
+  local entry model batch strategy file smallest
+  for entry in "${inverted[@]}"; do
+    IFS=: read -r model batch strategy <<<"$entry"
+    file=test/models/tiny/$model/model.onnx
+    local flags=("--batch=$batch" --workspace-limit=1MiB "--strategy=$strategy" --allow-lossy=invert)
+    smallest=$(build/bin/sluicec "$file" "${flags[@]}" --target=cuda --memory-budget=256 --emit=source -o "$work/none" 2>&1 |
+      sed -n 's/^smallest feasible budget: \([0-9]*\) bytes/\1/p')
+    emit "check_${model}_inverted" "$file" "${flags[@]}" "--memory-budget=$smallest"
+  done
+}
+
 emit_measured() {
   local entry model batch budget precision file
   for entry in "${measured[@]}"; do
@@ -82,6 +96,7 @@ trap 'rm -rf "$work"' EXIT
 pack=$work/sluice_gpu_check
 mkdir -p "$pack/tests" "$pack/googletest"
 emit_checked
+emit_inverted
 emit_measured
 [ -d "$pack/runtime" ] || die "no program was emitted: there is nothing to pack"
 cp test/unit/runtime/{Harness,ConvCases}.h test/unit/runtime/kernels_*.cpp test/unit/cuda/bf16_*.cpp "$pack/tests/"

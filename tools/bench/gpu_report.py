@@ -47,7 +47,7 @@ def training(results):
         name = path.name[:-len(".jsonl")]
         if name.count(".") or name.endswith("_planned"):
             continue
-        host = pathlib.Path("data") / name[len("check_"):].removesuffix("_bf16") / "host.jsonl"
+        host = pathlib.Path("data") / name[len("check_"):].removesuffix("_bf16").removesuffix("_inverted") / "host.jsonl"
         planned, eager = results / f"{name}_planned.jsonl", results / f"{name}.no-graph.jsonl"
         own = losses(path)
         table[name[len("check_"):]] = {
