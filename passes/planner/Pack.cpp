@@ -165,8 +165,8 @@ Packing repeatedFit(const std::vector<PackItem> &items, Fit fit, double (*key)(c
 }
 
 double bySize(const PackItem &i) { return i.size; }
-double byArea(const PackItem &i) { return double(i.size) * (i.upper - i.lower); }
-double byWidth(const PackItem &i) { return i.upper - i.lower; }
+double byArea(const PackItem &i) { return double(i.size) * i.width(); }
+double byWidth(const PackItem &i) { return i.width(); }
 double byBirth(const PackItem &i) { return -double(i.lower); }
 double byDeath(const PackItem &i) { return i.upper; }
 

@@ -21,6 +21,9 @@ struct PackItem {
   Bytes size = 0;
   Bytes alignment = 1;
   std::optional<Bytes> offset; ///< fixed position
+
+  /// Of the lifetime. Files may hold any times; the difference of two need not be an int64_t.
+  double width() const { return double(upper) - double(lower); }
 };
 
 struct PackOptions {

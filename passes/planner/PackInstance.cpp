@@ -23,7 +23,7 @@ PackInstance::PackInstance(const std::vector<PackItem> &from) {
     const PackItem &item = from[i];
     items.push_back({index(item.lower),
                      index(item.upper) - 1,
-                     item.upper - item.lower,
+                     item.width(),
                      item.size,
                      item.alignment,
                      item.offset.value_or(-1),

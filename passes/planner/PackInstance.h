@@ -15,7 +15,7 @@ struct PackInstance {
 
   struct Item {
     int first, last; ///< sections, both included
-    int64_t width;   ///< of the lifetime, in the caller's units of time
+    double width;    ///< of the lifetime, in the caller's units of time
     Bytes size, alignment;
     Bytes fixed;                 ///< -1: free
     std::vector<int> neighbours; ///< items whose lifetimes meet this one's

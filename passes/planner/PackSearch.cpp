@@ -105,7 +105,7 @@ void Search::sortAnew(std::vector<int> &part) {
   std::vector<std::pair<std::array<double, 3>, int>> keyed;
   for (int i : part) {
     const auto &item = in.items[i];
-    const double w = static_cast<double>(item.width), a = w * static_cast<double>(item.size);
+    const double w = item.width, a = w * static_cast<double>(item.size);
     const double t = static_cast<double>(*std::max_element(rest.begin() + item.first, rest.begin() + item.last + 1));
     const std::array<double, 3> keys[] = {{-w, -a, -t}, {-t, -a, -w}, {-t, -w, -a}};
     keyed.push_back({keys[heuristic], i});
