@@ -16,7 +16,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+
+#include <pthread.h>
+#include <sched.h>
 
 namespace sluice {
 
@@ -85,6 +89,15 @@ struct Session::Impl {
   Clock::time_point begin = Clock::now();
 };
 
+/// A copy that wakes up must not take the core of a thread that computes, which would wait for all of a copy shorter than a time slice.
+/// Where the system knows no such thing copies are only less hidden.
+static void leaveRunningThreadsAlone() {
+#ifdef SCHED_BATCH
+  const sched_param priority{};
+  pthread_setschedparam(pthread_self(), SCHED_BATCH, &priority);
+#endif
+}
+
 struct Stream::Impl {
   Impl(Session::Impl &session, const char *name)
       : session(session), name(name), ring(capacity), thread([this] { loop(); }) {}
@@ -108,6 +121,8 @@ struct Stream::Impl {
   }
 
   void loop() {
+    if (std::string_view(name) != "compute")
+      leaveRunningThreadsAlone();
     std::unique_lock<std::mutex> lock(mutex);
     while (true) {
       idle = true;
