@@ -52,10 +52,12 @@ def chart(path, blocks, table):
         parts.append(f'<text x="{x(n):.0f}" y="{bottom + 14}" text-anchor="middle">{n}</text>')
     for value in (0, most // 2, most):
         parts.append(f'<text x="{left - 4}" y="{y(value) + 4:.0f}" text-anchor="end">{value}</text>')
-    for colour, (name, row) in zip(colours, table.items()):
+    free = bottom + 12  # labels stand 12 units apart at least, from the lowest line up
+    for colour, (name, row) in sorted(zip(colours, table.items()), key=lambda line: line[1][1][-1]):
+        free = min(free - 12, y(row[-1]) + 4)
         points = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in zip(blocks, row))
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(f'<text x="{x(blocks[-1]) + 6:.0f}" y="{y(row[-1]) + 4:.0f}" fill="{colour}">{name}</text>')
+        parts.append(f'<text x="{x(blocks[-1]) + 6:.0f}" y="{free:.0f}" fill="{colour}">{name}</text>')
     parts.append(f'<text x="{(left + width - 185) / 2:.0f}" y="{height - 2}" text-anchor="middle">blocks</text></svg>')
     pathlib.Path(path).write_text("\n".join(parts) + "\n")
 
