@@ -7,8 +7,8 @@
 
 #include "runtime/common/CodecRules.h"
 #include "runtime/common/ZfpBlock.h"
-#include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Note.h"
 #include "runtime/cuda/Storage.h"
 
 #include <cuda_fp16.h>
@@ -180,13 +180,9 @@ constexpr unsigned all = ~0u;
 void checkRefused() {
   if (!packs)
     return;
-  void *address = nullptr;
   unsigned long long note[2];
-  checkCuda(cudaGetSymbolAddress(&address, refused), "cannot find what codecs refused");
-  checkCuda(cudaMemcpy(note, address, sizeof note, cudaMemcpyDeviceToHost), "cannot read what codecs refused");
-  if (note[0] == 0)
+  if (!takeNote(refused, note))
     return;
-  checkCuda(cudaMemset(address, 0, sizeof note), "cannot clear what codecs refused");
   const auto *node = reinterpret_cast<const char *>(static_cast<uintptr_t>(note[0]));
   const float value = floatOfBits(static_cast<uint32_t>(note[1]));
   if (std::isfinite(value)) // half precision takes the others

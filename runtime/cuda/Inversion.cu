@@ -10,6 +10,7 @@
 #include "runtime/common/InversionRules.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Note.h"
 
 namespace sluice {
 
@@ -112,13 +113,9 @@ unsigned long long addressOf(const char *node) { return reinterpret_cast<uintptr
 void checkInversions() {
   if (!inverts)
     return;
-  void *address = nullptr;
   unsigned long long note[4];
-  checkCuda(cudaGetSymbolAddress(&address, failed), "cannot find what inversions lost");
-  checkCuda(cudaMemcpy(note, address, sizeof note, cudaMemcpyDeviceToHost), "cannot read what inversions lost");
-  if (note[0] == 0)
+  if (!takeNote(failed, note))
     return;
-  checkCuda(cudaMemset(address, 0, sizeof note), "cannot clear what inversions lost");
   const auto *node = reinterpret_cast<const char *>(static_cast<uintptr_t>(note[0]));
   if (note[3] > 0)
     throw MemoryNotAvailable(tooManyGuarded(node, static_cast<int64_t>(note[1]), static_cast<int64_t>(note[2]), static_cast<int64_t>(note[3])));
