@@ -133,18 +133,18 @@ std::string codegen::emitFunctions(const Document &d) {
   std::string text;
   llvm::raw_string_ostream out(text);
   FunctionPrinter printer(d, d.step);
-  out << "\n// ---- One training step.\nstatic void forward(Session &s) {\n";
+  out << "\n// ---- One training step.\nSLUICE_SEQUENCE static void forward(Session &s) {\n";
   bool backward = false;
   for (Operation &op : d.step.ops()) {
     if (!backward && isBackward(op)) {
       backward = true;
-      out << "}\n\n// Gradients, and each parameter's update as soon as nothing reads the parameter any more.\nstatic void backward(Session &s) {\n";
+      out << "}\n\n// Gradients, and each parameter's update as soon as nothing reads the parameter any more.\nSLUICE_SEQUENCE static void backward(Session &s) {\n";
     }
     printer.print(out, op);
   }
   out << "}\n\nstatic void step(Session &s) {\n  forward(s);\n" << (backward ? "  backward(s);\n" : "") << "}\n";
   if (d.evaluate) {
-    out << "\n// ---- One batch with running statistics and without dropout.\nstatic void evaluate(Session &s) {\n";
+    out << "\n// ---- One batch with running statistics and without dropout.\nSLUICE_SEQUENCE static void evaluate(Session &s) {\n";
     FunctionPrinter evaluation(d, d.evaluate);
     for (Operation &op : d.evaluate.ops())
       evaluation.print(out, op);

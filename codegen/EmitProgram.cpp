@@ -108,7 +108,7 @@ std::string codegen::emitKernels(const Document &d) {
   llvm::raw_string_ostream out(text);
   if (!d.fused.definitions().empty())
     out << "\n// ---- Elementwise regions: the scalar rule of each, run for every element of a tensor.\n" << d.fused.definitions();
-  out << "\n// ---- Kernels, made once before any memory is allocated.\nstruct Kernels {\n";
+  out << "\n// ---- Kernels, made once before any memory is allocated.\nstruct Kernels {\n  SLUICE_SEQUENCE Kernels() {}\n";
   for (sched::ProgramOp program : {d.step, d.evaluate})
     if (program)
       for (auto run : program.getBody().getOps<sched::RunOp>())
@@ -118,7 +118,7 @@ std::string codegen::emitKernels(const Document &d) {
             checks += "  k->" + kernel.name + ".checkWorkspace(" + d.nameOf(run.getScratch()) + ");\n";
         }
   out << "};\nstatic std::unique_ptr<const Kernels> k;\n\n";
-  out << "static void makeKernels() {\n  k = std::make_unique<const Kernels>();\n" << checks << "}\n";
+  out << "SLUICE_SEQUENCE static void makeKernels() {\n  k = std::make_unique<const Kernels>();\n" << checks << "}\n";
   return text;
 }
 

@@ -73,6 +73,14 @@ struct Program {
   const char *lossName;
 };
 
+/// Marks functions that are long sequences of calls, run once or once a step: there is nothing in them to optimize, and compilers spend
+/// more time on trying, quadratic in their length, than on all kernels. ("O0" would not share the stack between calls.)
+#if defined(__GNUC__) && !defined(__clang__)
+#define SLUICE_SEQUENCE __attribute__((noinline, optimize("Og")))
+#else
+#define SLUICE_SEQUENCE
+#endif
+
 /// The program's functions. makeKernels creates all kernels (setThreads was called) and checks each against its slot. `step` and
 /// `evaluate` enqueue one whole step or one evaluation batch and return; inputs lie in Session::batch(slots). Nothing of a step is
 /// running when either is called, and neither copies input batches: run() gathers the next batch into the staging slots while a step

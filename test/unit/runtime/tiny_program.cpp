@@ -45,6 +45,7 @@ static bool variant(const char *name) {
 }
 
 struct Kernels {
+  SLUICE_SEQUENCE Kernels() {}
   Reorder flatten{"/flatten/Flatten", images[0], flat, {}};
   Matmul fc{"/fc/Gemm", {4, 8}, {3, 8}, {4, 3}, false, true, 1, 1, {3}};
   Loss crossEntropy{"loss", LossKind::SoftmaxCrossEntropy, {4, 3}};
@@ -53,13 +54,13 @@ struct Kernels {
 };
 static std::unique_ptr<Kernels> k;
 
-static void makeKernels() {
+SLUICE_SEQUENCE static void makeKernels() {
   k = std::make_unique<Kernels>();
   if (variant("small-workspace"))
     throw MemoryNotAvailable("/fc/Gemm needs 4096 bytes of scratch, the plan reserved 1024");
 }
 
-static void forward(Session &s) {
+SLUICE_SEQUENCE static void forward(Session &s) {
   k->flatten.run(s.compute, s.batch(images), flat);
   k->fc.run(s.compute, flat, weight, bias, logits, work);
   if (variant("offload")) {
@@ -86,7 +87,7 @@ static void step(Session &s) {
   updateSgd(s.compute, bias, biasGrad, biasMomentum, "fc.bias");
 }
 
-static void evaluate(Session &s) {
+SLUICE_SEQUENCE static void evaluate(Session &s) {
   forward(s);
   k->crossEntropy.countCorrect(s.compute, logits, s.batch(labels), correct);
 }
