@@ -6,8 +6,8 @@
 
 MODEL.onnx is the same network as torchvision's NAME. Runs rounds that alternate between the programs `keep` and, with --budget, the planned
 one, and PyTorch eager and channels_last (--no-torch leaves these out); prints the best step of each round, the medians over rounds and their
-ratios as JSON, and for the planned program how much of its copy time ran beside compute and what the copies cost. Every measurement uses the
-same number of threads. Needs the Python environment of tools/setup.sh --references, or nothing with --no-torch."""
+ratios as JSON, and for the planned program how much of its copy time ran beside compute, in a traced run of each round, and what the copies cost.
+Every measurement uses the same number of threads. Needs the Python environment of tools/setup.sh --references, or nothing with --no-torch."""
 import argparse
 import json
 import os
@@ -92,7 +92,7 @@ def main():
         for name, flags in programs.items():
             subprocess.run([options.sluicec, options.model, f"--batch={options.batch}", "--init=kaiming", f"--threads={options.threads}", *flags,
                             "-o", os.path.join(folder, name)], check=True)
-        seconds, ends = {}, {}
+        seconds, ends, copied = {}, {}, []
         for round_ in range(options.rounds):
             for name in programs:
                 best, ends[name] = program_step(os.path.join(folder, name), options.steps, options.threads, os.path.join(folder, "log.jsonl"))
@@ -101,8 +101,9 @@ def main():
                 out = subprocess.run([sys.executable, "-c", TORCH_STEP, options.name, *map(str, (options.batch, options.image, options.steps)), layout,
                                       str(options.threads)], check=True, capture_output=True, text=True).stdout
                 seconds.setdefault(layout, []).append(float(out))
+            if options.budget:
+                copied.append(copies(os.path.join(folder, options.budget), options.steps, options.threads, folder))
             print(f"round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.2f} s" for k, v in seconds.items()), file=sys.stderr)
-        copied = copies(os.path.join(folder, options.budget), options.steps, options.threads, folder) if options.budget else None
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     report = {"model": options.name, "batch": options.batch, "image": options.image, "threads": options.threads, "seconds": seconds,
               "medians": medians, "device_bytes": {name: ends[name]["device_peak_bytes"] for name in programs},
@@ -113,8 +114,9 @@ def main():
     if options.budget:
         report["ratio_to_keep"] = medians[options.budget] / medians["keep"]
         report["copies"] = copied
-        lost = medians[options.budget] - medians["keep"]
-        report["seconds_lost_per_GB_copied"] = lost / copied["bytes_per_step"] * 1e9 if copied["bytes_per_step"] else None
+        if copied[0]["bytes_per_step"]:
+            report["share_of_copies_beside_compute"] = statistics.median(c["share_beside_compute"] for c in copied)
+            report["seconds_lost_per_GB_copied"] = (medians[options.budget] - medians["keep"]) / copied[0]["bytes_per_step"] * 1e9
     print(json.dumps(report, indent=1))
 
 
