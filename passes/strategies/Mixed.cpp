@@ -23,12 +23,11 @@
 //
 // Fails below the live bytes of the smallest trial.
 #include "passes/planner/Simulate.h"
-#include "passes/strategies/Combine.h"
+#include "passes/strategies/Candidates.h"
 #include "passes/strategies/Stages.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 
@@ -73,17 +72,17 @@ private:
     best = combiner.attempt({});
     if (best.feasible)
       return;
-    rankings = {rankTensors(false)};
+    rankings = {rankTensors(combiner, mayRecompute, false)};
     // Where both cost about the same, only one of them may be possible in a row: running the sums of a reversible network
     // again needs their earlier neighbours, rebuilding them needs the later ones.
-    if (Ranking other = rankTensors(true); other.byInversion != rankings[0].byInversion)
+    if (Ranking other = rankTensors(combiner, mayRecompute, true); other.byInversion != rankings[0].byInversion)
       rankings.push_back(std::move(other));
-    const std::vector<double> shares = packs() ? std::vector<double>{0, 0.4, 0.8, 2} : std::vector<double>{0};
+    const std::vector<double> shares = anyPacked(combiner) ? std::vector<double>{0, 0.4, 0.8, 2} : std::vector<double>{0};
     const double each = trials * 2 / 5 / (2 * shares.size() * rankings.size());
     for (const Ranking &next : rankings) {
       ranking = &next;
       for (double share : shares) {
-        frame.compressed = packedWithin(share);
+        frame.compressed = packedWithin(combiner, share, birthAfter(combiner, mayOffload ? 1 : 0));
         consider({});
         if (mayRecompute || !ranking->byInversion.empty())
           for (double d : {4.0, 1e9}) {
@@ -107,23 +106,12 @@ private:
 
   enum class Outcome { Best, Slower, Dear, TooLarge };
 
-  /// The tensors that may be dropped, and how they come back.
-  struct Ranking {
-    std::vector<int> order;                 ///< most bytes per second of re-running or rebuilding first
-    std::vector<std::vector<int>> closures; ///< by buffer
-    std::set<int> byInversion;              ///< those that are inverted
-  };
-
-  Ranking rankTensors(bool preferInversion) const;
-  bool packs() const;
-  std::vector<int> packedWithin(double share) const;
   Choice choiceOf(Choice like, const std::vector<int> &dropped) const;
   Outcome attempt(const Choice &choice, const std::vector<int> &dropped);
   bool consider(const std::vector<int> &dropped);
   bool considerNeighbour(const std::vector<int> &changed);
   void sweep(double share);
   void prefixes(const std::vector<int> &order);
-  int birthAfter(double share) const;
   void refine(double leave);
   void disturb();
 
@@ -142,69 +130,6 @@ private:
   std::vector<int> bestDropped;
   Attempt best;
 };
-
-Mixed::Ranking Mixed::rankTensors(bool preferInversion) const {
-  Ranking made;
-  made.closures.resize(problem.buffers.size());
-  double total = 0;
-  for (const Buffer &buffer : problem.buffers)
-    total += buffer.activation ? buffer.bytes : 0;
-  std::vector<std::pair<double, int>> rank;
-  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
-    const Buffer &buffer = problem.buffers[b];
-    if (!buffer.activation || !combiner.accesses[b].hasGap() || buffer.bytes < 1e-6 * total)
-      continue;
-    Seconds cost = std::numeric_limits<Seconds>::infinity();
-    std::vector<int> &closure = made.closures[b];
-    if (mayRecompute && combiner.recomputation.possible(b))
-      closure = combiner.recomputation.closure({b});
-    if (!closure.empty())
-      cost = 1e-9;
-    for (int c : closure)
-      cost += combiner.recomputation.cost(c);
-    if (combiner.can("invert") && buffer.inversion && (preferInversion || buffer.inversion->seconds < cost)) {
-      cost = buffer.inversion->seconds + 1e-9;
-      made.byInversion.insert(b);
-      closure = {b};
-    }
-    if (std::isfinite(cost))
-      rank.push_back({-buffer.bytes / cost, b});
-  }
-  std::sort(rank.begin(), rank.end());
-  for (auto [key, b] : rank)
-    made.order.push_back(b);
-  return made;
-}
-
-bool Mixed::packs() const {
-  return std::any_of(problem.buffers.begin(), problem.buffers.end(), [&](const Buffer &b) {
-    return std::any_of(b.encodings.begin(), b.encodings.end(),
-                       [&](const Encoding &e) { return !readDirectly(e.codec) && combiner.can(e.codec); });
-  });
-}
-
-/// Tensors born after those that fill the link, as many as the codec stream packs in `share` of the forward half.
-std::vector<int> Mixed::packedWithin(double share) const {
-  Seconds room = 0;
-  for (const Op &op : problem.ops)
-    room += op.phase == Phase::Forward ? share * op.seconds : 0;
-  const int from = birthAfter(mayOffload ? 1 : 0);
-  std::vector<int> order;
-  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
-    if (problem.buffers[b].activation && combiner.accesses[b].hasGap() && combiner.accesses[b].first >= from)
-      order.push_back(b);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return combiner.accesses[a].first < combiner.accesses[b].first; });
-  std::vector<int> chosen;
-  for (int b : order)
-    for (const Encoding &e : problem.buffers[b].encodings)
-      if (!readDirectly(e.codec) && combiner.can(e.codec) && room >= e.encodeSeconds) {
-        room -= e.encodeSeconds;
-        chosen.push_back(b);
-        break;
-      }
-  return chosen;
-}
 
 Choice Mixed::choiceOf(Choice like, const std::vector<int> &dropped) const {
   like.recomputed.clear();
@@ -289,7 +214,7 @@ void Mixed::sweep(double share) {
   // Early tensors have the longest windows, so they are left to the link: as many as it can carry during some share of
   // the forward half.
   for (double carried : {0.0, 0.5, 1.0, 1.7}) {
-    const int from = birthAfter(carried);
+    const int from = birthAfter(combiner, carried);
     for (int spacing : {0, 1, 2, 3, 4, 6, 9}) {
       if (trials <= leave || spacing > stages.count())
         continue;
@@ -300,23 +225,6 @@ void Mixed::sweep(double share) {
       prefixes(order);
     }
   }
-}
-
-/// Position before which the tensors are born that fill the link for `share` of the forward half.
-int Mixed::birthAfter(double share) const {
-  Seconds forward = 0;
-  for (const Op &op : problem.ops)
-    forward += op.phase == Phase::Forward ? op.seconds : 0;
-  double room = share * forward * problem.link.d2h;
-  std::vector<std::pair<int, Bytes>> births;
-  for (size_t b = 0; b < problem.buffers.size(); ++b)
-    if (problem.buffers[b].offloadable && combiner.accesses[b].hasGap())
-      births.push_back({combiner.accesses[b].first, problem.buffers[b].bytes});
-  std::sort(births.begin(), births.end());
-  for (auto [born, bytes] : births)
-    if ((room -= bytes) <= 0)
-      return born;
-  return static_cast<int>(problem.ops.size());
 }
 
 /// Gives single tensors another action while that helps: the most expensive re-runs are taken back, the cheapest
