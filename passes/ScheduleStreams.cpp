@@ -8,12 +8,9 @@
 // A wait is left out when a chain of earlier waits implies it; a record that nobody waits for is erased.
 #include "passes/Buffers.h"
 #include "passes/Passes.h"
-
-#include "ir/Sched.h"
+#include "passes/StreamClocks.h"
 
 #include "mlir/IR/IRMapping.h"
-
-#include <array>
 
 namespace sluice {
 #define GEN_PASS_DEF_SCHEDULESTREAMS
@@ -29,30 +26,16 @@ using sched::RunOp;
 using sched::Space;
 using sched::Stream;
 using sched::WaitOp;
+using Recorded = StreamClocks::Recorded;
 
 namespace {
 
-/// How many ops of each stream, in issue order, are known to have run; -1: not even what ran before the program began.
-using Clock = std::array<int, sched::streamCount>;
 constexpr Stream otherStreams[] = {Stream::ToHost, Stream::ToDevice, Stream::Codec};
-int &at(Clock &clock, Stream stream) { return clock[static_cast<int>(stream)]; }
-
-/// A record and what has run once it happens.
-struct Recorded {
-  RecordOp op;
-  Clock clock{};
-};
-
 class Scheduler {
 public:
   Scheduler(func::FuncOp function, sched::ProgramOp program)
       : function(function), program(program), buffers(function),
-        b(OpBuilder::atBlockEnd(&program.getBody().emplaceBlock())) {
-    for (int s = 0; s < sched::streamCount; ++s) {
-      known[s].fill(-1);
-      known[s][s] = 0;
-    }
-  }
+        b(OpBuilder::atBlockEnd(&program.getBody().emplaceBlock())), clocks(b) {}
 
   LogicalResult run();
 
@@ -67,11 +50,6 @@ private:
   void kernel(Operation *op);
   LogicalResult checkContent(Operation *op);
 
-  void issue(Stream stream) { ++at(known[static_cast<int>(stream)], stream); }
-  void endGap(Stream stream) { waitsInGap[static_cast<int>(stream)].clear(); }
-  Recorded record(Location loc, Stream stream, const Twine &name);
-  void wait(Location loc, Stream stream, Recorded recorded);
-  void waitForCompute(Location loc, Stream stream, const Twine &name);
   Recorded copy(Location loc, Stream stream, Value from, Value to, StringAttr codec, int64_t fromVersion, int64_t toVersion);
   void run(Operation *op, Stream stream);
 
@@ -79,12 +57,10 @@ private:
   sched::ProgramOp program;
   Buffers buffers;
   OpBuilder b;
-  Clock known[sched::streamCount];
-  SmallVector<std::pair<WaitOp, Clock>, 2> waitsInGap[sched::streamCount]; ///< since the stream's last kernel, copy or record
-  Recorded begin;                                         ///< before the first kernel
-  Recorded lastCompute;                                   ///< latest record on compute
-  SmallVector<Value> slots;                               ///< buffer of each storage
-  SmallVector<std::pair<Value, Value>> nextBatch;         ///< staging and device slot of each input
+  StreamClocks clocks;
+  Recorded begin;                                               ///< before the first kernel
+  SmallVector<Value> slots;                                     ///< buffer of each storage
+  SmallVector<std::pair<Value, Value>> nextBatch;               ///< staging and device slot of each input
   llvm::DenseMap<Operation *, Value> scratches;
   llvm::DenseMap<int, Recorded> copiedIn, copyingOut;           ///< by storage
   llvm::DenseMap<int, Recorded> packed;                         ///< host or packed storage -> what fills it
@@ -144,50 +120,16 @@ void Scheduler::createBuffers() {
   }
 }
 
-Recorded Scheduler::record(Location loc, Stream stream, const Twine &name) {
-  endGap(stream); // what waits for this record relies on the waits before it
-  auto op = RecordOp::create(b, loc, b.getType<sched::EventType>(), stream, b.getStringAttr(name));
-  return {op, known[static_cast<int>(stream)]};
-}
-
-void Scheduler::wait(Location loc, Stream stream, Recorded recorded) {
-  Stream other = recorded.op.getStream();
-  Clock &mine = known[static_cast<int>(stream)];
-  Clock theirs = recorded.clock;
-  if (stream == other || at(mine, other) >= at(theirs, other))
-    return;
-  // An earlier wait in the same gap between two ops of this stream may say less than this one.
-  auto &gap = waitsInGap[static_cast<int>(stream)];
-  llvm::erase_if(gap, [&](auto &earlier) {
-    Clock clock = earlier.second;
-    bool implied = llvm::all_of(llvm::seq(0, sched::streamCount), [&](int s) { return clock[s] <= theirs[s]; });
-    if (implied)
-      earlier.first.erase();
-    return implied;
-  });
-  gap.push_back({WaitOp::create(b, loc, stream, recorded.op.getEvent()), theirs});
-  for (int s = 0; s < sched::streamCount; ++s)
-    mine[s] = std::max(mine[s], theirs[s]);
-  issue(stream); // a later record of this stream says more than one before the wait
-}
-
-void Scheduler::waitForCompute(Location loc, Stream stream, const Twine &name) {
-  if (!lastCompute.op || lastCompute.clock != known[static_cast<int>(Stream::Compute)])
-    lastCompute = record(loc, Stream::Compute, name);
-  wait(loc, stream, lastCompute);
-}
-
 Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to, StringAttr codec, int64_t fromVersion,
                          int64_t toVersion) {
-  endGap(stream);
   CopyOp::create(b, loc, stream, from, to, codec, fromVersion, toVersion);
-  issue(stream);
-  return record(loc, stream, to.getDefiningOp<BufferOp>().getName() + "_copied");
+  clocks.issued(stream);
+  return clocks.record(loc, stream, to.getDefiningOp<BufferOp>().getName() + "_copied");
 }
 
 void Scheduler::copyNextBatch() {
   for (auto [staging, slot] : nextBatch) {
-    wait(slot.getLoc(), Stream::ToDevice, begin); // the step before this one has read the slot
+    clocks.wait(slot.getLoc(), Stream::ToDevice, begin); // the step before this one has read the slot
     copy(slot.getLoc(), Stream::ToDevice, staging, slot, {}, 0, 1);
   }
 }
@@ -195,9 +137,9 @@ void Scheduler::copyNextBatch() {
 void Scheduler::offload(train::OffloadOp op) {
   int source = buffers.of(op.getX()), target = buffers.of(op.getHandle());
   Location loc = originOf(buffers[source], op.getLoc());
-  waitForCompute(loc, Stream::ToHost, buffers[source].name + "_ready");
+  clocks.waitForCompute(loc, Stream::ToHost, buffers[source].name + "_ready");
   if (copiedIn.contains(source))
-    wait(loc, Stream::ToHost, copiedIn[source]);
+    clocks.wait(loc, Stream::ToHost, copiedIn[source]);
   copyingOut[source] = packed[target] = copy(loc, Stream::ToHost, slots[source], slots[target], op.getCodecAttr(),
                                              readVersions[0], content.lookup(target).first);
 }
@@ -205,8 +147,8 @@ void Scheduler::offload(train::OffloadOp op) {
 void Scheduler::prefetch(train::PrefetchOp op) {
   int source = buffers.of(op.getHandle()), target = buffers.of(op.getX());
   Location loc = originOf(buffers[source], op.getLoc());
-  waitForCompute(loc, Stream::ToDevice, buffers[target].name + "_free");
-  wait(loc, Stream::ToDevice, packed[source]);
+  clocks.waitForCompute(loc, Stream::ToDevice, buffers[target].name + "_free");
+  clocks.wait(loc, Stream::ToDevice, packed[source]);
   auto codec = op.getHandle().getDefiningOp<train::OffloadOp>().getCodecAttr();
   copiedIn[target] = copy(loc, Stream::ToDevice, slots[source], slots[target], codec, readVersions[0],
                           content.lookup(target).first);
@@ -216,20 +158,20 @@ void Scheduler::prefetch(train::PrefetchOp op) {
 void Scheduler::encode(train::EncodeOp op) {
   int source = buffers.of(op.getX()), target = buffers.of(op.getPacked());
   Location loc = originOf(buffers[source], op.getLoc());
-  waitForCompute(loc, Stream::Codec, buffers[source].name + "_ready");
+  clocks.waitForCompute(loc, Stream::Codec, buffers[source].name + "_ready");
   if (copiedIn.contains(source))
-    wait(loc, Stream::Codec, copiedIn[source]);
+    clocks.wait(loc, Stream::Codec, copiedIn[source]);
   run(op, Stream::Codec);
-  copyingOut[source] = packed[target] = record(loc, Stream::Codec, buffers[target].name + "_ready");
+  copyingOut[source] = packed[target] = clocks.record(loc, Stream::Codec, buffers[target].name + "_ready");
 }
 
 void Scheduler::decode(train::DecodeOp op) {
   int source = buffers.of(op.getPacked()), target = buffers.of(op.getX());
   Location loc = originOf(buffers[source], op.getLoc());
-  waitForCompute(loc, Stream::Codec, buffers[target].name + "_free");
-  wait(loc, Stream::Codec, packed[source]);
+  clocks.waitForCompute(loc, Stream::Codec, buffers[target].name + "_free");
+  clocks.wait(loc, Stream::Codec, packed[source]);
   run(op, Stream::Codec);
-  copiedIn[target] = record(loc, Stream::Codec, buffers[target].name + "_ready");
+  copiedIn[target] = clocks.record(loc, Stream::Codec, buffers[target].name + "_ready");
 }
 
 void Scheduler::kernel(Operation *op) {
@@ -237,7 +179,7 @@ void Scheduler::kernel(Operation *op) {
     auto found = pending.find(storage);
     if (found == pending.end())
       return;
-    wait(op->getLoc(), Stream::Compute, found->second);
+    clocks.wait(op->getLoc(), Stream::Compute, found->second);
     pending.erase(found);
   };
   SmallVector<int> reads = buffers.reads(op), writes = buffers.writes(op);
@@ -282,8 +224,7 @@ void Scheduler::run(Operation *op, Stream stream) {
     IRMapping mapping;
     op->getRegion(0).cloneInto(&run.getBody(), mapping);
   }
-  endGap(stream);
-  issue(stream);
+  clocks.issued(stream);
 }
 
 /// In-place ops and updates overwrite bytes; whoever reads an older value of those bytes was ordered wrongly by an
@@ -318,7 +259,7 @@ LogicalResult Scheduler::schedule(Operation *op) {
   if (auto out = dyn_cast<train::OffloadOp>(op)) {
     offload(out);
   } else if (auto await = dyn_cast<train::AwaitOp>(op)) {
-    wait(op->getLoc(), Stream::Compute, packed[buffers.of(await.getHandle())]);
+    clocks.wait(op->getLoc(), Stream::Compute, packed[buffers.of(await.getHandle())]);
   } else if (auto in = dyn_cast<train::PrefetchOp>(op)) {
     prefetch(in);
   } else if (auto pack = dyn_cast<train::EncodeOp>(op); pack && pack.getCodec() != "mask") {
@@ -333,7 +274,7 @@ LogicalResult Scheduler::schedule(Operation *op) {
 
 LogicalResult Scheduler::run() {
   createBuffers();
-  begin = lastCompute = record(function.getLoc(), Stream::Compute, "begin");
+  begin = clocks.record(function.getLoc(), Stream::Compute, "begin");
   for (Operation &op : function.getOps())
     if (failed(schedule(&op)))
       return failure();
@@ -342,7 +283,7 @@ LogicalResult Scheduler::run() {
   program.walk([&](RecordOp op) { last[static_cast<int>(op.getStream())] = op; });
   for (Stream stream : otherStreams)
     if (RecordOp op = last[static_cast<int>(stream)])
-      wait(function.getLoc(), Stream::Compute, {op, known[static_cast<int>(stream)]});
+      clocks.wait(function.getLoc(), Stream::Compute, clocks.now(op));
   for (auto record : llvm::make_early_inc_range(program.getBody().getOps<RecordOp>()))
     if (record.getEvent().use_empty())
       record.erase();
