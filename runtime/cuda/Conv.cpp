@@ -4,8 +4,9 @@
 // that order, and the weight gradient leaves the engine in bf16, as PyTorch has it: engines that store f32 from bf16
 // factors are few and not promised, while a kernel must turn, and so can widen, the gradient anyway; sums are f32 within
 // the engine. Convolutions of one geometry share one plan. The engine is the first of cuDNN's own ranking that is deterministic, has the precision asked
-// for and fits the workspace, so that it depends on geometry and workspace alone; where there is none our own direct
-// kernels run.
+// for and fits the workspace, so that it depends on geometry and workspace alone. Engines of three channels pad their
+// whole input in the workspace: where none fits, the batch is cut into halves, quarters and so on until one does. Where
+// there is none at all our own direct kernels run.
 #include "runtime/common/Windows.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/DirectConv.h"
@@ -57,9 +58,11 @@ struct Conv::Impl : Buildable {
       : node(node), geometry(geometry), engineBytes(engineBytes), precision(precision) {}
 
   void build() override;
-  /// The engine; null, with the reason, where cuDNN has none.
-  std::unique_ptr<fe::graph::Graph> choose(std::string &reason) const;
-  void describe(fe::graph::Graph &graph) const;
+  bool takes(std::string &reason) const;
+  bool splitsInto(int64_t parts) const;
+  /// The engine for one of `parts` equal parts of the batch; null where none fits.
+  std::unique_ptr<fe::graph::Graph> choose(int64_t parts) const;
+  void describe(fe::graph::Graph &graph, int64_t parts) const;
   /// Engines that may run: no atomics, sums in f32; with FP32 no tensor cores, which round their inputs.
   void restrict(fe::graph::Graph &graph) const;
   void run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const;
@@ -69,11 +72,13 @@ struct Conv::Impl : Buildable {
   int64_t engineBytes;
   Precision precision;
   bool built = false;
+  int64_t parts = 1; ///< of the batch, one run of the engine each
   std::unique_ptr<fe::graph::Graph> graph; ///< null once built: our own kernels
 };
 
-void Conv::Impl::describe(fe::graph::Graph &described) const {
-  const ConvGeometry &g = geometry;
+void Conv::Impl::describe(fe::graph::Graph &described, int64_t parts) const {
+  ConvGeometry g = geometry;
+  g.x.dims[0] /= parts, g.y.dims[0] /= parts;
   described.set_io_data_type(typeOf(g))
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
@@ -108,27 +113,40 @@ void Conv::Impl::restrict(fe::graph::Graph &chosen) const {
   chosen.deselect_workspace_greater_than(engineBytes);
 }
 
-std::unique_ptr<fe::graph::Graph> Conv::Impl::choose(std::string &reason) const {
+/// Whether cuDNN knows such convolutions, whatever its engines need.
+bool Conv::Impl::takes(std::string &reason) const {
+  fe::graph::Graph whole;
+  describe(whole, 1);
+  auto taken = whole.validate();
+  if (taken.is_good())
+    taken = whole.build_operation_graph(Device::get().cudnn);
+  reason = taken.is_bad() ? "cuDNN does not take it (" + taken.get_message() + ")"
+                          : "cuDNN has no deterministic engine for it within " + std::to_string(engineBytes) +
+                                " bytes of workspace; a larger --workspace-limit may help";
+  return taken.is_good();
+}
+
+/// Every part begins where engines may expect it to, at a multiple of 16 bytes; parts of dw are added as they are turned.
+bool Conv::Impl::splitsInto(int64_t parts) const {
+  const ConvGeometry &g = geometry;
+  for (const Shape *shape : {&g.x, &g.y})
+    if ((*shape)[0] % parts || shape->elements() / parts * static_cast<int64_t>(byteWidth(g.type)) % 16)
+      return false;
+  return g.pass != ConvPass::BackwardWeight || cuda::turnedWeights(g.w, g.pass, g.type) > 0;
+}
+
+std::unique_ptr<fe::graph::Graph> Conv::Impl::choose(int64_t parts) const {
   cudnnHandle_t handle = Device::get().cudnn;
   auto candidate = std::make_unique<fe::graph::Graph>();
-  describe(*candidate);
-  auto taken = candidate->validate();
-  if (taken.is_good())
-    taken = candidate->build_operation_graph(handle);
-  if (taken.is_bad()) {
-    reason = "cuDNN does not take it (" + taken.get_message() + ")";
-    return nullptr;
-  }
-  reason = "cuDNN has no deterministic engine for it within " + std::to_string(engineBytes) +
-           " bytes of workspace; a larger --workspace-limit may help";
-  if (candidate->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
+  describe(*candidate, parts);
+  if (candidate->validate().is_bad() || candidate->build_operation_graph(handle).is_bad() ||
+      candidate->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
     return nullptr;
   restrict(*candidate);
-  if (candidate->check_support(handle).is_bad() ||
-      candidate->build_plans(handle, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE).is_bad() ||
-      candidate->get_workspace_size() > engineBytes)
-    return nullptr;
-  return candidate;
+  for (int64_t i = 0; i < candidate->get_execution_plan_count(); ++i)
+    if (candidate->build_plan_at_index(handle, i).is_good() && candidate->get_workspace_size() <= engineBytes)
+      return candidate;
+  return nullptr;
 }
 
 void Conv::Impl::build() {
@@ -136,7 +154,11 @@ void Conv::Impl::build() {
     return;
   built = true;
   std::string reason;
-  graph = choose(reason);
+  if (takes(reason)) {
+    graph = choose(parts);
+    while (!graph && splitsInto(2 * parts))
+      graph = choose(parts *= 2);
+  }
   if (!graph)
     noteFallback(node, reason);
 }
@@ -153,16 +175,23 @@ void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second,
     turnWeights(stream, g.type, second, reinterpret_cast<float *>(scratch), g.w[0], g.w[1], window, false);
     second = scratch;
   }
-  void *target = turned && backwardWeight ? scratch : result;
+  char *target = turned && backwardWeight ? scratch : static_cast<char *>(result);
   cudnnHandle_t handle = Device::get().cudnn;
   if (cudnnSetStream(handle, stream) != CUDNN_STATUS_SUCCESS)
     throw DeviceError("CUDA cuDNN does not take the stream");
-  std::unordered_map<int64_t, void *> pack = {
-      {First, const_cast<void *>(first)}, {Second, const_cast<void *>(second)}, {Result, target}};
-  if (auto status = graph->execute(handle, pack, scratch + turned); status.is_bad())
-    throw DeviceError("CUDA cuDNN cannot run a convolution: " + status.get_message());
-  if (target != result)
-    turnWeights(stream, g.type, scratch, static_cast<float *>(result), g.w[0], g.w[1], window, true);
+  const int64_t width = static_cast<int64_t>(byteWidth(g.type)), partX = g.x.elements() / parts * width,
+                partY = g.y.elements() / parts * width;
+  for (int64_t part = 0; part < parts; ++part) {
+    auto at = [&](const void *data, int64_t bytes) { return static_cast<char *>(const_cast<void *>(data)) + part * bytes; };
+    const bool forward = g.pass == ConvPass::Forward;
+    std::unordered_map<int64_t, void *> pack = {{First, at(first, forward ? partX : partY)},
+                                                {Second, at(second, backwardWeight ? partX : 0)},
+                                                {Result, at(target, backwardWeight ? 0 : forward ? partY : partX)}};
+    if (auto status = graph->execute(handle, pack, scratch + turned); status.is_bad())
+      throw DeviceError("CUDA cuDNN cannot run a convolution: " + status.get_message());
+    if (target != result)
+      turnWeights(stream, g.type, scratch, static_cast<float *>(result), g.w[0], g.w[1], window, true, part > 0);
+  }
 }
 
 namespace {

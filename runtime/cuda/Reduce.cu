@@ -193,11 +193,12 @@ __global__ void addBiasKernel(T *y, const float *bias, int64_t rows, int64_t col
 }
 
 template <typename T>
-__global__ void turnKernel(const T *from, float *to, int64_t outs, int64_t ins, int64_t window, bool back) {
+__global__ void turnKernel(const T *from, float *to, int64_t outs, int64_t ins, int64_t window, bool back, bool add) {
   SLUICE_GRID_LOOP(i, outs * ins * window) { // i walks what is written
     const int64_t inner = back ? window : ins, middle = back ? ins : window;
     const int64_t c = i % inner, m = i / inner % middle, o = i / inner / middle;
-    to[i] = widened(from[(o * inner + c) * middle + m]);
+    const float value = widened(from[(o * inner + c) * middle + m]);
+    to[i] = add ? to[i] + value : value;
   }
 }
 
@@ -246,12 +247,12 @@ void addBias(cudaStream_t stream, DataType type, void *y, const float *bias, int
 }
 
 void turnWeights(cudaStream_t stream, DataType type, const void *from, float *to, int64_t outs, int64_t ins, int64_t window,
-                 bool back) {
+                 bool back, bool add) {
   forStored(type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const auto kernel = turnKernel<T>;
     const T *weights = static_cast<const T *>(from);
-    kernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(weights, to, outs, ins, window, back);
+    kernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(weights, to, outs, ins, window, back, add);
   });
 }
 

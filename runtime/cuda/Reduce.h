@@ -16,8 +16,8 @@ void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType typ
 void addBias(cudaStream_t stream, DataType type, void *y, const float *bias, int64_t rows, int64_t columns,
              int64_t biasRows, int64_t rowStep, int64_t columnStep, float beta);
 
-/// Weights [O,I,window] to [O,window,I] (turn) or back.
+/// Weights [O,I,window] to [O,window,I] (turn) or back; `add`: added to what is there.
 void turnWeights(cudaStream_t stream, DataType type, const void *from, float *to, int64_t outs, int64_t ins,
-                 int64_t window, bool back);
+                 int64_t window, bool back, bool add = false);
 
 } // namespace sluice

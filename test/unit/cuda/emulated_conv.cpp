@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions whose engines do not fit the workspace for a whole batch.
+#include "ConvCases.h"
+
+#include <cudnn_frontend.h>
+
+namespace sluice {
+namespace {
+
+struct Passes {
+  Numbers y, dx, dw;
+  int runs; ///< of engines
+};
+
+/// All passes of a case under a limit.
+Passes run(const ConvCase &c, DataType type, size_t limit) {
+  setKernelPolicy(limit, Precision::FP32);
+  const Shape ys = outputOf(c);
+  const Layout order = type == DataType::BF16 ? Layout::NHWC : Layout::RowMajor;
+  Harness h;
+  const Tensor x = h.tensor(c.x, Layout::NHWC, randomNumbers(c.x.elements(), 1), type), w = h.tensor(c.w, order, randomNumbers(c.w.elements(), 2), type),
+               dy = h.tensor(ys, Layout::NHWC, randomNumbers(ys.elements(), 3), type);
+  const Tensor y = h.image(ys, type), dx = h.image(c.x, type), dw = h.tensor(c.w);
+  auto conv = [&](ConvPass pass) { return Conv("conv", pass, c.x, c.w, ys, windowOf(c), c.groups, false, type); };
+  const Conv forward = conv(ConvPass::Forward), data = conv(ConvPass::BackwardData), weight = conv(ConvPass::BackwardWeight);
+  const int before = cudnn_frontend::executions;
+  forward.forward(h.session.compute, x, w, none, y, h.workspace(forward));
+  data.backwardData(h.session.compute, dy, w, dx, h.workspace(data));
+  weight.backwardWeight(h.session.compute, dy, x, dw, none, h.workspace(weight));
+  const int runs = cudnn_frontend::executions - before;
+  setKernelPolicy(size_t(64) << 20, Precision::FP32);
+  return {h.read(y), h.read(dx), h.read(dw), runs};
+}
+
+TEST(ConvParts, CutsTheBatchWhereAnEngineDoesNotFit) {
+  const ConvCase stem = {"stem", {8, 3, 32, 32}, {16, 3, 7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}, 1, false};
+  for (DataType type : {DataType::F32, DataType::BF16}) {
+    const Passes whole = run(stem, type, size_t(64) << 20);
+    EXPECT_EQ(whole.runs, 3);
+    // The emulator's engines pad each image to 16 KiB; turned weights take up to 10 KiB.
+    const Passes parts = run(stem, type, size_t(44) << 10);
+    EXPECT_EQ(parts.runs, 12);
+    EXPECT_EQ(parts.y, whole.y);
+    EXPECT_EQ(parts.dx, whole.dx);
+    EXPECT_CLOSE(parts.dw, whole.dw, type == DataType::F32 ? 1e-6 : 4e-3);
+  }
+}
+
+} // namespace
+} // namespace sluice
