@@ -63,7 +63,8 @@ struct Conv::Impl : Buildable {
   /// The engine for one of `parts` equal parts of the batch; null where none fits.
   std::unique_ptr<fe::graph::Graph> choose(int64_t parts) const;
   void describe(fe::graph::Graph &graph, int64_t parts) const;
-  /// Engines that may run: no atomics, sums in f32; with FP32 no tensor cores, which round their inputs.
+  /// Engines that may run: no atomics, sums in f32, inputs as they are (tensor cores drop digits of f32, others turn it
+  /// into f16, which overflows); with FP32 no tensor cores.
   void restrict(fe::graph::Graph &graph) const;
   void run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const;
 
@@ -104,11 +105,10 @@ void Conv::Impl::describe(fe::graph::Graph &described, int64_t parts) const {
 
 void Conv::Impl::restrict(fe::graph::Graph &chosen) const {
   std::vector<fe::NumericalNote_t> unwanted = {fe::NumericalNote_t::NONDETERMINISTIC,
-                                               fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
-  if (precision == Precision::FP32) {
+                                               fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+                                               fe::NumericalNote_t::DOWN_CONVERT_INPUTS};
+  if (precision == Precision::FP32)
     unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
-    unwanted.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
-  }
   chosen.deselect_numeric_notes(unwanted);
   chosen.deselect_workspace_greater_than(engineBytes);
 }
