@@ -60,7 +60,7 @@ const Flag flags[] = {
     number("--beta2", "adam, adamw: decay of the second moment (default 0.999)", &Arguments::beta2, 1),
     number("--epsilon", "adam, adamw: added to the denominator (default 1e-8)", &Arguments::epsilon, HUGE_VAL),
     {"--seed", "N", "of initial weights, shuffling, dropout and synthetic data (default 0)"},
-    count("--threads", "kernel threads (default: what the plan was made for)", &Arguments::threads, 1, 1025),
+    count("--threads", "kernel threads (default: what the plan was made for; cuda: all, for data)", &Arguments::threads, 1, 1025),
     path("--evaluate", "DIR", "loss and accuracy on DIR: after every epoch and at the end, or alone",
          &Arguments::evaluate),
     path("--checkpoint", "DIR", "write DIR/checkpoint.safetensors at the end", &Arguments::checkpoint),

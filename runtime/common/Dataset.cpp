@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <future>
 #include <numeric>
 
 namespace sluice {
@@ -152,20 +153,41 @@ void Dataset::drawSample(int input, int64_t sample, void *values) const {
           static_cast<int64_t>(randomBits64(key, i) % static_cast<uint64_t>(in.upperBound));
 }
 
-void Dataset::gather(int input, Position position, void *physical) {
+/// Samples [begin, end) of the batch.
+void Dataset::gatherSamples(int input, int64_t begin, int64_t end, std::vector<char> &buffer, char *physical) const {
   const Tensor sample = oneSample(program.inputs[input].staging);
-  char *to = static_cast<char *>(physical);
-  sampleBuffer.resize(sample.bytes());
-  for (int64_t n = 0; n < program.batch; ++n, to += sample.bytes()) {
-    int64_t index = sampleAt({position.epoch, position.sample + n});
+  buffer.resize(sample.bytes());
+  for (int64_t n = begin; n < end; ++n) {
+    const int64_t index = gathered[static_cast<size_t>(n)];
     if (files.empty()) {
-      drawSample(input, index, sampleBuffer.data());
+      drawSample(input, index, buffer.data());
     } else {
-      files[static_cast<size_t>(input)].read(index, 1, sampleBuffer.data());
-      checkRange(input, index, sampleBuffer.data());
+      files[static_cast<size_t>(input)].read(index, 1, buffer.data());
+      checkRange(input, index, buffer.data());
     }
-    toPhysical(sample, sampleBuffer.data(), to);
+    toPhysical(sample, buffer.data(), physical + static_cast<size_t>(n) * sample.bytes());
   }
+}
+
+void Dataset::gather(int input, Position position, void *physical, int threads) {
+  constexpr size_t worthAThread = size_t{1} << 18;
+  const size_t bytes = program.inputs[input].staging.bytes();
+  const int64_t batch = program.batch,
+                parts = std::clamp<int64_t>(static_cast<int64_t>(bytes / worthAThread), 1, std::min<int64_t>(threads, batch));
+  gathered.resize(static_cast<size_t>(batch));
+  for (int64_t n = 0; n < batch; ++n)
+    gathered[static_cast<size_t>(n)] = sampleAt({position.epoch, position.sample + n});
+  if (sampleBuffers.size() < static_cast<size_t>(parts))
+    sampleBuffers.resize(static_cast<size_t>(parts));
+  auto part = [&](int64_t i) {
+    gatherSamples(input, batch * i / parts, batch * (i + 1) / parts, sampleBuffers[static_cast<size_t>(i)], static_cast<char *>(physical));
+  };
+  std::vector<std::future<void>> helpers; // each waits for its thread when it goes
+  for (int64_t i = 1; i < parts; ++i)
+    helpers.push_back(std::async(std::launch::async, part, i));
+  part(0);
+  for (std::future<void> &helper : helpers)
+    helper.get();
 }
 
 } // namespace sluice

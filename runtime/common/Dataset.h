@@ -30,9 +30,9 @@ public:
   /// The position itself while its epoch still has a whole batch, else the begin of the next epoch.
   Position normalize(Position position) const;
 
-  /// Fills `physical` with one input's batch in the order of the staging tensor. Throws DataError for an I64 value out
-  /// of range, naming file and sample.
-  void gather(int input, Position position, void *physical);
+  /// Fills `physical` with one input's batch in the order of the staging tensor, with that many threads at most. Throws
+  /// DataError for an I64 value out of range, naming file and sample.
+  void gather(int input, Position position, void *physical, int threads = 1);
 
 private:
   void openFiles(const std::string &folder);
@@ -41,13 +41,15 @@ private:
   void checkRange(int input, int64_t sample, const void *values) const;
   void drawSample(int input, int64_t sample, void *values) const;
   int64_t sampleAt(Position position);
+  void gatherSamples(int input, int64_t begin, int64_t end, std::vector<char> &buffer, char *physical) const;
 
   const Program &program;
   uint64_t seed;
   bool shuffle;
   int64_t count = 0;
   std::vector<NpyFile> files; ///< one per input; empty: synthetic
-  std::vector<char> sampleBuffer;
+  std::vector<std::vector<char>> sampleBuffers; ///< one a thread
+  std::vector<int64_t> gathered;                ///< samples of the batch that is gathered
   std::vector<uint32_t> order; ///< of epoch `orderEpoch`, when shuffled
   int64_t orderEpoch = -1;
 };

@@ -9,12 +9,14 @@
 #include "runtime/common/Initialize.h"
 #include "runtime/common/Report.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
 #include <sys/stat.h>
 #include <system_error>
+#include <thread>
 
 namespace sluice {
 
@@ -48,7 +50,9 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   // Data and log are opened before anything is allocated: most mistakes end a run at once.
   TrainingFiles files(arguments, program, run.seed);
 
-  setThreads(static_cast<int>(arguments.threads.value_or(program.threads)));
+  // Beside a GPU threads only draw weights and gather batches, which no plan depends on.
+  const int64_t usual = runtimeTarget() == Target::Cuda ? std::max(1u, std::thread::hardware_concurrency()) : program.threads;
+  setThreads(static_cast<int>(arguments.threads.value_or(usual)));
   setKernelPolicy(program.workspaceLimit, program.precision);
   entry.makeKernels();
   buildPrimitives();

@@ -11,6 +11,7 @@
 #include "runtime/common/Report.h"
 
 #include "runtime/Codec.h"
+#include "runtime/Kernels.h"
 
 #include <chrono>
 #include <cmath>
@@ -106,7 +107,7 @@ void Trainer::logStart() const {
                       {"device_base_bytes", uint64_t{program.deviceBase}},
                       {"predicted_ms", program.predictedSecondsPerStep * 1e3},
                       {"batch", program.batch},
-                      {"threads", arguments.threads.value_or(program.threads)},
+                      {"threads", int64_t{threads()}},
                       {"seed", run.seed},
                       {"optimizer", optimizerName(program.optimizer)},
                       {"lr", shortest(state.learningRate)},

@@ -107,6 +107,36 @@ TEST(Dataset, SyntheticDataAreAFunctionOfTheSeed) {
       EXPECT_TRUE(id >= 0 && id < 5);
 }
 
+TEST(Dataset, GathersTheSameWithSeveralThreads) {
+  const Input large[] = {{"x", {}, host(0, {9, 3, 160, 160}, Layout::NHWC), 0}, {"target", {}, host(0, {9, 65536}, Layout::RowMajor, DataType::I64), 7}};
+  Program program = programWith(large, 2, 9);
+  for (int input : {0, 1}) {
+    const size_t bytes = large[input].staging.bytes();
+    Dataset data("synthetic", program, 1, true);
+    std::vector<char> one(bytes), several(bytes);
+    for (int64_t first : {0, 9}) {
+      data.gather(input, {2, first}, one.data());
+      data.gather(input, {2, first}, several.data(), 4);
+      EXPECT_EQ(one, several);
+    }
+  }
+}
+
+/// Whichever thread met them: the first sample of the batch is named.
+TEST(Dataset, NamesTheFirstBadSampleOfSeveralThreads) {
+  constexpr int64_t classes = 65536;
+  const Input only[] = {{"ids", {}, host(0, {8, classes}, Layout::RowMajor, DataType::I64), 5}};
+  Folder folder;
+  std::vector<int64_t> ids(8 * classes);
+  folder.write("input.npy", npyArray("<i8", "(8, 65536)", ids));
+  Program program = programWith(only, 1, 8);
+  Dataset data(folder.path, program, 0, false);
+  ids[3 * classes] = ids[7 * classes] = 5; // the file changes after it was checked
+  folder.write("input.npy", npyArray("<i8", "(8, 65536)", ids));
+  std::vector<int64_t> batch(ids.size());
+  expectError<DataError>([&] { data.gather(0, {0, 0}, batch.data(), 4); }, "sample 3 holds 5");
+}
+
 TEST(Dataset, NamesFilesOfSeveralInputs) {
   const Input two[] = {{"left", {}, host(0, {1, 1}), 0}, {"../right", {}, host(4, {1, 1}), 0}};
   Folder folder;
