@@ -163,7 +163,7 @@ static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffer
     if (!slot || !tensor || !tensor.hasStaticShape())
       return op.emitOpError() << "'" << op.getKernel() << "' takes buffers as static tensors, not " << type;
     int64_t needed = bytesOf(tensor);
-    if (needed > static_cast<int64_t>(slot.getBytes())) // C2
+    if (needed != static_cast<int64_t>(slot.getBytes())) // C2
       return op.emitOpError() << "'" << op.getKernel() << "' uses '" << slot.getName() << "' as " << tensor << " of "
                               << needed << " bytes, but it has " << slot.getBytes();
     if (!slot.onDevice()) // C3

@@ -94,7 +94,7 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     fused kernel has its region. The location names the ONNX node.
 
     - C1: as many types as buffers in ins and in outs.
-    - C2: each buffer has the bytes of its type at least.
+    - C2: each buffer has exactly the bytes of its type, so that a write leaves nothing of what was there before.
     - C3: a kernel works on device memory only.
     - C4: scratch is a buffer of its own: not among ins or outs, not persistent.
     - C5: as many versions as buffers in ins and in outs.

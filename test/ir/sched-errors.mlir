@@ -145,6 +145,16 @@ sched.program @run_c2 {
 
 // -----
 
+// What is left of the buffer would be what some other step wrote.
+
+sched.program @run_c2_part {
+  %a = sched.buffer "a" device bytes(8)
+  // expected-error @below {{'f' uses 'a' as 'tensor<1xf32>' of 4 bytes, but it has 8}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] parameters {}
+}
+
+// -----
+
 sched.program @run_c3 {
   %a = sched.buffer "a" host bytes(4)
   // expected-error @below {{'f' works on 'a', which is in host memory}}
