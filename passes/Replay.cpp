@@ -35,13 +35,14 @@ LogicalResult Replay::checkPlaces() {
     bool persistent = buffer.outlivesStep();
     if (!buffer.getOffset() || (!persistent && !buffer.getFirst()))
       return error() << "has no offset or no lifetime";
-    int64_t begin = *buffer.getOffset(), end = begin + static_cast<int64_t>(buffer.getBytes()),
+    int64_t begin = *buffer.getOffset(), size = buffer.getBytes(),
             arena = buffer.onDevice() ? device : buffer.getSpace() == sched::Space::Host ? host : spill;
     if (begin % alignment)
       return error() << "has offset " << begin << ", not a multiple of " << alignment;
-    if (begin < 0 || end > arena)
-      return error() << "ends at byte " << end << " of a " << sched::stringifySpace(buffer.getSpace()) << " arena of "
+    if (begin < 0 || begin > arena || size > arena - begin) // begin + size may be no int64_t
+      return error() << "has " << size << " bytes at " << begin << " of a " << sched::stringifySpace(buffer.getSpace()) << " arena of "
                      << arena << " bytes" << (pool && buffer.getSpace() == sched::Space::Host ? " before its pool" : "");
+    int64_t end = begin + size;
     if (buffer.onDevice() && (persistent ? end > base : begin < base))
       return error() << "lies at bytes " << begin << " to " << end << ", on the wrong side of the base of " << base
                      << " bytes";

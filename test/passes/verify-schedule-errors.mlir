@@ -32,7 +32,7 @@ sched.program @v1_alignment device(1024) host(256) base(256) {
 
 sched.program @v1_arena device(512) host(256) base(256) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
-  // expected-error @below {{V1: 'a' ends at byte 768 of a device arena of 512 bytes}}
+  // expected-error @below {{V1: 'a' has 256 bytes at 512 of a device arena of 512 bytes}}
   %a = sched.buffer "a" device bytes(256) at(512) live(1, 2)
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
@@ -455,7 +455,7 @@ sched.program @unplaced {
 sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
-  // expected-error @below {{V1: 'slot' ends at byte 272 of a spill arena of 256 bytes}}
+  // expected-error @below {{V1: 'slot' has 272 bytes at 0 of a spill arena of 256 bytes}}
   %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
   %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
   sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
@@ -481,7 +481,7 @@ sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
   %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
-  // expected-error @below {{V1: 'staging' ends at byte 300 of a host arena of 256 bytes before its pool}}
+  // expected-error @below {{V1: 'staging' has 300 bytes at 0 of a host arena of 256 bytes before its pool}}
   %staging = sched.buffer "staging" host bytes(300) input("x") at(0)
   %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
   sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
@@ -547,4 +547,24 @@ sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
   %in = sched.record h2d "in"
   sched.wait compute %in
   sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fd")
+}
+
+// -----
+
+// Ends that are no 64-bit numbers, of an offset and of a size.
+
+sched.program @v1_offset_overflow device(512) host(0) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  // expected-error @below {{V1: 'a' has 256 bytes at 9223372036854775552 of a device arena of 512 bytes}}
+  %a = sched.buffer "a" device bytes(256) at(9223372036854775552) live(1, 1)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {}
+}
+
+// -----
+
+sched.program @v1_size_overflow device(512) host(0) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  // expected-error @below {{V1: 'a' has 9223372036854775807 bytes at 256 of a device arena of 512 bytes}}
+  %a = sched.buffer "a" device bytes(9223372036854775807) at(256) live(1, 1)
+  sched.run compute "f" ins() outs(%loss : tensor<f32>) scratch(%a) versions [] -> [1] parameters {}
 }
