@@ -270,7 +270,7 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
       every access.
     - V3: two accesses of which one writes, to the same bytes, are ordered by streams and events.
     - V4: what is read was written before, by the same buffer, no other buffer wrote the bytes in between, and it is the version that the
-      step names.
+      step names; results and the batch of the next step are written.
     - V5: programs begin and end with all streams joined.
 
     Changes nothing.

@@ -31,7 +31,7 @@ public:
 
   LogicalResult run() {
     return success(succeeded(checkLifetimes()) && succeeded(checkOverlaps()) && succeeded(checkRaces()) && succeeded(checkContents()) &&
-                   succeeded(checkVersions()) && succeeded(checkStarts()));
+                   succeeded(checkVersions()) && succeeded(checkStarts()) && succeeded(checkEnd()));
   }
 
 private:
@@ -41,6 +41,7 @@ private:
   LogicalResult checkRaces();
   LogicalResult checkContents();
   LogicalResult checkVersions();
+  LogicalResult checkEnd();
   InFlightDiagnostic conflict(const Access &first, const Access &second);
 
   const std::vector<Place> &places;
@@ -175,6 +176,20 @@ LogicalResult Verifier::checkVersions() {
     }
     for (size_t i = begin; i < end; ++i)
       writes[accesses[i].place] += accesses[i].writes;
+  }
+  return success();
+}
+
+/// V4, for what is read after the step: its results, and the batch that the next step finds.
+LogicalResult Verifier::checkEnd() {
+  std::vector<bool> written(places.size(), false);
+  for (const Access &access : accesses)
+    if (access.writes)
+      written[access.place] = true;
+  for (size_t i = 0; i < places.size(); ++i) {
+    BufferOp buffer = places[i].op;
+    if (!written[i] && (buffer.getResult() || (buffer.getBatch() && *buffer.getBatch() == 1)))
+      return buffer.emitOpError() << "V4: '" << buffer.getName() << "' is read after the step, but nothing has written it";
   }
   return success();
 }

@@ -568,3 +568,25 @@ sched.program @v1_size_overflow device(512) host(0) base(256) {
   %a = sched.buffer "a" device bytes(9223372036854775807) at(256) live(1, 1)
   sched.run compute "f" ins() outs(%loss : tensor<f32>) scratch(%a) versions [] -> [1] parameters {}
 }
+
+// -----
+
+// The next step would find the batch of the one before.
+
+sched.program @v4_next_batch device(768) host(256) base(768) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %x = sched.buffer "x" device bytes(256) input("x") batch(0) at(256) : tensor<64xf32>
+  // expected-error @below {{V4: 'x_next' is read after the step, but nothing has written it}}
+  %x_next = sched.buffer "x_next" device bytes(256) input("x") batch(1) at(512) : tensor<64xf32>
+  %x_staging = sched.buffer "x_staging" host bytes(256) input("x") at(0) : tensor<64xf32>
+  sched.run compute "f" ins(%x : tensor<64xf32>) outs(%loss : tensor<f32>) versions [0] -> [1] parameters {}
+}
+
+// -----
+
+sched.program @v4_result device(512) host(0) base(256) {
+  // expected-error @below {{V4: 'loss' is read after the step, but nothing has written it}}
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 1)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {}
+}
