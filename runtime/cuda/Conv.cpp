@@ -4,9 +4,9 @@
 // that order, and the weight gradient leaves the engine in bf16, as PyTorch has it: engines that store f32 from bf16
 // factors are few and not promised, while a kernel must turn, and so can widen, the gradient anyway; sums are f32 within
 // the engine. Convolutions of one geometry share one plan. The engine is the first of cuDNN's own ranking that is deterministic, has the precision asked
-// for and fits the workspace, so that it depends on geometry and workspace alone. Engines of three channels pad their
-// whole input in the workspace: where none fits, the batch is cut into halves, quarters and so on until one does. Where
-// there is none at all our own direct kernels run.
+// for and fits the workspace, so that it depends on geometry and workspace alone. Those that use tensor cores pad an
+// image's three channels in the workspace, for the whole batch: where only slow ones fit, or none, the batch is cut into
+// halves, quarters and so on. Where there is none at all our own direct kernels run.
 #include "runtime/common/Windows.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/DirectConv.h"
@@ -14,6 +14,7 @@
 #include "runtime/cuda/Reduce.h"
 
 #include <cudnn_frontend.h>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -60,12 +61,14 @@ struct Conv::Impl : Buildable {
   void build() override;
   bool takes(std::string &reason) const;
   bool splitsInto(int64_t parts) const;
-  /// The engine for one of `parts` equal parts of the batch; null where none fits.
-  std::unique_ptr<fe::graph::Graph> choose(int64_t parts) const;
+  /// The first engine for one of `parts` equal parts of the batch that takes `bytes` at most; null where there is none.
+  std::unique_ptr<fe::graph::Graph> choose(int64_t parts, int64_t bytes, bool tensorCores) const;
+  /// The engine where the best one for the whole batch does not fit; sets `parts`.
+  std::unique_ptr<fe::graph::Graph> chooseSmaller();
   void describe(fe::graph::Graph &graph, int64_t parts) const;
   /// Engines that may run: no atomics, sums in f32, inputs as they are (tensor cores drop digits of f32, others turn it
   /// into f16, which overflows); with FP32 no tensor cores.
-  void restrict(fe::graph::Graph &graph) const;
+  void restrict(fe::graph::Graph &graph, bool tensorCores) const;
   void run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const;
 
   const char *node; ///< the first of this geometry, for messages
@@ -103,14 +106,15 @@ void Conv::Impl::describe(fe::graph::Graph &described, int64_t parts) const {
       .set_data_type(typeOf(g));
 }
 
-void Conv::Impl::restrict(fe::graph::Graph &chosen) const {
+void Conv::Impl::restrict(fe::graph::Graph &chosen, bool tensorCores) const {
   std::vector<fe::NumericalNote_t> unwanted = {fe::NumericalNote_t::NONDETERMINISTIC,
                                                fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
                                                fe::NumericalNote_t::DOWN_CONVERT_INPUTS};
   if (precision == Precision::FP32)
     unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
   chosen.deselect_numeric_notes(unwanted);
-  chosen.deselect_workspace_greater_than(engineBytes);
+  if (tensorCores)
+    chosen.select_numeric_notes({fe::NumericalNote_t::TENSOR_CORE});
 }
 
 /// Whether cuDNN knows such convolutions, whatever its engines need.
@@ -135,17 +139,31 @@ bool Conv::Impl::splitsInto(int64_t parts) const {
   return g.pass != ConvPass::BackwardWeight || cuda::turnedWeights(g.w, g.pass, g.type) > 0;
 }
 
-std::unique_ptr<fe::graph::Graph> Conv::Impl::choose(int64_t parts) const {
+std::unique_ptr<fe::graph::Graph> Conv::Impl::choose(int64_t parts, int64_t bytes, bool tensorCores) const {
   cudnnHandle_t handle = Device::get().cudnn;
   auto candidate = std::make_unique<fe::graph::Graph>();
   describe(*candidate, parts);
   if (candidate->validate().is_bad() || candidate->build_operation_graph(handle).is_bad() ||
       candidate->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
     return nullptr;
-  restrict(*candidate);
+  restrict(*candidate, tensorCores);
+  candidate->deselect_workspace_greater_than(bytes);
   for (int64_t i = 0; i < candidate->get_execution_plan_count(); ++i)
-    if (candidate->build_plan_at_index(handle, i).is_good() && candidate->get_workspace_size() <= engineBytes)
+    if (candidate->build_plan_at_index(handle, i).is_good() && candidate->get_workspace_size() <= bytes)
       return candidate;
+  return nullptr;
+}
+
+// Depthwise and other grouped convolutions have good engines without tensor cores.
+std::unique_ptr<fe::graph::Graph> Conv::Impl::chooseSmaller() {
+  for (bool tensorCores : {true, false})
+    if (!tensorCores || (precision != Precision::FP32 && geometry.groups == 1))
+      for (parts = 1;; parts *= 2) {
+        if (auto found = choose(parts, engineBytes, tensorCores))
+          return found;
+        if (!splitsInto(2 * parts))
+          break;
+      }
   return nullptr;
 }
 
@@ -154,11 +172,10 @@ void Conv::Impl::build() {
     return;
   built = true;
   std::string reason;
-  if (takes(reason)) {
-    graph = choose(parts);
-    while (!graph && splitsInto(2 * parts))
-      graph = choose(parts *= 2);
-  }
+  if (takes(reason))
+    graph = choose(parts, std::numeric_limits<int64_t>::max(), false);
+  if (graph && graph->get_workspace_size() > engineBytes)
+    graph = chooseSmaller();
   if (!graph)
     noteFallback(node, reason);
 }

@@ -13,8 +13,8 @@ struct Passes {
 };
 
 /// All passes of a case under a limit.
-Passes run(const ConvCase &c, DataType type, size_t limit) {
-  setKernelPolicy(limit, Precision::FP32);
+Passes run(const ConvCase &c, DataType type, Precision precision, size_t limit) {
+  setKernelPolicy(limit, precision);
   const Shape ys = outputOf(c);
   const Layout order = type == DataType::BF16 ? Layout::NHWC : Layout::RowMajor;
   Harness h;
@@ -32,18 +32,27 @@ Passes run(const ConvCase &c, DataType type, size_t limit) {
   return {h.read(y), h.read(dx), h.read(dw), runs};
 }
 
-TEST(ConvParts, CutsTheBatchWhereAnEngineDoesNotFit) {
-  const ConvCase stem = {"stem", {8, 3, 32, 32}, {16, 3, 7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}, 1, false};
-  for (DataType type : {DataType::F32, DataType::BF16}) {
-    const Passes whole = run(stem, type, size_t(64) << 20);
+/// The emulator's fast engines pad each image to 16 KiB; turned weights take up to 10 KiB.
+constexpr size_t enough = size_t(64) << 20, scarce = size_t(44) << 10, nothing = size_t(12) << 10;
+constexpr ConvCase stem = {"stem", {8, 3, 32, 32}, {16, 3, 7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}, 1, false};
+
+TEST(ConvParts, CutsTheBatchWhereTensorCoresNeedIt) {
+  for (auto [type, precision] : {std::pair{DataType::F32, Precision::TF32}, {DataType::BF16, Precision::BF16}}) {
+    const Passes whole = run(stem, type, precision, enough);
     EXPECT_EQ(whole.runs, 3);
-    // The emulator's engines pad each image to 16 KiB; turned weights take up to 10 KiB.
-    const Passes parts = run(stem, type, size_t(44) << 10);
+    const Passes parts = run(stem, type, precision, scarce);
     EXPECT_EQ(parts.runs, 12);
     EXPECT_EQ(parts.y, whole.y);
     EXPECT_EQ(parts.dx, whole.dx);
     EXPECT_CLOSE(parts.dw, whole.dw, type == DataType::F32 ? 1e-6 : 4e-3);
+    EXPECT_EQ(run(stem, type, precision, nothing).runs, 3); // no image fits
   }
+}
+
+TEST(ConvParts, LeavesTheBatchWholeWithoutTensorCores) {
+  EXPECT_EQ(run(stem, DataType::F32, Precision::FP32, scarce).runs, 3);
+  const ConvCase grouped = {"grouped", {8, 6, 32, 32}, {16, 3, 3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, 2, false};
+  EXPECT_EQ(run(grouped, DataType::F32, Precision::TF32, scarce).runs, 3);
 }
 
 } // namespace

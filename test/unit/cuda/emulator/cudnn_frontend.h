@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, run by loops over whatever strides its
 // tensors have. Like the real one it refuses pads that differ from side to side, unless so many channels would take the
-// direct kernels too long here, and pads channels that do not fill 16 bytes in the workspace.
+// direct kernels too long here, and its fast engine pads channels that do not fill 16 bytes in
+// the workspace.
 #pragma once
 
 #include "cudnn.h"
@@ -86,14 +87,15 @@ public:
   Error build_operation_graph(cudnnHandle_t) const { return {}; }
   Error create_execution_plans(std::vector<HeurMode_t>) const { return {}; }
   Graph &deselect_numeric_notes(const std::vector<NumericalNote_t> &) { return *this; }
+  Graph &select_numeric_notes(const std::vector<NumericalNote_t> &) { return tensorCores = true, *this; }
   Graph &deselect_workspace_greater_than(int64_t limit) { return workspaceLimit = limit, *this; }
-  /// The best engine takes a workspace as scratch, the next one none; what is ranked between them turns out to need more
-  /// than it said. All pad.
-  int64_t get_execution_plan_count() const { return 3; }
+  /// The best engine has tensor cores and takes a workspace as scratch, too, the second less, the last one has none and takes
+  /// none. What is ranked third turns out to need more than it said.
+  int64_t get_execution_plan_count() const { return 4; }
   Error build_plan_at_index(cudnnHandle_t, int64_t index) {
-    const int64_t scratch = index == 0 ? wanted : 0, padding = paddedInput();
-    needed = index == 1 ? workspaceLimit + 1 : scratch + padding;
-    return {index != 1 && needed > workspaceLimit};
+    constexpr int64_t scratch[] = {1 << 16, 1 << 8, 0, 0};
+    needed = index == 2 && workspaceLimit < unlimited ? workspaceLimit + 1 : index == 3 ? 0 : scratch[index] + paddedInput();
+    return {index != 2 && (needed > workspaceLimit || (tensorCores && index == 3))};
   }
   int64_t get_workspace_size() const { return needed; }
 
@@ -146,8 +148,9 @@ private:
     return x->dim[1] % whole ? x->dim[0] * x->dim[2] * x->dim[3] * ((x->dim[1] + whole - 1) / whole * 16) : 0;
   }
 
-  static constexpr int64_t wanted = 1 << 16;
-  int64_t workspaceLimit = int64_t(1) << 40, needed = 0;
+  static constexpr int64_t unlimited = INT64_MAX;
+  int64_t workspaceLimit = unlimited, needed = 0;
+  bool tensorCores = false;
   int pass = 0;
   std::vector<int64_t> before, after, stride, dilation;
   Pointer made = std::make_shared<Tensor_attributes>(), x, w, y;
