@@ -5,7 +5,7 @@
 #   tools/gpu_check.sh pack [-o FILE.tar.gz]     here, after tools/setup.sh: emits the programs, packs all that the check needs
 #   tar xf FILE.tar.gz && sluice_gpu_check/gpu_check.sh run      there: needs CMake, a C++ compiler, CUDA, cuDNN (also as the
 #                                                Python package nvidia-cudnn) and, for the peers, PyTorch with torchvision
-#   sluice_gpu_check/gpu_check.sh STAGE          one stage: build, conformance, train, measure, peers, report
+#   sluice_gpu_check/gpu_check.sh STAGE          one stage: build, conformance, train, measure, peers, sanitize, report
 #
 # A stage takes 8 minutes at most: what is left then is done by the next call (exit status 75 says that there is something left).
 # Finished items are never repeated: results/ holds one file an item, and one *.failed for each that failed; remove it to try again.
@@ -75,19 +75,9 @@ stage_build() {
   esac
 }
 
-# memcheck and racecheck take long: the conformance set goes through them in parts.
 stage_conformance() {
   need_programs
   item conformance.txt build/cuda_conformance --gtest_brief=0
-  if ! command -v compute-sanitizer >/dev/null; then say "there is no compute-sanitizer: left out"; return 0; fi
-  local tool part parts=12
-  for tool in memcheck racecheck; do
-    for ((part = 0; part < parts; part++)); do
-      item "$tool.$part.txt" env GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=$part \
-        compute-sanitizer --tool "$tool" --error-exitcode 9 build/cuda_conformance --gtest_filter='-*turned*:*windows_in_padding*'
-    done
-    item "$tool.step.txt" compute-sanitizer --tool "$tool" --error-exitcode 9 build/check_resnet_planned/check_resnet_planned --data data/resnet --steps 1
-  done
 }
 
 trained() { # result, program, flags...: its log
@@ -107,12 +97,13 @@ stage_train() {
   done
 }
 
+# First what most is compared with: a machine may be lent for less time than all takes.
 stage_measure() {
   need_programs
   local program
-  for program in programs/*; do
+  for program in programs/resnet50_{bf16,tf32}_* programs/*_bf16_* programs/*; do
     program=${program#programs/}
-    [[ $program == check_* ]] && continue
+    [[ -d programs/$program && $program != check_* ]] || continue
     trained "$program.measure.jsonl" "$program" --data synthetic --steps 60
     item "$program.profile.json" sh -c "build/$program/$program --data synthetic --steps 5 --profile-out results/$program.profile >&2 && cat results/$program.profile"
   done
@@ -126,6 +117,20 @@ stage_peers() {
   for model in resnet50:256 resnet152:64 vgg16:64 densenet121:128; do
     for variant in eager-tf32 eager-amp compile-tf32 compile-amp checkpoint-{tf32,amp} save-on-cpu-{tf32,amp} budget-{0.7,0.5,0.3}-{tf32,amp}; do
       item "peer_${model%:*}_$variant.json" "$python" gpu_peers.py "${model%:*}" "${model#*:}" "$variant"
+    done
+  done
+}
+
+# memcheck and racecheck take long: the conformance set goes through them in parts.
+stage_sanitize() {
+  need_programs
+  if ! command -v compute-sanitizer >/dev/null; then say "there is no compute-sanitizer: left out"; return 0; fi
+  local tool part parts=12
+  for tool in memcheck racecheck; do
+    item "$tool.step.txt" compute-sanitizer --tool "$tool" --error-exitcode 9 build/check_resnet_planned/check_resnet_planned --data data/resnet --steps 1
+    for ((part = 0; part < parts; part++)); do
+      item "$tool.$part.txt" env GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=$part \
+        compute-sanitizer --tool "$tool" --error-exitcode 9 build/cuda_conformance --gtest_filter='-*turned*:*windows_in_padding*'
     done
   done
 }
@@ -150,7 +155,7 @@ run_stage() {
 # Without programs there is nothing to go on with; everything else is reported, however it went.
 run_all() {
   local stage status worst=0
-  for stage in build conformance train measure peers report; do
+  for stage in build conformance train measure peers sanitize report; do
     status=75
     while [ $status = 75 ]; do
       say "$stage"
@@ -165,7 +170,7 @@ run_all() {
 
 case ${1:-} in
   pack) shift; exec "$here/bench/gpu_pack.sh" "$@" ;;
-  build | conformance | train | measure | peers | report) run_stage "$1" ;;
+  build | conformance | train | measure | peers | sanitize | report) run_stage "$1" ;;
   run) run_all ;;
   *) sed -n '3,14p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac
