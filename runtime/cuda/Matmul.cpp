@@ -44,7 +44,8 @@ struct Matmul::Impl {
   struct Plan : Buildable {
     void build() override;
     void describe(Layout_ &layout, DataType type, int64_t rows, int64_t columns, int64_t batchStride) const;
-    bool epilogue() const { return shape.rowBias && result == DataType::F32; }
+    /// Of products with an extent of one PyTorch found cuBLASLt's ranking to fail once there is a bias.
+    bool epilogue() const { return shape.rowBias && result == DataType::F32 && std::min({shape.m, shape.n, shape.k}) > 1; }
     void choose();
 
     const char *node = nullptr;

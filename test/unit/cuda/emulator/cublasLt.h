@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of cuBLASLt that runtime/cuda uses: products of column-major matrices by three loops in double. Of bf16 factors it
-// takes what the real one takes: two of them, a result of either type, a bias of the result's type.
+// takes what the real one takes: two of them, a result of either type, a bias of the result's type where no extent is one;
+// and a workspace at a multiple of 256 bytes.
 #pragma once
 
 #include "cuda_runtime.h"
@@ -106,7 +107,9 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
 inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha, const void *a,
                                      cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb, const void *,
                                      const void *, cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t ld,
-                                     const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t stream) {
+                                     const cublasLtMatmulAlgo_t *, void *workspace, size_t, cudaStream_t stream) {
+  if (reinterpret_cast<size_t>(workspace) % 256)
+    abort();
   const float factor = *static_cast<const float *>(alpha);
   emulator::enqueue(stream, [=, p = *product, la = *la, lb = *lb, ld = *ld] {
     const bool turnA = p.a == CUBLAS_OP_T, turnB = p.b == CUBLAS_OP_T;
@@ -115,7 +118,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t prod
         ld.columns != (turnB ? lb.rows : lb.columns))
       abort();
     if (la.type != lb.type || (la.type == CUDA_R_32F && ld.type != CUDA_R_32F) ||
-        (p.epilogue == CUBLASLT_EPILOGUE_BIAS && ld.type != CUDA_R_32F))
+        (p.epilogue == CUBLASLT_EPILOGUE_BIAS && (ld.type != CUDA_R_32F || ld.rows == 1 || ld.columns == 1 || inner == 1)))
       abort();
     for (int32_t i = 0; i < ld.count; ++i)
       for (int64_t column = 0; column < ld.columns; ++column)
