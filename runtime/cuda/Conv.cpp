@@ -5,7 +5,7 @@
 // factors are few and not promised, while a kernel must turn, and so can widen, the gradient anyway; sums are f32 within
 // the engine. Convolutions of one geometry share one plan. The engine is the first of cuDNN's own ranking that is deterministic, has the precision asked
 // for and fits the workspace, so that it depends on geometry and workspace alone. Those that use tensor cores pad an
-// image's three channels in the workspace, for the whole batch: where only slow ones fit, or none, the batch is cut into
+// image's three channels in the workspace, for the whole batch: where only slower ones fit, or none, the batch is cut into
 // halves, quarters and so on. Where there is none at all our own direct kernels run.
 #include "runtime/common/Windows.h"
 #include "runtime/cuda/Device.h"
@@ -29,6 +29,8 @@ std::vector<int64_t> dims(const Shape &shape) { return {shape.dims, shape.dims +
 std::vector<int64_t> channelsLast(const Shape &s) { return {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]}; }
 
 enum Uid : int64_t { First = 1, Second, Result };
+
+constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
 fe::DataType_t typeOf(const ConvGeometry &g) {
   return g.type == DataType::BF16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
@@ -154,17 +156,23 @@ std::unique_ptr<fe::graph::Graph> Conv::Impl::choose(int64_t parts, int64_t byte
   return nullptr;
 }
 
-// Depthwise and other grouped convolutions have good engines without tensor cores.
+// Grouped convolutions have good engines without tensor cores. Where there are none to use, the best engines turn their
+// operands to NCHW in the workspace, and what is ranked last is slower than any number of parts.
 std::unique_ptr<fe::graph::Graph> Conv::Impl::chooseSmaller() {
-  for (bool tensorCores : {true, false})
-    if (!tensorCores || (precision != Precision::FP32 && geometry.groups == 1))
-      for (parts = 1;; parts *= 2) {
-        if (auto found = choose(parts, engineBytes, tensorCores))
-          return found;
-        if (!splitsInto(2 * parts))
-          break;
-      }
-  return nullptr;
+  auto split = [&](auto &&choice) {
+    for (parts = 1;; parts *= 2)
+      if (std::unique_ptr<fe::graph::Graph> found = choice(); found || !splitsInto(2 * parts))
+        return found;
+  };
+  std::unique_ptr<fe::graph::Graph> found;
+  if (precision != Precision::FP32 && geometry.groups == 1)
+    found = split([&] { return choose(parts, engineBytes, true); });
+  if (!found)
+    found = split([&] {
+      auto best = choose(parts, unlimited, false);
+      return best && best->get_workspace_size() <= engineBytes ? std::move(best) : nullptr;
+    });
+  return found ? std::move(found) : split([&] { return choose(parts, engineBytes, false); });
 }
 
 void Conv::Impl::build() {
@@ -173,7 +181,7 @@ void Conv::Impl::build() {
   built = true;
   std::string reason;
   if (takes(reason))
-    graph = choose(parts, std::numeric_limits<int64_t>::max(), false);
+    graph = choose(parts, unlimited, false);
   if (graph && graph->get_workspace_size() > engineBytes)
     graph = chooseSmaller();
   if (!graph)
