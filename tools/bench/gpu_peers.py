@@ -19,10 +19,18 @@ WARM, STEPS = 50, 50
 
 
 def blocks(model):
-    """Children that can be recomputed one by one: the residual stages and dense blocks, or the features of a plain network."""
+    """Children that can be recomputed one by one: residual and dense blocks, or what a plain network has between two poolings."""
     found = [child for name, child in model.named_modules()
              if type(child).__name__ in ("BasicBlock", "Bottleneck", "_DenseBlock")]
-    return found or [child for child in model.features if type(child).__name__ in ("Conv2d",)]
+    if not found:
+        segments = [[]]
+        for layer in model.features:
+            segments[-1].append(layer)
+            if isinstance(layer, torch.nn.MaxPool2d):
+                segments.append([])
+        found = [torch.nn.Sequential(*segment) for segment in segments if segment]
+        model.features = torch.nn.Sequential(*found)
+    return found
 
 
 def checkpointed(model):
