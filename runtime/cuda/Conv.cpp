@@ -73,7 +73,7 @@ struct Conv::Impl : Buildable {
   void restrict(fe::graph::Graph &graph, bool tensorCores) const;
   void run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const;
 
-  const char *node; ///< the first of this geometry, for messages
+  std::string node; ///< the first of this geometry, for messages
   ConvGeometry geometry;
   int64_t engineBytes;
   Precision precision;
@@ -230,15 +230,15 @@ std::vector<int64_t> keyOf(const ConvGeometry &g, int64_t engineBytes, Precision
   return key;
 }
 
+/// Never destroyed: from 9.10 on cuDNN may crash when plans are while the process ends, where CUDA has gone already.
 std::shared_ptr<Conv::Impl> shared(const char *node, const ConvGeometry &geometry, int64_t engineBytes) {
-  static std::map<std::vector<int64_t>, std::weak_ptr<Conv::Impl>> known;
-  std::weak_ptr<Conv::Impl> &slot = known[keyOf(geometry, engineBytes, precision())];
-  if (std::shared_ptr<Conv::Impl> impl = slot.lock())
-    return impl;
-  auto fresh = std::make_shared<Conv::Impl>(node, geometry, engineBytes, precision());
-  buildLater(fresh);
-  slot = fresh;
-  return fresh;
+  static auto &known = *new std::map<std::vector<int64_t>, std::shared_ptr<Conv::Impl>>;
+  std::shared_ptr<Conv::Impl> &slot = known[keyOf(geometry, engineBytes, precision())];
+  if (!slot) {
+    slot = std::make_shared<Conv::Impl>(node, geometry, engineBytes, precision());
+    buildLater(slot);
+  }
+  return slot;
 }
 
 } // namespace
