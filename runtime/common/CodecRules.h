@@ -43,13 +43,19 @@ SLUICE_KERNEL bool overflowsHalf(float x) {
   return magnitude >= 0x477ff000 && magnitude < 0x7f800000;
 }
 
+/// A value that fixed-rate zfp cannot give back, or only as an infinity: below 2^126 the exponent e that a block shares is 126 at most, and
+/// the 32-bit numbers that it decodes to, whatever was rounded, times 2^(e - 30) at most 2^127.
+SLUICE_KERNEL bool overflowsZfp(float x) { return (bitsOfFloat(x) & 0x7fffffff) >= 0x7e800000; }
+
 inline ValueNotStorable halfRefused(float value, const char *node) {
   return ValueNotStorable("fp16 cannot hold the value " + std::to_string(value) + " of '" + node +
                           "': its largest is 65504");
 }
 
-inline ValueNotStorable zfpRefused(const char *node) {
-  return ValueNotStorable("zfp cannot hold '" + std::string(node) + "': a value is infinite or NaN");
+inline ValueNotStorable zfpRefused(const char *node, float value) {
+  const bool finite = (bitsOfFloat(value) & 0x7fffffff) < 0x7f800000;
+  return ValueNotStorable("zfp cannot hold '" + std::string(node) +
+                          (finite ? "': a value is 2^126 or more in magnitude, of which rounding could make infinity" : "': a value is infinite or NaN"));
 }
 
 /// Throws std::invalid_argument naming `node` when `packed` is not what `codec` makes of `x`.

@@ -17,7 +17,7 @@ namespace sluice {
 
 namespace {
 
-/// Of the first refused value: its kernel's node as an address of this process (0: none), and its bits.
+/// Of the first refused value: its kernel's node as an address of this process (0: none); its bits, and above them whether zfp refused it.
 __device__ unsigned long long refused[2];
 bool packs = false;
 
@@ -39,9 +39,9 @@ __device__ inline float fromHalf(uint16_t h) {
 #endif
 }
 
-__device__ inline void refuse(unsigned long long node, float value) {
+__device__ inline void refuse(unsigned long long node, float value, bool zfp) {
   if (atomicCAS(&refused[0], 0ull, node) == 0)
-    refused[1] = bitsOfFloat(value);
+    refused[1] = static_cast<unsigned long long>(zfp) << 32 | bitsOfFloat(value);
 }
 
 __global__ void packHalfKernel(const float *x, uint16_t *packed, int64_t count, unsigned long long node) {
@@ -59,7 +59,7 @@ __global__ void packHalfKernel(const float *x, uint16_t *packed, int64_t count, 
     for (int i = 0; i < group; ++i) {
       out[i] = toHalf(in[i]);
       if (overflowsHalf(in[i]))
-        refuse(node, in[i]);
+        refuse(node, in[i], false);
     }
     if (here == group) {
       uint4 eight;
@@ -129,8 +129,8 @@ __global__ void packZfpKernel(const float *x, uint16_t *packed, ZfpGrid grid, in
     float block[zfp::values];
     loadBlock(x, grid, at / across * 4, at % across * 4, block);
     for (float value : block)
-      if ((bitsOfFloat(value) & 0x7fffffff) >= 0x7f800000)
-        return refuse(node, value);
+      if (overflowsZfp(value))
+        return refuse(node, value, true);
     zfp::packBlock(block, rate, packed + at * rate);
   }
 }
@@ -185,9 +185,9 @@ void checkRefused() {
     return;
   const auto *node = reinterpret_cast<const char *>(static_cast<uintptr_t>(note[0]));
   const float value = floatOfBits(static_cast<uint32_t>(note[1]));
-  if (std::isfinite(value)) // half precision takes the others
-    throw halfRefused(value, node);
-  throw zfpRefused(node);
+  if (note[1] >> 32)
+    throw zfpRefused(node, value);
+  throw halfRefused(value, node);
 }
 
 void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {

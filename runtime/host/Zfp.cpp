@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <string>
 #if defined(SLUICE_ZFP)
 #include <zfp.h>
@@ -54,24 +53,24 @@ void runAll(float *x, ZfpGrid grid, int rate, char *packed, bool encode) {
                              std::to_string(grid.columns));
 }
 
-/// True when every value is finite; zfp's common exponents know no others.
-bool allFinite(const float *x, int64_t count) {
-  std::atomic<bool> finite{true};
+/// Where a value is that zfp does not take; -1: nowhere.
+int64_t findRefused(const float *x, int64_t count) {
+  std::atomic<int64_t> refused{-1};
   parallelRanges(count, int64_t(1) << 16, [&](int64_t begin, int64_t end) {
     int bad = 0;
     for (int64_t i = begin; i < end; ++i)
-      bad |= !(std::fabs(x[i]) <= 3.40282347e38f);
+      bad |= overflowsZfp(x[i]);
     if (bad)
-      finite = false;
+      refused = std::find_if(x + begin, x + end, overflowsZfp) - x;
   });
-  return finite;
+  return refused;
 }
 
 } // namespace
 
 void packZfp(const float *x, ZfpGrid grid, int rate, void *packed, const char *node) {
-  if (!allFinite(x, grid.rows * grid.columns))
-    throw zfpRefused(node);
+  if (const int64_t at = findRefused(x, grid.rows * grid.columns); at >= 0)
+    throw zfpRefused(node, x[at]);
   runAll(const_cast<float *>(x), grid, rate, static_cast<char *>(packed), true);
 }
 

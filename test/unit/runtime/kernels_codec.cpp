@@ -104,15 +104,23 @@ TEST(Zfp, ErrorsFollowTheRate) {
     }
 }
 
-TEST(Zfp, ZerosAndDenormalsPassAndNonFiniteIsRefused) {
+TEST(Zfp, ZerosAndDenormalsPassAndWhatCouldBecomeInfiniteIsRefused) {
   const Shape shape{64, 64};
   EXPECT_TRUE(sameBits(throughZfp(shape, Layout::RowMajor, 8, Floats(4096)), Floats(4096)));
   for (float v : throughZfp(shape, Layout::RowMajor, 8, Floats(4096, 1e-41f)))
     EXPECT_LE(std::fabs(v), 1e-40f);
-  for (float large : {std::numeric_limits<float>::max(), -std::numeric_limits<float>::max()})
+  const float largest = 0x1.fffffep125f;
+  for (float large : {largest, -largest})
     for (float v : throughZfp(shape, Layout::RowMajor, 16, Floats(4096, large)))
       EXPECT_NEAR(static_cast<double>(v / large), 1, 1e-3);
-  for (float odd : {infinity, -infinity, notANumber}) {
+  const Numbers signs = randomNumbers(4096, 5);
+  Floats mixed;
+  for (double sign : signs)
+    mixed.push_back(sign < 0 ? -largest : largest);
+  for (int rate : {2, 8})
+    for (float v : throughZfp(shape, Layout::RowMajor, rate, mixed))
+      EXPECT_LT(std::fabs(v), infinity) << "at " << rate;
+  for (float odd : {infinity, -infinity, notANumber, 0x1p126f, -0x1p127f}) {
     Floats x(4096, 1.0f);
     x[77] = odd;
     EXPECT_THROW(throughZfp(shape, Layout::RowMajor, 8, x), ValueNotStorable);
