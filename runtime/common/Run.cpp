@@ -20,7 +20,7 @@
 
 namespace sluice {
 
-/// The arena file is emptied and removed, so it must not be somebody's data.
+/// The arena file is removed, so it must not be somebody's data.
 static void requireUnused(const std::string &path) {
   struct stat status;
   if (lstat(path.c_str(), &status) == 0)

@@ -22,7 +22,7 @@ constexpr size_t hugePage = size_t(2) << 20;
 
 /// A mapping of `bytes` for the arena `name` in a file that vanishes with the process. The descriptor stays open.
 char *mapFile(const char *name, const char *file, size_t bytes, int &descriptor) {
-  descriptor = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  descriptor = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0)
     throw MemoryNotAvailable("cannot open '" + std::string(file) + "' for the " + name + " arena: " + strerror(errno));
   int full = EINTR;

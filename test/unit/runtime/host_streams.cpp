@@ -6,7 +6,9 @@
 #include "runtime/host/Parallel.h"
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 namespace sluice {
@@ -80,6 +82,17 @@ TEST(Streams, FirstErrorStopsTheSession) {
 
 TEST(Streams, HostArenaThatCannotBeAFile) {
   EXPECT_THROW(Session(64, 64, 0, "/nonexistent/folder/file"), MemoryNotAvailable);
+}
+
+/// A program that starts beside this one may be about to map the same file.
+TEST(Streams, HostArenaTakesNobodysFile) {
+  const std::string file = testing::TempDir() + "sluice_host_arena_taken";
+  std::ofstream(file) << "mine";
+  EXPECT_THROW(Session(64, 64, 0, file.c_str()), MemoryNotAvailable);
+  std::string held;
+  std::ifstream(file) >> held;
+  EXPECT_EQ(held, "mine");
+  std::remove(file.c_str());
 }
 
 TEST(Streams, HostArenaInAFile) {
