@@ -1,38 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bisects how many tensors may leave.
+// Bisects how many tensors may leave, within a memory and for the memory that suffices.
 #include "passes/HostBudget.h"
+
+#include "passes/Buffers.h"
 
 using namespace sluice;
 using namespace sluice::planner;
 
-Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::string &strategy, const Options &options, Bytes hostRoom,
-                              const HostBytes &hostBytes) {
-  const auto fitsHost = [&](const Answer &answer) {
+namespace {
+
+/// Mixed, with a limit of host memory.
+class Search {
+public:
+  Search(const Problem &problem, const std::string &strategy, const Options &options, Bytes hostRoom, const HostBytes &hostBytes)
+      : problem(problem), strategy(strategy), options(options), hostRoom(hostRoom), hostBytes(hostBytes) {
+    for (size_t b = 0; b < problem.buffers.size(); ++b)
+      if (problem.buffers[b].offloadable)
+        movable.push_back(static_cast<int>(b));
+  }
+
+  bool fitsHost(const Answer &answer) const {
     const Plan *plan = std::get_if<Plan>(&answer);
     return !plan || hostBytes(*plan) <= hostRoom;
-  };
-  Answer answer = runStrategy(problem, memory, strategy, options);
-  if (fitsHost(answer) || hostRoom < 0 || (strategy != "mixed" && strategy != "auto"))
-    return answer;
-  std::vector<int> movable; // in order of birth
-  for (size_t b = 0; b < problem.buffers.size(); ++b)
-    if (problem.buffers[b].offloadable)
-      movable.push_back(static_cast<int>(b));
-  Answer best = std::move(answer);
-  // Invariant: with more than `high` movable tensors too much leaves; `low` of them fit, or are too few for the device.
-  for (size_t low = 0, high = movable.size(), middle = 0;; middle = (low + high + 1) / 2) {
-    Problem restricted = problem;
-    for (size_t i = middle; i < movable.size(); ++i)
-      restricted.buffers[movable[i]].offloadable = false;
-    Answer trial = runStrategy(restricted, memory, strategy, options);
-    const bool fits = fitsHost(trial);
-    if (fits && std::holds_alternative<Plan>(trial))
-      best = std::move(trial);
-    if (fits)
-      low = middle;
-    else
-      high = middle - 1;
-    if (low >= high)
-      return best;
   }
+
+  /// Without a limit at first, then the largest number of tensors that may leave; not a plan when none was found.
+  Answer planWithin(Bytes memory) const {
+    Answer best = run(movable.size(), memory);
+    if (fitsHost(best))
+      return best;
+    best = Infeasible{};
+    // Invariant: with more than `high` movable tensors too much leaves; `low` of them fit, or are too few for the device.
+    for (size_t low = 0, high = movable.size(), middle = 0;; middle = (low + high + 1) / 2) {
+      Answer trial = run(middle, memory);
+      const bool fits = fitsHost(trial);
+      if (fits && std::holds_alternative<Plan>(trial))
+        best = std::move(trial);
+      if (fits)
+        low = middle;
+      else
+        high = middle - 1;
+      if (low >= high)
+        return best;
+    }
+  }
+
+  /// A memory above `memory` within which planWithin() finds a plan: the least that suffices for as many tensors as the host has room for.
+  Bytes smallestMemory(Bytes memory) const {
+    const auto needed = [&](size_t count) {
+      const Answer answer = run(count, memory);
+      const Infeasible *infeasible = std::get_if<Infeasible>(&answer);
+      return slotBytes(infeasible ? infeasible->smallestMemory : memory); // as it is printed
+    };
+    const Bytes copyingNothing = needed(0); // planWithin() tries that one always
+    Bytes smallest = copyingNothing;
+    for (size_t low = 0, high = movable.size(); low < high;) {
+      const size_t middle = (low + high + 1) / 2;
+      const Bytes candidate = needed(middle);
+      if (fitsHost(run(middle, candidate))) {
+        smallest = std::min(smallest, candidate);
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return std::holds_alternative<Plan>(planWithin(smallest)) ? smallest : copyingNothing;
+  }
+
+private:
+  /// Where the first `count` movable tensors, in order of birth, may leave.
+  Answer run(size_t count, Bytes memory) const {
+    Problem restricted = problem;
+    for (size_t i = count; i < movable.size(); ++i)
+      restricted.buffers[movable[i]].offloadable = false;
+    return runStrategy(restricted, memory, strategy, options);
+  }
+
+  const Problem &problem;
+  const std::string &strategy;
+  const Options &options;
+  const Bytes hostRoom;
+  const HostBytes &hostBytes;
+  std::vector<int> movable; ///< in order of birth
+};
+
+} // namespace
+
+Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::string &strategy, const Options &options, Bytes hostRoom,
+                              const HostBytes &hostBytes) {
+  if (hostRoom < 0 || (strategy != "mixed" && strategy != "auto"))
+    return runStrategy(problem, memory, strategy, options);
+  const Search search(problem, strategy, options, hostRoom, hostBytes);
+  Answer answer = search.planWithin(memory);
+  Infeasible *infeasible = std::get_if<Infeasible>(&answer);
+  if (!infeasible)
+    return answer;
+  // What the device needs may be less than what it needs when the host takes no more than it has room for.
+  if (infeasible->smallestMemory > memory && std::holds_alternative<Plan>(search.planWithin(slotBytes(infeasible->smallestMemory))))
+    return answer;
+  infeasible->smallestMemory = search.smallestMemory(memory);
+  return answer;
 }

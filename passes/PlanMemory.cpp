@@ -172,11 +172,14 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
 
   /// The driver finds the number in the attribute and exits with status 3.
   LogicalResult reportInfeasible(ModuleOp module, int64_t smallest, const PlanSummary &summary, StringRef name) {
-    smallest = (smallest + 255) / 256 * 256;
+    smallest = slotBytes(smallest);
     module->setAttr(smallestBudgetName, Builder(module.getContext()).getI64IntegerAttr(smallest));
-    return failWith(module, 3) << "a budget of " << summary.budget << " bytes is too small for strategy '" << name << "' (keep needs "
-                              << summary.keepArena << ", of which " << summary.base << " live through the whole step; no plan of whole tensors goes below "
-                              << summary.floor << ")";
+    auto diagnostic = failWith(module, 3);
+    diagnostic << "a budget of " << summary.budget << " bytes is too small for strategy '" << name << "'";
+    if (hostBudget > 0)
+      diagnostic << " with a host budget of " << hostBudget.getValue();
+    return diagnostic << " (keep needs " << summary.keepArena << ", of which " << summary.base
+                      << " live through the whole step; no plan of whole tensors goes below " << summary.floor << ")";
   }
 };
 
