@@ -68,19 +68,23 @@ bool release(size_t begin, size_t end, int state) {
   return any;
 }
 
+/// A function of its own, because compilers hold getcontext for one that returns twice and locals around it for lost.
+void begin(Thread &thread) {
+  if (!thread.stack)
+    thread.stack.reset(new char[stackBytes]);
+  getcontext(&thread.context);
+  thread.context.uc_stack.ss_sp = thread.stack.get();
+  thread.context.uc_stack.ss_size = stackBytes;
+  thread.context.uc_link = nullptr;
+  thread.state = decltype(Thread::state)(Thread::Ready);
+  makecontext(&thread.context, enter, 0);
+}
+
 void runBlock(size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    Thread &thread = threads[i];
-    if (!thread.stack)
-      thread.stack.reset(new char[stackBytes]);
-    getcontext(&thread.context);
-    thread.context.uc_stack.ss_sp = thread.stack.get();
-    thread.context.uc_stack.ss_size = stackBytes;
-    thread.context.uc_link = nullptr;
-    thread.state = decltype(Thread::state)(Thread::Ready);
-    thread.index = dim3(static_cast<unsigned>(i) % blockSize.x, static_cast<unsigned>(i) / blockSize.x % blockSize.y,
-                        static_cast<unsigned>(i) / blockSize.x / blockSize.y);
-    makecontext(&thread.context, enter, 0);
+    threads[i].index = dim3(static_cast<unsigned>(i) % blockSize.x, static_cast<unsigned>(i) / blockSize.x % blockSize.y,
+                            static_cast<unsigned>(i) / blockSize.x / blockSize.y);
+    begin(threads[i]);
   }
   for (size_t done = 0; done < count;) {
     bool progress = false;
