@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Through cuDNN's graph API; the only file that includes its frontend.
+#include "runtime/cuda/ConvEngine.h"
+
+#include "runtime/cuda/Cut.h"
+#include "runtime/cuda/Device.h"
+#include "runtime/cuda/Launch.h"
+
+#include <cudnn_frontend.h>
+#include <limits>
+#include <vector>
+
+namespace sluice {
+
+namespace fe = cudnn_frontend;
+
+namespace {
+
+std::vector<int64_t> dims(const Shape &shape) { return {shape.dims, shape.dims + 4}; }
+/// Strides of [N,C,H,W] in NHWC order, and of [O,I,H,W] in OHWI order.
+std::vector<int64_t> channelsLast(const Shape &s) { return {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]}; }
+
+enum Uid : int64_t { First = 1, Second, Result };
+
+constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+fe::DataType_t typeOf(const ConvGeometry &g) {
+  return g.type == DataType::BF16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
+}
+
+fe::graph::Tensor_attributes tensor(const ConvGeometry &g, const char *name, const Shape &shape, Uid uid) {
+  return fe::graph::Tensor_attributes()
+      .set_name(name)
+      .set_dim(dims(shape))
+      .set_stride(channelsLast(shape))
+      .set_uid(uid)
+      .set_data_type(typeOf(g));
+}
+
+template <typename Attributes> Attributes windowed(const Window &w) {
+  return Attributes()
+      .set_pre_padding({w.pads[0], w.pads[1]})
+      .set_post_padding({w.pads[2], w.pads[3]})
+      .set_stride({w.strides[0], w.strides[1]})
+      .set_dilation({w.dilations[0], w.dilations[1]});
+}
+
+/// The search for one engine.
+struct Choice {
+  bool takes(std::string &reason) const;
+  bool splitsInto(int64_t parts) const;
+  /// The first engine for one of `parts` equal parts of the batch that takes `bytes` at most; null where there is none.
+  std::unique_ptr<fe::graph::Graph> choose(int64_t parts, int64_t bytes, bool tensorCores) const;
+  /// The engine where the best one for the whole batch does not fit; sets `parts`.
+  std::unique_ptr<fe::graph::Graph> chooseSmaller();
+  void describe(fe::graph::Graph &graph, int64_t parts) const;
+  /// Engines that may run: no atomics, sums in f32, inputs as they are (tensor cores drop digits of f32, others turn it
+  /// into f16, which overflows); with FP32 no tensor cores.
+  void restrict(fe::graph::Graph &graph, bool tensorCores) const;
+
+  const ConvGeometry &geometry;
+  const int64_t granted; ///< bytes of workspace
+  const Precision precision;
+  const std::shared_ptr<fe::DeviceProperties> device; ///< null: the present one
+  cudnnHandle_t handle;                               ///< null with a described device
+  int64_t parts = 1;
+};
+
+void Choice::describe(fe::graph::Graph &described, int64_t parts) const {
+  ConvGeometry g = geometry;
+  if (device)
+    described.set_device_properties(device);
+  g.x.dims[0] /= parts, g.y.dims[0] /= parts;
+  described.set_io_data_type(typeOf(g))
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  std::shared_ptr<fe::graph::Tensor_attributes> result;
+  if (g.pass == ConvPass::Forward)
+    result = described.conv_fprop(described.tensor(tensor(g, "x", g.x, First)), described.tensor(tensor(g, "w", g.w, Second)),
+                                  windowed<fe::graph::Conv_fprop_attributes>(g.window));
+  else if (g.pass == ConvPass::BackwardData)
+    result =
+        described.conv_dgrad(described.tensor(tensor(g, "dy", g.y, First)), described.tensor(tensor(g, "w", g.w, Second)),
+                             windowed<fe::graph::Conv_dgrad_attributes>(g.window));
+  else
+    result =
+        described.conv_wgrad(described.tensor(tensor(g, "dy", g.y, First)), described.tensor(tensor(g, "x", g.x, Second)),
+                             windowed<fe::graph::Conv_wgrad_attributes>(g.window));
+  const Shape &shape = g.pass == ConvPass::Forward ? g.y : g.pass == ConvPass::BackwardData ? g.x : g.w;
+  result->set_output(true)
+      .set_dim(dims(shape))
+      .set_stride(channelsLast(shape))
+      .set_uid(Result)
+      .set_data_type(typeOf(g));
+}
+
+void Choice::restrict(fe::graph::Graph &chosen, bool tensorCores) const {
+  std::vector<fe::NumericalNote_t> unwanted = {fe::NumericalNote_t::NONDETERMINISTIC,
+                                               fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+                                               fe::NumericalNote_t::DOWN_CONVERT_INPUTS};
+  if (precision == Precision::FP32)
+    unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
+  chosen.deselect_numeric_notes(unwanted);
+  if (tensorCores)
+    chosen.select_numeric_notes({fe::NumericalNote_t::TENSOR_CORE});
+}
+
+/// Whether cuDNN knows such convolutions, whatever its engines need.
+bool Choice::takes(std::string &reason) const {
+  fe::graph::Graph whole;
+  describe(whole, 1);
+  auto taken = whole.validate();
+  if (taken.is_good())
+    taken = whole.build_operation_graph(handle);
+  reason = taken.is_bad() ? "cuDNN does not take it (" + taken.get_message() + ")"
+                          : "cuDNN has no deterministic engine for it within " + std::to_string(granted) +
+                                " bytes of workspace; a larger --workspace-limit may help";
+  return taken.is_good();
+}
+
+/// Every part begins where engines may expect it to, at a multiple of 16 bytes; parts of dw are added as they are turned.
+bool Choice::splitsInto(int64_t parts) const {
+  const ConvGeometry &g = geometry;
+  for (const Shape *shape : {&g.x, &g.y})
+    if ((*shape)[0] % parts || shape->elements() / parts * static_cast<int64_t>(byteWidth(g.type)) % 16)
+      return false;
+  return g.pass != ConvPass::BackwardWeight || cuda::turnedWeights(g.w, g.pass, g.type) > 0;
+}
+
+std::unique_ptr<fe::graph::Graph> Choice::choose(int64_t parts, int64_t bytes, bool tensorCores) const {
+  auto candidate = std::make_unique<fe::graph::Graph>();
+  describe(*candidate, parts);
+  if (candidate->validate().is_bad() || candidate->build_operation_graph(handle).is_bad() ||
+      candidate->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
+    return nullptr;
+  restrict(*candidate, tensorCores);
+  candidate->deselect_workspace_greater_than(bytes);
+  for (int64_t i = 0; i < candidate->get_execution_plan_count(); ++i)
+    if (candidate->build_plan_at_index(handle, i).is_good() && candidate->get_workspace_size() <= bytes)
+      return candidate;
+  return nullptr;
+}
+
+// Grouped convolutions have good engines without tensor cores. Where there are none to use, the best engines turn their
+// operands to NCHW in the workspace, and what is ranked last is slower than any number of parts.
+std::unique_ptr<fe::graph::Graph> Choice::chooseSmaller() {
+  auto split = [&](auto &&choice) {
+    for (parts = 1;; parts *= 2)
+      if (std::unique_ptr<fe::graph::Graph> found = choice(); found || !splitsInto(2 * parts))
+        return found;
+  };
+  std::unique_ptr<fe::graph::Graph> found;
+  if (precision != Precision::FP32 && geometry.groups == 1)
+    found = split([&] { return choose(parts, granted, true); });
+  if (!found)
+    found = split([&] {
+      auto best = choose(parts, unlimited, false);
+      return best && best->get_workspace_size() <= granted ? std::move(best) : nullptr;
+    });
+  return found ? std::move(found) : split([&] { return choose(parts, granted, false); });
+}
+
+} // namespace
+
+struct ConvEngine::Plan {
+  std::unique_ptr<fe::graph::Graph> graph;
+};
+
+ConvEngine::ConvEngine(const ConvGeometry &geometry, int64_t count, std::unique_ptr<Plan> plan)
+    : geometry(geometry), count(count), plan(std::move(plan)) {}
+ConvEngine::~ConvEngine() = default;
+
+std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvGeometry &geometry, int64_t bytes, Precision precision,
+                                               std::string &reason, const std::string &device) {
+  std::shared_ptr<fe::DeviceProperties> described;
+  if (!device.empty()) {
+    described = std::make_shared<fe::DeviceProperties>();
+    if (auto status = described->deserialize({device.begin(), device.end()}); status.is_bad()) {
+      reason = "cuDNN does not take the description of the device (" + status.get_message() + ")";
+      return nullptr;
+    }
+  }
+  Choice choice{geometry, bytes, precision, described, described ? nullptr : Device::get().cudnn};
+  if (!choice.takes(reason))
+    return nullptr;
+  auto graph = choice.choose(1, unlimited, false);
+  if (graph && graph->get_workspace_size() > bytes)
+    graph = choice.chooseSmaller();
+  if (!graph)
+    return nullptr;
+  return std::unique_ptr<ConvEngine>(new ConvEngine(geometry, choice.parts, std::make_unique<Plan>(Plan{std::move(graph)})));
+}
+
+int64_t ConvEngine::workspaceBytes() const { return plan->graph->get_workspace_size(); }
+
+std::string ConvEngine::name() const {
+  std::string name;
+  return plan->graph->get_plan_name(name).is_good() ? name : "";
+}
+
+void ConvEngine::run(cudaStream_t stream, int64_t part, const void *first, const void *second, void *result,
+                     void *workspace) const {
+  const ConvGeometry &g = geometry;
+  cudnnHandle_t handle = Device::get().cudnn;
+  if (cudnnSetStream(handle, stream) != CUDNN_STATUS_SUCCESS)
+    throw DeviceError("CUDA cuDNN does not take the stream");
+  const int64_t width = static_cast<int64_t>(byteWidth(g.type)), partX = g.x.elements() / count * width,
+                partY = g.y.elements() / count * width;
+  auto at = [&](const void *data, int64_t bytes) { return static_cast<char *>(const_cast<void *>(data)) + part * bytes; };
+  const bool forward = g.pass == ConvPass::Forward, backwardWeight = g.pass == ConvPass::BackwardWeight;
+  std::unordered_map<int64_t, void *> pack = {{First, at(first, forward ? partX : partY)},
+                                              {Second, at(second, backwardWeight ? partX : 0)},
+                                              {Result, at(result, backwardWeight ? 0 : forward ? partY : partX)}};
+  if (auto status = plan->graph->execute(handle, pack, workspace); status.is_bad())
+    throw DeviceError("CUDA cuDNN cannot run a convolution: " + status.get_message());
+}
+
+} // namespace sluice
