@@ -19,6 +19,8 @@ struct Case {
   int64_t n, c, h, o, k, stride, pad, groups;
 };
 
+std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
+
 /// Of ResNet-50, VGG-16, DenseNet-121, MobileNet-v2, a ResNeXt, and odd ones.
 constexpr Case cases[] = {
     {"resnet_stem", 256, 3, 224, 64, 7, 2, 3, 1},      {"resnet_expand", 256, 64, 56, 256, 1, 1, 0, 1},
