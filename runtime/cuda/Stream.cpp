@@ -103,15 +103,19 @@ struct Session::Impl {
 };
 
 struct Stream::Impl {
-  explicit Impl(const char *name) : name(name) {
-    checkCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cannot create a stream");
+  /// Blocks of codecs that run `beside` compute are few, and would wait behind those of a kernel that fills the device, so
+  /// they go first. Graphs keep the priorities of the streams that they captured.
+  Impl(const char *name, bool beside) : name(name) {
+    int least = 0, greatest = 0;
+    checkCuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cannot read the priorities of streams");
+    checkCuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, beside ? greatest : least), "cannot create a stream");
   }
   ~Impl() { cudaStreamDestroy(stream); }
   const char *name;
   cudaStream_t stream = nullptr;
 };
 
-Stream::Stream(Session &session, const char *name) : session(session), impl(std::make_unique<Impl>(name)) {}
+Stream::Stream(Session &session, const char *name) : session(session), impl(std::make_unique<Impl>(name, this != &session.compute)) {}
 Stream::~Stream() = default;
 
 void *Stream::native() const { return impl->stream; }

@@ -133,7 +133,8 @@ inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaPeekAtLastError(); }
 
 // A captured call is kept and made again by every launch of its graph; the graph's order is the order of the calls.
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned);
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, cudaSuccess; }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int priority);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
