@@ -4,6 +4,7 @@
 #include "passes/strategies/DynProg.h"
 #include "passes/strategies/Registry.h"
 #include "passes/strategies/Stages.h"
+#include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomChains.h"
 #include "tools/bench/reproduce/Networks.h"
 
@@ -143,7 +144,7 @@ TEST(Chain, SizesThatAreNoIntegersLoseNoPlan) {
 }
 
 TEST(Chain, EveryStrategyIsSoundOnChains) {
-  for (unsigned seed = 0; seed < 120; ++seed) {
+  for (unsigned seed = 0; seed < test::instances(120); ++seed) {
     const Chain c = randomChain(seed, seed % 12);
     for (const std::string &name : strategyNames())
       for (Release release : {Release::Whole, Release::Partial})

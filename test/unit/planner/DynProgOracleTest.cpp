@@ -5,6 +5,7 @@
 // and before which nothing returns.
 #include "passes/strategies/DynProg.h"
 #include "passes/strategies/Registry.h"
+#include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/Simplex.h"
 
@@ -127,7 +128,7 @@ Seconds oracle(const Chain &c, double memory) {
 TEST(DynProgOracle, EqualsTheLinearProgramOnRandomChains) {
   // SLUICE_ORACLE_CHAINS=10000 runs more.
   const char *wanted = std::getenv("SLUICE_ORACLE_CHAINS");
-  const unsigned chains = wanted ? std::atoi(wanted) : 1000;
+  const unsigned chains = wanted ? std::atoi(wanted) : test::instances(1000);
   int infeasible = 0, waiting = 0;
   for (unsigned seed = 0; seed < chains; ++seed) {
     const Chain c = randomChain(1000 + seed, 1 + seed % 3);

@@ -6,6 +6,7 @@
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
+#include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomProblems.h"
 
@@ -40,7 +41,7 @@ static void expectSound(const Problem &p, Bytes budget, const std::string &name,
 }
 
 TEST(Strategies, RandomBranchingProblemsAreSound) {
-  for (unsigned seed = 0; seed < 80; ++seed) {
+  for (unsigned seed = 0; seed < test::instances(80); ++seed) {
     test::RandomShape shape;
     shape.forwardOps = 3 + seed % 25;
     shape.slowLink = seed % 3 == 0;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace sluice::planner::test {
+
+/// How many random instances a test of the planner runs: fewer under sanitizers, where each takes about forty times as long.
+constexpr unsigned instances(unsigned ordinarily) {
+#ifdef __SANITIZE_ADDRESS__
+  return (ordinarily + 9) / 10;
+#else
+  return ordinarily;
+#endif
+}
+
+} // namespace sluice::planner::test
