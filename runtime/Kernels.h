@@ -3,8 +3,8 @@
 // vendor primitives and knows the scratch bytes it needs. Each call enqueues on the stream given and returns at once.
 //
 // 4-D activations are NHWC unless said otherwise; convolution weights are OIHW row-major; vectors are [C]. A kernel never allocates
-// while it runs: scratch is the last argument, at least workspaceBytes() long, at a multiple of 256 bytes. Constructors throw std::invalid_argument naming the node.
-// A kernel object outlives all work that it enqueued.
+// while it runs: scratch is the last argument, at least workspaceBytes() long, at a multiple of 256 bytes. Constructors throw
+// std::invalid_argument naming the node. A kernel object outlives all work that it enqueued.
 // Cuda: activations and their gradients may be BF16 instead of F32, all that one call names, unless said otherwise; vectors, parameters and
 // losses are F32. Kernels compute in float and round to nearest even where they store. The host takes no BF16: std::invalid_argument.
 // Results are the same bits from run to run for a given thread count.

@@ -48,12 +48,13 @@ template <typename Attributes> Attributes windowed(const Window &w) {
 /// The search for one engine.
 struct Choice {
   bool takes(std::string &reason) const;
-  bool splitsInto(int64_t parts) const;
-  /// The first engine for one of `parts` equal parts of the batch that takes `bytes` at most; null where there is none.
-  std::unique_ptr<fe::graph::Graph> choose(int64_t parts, int64_t bytes, bool tensorCores) const;
+  bool splitsInto(int64_t count) const;
+  /// The first engine for one part of the batch that takes `bytes` at most; null where there is none.
+  std::unique_ptr<fe::graph::Graph> choose(int64_t bytes, bool tensorCores) const;
   /// The engine where the best one for the whole batch does not fit; sets `parts`.
   std::unique_ptr<fe::graph::Graph> chooseSmaller();
-  void describe(fe::graph::Graph &graph, int64_t parts) const;
+  /// The convolution of one part.
+  void describe(fe::graph::Graph &graph) const;
   /// Engines that may run: no atomics, sums in f32, inputs as they are (tensor cores drop digits of f32, others turn it
   /// into f16, which overflows); with FP32 no tensor cores.
   void restrict(fe::graph::Graph &graph, bool tensorCores) const;
@@ -63,10 +64,10 @@ struct Choice {
   const Precision precision;
   const std::shared_ptr<fe::DeviceProperties> device; ///< null: the present one
   cudnnHandle_t handle;                               ///< null with a described device
-  int64_t parts = 1;
+  int64_t parts = 1; ///< equal ones, of the batch
 };
 
-void Choice::describe(fe::graph::Graph &described, int64_t parts) const {
+void Choice::describe(fe::graph::Graph &described) const {
   ConvGeometry g = geometry;
   if (device)
     described.set_device_properties(device);
@@ -108,7 +109,7 @@ void Choice::restrict(fe::graph::Graph &chosen, bool tensorCores) const {
 /// Whether cuDNN knows such convolutions, whatever its engines need.
 bool Choice::takes(std::string &reason) const {
   fe::graph::Graph whole;
-  describe(whole, 1);
+  describe(whole);
   auto taken = whole.validate();
   if (taken.is_good())
     taken = whole.build_operation_graph(handle);
@@ -119,17 +120,17 @@ bool Choice::takes(std::string &reason) const {
 }
 
 /// Every part begins where engines may expect it to, at a multiple of 16 bytes; parts of dw are added as they are turned.
-bool Choice::splitsInto(int64_t parts) const {
+bool Choice::splitsInto(int64_t count) const {
   const ConvGeometry &g = geometry;
   for (const Shape *shape : {&g.x, &g.y})
-    if ((*shape)[0] % parts || shape->elements() / parts * static_cast<int64_t>(byteWidth(g.type)) % 16)
+    if ((*shape)[0] % count || shape->elements() / count * static_cast<int64_t>(byteWidth(g.type)) % 16)
       return false;
   return g.pass != ConvPass::BackwardWeight || cuda::turnedWeights(g.w, g.pass, g.type) > 0;
 }
 
-std::unique_ptr<fe::graph::Graph> Choice::choose(int64_t parts, int64_t bytes, bool tensorCores) const {
+std::unique_ptr<fe::graph::Graph> Choice::choose(int64_t bytes, bool tensorCores) const {
   auto candidate = std::make_unique<fe::graph::Graph>();
-  describe(*candidate, parts);
+  describe(*candidate);
   if (candidate->validate().is_bad() || candidate->build_operation_graph(handle).is_bad() ||
       candidate->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
     return nullptr;
@@ -151,13 +152,13 @@ std::unique_ptr<fe::graph::Graph> Choice::chooseSmaller() {
   };
   std::unique_ptr<fe::graph::Graph> found;
   if (precision != Precision::FP32 && geometry.groups == 1)
-    found = split([&] { return choose(parts, granted, true); });
+    found = split([&] { return choose(granted, true); });
   if (!found)
     found = split([&] {
-      auto best = choose(parts, unlimited, false);
+      auto best = choose(unlimited, false);
       return best && best->get_workspace_size() <= granted ? std::move(best) : nullptr;
     });
-  return found ? std::move(found) : split([&] { return choose(parts, granted, false); });
+  return found ? std::move(found) : split([&] { return choose(granted, false); });
 }
 
 } // namespace
@@ -183,7 +184,7 @@ std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvGeometry &geometry, int
   Choice choice{geometry, bytes, precision, described, described ? nullptr : Device::get().cudnn};
   if (!choice.takes(reason))
     return nullptr;
-  auto graph = choice.choose(1, unlimited, false);
+  auto graph = choice.choose(unlimited, false);
   if (graph && graph->get_workspace_size() > bytes)
     graph = choice.chooseSmaller();
   if (!graph)
