@@ -5,13 +5,14 @@ first gradients, and of weights, optimizer state and BatchNorm statistics after 
 library only. All runs of one program must give the same bits.
 
     test/models/matrix.py --sluicec build/bin/sluicec --out DIR [--full] [--repeat N] [--models a,b] [--strategies 'a;b,k=v'] [--jobs N]
+                          [--emulated]
 
 Strategies are those that `sluice-plan --help` lists, and MORE. Cells of one model whose placed programs are equal run once. Every run but
 the first of a program gets delayed streams, every second one poisoned memory, too. Results are kept in DIR/results.json by what was
 compared, so an interrupted matrix goes on where it was; a new compiler starts anew. The table goes to DIR/matrix.md and standard output;
 the exit status is 1 when a cell failed.
 
---full trains the models of make_torchvision.py instead of those in deep/."""
+--full trains the models of make_torchvision.py instead of those in deep/; --emulated trains the cuda target's programs on the emulator."""
 import argparse
 import array
 import concurrent.futures
@@ -26,6 +27,8 @@ import struct
 import subprocess
 import sys
 import threading
+
+import emulated
 
 BUDGETS = [90, 70, 50, 35]
 STEPS = 5
@@ -63,7 +66,7 @@ def without_plan(text):
 class Model:
     def __init__(self, name, path, batch, options):
         self.name, self.path, self.options = name, path, options
-        self.flags = [f"--batch={batch}", "--threads=2", "--dropout=keep"]
+        self.flags = [f"--batch={batch}", "--threads=2", "--dropout=keep", *(emulated.FLAGS if options.emulated else [])]
         self.folder = options.out / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = threading.Lock()
@@ -71,6 +74,13 @@ class Model:
 
     def sluicec(self, *flags):
         return run([self.options.sluicec, self.path, *self.flags, *flags])
+
+    def compile(self, flags, binary):
+        """(exit status, errors)"""
+        if self.options.emulated:
+            return emulated.compile_program(self.options.sluicec, self.path, [*self.flags, *flags], binary)
+        compiled = self.sluicec(*flags, "-o", binary)
+        return compiled.returncode, compiled.stderr
 
     def train(self, binary, tag, tolerance=0, **environment):
         """Bits of one run: losses, gradients, checkpoint; with a tolerance, values of the latter two."""
@@ -91,9 +101,9 @@ class Model:
 
     def reference(self):
         binary = self.folder / "keep"
-        compiled = self.sluicec("--strategy=keep", "-o", binary)
-        if compiled.returncode:
-            sys.exit(f"matrix: {self.name} does not compile: {compiled.stderr}")
+        status, errors = self.compile(["--strategy=keep"], binary)
+        if status:
+            sys.exit(f"matrix: {self.name} does not compile: {errors}")
         error, self.keep = self.train(binary, "keep-run")
         if error or len(self.keep["losses"]) != STEPS:
             sys.exit(f"matrix: keep of {self.name} does not train: {error}")
@@ -163,9 +173,9 @@ class Model:
 
     def check(self, tag, flags, tolerance):
         binary = self.folder / tag
-        compiled = self.sluicec(*flags, "-o", binary)
-        if compiled.returncode:
-            return f"sluicec: {compiled.returncode}: {compiled.stderr.strip()[-300:]}"
+        status, errors = self.compile(flags, binary)
+        if status:
+            return f"compiling: {status}: {errors.strip()[-300:]}"
         first = None
         try:
             for repeat in range(self.options.repeat):
@@ -230,9 +240,10 @@ def models(options):
 
 class Results:
     """What is known so far, in a file that is rewritten after every cell."""
-    def __init__(self, path, compiler, repeat):
+    def __init__(self, path, options):
         self.path, self.lock, self.cells = path, threading.Lock(), {}
-        self.key = {"compiler": hashlib.sha256(compiler.read_bytes()).hexdigest(), "repeat": repeat, "steps": STEPS}
+        compiler = hashlib.sha256(options.sluicec.read_bytes()).hexdigest()
+        self.key = {"compiler": compiler, "repeat": options.repeat, "steps": STEPS, "emulated": options.emulated}
         if path.exists():
             stored = json.loads(path.read_text())
             if stored["key"] == self.key:
@@ -264,6 +275,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path.home() / ".cache/sluice/models")
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--emulated", action="store_true")
     parser.add_argument("--repeat", type=int, default=2, help="runs of every program")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--models")
@@ -271,7 +283,7 @@ def main():
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     chosen, names = strategies(options), []
-    results = Results(options.out / "results.json", options.sluicec, options.repeat)
+    results = Results(options.out / "results.json", options)
     for model in models(options):
         names.append(model.name)
         missing = [(s, b) for s in chosen for b in BUDGETS if ("leaky" in model.name or model.name == "reversible" or s not in MORE) and f"{model.name} {s} {b}" not in results.cells]

@@ -3,9 +3,10 @@
 """Draws networks at random, exports them, and compares what sluicec's programs train with PyTorch: losses of three steps and the gradients
 of the first. The smallest feasible plan of a strategy drawn along must then give the same bits as keeping everything.
 
-    test/models/random_networks.py --sluicec build/bin/sluicec --out DIR [--seeds FIRST:END] [--keep]
+    test/models/random_networks.py --sluicec build/bin/sluicec --out DIR [--seeds FIRST:END] [--keep] [--emulated]
 
-A network's folder stays when it failed, or with --keep. The exit status is 1 when one failed. Needs PyTorch (tools/setup.sh --references)."""
+With --emulated the programs are the cuda target's, on the emulator. A network's folder stays when it failed, or with --keep. The exit
+status is 1 when one failed. Needs PyTorch (tools/setup.sh --references)."""
 import argparse
 import os
 import pathlib
@@ -19,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import emulated
 from reference import HYPERPARAMETERS, export, make_data, record
 
 STEPS = 3
@@ -170,7 +172,7 @@ def smallest(output):
     return found and found.group(1)
 
 
-def check(seed, sluicec, folder):
+def check(seed, sluicec, on_emulator, folder):
     """Empty, or what failed."""
     network = RandomNetwork(seed)
     maps = tuple(network(torch.randn(4, *network.shape)).shape[2:])
@@ -180,7 +182,10 @@ def check(seed, sluicec, folder):
     flags = ["--lr", 0.01, "--momentum", 0.9, "--weight-decay", 1e-4, "--data", folder / "data", "--steps", STEPS]
 
     def train(name, *options):
-        status, output = run(sluicec, folder / "model.onnx", *options, "-o", folder / name)
+        if on_emulator:
+            status, output = emulated.compile_program(sluicec, folder / "model.onnx", [*emulated.FLAGS, *options], folder / name)
+        else:
+            status, output = run(sluicec, folder / "model.onnx", *options, "-o", folder / name)
         if status == 0:
             status, output = run(folder / name, *flags, "--log", folder / f"{name}.jsonl", "--dump-gradients", folder / f"{name}.gradients",
                                  SLUICE_POISON="1")
@@ -211,13 +216,14 @@ def main():
     parser.add_argument("--out", required=True, type=pathlib.Path)
     parser.add_argument("--seeds", default="0:8")
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--emulated", action="store_true")
     options = parser.parse_args()
     first, end = (int(v) for v in options.seeds.split(":"))
     failed = 0
     for seed in range(first, end):
         folder = options.out / f"network{seed}"
         folder.mkdir(parents=True, exist_ok=True)
-        error = check(seed, options.sluicec.resolve(), folder.resolve())
+        error = check(seed, options.sluicec.resolve(), options.emulated, folder.resolve())
         failed += bool(error)
         print(f"network {seed}: {error.strip() or 'ok'}", flush=True)
         if not error and not options.keep:

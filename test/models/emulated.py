@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles models for the cuda target into programs that run on the emulator of test/unit/cuda, for machines without a GPU."""
+import pathlib
+import shutil
+import subprocess
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+FLAGS = ["--target=cuda", "--workspace-limit=64KiB"]  # of sluicec for such programs; the emulator's convolutions need little
+
+
+def compile_program(sluicec, model, flags, binary):
+    """As `sluicec model flags -o binary`, with the weights beside it; (exit status, what was printed). sluicec is that of a build folder."""
+    build = pathlib.Path(sluicec).resolve().parent.parent
+    emulator = TOP / "test/unit/cuda/emulator"
+    project = pathlib.Path(binary).parent / "projects" / pathlib.Path(binary).name  # whose name the program has, and its weights
+    project.parent.mkdir(exist_ok=True)
+    shutil.rmtree(project, ignore_errors=True)
+    done = run([sluicec, model, *flags, "--emit=project", "-o", project])
+    try:
+        if done.returncode == 0:
+            (source,) = project.glob("*.cu")
+            done = run(["c++", "-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-D__CUDACC__", "-include", emulator / "cuda_runtime.h",
+                        f"-I{build}/test/unit/cuda/translated", f"-I{emulator}", f"-I{TOP}", source, "-o", binary,
+                        "-x", "none", build / "lib/libsluice_cuda_emulated.a", "-lpthread"])
+        if done.returncode == 0:
+            (project / f"{project.name}.safetensors").rename(f"{binary}.safetensors")
+    finally:
+        shutil.rmtree(project, ignore_errors=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def run(command):
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True)
