@@ -101,6 +101,28 @@ Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan
   return profile.peak();
 }
 
+bool giveBack(const Problem &problem, Bytes memory, Plan &plan) {
+  Profile profile(problem, memory, plan);
+  const std::vector<Accesses> accesses = accessesOf(problem);
+  std::vector<int> away;
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+    if (plan.decisions[b].action == Action::Offload)
+      away.push_back(b);
+  std::stable_sort(away.begin(), away.end(), [&](int a, int b) { return accesses[a].first > accesses[b].first; });
+  bool any = false;
+  for (int b : away) {
+    Decision &d = plan.decisions[b];
+    const Gap gap{d.freeBefore, d.prefetchAfter};
+    const Bytes bytes = aligned(problem, problem.buffers[b].bytes);
+    if (!profile.hasRoom(gap, bytes))
+      continue;
+    profile.add(gap, bytes);
+    d = Decision();
+    any = true;
+  }
+  return any;
+}
+
 Bytes smallestCopy(const Problem &problem) {
   const Link &link = problem.link;
   return static_cast<Bytes>(std::min(65536.0, link.latency * std::min(link.d2h, link.h2d)));

@@ -5,7 +5,7 @@ first gradients, and of weights, optimizer state and BatchNorm statistics after 
 library only. All runs of one program must give the same bits.
 
     test/models/matrix.py --sluicec build/bin/sluicec --out DIR [--full] [--repeat N] [--models a,b] [--strategies 'a;b,k=v'] [--jobs N]
-                          [--emulated]
+                          [--emulated] [--flags=--precision=bf16]
 
 Strategies are those that `sluice-plan --help` lists, and MORE. Cells of one model whose placed programs are equal run once. Every run but
 the first of a program gets delayed streams, every second one poisoned memory, too. Results are kept in DIR/results.json by what was
@@ -66,7 +66,7 @@ def without_plan(text):
 class Model:
     def __init__(self, name, path, batch, options):
         self.name, self.path, self.options = name, path, options
-        self.flags = [f"--batch={batch}", "--threads=2", "--dropout=keep", *(emulated.FLAGS if options.emulated else [])]
+        self.flags = [f"--batch={batch}", "--threads=2", "--dropout=keep", *(emulated.FLAGS if options.emulated else []), *options.flags.split()]
         self.folder = options.out / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = threading.Lock()
@@ -243,7 +243,7 @@ class Results:
     def __init__(self, path, options):
         self.path, self.lock, self.cells = path, threading.Lock(), {}
         compiler = hashlib.sha256(options.sluicec.read_bytes()).hexdigest()
-        self.key = {"compiler": compiler, "repeat": options.repeat, "steps": STEPS, "emulated": options.emulated}
+        self.key = {"compiler": compiler, "repeat": options.repeat, "steps": STEPS, "emulated": options.emulated, "flags": options.flags}
         if path.exists():
             stored = json.loads(path.read_text())
             if stored["key"] == self.key:
@@ -276,6 +276,7 @@ def main():
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path.home() / ".cache/sluice/models")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--emulated", action="store_true")
+    parser.add_argument("--flags", default="", help="more flags of sluicec for every program, as --precision=bf16")
     parser.add_argument("--repeat", type=int, default=2, help="runs of every program")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--models")

@@ -6,6 +6,7 @@
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
+#include "passes/strategies/Strategies.h"
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomProblems.h"
@@ -73,6 +74,32 @@ TEST(Mixed, IsNeverSlowerThanAnotherStrategyOnRandomProblems) {
       expectMixedWins(p, budget, seed % 4 == 0 ? everythingAllowed({}) : exact(), p.ops.size() <= 12);
     }
   }
+}
+
+TEST(Mixed, MovesNothingThatTheBudgetHasRoomFor) {
+  // All tensors are below GREEDY's smallest copy: only plans of strategies that move every tensor reach the budget by copies.
+  int moving = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    test::RandomShape shape;
+    shape.unit = 64;
+    Problem p = test::randomProblem(seed, shape);
+    p.link.latency = 1e-6;
+    p.link.d2h = p.link.h2d = 1e12;
+    ASSERT_GT(smallestCopy(p), 64 * shape.unit);
+    Options options = exact();
+    options.executable = {"offload"};
+    const Bytes keep = peakBytes(p, expand(p, keepPlan(p))), budget = p.base + static_cast<Bytes>(0.8 * (keep - p.base));
+    const Answer answer = runStrategy(p, budget, "mixed", options);
+    const Plan *plan = std::get_if<Plan>(&answer);
+    for (size_t b = 0; plan && b < plan->decisions.size(); ++b)
+      if (plan->decisions[b].action == Action::Offload) {
+        Plan without = *plan;
+        without.decisions[b] = Decision();
+        EXPECT_GT(peakBytes(p, expand(p, without)), budget) << "seed " << seed << " " << p.buffers[b].name;
+        ++moving;
+      }
+  }
+  EXPECT_GT(moving, 0);
 }
 
 TEST(Mixed, IsNeverSlowerThanAnotherStrategyOnChains) {
