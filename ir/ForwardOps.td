@@ -127,7 +127,7 @@ def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_PrecisionAware,
   let results = (outs Train_Real:$y);
 }
 
-def Train_LrnOp : Train_ForwardOp<"lrn", [Train_LayoutAware]> {
+def Train_LrnOp : Train_ForwardOp<"lrn", [Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "local response normalization across channels";
   let description = [{
     y = x / (bias + alpha/size * sum of x^2 over `size` channels)^beta. The backward op computes the denominator again.
@@ -136,8 +136,8 @@ def Train_LrnOp : Train_ForwardOp<"lrn", [Train_LayoutAware]> {
     %y = train.lrn %x {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<8x96x27x27xf32>) -> tensor<8x96x27x27xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
-  let results = (outs Train_Float:$y);
+  let arguments = (ins Train_Real:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
+  let results = (outs Train_Real:$y);
 }
 
 def Train_SoftmaxOp : Train_ForwardOp<"softmax", [Train_PrecisionAware]> {

@@ -84,7 +84,7 @@ def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Tra
       DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
   let results = (outs Train_Real:$dx);
 }
-def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_LayoutAware]> {
+def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "gradient of train.lrn; computes the denominator again from x";
   let description = [{
     - C1: dy, x and dx have one shape of rank 4.
@@ -93,8 +93,8 @@ def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_LayoutAware]> 
     %dx = train.lrn_backward %dy, %x {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<8x96x27x27xf32>, tensor<8x96x27x27xf32>) -> tensor<8x96x27x27xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$dy, Train_Float:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
-  let results = (outs Train_Float:$dx);
+  let arguments = (ins Train_Real:$dy, Train_Real:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
+  let results = (outs Train_Real:$dx);
 }
 def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward", [Train_PrecisionAware]> {
   let summary = "gradient of train.softmax; reads its result";

@@ -103,9 +103,6 @@ Value undo(OpBuilder &b, Operation *step, Value through, Value behind, const IRM
   return arith::AddFOp::create(b, loc, behind, other);
 }
 
-/// The largest of |x| and |y| of that many parts of the tensors.
-constexpr int64_t maximaParts = 512;
-
 /// x = y - f as a region over the result and the other operands, and the check that it kept its digits.
 Value subtract(FusedOp op, unsigned operand, ArrayRef<Operation *> path, OpBuilder &builder, ValueRange operands, Value result) {
   SmallVector<Value> inputs = {result};
@@ -137,7 +134,7 @@ Value subtract(FusedOp op, unsigned operand, ArrayRef<Operation *> path, OpBuild
     x = undo(b, step, i + 1 < path.size() ? path[i + 1]->getResult(0) : Value(body.getArgument(operand)), x, map);
   YieldOp::create(b, op.getLoc(), x);
   Value rebuilt = inverse.getResult(0);
-  CheckCancellationOp::create(builder, op.getLoc(), RankedTensorType::get({maximaParts, 2}, builder.getF32Type()), rebuilt, result);
+  CheckCancellationOp::create(builder, op.getLoc(), RankedTensorType::get({cancellationParts, 2}, builder.getF32Type()), rebuilt, result);
   return rebuilt;
 }
 

@@ -93,6 +93,8 @@ mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutKind layout
 bool isReal(mlir::Type type);
 /// True when a tensor of this shape has the same bytes in row-major and NHWC order (not rank 4, or one channel, or a 1x1 image).
 bool layoutsCoincide(mlir::RankedTensorType type);
+/// Parts whose largest |x| and |y| train.check_cancellation writes, two floats each.
+constexpr int64_t cancellationParts = 512;
 /// Whether an operand of a fused region over `domain` advances along the innermost physical dimension, or is constant there. Channel
 /// operands are [C] vectors indexed by dimension 1.
 bool advancesInnermost(mlir::RankedTensorType operand, bool isChannel, mlir::RankedTensorType domain);

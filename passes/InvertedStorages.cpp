@@ -20,7 +20,7 @@ namespace {
 /// More ops than this are no way to make an addend again.
 constexpr size_t mostReruns = 8;
 /// What train.check_cancellation writes.
-constexpr int64_t checkBytes = 4096;
+constexpr int64_t checkBytes = cancellationParts * 2 * sizeof(float);
 
 class Finder {
 public:

@@ -2,6 +2,7 @@
 // Local response normalization: a thread for every element. Windows are a handful of channels, so that each sums its own
 // and the backward pass computes its neighbours' sums again.
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Storage.h"
 
 namespace sluice {
 
@@ -12,35 +13,37 @@ struct Scales {
   double ratio, bias, beta;
 
   /// bias + alpha/size * sum of squares over the window of channel c.
-  __device__ double at(const float *pixel, int64_t c) const {
+  template <typename T> __device__ double at(const T *pixel, int64_t c) const {
     double sum = 0;
-    for (int64_t j = max(static_cast<int64_t>(0), c - before); j <= min(channels - 1, c + after); ++j)
-      sum += static_cast<double>(pixel[j]) * static_cast<double>(pixel[j]);
+    for (int64_t j = max(static_cast<int64_t>(0), c - before); j <= min(channels - 1, c + after); ++j) {
+      const double value = widened(pixel[j]);
+      sum += value * value;
+    }
     return bias + ratio * sum;
   }
   __device__ double power(double s) const { return beta == 0.75 ? 1 / (sqrt(s) * sqrt(sqrt(s))) : pow(s, -beta); }
 };
 
-__global__ void lrnForward(Scales g, const float *x, float *y) {
+template <typename T> __global__ void lrnForward(Scales g, const T *x, T *y) {
   SLUICE_PIXEL_LOOP(pixel, g.pixels) {
-    const float *from = x + pixel * g.channels;
+    const T *from = x + pixel * g.channels;
     for (int64_t c = threadIdx.x; c < g.channels; c += blockDim.x)
-      y[pixel * g.channels + c] = static_cast<float>(static_cast<double>(from[c]) * g.power(g.at(from, c)));
+      store(y + pixel * g.channels + c, static_cast<float>(static_cast<double>(widened(from[c])) * g.power(g.at(from, c))));
   }
 }
 
-__global__ void lrnBackward(Scales g, const float *dy, const float *x, float *dx) {
+template <typename T> __global__ void lrnBackward(Scales g, const T *dy, const T *x, T *dx) {
   SLUICE_PIXEL_LOOP(pixel, g.pixels) {
-    const float *from = x + pixel * g.channels, *gradient = dy + pixel * g.channels;
+    const T *from = x + pixel * g.channels, *gradient = dy + pixel * g.channels;
     for (int64_t c = threadIdx.x; c < g.channels; c += blockDim.x) {
       double sum = 0; // over the channels whose window holds this one
       for (int64_t j = max(static_cast<int64_t>(0), c - g.after); j <= min(g.channels - 1, c + g.before); ++j) {
         const double s = g.at(from, j);
-        sum += static_cast<double>(gradient[j]) * static_cast<double>(from[j]) * g.power(s) / s;
+        sum += static_cast<double>(widened(gradient[j])) * static_cast<double>(widened(from[j])) * g.power(s) / s;
       }
-      dx[pixel * g.channels + c] =
-          static_cast<float>(static_cast<double>(gradient[c]) * g.power(g.at(from, c)) -
-                             2 * g.ratio * g.beta * static_cast<double>(from[c]) * sum);
+      store(dx + pixel * g.channels + c,
+            static_cast<float>(static_cast<double>(widened(gradient[c])) * g.power(g.at(from, c)) -
+                               2 * g.ratio * g.beta * static_cast<double>(widened(from[c])) * sum));
     }
   }
 }
@@ -66,20 +69,26 @@ static Scales scalesOf(const Shape &x, int64_t size, float alpha, float beta, fl
 }
 
 void Lrn::forward(Stream &stream, const Tensor &input, const Tensor &output, const Tensor &) const {
-  const float *px = stream.data<float>(input);
-  float *py = stream.data<float>(output);
   const Scales scales = scalesOf(x, size, alpha, beta, bias);
   const PixelGrid shape(scales.pixels, scales.channels);
-  stream.launch(node, "lrn", [&] { lrnForward<<<shape.grid, shape.block, 0, native(stream)>>>(scales, px, py); });
+  forStored(input.type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const T *px = stream.data<T>(input);
+    T *py = stream.data<T>(output);
+    stream.launch(node, "lrn", [&] { lrnForward<<<shape.grid, shape.block, 0, native(stream)>>>(scales, px, py); });
+  });
 }
 
 void Lrn::backward(Stream &stream, const Tensor &dy, const Tensor &input, const Tensor &dx, const Tensor &) const {
-  const float *pdy = stream.data<float>(dy), *px = stream.data<float>(input);
-  float *pdx = stream.data<float>(dx);
   const Scales scales = scalesOf(x, size, alpha, beta, bias);
   const PixelGrid shape(scales.pixels, scales.channels);
-  stream.launch(node, "lrn_backward",
-                [&] { lrnBackward<<<shape.grid, shape.block, 0, native(stream)>>>(scales, pdy, px, pdx); });
+  forStored(input.type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const T *pdy = stream.data<T>(dy), *px = stream.data<T>(input);
+    T *pdx = stream.data<T>(dx);
+    stream.launch(node, "lrn_backward",
+                  [&] { lrnBackward<<<shape.grid, shape.block, 0, native(stream)>>>(scales, pdy, px, pdx); });
+  });
 }
 
 } // namespace sluice

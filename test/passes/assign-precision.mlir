@@ -78,7 +78,7 @@ func.func @step(%x: tensor<4x3x8x8xf32, #train.layout<nhwc>>, %target: tensor<4x
 // Ops without a kernel for bf16 get casts around them, and what they alone read is stored wide at once. Behind the last product nothing is narrow.
 module attributes {train.precision = "bf16"} {
 // CHECK-LABEL: func.func @wide_ops
-func.func @wide_ops(%x: tensor<4x8x8x8xf32, #train.layout<nhwc>>, %w: tensor<8x8x1x1xf32>, %target: tensor<4x8x8x8xf32>) -> tensor<f32> {
+func.func @wide_ops(%x: tensor<4x8x8x8xf32, #train.layout<nhwc>>, %w: tensor<8x8x1x1xf32>, %target: tensor<4x8x8x8xf32>, %c: tensor<8xf32>) -> tensor<f32> {
   // CHECK: %[[W:.*]] = train.cast %arg1
   // CHECK: %[[Y:.*]] = train.conv {{.*}} -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
   %y = train.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<8x8x1x1xf32>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
@@ -88,14 +88,16 @@ func.func @wide_ops(%x: tensor<4x8x8x8xf32, #train.layout<nhwc>>, %w: tensor<8x8
     %0 = arith.addf %a, %a : f32
     train.yield %0 : f32
   }
-  // CHECK: %[[N:.*]] = train.lrn %[[R]] {{.*}} -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
+  // CHECK: %[[N:.*]], %{{.*}}, %{{.*}} = train.batch_norm %[[R]], {{.*}} -> (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<8xf32>, tensor<8xf32>)
   // CHECK-NEXT: %[[NH:.*]] = train.cast %[[N]]
-  %n = train.lrn %r {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
-  // The pool is on the way to a product: it works on the rounded tensor.
+  %n, %mean, %rstd = train.batch_norm %r, %c, %c {epsilon = 1.0e-5 : f32} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<8xf32>, tensor<8xf32>)
+  // Pool and normalization are on the way to a product: they work on the rounded tensor.
   // CHECK-NEXT: %[[P:.*]], %{{.*}} = train.max_pool %[[NH]] {{.*}} -> (tensor<4x8x8x8xbf16, #train.layout<nhwc>>, tensor<4x8x8x8xi8, #train.layout<nhwc>>)
   %p, %i = train.max_pool %n {kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>) -> (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<4x8x8x8xi8, #train.layout<nhwc>>)
-  // CHECK-NEXT: %[[Z:.*]] = train.conv %[[P]], %[[W]] {{.*}} -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
-  %z = train.conv %p, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<8x8x1x1xf32>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
+  // CHECK-NEXT: %[[Q:.*]] = train.lrn %[[P]] {{.*}} -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
+  %q = train.lrn %p {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
+  // CHECK-NEXT: %[[Z:.*]] = train.conv %[[Q]], %[[W]] {{.*}} -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
+  %z = train.conv %q, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<8x8x1x1xf32>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
   // A convolution cannot store f32: what moves the result moves halves, and the loss gets a cast.
   // CHECK-NEXT: %[[O:.*]] = train.reorder %[[Z]] : {{.*}} -> tensor<4x8x8x8xbf16>
   // CHECK-NEXT: %[[OW:.*]] = train.cast %[[O]] : (tensor<4x8x8x8xbf16>) -> tensor<4x8x8x8xf32>

@@ -127,6 +127,22 @@ TEST(Bf16Pool, AverageAndItsGradient) {
     });
 }
 
+TEST(Bf16Lrn, ForwardAndBackward) {
+  for (int64_t channels : {11, 96})
+    expectRounded([&](Harness &h, DataType type) {
+      const Shape shape{2, channels, 3, 4};
+      const Lrn lrn("lrn", shape, 5, 0.1f, 0.75f, 1);
+      const Tensor x = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), type), y = h.image(shape, type), dx = h.image(shape, type);
+      const Tensor space = h.workspace(lrn);
+      lrn.forward(h.session.compute, x, y, space);
+      lrn.backward(h.session.compute, h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 2), type), x, dx, space);
+      Numbers both = h.read(y);
+      for (double v : h.read(dx))
+        both.push_back(v);
+      return both;
+    });
+}
+
 TEST(Bf16Resize, ForwardAndBackward) {
   const Shape x{2, 12, 5, 6}, y{2, 12, 10, 9};
   for (ResizeMode mode : {ResizeMode::Nearest, ResizeMode::Linear})
