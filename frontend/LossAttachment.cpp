@@ -2,6 +2,8 @@
 // Which value the loss reads, what its target looks like, what the functions return.
 #include "frontend/LossAttachment.h"
 
+#include <onnx/onnx_pb.h>
+
 using namespace mlir;
 
 namespace sluice {
@@ -25,12 +27,20 @@ Value absorbed(Value output, AttachedLoss loss) {
   return output;
 }
 
-/// Declared and computed shape of the output may differ only where --batch replaced the file's batch.
+bool poolsInCeilMode(const OnnxGraph &graph) {
+  return llvm::any_of(graph.nodes, [](const onnx::NodeProto *node) {
+    return llvm::any_of(node->attribute(), [](const onnx::AttributeProto &a) { return a.name() == "ceil_mode" && a.i() != 0; });
+  });
+}
+
+/// Declared and computed shape of the output may differ only where --batch replaced the file's batch, and in rows and columns behind a
+/// ceil_mode: PyTorch's exporter counts last windows that begin in the padding behind the image, PyTorch leaves them out, and so do we.
 Status checkDeclared(const OnnxGraph &graph, ArrayRef<int64_t> shape) {
   if (!graph.outputDeclared)
     return Success{};
+  const size_t certain = shape.size() == 4 && poolsInCeilMode(graph) ? 2 : shape.size();
   bool same = graph.outputShape.size() == shape.size();
-  for (size_t i = 0; same && i < shape.size(); ++i)
+  for (size_t i = 0; same && i < certain; ++i)
     same = graph.outputShape[i] < 1 || graph.outputShape[i] == shape[i] || graph.replacedBatch;
   if (same)
     return Success{};

@@ -148,7 +148,8 @@ class RandomNetwork(nn.Module):
 
     def turn(self):
         axes = self.draw.choice([(0, 1, 3, 2), (0, 2, 1, 3), (0, 3, 2, 1), (0, 2, 3, 1)])
-        self.add(lambda x: x.permute(axes), self.recent())
+        # In a row: PyTorch 2.15's gradients of BatchNorm2d(x.permute(0, 3, 2, 1)) on the CPU are wrong.
+        self.add(lambda x: x.permute(axes).contiguous(), self.recent())
 
     def finish(self):
         """Class scores: of the whole image, or of every pixel."""

@@ -71,6 +71,20 @@ TEST(Import, CeilModeTakesAWindowThatIsOnlyBegun) {
   EXPECT_THAT(extents(model.only<train::MaxPoolOp>().getY()), ElementsAre(2, 3, 1, 2));
 }
 
+TEST(Import, CeilModeOutranksDeclaredRowsAndColumns) {
+  auto poolTo = [](const std::string &declared) {
+    auto proto = parseModel("g (float[2, 3, 5, 5] x) => (float[" + declared + "] y) { y = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [3, 3], ceil_mode = 1>(x) }");
+    addInitializer(proto, "w", {1});
+    TrainingSpec spec;
+    spec.loss = AttachedLoss::Mse;
+    return ImportedModel(proto, spec);
+  };
+  ImportedModel model = poolTo("2, 3, 3, 3"); // as PyTorch's exporter has it; the third windows would begin behind the image
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(extents(model.only<train::MaxPoolOp>().getY()), ElementsAre(2, 3, 2, 2));
+  EXPECT_THAT(poolTo("2, 4, 3, 3").error, HasSubstr("output 'y' is declared as [2, 4, 3, 3] but the graph computes [2, 3, 2, 2]"));
+}
+
 TEST(Import, KeepsNamesThatTheFunctionsHave) {
   auto proto = parseModel("g (float[2, 3] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, step, evaluate) }");
   addInitializer(proto, "step", {4, 3});
