@@ -53,7 +53,8 @@ class RandomNetwork(nn.Module):
         self.values = [torch.randn(4, *self.shape)]
         while len(self.steps) < self.draw.randint(4, 14):
             self.draw.choice([self.conv] * 3 + [self.norm] * 2 + [self.activation] * 3 + [self.join] * 3
-                             + [self.pool, self.conv_transpose, self.resize, self.scale, self.cut, self.turn])()
+                             + [self.pool, self.conv_transpose, self.resize, self.scale, self.cut, self.turn, self.pad, self.excite, self.regroup,
+                                self.multiply])()
         self.finish()
         live = {len(self.steps)}
         for i in reversed(range(len(self.steps))):
@@ -151,11 +152,41 @@ class RandomNetwork(nn.Module):
         # In a row: PyTorch 2.15's gradients of BatchNorm2d(x.permute(0, 3, 2, 1)) on the CPU are wrong.
         self.add(lambda x: x.permute(axes).contiguous(), self.recent())
 
+    def pad(self):
+        edges = tuple(self.draw.randint(0, 2) for _ in range(4))
+        self.add(lambda x: F.pad(x, edges), self.recent())
+
+    def excite(self):
+        """Channels times a factor that all of the image decides."""
+        i = self.recent()
+        squeeze = self.draw.choice([F.adaptive_avg_pool2d, F.adaptive_max_pool2d])
+        self.add(lambda x: squeeze(x, 1), i)
+        self.add(nn.Conv2d(self.channels(i), self.channels(i), 1), len(self.values) - 1)
+        self.add(torch.sigmoid, len(self.values) - 1)
+        self.add(torch.mul, i, len(self.values) - 1)
+
+    def regroup(self):
+        """Elements that change places: channels with pixels, channels with channels."""
+        i = self.recent()
+        n, c, h, w = self.values[i].shape
+        groups = self.draw.choice([g for g in range(1, c + 1) if c % g == 0])
+        self.add(self.draw.choice([lambda x: F.pixel_shuffle(x, 2), lambda x: F.pixel_unshuffle(x, 2), lambda x: torch.cat(x.split([c // 2, c - c // 2], 1)[::-1], 1),
+                                   lambda x: x.reshape(n, groups, c // groups, h, w).transpose(1, 2).reshape(n, c, h, w)]), i)
+
+    def multiply(self):
+        """Products of matrices: rows of images with weights, or with each other."""
+        i = self.recent()
+        n, c, h, w = self.values[i].shape
+        if self.draw.random() < 0.5:
+            self.add(nn.Linear(w, self.draw.randint(1, 9), self.draw.random() < 0.5), i)
+        else:
+            self.add(lambda x: x @ x.transpose(2, 3) / w, i)
+
     def finish(self):
         """Class scores: of the whole image, or of every pixel."""
         last = len(self.values) - 1
         scores = 4 * self.values[last].numel() // self.channels(last)
-        self.dense = self.draw.random() < 0.3 and scores <= LARGEST
+        self.dense = self.draw.random() < 0.3 and scores <= LARGEST and self.values[last].shape[2:] != (1, 1)
         if self.dense:
             self.add(nn.Conv2d(self.channels(last), 4, 1), last)
             return
