@@ -28,9 +28,15 @@ protected:
     std::filesystem::remove(folder / "fired");
     const std::string preload = fault.empty() ? "" : "FAULT=" + fault + " LD_PRELOAD=" SLUICE_FAULTY_FILES " ";
     return shell(preload + "timeout 60 ./tiny --data data --steps 6 --resume c --checkpoint c --checkpoint-every 2 --log log "
-                           "--export out.onnx --trace trace --dump-gradients gradients --profile-out profile --evaluate data "
-                           "--offload-to slots",
+                           "--export out.onnx --trace trace --dump-gradients gradients --evaluate data --offload-to slots" +
+                     (profiled() ? " --profile-out profile" : ""),
                  "offload");
+  }
+
+  /// Measuring a profile takes seconds, and none of its calls is one of those that move parts of files.
+  static bool profiled() {
+    const std::string call = GetParam().first;
+    return call != "pread" && call != "pwrite" && call != "posix_fallocate";
   }
 
   void clean() {
@@ -51,7 +57,7 @@ protected:
       EXPECT_EQ(folder.read(name), expected[name]) << name;
     EXPECT_EQ(losses("log"), expectedLosses);
     EXPECT_TRUE(Json::accept(folder.read("trace")));
-    EXPECT_TRUE(Json::accept(folder.read("profile")));
+    EXPECT_TRUE(!profiled() || Json::accept(folder.read("profile")));
   }
 
   /// The checkpoint that a failed run leaves is whole: training from it ends where it would have ended.
