@@ -3,6 +3,7 @@
 # Features: `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU.
 import os
 import shutil
+import sys
 
 import lit.formats
 
@@ -32,8 +33,7 @@ if shutil.which("nvidia-smi"):
 if "cuda" in config.sluice_runtimes:
     config.available_features.add("nvcc")
 # Compiles a program for the cuda target against the emulator: %emulated_cxx program.cu -o program %emulated_lib
-emulator = os.path.join(config.source_root, "test", "unit", "cuda", "emulator")
-translated = os.path.join(config.build_root, "test", "unit", "cuda", "translated")
-config.substitutions.append(("%emulated_cxx", "c++ -x c++ -std=c++17 -O1 -ffp-contract=off -D__CUDACC__ -include %s/cuda_runtime.h -I%s -I%s -I%s"
-                             % (emulator, translated, emulator, config.source_root)))
-config.substitutions.append(("%emulated_lib", "-x none %s/lib/libsluice_cuda_emulated.a -lpthread" % config.build_root))
+sys.path.insert(0, models)
+import emulated  # noqa: E402, beside the scripts that use it, too
+config.substitutions.append(("%emulated_cxx", " ".join(str(part) for part in emulated.compiler(config.build_root))))
+config.substitutions.append(("%emulated_lib", " ".join(emulated.libraries(config.build_root))))

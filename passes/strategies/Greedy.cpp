@@ -46,9 +46,13 @@ public:
     return std::any_of(live.begin() + gap.first, live.begin() + gap.last + 1, [&](Bytes b) { return b > memory; });
   }
 
-  bool hasRoom(Gap gap, Bytes bytes) const {
-    return std::all_of(live.begin() + gap.first, live.begin() + gap.last + 1,
-                       [&](Bytes b) { return b + bytes <= memory; });
+  /// Takes bytes back where they fit all the while; false where they do not.
+  bool giveBack(Gap gap, Bytes bytes) {
+    const bool room = std::all_of(live.begin() + gap.first, live.begin() + gap.last + 1,
+                                  [&](Bytes b) { return b + bytes <= memory; });
+    if (room)
+      add(gap, bytes);
+    return room;
   }
 
   void add(Gap gap, Bytes bytes) {
@@ -90,11 +94,8 @@ Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan
   }
   const bool fits = profile.fits();
   for (auto b = taken.rbegin(); b != taken.rend(); ++b) {
-    const Bytes bytes = aligned(problem, problem.buffers[*b].bytes);
-    if (fits && profile.hasRoom(gaps[*b], bytes)) {
-      profile.add(gaps[*b], bytes);
+    if (fits && profile.giveBack(gaps[*b], aligned(problem, problem.buffers[*b].bytes)))
       continue;
-    }
     plan.decisions[*b].action = Action::Offload;
     plan.decisions[*b].reason = "among the earliest-born that make room";
   }
@@ -112,11 +113,8 @@ bool giveBack(const Problem &problem, Bytes memory, Plan &plan) {
   bool any = false;
   for (int b : away) {
     Decision &d = plan.decisions[b];
-    const Gap gap{d.freeBefore, d.prefetchAfter};
-    const Bytes bytes = aligned(problem, problem.buffers[b].bytes);
-    if (!profile.hasRoom(gap, bytes))
+    if (!profile.giveBack({d.freeBefore, d.prefetchAfter}, aligned(problem, problem.buffers[b].bytes)))
       continue;
-    profile.add(gap, bytes);
     d = Decision();
     any = true;
   }

@@ -36,6 +36,12 @@ static std::string tooSmall(const std::string &strategy, Bytes needed, Bytes bud
          std::to_string(budget);
 }
 
+/// A limit on live bytes for the next try, after a plan within `inner` whose arena exceeds the budget: most plans pack at their
+/// load, and the excess is the best guess of what the next one must leave.
+static Bytes tightened(const Problem &problem, const Plan &plan, Bytes inner, Bytes budget) {
+  return std::min(plan.peakBytes, inner) - std::max<Bytes>(plan.arenaBytes - budget, problem.alignment);
+}
+
 static const Plan &checked(const Problem &problem, const Plan &plan, Bytes budget) {
   if (std::string error = checkPlan(problem, plan, budget); !error.empty())
     throw std::logic_error("plan of strategy '" + plan.strategy + "' fails the checker: " + error);
@@ -52,7 +58,6 @@ public:
 
   Answer run(Bytes budget) {
     Bytes inner = budget;
-    // Most plans pack at their load; the excess of the last try is the best guess of what the next one must leave.
     for (int attempt = 0; attempt < 8; ++attempt) {
       Answer answer = strategy.plan(problem, inner, options);
       Plan *plan = std::get_if<Plan>(&answer);
@@ -64,7 +69,7 @@ public:
       measure(problem, options, budget, *plan);
       if (plan->arenaBytes <= budget)
         return checked(problem, *plan, budget);
-      inner = std::min(plan->peakBytes, inner) - std::max<Bytes>(plan->arenaBytes - budget, problem.alignment);
+      inner = tightened(problem, *plan, inner, budget);
     }
     return smallest(budget);
   }
@@ -165,7 +170,7 @@ private:
         break;
       measure(problem, options, budget, less);
       if (less.arenaBytes > budget) {
-        inner = less.peakBytes - std::max<Bytes>(less.arenaBytes - budget, problem.alignment);
+        inner = tightened(problem, less, inner, budget);
         continue;
       }
       const Seconds lessSpan = simulate(problem, less).makespan;

@@ -8,10 +8,20 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 FLAGS = ["--target=cuda", "--workspace-limit=64KiB"]  # of sluicec for such programs; the emulator's convolutions need little
 
 
+def compiler(build):
+    """Compiles a program for the cuda target; libraries(build) come last."""
+    emulator = TOP / "test/unit/cuda/emulator"
+    return ["c++", "-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-D__CUDACC__", "-include", emulator / "cuda_runtime.h",
+            f"-I{build}/test/unit/cuda/translated", f"-I{emulator}", f"-I{TOP}"]
+
+
+def libraries(build):
+    return ["-x", "none", f"{build}/lib/libsluice_cuda_emulated.a", "-lpthread"]
+
+
 def compile_program(sluicec, model, flags, binary):
     """As `sluicec model flags -o binary`, with the weights beside it; (exit status, what was printed). sluicec is that of a build folder."""
     build = pathlib.Path(sluicec).resolve().parent.parent
-    emulator = TOP / "test/unit/cuda/emulator"
     project = pathlib.Path(binary).parent / "projects" / pathlib.Path(binary).name  # whose name the program has, and its weights
     project.parent.mkdir(exist_ok=True)
     shutil.rmtree(project, ignore_errors=True)
@@ -19,9 +29,7 @@ def compile_program(sluicec, model, flags, binary):
     try:
         if done.returncode == 0:
             (source,) = project.glob("*.cu")
-            done = run(["c++", "-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-D__CUDACC__", "-include", emulator / "cuda_runtime.h",
-                        f"-I{build}/test/unit/cuda/translated", f"-I{emulator}", f"-I{TOP}", source, "-o", binary,
-                        "-x", "none", build / "lib/libsluice_cuda_emulated.a", "-lpthread"])
+            done = run([*compiler(build), source, "-o", binary, *libraries(build)])
         if done.returncode == 0:
             (project / f"{project.name}.safetensors").rename(f"{binary}.safetensors")
     finally:
