@@ -4,6 +4,7 @@
 #include "runtime/common/Arguments.h"
 
 #include "runtime/common/Errors.h"
+#include "runtime/common/Printable.h"
 
 #include <charconv>
 #include <cmath>
@@ -76,6 +77,7 @@ const Flag flags[] = {
          &Arguments::profileOut),
     onOff("--plan", "print the memory plan and exit", &Arguments::plan),
     path("--offload-to", "FILE", "keep host memory, or what a pool of packed tensors has no room for, in FILE (host only)", &Arguments::offloadTo),
+    onOff("--force", "write over files that other programs wrote", &Arguments::force),
     onOff("--no-graph", "launch kernels one by one (cuda only)", &Arguments::noGraph),
     onOff("--help", "print this text and exit", &Arguments::help),
 };
@@ -204,7 +206,7 @@ Arguments parseArguments(int argc, const char *const *argv, const Program &progr
 
 std::string helpText(const std::string &name, const Program &program) {
   std::string out =
-      text(name, ": trains ", program.model, ", batch ", program.batch, ", ", optimizerName(program.optimizer),
+      text(printable(name), ": trains ", printable(program.model), ", batch ", program.batch, ", ", optimizerName(program.optimizer),
            ", within ", program.deviceBytes, " bytes of device memory\n\n");
   for (const Flag &flag : flags) {
     std::string left = text("  ", flag.name, flag.value ? " " : "", flag.value ? flag.value : "");

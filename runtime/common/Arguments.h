@@ -17,7 +17,7 @@ struct Arguments {
   std::optional<int64_t> steps, epochs, checkpointEvery, threads;
   std::optional<uint64_t> seed;
   std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon;
-  bool shuffle = false, plan = false, noGraph = false, help = false;
+  bool shuffle = false, plan = false, noGraph = false, force = false, help = false;
 
   /// Hyperparameters with the program's defaults filled in; counters are zero.
   StepState stepState(Program::Optimizer optimizer) const;

@@ -5,30 +5,18 @@
 #include "runtime/common/Checkpoint.h"
 
 #include "runtime/common/Arguments.h"
-#include "runtime/common/Safetensors.h"
 #include "runtime/common/TensorIO.h"
 
 #include <charconv>
-#include <filesystem>
 
 namespace sluice {
 
-static const char *const formatName = "sluice-checkpoint-1";
-
-static std::string checkpointPath(const std::string &folder) { return joinPath(folder, "checkpoint.safetensors"); }
+std::string checkpointPath(const std::string &folder) { return joinPath(folder, "checkpoint.safetensors"); }
 
 static bool isSaved(const Variable &variable) { return variable.role != Role::Constant; }
 
-void prepareCheckpoint(const std::string &folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error)
-    throw DataError(text("cannot create checkpoint folder ", folder, ": ", error.message()));
-  OutputFile{checkpointPath(folder)};
-}
-
 void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state) {
-  Metadata metadata = {{"format", formatName},
+  Metadata metadata = {{"format", checkpointFormat},
                        {"model", program.model},
                        {"optimizer", optimizerName(program.optimizer)},
                        {"step", std::to_string(state.step)},
@@ -55,33 +43,30 @@ template <typename Number> static Number readNumber(const SafetensorsFile &file,
   const std::string &word = found->second;
   Number value = 0;
   auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || stop != word.data() + word.size() || !(value >= 0))
+  if (error != std::errc() || stop != word.data() + word.size() || !(value >= 0) ||
+      (std::is_signed_v<Number> && value > Number(1) << 61))
     throw DataError(text(file.path(), ": '", key, "' is '", word, "', not a whole number of 0 or more"));
   return value;
 }
 
-RunState readRunState(const std::string &folder, const Program &program) {
-  SafetensorsFile file(checkpointPath(folder));
+SavedRun::SavedRun(const std::string &folder, const Program &program) : program(program), file(checkpointPath(folder)) {
   auto word = [&](const char *key) {
     auto found = file.metadata().find(key);
     return found == file.metadata().end() ? std::string() : found->second;
   };
-  if (word("format") != formatName)
-    throw DataError(
-        text(file.path(), ": not a checkpoint: its format is '", word("format"), "', expected '", formatName, "'"));
+  if (word("format") != checkpointFormat)
+    throw DataError(text(file.path(), ": not a checkpoint: its format is '", word("format"), "', expected '",
+                         checkpointFormat, "'"));
   if (word("optimizer") != optimizerName(program.optimizer))
     throw DataError(text(file.path(), ": was written with optimizer '", word("optimizer"), "', this program has '",
                          optimizerName(program.optimizer), "'"));
-  RunState state;
-  state.step = readNumber<int64_t>(file, "step");
-  state.position.epoch = readNumber<int64_t>(file, "epoch");
-  state.position.sample = readNumber<int64_t>(file, "sample");
-  state.seed = readNumber<uint64_t>(file, "seed");
-  return state;
+  saved.step = readNumber<int64_t>(file, "step");
+  saved.position.epoch = readNumber<int64_t>(file, "epoch");
+  saved.position.sample = readNumber<int64_t>(file, "sample");
+  saved.seed = readNumber<uint64_t>(file, "seed");
 }
 
-void readCheckpoint(const std::string &folder, Session &session, const Program &program) {
-  SafetensorsFile file(checkpointPath(folder));
+void SavedRun::load(Session &session) const {
   for (int i = 0; i < program.variableCount; ++i)
     if (isSaved(program.variables[i]))
       file.find(program.variables[i].name, program.variables[i].tensor.type, program.variables[i].tensor.shape);

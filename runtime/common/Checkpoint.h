@@ -6,6 +6,7 @@
 
 #include "runtime/Program.h"
 #include "runtime/common/Dataset.h"
+#include "runtime/common/Safetensors.h"
 
 #include <string>
 
@@ -18,16 +19,27 @@ struct RunState {
   uint64_t seed = 0;
 };
 
-/// Creates the folder when it is missing; throws DataError when a checkpoint could not be written there.
-void prepareCheckpoint(const std::string &folder);
+inline constexpr char checkpointFormat[] = "sluice-checkpoint-1";
+std::string checkpointPath(const std::string &folder);
 
 /// A former checkpoint survives every failure.
 void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state);
 
-/// Reads only the metadata. Throws DataError when this is no checkpoint of a program like this one.
-RunState readRunState(const std::string &folder, const Program &program);
+/// A checkpoint to go on from. Its file is opened once: whatever another program writes meanwhile, numbers and tensors
+/// are of one moment.
+class SavedRun {
+public:
+  /// Throws DataError when this is no checkpoint of a program like this one.
+  SavedRun(const std::string &folder, const Program &program);
 
-/// Reads the tensors. Nothing is written into the session before all of them were found to fit.
-void readCheckpoint(const std::string &folder, Session &session, const Program &program);
+  const RunState &state() const { return saved; }
+  /// Nothing is written into the session before all tensors were found to fit.
+  void load(Session &session) const;
+
+private:
+  const Program &program;
+  SafetensorsFile file;
+  RunState saved;
+};
 
 } // namespace sluice

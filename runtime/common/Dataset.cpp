@@ -69,6 +69,13 @@ void Dataset::openFiles(const std::string &folder) {
   }
 }
 
+std::vector<std::string> Dataset::paths() const {
+  std::vector<std::string> list;
+  for (const NpyFile &file : files)
+    list.push_back(file.path());
+  return list;
+}
+
 /// Before training rather than hours into it; gather() checks again, for the file may change meanwhile.
 void Dataset::checkAllRanges(int input) const {
   const Input &in = program.inputs[input];

@@ -23,6 +23,8 @@ public:
   /// batch.
   Dataset(const std::string &where, const Program &program, uint64_t seed, bool shuffle);
 
+  /// Paths of its files.
+  std::vector<std::string> paths() const;
   int64_t samples() const { return count; }
   int64_t batches() const { return count / program.batch; }
   int64_t dropped() const { return count % program.batch; }

@@ -4,6 +4,7 @@
 #include "runtime/common/Evaluate.h"
 
 #include "runtime/common/Batches.h"
+#include "runtime/common/Interrupt.h"
 
 namespace sluice {
 
@@ -12,7 +13,7 @@ static int64_t answers(const Program &program) {
   return program.inputs[program.inputCount - 1].staging.shape.elements();
 }
 
-Evaluation evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset) {
+std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset) {
   Batches batches(session, program, dataset);
   Evaluation result;
   int64_t batchCount = dataset.batches(), correct = 0;
@@ -22,6 +23,8 @@ Evaluation evaluate(Session &session, const Program &program, const Entry &entry
   batches.prefetch({0, 0});
   for (int64_t i = 0; i < batchCount; ++i) {
     session.synchronize();
+    if (interruptedBy())
+      return std::nullopt;
     batches.advance();
     // The count's slot may share bytes with the batch's own activations, so it is cleared and read every time.
     int64_t counted = 0;

@@ -4,6 +4,7 @@
 #include "runtime/common/Export.h"
 
 #include "runtime/common/File.h"
+#include "runtime/common/OutputFile.h"
 #include "runtime/common/TensorIO.h"
 
 #include <algorithm>

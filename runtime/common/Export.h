@@ -9,6 +9,11 @@
 
 namespace sluice {
 
+/// What templates and exports begin with: a metadata entry {"sluice": "export"} of the ONNX file, as protobuf writes it.
+inline constexpr char exportMark[] = "\x72\x10\x0a\x06"
+                                     "sluice\x12\x06"
+                                     "export";
+
 void exportModel(const std::string &path, Session &session, const Program &program);
 
 } // namespace sluice

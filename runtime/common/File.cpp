@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POSIX files with every return value checked, short reads and writes and a full disk included.
+// POSIX files with every return value checked, short reads included.
 
 #include "runtime/common/File.h"
 
@@ -13,7 +13,7 @@
 
 namespace sluice {
 
-static DataError systemError(const char *action, const std::string &path) {
+DataError systemError(const char *action, const std::string &path) {
   return DataError(text("cannot ", action, " ", path, ": ", std::strerror(errno)));
 }
 
@@ -62,59 +62,10 @@ void InputFile::readAt(uint64_t offset, void *to, size_t bytes) const {
 
 void InputFile::dropPages() const { posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED); }
 
-OutputFile::OutputFile(const std::string &path) : name(path), partial(path + ".partial") {
-  struct stat status;
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    throw DataError(text("cannot write ", path, ": exists and is not a regular file"));
-  descriptor = open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (descriptor < 0)
-    throw systemError("write", path);
-}
-
-OutputFile::~OutputFile() {
-  if (descriptor < 0)
-    return;
-  close(descriptor);
-  unlink(partial.c_str());
-}
-
-void OutputFile::write(const void *from, size_t bytes) {
-  writeAt(length, from, bytes);
-  length += bytes;
-}
-
-void OutputFile::writeAt(uint64_t offset, const void *from, size_t bytes) {
-  const char *in = static_cast<const char *>(from);
-  while (bytes > 0) {
-    ssize_t put = pwrite(descriptor, in, bytes, static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR)
-      continue;
-    if (put < 0)
-      throw systemError("write", name);
-    if (put == 0)
-      throw DataError(text("cannot write ", name, ": it takes no more bytes"));
-    in += put;
-    offset += static_cast<uint64_t>(put);
-    bytes -= static_cast<size_t>(put);
-  }
-}
-
-void OutputFile::commit() {
-  if (fsync(descriptor) != 0)
-    throw systemError("write", name);
-  int closing = descriptor;
-  descriptor = -1;
-  if (close(closing) != 0 || rename(partial.c_str(), name.c_str()) != 0) {
-    DataError error = systemError("write", name);
-    unlink(partial.c_str());
-    throw error;
-  }
-  // The new name is durable only when the folder is; some file systems cannot sync folders, which is no failure.
-  int folder = open(parentFolder(name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    (void)fsync(folder);
-    close(folder);
-  }
+void openStandardStreams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0)
+      (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); // takes the lowest number that is free
 }
 
 std::string joinPath(const std::string &folder, const std::string &name) {

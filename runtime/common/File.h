@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as the program uses them. Input is read at offsets, never mapped: pages of data sets and weights would count as
-// the program's own memory, and a file that shrinks under a mapping kills it. Output appears under its name complete or
-// not at all. All errors are DataError and name the file.
+// Files that the program reads, and paths. Input is read at offsets, never mapped: pages of data sets and weights would
+// count as the program's own memory, and a file that shrinks under a mapping kills it. All errors are DataError and name
+// the file.
 #pragma once
 
 #include "runtime/common/Errors.h"
@@ -34,24 +34,12 @@ private:
   uint64_t length = 0;
 };
 
-/// A file that is written beside its final name and moved there by commit(), after its bytes have reached the disk.
-/// Without commit() nothing stays behind and a former file of that name is untouched.
-class OutputFile {
-public:
-  explicit OutputFile(const std::string &path);
-  ~OutputFile();
-  OutputFile(const OutputFile &) = delete;
-  OutputFile &operator=(const OutputFile &) = delete;
+/// Gives the numbers of standard streams that are closed to descriptors whose use fails, lest a file gets one of them and
+/// with it what is printed. Call it first.
+void openStandardStreams();
 
-  void write(const void *from, size_t bytes);
-  void writeAt(uint64_t offset, const void *from, size_t bytes);
-  void commit();
-
-private:
-  std::string name, partial;
-  int descriptor = -1;
-  uint64_t length = 0;
-};
+/// "cannot ACTION PATH: " and what errno says.
+DataError systemError(const char *action, const std::string &path);
 
 /// "dir/name"; creates no folder.
 std::string joinPath(const std::string &folder, const std::string &name);

@@ -3,7 +3,7 @@
 
 #include "runtime/common/Log.h"
 
-#include "runtime/common/Errors.h"
+#include "runtime/common/File.h"
 
 #include <cerrno>
 #include <charconv>
@@ -11,6 +11,8 @@
 #include <cstring>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace sluice {
@@ -30,13 +32,16 @@ double shortest(float value) {
   return result;
 }
 
-Log::Log(const std::string &path) { open(path); }
-
 void Log::open(const std::string &name) {
   path = name;
-  descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0)
-    throw DataError(text("cannot write log ", path, ": ", std::strerror(errno)));
+  // Without O_NONBLOCK a pipe that nobody reads would block here; once it is open, a reader may be as slow as it likes.
+  descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (descriptor < 0 && errno == ENXIO)
+    throw DataError(text("cannot write log ", path, ": nobody reads this pipe; start its reader first"));
+  if (descriptor < 0 || fcntl(descriptor, F_SETFL, O_WRONLY) != 0)
+    throw systemError("write log", path);
+  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw DataError(text("cannot write log ", path, ": another program writes to it"));
 }
 
 Log::~Log() {
@@ -51,6 +56,10 @@ void Log::write(const char *event, const LogFields &fields) {
   for (const auto &field : fields)
     std::visit([&, name = field.first](const auto &value) { json[name] = value; }, field.second);
   std::string line = dump(json) + "\n";
+  struct stat status;
+  if (!begun && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && ftruncate(descriptor, 0) != 0)
+    throw systemError("write log", path);
+  begun = true;
   for (size_t done = 0; done < line.size();) {
     ssize_t put = ::write(descriptor, line.data() + done, line.size() - done);
     if (put < 0 && errno == EINTR)

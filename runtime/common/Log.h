@@ -20,11 +20,12 @@ class Log {
 public:
   /// No file: nothing is written.
   Log() = default;
-  explicit Log(const std::string &path);
   ~Log();
   Log(const Log &) = delete;
   Log &operator=(const Log &) = delete;
 
+  /// A former log of that name is kept until the first event. Throws DataError when another program writes to the file,
+  /// or when it is a pipe that nobody reads.
   void open(const std::string &path);
   /// Throws DataError when the line cannot be written, on a full disk for example.
   void write(const char *event, const LogFields &fields);
@@ -32,6 +33,7 @@ public:
 private:
   std::string path;
   int descriptor = -1;
+  bool begun = false;
 };
 
 /// The number whose decimal form is the shortest that reads back as this float: 0.01 instead of 0.009999999776482582.

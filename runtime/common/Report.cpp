@@ -5,6 +5,7 @@
 #include "runtime/common/Report.h"
 
 #include "runtime/common/Errors.h"
+#include "runtime/common/Printable.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -50,20 +51,20 @@ static bool readKilobytes(const char *path, const std::string &key, size_t &byte
 }
 
 void printPlan(const Program &program) {
-  std::printf("%s\ncompiled by: %s\nstrategy:    %s\n", program.model, program.commandLine, program.strategy);
+  std::printf("%s\ncompiled by: %s\nstrategy:    %s\n", printable(program.model).c_str(), printable(program.commandLine).c_str(), program.strategy);
   announceMemory(program);
   std::printf("predicted:     %.6g s a step of %lld samples, with %d threads\n\n", program.predictedSecondsPerStep,
               static_cast<long long>(program.batch), program.threads);
   int width = 6;
   for (int i = 0; i < program.planRows; ++i)
-    width = std::max(width, static_cast<int>(std::string(program.plan[i].tensor).size()));
+    width = std::max(width, static_cast<int>(printable(program.plan[i].tensor).size()));
   width = std::min(width, 60);
   std::printf("%-*s  %14s  %-13s  %-10s  %s\n", width, "tensor", "bytes", "steps", "action", "node");
   for (int i = 0; i < program.planRows; ++i) {
     const PlanRow &row = program.plan[i];
     std::string steps = text(row.firstStep, "-", row.lastStep);
-    std::printf("%-*s  %14lld  %-13s  %-10s  %s\n", width, row.tensor, static_cast<long long>(row.bytes), steps.c_str(),
-                row.action, row.node);
+    std::printf("%-*s  %14lld  %-13s  %-10s  %s\n", width, printable(row.tensor).c_str(), static_cast<long long>(row.bytes), steps.c_str(),
+                row.action, printable(row.node).c_str());
   }
 }
 

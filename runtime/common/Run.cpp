@@ -6,7 +6,10 @@
 
 #include "runtime/Kernels.h"
 #include "runtime/common/Export.h"
+#include "runtime/common/FolderLock.h"
 #include "runtime/common/Initialize.h"
+#include "runtime/common/Interrupt.h"
+#include "runtime/common/Printable.h"
 #include "runtime/common/Report.h"
 
 #include <algorithm>
@@ -14,6 +17,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <sys/stat.h>
 #include <system_error>
 #include <thread>
@@ -37,11 +41,17 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   if (arguments.offloadTo)
     requireUnused(*arguments.offloadTo);
 
+  std::optional<InterruptGuard> guard; // goes when all is tidied up
+  // Before a checkpoint is read: nobody else may write a later one while this run goes on from it.
+  std::optional<FolderLock> lock;
+  if (arguments.checkpoint)
+    lock.emplace(*arguments.checkpoint);
   StepState state = arguments.stepState(program.optimizer);
   RunState run;
   run.seed = state.seed;
+  std::optional<SavedRun> saved;
   if (arguments.resume) {
-    run = readRunState(*arguments.resume, program);
+    run = saved.emplace(*arguments.resume, program).state();
     if (arguments.seed && *arguments.seed != run.seed)
       throw UsageError(text("--seed ", *arguments.seed, ": the checkpoint in ", *arguments.resume,
                             " was made with seed ", run.seed));
@@ -66,8 +76,9 @@ static void runProgram(const Arguments &arguments, const Program &program, const
     session.state = state;
     session.enableGraphs(!arguments.noGraph);
     initializeVariables(session, program, run.seed);
-    if (arguments.resume)
-      readCheckpoint(*arguments.resume, session, program);
+    if (saved)
+      saved->load(session);
+    guard.emplace();
     records = train(session, program, entry, arguments, files, run);
     if (arguments.exportTo)
       exportModel(*arguments.exportTo, session, program);
@@ -83,11 +94,12 @@ int run(int argc, char **argv, const Program &program, const Entry &entry) {
     std::fflush(stdout);
     // What the device or its driver says stands for itself.
     if (std::strncmp(what, "CUDA", 4) == 0)
-      std::fprintf(stderr, "%s\n", what);
+      std::fprintf(stderr, "%s\n", printable(what).c_str());
     else
-      std::fprintf(stderr, "%s: error: %s\n", name.c_str(), what);
+      std::fprintf(stderr, "%s: error: %s\n", printable(name).c_str(), printable(what).c_str());
     return status;
   };
+  openStandardStreams();
   // A file that grows past a limit is an error of that write, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
@@ -98,6 +110,11 @@ int run(int argc, char **argv, const Program &program, const Entry &entry) {
     if (std::fflush(stdout) != 0 || std::ferror(stdout))
       throw DataError("cannot write standard output");
     return 0;
+  } catch (const Interrupted &interrupted) {
+    std::fflush(stdout);
+    std::signal(interrupted.signal, SIG_DFL);
+    std::raise(interrupted.signal);
+    return 128 + interrupted.signal;
   } catch (const DataError &error) {
     return fail(1, error.what());
   } catch (const UsageError &error) {

@@ -5,6 +5,7 @@
 #include "runtime/common/Safetensors.h"
 
 #include "runtime/common/Npy.h"
+#include "runtime/common/OutputFile.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -4,7 +4,7 @@
 #include "runtime/common/Trace.h"
 
 #include "runtime/Kernels.h"
-#include "runtime/common/File.h"
+#include "runtime/common/OutputFile.h"
 #include "runtime/common/Log.h"
 
 #include <algorithm>

@@ -7,6 +7,9 @@
 #include "runtime/common/Batches.h"
 #include "runtime/common/Evaluate.h"
 #include "runtime/common/Gradients.h"
+#include "runtime/common/Interrupt.h"
+#include "runtime/common/OutputFile.h"
+#include "runtime/common/Outputs.h"
 #include "runtime/common/Progress.h"
 #include "runtime/common/Report.h"
 
@@ -15,34 +18,11 @@
 
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 
 namespace sluice {
 
 namespace {
-
-volatile std::sig_atomic_t interruptedBy = 0;
-
-/// First interrupt: the running step ends and a checkpoint is written. Second: the default, which kills.
-class InterruptGuard {
-public:
-  InterruptGuard() {
-    struct sigaction action = {};
-    action.sa_handler = [](int signal) { interruptedBy = signal; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
-    interruptedBy = 0;
-    sigaction(SIGINT, &action, &formerInterrupt);
-    sigaction(SIGTERM, &action, &formerTerminate);
-  }
-  ~InterruptGuard() {
-    sigaction(SIGINT, &formerInterrupt, nullptr);
-    sigaction(SIGTERM, &formerTerminate, nullptr);
-  }
-
-private:
-  struct sigaction formerInterrupt, formerTerminate;
-};
 
 class Trainer {
 public:
@@ -61,6 +41,7 @@ private:
   int64_t lastStep() const;
   bool checkpointIsDue(bool epochEnds) const;
   void saveCheckpoint();
+  void loopAndSave();
   void runEvaluation();
   void logStart() const;
   void logEnd() const;
@@ -81,6 +62,7 @@ private:
   std::vector<OpRecord> traced, profiled;
   int64_t profiledSteps = 0;
   int64_t savedStep = -1, evaluatedStep = -1;
+  bool stepIsWhole = false; ///< the last step has ended, with a finite loss
 };
 
 /// Number of the step that ends the run: --steps, or the last whole step of epoch --epochs (default 1).
@@ -175,7 +157,10 @@ void Trainer::saveCheckpoint() {
 void Trainer::runEvaluation() {
   if (!files.evaluation || evaluatedStep == run.step)
     return;
-  Evaluation result = evaluate(session, program, entry, *files.evaluation);
+  const std::optional<Evaluation> found = evaluate(session, program, entry, *files.evaluation);
+  if (!found)
+    return; // interrupted
+  const Evaluation &result = *found;
   evaluatedStep = run.step;
   LogFields fields = {{"step", run.step}, {"loss", result.loss}};
   std::printf("evaluation after step %lld: loss %.6g", static_cast<long long>(run.step), result.loss);
@@ -253,7 +238,6 @@ void Trainer::sayWhatIsTrained(int64_t last) const {
 }
 
 void Trainer::loop() {
-  InterruptGuard guard;
   Batches batches(session, program, *files.training);
   int64_t last = lastStep();
   sayWhatIsTrained(last);
@@ -264,11 +248,13 @@ void Trainer::loop() {
     batches.prefetch(run.position);
     session.synchronize();
   }
-  while (run.step < last && !interruptedBy) {
+  while (run.step < last && !interruptedBy()) {
     auto begin = std::chrono::steady_clock::now();
     Position current = run.position;
     Position next = files.training->normalize({current.epoch, current.sample + program.batch});
+    stepIsWhole = false;
     float loss = oneStep(batches, next, last);
+    stepIsWhole = std::isfinite(loss);
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     ++stepsDone;
     if (stepSeconds.size() < timedSteps)
@@ -279,7 +265,7 @@ void Trainer::loop() {
                              {"ms", seconds * 1e3},
                              {"epoch", current.epoch + 1}});
     endExtras(run.step == last);
-    if (!std::isfinite(loss)) {
+    if (!stepIsWhole) {
       progress.endLine();
       failOnLoss(loss);
     }
@@ -297,21 +283,35 @@ void Trainer::loop() {
   }
 }
 
+/// The steps that were done are not lost with a log, say, that takes no more.
+void Trainer::loopAndSave() {
+  try {
+    if (files.training)
+      loop();
+  } catch (const DataError &) {
+    try {
+      if (stepIsWhole)
+        saveCheckpoint();
+    } catch (const DataError &) {
+      // The first error is the one to tell.
+    }
+    throw;
+  }
+  saveCheckpoint();
+}
+
 std::vector<OpRecord> Trainer::runAll() {
   logStart();
-  if (files.training)
-    loop();
-  saveCheckpoint();
-  if (interruptedBy) {
-    std::printf("interrupted after step %lld\n", static_cast<long long>(run.step));
-  } else {
+  loopAndSave();
+  if (!interruptedBy())
     runEvaluation();
-  }
+  if (interruptedBy())
+    std::printf("interrupted after step %lld\n", static_cast<long long>(run.step));
   logEnd();
   printReport(program, session, stepSeconds);
   printActions(program, session, profiled, profiledSteps, stepsDone);
-  if (interruptedBy)
-    std::raise(interruptedBy);
+  if (const int signal = interruptedBy())
+    throw Interrupted{signal};
   return std::move(profiled);
 }
 
@@ -322,13 +322,24 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     training = std::make_unique<Dataset>(*arguments.data, program, seed, arguments.shuffle);
   if (arguments.evaluate)
     evaluation = std::make_unique<Dataset>(*arguments.evaluate, program, seed, false);
+  std::vector<std::string> inputs = {"/proc/self/exe"};
+  for (const auto &data : {training.get(), evaluation.get()})
+    if (data)
+      for (const std::string &path : data->paths())
+        inputs.push_back(path);
+  for (const char *beside : {program.weightsFile, program.exportTemplate})
+    if (beside)
+      inputs.push_back(besideExecutable(beside));
+  if (arguments.resume)
+    inputs.push_back(checkpointPath(*arguments.resume));
+  checkOutputs(arguments, inputs);
+  if (arguments.exportTo)
+    InputFile{besideExecutable(program.exportTemplate)};
   if (arguments.checkpoint)
-    prepareCheckpoint(*arguments.checkpoint);
+    OutputFile{checkpointPath(*arguments.checkpoint)};
   for (const auto &path : {arguments.exportTo, arguments.trace, arguments.dumpGradients, arguments.profileOut})
     if (path)
       OutputFile{*path};
-  if (arguments.exportTo)
-    InputFile{besideExecutable(program.exportTemplate)};
   if (arguments.log)
     log.open(*arguments.log);
 }

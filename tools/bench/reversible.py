@@ -72,9 +72,9 @@ def errors(options, blocks, model, folder):
         if made.returncode:
             sys.exit(made.stderr)
         subprocess.run([folder / name, "--data", "synthetic", "--steps", "5", "--lr", "0.01", "--momentum", "0.9", "--seed", "7",
-                        "--log", folder / f"{name}.jsonl", "--dump-gradients", folder / f"{name}.safetensors"], check=True, capture_output=True)
+                        "--log", folder / f"{name}.jsonl", "--dump-gradients", folder / f"{name}.gradients"], check=True, capture_output=True)
         losses = [float(v) for v in re.findall(r'"step":\d+,"loss":([^,}]*)', (folder / f"{name}.jsonl").read_text())]
-        runs[name] = losses, load_file(folder / f"{name}.safetensors")
+        runs[name] = losses, load_file(folder / f"{name}.gradients")
     norm = lambda a: math.sqrt(float((a.astype("float64") ** 2).sum()))
     (want_losses, want), (got_losses, got) = runs["keep"], runs["inverted"]
     print("losses, relative:", " ".join(f"{abs(g - w) / abs(w):.1e}" for g, w in zip(got_losses, want_losses)))

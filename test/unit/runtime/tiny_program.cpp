@@ -3,12 +3,13 @@
 // classes -> softmax cross-entropy, SGD with momentum. The images lie in NHWC, so that the way from the file to the
 // kernels is exercised. Variants for tests come from the environment: TINY=file (weights from tiny.safetensors beside
 // it), adam (a program that claims another optimizer), small-workspace (the plan reserved too little scratch), huge
-// (arenas no machine has), offload (the logits leave the device).
+// (arenas no machine has), offload (the logits leave the device), hang (no step ends).
 #include "runtime/Runtime.h"
 
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <unistd.h>
 
 using namespace sluice;
 
@@ -78,6 +79,11 @@ SLUICE_SEQUENCE static void forward(Session &s) {
 
 static void step(Session &s) {
   forward(s);
+  if (variant("hang"))
+    s.compute.launch("/fc/Gemm", "hang", [] {
+      while (true)
+        pause();
+    });
   k->crossEntropy.backward(s.compute, logits, s.batch(labels), logitsGrad);
   k->fcWeightGrad.run(s.compute, logitsGrad, flat, none, weightGrad, work);
   s.captureGradient("fc.weight", weightGrad);
