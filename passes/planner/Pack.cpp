@@ -70,9 +70,9 @@ std::string packingError(const std::vector<PackItem> &items, const Packing &pack
     if (offset < 0 || offset % items[i].alignment != 0 || (items[i].offset && *items[i].offset != offset))
       return "item '" + items[i].id + "' lies at " + std::to_string(offset) + " against its alignment " +
              std::to_string(items[i].alignment) + " or fixed position";
-    for (size_t j = 0; j < i; ++j)
-      if (meet(items[i], items[j]) && offset < packing.offsets[j] + items[j].size &&
-          packing.offsets[j] < offset + items[i].size)
+    for (size_t j = 0; j < i; ++j) // what is empty lies in nobody's way
+      if (items[i].size > 0 && items[j].size > 0 && meet(items[i], items[j]) &&
+          offset < packing.offsets[j] + items[j].size && packing.offsets[j] < offset + items[i].size)
         return "items '" + items[j].id + "' at " + std::to_string(packing.offsets[j]) + " and '" + items[i].id +
                "' at " + std::to_string(offset) + " overlap";
   }

@@ -104,9 +104,10 @@ TEST(BadInput, PackingFiles) {
   for (size_t at = text.find('\n') + 1; at < text.size(); at = text.find_first_of(",\n", at) + 1)
     for (const std::string &cell : odd)
       expectItemsHandled(text.substr(0, at) + cell + text.substr(text.find_first_of(",\n", at)));
-  for (const char *broken : {"", "\n", "id\n", "id,lower,upper,size\n", "id,id,lower,upper,size\na,a,1,2,3\n",
-                             "id,lower,upper,size\na,0,4\n", "id,lower,upper,size\na,0,4,1,9\n",
-                             "id,lower,upper,size\r\na,0,4,1\r\n", "size,upper,lower,id\n4,2,1,a"})
+  for (const char *broken :
+       {"", "\n", "id\n", "id,lower,upper,size\n", "id,id,lower,upper,size\na,a,1,2,3\n",
+        "id,lower,upper,size\na,0,4\n", "id,lower,upper,size\na,0,4,1,9\n", "id,lower,upper,size\r\na,0,4,1\r\n",
+        "size,upper,lower,id\n4,2,1,a", "id,lower,upper,size,offset\na,0,5,0,16\nb,2,4,1025,0\n"})
     expectItemsHandled(broken);
 }
 
