@@ -103,7 +103,7 @@ void Dataset::checkFile(const NpyFile &file, const Input &input) const {
     std::string rest;
     for (int i = 1; i < expected.shape.rank; ++i)
       rest += text(", ", expected.shape[i]);
-    throw DataError(text(file.path(), " is ", typeName(file.type()), " ", shapeText(dims), ", input '", input.name,
+    throw DataError(text(file.path(), " is ", typeName(file.type()), " ", numpyShape(dims), ", input '", input.name,
                          "' takes ", typeName(expected.type), " (N", rest.empty() ? "," : rest, ")"));
   }
 }

@@ -149,7 +149,7 @@ const char *typeName(DataType type) {
   return "?";
 }
 
-std::string shapeText(const std::vector<int64_t> &dims) {
+std::string numpyShape(const std::vector<int64_t> &dims) {
   std::string out = "(";
   for (size_t i = 0; i < dims.size(); ++i)
     out += (i ? ", " : "") + std::to_string(dims[i]);
@@ -206,9 +206,9 @@ void NpyFile::parseHeader(const std::string &header) {
   overflow |= __builtin_mul_overflow(sample, dims.empty() ? 1 : dims[0], &total);
   uint64_t present = file.size() - dataOffset;
   if (overflow)
-    throw DataError(text(path(), ": shape ", shapeText(dims), " is too large, the file holds ", present, " bytes"));
+    throw DataError(text(path(), ": shape ", numpyShape(dims), " is too large, the file holds ", present, " bytes"));
   if (static_cast<uint64_t>(total) != present)
-    throw DataError(text(path(), ": shape ", shapeText(dims), " of ", typeName(dataType), " takes ", total,
+    throw DataError(text(path(), ": shape ", numpyShape(dims), " of ", typeName(dataType), " takes ", total,
                          " bytes, the file holds ", present));
   oneSample = static_cast<size_t>(sample);
 }

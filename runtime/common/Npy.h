@@ -37,6 +37,6 @@ private:
 /// "float32", as NumPy writes it.
 const char *typeName(DataType type);
 /// "(16, 3, 32, 32)", as NumPy writes it.
-std::string shapeText(const std::vector<int64_t> &dims);
+std::string numpyShape(const std::vector<int64_t> &dims);
 
 } // namespace sluice

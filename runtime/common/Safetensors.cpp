@@ -119,11 +119,11 @@ void SafetensorsFile::parseHeader(const std::string &header, uint64_t dataBegin)
       fail("element type '" + entry.type + "' is not known");
     for (int64_t dim : entry.dims)
       if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes))
-        fail("shape " + shapeText(entry.dims) + " is too large");
+        fail("shape " + numpyShape(entry.dims) + " is too large");
     entry.bytes = static_cast<uint64_t>(range[1] - range[0]);
     if (entry.bytes != bytes)
-      fail(text("shape ", shapeText(entry.dims), " of ", entry.type, " takes ", bytes, " bytes, its data_offsets span ",
-                entry.bytes));
+      fail(text("shape ", numpyShape(entry.dims), " of ", entry.type, " takes ", bytes,
+                " bytes, its data_offsets span ", entry.bytes));
     uint64_t available = file.size() - dataBegin;
     if (static_cast<uint64_t>(range[1]) > available)
       fail(text("ends at byte ", range[1], " of the data, the file holds ", available));
@@ -153,8 +153,8 @@ const SafetensorsFile::Entry &SafetensorsFile::find(const std::string &name, Dat
     throw DataError(text(path(), ": there is no tensor '", name, "'"));
   const Entry &entry = found->second;
   if (entry.type != fileType(type) || entry.dims != dimsOf(shape))
-    throw DataError(text(path(), ": tensor '", name, "' is ", entry.type, " ", shapeText(entry.dims),
-                         ", this program has ", fileType(type), " ", shapeText(dimsOf(shape))));
+    throw DataError(text(path(), ": tensor '", name, "' is ", entry.type, " ", numpyShape(entry.dims),
+                         ", this program has ", fileType(type), " ", numpyShape(dimsOf(shape))));
   return entry;
 }
 
