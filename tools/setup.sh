@@ -21,11 +21,15 @@ frontend_prefix=$deps/cudnn-frontend-$frontend_version
 say() { printf 'setup: %s\n' "$*"; }
 
 install_packages() {
-  local wanted=(build-essential cmake ninja-build git ca-certificates ccache python3 python3-venv python3-numpy
-    libmlir-22-dev llvm-22-dev llvm-22-tools mlir-22-tools libdnnl-dev libzfp-dev libprotobuf-dev protobuf-compiler
-    nlohmann-json3-dev coinor-libcbc-dev libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev)
+  install_missing build-essential cmake ninja-build git ca-certificates ccache python3 python3-venv python3-numpy \
+    libmlir-22-dev llvm-22-dev llvm-22-tools mlir-22-tools libdnnl-dev libzfp-dev libprotobuf-dev protobuf-compiler \
+    nlohmann-json3-dev coinor-libcbc-dev libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev
+}
+
+# Installs those of these Debian packages that are missing.
+install_missing() {
   local missing=()
-  for package in "${wanted[@]}"; do
+  for package in "$@"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return

@@ -5,6 +5,8 @@
 #   tools/test.sh             all tests of the ordinary build
 #   tools/test.sh asan|tsan   unit tests under a sanitizer (tsan: those of the host runtime, which alone has threads), and
 #                             programs that do all that plans can ask for
+#   tools/test.sh fuzz [MINUTES]   libFuzzer on everything that is read, models first (default: 10 minutes); goes on from what it found
+#                             worth keeping in build-fuzz/corpus, stops at the first defect and leaves its input in build-fuzz
 #   tools/test.sh matrix      every strategy and budget on real models against keep: hours, goes on where it was interrupted
 set -euo pipefail
 # shellcheck source=setup.sh
@@ -12,6 +14,7 @@ source "$(dirname "$0")/setup.sh"
 
 preset=${1:-release}
 [ "$preset" != matrix ] || matrix=full preset=release
+minutes=${2:-10}
 folder=build
 [ "$preset" = release ] || folder=build-$preset
 # Trains generated programs with delayed streams and host memory on disk; the sanitizer's status ends the script.
@@ -35,11 +38,31 @@ leaky 75%act hascoet (inversion)
 END
 }
 
+# Every format gets its share of the time, models half of it.
+fuzz() {
+  local target share found name
+  for target in model npy safetensors checkpoint problem packing profile; do
+    share=$((minutes * 60 / 12))
+    [ "$target" != model ] || share=$((minutes * 60 / 2))
+    say "fuzzing $target for $share s"
+    found=$folder/corpus/$target
+    mkdir -p "$found"
+    [ "$target" != model ] || for name in mlp signal gates; do cp "test/models/tiny/$name/model.onnx" "$found/$name.onnx"; done
+    SLUICE_FUZZ=$target "$folder/bin/fuzz" "$found" "test/fuzz/corpus/$target" -max_total_time="$share" -timeout=10 -rss_limit_mb=2048 \
+      -max_len=100000 -dict=test/fuzz/dictionary.txt -artifact_prefix="$folder/$target-" -print_final_stats=1
+  done
+}
+
 install_packages
+if [ "$preset" = fuzz ]; then install_missing clang libclang-rt-dev; fi
 install_onnx
 install_cudnn_frontend
 build "$preset"
 export TSAN_OPTIONS=suppressions=$PWD/test/tsan-suppressions.txt UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+if [ "$preset" = fuzz ]; then
+  fuzz
+  exit
+fi
 if [ -n "${matrix:-}" ]; then
   install_references
   say "exporting the models"
