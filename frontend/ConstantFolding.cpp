@@ -80,7 +80,7 @@ Folder single(IntRule onInts, FloatRule onFloats) {
 }
 
 int64_t powerOf(int64_t base, int64_t exponent) {
-  return static_cast<int64_t>(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
+  return toInteger(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
 }
 int64_t quotient(int64_t a, int64_t b) { return b == -1 ? wrap(0 - static_cast<uint64_t>(a)) : a / b; }
 int64_t modulo(int64_t a, int64_t b) {
@@ -167,8 +167,8 @@ bool isFoldable(const std::string &opType) { return folders().count(opType); }
 Result<HostTensor> foldNode(const onnx::NodeProto &node, int64_t opset, const HostInputs &inputs) {
   auto folder = folders().find(node.op_type());
   for (const HostTensor *input : inputs)
-    if (input && std::any_of(input->shape.begin(), input->shape.end(), [](int64_t extent) { return extent < 0; }))
-      return Error{"constant of shape " + shapeText(input->shape) + " has a negative extent"};
+    if (input && !HostTensor::fits(input->shape))
+      return Error{"constant of shape " + shapeText(input->shape) + " is too large to fold"};
   Fold fold{node, opset, inputs};
   size_t needed = neededInputs(node.op_type());
   for (size_t i = 0; i < needed; ++i)

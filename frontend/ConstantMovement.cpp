@@ -13,9 +13,21 @@ using Shape = std::vector<int64_t>;
 
 Error tooLarge(const Shape &shape) { return Error{"constant of shape " + shapeText(shape) + " is too large to fold"}; }
 
+/// The integers that an input holds, or the attribute in early opsets; empty when there is neither.
+Result<Shape> integers(const Fold &fold, size_t input, const char *name) {
+  if (!fold.has(input))
+    return Attributes(fold.node).integers(name);
+  if (!fold.in(input).integral)
+    return Error{std::string(name) + " must be integers"};
+  return fold.in(input).ints;
+}
+
 /// Axes of the node within `rank`, negative ones counted from the end; empty when none are given.
 Result<Shape> axes(const Fold &fold, size_t input, int64_t rank) {
-  Shape list = fold.has(input) ? fold.in(input).ints : Attributes(fold.node).integers("axes");
+  Result<Shape> given = integers(fold, input, "axes");
+  if (!given)
+    return given;
+  Shape &list = *given;
   for (int64_t &axis : list) {
     if (axis < -rank || axis >= rank)
       return Error{"axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank)};
@@ -92,7 +104,7 @@ Result<HostTensor> concat(const Fold &fold) {
 }
 
 Result<HostTensor> reshaped(const HostTensor &x, Shape shape) {
-  if (elementCount(shape) != x.size())
+  if (!HostTensor::fits(shape) || elementCount(shape) != x.size())
     return Error{"cannot reshape " + shapeText(x.shape) + " to " + shapeText(shape)};
   HostTensor result = x;
   result.shape = std::move(shape);
@@ -101,10 +113,12 @@ Result<HostTensor> reshaped(const HostTensor &x, Shape shape) {
 
 Result<HostTensor> unsqueeze(const Fold &fold) {
   const HostTensor &x = fold.in(0);
-  int64_t added = fold.has(1) ? fold.in(1).size() : Attributes(fold.node).integers("axes").size();
-  Result<Shape> list = axes(fold, 1, x.shape.size() + added);
+  Result<Shape> added = integers(fold, 1, "axes");
+  Result<Shape> list = added ? axes(fold, 1, x.shape.size() + added->size()) : added;
   if (!list)
     return list.takeError();
+  if (x.shape.size() + list->size() > HostTensor::maximumRank)
+    return Error{"constants are folded up to rank " + std::to_string(HostTensor::maximumRank) + ", not " + std::to_string(x.shape.size() + list->size())};
   Shape shape = x.shape;
   std::sort(list->begin(), list->end());
   for (int64_t axis : *list) {
@@ -129,7 +143,10 @@ Result<HostTensor> squeeze(const Fold &fold) {
 
 Result<HostTensor> reshape(const Fold &fold) {
   const HostTensor &x = fold.in(0);
-  Shape shape = fold.in(1).ints;
+  Result<Shape> given = integers(fold, 1, "shape");
+  if (!given)
+    return given.takeError();
+  Shape &shape = *given;
   int64_t known = 1, open = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && i < x.shape.size() && !Attributes(fold.node).integer("allowzero", 0))
@@ -174,24 +191,25 @@ Result<HostTensor> takeRows(const HostTensor &x, int64_t axis, Range range) {
 
 Result<HostTensor> slice(const Fold &fold) {
   HostTensor x = fold.in(0);
-  Attributes attributes(fold.node);
-  Shape starts = fold.has(1) ? fold.in(1).ints : attributes.integers("starts");
-  Shape ends = fold.has(2) ? fold.in(2).ints : attributes.integers("ends");
-  Shape steps = fold.has(4) ? fold.in(4).ints : Shape(starts.size(), 1);
-  Result<Shape> list = axes(fold, 3, x.shape.size());
-  if (!list)
-    return list.takeError();
+  Result<Shape> given[] = {integers(fold, 1, "starts"), integers(fold, 2, "ends"), integers(fold, 4, "steps"), axes(fold, 3, x.shape.size())};
+  for (Result<Shape> &one : given)
+    if (!one)
+      return one.takeError();
+  auto &[starts, ends, steps, list] = given;
+  if (!fold.has(4))
+    steps->assign(starts->size(), 1);
   if (list->empty())
-    for (size_t i = 0; i < std::min(starts.size(), x.shape.size()); ++i)
+    for (size_t i = 0; i < std::min(starts->size(), x.shape.size()); ++i)
       list->push_back(i);
-  if (list->size() != starts.size() || ends.size() != starts.size() || steps.size() != starts.size())
+  if (list->size() != starts->size() || ends->size() != starts->size() || steps->size() != starts->size())
     return Error{"starts, ends, axes and steps differ in length"};
-  for (size_t i = 0; i < starts.size(); ++i) {
-    if (steps[i] == 0 || steps[i] == INT64_MIN)
-      return Error{"slice with step " + std::to_string(steps[i])};
-    if (x.shape[(*list)[i]] == 0)
+  for (size_t i = 0; i < starts->size(); ++i) {
+    int64_t axis = (*list)[i], step = (*steps)[i];
+    if (step == 0 || step == INT64_MIN)
+      return Error{"slice with step " + std::to_string(step)};
+    if (x.shape[axis] == 0)
       continue;
-    Result<HostTensor> rows = takeRows(x, (*list)[i], clampRange(starts[i], ends[i], steps[i], x.shape[(*list)[i]]));
+    Result<HostTensor> rows = takeRows(x, axis, clampRange((*starts)[i], (*ends)[i], step, x.shape[axis]));
     if (!rows)
       return rows;
     x = std::move(*rows);
@@ -202,14 +220,13 @@ Result<HostTensor> slice(const Fold &fold) {
 Result<HostTensor> transpose(const Fold &fold) {
   const HostTensor &x = fold.in(0);
   size_t rank = x.shape.size();
-  Shape order = Attributes(fold.node).integers("perm"), sorted, shape(rank), strides(rank);
-  for (size_t i = 0; order.size() < rank && i < rank; ++i)
-    order.push_back(rank - 1 - i);
-  sorted = order;
-  std::sort(sorted.begin(), sorted.end());
+  Shape order = Attributes(fold.node).integers("perm"), all(rank), shape(rank), strides(rank);
+  std::iota(all.begin(), all.end(), 0);
+  if (order.empty())
+    order.assign(all.rbegin(), all.rend());
+  if (order.size() != rank || !std::is_permutation(order.begin(), order.end(), all.begin()))
+    return Error{"perm is no permutation of " + std::to_string(rank) + " dimensions"};
   for (size_t i = 0; i < rank; ++i) {
-    if (sorted.size() != rank || sorted[i] != static_cast<int64_t>(i))
-      return Error{"perm is no permutation of " + std::to_string(rank) + " dimensions"};
     shape[i] = x.shape[order[i]];
     strides[i] = extentAfter(x.shape, order[i]);
   }
@@ -223,6 +240,10 @@ Result<HostTensor> transpose(const Fold &fold) {
   return *result;
 }
 
+// They wrap like the 64-bit integers of ONNX.
+int64_t product(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+int64_t sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+
 Result<HostTensor> range(const Fold &fold) {
   for (size_t i = 0; i < 3; ++i)
     if (fold.in(i).size() != 1)
@@ -231,10 +252,10 @@ Result<HostTensor> range(const Fold &fold) {
   double count = delta == 0 ? -1 : std::max(0.0, std::ceil((limit - start) / delta));
   if (!(count >= 0 && count <= HostTensor::maximumElements))
     return Error{"range from " + std::to_string(start) + " to " + std::to_string(limit) + " by " + std::to_string(delta) + " cannot be folded"};
-  auto result = HostTensor::zeros({static_cast<int64_t>(count)}, fold.in(0).integral);
+  auto result = HostTensor::zeros({static_cast<int64_t>(count)}, fold.in(0).integral && fold.in(1).integral && fold.in(2).integral);
   for (int64_t i = 0; i < result->size(); ++i)
     if (result->integral)
-      result->ints[i] = fold.in(0).ints[0] + i * fold.in(2).ints[0];
+      result->ints[i] = sum(fold.in(0).ints[0], product(i, fold.in(2).ints[0]));
     else
       result->floats[i] = static_cast<float>(start + i * delta);
   return *result;
@@ -242,10 +263,13 @@ Result<HostTensor> range(const Fold &fold) {
 
 Result<HostTensor> expand(const Fold &fold) {
   const HostTensor &x = fold.in(0);
-  auto shape = broadcastShapes(x.shape, fold.in(1).ints);
+  Result<Shape> wanted = integers(fold, 1, "shape");
+  if (!wanted)
+    return wanted.takeError();
+  auto shape = broadcastShapes(x.shape, *wanted);
   auto result = shape ? HostTensor::zeros(*shape, x.integral) : std::nullopt;
   if (!result || x.size() != 1)
-    return Error{"constants are expanded from single elements only, not " + shapeText(x.shape) + " to " + shapeText(fold.in(1).ints)};
+    return Error{"constants are expanded from single elements only, not " + shapeText(x.shape) + " to " + shapeText(*wanted)};
   for (int64_t i = 0; i < result->size(); ++i)
     result->set(i, x, 0);
   return *result;
@@ -263,9 +287,6 @@ Result<HostTensor> reduce(const Fold &fold, int64_t start, int64_t (*rule)(int64
     result.shape.assign(x.shape.size(), 1);
   return result;
 }
-
-int64_t product(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
-int64_t sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
 } // namespace
 

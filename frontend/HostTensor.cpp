@@ -4,6 +4,7 @@
 #include "onnx/onnx_pb.h"
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace sluice {
 namespace {
@@ -31,23 +32,34 @@ HostTensor HostTensor::scalar(int64_t value) {
   return tensor;
 }
 
+bool HostTensor::fits(const std::vector<int64_t> &shape) {
+  int64_t product = 1;
+  for (int64_t extent : shape) {
+    if (extent < 0 || extent > maximumElements)
+      return false;
+    product *= std::max<int64_t>(extent, 1);
+    if (product > maximumElements)
+      return false;
+  }
+  return shape.size() <= maximumRank;
+}
+
 std::optional<HostTensor> HostTensor::zeros(std::vector<int64_t> shape, bool integral) {
-  std::optional<int64_t> count = elementCount(shape);
-  if (!count || *count > maximumElements)
+  if (!fits(shape))
     return std::nullopt;
+  int64_t count = *elementCount(shape);
   HostTensor tensor;
   tensor.shape = std::move(shape);
   tensor.integral = integral;
   if (integral)
-    tensor.ints.assign(*count, 0);
+    tensor.ints.assign(count, 0);
   else
-    tensor.floats.assign(*count, 0);
+    tensor.floats.assign(count, 0);
   return tensor;
 }
 
 std::optional<HostTensor> HostTensor::from(const FileTensor &tensor) {
-  std::optional<int64_t> count = elementCount(tensor.shape);
-  if (!count || *count > maximumElements)
+  if (!fits(tensor.shape))
     return std::nullopt;
   HostTensor copy;
   copy.shape = tensor.shape;
@@ -75,9 +87,16 @@ std::optional<HostTensor> HostTensor::from(const FileTensor &tensor) {
   }
 }
 
+int64_t toInteger(double number) {
+  constexpr double limit = 9223372036854775808.0; // 2^63
+  if (!(number >= -limit))
+    return std::numeric_limits<int64_t>::min();
+  return number < limit ? static_cast<int64_t>(number) : std::numeric_limits<int64_t>::max();
+}
+
 void HostTensor::set(int64_t i, const HostTensor &from, int64_t j) {
   if (integral)
-    ints[i] = from.integral ? from.ints[j] : static_cast<int64_t>(from.floats[j]);
+    ints[i] = from.integral ? from.ints[j] : toInteger(from.floats[j]);
   else
     floats[i] = from.number(j);
 }

@@ -19,10 +19,13 @@ struct HostTensor {
   std::vector<double> floats; ///< values otherwise
 
   static constexpr int64_t maximumElements = 1 << 16;
+  static constexpr size_t maximumRank = 32;
+  /// Whether a tensor of the shape is small enough: its elements, and the product of all extents but zeros, which loops run over.
+  static bool fits(const std::vector<int64_t> &shape);
 
   static HostTensor vector(std::vector<int64_t> values);
   static HostTensor scalar(int64_t value);
-  /// Zeros of a shape; nothing when it has more than maximumElements.
+  /// Zeros of a shape; nothing when it does not fit.
   static std::optional<HostTensor> zeros(std::vector<int64_t> shape, bool integral);
   /// A copy of a file's tensor; nothing when it is large or of an element type that shape arithmetic does not know.
   static std::optional<HostTensor> from(const FileTensor &tensor);
@@ -32,6 +35,8 @@ struct HostTensor {
   void set(int64_t i, const HostTensor &from, int64_t j);
 };
 
+/// The number without its fraction; what fits no int64_t, NaN among it, is the nearest that does.
+int64_t toInteger(double number);
 /// "[2, 3]" for messages.
 std::string shapeText(const std::vector<int64_t> &shape);
 /// Number of elements, or nothing when the product overflows or an extent is negative.

@@ -31,7 +31,7 @@ LogicalResult NodeImport::error(const std::string &message) {
 }
 
 std::string NodeImport::user() const {
-  std::string name = node.name().empty() ? node.output(0) : node.name();
+  std::string name = !node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : std::string();
   return "node '" + name + "' (" + node.op_type() + ")";
 }
 
@@ -89,7 +89,7 @@ Value NodeImport::tensor(int input, Use use) {
   if (auto value = function.values.find(name); value != function.values.end())
     return value->second;
   if (const Source *found = source(input))
-    return readSource(*found, isView(node.op_type()) ? useBehindViews(function.graph, name) : use);
+    return readSource(*found, isView(node) ? useBehindViews(function.graph, name) : use);
   (void)error("input '" + name + "' is not a tensor that this node can read");
   return {};
 }
@@ -103,7 +103,18 @@ FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
   Use use;
   use.kind = kind;
   auto variable = function.variables.get(*found, use, user(), function.error);
-  return variable ? FlatSymbolRefAttr::get(variable.getSymNameAttr()) : FlatSymbolRefAttr();
+  if (!variable || failed(checkSize(cast<RankedTensorType>(variable.getType()), "tensor '" + found->name + "'")))
+    return {};
+  return FlatSymbolRefAttr::get(variable.getSymNameAttr());
+}
+
+LogicalResult NodeImport::fold(HostTensor value) {
+  function.constantBytes += 8 * value.size();
+  if (function.constantBytes > spec().limits.constantBytes)
+    return error("the values that are computed at compile time, up to this node's, together " +
+                 overLimit(std::to_string(function.constantBytes) + " bytes", spec().limits.constantBytes, "constant-bytes"));
+  function.hosts[node.output(0)] = std::move(value);
+  return success();
 }
 
 const HostTensor *NodeImport::known(int input) {
@@ -161,15 +172,9 @@ int64_t NodeImport::axis(int64_t axis, int64_t rank) {
   return -1;
 }
 
-/// Empty tensors, and those too large to add up, are refused.
 LogicalResult NodeImport::checkSize(RankedTensorType type, const std::string &what) {
-  std::vector<int64_t> shape(type.getShape().begin(), type.getShape().end());
-  auto count = elementCount(shape);
-  if (!count || *count > (int64_t(1) << 48))
-    return error("the size of " + what + " overflows");
-  if (*count == 0)
-    return error(what + " of shape " + shapeText(shape) + " is empty");
-  return success();
+  std::string why = refusedShape(type.getShape().vec(), spec().limits);
+  return why.empty() ? success() : error(what + " " + why);
 }
 
 bool NodeImport::finish(Operation *op) {
@@ -190,7 +195,7 @@ bool NodeImport::finish(Operation *op) {
     for (auto [value, type] : llvm::zip(op->getResults(), types))
       value.setType(type);
   }
-  for (Type type : types)
+  for (Type type : op->getResultTypes())
     valid = valid && succeeded(checkSize(cast<RankedTensorType>(type), "its result"));
   if (!valid)
     op->erase();
@@ -208,6 +213,8 @@ Value NodeImport::reshape(Value x, ArrayRef<int64_t> shape) {
     return {};
   }
   auto type = RankedTensorType::get(shape, typeOf(x).getElementType());
+  if (failed(checkSize(type, "its result")))
+    return {};
   return train::ReshapeOp::create(function.builder, location, type, x);
 }
 

@@ -26,6 +26,7 @@ struct FunctionImport {
   llvm::StringMap<HostTensor> copies;       ///< small tensors of the file, copied when first asked for
   llvm::StringMap<mlir::Value> reads;       ///< train.read per variable
   int64_t dropouts = 0;                     ///< keys given so far
+  int64_t constantBytes = 0;                ///< of folded values
   std::string error;                        ///< of the current node, the first one wins
 };
 
@@ -64,6 +65,8 @@ public:
   const Source *source(int input);
 
   mlir::LogicalResult result(mlir::Value value, int output = 0);
+  /// The first output is a value known at compile time.
+  mlir::LogicalResult fold(HostTensor value);
   /// Whether a live node reads the output.
   bool used(int output) const { return output < node.output_size() && !node.output(output).empty(); }
   mlir::LogicalResult error(const std::string &message);
@@ -76,6 +79,12 @@ public:
     auto op = Op::create(function.builder, location, mlir::TypeRange(placeholders), std::forward<Args>(args)...);
     return finish(op) ? op : Op();
   }
+  /// Makes an op whose result has a type that its operands do not say. Null after an error.
+  template <typename Op, typename... Args> mlir::Value makeAs(llvm::ArrayRef<int64_t> shape, Args &&...args) {
+    auto type = mlir::RankedTensorType::get(shape, function.builder.getF32Type());
+    auto op = Op::create(function.builder, location, type, std::forward<Args>(args)...);
+    return finish(op) ? op->getResult(0) : mlir::Value();
+  }
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
   static llvm::APFloat f32(double number) { return llvm::APFloat(static_cast<float>(number)); }
   /// A single-element constant.
@@ -87,6 +96,7 @@ private:
   }
   /// Infers the result types of a new op and verifies it; erases it when that fails.
   bool finish(mlir::Operation *op);
+  /// Ranks, extents and sizes within the limits; every op is made behind this check.
   mlir::LogicalResult checkSize(mlir::RankedTensorType type, const std::string &what);
   mlir::Value readSource(const Source &source, const Use &use);
   std::string user() const;

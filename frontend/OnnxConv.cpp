@@ -54,8 +54,13 @@ FailureOr<SmallVector<int64_t>> transposedSize(NodeImport &node, ArrayRef<int64_
   for (int i = 0; i < 2; ++i) {
     int64_t at = i - (2 - spatial); // index into the node's own lists
     int64_t padding = at >= 0 && at < static_cast<int64_t>(extra.size()) ? extra[at] : 0;
+    if (padding < 0 || padding >= std::max(window.strides[i], window.dilations[i]))
+      return node.error("output_padding " + std::to_string(padding) + " is not below the stride " + std::to_string(window.strides[i]) +
+                        " or the dilation " + std::to_string(window.dilations[i]));
     int64_t full = window.strides[i] * (image[i] - 1) + padding + window.span(i);
     bool given = at >= 0 && at < static_cast<int64_t>(wanted.size()), same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+    if (given && (wanted[at] < 1 || wanted[at] > node.spec().limits.extent))
+      return node.error("output_shape holds " + std::to_string(wanted[at]) + ", outside 1 to " + std::to_string(node.spec().limits.extent));
     if (mode == "VALID")
       window.pads[i] = window.pads[2 + i] = 0;
     if (given || (same && at >= 0)) {
@@ -64,7 +69,7 @@ FailureOr<SmallVector<int64_t>> transposedSize(NodeImport &node, ArrayRef<int64_
       window.pads[2 + i] = total - window.pads[i];
     }
     size.push_back(given ? wanted[at] : full - window.pads[i] - window.pads[2 + i]);
-    if (padding < 0 || padding >= std::max(window.strides[i], window.dilations[i]) || size[i] < 1)
+    if (size[i] < 1)
       return node.error("output extent " + std::to_string(size[i]) + " with output_padding " + std::to_string(padding) + " is not possible");
   }
   return size;

@@ -87,9 +87,10 @@ LogicalResult importClip(NodeImport &node) {
     if (!bound || bound->size() != 1)
       return node.error("bounds must be single numbers");
     bounds[i] = bound->number(0);
+  }
+  for (int i = 0; i < 2; ++i)
     if (std::isnan(bounds[i]))
       return node.error(std::string("bound '") + (i == 0 ? "min" : "max") + "' is NaN; it must be a number");
-  }
   return node.result(clipped(node, node.tensor(0), bounds[0], bounds[1]));
 }
 
@@ -151,8 +152,7 @@ LogicalResult importCastLike(NodeImport &node) {
     return node.result(node.tensor(0));
   if (value->integral)
     return node.error("casts of integers like a tensor are not supported");
-  node.shared().hosts[node.proto().output(0)] = HostTensor(*value);
-  return success();
+  return node.fold(*value);
 }
 
 LogicalResult importIdentity(NodeImport &node) { return node.result(node.tensor(0)); }

@@ -4,12 +4,14 @@
 #include "frontend/ElementTypes.h"
 #include "frontend/ExternalData.h"
 #include "frontend/ImportedOps.h"
+#include "frontend/LocalFunctions.h"
 #include "frontend/TensorIndex.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/stubs/logging.h"
 #include "onnx/checker.h"
 #include "onnx/inliner/inliner.h"
 #include "onnx/onnx_pb.h"
+#include "llvm/Support/JSON.h"
 #include <cctype>
 #include <exception>
 #include <filesystem>
@@ -124,6 +126,32 @@ Status checkNames(const onnx::GraphProto &graph) {
   return Success{};
 }
 
+/// Names become strings of programs, and keys of files that hold UTF-8: of safetensors, of logs and traces.
+Status checkText(const onnx::GraphProto &graph) {
+  auto check = [](const char *what, const std::string &name) -> Status {
+    if (!llvm::json::isUTF8(name) || name.find('\0') != std::string::npos)
+      return Error{std::string(what) + " '" + name + "' has a name that is no UTF-8 or holds a zero byte; rename it"};
+    if (name == "__metadata__") // what safetensors files call their own
+      return Error{std::string(what) + " '" + name + "' has a name that safetensors files reserve; rename it"};
+    return Success{};
+  };
+  for (const auto &initializer : graph.initializer())
+    if (Status named = check("initializer", initializer.name()); !named)
+      return named;
+  for (const auto *list : {&graph.input(), &graph.output()})
+    for (const auto &value : *list)
+      if (Status named = check("value", value.name()); !named)
+        return named;
+  for (const auto &node : graph.node()) {
+    if (Status named = check("node", node.name()); !named)
+      return named;
+    for (const std::string &output : node.output())
+      if (Status named = check("value", output); !named)
+        return named;
+  }
+  return Success{};
+}
+
 /// Ops of the standard that have no importer of their own; those that are compositions of others are inlined.
 class ForeignOps : public onnx::inliner::FunctionIdSet {
 public:
@@ -181,13 +209,15 @@ OnnxFile::OnnxFile(OnnxFile &&) = default;
 OnnxFile &OnnxFile::operator=(OnnxFile &&) = default;
 OnnxFile::~OnnxFile() = default;
 
-Result<OnnxFile> OnnxFile::read(const std::string &path) {
+Result<OnnxFile> OnnxFile::read(const std::string &path, const Limits &limits) {
   auto contents = std::make_unique<Contents>(path);
   onnx::ModelProto &model = contents->model;
   auto failed = [&](const Status &status) { return Error{path + ": " + status.error()}; };
 
   if (Status parsed = parse(path, model); !parsed)
     return failed(parsed);
+  if (Status sized = checkFunctions(model, limits); !sized)
+    return failed(sized);
   Result<int64_t> opset = defaultOpset(model);
   if (!opset)
     return failed(opset.takeError());
@@ -201,6 +231,8 @@ Result<OnnxFile> OnnxFile::read(const std::string &path) {
     return failed(named);
   if (Status inlined = inlineFunctions(model, *opset); !inlined)
     return failed(inlined);
+  if (Status named = checkText(model.graph()); !named)
+    return failed(named);
   if (Status indexed = contents->tensors.addConstants(model.graph()); !indexed)
     return failed(indexed);
   return OnnxFile(std::move(contents));

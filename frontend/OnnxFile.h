@@ -5,6 +5,7 @@
 #ifndef SLUICE_FRONTEND_ONNX_FILE_H
 #define SLUICE_FRONTEND_ONNX_FILE_H
 
+#include "frontend/Limits.h"
 #include "frontend/Result.h"
 #include <cstdint>
 #include <memory>
@@ -27,7 +28,7 @@ struct FileTensor {
 
 class OnnxFile {
 public:
-  static Result<OnnxFile> read(const std::string &path);
+  static Result<OnnxFile> read(const std::string &path, const Limits &limits = {});
   OnnxFile(OnnxFile &&);
   OnnxFile &operator=(OnnxFile &&);
   ~OnnxFile();

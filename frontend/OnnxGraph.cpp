@@ -9,6 +9,9 @@
 namespace sluice {
 namespace {
 
+/// Views behind one another that are looked through, for each of them.
+constexpr int longestViews = 100;
+
 /// Names that live nodes read; the output among them.
 std::set<std::string> findLive(const onnx::GraphProto &graph, OnnxGraph &result) {
   std::set<std::string> live = {result.output};
@@ -17,7 +20,9 @@ std::set<std::string> findLive(const onnx::GraphProto &graph, OnnxGraph &result)
     if (std::none_of(node.output().begin(), node.output().end(), [&](const auto &name) { return !name.empty() && live.count(name); }))
       continue;
     result.nodes.push_back(&node);
-    live.insert(node.input().begin(), node.input().end());
+    for (const std::string &name : node.input())
+      if (!name.empty())
+        live.insert(name);
   }
   std::reverse(result.nodes.begin(), result.nodes.end());
   return live;
@@ -52,9 +57,8 @@ public:
         return Error{"input '" + input.name() + "' has the negative extent " + std::to_string(extent)};
       entry.shape.push_back(extent);
     }
-    int64_t bytes = 0;
-    if (!tensorBytes(entry.elementType, entry.shape, bytes) || bytes > (int64_t(1) << 50))
-      return Error{"input '" + input.name() + "' of shape " + shapeText(entry.shape) + " is too large to address"};
+    if (std::string why = refusedShape(entry.shape, spec.limits); !why.empty())
+      return Error{"input '" + input.name() + "' " + why};
     if (graph.inputs.empty() && !entry.shape.empty())
       graph.batch = entry.shape[0];
     graph.inputs.push_back(std::move(entry));
@@ -134,7 +138,7 @@ bool findInitializerAtWeight(const onnx::GraphProto &proto, const OnnxGraph &gra
     if (initializer.data_type() == onnx::TensorProto::FLOAT && initializer.dims_size() >= 2)
       weights.insert(initializer.name());
   for (const onnx::NodeProto *node : graph.nodes) {
-    if (isView(node->op_type()) && node->input_size() > 0 && weights.count(node->input(0)))
+    if (isView(*node) && weights.count(node->input(0)))
       weights.insert(node->output(0));
     for (int i : weightPositions(node->op_type()))
       if (i < node->input_size() && weights.count(node->input(i)))
@@ -154,15 +158,17 @@ void readOutput(const onnx::ValueInfoProto &output, OnnxGraph &graph) {
 
 } // namespace
 
-bool isView(const std::string &opType) {
+bool isStandard(const onnx::NodeProto &node) { return node.domain().empty() || node.domain() == "ai.onnx"; }
+
+bool isView(const onnx::NodeProto &node) {
   static const std::set<std::string> views = {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Flatten"};
-  return views.count(opType);
+  return isStandard(node) && node.input_size() > 0 && node.output_size() > 0 && views.count(node.op_type());
 }
 
 std::pair<const onnx::NodeProto *, int> OnnxGraph::readerBehindViews(const std::string &name) const {
   auto reader = firstReader.find(name);
-  while (reader != firstReader.end() && isView(reader->second.first->op_type()))
-    reader = firstReader.find(reader->second.first->output(0));
+  for (int views = 0; reader != firstReader.end() && isView(*reader->second.first); ++views)
+    reader = views < longestViews ? firstReader.find(reader->second.first->output(0)) : firstReader.end();
   return reader == firstReader.end() ? std::pair<const onnx::NodeProto *, int>() : reader->second;
 }
 
@@ -173,7 +179,8 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
   std::set<std::string> live = findLive(proto, graph);
   for (const onnx::NodeProto *node : graph.nodes)
     for (int i = 0; i < node->input_size(); ++i)
-      graph.firstReader.emplace(node->input(i), std::pair(node, i));
+      if (!node->input(i).empty())
+        graph.firstReader.emplace(node->input(i), std::pair(node, i));
   std::set<std::string> initializers;
   for (const auto &initializer : proto.initializer())
     initializers.insert(initializer.name());

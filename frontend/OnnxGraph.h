@@ -16,8 +16,10 @@ class ValueInfoProto;
 
 namespace sluice {
 
+/// Whether the node's op is one of the standard's.
+bool isStandard(const onnx::NodeProto &node);
 /// Ops that hand on a tensor's elements in another shape or order.
-bool isView(const std::string &opType);
+bool isView(const onnx::NodeProto &node);
 
 struct GraphInput {
   std::string name;

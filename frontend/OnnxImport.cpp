@@ -8,6 +8,7 @@
 #include "frontend/LossAttachment.h"
 #include "frontend/NodeImport.h"
 #include "ir/TensorName.h"
+#include "runtime/common/Printable.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -67,12 +68,13 @@ LogicalResult importConstantOfShape(NodeImport &node) {
   source.shape = shape->ints;
   source.elementType = value->integral ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT;
   source.constantNode = true;
-  if (!elementCount(source.shape) || *elementCount(source.shape) > (int64_t(1) << 40))
+  if (!elementCount(source.shape) || *elementCount(source.shape) > node.spec().limits.elements)
     return node.error("the size of shape " + shapeText(source.shape) + " is negative or overflows");
   if (auto host = HostTensor::zeros(source.shape, value->integral)) {
     for (int64_t i = 0; i < host->size(); ++i)
       host->set(i, *value, 0);
-    node.shared().hosts[name] = std::move(*host);
+    if (failed(node.fold(std::move(*host))))
+      return failure();
   }
   value->shape = {};
   source.value = std::move(value);
@@ -92,15 +94,11 @@ LogicalResult importShape(NodeImport &node) {
     shape = shapeOf(x).vec();
   }
   int64_t rank = shape.size();
-  HostTensor &host = node.shared().hosts[node.proto().output(0)];
-  if (node.proto().op_type() == "Size") {
-    host = HostTensor::scalar(elementCount(shape).value_or(0));
-    return success();
-  }
+  if (node.proto().op_type() == "Size")
+    return node.fold(HostTensor::scalar(elementCount(shape).value_or(0)));
   auto bound = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
   int64_t start = bound(node.attributes.integer("start", 0)), end = std::max(start, bound(node.attributes.integer("end", rank)));
-  host = HostTensor::vector({shape.begin() + start, shape.begin() + end});
-  return success();
+  return node.fold(HostTensor::vector({shape.begin() + start, shape.begin() + end}));
 }
 
 /// Identity and float casts of a tensor of the file. PyTorch's exporter shares initializers of equal values through Identity nodes
@@ -136,7 +134,7 @@ bool tryFold(NodeImport &node) {
   }
   Result<HostTensor> folded = foldNode(node.proto(), node.opset, inputs);
   if (folded)
-    node.shared().hosts[node.proto().output(0)] = std::move(*folded);
+    (void)node.fold(std::move(*folded));
   else
     (void)node.error(folded.error());
   return true;
@@ -144,7 +142,7 @@ bool tryFold(NodeImport &node) {
 
 LogicalResult importNode(NodeImport &node) {
   const std::string &type = node.proto().op_type();
-  if (!node.proto().domain().empty() && node.proto().domain() != "ai.onnx")
+  if (!isStandard(node.proto()))
     return node.error("ops of domain '" + node.proto().domain() + "' are not supported");
   if (type == "Constant")
     return importConstant(node);
@@ -216,7 +214,7 @@ private:
     if (!declared)
       return declared.takeError();
     func::FuncOp function = *declared;
-    FunctionImport state{file, graph, spec, variables, OpBuilder::atBlockEnd(&function.getBody().front()), training, {}, {}, {}, {}, {}, 0, {}};
+    FunctionImport state{file, graph, spec, variables, OpBuilder::atBlockEnd(&function.getBody().front()), training, {}, {}, {}, {}, {}, 0, 0, {}};
     for (auto [input, argument] : llvm::zip(graph.inputs, function.getArguments()))
       state.values[input.name] = argument;
     for (const auto &initializer : file.model().graph().initializer())
@@ -281,18 +279,21 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, const OnnxFile &f
   return module;
 }
 
+/// Bytes of a name in a table.
+static constexpr size_t longestShown = 300;
+
 std::string listParameters(ModuleOp module) {
   std::string text;
   size_t width = 0;
   for (auto variable : module.getOps<train::VariableOp>())
-    width = std::max(width, train::tensorName(variable).size());
+    width = std::max(width, printable(train::tensorName(variable).str(), longestShown).size());
   for (auto variable : module.getOps<train::VariableOp>()) {
     std::string shape;
     for (int64_t extent : cast<RankedTensorType>(variable.getType()).getShape())
       shape += (shape.empty() ? "" : "x") + std::to_string(extent);
-    StringRef name = train::tensorName(variable);
-    text += llvm::formatv("{0}  {1,-18}  {2,-9}  {3}\n", name.str() + std::string(width - name.size(), ' '),
-                          shape.empty() ? "scalar" : shape, train::stringifyRole(variable.getRole()), variable.getReason().value_or(""))
+    std::string name = printable(train::tensorName(variable).str(), longestShown);
+    text += llvm::formatv("{0}  {1,-18}  {2,-9}  {3}\n", name + std::string(width - name.size(), ' '), shape.empty() ? "scalar" : shape,
+                          train::stringifyRole(variable.getRole()), printable(variable.getReason().value_or("").str(), longestShown))
                 .str();
   }
   return text;

@@ -57,7 +57,7 @@ LogicalResult importSplit(NodeImport &node) {
   int64_t extent = shapeOf(x)[axis], parts = node.proto().output_size(), start = 0;
   if (!lengths) {
     // Equal parts; the last one may be smaller (opset 18).
-    int64_t part = (extent + parts - 1) / parts;
+    int64_t part = (extent + parts - 1) / std::max<int64_t>(parts, 1);
     lengths.emplace(parts, part);
     lengths->back() = extent - part * (parts - 1);
   }
@@ -127,14 +127,8 @@ LogicalResult importGather(NodeImport &node) {
 
 /// Constant zeros of a shape, one variable each.
 Value zeros(NodeImport &node, ArrayRef<int64_t> shape, const std::string &purpose) {
-  std::vector<int64_t> wanted(shape.begin(), shape.end());
-  if (!elementCount(wanted) || *elementCount(wanted) > (int64_t(1) << 40)) {
-    (void)node.error("padding of shape " + shapeText(wanted) + " is too large");
-    return {};
-  }
   Value zero = node.scalar(0, purpose);
-  auto type = RankedTensorType::get(shape, node.builder().getF32Type());
-  return zero ? train::BroadcastToOp::create(node.builder(), node.loc(), type, zero, node.f32(1)).getY() : Value();
+  return zero ? node.makeAs<train::BroadcastToOp>(shape, zero, node.f32(1)) : Value();
 }
 
 /// Zero padding as a concatenation with zeros; negative pads cut.

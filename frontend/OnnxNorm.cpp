@@ -59,12 +59,9 @@ LogicalResult importBatchNorm(NodeImport &node) {
   for (Value vector : {norm.scale, norm.bias})
     if (shapeOf(vector) != ArrayRef<int64_t>{channels})
       return node.error("has " + std::to_string(channels) + " channels but a scale or bias of shape " + shapeText(shapeOf(vector).vec()));
-  auto module = node.builder().getBlock()->getParentOp()->getParentOfType<ModuleOp>();
-  for (FlatSymbolRefAttr state : {norm.mean, norm.variance}) {
-    auto type = cast<RankedTensorType>(module.lookupSymbol<train::VariableOp>(state.getAttr()).getType());
-    if (type.getShape() != ArrayRef<int64_t>{channels})
-      return node.error("has " + std::to_string(channels) + " channels but running statistics of shape " + shapeText(type.getShape().vec()));
-  }
+  for (int state : {3, 4})
+    if (const std::vector<int64_t> &shape = node.source(state)->shape; ArrayRef<int64_t>(shape) != ArrayRef<int64_t>{channels})
+      return node.error("has " + std::to_string(channels) + " channels but running statistics of shape " + shapeText(shape));
   Value y;
   if (node.training() && node.spec().batchNorm == BatchNormMode::Train) {
     y = withBatchStatistics(node, norm);

@@ -101,8 +101,7 @@ template <bool mean> LogicalResult importReduce(NodeImport &node) {
     auto pool = node.make<train::AveragePoolOp>(x, kernel, ones, zeros, false, false);
     y = pool ? pool.getY() : Value();
   } else {
-    auto type = RankedTensorType::get(kept, typeOf(x).getElementType());
-    y = train::SumToOp::create(node.builder(), node.loc(), type, x, node.f32(mean ? 1.0 / count : 1.0));
+    y = node.makeAs<train::SumToOp>(kept, x, node.f32(mean ? 1.0 / count : 1.0));
   }
   return node.result(node.attributes.integer("keepdims", 1) ? y : node.reshape(y, dropped));
 }

@@ -121,6 +121,8 @@ LogicalResult importResize(NodeImport &node) {
   if (!x)
     return failure();
   auto shape = shapeOf(x);
+  if (!asImage(node, x)) // of any other rank
+    return failure();
   auto target = readTarget(node, shape);
   if (failed(target))
     return failure();

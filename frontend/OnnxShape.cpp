@@ -145,8 +145,7 @@ LogicalResult importExpand(NodeImport &node) {
     return node.error("cannot expand " + shapeText(shapeOf(x).vec()) + " to " + shapeText(*given));
   if (ArrayRef<int64_t>(*shape) == shapeOf(x))
     return node.result(x);
-  auto type = RankedTensorType::get(*shape, typeOf(x).getElementType());
-  return node.result(train::BroadcastToOp::create(node.builder(), node.loc(), type, x, node.f32(1)));
+  return node.result(node.makeAs<train::BroadcastToOp>(*shape, x, node.f32(1)));
 }
 
 /// Before opset 13 the dimensions from `axis` on were flattened into the one that is normalized.

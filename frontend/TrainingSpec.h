@@ -4,6 +4,7 @@
 #ifndef SLUICE_FRONTEND_TRAINING_SPEC_H
 #define SLUICE_FRONTEND_TRAINING_SPEC_H
 
+#include "frontend/Limits.h"
 #include "frontend/Result.h"
 #include <cstdint>
 #include <map>
@@ -28,6 +29,7 @@ struct TrainingSpec {
   std::optional<int64_t> batch;         ///< --batch: first dimension of the inputs that share the first input's batch
   std::map<std::string, int64_t> dims;  ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
   std::string freeze;                   ///< --freeze: regular expression; parameters whose whole name matches are constants
+  Limits limits;
 };
 
 /// The words of the command line, as the flags take them. An unknown word is an error that lists the known ones.

@@ -3,6 +3,7 @@
 #include "passes/Budget.h"
 #include "passes/strategies/Registry.h"
 #include "tools/Driver.h"
+#include "tools/Failure.h"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -20,7 +21,7 @@ namespace {
 struct Words {
   std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", batchNorm = "train", dropout = "keep";
   std::string precision = "fp32", hostBudget, workspaceLimit = "64MiB", allowLossy;
-  std::vector<std::string> dims;
+  std::vector<std::string> dims, limits;
   std::string batch, threads;
 };
 
@@ -31,6 +32,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--target", o.target, "host|cuda (default host)");
   app.add_option("--batch", w.batch, "batch size where the model leaves it open");
   app.add_option("--dim", w.dims, "NAME=N: fixes a dynamic dimension")->allow_extra_args(false);
+  app.add_option("--limit", w.limits, "NAME=N: how large a model may be, of " + describeLimits())->allow_extra_args(false);
   app.add_option("--loss", w.loss, "softmax-cross-entropy|mse|bce-with-logits|none, attached to the first output");
   app.add_option("--optimizer", w.optimizer, "sgd|adam|adamw");
   app.add_option("--init", w.init, "keep|kaiming|xavier; keep: values from the model file");
@@ -51,10 +53,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_flag("--explain", o.explain, "print tensor, node, bytes, lifetime, action and reason");
 }
 
-int usage(const std::string &message) {
-  std::cerr << "sluicec: error: " << message << "\n";
-  return 2;
-}
+int usage(const std::string &message) { return fail("sluicec", 2, message); }
 
 /// Takes a parsed word or returns its error.
 template <typename T> std::string take(Result<T> result, T &into) {
@@ -123,6 +122,9 @@ std::string convert(const Words &w, DriverOptions &o) {
   o.spec.precision = w.precision;
   for (const std::string &dim : w.dims)
     if (Status status = parseDim(dim, o.spec); !status)
+      return status.error();
+  for (const std::string &limit : w.limits)
+    if (Status status = parseLimit(limit, o.spec.limits); !status)
       return status.error();
   if (!w.batch.empty() && !isNumber(w.batch, std::numeric_limits<int64_t>::max(), o.spec.batch.emplace()))
     return "--batch takes a positive number, not '" + w.batch + "'";

@@ -20,7 +20,7 @@ namespace sluice {
 /// Compiles the model's file as far as `until`. Returns what is wrong, with the exit status it deserves, or nothing.
 static std::string compile(const DriverOptions &options, Stage until, Compilation &compilation, int &status) {
   status = 1;
-  Result<OnnxFile> file = OnnxFile::read(options.model);
+  Result<OnnxFile> file = OnnxFile::read(options.model, options.spec.limits);
   if (!file)
     return file.error();
   if (Status imported = compilation.import(*file, options.spec); !imported)

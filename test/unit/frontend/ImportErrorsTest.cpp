@@ -64,7 +64,91 @@ TEST(ImportErrors, SizesThatOverflow) {
   EXPECT_THAT(errorOf(R"(g (float[65536, 65536] x) => (float[1] y) {
     a = Unsqueeze<axes = [2, 3]>(x)
     b = Unsqueeze<axes = [0, 1]>(x)
-    y = Add(a, b) })", {}, 11), HasSubstr("the size of its result overflows"));
+    y = Add(a, b) })", {}, 11), HasSubstr("its result of shape [65536, 65536, 65536, 65536] is too large to address"));
+  // Ops that importers make with a type of their own are held to the same limits.
+  EXPECT_THAT(errorOf("g (float[2, 1] x) => (float[2, 3] y) { s = Constant<value_ints = [2, 2305843009213693952]>() y = Expand(x, s) }"),
+              HasSubstr("node 'y' (Expand, opset 17): its result of shape [2, 2305843009213693952] has 4611686018427387904 elements, more than the limit of 1099511627776"));
+  EXPECT_THAT(errorOf("g (float[2, 1] x) => (float[2, 3] y) { s = Constant<value_ints = [2, 4294967296]>() y = Expand(x, s) }"),
+              HasSubstr("has an extent of 4294967296, more than the limit of 2147483647"));
+  EXPECT_THAT(errorOf("g (float[2, 4294967296] x) => (float[2, 3] y) { y = Relu(x) }"),
+              HasSubstr("input 'x' of shape [2, 4294967296] has an extent of 4294967296, more than the limit of 2147483647"));
+}
+
+TEST(ImportErrors, RanksThatTheRuntimeCannotHold) {
+  const std::string why = "has rank 7, more than the limit of 6";
+  EXPECT_THAT(errorOf("g (float[2, 1, 1, 1, 1, 1, 3] x) => (float[2, 3] y) { y = Relu(x) }"), HasSubstr("input 'x' " + why));
+  for (const char *op : {"Reshape(x, s)", "Expand(x, s)"})
+    EXPECT_THAT(errorOf(std::string("g (float[2, 3] x) => (float[2, 3] y) { s = Constant<value_ints = [1, 1, 1, 1, 1, 2, 3]>() y = ") + op + " }"),
+                HasSubstr("its result " + why));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { s = Constant<value_ints = [0, 1, 2, 3, 4]>() y = Unsqueeze(x, s) }"),
+              HasSubstr("its result " + why));
+  auto proto = parseModel("g (float[2, 3] x) => (float[2, 3] y) { y = Add(x, seven) }");
+  addInitializer(proto, "seven", {1, 1, 1, 1, 1, 2, 3});
+  EXPECT_THAT(ImportedModel(proto).error, HasSubstr("tensor 'seven' " + why));
+  auto state = parseModel("g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) { y = BatchNormalization(x, s, s, seven, s) }");
+  addInitializer(state, "s", {3});
+  addInitializer(state, "seven", {1, 1, 1, 1, 1, 1, 3});
+  EXPECT_THAT(ImportedModel(state).error, HasSubstr("tensor 'seven' " + why));
+}
+
+TEST(ImportErrors, LimitsOfTheCommandLine) {
+  TrainingSpec spec;
+  ASSERT_TRUE(parseLimit("extent=3", spec.limits));
+  EXPECT_THAT(errorOf("g (float[2, 4] x) => (float[2, 4] y) { y = Relu(x) }", spec),
+              HasSubstr("has an extent of 4, more than the limit of 3; raise it with --limit extent=N"));
+  spec.limits = {};
+  ASSERT_TRUE(parseLimit("constant-bytes=20", spec.limits));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { s = Shape(x) t = Abs(s) y = Reshape(x, t) }", spec),
+              HasSubstr("together has 32 bytes, more than the limit of 20; raise it with --limit constant-bytes=N"));
+  EXPECT_EQ(parseLimit("rank=7", spec.limits).error(), "--limit rank=7 cannot be raised above 6");
+  for (const char *word : {"nodes", "nodes=", "nodes=0", "nodes=-1", "nodes=3x", "mode=3", "=3", ""})
+    EXPECT_FALSE(parseLimit(word, spec.limits)) << word;
+}
+
+TEST(ImportErrors, OperandsOfOtherRanks) {
+  auto proto = parseModel("g (float[2, 3, 8, 8] x) => (float[2, 4, 6, 6] y) { y = Conv(x, k, b) }");
+  addInitializer(proto, "k", {4, 3, 3, 3});
+  addInitializer(proto, "b", {});
+  EXPECT_THAT(ImportedModel(proto).error, HasSubstr("convolution has 4 outputs but a bias 'tensor<f32>'"));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float y) { n = Constant<value_floats = [2.0]>() z = ReduceSum<keepdims = 0>(x) y = Resize(z, , n) }"),
+              HasSubstr("has an input of rank 0; windows slide over one or two dimensions"));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float y) { z = ReduceSum<keepdims = 0>(x) y = Transpose<perm = [0]>(z) }"),
+              HasSubstr("no permutation of its dimensions"));
+}
+
+/// Nodes of another domain have neither the outputs nor the names that the standard's have.
+TEST(ImportErrors, ViewsOfAForeignDomain) {
+  auto proto = parseModel("g (float[2, 3] x) => (float[2, 4] y) { h = Gemm<transB = 1>(x, w) y = Relu(h) }");
+  addInitializer(proto, "w", {4, 3});
+  auto *import = proto.add_opset_import();
+  import->set_domain("foreign");
+  import->set_version(1);
+  onnx::NodeProto loop = proto.graph().node(0), blind = loop;
+  loop.set_domain("foreign");
+  loop.set_op_type("Identity");
+  loop.clear_attribute();
+  loop.clear_input();
+  loop.add_input("");
+  loop.add_input("w");
+  loop.clear_output();
+  loop.add_output("");
+  loop.add_output("z");
+  blind = loop;
+  blind.set_input(0, "w");
+  blind.clear_output();
+  onnx::NodeProto relu = proto.graph().node(1);
+  relu.add_input("z"); // live, so that all are looked at
+  *proto.mutable_graph()->mutable_node(1) = loop;
+  *proto.mutable_graph()->add_node() = blind;
+  *proto.mutable_graph()->add_node() = relu;
+  EXPECT_NE(ImportedModel(proto).error, "");
+  // Chains of views that are longer than any exporter writes are not followed to their ends.
+  std::string chain = "g (float[2, 3] x) => (float[2, 3] y) { a0 = Identity(v) ";
+  for (int i = 0; i < 300; ++i)
+    chain += "a" + std::to_string(i + 1) + " = Identity(a" + std::to_string(i) + ") ";
+  auto views = parseModel(chain + "y = Mul(x, a300) }");
+  addInitializer(views, "v", {3});
+  EXPECT_EQ(ImportedModel(views).error, "");
 }
 
 TEST(ImportErrors, OptionalOutputs) {
