@@ -40,6 +40,8 @@ static std::string runCompiler(const std::string &compiler, llvm::ArrayRef<llvm:
   if (status == 0)
     return "";
   std::string text = output ? (*output)->getBuffer().take_front(2000).str() : "";
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) // errors are one line
+    text.replace(at, 1, " | ");
   return "the C++ compiler failed on the emitted program (status " + std::to_string(status) + "): " + message + text;
 }
 

@@ -4,6 +4,8 @@
 
 #include "passes/PlanAttribute.h"
 
+#include "runtime/common/Printable.h"
+
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -41,7 +43,7 @@ std::string sluice::explain(ModuleOp module) {
       ++idle;
     }
     std::string life = std::to_string(number("first")) + ".." + std::to_string(number("last"));
-    out << llvm::formatv(layout, word("name").take_front(32), word("node").take_front(36), number("bytes"), life, named, milliseconds("seconds"), reason);
+    out << llvm::formatv(layout, printable(word("name").take_front(32).str()), printable(word("node").take_front(36).str()), number("bytes"), life, named, milliseconds("seconds"), reason);
     freed += action == "keep" ? 0 : number("bytes");
   }
   out << "\nstrategy " << plan.getAs<StringAttr>("strategy").getValue() << ": " << mebibytes(freed) << " of activations leave the device in between\n";

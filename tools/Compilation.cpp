@@ -12,7 +12,8 @@ using namespace mlir;
 namespace sluice {
 
 Compilation::Compilation()
-    : handler(&context, [this](Diagnostic &diagnostic) {
+    : context(MLIRContext::Threading::DISABLED), // threads would crash where nothing catches it, and save nothing: two functions
+      handler(&context, [this](Diagnostic &diagnostic) {
         if (diagnostic.getSeverity() == DiagnosticSeverity::Error && text.empty())
           text = diagnostic.str();
         return success();

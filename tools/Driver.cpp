@@ -8,6 +8,7 @@
 #include "passes/planner/Simulate.h"
 #include "tools/Compilation.h"
 #include "tools/Emit.h"
+#include "tools/Failure.h"
 #include "tools/MaxBatch.h"
 #include "tools/PlanModel.h"
 #include "tools/Sweep.h"
@@ -20,10 +21,7 @@ using namespace sluice;
 
 namespace {
 
-int fail(int status, const std::string &message) {
-  std::cerr << "sluicec: error: " << message << "\n";
-  return status;
-}
+int fail(int status, const std::string &message) { return sluice::fail("sluicec", status, message); }
 
 int failPlanning(int status, const std::string &message, std::optional<int64_t> smallestBudget) {
   fail(status, message);
@@ -60,7 +58,7 @@ int writeReport(const DriverOptions &options) {
 int compileModel(const DriverOptions &options) {
   if (options.emit == Emit::Report)
     return writeReport(options);
-  Result<OnnxFile> file = OnnxFile::read(options.model);
+  Result<OnnxFile> file = OnnxFile::read(options.model, options.spec.limits);
   if (!file)
     return fail(1, file.error());
   if (options.maxBatch)
@@ -84,9 +82,12 @@ int compileModel(const DriverOptions &options) {
 } // namespace
 
 int sluice::compile(const DriverOptions &options) {
+  setCrashContext(options.model);
   try {
     return compileModel(options);
+  } catch (const std::filesystem::filesystem_error &error) { // a path that is too long, a folder that may not be entered
+    return fail("sluicec", 1, error.path1().string() + ": " + error.code().message());
   } catch (const std::exception &exception) {
-    return fail(4, options.model + ": internal error: " + exception.what());
+    return fail("sluicec", 4, options.model + ": internal error: " + exception.what());
   }
 }

@@ -4,7 +4,9 @@
 
 #include "passes/HostKernels.h"
 #include "passes/PlanAttribute.h"
+#include "runtime/common/Printable.h"
 #include "tools/Compilation.h"
+#include "tools/Failure.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -52,11 +54,6 @@ Trial tryBatch(const DriverOptions &options, const OnnxFile &file, int64_t batch
   return trial;
 }
 
-int fail(int status, const std::string &message) {
-  std::cerr << "sluicec: error: " << message << "\n";
-  return status;
-}
-
 } // namespace
 
 int printMaxBatch(const DriverOptions &options, const OnnxFile &file) {
@@ -68,7 +65,7 @@ int printMaxBatch(const DriverOptions &options, const OnnxFile &file) {
   for (; high <= most; high *= 2) {
     Trial trial = tryBatch(options, file, high);
     if (!trial.error.empty() && low == 0)
-      return fail(1, trial.error);
+      return fail("sluicec", 1, trial.error);
     if (!trial.fits) {
       above = trial;
       break;
@@ -77,7 +74,7 @@ int printMaxBatch(const DriverOptions &options, const OnnxFile &file) {
     low = high;
   }
   if (low == 0) {
-    fail(3, options.model + ": not even batch 1 fits a budget of " + options.pipeline.budget);
+    fail("sluicec", 3, options.model + ": not even batch 1 fits a budget of " + options.pipeline.budget);
     std::cerr << "smallest feasible budget: " << above.smallest << " bytes\n";
     return 3;
   }
@@ -93,7 +90,7 @@ int printMaxBatch(const DriverOptions &options, const OnnxFile &file) {
   if (above.smallest > 0)
     std::printf("batch %lld needs %lld bytes\n", static_cast<long long>(high), static_cast<long long>(above.smallest));
   else if (!above.error.empty())
-    std::printf("batch %lld: %s\n", static_cast<long long>(high), above.error.c_str());
+    std::printf("batch %lld: %s\n", static_cast<long long>(high), printable(above.error).c_str());
   return 0;
 }
 

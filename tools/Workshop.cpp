@@ -2,6 +2,8 @@
 // A signal handler may not walk a folder; it may start a program that does.
 #include "tools/Workshop.h"
 
+#include "tools/Failure.h"
+
 #include <cassert>
 #include <csignal>
 #include <string>
@@ -16,13 +18,17 @@ namespace {
 constexpr int endings[] = {SIGINT, SIGTERM, SIGHUP};
 std::string toRemove; ///< what the handler removes; changed only while the signals are blocked
 
-void removeAndEnd(int signal) {
+void removeFolder() {
   if (pid_t child = fork(); child == 0) {
     execl("/bin/rm", "rm", "-rf", "--", toRemove.c_str(), static_cast<char *>(nullptr));
     _exit(1);
   } else if (child > 0) {
     waitpid(child, nullptr, 0);
   }
+}
+
+void removeAndEnd(int signal) {
+  removeFolder();
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
@@ -53,6 +59,7 @@ Workshop::Workshop(const fs::path &output) {
   if (!mkdtemp(pattern.data()))
     return;
   folder = toRemove = pattern;
+  setCrashCleanup(removeFolder);
   for (int signal : endings)
     if (std::signal(signal, removeAndEnd) == SIG_IGN) // as nohup wants it
       std::signal(signal, SIG_IGN);
@@ -64,6 +71,7 @@ Workshop::~Workshop() {
   std::error_code ignored;
   fs::remove_all(folder, ignored);
   Blocked blocked;
+  setCrashCleanup(nullptr);
   toRemove.clear();
   for (int signal : endings)
     if (std::signal(signal, SIG_DFL) == SIG_IGN)

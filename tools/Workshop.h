@@ -6,7 +6,8 @@
 
 namespace sluice {
 
-/// The folder is removed with everything in it at the end of its life, and when SIGINT, SIGTERM or SIGHUP ends the process. One at a time.
+/// The folder is removed with everything in it at the end of its life, when SIGINT, SIGTERM or SIGHUP ends the process, and
+/// when a crash does. One at a time.
 class Workshop {
 public:
   explicit Workshop(const std::filesystem::path &output);

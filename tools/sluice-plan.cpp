@@ -4,6 +4,7 @@
 // error.
 #include "passes/planner/Files.h"
 #include "passes/strategies/Registry.h"
+#include "tools/Failure.h"
 #include "tools/PlanModel.h"
 #include "tools/PlanReport.h"
 
@@ -278,13 +279,12 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
+  sluice::reportCrashes("sluice-plan");
   try {
     return run(argc, argv);
   } catch (const Failure &failure) {
-    std::cerr << "sluice-plan: error: " << failure.message << "\n";
-    return failure.code;
+    return sluice::fail("sluice-plan", failure.code, failure.message);
   } catch (const std::exception &e) {
-    std::cerr << "sluice-plan: error: " << e.what() << "\n";
-    return Internal;
+    return sluice::fail("sluice-plan", Internal, e.what());
   }
 }

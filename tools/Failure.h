@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the tools end when something is wrong: one line on stderr, whatever the names of a file hold and whatever breaks.
+#pragma once
+
+#include <string>
+
+namespace sluice {
+
+/// Prints `PROGRAM: error: MESSAGE` and returns `status`. Control characters and bytes that are no UTF-8 are shown as \xNN; words and
+/// messages that are longer than anybody reads lose their middles.
+int fail(const char *program, int status, const std::string &message);
+
+/// Turns signals of broken code, failed assertions, fatal errors of LLVM and exceptions that nobody catches into one line and exit status 4. Of
+/// the main thread stack overflows, too: they are reported from a stack of their own. The name must outlive the program.
+void reportCrashes(const char *program);
+/// What the line names: the input at hand.
+void setCrashContext(const std::string &input);
+/// Called before a crash ends the program, in a signal handler: for what must not be left behind. Null: nothing.
+void setCrashCleanup(void (*cleanup)());
+/// Ends the program as a crash does.
+[[noreturn]] void crash(const char *what, const char *detail = "");
+
+} // namespace sluice
