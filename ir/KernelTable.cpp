@@ -49,9 +49,12 @@ KernelOp sluice::kernelOf(sched::RunOp run) {
 }
 
 Shape sluice::shapeOf(RankedTensorType type) {
+  // Verified ops have no such types: this guards the array.
+  if (type.getRank() > Shape::maxRank)
+    llvm::report_fatal_error("a tensor has more dimensions than the runtime can hold");
   Shape shape;
   for (int64_t extent : type.getShape())
-    shape.dims[shape.rank++] = extent;
+    shape.append(extent);
   return shape;
 }
 
@@ -80,7 +83,7 @@ FusedOperands sluice::fusedOperands(const KernelOp &op) {
     bool channel = llvm::is_contained(channels, static_cast<int64_t>(i));
     if (channel) // [C,1,...], behind an absent batch dimension
       for (int d = 1; d < result.shape.rank - 1; ++d)
-        operand.shape.dims[operand.shape.rank++] = 1;
+        operand.shape.append(1);
     result.inputs.push_back(operand);
     result.channel.push_back(channel);
     result.steps.push_back(train::advancesInnermost(op.ins[i], channel, domain));

@@ -144,7 +144,7 @@ LogicalResult BufferOp::verify() {
     return emitOpError() << "'" << getName() << "' belongs on the device";
   if (getType()) { // C6
     auto tensor = dyn_cast<RankedTensorType>(*getType());
-    if (!tensor || !tensor.hasStaticShape() || !getInput())
+    if (!tensor || !sluice::train::isAddressable(tensor) || !getInput())
       return emitOpError() << "'" << getName() << "' has the type " << *getType() << ", but only inputs have one, a static tensor";
     int64_t needed = bytesOf(tensor);
     if (needed != static_cast<int64_t>(getBytes()))
@@ -160,7 +160,7 @@ static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffer
   for (auto [buffer, type] : llvm::zip(buffers, types)) {
     BufferOp slot = definition(buffer);
     auto tensor = dyn_cast<RankedTensorType>(cast<TypeAttr>(type).getValue());
-    if (!slot || !tensor || !tensor.hasStaticShape())
+    if (!slot || !tensor || !sluice::train::isAddressable(tensor))
       return op.emitOpError() << "'" << op.getKernel() << "' takes buffers as static tensors, not " << type;
     int64_t needed = bytesOf(tensor);
     if (needed != static_cast<int64_t>(slot.getBytes())) // C2

@@ -3,6 +3,7 @@
 // Inferred types keep the encoding of the first operand where the result is a tensor of the same kind; declared types may differ from
 // inferred ones in their encoding alone.
 #include "ir/Train.h"
+#include "runtime/common/FusedGeometry.h"
 
 using namespace mlir;
 using namespace sluice::train;
@@ -71,8 +72,8 @@ INFER(ConvOp) {
   int64_t v = windowExtent(x.getDimSize(3), w.getDimSize(3), s[1], p[1], p[3], d[1]);
   if (h < 1 || v < 1)
     return fail(loc, "convolution window ", w.getDimSize(2), "x", w.getDimSize(3), " does not fit into the padded image of ", x);
-  if (op.getBias() && ranked(op.getBias()).getDimSize(0) != w.getDimSize(0)) // C3
-    return fail(loc, "convolution has ", w.getDimSize(0), " outputs but a bias of ", ranked(op.getBias()).getDimSize(0));
+  if (op.getBias() && ranked(op.getBias()).getShape() != ArrayRef<int64_t>{w.getDimSize(0)}) // C3
+    return fail(loc, "convolution has ", w.getDimSize(0), " outputs but a bias ", ranked(op.getBias()));
   types.push_back(like(x, {x.getDimSize(0), w.getDimSize(0), h, v}));
   return success();
 }
@@ -94,7 +95,7 @@ INFER(ConvTransposeOp) {
 
 INFER(BatchNormOp) {
   auto x = ranked(op.getX()), scale = ranked(op.getScale());
-  if (x.getRank() < 2 || scale.getDimSize(0) != x.getDimSize(1) || ranked(op.getBias()) != scale) // C1
+  if (x.getRank() < 2 || scale.getShape() != ArrayRef<int64_t>{x.getDimSize(1)} || ranked(op.getBias()) != scale) // C1
     return fail(loc, "batch normalization of ", x, " has scale ", scale, " and bias ", ranked(op.getBias()));
   types.append({x, scale, scale});
   return success();
@@ -227,9 +228,8 @@ INFER(TransposeOp) {
   auto x = ranked(op.getX());
   SmallVector<int64_t> shape, seen(op.getPermutation());
   llvm::sort(seen);
-  for (int64_t i = 0; i < x.getRank(); ++i) // C1
-    if (seen.size() != static_cast<size_t>(x.getRank()) || seen[i] != i)
-      return fail(loc, "transpose of ", x, " by something that is no permutation of its dimensions");
+  if (seen != llvm::to_vector(llvm::seq<int64_t>(0, x.getRank()))) // C1
+    return fail(loc, "transpose of ", x, " by something that is no permutation of its dimensions");
   for (int64_t i : op.getPermutation())
     shape.push_back(x.getDimSize(i));
   types.push_back(RankedTensorType::get(shape, x.getElementType()));
@@ -347,6 +347,9 @@ LogicalResult FusedOp::verify() {
                          << getNumResults() << " results, " << getSums() << " of them sums, for " << yielded << " yielded values";
   if (getNumOperands() == 0 || getNumResults() == 0)
     return emitOpError() << "needs an operand and a result";
+  if (getNumOperands() + getNumResults() > FusedGeometry::maxOperands) // C4
+    return emitOpError() << "has " << getNumOperands() << " operands and " << getNumResults() << " results, a kernel walks over "
+                         << FusedGeometry::maxOperands << " tensors";
   for (unsigned i = 0; i < getNumOperands(); ++i) // C3
     if (auto type = ranked(getOperand(i)); type.getElementType().isInteger(1) && type.getShape() != domain().getShape())
       return emitOpError() << "mask " << i << " of type " << type << " does not fit " << domain();

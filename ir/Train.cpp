@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration of the train dialect, and the small helpers declared in Train.h.
 #include "ir/Train.h"
+#include "runtime/Tensor.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace sluice::train;
@@ -38,18 +40,41 @@ void TrainDialect::initialize() {
       >();
 }
 
-int64_t sluice::train::elements(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.hasStaticShape() ? tensor.getNumElements() : 0;
+/// Elements of a static shape, or nothing when they are no int64_t.
+static std::optional<int64_t> checkedElements(RankedTensorType tensor) {
+  int64_t count = 1;
+  for (int64_t extent : tensor.getShape())
+    if (extent < 0 || llvm::MulOverflow(count, extent, count))
+      return std::nullopt;
+  return count;
 }
 
-int64_t sluice::train::bytes(Type type) {
+static std::optional<int64_t> checkedBytes(RankedTensorType tensor) {
+  std::optional<int64_t> count = checkedElements(tensor);
+  int64_t size = 0;
+  if (count && tensor.getElementType().isInteger(1))
+    return *count / 64 * 8 + (*count % 64 ? 8 : 0);
+  if (!count || llvm::MulOverflow<int64_t>(*count, std::max<int64_t>(1, tensor.getElementTypeBitWidth() / 8), size))
+    return std::nullopt;
+  return size;
+}
+
+static int64_t sizeOf(Type type, llvm::function_ref<std::optional<int64_t>(RankedTensorType)> measure) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor)
+  if (!tensor || !tensor.hasStaticShape())
     return 0;
-  if (tensor.getElementType().isInteger(1))
-    return (elements(type) + 63) / 64 * 8;
-  return elements(type) * std::max<int64_t>(1, tensor.getElementTypeBitWidth() / 8);
+  if (std::optional<int64_t> size = measure(tensor))
+    return *size;
+  llvm::report_fatal_error("the size of a tensor does not fit 64 bits");
+}
+
+int64_t sluice::train::elements(Type type) { return sizeOf(type, checkedElements); }
+
+int64_t sluice::train::bytes(Type type) { return sizeOf(type, checkedBytes); }
+
+bool sluice::train::isAddressable(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape() && tensor.getRank() <= Shape::maxRank && checkedBytes(tensor);
 }
 
 static void collectNames(Location loc, llvm::SmallVectorImpl<llvm::StringRef> &names) {

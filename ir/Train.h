@@ -17,9 +17,12 @@
 
 namespace sluice::train {
 
-/// Elements and bytes of a static ranked tensor type; a mask (i1) has whole 64-bit words.
+/// Elements and bytes of a static ranked tensor type; a mask (i1) has whole 64-bit words. 0 for other types; neither wraps: a size that is no
+/// int64_t ends the program, verified ops have none.
 int64_t elements(mlir::Type type);
 int64_t bytes(mlir::Type type);
+/// Whether the runtime can hold a tensor of this type: a static shape of at most Shape::maxRank dimensions, with bytes in an int64_t.
+bool isAddressable(mlir::Type type);
 
 /// Which physical order an op wants for its rank-4 operands and results, see LayoutAware.
 enum class LayoutWish { RowMajor, ChannelsLast, Follow };

@@ -95,11 +95,14 @@ def Train_NearestMode : I32EnumAttr<"NearestMode", "ONNX nearest_mode", [
 }
 
 // Element types that the dialect knows today: f32 and bf16 activations, i64 class ids, i8 and i32 pool indices, i1 masks (eight to a byte), i8 packed bytes.
-def Train_Tensor : RankedTensorOf<[F32, BF16, I64, I32, I8, I1]>;
-def Train_RealOrMask : RankedTensorOf<[F32, BF16, I1]>;
-def Train_Real : RankedTensorOf<[F32, BF16]>; // see PrecisionAware
-def Train_Float : RankedTensorOf<[F32]>;
-def Train_Vector : 1DTensorOf<[F32]>;
+// Tensors are static, of at most six dimensions and of less than 2^63 bytes: the runtime's Shape holds no more.
+class Train_Addressable<Type tensor> : ConfinedType<tensor, [CPred<"::sluice::train::isAddressable($_self)">],
+    tensor.summary # ", static, of at most 6 dimensions and less than 2^63 bytes", tensor.cppType>;
+def Train_Tensor : Train_Addressable<RankedTensorOf<[F32, BF16, I64, I32, I8, I1]>>;
+def Train_RealOrMask : Train_Addressable<RankedTensorOf<[F32, BF16, I1]>>;
+def Train_Real : Train_Addressable<RankedTensorOf<[F32, BF16]>>; // see PrecisionAware
+def Train_Float : Train_Addressable<RankedTensorOf<[F32]>>;
+def Train_Vector : Train_Addressable<1DTensorOf<[F32]>>;
 def Train_Scalar : 0DTensorOf<[F32]>;
 
 #endif

@@ -54,7 +54,7 @@ struct Element {
 /// A [C] vector as an operand that broadcasts along dimension 1 of a rank-4 (or `rank`) region.
 constexpr Tensor channel(Tensor vector, int rank = 4) {
   for (int i = 1; i < rank - 1; ++i)
-    vector.shape.dims[vector.shape.rank++] = 1;
+    vector.shape.append(1);
   return vector;
 }
 

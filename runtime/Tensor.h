@@ -9,6 +9,7 @@
 #pragma GCC target("prefer-vector-width=256")
 #endif
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -36,7 +37,11 @@ struct Shape {
   constexpr Shape() = default;
   constexpr Shape(std::initializer_list<int64_t> list) {
     for (int64_t d : list)
-      dims[rank++] = d;
+      append(d);
+  }
+  constexpr void append(int64_t extent) {
+    assert(rank < maxRank && "a tensor has more dimensions than Shape holds");
+    dims[rank++] = extent;
   }
   constexpr int64_t operator[](int i) const { return dims[i]; }
   constexpr int64_t elements() const {

@@ -60,6 +60,8 @@ struct Builder {
   }
 
   void addSum(const Tensor &tensor) {
+    if (operands == FusedGeometry::maxOperands)
+      reject(node, "more than " + std::to_string(FusedGeometry::maxOperands) + " operands");
     const int64_t inner = shape.rank ? shape[shape.rank - 1] : 1, count = tensor.shape.elements();
     if (tensor.type != DataType::F32 || (count != 1 && count != inner))
       reject(node,

@@ -30,7 +30,7 @@ func.func @conv_c2_strides(%x: tensor<2x3x4x4xf32>, %w: tensor<6x3x1x1xf32>) {
 // -----
 
 func.func @conv_c3(%x: tensor<2x3x4x4xf32>, %w: tensor<6x3x1x1xf32>, %b: tensor<3xf32>) {
-  // expected-error @below {{has 6 outputs but a bias of 3}}
+  // expected-error @below {{has 6 outputs but a bias 'tensor<3xf32>'}}
   // expected-error @below {{failed to infer returned types}}
   %y = train.conv %x, %w, %b {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x3x4x4xf32>, tensor<6x3x1x1xf32>, tensor<3xf32>) -> tensor<2x6x4x4xf32>
   return
@@ -247,7 +247,7 @@ func.func @conv_backward_data_c1(%d: tensor<2x6x4x4xf32>, %w: tensor<6x3x1x1xf32
 // -----
 
 func.func @conv_backward_weight_c1(%d: tensor<2x6x4x4xf32>, %x: tensor<2x3x4x4xf32>) {
-  // expected-error @below {{has 6 outputs but a bias of 4}}
+  // expected-error @below {{has 6 outputs but a bias 'tensor<4xf32>'}}
   %w, %b = train.conv_backward_weight %d, %x {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x6x4x4xf32>, tensor<2x3x4x4xf32>) -> (tensor<6x3x1x1xf32>, tensor<4xf32>)
   return
 }
@@ -326,7 +326,7 @@ func.func @loss_backward_c1_target(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
 
 // -----
 
-// expected-error @below {{needs a static f32 or i64 tensor}}
+// expected-error @below {{static, of at most 6 dimensions and less than 2^63 bytes}}
 train.variable @variable_c1 role(parameter) init(zero) : tensor<?x3xf32>
 
 // -----
@@ -394,5 +394,51 @@ train.variable @v role(state) init(zero) : tensor<3xf32>
 func.func @update_statistics_c1(%m: tensor<3xf32>) {
   // expected-error @below {{uses variable 'w' as 'tensor<3xf32>', but it is 'tensor<2x3xf32>'}}
   train.update_statistics @v, @w, %m, %m {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 8 : i64} : tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+// What the runtime's Shape cannot hold, and what has no size in 64 bits.
+
+func.func @rank(%x: tensor<1x1x1x1x1x1x2xf32>) {
+  // expected-error @below {{must be ranked tensor of 32-bit float values, static, of at most 6 dimensions}}
+  %y = train.relu %x : (tensor<1x1x1x1x1x1x2xf32>) -> tensor<1x1x1x1x1x1x2xf32>
+  return
+}
+
+// -----
+
+func.func @bytes(%x: tensor<2x1xf32>) {
+  // expected-error @below {{less than 2^63 bytes, but got 'tensor<2x2305843009213693952xf32>'}}
+  %y = train.broadcast_to %x {factor = 1.0 : f32} : (tensor<2x1xf32>) -> tensor<2x2305843009213693952xf32>
+  return
+}
+
+// -----
+
+func.func @scalar_bias(%x: tensor<2x3x4x4xf32>, %w: tensor<6x3x1x1xf32>, %b: tensor<f32>) {
+  // expected-error @below {{operand #2 must be 1D tensor of 32-bit float values}}
+  %y = train.conv %x, %w, %b {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x3x4x4xf32>, tensor<6x3x1x1xf32>, tensor<f32>) -> tensor<2x6x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @transpose_of_a_scalar(%x: tensor<f32>) {
+  // expected-error @below {{no permutation of its dimensions}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.transpose %x {permutation = array<i64: 0>} : (tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @fused_c4(%x: tensor<2xf32>) {
+  // expected-error @below {{has 32 operands and 1 results, a kernel walks over 32 tensors}}
+  %y = train.fused(%x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) channels [] sums 0 -> (tensor<2xf32>) {
+  ^bb0(%s0: f32, %s1: f32, %s2: f32, %s3: f32, %s4: f32, %s5: f32, %s6: f32, %s7: f32, %s8: f32, %s9: f32, %s10: f32, %s11: f32, %s12: f32, %s13: f32, %s14: f32, %s15: f32, %s16: f32, %s17: f32, %s18: f32, %s19: f32, %s20: f32, %s21: f32, %s22: f32, %s23: f32, %s24: f32, %s25: f32, %s26: f32, %s27: f32, %s28: f32, %s29: f32, %s30: f32, %s31: f32):
+    train.yield %s0 : f32
+  }
   return
 }
