@@ -3,12 +3,20 @@
 //  1. places: offsets, arenas, base, budgets (V1);
 //  2. replay in issue order with one vector clock per stream, collecting every access with what is known to have run
 //  before it (V5);
-//  3. lifetimes against accesses (V2), pairs of accesses to common bytes (V3), reads against the last write of their
+//  3. the size of every slot against the shapes that are used in it, in 128 bits (V6);
+//  4. lifetimes against accesses (V2), pairs of accesses to common bytes (V3), reads against the last write of their
 //  bytes and against the version that they are meant to see (V4).
-// Plain loops over pairs: it is meant to be dumber than what it checks, and shares no helper with scheduler, planner
-// and packer.
+// It is meant to be dumber than what it checks, and shares no helper with scheduler, planner and packer.
+#include "passes/ByteHistory.h"
 #include "passes/Passes.h"
 #include "passes/Replay.h"
+
+#include "ir/Train.h"
+
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
 
 namespace sluice {
 #define GEN_PASS_DEF_VERIFYSCHEDULE
@@ -42,6 +50,8 @@ private:
   LogicalResult checkContents();
   LogicalResult checkVersions();
   LogicalResult checkEnd();
+  int conflictWithin(size_t begin, size_t j);
+  LogicalResult sharedBytes(int i, int j);
   InFlightDiagnostic conflict(const Access &first, const Access &second);
 
   const std::vector<Place> &places;
@@ -72,26 +82,38 @@ LogicalResult Verifier::checkLifetimes() {
   return success();
 }
 
-/// V3, as far as lifetimes say it.
+/// V3, as far as lifetimes say it: in order of birth, each among the neighbours that still live.
 LogicalResult Verifier::checkOverlaps() {
-  for (size_t i = 0; i < places.size(); ++i)
-    for (size_t j = i + 1; j < places.size(); ++j) {
-      const Place &a = places[i], &b = places[j];
-      if (!a.overlaps(b))
-        continue;
-      bool forever = !a.first || !b.first;
-      if (!forever && (a.last < b.first || b.last < a.first))
-        continue;
-      BufferOp one = a.op, other = b.op;
-      auto diagnostic = one.emitOpError() << "V3: '" << one.getName() << "' at bytes " << a.begin << " to " << a.end
-                                          << " and '" << other.getName() << "' at bytes " << b.begin << " to " << b.end
-                                          << " share bytes while both live";
-      diagnostic.attachNote(other.getLoc())
-          << "'" << other.getName() << "' lives in steps " << b.first << " to " << b.last << ", '" << one.getName()
-          << "' in steps " << a.first << " to " << a.last;
-      return diagnostic;
-    }
+  auto last = [&](int i) { return places[i].first ? places[i].last : std::numeric_limits<int64_t>::max(); };
+  std::vector<int> byBirth(places.size());
+  std::iota(byBirth.begin(), byBirth.end(), 0);
+  std::stable_sort(byBirth.begin(), byBirth.end(), [&](int i, int j) { return places[i].first < places[j].first; });
+  std::map<std::pair<sched::Space, int64_t>, int> living; // by where they begin
+  std::set<std::pair<int64_t, int>> byDeath;
+  for (int i : byBirth) {
+    const Place &born = places[i];
+    for (; !byDeath.empty() && byDeath.begin()->first < born.first; byDeath.erase(byDeath.begin()))
+      living.erase({places[byDeath.begin()->second].space, places[byDeath.begin()->second].begin});
+    auto next = living.lower_bound({born.space, born.begin});
+    if (next != living.end() && places[next->second].overlaps(born))
+      return sharedBytes(std::min(i, next->second), std::max(i, next->second));
+    if (next != living.begin() && places[std::prev(next)->second].overlaps(born))
+      return sharedBytes(std::min(i, std::prev(next)->second), std::max(i, std::prev(next)->second));
+    living.emplace(std::pair(born.space, born.begin), i);
+    byDeath.emplace(last(i), i);
+  }
   return success();
+}
+
+LogicalResult Verifier::sharedBytes(int i, int j) {
+  const Place &a = places[i], &b = places[j];
+  BufferOp one = a.op, other = b.op;
+  auto diagnostic = one.emitOpError() << "V3: '" << one.getName() << "' at bytes " << a.begin << " to " << a.end
+                                      << " and '" << other.getName() << "' at bytes " << b.begin << " to " << b.end
+                                      << " share bytes while both live";
+  diagnostic.attachNote(other.getLoc()) << "'" << other.getName() << "' lives in steps " << b.first << " to " << b.last << ", '"
+                                        << one.getName() << "' in steps " << a.first << " to " << a.last;
+  return diagnostic;
 }
 
 /// V2, for copies: they start as soon as compute has let go, which may be before what was issued ahead of them has run.
@@ -119,31 +141,50 @@ InFlightDiagnostic Verifier::conflict(const Access &first, const Access &second)
   return diagnostic;
 }
 
-/// V3
+/// V3. What was ordered before the last write of a byte, or before a later read on the same stream, is ordered before what comes after that.
 LogicalResult Verifier::checkRaces() {
-  for (size_t j = 0; j < accesses.size(); ++j)
-    for (size_t i = 0; i < j; ++i) {
-      const Access &first = accesses[i], &second = accesses[j];
-      if ((!first.writes && !second.writes) || !places[first.place].overlaps(places[second.place]))
-        continue;
-      // A kernel may update a buffer in place, but not see the same bytes as two buffers.
-      bool ordered = first.op == second.op ? first.place == second.place : first.runsBefore(second);
-      if (!ordered)
-        return conflict(first, second);
-    }
+  ByteHistory history;
+  for (size_t begin = 0, j = 0; j < accesses.size(); ++j) {
+    const Access &second = accesses[j];
+    if (accesses[begin].op != second.op)
+      begin = j;
+    int first = conflictWithin(begin, j);
+    for (ByteHistory::Piece *piece : history.pieces(places[second.place]))
+      for (int i : piece->since(second.writes))
+        if (accesses[i].op != second.op && !accesses[i].runsBefore(second) && (first < 0 || i < first))
+          first = i;
+    if (first >= 0)
+      return conflict(accesses[first], second);
+    if (second.writes)
+      history.write(places[second.place], static_cast<int>(j));
+    else
+      history.read(places[second.place], second.stream, static_cast<int>(j));
+  }
   return success();
+}
+
+/// The first access of the same op, those from `begin` on, that sees bytes of access `j` as another buffer while one writes them; or -1. A
+/// kernel may update a buffer in place, but not see the same bytes as two buffers.
+int Verifier::conflictWithin(size_t begin, size_t j) {
+  for (size_t i = accesses[j].writes ? begin : j; i < j; ++i) // reads come before writes
+    if (accesses[i].place != accesses[j].place && places[accesses[i].place].overlaps(places[accesses[j].place]))
+      return static_cast<int>(i);
+  return -1;
 }
 
 /// V4. Accesses are ordered by now, so the last write in issue order is the last one.
 LogicalResult Verifier::checkContents() {
+  ByteHistory history;
   for (size_t j = 0; j < accesses.size(); ++j) {
     const Access &read = accesses[j];
-    if (read.writes)
+    if (read.writes) {
+      history.write(places[read.place], static_cast<int>(j));
       continue;
-    const Access *last = nullptr;
-    for (size_t i = 0; i < j; ++i)
-      if (accesses[i].writes && accesses[i].op != read.op && places[accesses[i].place].overlaps(places[read.place]))
-        last = &accesses[i];
+    }
+    int write = -1;
+    for (const ByteHistory::Piece *piece : history.pieces(places[read.place]))
+      write = std::max(write, piece->write);
+    const Access *last = write < 0 ? nullptr : &accesses[write];
     BufferOp buffer = places[read.place].op;
     bool initial = buffer.outlivesStep() && !(buffer.getBatch() && *buffer.getBatch() == 1);
     if (last ? last->place == read.place : initial)
@@ -215,15 +256,59 @@ LogicalResult checkShared(ModuleOp module) {
     }
   }
   // Programs see different buffers; what outlives a step must not share bytes with any of them.
-  for (auto &a : known)
-    for (auto &b : known) {
-      BufferOp one = a.second, other = b.second;
-      if (one != other && one.getSpace() == other.getSpace() &&
-          *one.getOffset() < *other.getOffset() + other.getBytes() &&
-          *other.getOffset() < *one.getOffset() + one.getBytes())
-        return one.emitOpError() << "V1: '" << one.getName() << "' shares bytes with '" << other.getName()
-                                 << "', and both outlive a step";
-    }
+  SmallVector<BufferOp> sorted;
+  for (auto &entry : known)
+    sorted.push_back(entry.second);
+  llvm::sort(sorted, [](BufferOp a, BufferOp b) { return std::pair(a.getSpace(), *a.getOffset()) < std::pair(b.getSpace(), *b.getOffset()); });
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    BufferOp one = sorted[i - 1], other = sorted[i]; // the first that overlaps another overlaps the next
+    if (one.getSpace() == other.getSpace() && *other.getOffset() < *one.getOffset() + one.getBytes())
+      return one.emitOpError() << "V1: '" << one.getName() << "' shares bytes with '" << other.getName() << "', and both outlive a step";
+  }
+  return success();
+}
+
+using Wide = unsigned __int128;
+
+/// Bytes of a tensor, worked out here and in 128 bits so that no mistake of the rest can hide; what does not fit those is their largest number.
+Wide sizeOf(RankedTensorType type) {
+  Wide bits = type.getElementTypeBitWidth();
+  for (int64_t extent : type.getShape())
+    if (extent < 0 || __builtin_mul_overflow(bits, static_cast<Wide>(extent), &bits))
+      return ~Wide(0);
+  return type.getElementTypeBitWidth() == 1 ? (bits / 64 + (bits % 64 != 0)) * 8 : bits / 8; // masks have whole words
+}
+
+/// V6
+LogicalResult checkSize(Operation *op, BufferOp buffer, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  Wide needed = tensor ? sizeOf(tensor) : ~Wide(0);
+  if (needed == static_cast<Wide>(buffer.getBytes()))
+    return success();
+  auto error = op->emitOpError() << "V6: '" << buffer.getName() << "' has " << buffer.getBytes() << " bytes, but " << type << " needs ";
+  return needed >> 63 ? error << "at least 2^63" : error << static_cast<int64_t>(needed);
+}
+
+LogicalResult checkSizes(const SymbolTable &symbols, ProgramOp program) {
+  for (auto buffer : program.getBody().getOps<BufferOp>()) {
+    if (buffer.getType() && failed(checkSize(buffer, buffer, *buffer.getType())))
+      return failure();
+    auto variable = buffer.getVariable() ? symbols.lookup<train::VariableOp>(*buffer.getVariable()) : train::VariableOp();
+    if (variable && failed(checkSize(buffer, buffer, variable.getType())))
+      return failure();
+  }
+  for (auto run : program.getBody().getOps<sched::RunOp>()) {
+    for (auto [operands, types] : {std::pair(run.getIns(), run.getInTypes()), {run.getOuts(), run.getOutTypes()}})
+      for (auto [operand, type] : llvm::zip(operands, types))
+        if (failed(checkSize(run, operand.getDefiningOp<BufferOp>(), cast<TypeAttr>(type).getValue())))
+          return failure();
+  }
+  for (auto copy : program.getBody().getOps<sched::CopyOp>()) {
+    auto from = copy.getFrom().getDefiningOp<BufferOp>(), to = copy.getTo().getDefiningOp<BufferOp>();
+    if (!copy.getCodec() && from.getBytes() != to.getBytes())
+      return copy.emitOpError() << "V6: copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '" << to.getName() << "' of "
+                                << to.getBytes();
+  }
   return success();
 }
 
@@ -238,9 +323,10 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
   }
 
   void runOnOperation() override {
+    SymbolTable symbols(getOperation());
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Replay replay(program);
-      if (failed(replay.run()) || failed(Verifier(replay).run()) || failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
+      if (failed(replay.run()) || failed(checkSizes(symbols, program)) || failed(Verifier(replay).run()) || failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
           failed(checkBudget(program, "host", *program.getHost(), hostBudget)))
         return signalPassFailure();
       accesses += replay.accesses.size();

@@ -590,3 +590,15 @@ sched.program @v4_result device(512) host(0) base(256) {
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 1)
   sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {}
 }
+
+// -----
+
+// Everything agrees on 128 bytes but the variable that they are for.
+
+train.variable @w role(parameter) init(zero) : tensor<64xf32>
+sched.program @v6_variable device(512) host(0) base(512) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  // expected-error @below {{V6: 'w' has 128 bytes, but 'tensor<64xf32>' needs 256}}
+  %w = sched.buffer "w" device bytes(128) variable(@w) at(256)
+  sched.run compute "f" ins(%w : tensor<32xf32>) outs(%loss : tensor<f32>) versions [0] -> [1] parameters {}
+}
