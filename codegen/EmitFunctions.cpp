@@ -14,7 +14,7 @@ namespace {
 
 class FunctionPrinter {
 public:
-  FunctionPrinter(const Document &document, sched::ProgramOp program) : d(document) {
+  FunctionPrinter(const Document &document, sched::ProgramOp program) : d(document), symbols(document.module) {
     int number = 0;
     for (Operation &op : program.ops())
       if (isa<sched::RunOp, sched::CopyOp>(op))
@@ -91,7 +91,7 @@ private:
   }
 
   void printUpdate(llvm::raw_ostream &out, sched::RunOp run, const std::string &node) {
-    auto parameter = d.module.lookupSymbol<train::VariableOp>(run.getParameters().getAs<FlatSymbolRefAttr>("parameter"));
+    auto parameter = symbols.lookup<train::VariableOp>(run.getParameters().getAs<FlatSymbolRefAttr>("parameter").getAttr());
     auto rule = static_cast<train::UpdateRule>(run.getParameters().getAs<IntegerAttr>("rule").getInt());
     std::string gradient = d.use(run.getIns()[0], run.inType(0));
     out << "  s.captureGradient(" << stringLiteral(train::tensorName(parameter)) << ", " << gradient << ");\n";
@@ -116,6 +116,7 @@ private:
   }
 
   const Document &d;
+  SymbolTable symbols;
   llvm::DenseMap<Operation *, int> stepOf;
   llvm::DenseMap<int, SmallVector<sched::BufferOp>> endingAt;
   int released = 0, done = 0; ///< steps

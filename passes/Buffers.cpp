@@ -76,10 +76,11 @@ static StringRef suffixOf(OpResult result, bool backward) {
 
 static void makeUnique(MutableArrayRef<Storage> storages) {
   llvm::StringSet<> used;
+  llvm::StringMap<int> repeated; // suffixes that are taken, by name
   for (Storage &storage : storages) {
     std::string base = storage.name;
-    for (int n = 2; !used.insert(storage.name).second; ++n)
-      storage.name = base + "_" + std::to_string(n);
+    for (int &n = repeated.try_emplace(base, 1).first->second; !used.insert(storage.name).second;)
+      storage.name = base + "_" + std::to_string(++n);
   }
 }
 
@@ -162,10 +163,8 @@ int Buffers::placeResult(OpResult result) {
 }
 
 void Buffers::visit(Operation *op) {
-  for (StringRef name : changedVariables(op)) {
-    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(op, StringAttr::get(op->getContext(), name));
-    addVariable(name, bytes(variable.getType()));
-  }
+  for (StringRef name : changedVariables(op)) // each has the type of the gradient, or of the mean
+    addVariable(name, bytes(op->getOperand(0).getType()));
   for (OpResult result : op->getResults()) {
     int index = placeResult(result);
     indexOf[result] = index;

@@ -6,6 +6,8 @@
 #include "passes/Passes.h"
 #include "passes/Regions.h"
 
+#include "runtime/common/FusedGeometry.h"
+
 namespace sluice {
 #define GEN_PASS_DEF_FUSE
 #include "passes/Passes.h.inc"
@@ -19,6 +21,8 @@ namespace {
 
 /// More operands than this in one kernel run out of registers and address streams.
 constexpr unsigned maxOperands = 16;
+/// More scalar ops than this in one region cost time, here and in the C++ compiler, and save none: what they wait for is memory.
+constexpr size_t maxScalars = 96;
 /// An operand with this fraction of a result's elements costs nothing beside it.
 constexpr int64_t smallOperand = 16;
 
@@ -79,14 +83,15 @@ FusedOp wrap(Elementwise op) {
 
 bool isBefore(Operation *a, Operation *b) { return a->isBeforeInBlock(b); }
 
-/// The last op of the block that reads `value`, null when none does.
-Operation *lastUser(Value value) {
-  Operation *last = nullptr;
-  for (Operation *user : value.getUsers())
-    if (!last || isBefore(last, user))
-      last = user;
-  return last;
+/// Whether every op that reads `value` comes before `op`.
+bool isReadBeforeOnly(Value value, Operation *op) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) { return user != op && isBefore(user, op); });
 }
+
+size_t scalars(FusedOp op) { return op.getBody().front().getOperations().size(); }
+
+/// The updates of each parameter.
+using Updates = llvm::StringMap<SmallVector<UpdateOp, 1>>;
 
 /// Updates make no tensors, so what lives longer because of them costs nothing.
 bool onlyUpdatesBetween(Operation *producer, Operation *consumer) {
@@ -105,13 +110,16 @@ StringRef variableOf(Value value) {
 }
 
 /// Updates of parameters among `inputs` that come behind `producer` move behind `consumer`, where they are going to be read.
-void delayUpdates(FusedOp producer, ValueRange inputs, FusedOp consumer) {
+void delayUpdates(FusedOp producer, ValueRange inputs, FusedOp consumer, const Updates &updates) {
+  llvm::SmallSetVector<Operation *, 4> between;
+  for (Value input : inputs)
+    for (UpdateOp update : updates.lookup(variableOf(input)))
+      if (isBefore(producer, update) && isBefore(update, consumer))
+        between.insert(update);
+  SmallVector<Operation *> inOrder = between.takeVector();
+  llvm::sort(inOrder, isBefore);
   Operation *place = consumer;
-  for (Operation *op = producer->getNextNode(), *next; op != consumer; op = next) {
-    next = op->getNextNode();
-    auto update = dyn_cast<UpdateOp>(op);
-    if (!update || llvm::none_of(inputs, [&](Value v) { return variableOf(v) == update.getParameter(); }))
-      continue;
+  for (Operation *update : inOrder) {
     update->moveAfter(place);
     place = update;
   }
@@ -131,11 +139,13 @@ bool maySink(FusedOp producer, FusedOp consumer) {
   for (Operation *user : producer->getUsers())
     if (user != consumer && isBefore(user, consumer))
       return false;
-  if (producer->getNumOperands() + consumer->getNumOperands() > maxOperands)
+  if (producer->getNumOperands() + consumer->getNumOperands() > maxOperands ||
+      producer->getNumOperands() + consumer->getNumOperands() + producer->getNumResults() + consumer->getNumResults() > FusedGeometry::maxOperands ||
+      scalars(producer) + scalars(consumer) > maxScalars)
     return false;
   int64_t longer = 0, saved = 0; // bytes that live longer, and that live shorter or not at all
   for (Value operand : producer.getInputs())
-    if (!operand.getDefiningOp<ReadOp>() && !isa<BlockArgument>(operand) && isBefore(lastUser(operand), consumer))
+    if (!operand.getDefiningOp<ReadOp>() && !isa<BlockArgument>(operand) && isReadBeforeOnly(operand, consumer))
       longer += bytes(operand.getType());
   for (Value result : producer.getOutputs().take_front(producer.fullResults()))
     saved += bytes(result.getType());
@@ -145,7 +155,8 @@ bool maySink(FusedOp producer, FusedOp consumer) {
 /// Whether `consumer` may compute result `r` of `producer` again instead of reading it: where that takes no operand more than it saves.
 /// Reading counts, arithmetic does not: regions wait for memory.
 bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer) {
-  if (r >= producer.fullResults() || producer.domain().getShape() != consumer.domain().getShape() || drawsBehind(producer, r))
+  if (r >= producer.fullResults() || producer.domain().getShape() != consumer.domain().getShape() ||
+      scalars(producer) + scalars(consumer) > maxScalars || drawsBehind(producer, r))
     return false;
   Value result = producer.getResult(r);
   bool readByConsumerAlone = llvm::all_of(result.getUsers(), [&](Operation *user) { return user == consumer; });
@@ -161,7 +172,8 @@ bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer) {
       return false;
   }
   // Where nobody else reads the result, its write is saved, and its bytes: another operand may stand for it.
-  return full <= (readByConsumerAlone ? 1 : 0) && consumer->getNumOperands() - 1 + added <= maxOperands;
+  return full <= (readByConsumerAlone ? 1 : 0) && consumer->getNumOperands() - 1 + added <= maxOperands &&
+         consumer->getNumOperands() - 1 + added + consumer->getNumResults() <= FusedGeometry::maxOperands;
 }
 
 /// `op` without result `r`, if nobody reads that any more; null when nothing else is left.
@@ -184,6 +196,7 @@ FusedOp withoutUnread(FusedOp op, unsigned r) {
 
 struct Fuse : sluice::impl::FuseBase<Fuse> {
   using FuseBase::FuseBase;
+  static constexpr size_t none = ~size_t(0);
 
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -191,14 +204,35 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
       function.walk([](BatchNormBackwardOp op) { splitBatchNormBackward(op); });
       SmallVector<FusedOp> work;
       function.walk([&](Elementwise op) { work.push_back(wrap(op)); });
-      for (FusedOp op : work)
-        if (op) // step 3: consumers in program order, so that chains collapse from their start
-          sinkInto(op, work);
+      Updates updates;
+      function.walk([&](UpdateOp op) { updates[op.getParameter()].push_back(op); });
+      llvm::DenseMap<FusedOp, size_t> ahead; // place in `work`
+      for (auto [i, op] : llvm::enumerate(work))
+        ahead[op] = i;
+      for (size_t i = 0; i < work.size(); ++i)
+        if (FusedOp op = work[i]) { // step 3: consumers in program order, so that chains collapse from their start
+          ahead.erase(op);
+          sinkInto(op, work, ahead, updates);
+        }
     }
   }
 
-  void sinkInto(FusedOp consumer, SmallVectorImpl<FusedOp> &work) {
-    auto replace = [&](FusedOp old, FusedOp now) { std::replace(work.begin(), work.end(), old, now); };
+  void sinkInto(FusedOp consumer, SmallVectorImpl<FusedOp> &work, llvm::DenseMap<FusedOp, size_t> &ahead, const Updates &updates) {
+    auto replace = [&](size_t place, FusedOp now) { // of an op that is gone
+      if (place == none)
+        return;
+      work[place] = now;
+      if (now)
+        ahead[now] = place;
+    };
+    auto take = [&](FusedOp op) {
+      auto found = ahead.find(op);
+      if (found == ahead.end())
+        return none;
+      size_t place = found->second;
+      ahead.erase(found);
+      return place;
+    };
     for (bool changed = true; changed;) {
       changed = false;
       for (Value operand : consumer.getInputs()) {
@@ -207,15 +241,16 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
           continue;
         FusedOp sunk = producer;
         if (maySink(producer, consumer)) {
-          delayUpdates(producer, producer.getInputs(), consumer);
-          replace(producer, {});
+          delayUpdates(producer, producer.getInputs(), consumer, updates);
+          replace(take(producer), {});
           ++merged;
         } else if (unsigned r = cast<OpResult>(operand).getResultNumber(); repeat && mayRepeat(producer, r, consumer)) {
           OpBuilder b(consumer);
           sunk = cloneFor(b, producer, r);
-          delayUpdates(producer, sunk.getInputs(), consumer);
+          delayUpdates(producer, sunk.getInputs(), consumer, updates);
           operand.replaceUsesWithIf(sunk.getResult(0), [&](OpOperand &use) { return use.getOwner() == consumer; });
-          replace(producer, withoutUnread(producer, r));
+          size_t place = take(producer);
+          replace(place, withoutUnread(producer, r));
           ++repeated;
         } else {
           continue;

@@ -57,12 +57,12 @@ public:
 
   void run(Block &block) {
     for (BlockArgument argument : block.getArguments())
-      persistent.insert(find(argument));
+      keep(argument);
     for (Operation &op : block) {
       if (isa<ReadOp>(op))
-        persistent.insert(find(op.getResult(0)));
+        keep(op.getResult(0));
       else if (Value source = op.getNumResults() == 1 ? viewSource(op.getResult(0)) : Value())
-        classes.unionSets(find(source), find(op.getResult(0)));
+        unite(source, op.getResult(0));
       else if (auto fused = dyn_cast<FusedOp>(op))
         mark(fused);
     }
@@ -70,29 +70,36 @@ public:
 
 private:
   using Key = void *;
+  /// Of a class, kept at its leader.
+  struct Use {
+    bool persistent = false;
+    Operation *last = nullptr; ///< that reads one of its values; a later view of the bytes keeps them as well
+  };
   Key find(Value value) {
     Key key = value.getAsOpaquePointer();
-    if (!classes.contains(key))
+    if (!classes.contains(key)) {
       classes.insert(key);
-    return key;
+      Use &use = uses[key];
+      for (Operation *user : value.getUsers())
+        use.last = later(use.last, user);
+    }
+    return classes.getLeaderValue(key);
+  }
+  static Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
+  void keep(Value value) { uses[find(value)].persistent = true; }
+  void unite(Value a, Value b) {
+    Use one = uses[find(a)], other = uses[find(b)];
+    classes.unionSets(find(a), find(b));
+    uses[find(a)] = {one.persistent || other.persistent, later(one.last, other.last)};
   }
   bool nobodyReadsLater(Value operand, Operation *at) {
-    Key leader = classes.getLeaderValue(find(operand));
-    for (auto it = classes.findLeader(leader); it != classes.member_end(); ++it) {
-      if (persistent.contains(*it))
-        return false;
-      for (Operation *user : Value::getFromOpaquePointer(*it).getUsers()) {
-        // A later view of the bytes keeps them as well.
-        if (at->isBeforeInBlock(user) || user->hasTrait<OpTrait::IsTerminator>())
-          return false;
-      }
-    }
-    return true;
+    Use use = uses[find(operand)];
+    return !use.persistent && !(use.last && at->isBeforeInBlock(use.last));
   }
   /// Another operand looks at the same bytes through a view: the op would read what it has already overwritten.
   bool sharesWithOther(FusedOp op, Value operand) {
     return llvm::any_of(op.getInputs(), [&](Value other) {
-      return other != operand && classes.getLeaderValue(find(other)) == classes.getLeaderValue(find(operand));
+      return other != operand && find(other) == find(operand);
     });
   }
   void mark(FusedOp op) {
@@ -108,7 +115,7 @@ private:
       for (unsigned i : order) {
         Value operand = op.getInputs()[i];
         if (op.isChannel(i) || sharesWithOther(op, operand) || operand.getType() != op.getResult(r).getType() || !nobodyReadsLater(operand, op) ||
-            !taken.insert(classes.getLeaderValue(find(operand))).second)
+            !taken.insert(find(operand)).second)
           continue;
         choice[r] = i;
         ++count;
@@ -116,13 +123,13 @@ private:
       }
     for (unsigned r = 0; r < op.fullResults(); ++r)
       if (choice[r] >= 0)
-        classes.unionSets(find(op.getInputs()[choice[r]]), find(op.getResult(r)));
+        unite(op.getInputs()[choice[r]], op.getResult(r));
     if (llvm::any_of(choice, [](int64_t c) { return c >= 0; }))
       op->setAttr(attr::inPlace, DenseI64ArrayAttr::get(op.getContext(), choice));
   }
 
   llvm::EquivalenceClasses<Key> classes;
-  llvm::DenseSet<Key> persistent;
+  llvm::DenseMap<Key, Use> uses;
 };
 
 struct Linearize : sluice::impl::LinearizeBase<Linearize> {

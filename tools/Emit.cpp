@@ -66,7 +66,7 @@ const char *programFile(const DriverOptions &options) { return options.target ==
 class ProgramWriter {
 public:
   ProgramWriter(const DriverOptions &options, const OnnxFile &file, ModuleOp module, fs::path folder, std::string name)
-      : options(options), file(file), module(module), folder(std::move(folder)), name(std::move(name)) {}
+      : options(options), file(file), module(module), symbols(module), folder(std::move(folder)), name(std::move(name)) {}
 
   Status write() {
     codegen::EmitOptions emit;
@@ -109,7 +109,7 @@ public:
 private:
   /// ONNX name of a variable's tensor.
   std::string originOf(StringRef variable) {
-    auto op = SymbolTable::lookupSymbolIn(module, variable);
+    Operation *op = symbols.lookup(variable);
     auto source = op ? op->getAttrOfType<StringAttr>("train.source") : StringAttr();
     return source ? source.str() : variable.str();
   }
@@ -125,6 +125,7 @@ private:
   const DriverOptions &options;
   const OnnxFile &file;
   ModuleOp module;
+  SymbolTable symbols;
   fs::path folder;
   std::string name;
 };

@@ -83,12 +83,14 @@ std::string PlanCheck::shape() {
 
 std::string PlanCheck::layOut() {
   uses.resize(problem.buffers.size());
+  std::vector<std::vector<const Recompute *>> before(problem.ops.size());
+  for (const Recompute &r : plan.recomputes)
+    before[r.before].push_back(&r);
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
     opens.push_back(runs.size());
-    for (const Recompute &r : plan.recomputes)
-      if (r.before == k)
-        for (int again : r.ops)
-          runs.push_back({again, k, true});
+    for (const Recompute *r : before[k])
+      for (int again : r->ops)
+        runs.push_back({again, k, true});
     runs.push_back({k, k, false});
   }
   opens.push_back(runs.size());
@@ -285,6 +287,10 @@ std::string PlanCheck::bytes() {
   std::vector<Bytes> change(runs.size() + 1, 0);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
     addLiveBytes(b, change);
+  std::vector<Bytes> inverting(problem.ops.size(), 0); // workspace of the inversions at a position
+  for (size_t b = 0; b < plan.decisions.size(); ++b)
+    if (const Decision &d = plan.decisions[b]; d.action == Action::Invert && d.neededBy >= 0)
+      inverting[d.neededBy] = std::max(inverting[d.neededBy], problem.buffers[b].inversion->workspace);
   Bytes now = problem.base;
   for (size_t r = 0; r < runs.size(); ++r) {
     now += change[r];
@@ -294,9 +300,8 @@ std::string PlanCheck::bytes() {
       workspace = op.alternatives[plan.alternatives[runs[r].op]].workspace;
     if (runs[r].again && op.rerun)
       workspace = op.rerun->workspace;
-    for (size_t b = 0; b < plan.decisions.size() && opens[runs[r].position] == static_cast<int>(r); ++b)
-      if (plan.decisions[b].action == Action::Invert && plan.decisions[b].neededBy == runs[r].position)
-        workspace = std::max(workspace, problem.buffers[b].inversion->workspace);
+    if (opens[runs[r].position] == static_cast<int>(r))
+      workspace = std::max(workspace, inverting[runs[r].position]);
     if (now + padded(workspace) > memory)
       return this->op(runs[r].op) + " at position " + std::to_string(runs[r].position) + " needs " +
              std::to_string(now + padded(workspace)) + " bytes, memory is " + std::to_string(memory);
