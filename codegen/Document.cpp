@@ -3,12 +3,16 @@
 #include "codegen/Document.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <array>
 
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
-Document::Document(ModuleOp module, const EmitOptions &options) : module(module), options(options), fused(names) {
+Document::Document(ModuleOp module, const EmitOptions &options, Names given)
+    : module(module), options(options), names(std::move(given)), fused(names) {
   step = module.lookupSymbol<sched::ProgramOp>("step");
   evaluate = module.lookupSymbol<sched::ProgramOp>("evaluate");
   for (sched::ProgramOp program : {step, evaluate}) {
@@ -50,12 +54,13 @@ void Document::nameBuffers(sched::ProgramOp program) {
 
 /// A variable or an input is declared with its own type, another buffer with that of its first use, a host buffer with that of what is copied into it.
 void Document::noteTypes(sched::ProgramOp program) {
+  SymbolTable symbols(module);
   auto note = [&](Value buffer, RankedTensorType type) { tensorTypes.try_emplace(keyOf(buffer), type); };
   for (auto buffer : program.getBody().getOps<sched::BufferOp>()) {
     if (buffer.getType())
       note(buffer.getBuffer(), cast<RankedTensorType>(*buffer.getType()));
     if (buffer.getVariable())
-      if (auto variable = module.lookupSymbol<train::VariableOp>(*buffer.getVariable()))
+      if (auto variable = symbols.lookup<train::VariableOp>(*buffer.getVariable()))
         note(buffer.getBuffer(), variable.getType());
   }
   for (Operation &op : program.ops()) {
@@ -123,30 +128,24 @@ void Document::nameEvents(sched::ProgramOp program) {
 }
 
 Value Document::variableBuffer(StringRef symbol) const {
-  for (auto &[key, buffer] : persistent)
-    if (auto op = buffer.getDefiningOp<sched::BufferOp>(); op.getVariable() && *op.getVariable() == symbol)
-      return buffer;
-  return {};
+  auto found = persistent.find("variable " + symbol.str());
+  return found == persistent.end() ? Value() : found->second;
 }
 
 std::string Document::resultName(int64_t index) const {
-  for (auto &[key, buffer] : persistent)
-    if (auto op = buffer.getDefiningOp<sched::BufferOp>(); op.getResult() && static_cast<int64_t>(*op.getResult()) == index)
-      return nameOf(buffer);
-  return "";
+  auto found = persistent.find("result " + std::to_string(index));
+  return found == persistent.end() ? "" : nameOf(found->second);
 }
 
 std::vector<Document::InputNames> Document::inputs() const {
   std::vector<InputNames> list;
-  auto staging = [&](StringRef input) -> std::string {
-    for (auto buffer : step.getBody().getOps<sched::BufferOp>())
-      if (buffer.getInput() && *buffer.getInput() == input && !buffer.onDevice())
-        return nameOf(buffer.getBuffer());
-    return "none";
-  };
+  llvm::StringMap<std::string> staging;
+  for (auto buffer : step.getBody().getOps<sched::BufferOp>())
+    if (buffer.getInput() && !buffer.onDevice())
+      staging.try_emplace(*buffer.getInput(), nameOf(buffer.getBuffer()));
   for (auto buffer : step.getBody().getOps<sched::BufferOp>())
     if (buffer.getInput() && buffer.onDevice() && buffer.getBatch() && *buffer.getBatch() == 0)
-      list.push_back({buffer.getInput()->str(), nameOf(buffer.getBuffer()), staging(*buffer.getInput())});
+      list.push_back({buffer.getInput()->str(), nameOf(buffer.getBuffer()), staging.try_emplace(*buffer.getInput(), "none").first->second});
   return list;
 }
 
@@ -155,11 +154,13 @@ std::string Document::inputDeclarations() const {
   auto place = [&](sched::BufferOp buffer, RankedTensorType type) {
     return std::string(buffer.onDevice() ? "device(" : "host(") + hexOffset(buffer.getOffset().value_or(0)) + ", " + shapeText(type) + typeArguments(type) + ")";
   };
+  llvm::StringMap<std::array<sched::BufferOp, 3>> places; // both batches, and where they are staged
+  for (auto buffer : step.getBody().getOps<sched::BufferOp>())
+    if (buffer.getInput())
+      places[*buffer.getInput()][buffer.onDevice() ? *buffer.getBatch() : 2] = buffer;
   for (const InputNames &input : inputs()) {
-    sched::BufferOp slots[2], staged;
-    for (auto buffer : step.getBody().getOps<sched::BufferOp>())
-      if (buffer.getInput() && *buffer.getInput() == input.name)
-        (buffer.onDevice() ? slots[*buffer.getBatch()] : staged) = buffer;
+    auto [first, second, staged] = places[input.name];
+    sched::BufferOp slots[2] = {first, second};
     RankedTensorType type = typeOf(slots[0].getBuffer());
     text += "constexpr Tensor " + input.slots + "[2] = {" + place(slots[0], type) + ", " + place(slots[1], type) + "};\n";
     text += "constexpr Tensor " + input.staging + " = " + place(staged, type) + ";\n";

@@ -25,7 +25,7 @@ struct KernelObject {
 
 class Document {
 public:
-  Document(mlir::ModuleOp module, const EmitOptions &options);
+  Document(mlir::ModuleOp module, const EmitOptions &options, Names names);
 
   // Handles of ops: MLIR's accessors are not const.
   mutable mlir::ModuleOp module;

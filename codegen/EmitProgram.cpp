@@ -122,7 +122,16 @@ std::string codegen::emitKernels(const Document &d) {
   return text;
 }
 
-std::string codegen::emitProgram(ModuleOp module, const EmitOptions &options) {
-  Document document(module, options);
+static std::string emit(const Document &document) {
   return emitPreface(document) + emitSlots(document) + emitKernels(document) + emitFunctions(document) + emitTables(document);
+}
+
+/// A model may name its tensors as it likes, but none after what the text itself says: a first text, in which nothing has the model's names,
+/// shows what that is.
+std::string codegen::emitProgram(ModuleOp module, const EmitOptions &options) {
+  std::set<std::string> own;
+  for (const std::string &word : identifiersIn(emit(Document(module, options, Names::placeholders()))))
+    if (!Names::isPlaceholder(word))
+      own.insert(word);
+  return emit(Document(module, options, Names(own)));
 }

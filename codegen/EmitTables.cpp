@@ -57,13 +57,21 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
   out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";
 }
 
-/// Number of classes when a loss reads the input as class ids, else 0.
+/// Number of classes when kernels of any program index with the input as class ids, the smallest of several; else 0.
 int64_t classesOf(const Document &d, StringRef input) {
-  for (auto run : d.step.getBody().getOps<sched::RunOp>())
-    if (run.getKernel() == "softmax_cross_entropy")
-      if (auto ids = run.getIns()[1].getDefiningOp<sched::BufferOp>(); ids.getInput() == input)
-        return run.inType(0).getDimSize(1);
-  return 0;
+  int64_t classes = 0;
+  for (sched::ProgramOp program : {d.step, d.evaluate}) {
+    if (!program)
+      continue;
+    for (auto run : program.getBody().getOps<sched::RunOp>()) {
+      auto ids = run.getIns().size() > 1 ? run.getIns()[1].getDefiningOp<sched::BufferOp>() : sched::BufferOp();
+      if (!ids || ids.getInput() != input || !run.inType(1).getElementType().isInteger(64) || run.inType(0).getRank() < 2)
+        continue;
+      int64_t here = run.inType(0).getDimSize(1);
+      classes = classes == 0 ? here : std::min(classes, here);
+    }
+  }
+  return classes;
 }
 
 int printInputs(const Document &d, llvm::raw_ostream &out) {

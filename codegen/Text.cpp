@@ -9,7 +9,38 @@
 
 using namespace sluice::codegen;
 
-Names::Names() {
+std::set<std::string> sluice::codegen::identifiersIn(llvm::StringRef text) {
+  std::set<std::string> found;
+  for (size_t at = 0; at < text.size();) {
+    char c = text[at];
+    if (c == '"' || c == '\'') {
+      for (++at; at < text.size() && text[at] != c; ++at)
+        at += text[at] == '\\';
+      ++at;
+    } else if (text.substr(at).starts_with("//")) {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (llvm::isAlpha(c) || c == '_') {
+      llvm::StringRef word = text.substr(at).take_while([](char d) { return llvm::isAlnum(d) || d == '_'; });
+      llvm::StringRef before = text.take_front(at);
+      if (!before.ends_with(".") && !before.ends_with("->"))
+        found.insert(word.str());
+      at += word.size();
+    } else if (llvm::isDigit(c)) { // with its suffix and exponent
+      at += text.substr(at).take_while([](char d) { return llvm::isAlnum(d) || d == '.'; }).size();
+    } else {
+      ++at;
+    }
+  }
+  return found;
+}
+
+Names Names::placeholders() {
+  Names names;
+  names.hidden = true;
+  return names;
+}
+
+Names::Names(const std::set<std::string> &reserved) : taken(reserved) {
   for (const char *word :
        {"alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class", "compl", "const",
         "const_cast", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export",
@@ -17,13 +48,10 @@ Names::Names() {
         "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "return", "short", "signed", "sizeof",
         "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid",
         "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
-        // Names that the emitted file and the runtime use themselves.
-        "main", "std", "sluice", "run", "none", "device", "host", "scratch", "channel", "as", "k", "s", "forward", "backward", "step", "evaluate", "program",
-        "variables", "inputs", "plan", "uniform", "randomKey", "element", "exponential", "hyperbolicTangent", "sqrtf", "clear", "copyToHost", "copyToDevice",
-        "updateSgd", "updateAdam", "makeKernels", "argc", "argv",
-        // What <cmath> and friends put into the global namespace.
+        "char8_t", "char16_t", "char32_t", "concept", "consteval", "constinit", "co_await", "co_return", "co_yield", "requires", "std",
+        // What headers put into the global namespace, macros above all.
         "exp", "log", "pow", "sin", "cos", "tan", "sqrt", "abs", "div", "signal", "time", "clock", "remove", "rename", "index", "read", "write", "pipe",
-        "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "unix", "linux", "errno", "EOF", "NULL", "stdin", "stdout", "stderr", "free", "malloc", "link",
+        "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "unix", "linux", "errno", "EOF", "NULL", "stdin", "stdout", "stderr", "sched_priority", "math_errhandling", "free", "malloc", "link",
         "select", "wait", "stat", "send", "recv", "bind", "listen", "accept", "connect", "close", "open", "dup", "kill", "sleep", "pause", "access"})
     taken.insert(word);
 }
@@ -39,9 +67,11 @@ std::string Names::unique(llvm::StringRef wanted) {
     name.pop_back();
   if (name.empty() || llvm::isDigit(name[0]))
     name = "t" + name;
+  if (hidden)
+    return name + std::to_string(++repeated[name]) + "__";
   std::string candidate = name;
-  for (int i = 2; !taken.insert(candidate).second; ++i)
-    candidate = name + "_" + std::to_string(i);
+  for (int &i = repeated.try_emplace(name, 1).first->second; !taken.insert(candidate).second;)
+    candidate = name + "_" + std::to_string(++i);
   return candidate;
 }
 

@@ -4,22 +4,32 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 
+#include <map>
 #include <set>
 #include <string>
 
 namespace sluice::codegen {
 
-/// Hands out C++ identifiers, each once. Other characters than letters, digits and _ become _; keywords and names of the runtime get a
+/// Identifiers in C++ text outside literals and comments, without those behind . and ->, which name members.
+std::set<std::string> identifiersIn(llvm::StringRef text);
+
+/// Hands out C++ identifiers, each once. Other characters than letters, digits and _ become _; keywords, macros and what else is taken get a
 /// suffix, as do repetitions.
 class Names {
 public:
-  Names();
+  /// `reserved`: what the text uses for itself.
+  explicit Names(const std::set<std::string> &reserved = {});
+  /// Hands out names that no text uses for itself and isPlaceholder() knows.
+  static Names placeholders();
+  static bool isPlaceholder(llvm::StringRef name) { return name.ends_with("__"); }
   std::string unique(llvm::StringRef wanted);
   /// The same with a small first letter: types and macros begin with capitals, so that no value hides one.
   std::string uniqueValue(llvm::StringRef wanted);
 
 private:
   std::set<std::string> taken;
+  std::map<std::string, int> repeated; ///< suffixes that are taken, by name
+  bool hidden = false;
 };
 
 /// "text" with every byte that is not printable ASCII, and quotes, backslashes and trigraphs, escaped.
