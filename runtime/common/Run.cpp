@@ -2,6 +2,7 @@
 // The life of a generated program: arguments -> kernels -> announce bytes -> allocate -> first values or checkpoint ->
 // train, evaluate, export -> report. Exceptions become exit statuses here and nowhere else.
 
+#include "runtime/common/Watchdog.h"
 #include "runtime/common/Training.h"
 
 #include "runtime/Kernels.h"
@@ -29,6 +30,18 @@ static void requireUnused(const std::string &path) {
   struct stat status;
   if (lstat(path.c_str(), &status) == 0)
     throw UsageError(text("--offload-to ", path, ": exists already"));
+}
+
+/// A kernel that runs for a hundred times what the whole step was predicted to take will hardly end; who waits for it
+/// learns which one it is.
+static void watch(Session &session, const std::string &name, const Program &program) {
+  watchStreams(session, std::max(10.0, 100 * program.predictedSecondsPerStep),
+               [name, step = program.predictedSecondsPerStep](const char *, const char *node, const char *op, double seconds) {
+                 std::fprintf(stderr,
+                              "%s: warning: node '%s' (%s) has been running for %.0f s, the whole step was predicted to take "
+                              "%.3g; interrupt twice to end without it\n",
+                              printable(name).c_str(), printable(node).c_str(), op, seconds, step);
+               });
 }
 
 static void runProgram(const Arguments &arguments, const Program &program, const Entry &entry) {
@@ -75,6 +88,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
                     arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr, {program.poolBytes, program.spillBytes});
     session.state = state;
     session.enableGraphs(!arguments.noGraph);
+    watch(session, arguments.name, program);
     initializeVariables(session, program, run.seed);
     if (saved)
       saved->load(session);

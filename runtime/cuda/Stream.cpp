@@ -5,6 +5,7 @@
 // capture has not recorded is left out, as is one for a captured event outside: nothing of another step is running.
 #include "runtime/Stream.h"
 
+#include "runtime/common/Watchdog.h"
 #include "runtime/cuda/Codec.h"
 #include "runtime/cuda/Inversion.h"
 #include "runtime/cuda/Device.h"
@@ -182,6 +183,8 @@ const DeviceState *deviceState(Stream &stream) {
     owner.uploadState(stream.session);
   return deviceStateAddress();
 }
+
+void watchStreams(Session &, double, OnStuck) {}
 
 void Session::enableGraphs(bool on) { impl->graphs = on; }
 

@@ -5,6 +5,7 @@
 #include "runtime/Stream.h"
 
 #include "runtime/common/FreeMemory.h"
+#include "runtime/common/Watchdog.h"
 #include "runtime/host/Memory.h"
 #include "runtime/host/PackedPool.h"
 #include "runtime/host/Parallel.h"
@@ -87,6 +88,12 @@ struct Session::Impl {
   std::atomic<size_t> peaks[2] = {}; ///< by Space
   std::atomic<size_t> rawBytes{0}, packedBytes{0};
   Clock::time_point begin = Clock::now();
+  double now() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+  double patience = 0; ///< seconds; 0: nobody watches
+  OnStuck onStuck;
+  std::vector<Stream::Impl *> watched;
+  void watch();
 };
 
 /// A copy that wakes up must not take the core of a thread that computes, which would wait for all of a copy shorter than a time slice.
@@ -100,7 +107,9 @@ static void leaveRunningThreadsAlone() {
 
 struct Stream::Impl {
   Impl(Session::Impl &session, const char *name)
-      : session(session), name(name), ring(capacity), thread([this] { loop(); }) {}
+      : session(session), name(name), ring(capacity), thread([this] { loop(); }) {
+    session.watched.push_back(this);
+  }
 
   ~Impl() {
     {
@@ -114,7 +123,7 @@ struct Stream::Impl {
   /// A full ring blocks the caller: it is then far enough ahead.
   void push(Task task) {
     std::unique_lock<std::mutex> lock(mutex);
-    drained.wait(lock, [&] { return pushed - finished < capacity; });
+    await(lock, [&] { return pushed - finished < capacity; });
     ring[pushed++ % capacity] = std::move(task);
     if (idle)
       filled.notify_one();
@@ -146,38 +155,81 @@ struct Stream::Impl {
     if (task.op && session.failed)
       return;
     adoptThreadCount();
-    const bool timed = task.op && session.recording;
-    const double start = timed ? now() : 0;
+    const double start = session.now();
+    note(task, start);
     try {
       task.work();
     } catch (...) {
       session.fail(std::current_exception());
     }
-    if (timed) {
+    note({}, 0);
+    if (task.op && session.recording) {
       std::lock_guard<std::mutex> lock(recordMutex);
-      records.push_back({task.node, task.op, name, start, now(), task.bytes});
+      records.push_back({task.node, task.op, name, start, session.now(), task.bytes});
+    }
+  }
+
+  /// What runs now, for the watchdog.
+  void note(const Task &task, double start) {
+    std::lock_guard<std::mutex> lock(runningMutex);
+    running = {task.node, task.op, start};
+    reported = session.patience;
+  }
+  void watch() {
+    std::unique_lock<std::mutex> lock(runningMutex);
+    const auto [node, op, start] = running;
+    const double seconds = session.now() - start;
+    if (!op || seconds < reported)
+      return;
+    reported = 2 * seconds;
+    lock.unlock();
+    session.onStuck(name, node, op, seconds);
+  }
+
+  /// Waits until `done`, and looks after all streams meanwhile.
+  template <typename Done> void await(std::unique_lock<std::mutex> &lock, Done &&done) {
+    if (session.patience <= 0)
+      return drained.wait(lock, done);
+    const std::chrono::duration<double> look(std::min(1.0, session.patience));
+    while (!drained.wait_for(lock, look, done)) {
+      lock.unlock();
+      session.watch();
+      lock.lock();
     }
   }
 
   void drain() {
     std::unique_lock<std::mutex> lock(mutex);
     const uint64_t target = pushed;
-    drained.wait(lock, [&] { return finished >= target; });
+    await(lock, [&] { return finished >= target; });
   }
-
-  double now() const { return std::chrono::duration<double>(Clock::now() - session.begin).count(); }
 
   static constexpr uint64_t capacity = 4096;
   Session::Impl &session;
   const char *name;
-  std::mutex mutex, recordMutex;
+  std::mutex mutex, recordMutex, runningMutex;
   std::condition_variable filled, drained;
   std::vector<Task> ring;
   uint64_t pushed = 0, finished = 0;
   bool stopping = false, idle = false;
   std::vector<OpRecord> records;
+  struct {
+    const char *node = nullptr, *op = nullptr;
+    double start = 0; ///< seconds since the session began
+  } running;
+  double reported = 0; ///< how long a task may run before it is named
   std::thread thread; // last: it starts when all the rest exists
 };
+
+void Session::Impl::watch() {
+  for (Stream::Impl *stream : watched)
+    stream->watch();
+}
+
+void watchStreams(Session &session, double patience, OnStuck report) {
+  session.impl->onStuck = std::move(report);
+  session.impl->patience = patience;
+}
 
 Stream::Stream(Session &session, const char *name)
     : session(session), impl(std::make_unique<Impl>(*session.impl, name)) {}

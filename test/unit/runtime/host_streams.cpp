@@ -3,6 +3,7 @@
 // writes.
 #include "Harness.h"
 
+#include "runtime/common/Watchdog.h"
 #include "runtime/host/Parallel.h"
 
 #include <chrono>
@@ -40,6 +41,27 @@ TEST(Streams, WaitsForTheLatestRecord) {
     session.toHost.launch("n", "op", [&value, round] { EXPECT_GE(value, round); });
   }
   session.synchronize();
+}
+
+TEST(Streams, NameATaskThatDoesNotEnd) {
+  Session session(64, 64, 1);
+  std::atomic<bool> goOn{false};
+  std::string seen;
+  watchStreams(session, 1e-3, [&](const char *stream, const char *node, const char *op, double seconds) {
+    EXPECT_GE(seconds, 1e-3);
+    seen = std::string(stream) + " " + node + " " + op;
+    goOn = true;
+  });
+  session.compute.launch("quick", "op", [] {});
+  session.synchronize();
+  session.toHost.launch("endless", "copy", [&goOn] { // ends only because it was named
+    while (!goOn)
+      std::this_thread::yield();
+  });
+  session.toHost.record({0});
+  session.compute.wait({0});
+  session.synchronize();
+  EXPECT_EQ(seen, "to host endless copy");
 }
 
 TEST(Streams, WaitWithoutRecordPasses) {
