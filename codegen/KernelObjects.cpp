@@ -86,6 +86,13 @@ private:
   std::string print(ConvPass pass) {
     return pass == ConvPass::Forward ? "ConvPass::Forward" : pass == ConvPass::BackwardData ? "ConvPass::BackwardData" : "ConvPass::BackwardWeight";
   }
+  std::string print(const Algorithm &a) {
+    if (a.workspace)
+      return "{" + stringLiteral(a.name) + ", " + std::to_string(a.parts) + ", " + std::to_string(a.workspace) + "}";
+    if (a.parts > 1)
+      return "{" + stringLiteral(a.name) + ", " + std::to_string(a.parts) + "}";
+    return *a.name ? "{" + stringLiteral(a.name) + "}" : "{}";
+  }
   std::string print(LossKind kind) {
     return kind == LossKind::SoftmaxCrossEntropy ? "LossKind::SoftmaxCrossEntropy"
            : kind == LossKind::MeanSquaredError  ? "LossKind::MeanSquaredError"

@@ -21,12 +21,26 @@ static LogicalResult verifyInPlace(Operation *op, Attribute value) {
   return success();
 }
 
+static LogicalResult verifyAlgorithm(Operation *op, Attribute value) {
+  auto algorithm = dyn_cast_or_null<DictionaryAttr>(value);
+  auto name = algorithm ? algorithm.getAs<StringAttr>("name") : StringAttr();
+  auto parts = algorithm ? algorithm.getAs<IntegerAttr>("parts") : IntegerAttr();
+  auto granted = algorithm ? algorithm.getAs<IntegerAttr>("granted") : IntegerAttr();
+  if (!name || !parts || !granted || parts.getInt() < 1 || granted.getInt() < 0)
+    return op->emitOpError() << "needs '" << attr::algorithm << "' of a name, parts >= 1 and granted bytes >= 0, has " << value;
+  return success();
+}
+
 static LogicalResult verifyCost(Operation *op, Attribute value) {
   auto cost = dyn_cast<DictionaryAttr>(value);
   auto seconds = cost ? cost.getAs<FloatAttr>("seconds") : FloatAttr();
   auto workspace = cost ? cost.getAs<IntegerAttr>("workspace") : IntegerAttr();
   if (!seconds || !workspace || !(seconds.getValueAsDouble() >= 0) || workspace.getInt() < 0)
     return op->emitOpError() << "needs '" << attr::cost << "' of seconds and workspace bytes >= 0, has " << value;
+  if (Attribute list = cost.get("alternatives"))
+    for (Attribute other : isa<ArrayAttr>(list) ? cast<ArrayAttr>(list) : ArrayAttr::get(op->getContext(), {list}))
+      if (failed(verifyCost(op, other)) || failed(verifyAlgorithm(op, cast<DictionaryAttr>(other).get("algorithm"))))
+        return failure();
   return success();
 }
 
@@ -46,5 +60,7 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return verifyCost(op, value);
   if (name == attr::recompute && !isa<Recomputable>(op)) // A4
     return op->emitOpError() << "cannot run again, but is marked '" << name << "'";
+  if (name == attr::algorithm) // A5
+    return verifyAlgorithm(op, value);
   return success();
 }

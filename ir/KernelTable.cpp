@@ -28,6 +28,14 @@ std::string KernelOp::word(llvm::StringRef name) const {
 
 bool KernelOp::present(llvm::StringRef name) const { return parameters.contains(name); }
 
+Algorithm KernelOp::algorithm() const {
+  auto chosen = parameters.getAs<DictionaryAttr>(train::attr::algorithm);
+  if (!chosen)
+    return {};
+  return {chosen.getAs<StringAttr>("name").data(), chosen.getAs<IntegerAttr>("parts").getInt(),
+          chosen.getAs<IntegerAttr>("granted").getInt()};
+}
+
 KernelOp sluice::kernelOf(Operation *op) {
   KernelOp result{op->getName().stripDialect().str(), train::nodeName(op->getLoc()), {}, {}, op->getAttrDictionary()};
   for (Type type : op->getOperandTypes())

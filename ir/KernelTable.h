@@ -26,6 +26,7 @@ struct KernelOp {
   std::vector<int64_t> list(llvm::StringRef name) const;
   std::string word(llvm::StringRef name) const;
   bool present(llvm::StringRef name) const; ///< a unit attribute
+  Algorithm algorithm() const;              ///< what estimate-cost chose; its name lives as long as the MLIR context
 };
 
 KernelOp kernelOf(mlir::Operation *trainOp);
@@ -110,7 +111,7 @@ void convolution(const KernelOp &op, Maker &m, ConvPass pass, Slot x, Slot w, Sl
   Shape weight = shape(op, w).shape;
   auto make = [&](auto... types) {
     m.template kernel<Conv>("Conv", "", call, pass, shape(op, x), shape(op, w), shape(op, y),
-                            windowOf(op, {weight[2], weight[3]}), op.integer("group"), bias, types...);
+                            windowOf(op, {weight[2], weight[3]}), op.integer("group"), bias, op.algorithm(), types...);
   };
   if (type(op, x) == DataType::F32)
     make();
@@ -125,8 +126,11 @@ template <typename Maker> void product(const KernelOp &op, Maker &m) {
                               shape(op, in(1)), shape(op, out(0)), op.flag("transpose_a"), op.flag("transpose_b"), rest...);
   };
   const ShapeArgument bias = op.ins.size() > 2 ? shape(op, in(2)) : ShapeArgument{in(2), {}};
+  const Algorithm algorithm = op.algorithm();
   if (type(op, in(0)) != DataType::F32)
-    make(alpha, beta, bias, type(op, in(0)), type(op, out(0)));
+    make(alpha, beta, bias, algorithm, type(op, in(0)), type(op, out(0)));
+  else if (*algorithm.name || algorithm.workspace)
+    make(alpha, beta, bias, algorithm);
   else if (op.ins.size() > 2)
     make(alpha, beta, bias);
   else if (alpha != 1 || beta != 1)

@@ -57,10 +57,11 @@ std::string identifierOf(llvm::StringRef nodeName);
 /// Discardable attributes that passes attach. `forward`: a forward op's ordinal; `backward`, on gradient and update ops: the ordinal of
 /// the forward op that they belong to. `stage`: see linearize.
 /// `recompute`: unit, on clones. `inverse`: unit, on what an inversion runs. `in_place`: array<i64>, per result the operand whose buffer it takes, or -1. `cost`: dictionary with
-/// `seconds` (f64) and `workspace` (i64). `rule`, on fused ops: the elementwise ops that it gathers, "normalize+relu".
+/// `seconds` (f64) and `workspace` (i64), with --allow-lossy=algorithms also `alternatives`, an array of such dictionaries with the `algorithm` of each, the one in use first.
+/// `algorithm`: dictionary with `name`, `parts` and `granted`, see Algorithm in runtime/Kernels.h. `rule`, on fused ops: the elementwise ops that it gathers, "normalize+relu".
 namespace attr {
 constexpr llvm::StringLiteral forward = "train.forward", backward = "train.backward", stage = "train.stage", recompute = "train.recompute", inverse = "train.inverse", inPlace = "train.in_place",
-                              cost = "train.cost", rule = "train.rule";
+                              cost = "train.cost", algorithm = "train.algorithm", rule = "train.rule";
 } // namespace attr
 
 /// Gives `to` the ordinal of `from`, forward or backward.

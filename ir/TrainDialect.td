@@ -33,8 +33,10 @@ def TrainDialect : Dialect {
     What passes attach to ops is verified as well:
     - A1: `train.forward`, `train.backward` and `train.stage` are i64 >= 0; an op is forward or backward, not both.
     - A2: `train.in_place` has an entry per result: -1, or an operand of the result's type that no other result takes.
-    - A3: `train.cost` holds `seconds` (float) and `workspace` (integer), both >= 0.
+    - A3: `train.cost` holds `seconds` (float) and `workspace` (integer), both >= 0, and may hold `alternatives`, an array of such dictionaries
+      with an `algorithm` each.
     - A4: `train.recompute` stands on Recomputable ops.
+    - A5: `train.algorithm` holds `name`, `parts` >= 1 and `granted` bytes >= 0: which of several ways the op's kernel computes.
 
     Tensor types are builtin; shapes are logical (NCHW); no encoding means row-major.
   }];

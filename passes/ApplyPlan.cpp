@@ -31,7 +31,7 @@ public:
   int offloads = 0, packed = 0, recomputed = 0, inverted = 0;
 
   LogicalResult run() {
-    if (failed(check()))
+    if (failed(check()) || failed(takeAlternatives()))
       return failure();
     size_t nextRecompute = 0;
     for (int position = 0; position < static_cast<int>(ops.size()); ++position) {
@@ -86,6 +86,26 @@ private:
       for (int again : r.ops)
         if (r.before < 0 || r.before >= count || again < 0 || again >= r.before || !isa<Recomputable>(ops[again]))
           return step.emitError() << "the plan recomputes op " << again << " before op " << r.before << " of " << count;
+    return success();
+  }
+
+  /// Kernels compute as the plan says, before anything is cloned.
+  LogicalResult takeAlternatives() {
+    if (plan.alternatives.empty())
+      return success();
+    if (plan.alternatives.size() != ops.size())
+      return step.emitError() << "the plan chooses kernels for " << plan.alternatives.size() << " ops of " << ops.size();
+    for (auto [op, chosen] : llvm::zip(ops, plan.alternatives)) {
+      auto cost = op->getAttrOfType<DictionaryAttr>(attr::cost);
+      auto list = cost ? cost.getAs<ArrayAttr>("alternatives") : ArrayAttr();
+      if (!list && chosen == 0)
+        continue;
+      if (!list || chosen < 0 || chosen >= static_cast<int>(list.size()))
+        return op->emitError() << "the plan chooses alternative " << chosen << " of " << (list ? list.size() : 0);
+      NamedAttrList taken(cast<DictionaryAttr>(list[chosen]));
+      op->setAttr(attr::algorithm, taken.erase("algorithm"));
+      op->setAttr(attr::cost, taken.getDictionary(op->getContext()));
+    }
     return success();
   }
 

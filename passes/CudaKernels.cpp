@@ -23,7 +23,7 @@ struct CudaWorkspace {
 
 private:
   int64_t of(Class<Conv>, ConvPass pass, const ShapeArgument &x, const ShapeArgument &w, const ShapeArgument &y,
-             const Window &, int64_t, bool bias, DataType type = DataType::F32) {
+             const Window &, int64_t, bool bias, const Algorithm &, DataType type = DataType::F32) {
     return cuda::convolutionScratch(limit, pass, x.shape, w.shape, y.shape, bias, type);
   }
   template <typename... Rest>
@@ -48,11 +48,25 @@ int64_t fusedWorkspace(const KernelOp &op) {
 
 } // namespace
 
-int64_t sluice::cudaWorkspaceBytes(mlir::Operation *trainOp, int64_t limit) {
-  const KernelOp op = kernelOf(trainOp);
+static int64_t workspaceOf(const KernelOp &op, int64_t limit) {
   if (op.kernel == "fused")
     return fusedWorkspace(op);
   CudaWorkspace maker{limit};
   makeKernels(op, maker);
   return maker.bytes;
+}
+
+int64_t sluice::defaultCudaWorkspace(llvm::StringRef precision) { return int64_t(precision == "fp32" ? 256 : 64) << 20; }
+
+std::vector<KernelAlgorithm> sluice::cudaAlgorithms(mlir::Operation *trainOp, int64_t limit) {
+  const KernelOp op = kernelOf(trainOp);
+  std::vector<KernelAlgorithm> offered(1);
+  offered[0].workspace = workspaceOf(op, limit);
+  // Engines without any workspace are the exception; one that the smallest cut fits has a few MiB.
+  constexpr int64_t little = int64_t(4) << 20;
+  if (const int64_t small = workspaceOf(op, little); small < offered[0].workspace) {
+    offered.push_back(offered[0]);
+    offered[1].granted = little, offered[1].workspace = small, offered[1].slowness = 1.5;
+  }
+  return offered;
 }

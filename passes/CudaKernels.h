@@ -2,11 +2,15 @@
 // What the cuda runtime's kernels reserve, asked without a GPU: sizes follow from shapes and the limit alone.
 #pragma once
 
-#include "mlir/IR/Operation.h"
+#include "passes/KernelAlgorithms.h"
 
 namespace sluice {
 
-/// Scratch bytes that the cuda target reserves for the op's kernel under --workspace-limit=`limit`; 0 for ops without.
-int64_t cudaWorkspaceBytes(mlir::Operation *op, int64_t limit);
+/// --workspace-limit where none is given. Engines of f32 without tensor cores need more than those of other precisions.
+int64_t defaultCudaWorkspace(llvm::StringRef precision);
+
+/// What the cuda target's kernel of the op can be granted, the most within `limit` first. Which engine runs is known on the
+/// GPU only, so that the slowness of smaller grants is a guess: that of the implicit product without a workspace.
+std::vector<KernelAlgorithm> cudaAlgorithms(mlir::Operation *op, int64_t limit);
 
 } // namespace sluice

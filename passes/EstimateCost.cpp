@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // estimate-cost, in order:
-//  1. ask every op for its arithmetic and traffic, the profile for the time of such an op, the target's kernels for their workspace;
-//  2. sum up the stages of @step.
+//  1. ask the target's kernels in which ways they can compute every op, with which workspaces, and choose one for each;
+//  2. ask every op for its arithmetic and traffic, and the profile for the time of such an op;
+//  3. sum up the stages of @step.
 #include "passes/Buffers.h"
 #include "passes/CudaKernels.h"
 #include "passes/HostKernels.h"
@@ -68,13 +69,23 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
       getOperation().emitError() << error;
       return signalPassFailure();
     }
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
-      for (Operation &op : function.getBody().front().without_terminator())
-        if (!isFree(&op) && failed(estimate(&op, device)))
-          return signalPassFailure();
-      if (function.getName() == "step")
-        summarize(function);
-    }
+    if (failed(choose()))
+      return signalPassFailure();
+    for (const AlgorithmChoice &choice : choices)
+      estimate(choice, device);
+    if (auto step = getOperation().lookupSymbol<func::FuncOp>("step"))
+      summarize(step);
+  }
+
+  /// Step 1.
+  LogicalResult choose() {
+    auto precision = getOperation()->getAttrOfType<StringAttr>("train.precision");
+    const bool cuda = target == "cuda";
+    const int64_t limit = cuda && workspaceLimit == 0 ? defaultCudaWorkspace(precision ? precision.getValue() : "fp32") : workspaceLimit;
+    choices.clear();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      llvm::append_range(choices, choicesOf(function, [&](Operation *op) { return cuda ? cudaAlgorithms(op, limit) : hostAlgorithms(op); }));
+    return chooseAlgorithms(choices, limit, alternatives);
   }
 
   static bool overrideFrom(const std::string &file, planner::Profile &device, std::string &error) {
@@ -87,8 +98,9 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     return true;
   }
 
-  /// Step 1.
-  LogicalResult estimate(Operation *op, const planner::Profile &device) {
+  /// Step 2.
+  void estimate(const AlgorithmChoice &choice, const planner::Profile &device) {
+    Operation *op = choice.op;
     int64_t flops = 0, moved = 0;
     if (auto costed = dyn_cast<Costed>(op)) {
       flops = costed.flops();
@@ -97,20 +109,31 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     // An update reads and writes the parameter and its state besides the gradient.
     if (auto update = dyn_cast<UpdateOp>(op))
       moved = bytes(update.getGradient().getType()) * (3 + 2 * static_cast<int64_t>(update.getStates().size()));
-    double seconds = device.estimate(kindOf(op), flops, moved, rateOf(op));
+    const KernelAlgorithm &chosen = choice.offered[choice.chosen];
+    double seconds = device.estimate(kindOf(op), flops, moved, rateOf(op)) * chosen.slowness / choice.fastest;
     if (auto *measured = device.measured(nodeName(op->getLoc()), op->getName().stripDialect().str()))
       seconds = measured->seconds;
-    int64_t workspace = target == "cuda" ? cudaWorkspaceBytes(op, workspaceLimit) : workspaceBytes(op);
-    if (workspace > workspaceLimit)
-      return op->emitError() << "node '" << nodeName(op->getLoc()) << "' (" << op->getName().stripDialect() << ") needs a workspace of " << workspace
-                             << " bytes, the limit is " << workspaceLimit.getValue() << "; raise --workspace-limit";
     Builder b(op->getContext());
-    op->setAttr(attr::cost, b.getDictionaryAttr({b.getNamedAttr("seconds", b.getF64FloatAttr(seconds)),
-                                                 b.getNamedAttr("workspace", b.getI64IntegerAttr(workspace))}));
-    return success();
+    auto cost = [&](const KernelAlgorithm &algorithm, bool named) {
+      SmallVector<NamedAttribute> entries = {
+          b.getNamedAttr("seconds", b.getF64FloatAttr(seconds * algorithm.slowness / chosen.slowness)),
+          b.getNamedAttr("workspace", b.getI64IntegerAttr(algorithm.workspace))};
+      if (named)
+        entries.push_back(b.getNamedAttr("algorithm", algorithm.attribute(op->getContext())));
+      return entries;
+    };
+    SmallVector<NamedAttribute> entries = cost(chosen, false);
+    SmallVector<Attribute> others;
+    for (int i : alternatives ? choice.unbeaten() : std::vector<int>())
+      others.push_back(b.getDictionaryAttr(cost(choice.offered[i], true)));
+    if (others.size() > 1)
+      entries.push_back(b.getNamedAttr("alternatives", b.getArrayAttr(others)));
+    op->setAttr(attr::cost, b.getDictionaryAttr(entries));
+    if (!chosen.name.empty() || chosen.granted)
+      op->setAttr(attr::algorithm, chosen.attribute(op->getContext()));
   }
 
-  /// Step 2. Saved: activations of the stage that its backward ops read; boundary: what the next stage reads.
+  /// Step 3. Saved: activations of the stage that its backward ops read; boundary: what the next stage reads.
   static void summarize(func::FuncOp step) {
     struct Stage {
       double forward = 0, backward = 0;
@@ -150,6 +173,8 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
                                           b.getNamedAttr("u_f", b.getF64FloatAttr(stage.forward))}));
     step->setAttr("train.stages", b.getArrayAttr(list));
   }
+
+  std::vector<AlgorithmChoice> choices;
 };
 
 } // namespace

@@ -3,16 +3,33 @@
 #pragma once
 
 #include "ir/KernelTable.h"
+#include "passes/KernelAlgorithms.h"
+#include "runtime/common/DirectConv.h"
 #include "runtime/common/FusedGeometry.h"
+
+#include <optional>
 
 namespace sluice {
 
 /// Workspaces depend on the number of threads that the program will have; call before the first question.
 void planForThreads(int threads);
 
-/// Scratch bytes that the op's kernel needs on this machine with the threads of planForThreads(). Builds the very
-/// kernel object that the generated program will build; 0 for ops without one.
-int64_t workspaceBytes(mlir::Operation *op);
+/// In which ways the op's kernel can compute on this machine with the threads of planForThreads(), fastest first, each with
+/// its scratch bytes. Without a choice: what the very kernel object needs that the generated program will build, 0 for ops
+/// without one.
+std::vector<KernelAlgorithm> hostAlgorithms(mlir::Operation *op);
+
+/// A convolution to be tried, with the algorithm; the others are products of oneDNN's that every test runs, or ours.
+struct HostTrialCase {
+  ConvGeometry geometry;
+  bool bias;
+  std::string name;
+  int64_t parts;
+  bool operator<(const HostTrialCase &other) const;
+};
+std::optional<HostTrialCase> trialOf(mlir::Operation *op, const KernelAlgorithm &algorithm);
+/// Runs it, in this process.
+bool works(const HostTrialCase &trial);
 
 /// How the kernel of a fused region, on either target, walks its operands; outputs, which never shape it, are left out.
 FusedGeometry geometryOf(const KernelOp &region, const FusedOperands &operands);

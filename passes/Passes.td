@@ -133,7 +133,9 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
     Roofline on a device profile: arithmetic at the peak that kernels of this kind reach, or the bytes moved, whichever takes longer. Products
     have the peak of their precision: bf16 factors, or tf32 where `train.precision` of the module says so.
     Measured times of `profile` replace estimates where node and op agree. Workspaces are asked from the target's own kernels, on the
-    host for the thread count of the plan. @step gets `train.stages`: per stage forward and backward seconds, saved and boundary bytes.
+    host for the thread count of the plan. Where a kernel can compute in several ways, the fastest that fits `workspace-limit` becomes
+    `train.algorithm`; without a limit none may exceed the largest activation, nor raise the largest sum of what an op touches, of gradients
+    that live across it, and of its workspace, unless everything else is twice as slow. With `alternatives` the cost lists all that no other beats in time and workspace. @step gets `train.stages`: per stage forward and backward seconds, saved and boundary bytes.
 
     ```mlir
     %y = train.matmul %x, %w {...} : ...
@@ -146,7 +148,8 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let options = [Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
                  Option<"profile", "profile", "std::string", "", "measured times that replace estimates, a .json file">,
-                 Option<"workspaceLimit", "workspace-limit", "int64_t", "67108864", "largest workspace of one kernel in bytes">,
+                 Option<"workspaceLimit", "workspace-limit", "int64_t", "0", "largest workspace of one kernel in bytes; 0: follows from the step">,
+                 Option<"alternatives", "alternatives", "bool", "false", "also the ways in which plans may compute an op instead">,
                  Option<"target", "target", "std::string", "\"host\"", "host or cuda: whose kernels are asked for their workspaces">];
 }
 

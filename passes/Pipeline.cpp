@@ -25,7 +25,8 @@ static void addUntilLinearized(OpPassManager &pm, Stage until, const PipelineOpt
   pm.addPass(createAssignLayouts());
   pm.addPass(createAssignPrecision());
   pm.addPass(createLinearize());
-  pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, options.target}));
+  pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit,
+                                   llvm::is_contained(llvm::split(options.allowLossy, ','), "algorithms"), options.target}));
 }
 
 static void addFromPlanned(OpPassManager &pm, Stage until, const PipelineOptions &options, int64_t shrink) {

@@ -91,6 +91,10 @@ DictionaryAttr sluice::planAttribute(MLIRContext *context, const planner::Proble
   all.set("strategy", StringRef(plan.strategy)).set("budget", summary.budget).set("base", summary.base).set("floor", summary.floor);
   all.set("keep_arena", summary.keepArena).set("keep_seconds", summary.keepSeconds).set("seconds", summary.seconds);
   all.set("lower_bound", summary.lowerBound).set("arena", int64_t(plan.arenaBytes));
+  if (!plan.alternatives.empty()) {
+    SmallVector<int64_t> chosen(plan.alternatives.begin(), plan.alternatives.end());
+    all.add("alternatives", b.getDenseI64ArrayAttr(chosen));
+  }
   return all.add("decisions", b.getArrayAttr(decisions)).add("recomputes", b.getArrayAttr(recomputes)).get();
 }
 
@@ -138,5 +142,7 @@ planner::Plan sluice::planOfAttribute(DictionaryAttr attribute, int storages) {
         r.ops.assign(ops.asArrayRef().begin(), ops.asArrayRef().end());
       plan.recomputes.push_back(r);
     }
+  if (auto chosen = attribute.getAs<DenseI64ArrayAttr>("alternatives"))
+    plan.alternatives.assign(chosen.asArrayRef().begin(), chosen.asArrayRef().end());
   return plan;
 }

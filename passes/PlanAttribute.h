@@ -3,7 +3,7 @@
 //   {strategy, budget, base, floor, keep_arena, keep_seconds, seconds, lower_bound, arena,
 //    decisions = [{storage, name, bytes, first, last, action, codec, offload_after, free_before, prefetch_after, needed_by, reason, node, seconds, stall,
 //                  frees_nothing}...],
-//    recomputes = [{before, ops = [...]}...]}
+//    recomputes = [{before, ops = [...]}...], alternatives = [index into the `alternatives` of each op's cost...]}
 // Positions count the ops of @step that have a kernel; storages count as in Buffers.
 #pragma once
 

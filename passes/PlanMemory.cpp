@@ -167,6 +167,9 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       if (lossy && !options.allowLossy.count(needed))
         return failWith(getOperation(), 2) << "strategy '" << strategy << "' uses " << needed << ", which is lossy; allow it with --allow-lossy=" << needed;
     }
+    if (!plan.alternatives.empty() && !options.allowLossy.count("algorithms"))
+      return failWith(getOperation(), 2) << "strategy '" << strategy << "' chooses kernels, whose results differ by rounding; allow it with "
+                                            "--allow-lossy=algorithms";
     return success();
   }
 

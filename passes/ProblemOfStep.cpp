@@ -76,6 +76,9 @@ private:
     if (auto cost = op->getAttrOfType<DictionaryAttr>(attr::cost)) {
       planned.seconds = cost.getAs<FloatAttr>("seconds").getValueAsDouble();
       planned.workspace = cost.getAs<IntegerAttr>("workspace").getInt();
+      if (auto list = cost.getAs<ArrayAttr>("alternatives"))
+        for (auto other : list.getAsRange<DictionaryAttr>())
+          planned.alternatives.push_back({other.getAs<FloatAttr>("seconds").getValueAsDouble(), other.getAs<IntegerAttr>("workspace").getInt()});
     }
     planned.reads = transient(buffers.reads(op));
     planned.writes = transient(buffers.writes(op));

@@ -66,12 +66,20 @@ struct Window {
 
 enum class ConvPass { Forward, BackwardData, BackwardWeight };
 
+/// Which of several ways a kernel computes; results differ by rounding. Chosen when compiling and written into the program.
+struct Algorithm {
+  const char *name = ""; ///< host: an implementation of oneDNN or of ours (host/ConvEngine.h); empty: the kernel chooses
+  int64_t parts = 1;     ///< host: the batch, of our convolutions the channels, are cut into so many runs
+  int64_t workspace = 0; ///< cuda: bytes that the engine may have; 0: what setKernelPolicy() says
+};
+
 /// 2-D convolution, one object per pass. x [N,C,H,W], w [O,C/groups,kh,kw] row-major, y [N,O,H',W'].
 /// A transposed convolution is BackwardData with x and y exchanged. With type BF16 x, w, y and their gradients are that, w in NHWC order
 /// ([O,kh,kw,C/groups]); bias, dw and dbias are F32 and row-major as ever.
 class Conv : public Kernel {
 public:
-  Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias, DataType type = DataType::F32);
+  Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias, Algorithm algorithm = {},
+       DataType type = DataType::F32);
   ~Conv();
   Conv(Conv &&);
   /// y = x * w + bias
@@ -184,7 +192,7 @@ private:
 class Matmul : public Kernel {
 public:
   Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1, Shape bias = {},
-         DataType factors = DataType::F32, DataType result = DataType::F32);
+         Algorithm algorithm = {}, DataType factors = DataType::F32, DataType result = DataType::F32);
   ~Matmul();
   Matmul(Matmul &&);
   void run(Stream &, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c, const Tensor &scratch) const;

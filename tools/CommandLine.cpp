@@ -20,7 +20,7 @@ namespace {
 /// The words of the flags, before they become a DriverOptions.
 struct Words {
   std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", batchNorm = "train", dropout = "keep";
-  std::string precision = "fp32", hostBudget, workspaceLimit = "64MiB", allowLossy;
+  std::string precision = "fp32", hostBudget, workspaceLimit, allowLossy;
   std::vector<std::string> dims, limits;
   std::string batch, threads;
 };
@@ -45,9 +45,9 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--host-budget", w.hostBudget, "limit of host memory for offloading");
   app.add_option("--threads", w.threads, "host threads that the plan is made for (default: this machine's)");
   app.add_flag("--max-batch", o.maxBatch, "print the largest batch that fits the budget, and its predicted throughput");
-  app.add_option("--workspace-limit", w.workspaceLimit, "largest workspace of one kernel (default 64MiB)");
+  app.add_option("--workspace-limit", w.workspaceLimit, "largest workspace of one kernel; the fastest way to compute that fits is taken (default: none that would raise the smallest budget; cuda: 64MiB, 256MiB in fp32)");
   app.add_option("--strategy", o.pipeline.strategy, "NAME[,k=v...] (default auto)");
-  app.add_option("--allow-lossy", w.allowLossy, "fp16,zfp,invert: lossy actions that plans may use");
+  app.add_option("--allow-lossy", w.allowLossy, "fp16,zfp,invert,algorithms: what plans may do that rounds otherwise than keep");
   app.add_option("--device", o.pipeline.device, "device profile: a name or a .json file (default host, h200 with --target=cuda)");
   app.add_option("--profile", o.pipeline.profile, "measured times, a .json file");
   app.add_flag("--explain", o.explain, "print tensor, node, bytes, lifetime, action and reason");
@@ -134,14 +134,14 @@ std::string convert(const Words &w, DriverOptions &o) {
   o.threads = static_cast<int>(threads);
   if (!w.hostBudget.empty() && !size("--host-budget", w.hostBudget, o.pipeline.hostBudget))
     return e;
-  if (!size("--workspace-limit", w.workspaceLimit, o.pipeline.workspaceLimit))
+  if (!w.workspaceLimit.empty() && !size("--workspace-limit", w.workspaceLimit, o.pipeline.workspaceLimit))
     return e;
   if (!o.pipeline.budget.empty() && !parseBudget(o.pipeline.budget, 1 << 20, 0))
     return "--memory-budget takes bytes, 600MiB, 8GiB, 40% or 40%act, not '" + o.pipeline.budget + "'";
   std::stringstream lossy(w.allowLossy);
   for (std::string name; std::getline(lossy, name, ',');)
-    if (name != "fp16" && name != "zfp" && name != "invert")
-      return "--allow-lossy knows no '" + name + "'; there are fp16, zfp and invert";
+    if (name != "fp16" && name != "zfp" && name != "invert" && name != "algorithms")
+      return "--allow-lossy knows no '" + name + "'; there are fp16, zfp, invert and algorithms";
   o.pipeline.allowLossy = w.allowLossy;
   try {
     std::regex check(o.spec.freeze);

@@ -8,6 +8,7 @@
 #include "codegen/WriteWeights.h"
 #include "frontend/ExportTemplate.h"
 #include "ir/Train.h"
+#include "passes/CudaKernels.h"
 #include "tools/PlanReport.h"
 #include "tools/Workshop.h"
 
@@ -73,7 +74,7 @@ public:
     emit.model = fs::path(options.model).filename().string();
     emit.commandLine = options.commandLine;
     emit.threads = options.threads;
-    emit.workspaceLimit = options.pipeline.workspaceLimit;
+    emit.workspaceLimit = options.pipeline.workspaceLimit ? options.pipeline.workspaceLimit : defaultCudaWorkspace(options.spec.precision);
     if (codegen::needsWeights(module)) {
       emit.weightsFile = true;
       emit.weightsName = name + ".safetensors";

@@ -11,7 +11,8 @@
 // stream packs in some share of the forward half. All that is tried with what may be inverted being inverted where that
 // is cheaper than running it again, and wherever it is possible. The best is then improved by giving single tensors another action,
 // and by random small sets of them, drawn in the same way every time. The registry lets faster plans of the other
-// strategies take over, so mixed is never slower than they are.
+// strategies take over, so mixed is never slower than they are. Where an op has alternative kernels, a plan with those of
+// least workspace, which then takes faster ones where there is room, competes with the plan for those in use.
 //
 // Complexity O(trials * ops).
 //
@@ -24,6 +25,7 @@
 // Fails below the live bytes of the smallest trial.
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/Candidates.h"
+#include "passes/strategies/Kernels.h"
 #include "passes/strategies/Stages.h"
 #include "passes/strategies/Strategies.h"
 
@@ -262,8 +264,23 @@ void Mixed::disturb() {
 
 } // namespace
 
+/// Where kernels may be chosen: a plan with those of least workspace, which then takes faster ones where there is room.
+static Answer planWithKernels(const Problem &problem, Bytes memory, const Options &options, Answer own) {
+  const std::vector<int> small = smallestKernels(problem);
+  Answer other = Mixed(withKernels(problem, small), memory, options).run();
+  if (Plan *plan = std::get_if<Plan>(&other)) {
+    plan->alternatives = small;
+    takeFasterKernels(problem, memory, *plan);
+    const Plan *first = std::get_if<Plan>(&own);
+    return first && simulate(problem, *first).makespan <= simulate(problem, *plan).makespan ? std::move(own) : std::move(other);
+  }
+  const Infeasible *first = std::get_if<Infeasible>(&own), *second = std::get_if<Infeasible>(&other);
+  return first && second && second->smallestMemory < first->smallestMemory ? std::move(other) : std::move(own);
+}
+
 Answer planMixed(const Problem &problem, Bytes memory, const Options &options) {
-  return Mixed(problem, memory, options).run();
+  Answer own = Mixed(problem, memory, options).run();
+  return hasAlternatives(problem) ? planWithKernels(problem, memory, options, std::move(own)) : own;
 }
 
 } // namespace sluice::planner

@@ -16,14 +16,15 @@
 //
 // Complexity O(ops) a mode; vdnn O(thresholds * ops), at most 24 thresholds on programs and 200 on chains.
 //
-// No knobs.
+// Knobs: kernels=1 takes the kernels of least workspace, the paper's (m); 2 the fastest, its (p); 0 those that every plan
+// uses. Of vdnn-all, vdnn-conv and vdnn-aconv; a program needs --allow-lossy=algorithms for alternatives to exist.
 //
 // Fails where the mode's set does not make enough room: a mode does not look at the budget.
 #include "passes/strategies/Combine.h"
+#include "passes/strategies/Kernels.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 namespace sluice::planner {
@@ -74,23 +75,20 @@ std::vector<int> inputsOf(const Problem &problem, Mode mode) {
   return {buffers.begin(), buffers.end()};
 }
 
-/// Alternatives with the least of a figure for every op.
-std::vector<int> kernels(const Problem &problem, const std::function<double(const Alternative &)> &figure) {
-  std::vector<int> chosen(problem.ops.size(), 0);
-  for (size_t k = 0; k < chosen.size(); ++k)
-    for (size_t a = 0; a < problem.ops[k].alternatives.size(); ++a)
-      if (figure(problem.ops[k].alternatives[a]) < figure(problem.ops[k].alternatives[chosen[k]]))
-        chosen[k] = static_cast<int>(a);
-  return chosen;
-}
-
 Answer planMode(const Problem &problem, Bytes memory, const Options &options, Mode mode, const char *name) {
   const Combiner combiner(problem, memory, options);
   if (!combiner.can("offload"))
     return Refused{std::string("strategy '") + name + "' needs action 'offload', which the target does not execute"};
+  const double wanted = numberKnob(options, "kernels", 0);
+  if (wanted > 0 && !hasAlternatives(problem))
+    return Refused{std::string("strategy '") + name + "' with kernels=" + (wanted > 1 ? "2" : "1") +
+                   " chooses kernels, and there are no alternatives: allow them with --allow-lossy=algorithms"};
+  Plan plan = keepPlan(problem);
+  if (wanted > 0)
+    plan.alternatives = wanted > 1 ? fastestKernels(problem) : smallestKernels(problem);
   Choice choice;
   choice.offloaded = inputsOf(problem, mode);
-  return answerOf(combiner.attempt(choice), name, memory);
+  return answerOf(combiner.complete(std::move(plan), choice), name, memory);
 }
 
 ChainAnswer chainMode(const Chain &chain, double memory, Release release, Mode mode, const char *name) {
@@ -113,9 +111,7 @@ Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
 
 Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
-  const std::vector<int> fast = kernels(problem, [](const Alternative &a) { return a.seconds; });
-  const std::vector<int> small =
-      kernels(problem, [](const Alternative &a) { return static_cast<double>(a.workspace); });
+  const std::vector<int> fast = fastestKernels(problem), small = smallestKernels(problem);
   Choice none, conv, all;
   conv.offloaded = inputsOf(problem, Mode::Conv);
   all.offloaded = inputsOf(problem, Mode::All);
@@ -126,7 +122,8 @@ Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options)
     if (!choice->offloaded.empty() && !combiner.can("offload"))
       continue;
     Plan plan = keepPlan(problem);
-    plan.alternatives = *alternatives;
+    if (fast != small) // else there is nothing to choose
+      plan.alternatives = *alternatives;
     Attempt attempt = combiner.complete(std::move(plan), *choice);
     if (attempt.feasible) // the first that fits, as published, not the fastest
       return answerOf(std::move(attempt), "vdnn-dyn", memory);

@@ -86,10 +86,10 @@ std::shared_ptr<Conv::Impl> shared(const char *node, const ConvGeometry &geometr
 } // namespace
 
 Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
-           DataType type)
+           Algorithm algorithm, DataType type)
     : Kernel(node) {
   checkConvolution(node, x, w, y, window, groups);
-  const auto limit = static_cast<int64_t>(workspaceLimit());
+  const int64_t limit = grantedWorkspace(algorithm);
   workspace = static_cast<size_t>(cuda::convolutionScratch(limit, pass, x, w, y, bias, type));
   impl = shared(node, {pass, x, w, y, window, groups, type},
                 static_cast<int64_t>(workspace) - cuda::turnedWeights(w, pass, type));

@@ -33,6 +33,10 @@ private:
 
 /// What setKernelPolicy() said.
 size_t workspaceLimit();
+/// Bytes that a kernel's algorithm may have.
+inline int64_t grantedWorkspace(const Algorithm &algorithm) {
+  return algorithm.workspace > 0 ? algorithm.workspace : static_cast<int64_t>(workspaceLimit());
+}
 Precision precision();
 
 /// Says that a kernel of ours, much slower, stands in for a vendor's on this node; part of memoryNotes().

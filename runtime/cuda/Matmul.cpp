@@ -132,7 +132,7 @@ void Matmul::Impl::Plan::choose() {
 }
 
 Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
-               Shape bias, DataType factors, DataType result)
+               Shape bias, Algorithm algorithm, DataType factors, DataType result)
     : Kernel(node), impl(std::make_unique<Impl>()) {
   auto plan = std::make_shared<Impl::Plan>();
   plan->node = node;
@@ -140,7 +140,7 @@ Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, boo
   plan->transposeA = transposeA, plan->transposeB = transposeB;
   plan->precision = precision();
   plan->factors = factors, plan->result = result;
-  workspace = static_cast<size_t>(cuda::matmulScratch(static_cast<int64_t>(workspaceLimit()), a, b, c));
+  workspace = static_cast<size_t>(cuda::matmulScratch(grantedWorkspace(algorithm), a, b, c));
   plan->workspace = workspace;
   impl->plan = plan;
   impl->alpha = alpha;

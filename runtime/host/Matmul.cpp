@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products through oneDNN's matmul. Leading dimensions of the left factor are folded into its rows where the
-// right one has none: one large product instead of many small ones. The bias is added by oneDNN where it is one row,
-// else by a loop of ours.
-#include "runtime/Kernels.h"
-#include "runtime/common/MatmulShape.h"
+// Matrix products through oneDNN's matmul, or through ours ("blocked") where oneDNN has only its gemm, which allocates
+// memory of its own. Leading dimensions of the left factor are folded into its rows where the right one has none: one
+// large product instead of many small ones. The bias is added by oneDNN where it is one row, else by a loop of ours.
+#include "runtime/host/MatmulEngine.h"
+
+#include "runtime/host/BlockedMatmul.h"
 #include "runtime/host/Dnnl.h"
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
@@ -14,9 +15,11 @@ using dnnl::memory;
 
 struct Matmul::Impl {
   memory::desc a, b, c, bias;
-  Primitive product;
+  Primitive product; ///< absent: ours
+  BlockedMatmul own;
   bool fusedBias = false, ownBias = false;
   MatmulShape shape;
+  float alpha = 1;
 
   void addBias(float *c, const float *bias) const {
     const int64_t columns = shape.n;
@@ -29,6 +32,17 @@ struct Matmul::Impl {
                          to[i] += shape.beta * from[i * shape.biasColumnStep];
                      }
                    });
+  }
+  void run(const float *pa, const float *pb, const float *pBias, float *pc, void *pad) const {
+    if (!product)
+      own.run(pa, pb, alpha, pc, pad);
+    else if (fusedBias)
+      product.execute({{DNNL_ARG_SRC, &a, pa}, {DNNL_ARG_WEIGHTS, &b, pb}, {DNNL_ARG_BIAS, &bias, pBias}, {DNNL_ARG_DST, &c, pc}},
+                      pad);
+    else
+      product.execute({{DNNL_ARG_SRC, &a, pa}, {DNNL_ARG_WEIGHTS, &b, pb}, {DNNL_ARG_DST, &c, pc}}, pad);
+    if (ownBias)
+      addBias(pc, pBias);
   }
 };
 
@@ -56,36 +70,79 @@ memory::desc operand(const Shape &shape, bool transpose, int rank) {
 /// [B.., M, K] as [B*M, K].
 Shape folded(const Shape &shape) { return {shape.elements() / shape[shape.rank - 1], shape[shape.rank - 1]}; }
 
+/// The product as oneDNN takes it.
+struct Description {
+  memory::desc a, b, c, bias;
+  dnnl::primitive_attr attributes;
+
+  Description(const MatmulGeometry &g, const MatmulShape &shape) : attributes(userScratchpad()) {
+    Shape left = g.a, right = g.b, result = g.c;
+    if (!g.transposeA && right.elements() == right[right.rank - 1] * right[right.rank - 2]) {
+      left = folded(left), result = folded(result);
+      right = {right[right.rank - 2], right[right.rank - 1]};
+    }
+    const int rank = std::max(std::max(left.rank, right.rank), result.rank);
+    a = operand(left, g.transposeA, rank);
+    b = operand(right, g.transposeB, rank);
+    c = operand(result, false, rank);
+    if (g.alpha != 1)
+      attributes.set_output_scales(0, {g.alpha});
+    if (shape.rowBias && g.alpha == 1)
+      bias = operand({1, shape.n}, false, rank);
+  }
+  /// The first implementation of that name, or of any; one that allocates on its own does not count.
+  bool find(const char *name, dnnl::matmul::primitive_desc &found) const {
+    const dnnl::matmul::desc desc = bias.is_zero() ? dnnl::matmul::desc(a, b, c) : dnnl::matmul::desc(a, b, bias, c);
+    dnnl::matmul::primitive_desc pd(desc, attributes, dnnlEngine());
+    do {
+      const std::string own = pd.impl_info_str();
+      const bool allocates = own.find("gemm") != std::string::npos, slow = own.find("ref") != std::string::npos;
+      if (!allocates && !slow && (!*name || own == name)) {
+        found = pd;
+        return true;
+      }
+    } while (pd.next_impl());
+    return false;
+  }
+};
+
 } // namespace
 
+std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &g) {
+  const MatmulShape shape("", g.a, g.b, g.c, g.transposeA, g.transposeB, g.beta, g.bias);
+  std::vector<MatmulCandidate> candidates;
+  dnnl::matmul::primitive_desc found;
+  if (Description(g, shape).find("", found))
+    candidates.push_back({found.impl_info_str(), found.scratchpad_desc().get_size(), 1});
+  const BlockedMatmul own(shape, g.transposeA, g.transposeB);
+  candidates.push_back({blockedMatmul, own.workspaceBytes(), candidates.empty() ? 1.2 : 1.6});
+  return candidates;
+}
+
 Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
-               Shape bias, DataType factors, DataType result)
+               Shape bias, Algorithm algorithm, DataType factors, DataType result)
     : Kernel(node), impl(std::make_unique<Impl>()) {
   requireF32(node, factors);
   requireF32(node, result);
-  impl->shape = MatmulShape(node, a, b, c, transposeA, transposeB, beta, bias);
-  const bool fusedBias = impl->fusedBias = impl->shape.rowBias && alpha == 1;
-  impl->ownBias = impl->shape.ownBias || (impl->shape.rowBias && !fusedBias);
-  if (!transposeA && b.elements() == b[b.rank - 1] * b[b.rank - 2]) {
-    a = folded(a), c = folded(c);
-    b = {b[b.rank - 2], b[b.rank - 1]};
-  }
-  const int rank = std::max(std::max(a.rank, b.rank), c.rank);
-  impl->a = operand(a, transposeA, rank);
-  impl->b = operand(b, transposeB, rank);
-  impl->c = operand(c, false, rank);
-  dnnl::primitive_attr attributes = userScratchpad();
-  if (alpha != 1)
-    attributes.set_output_scales(0, {alpha});
+  const MatmulShape shape = impl->shape = MatmulShape(node, a, b, c, transposeA, transposeB, beta, bias);
+  impl->alpha = alpha;
+  impl->ownBias = shape.ownBias || shape.rowBias;
   describe(node, "matrix product", [&] {
-    if (fusedBias)
-      impl->bias = operand({1, impl->shape.n}, false, rank);
-    const dnnl::matmul::desc desc = fusedBias ? dnnl::matmul::desc(impl->a, impl->b, impl->bias, impl->c)
-                                                    : dnnl::matmul::desc(impl->a, impl->b, impl->c);
-    const dnnl::matmul::primitive_desc pd(desc, attributes, dnnlEngine());
-    impl->product = Primitive([pd] { return dnnl::matmul(pd); }, pd.scratchpad_desc());
+    const Description description({a, b, c, transposeA, transposeB, alpha, beta, bias}, shape);
+    dnnl::matmul::primitive_desc pd;
+    if (std::string(algorithm.name) != blockedMatmul && description.find(algorithm.name, pd)) {
+      impl->a = description.a, impl->b = description.b, impl->c = description.c, impl->bias = description.bias;
+      impl->fusedBias = !description.bias.is_zero();
+      impl->ownBias = impl->ownBias && !impl->fusedBias;
+      impl->product = Primitive([pd] { return dnnl::matmul(pd); }, pd.scratchpad_desc());
+    } else if (*algorithm.name && std::string(algorithm.name) != blockedMatmul) {
+      throw MemoryNotAvailable(std::string("'") + node + "': this processor does not offer the algorithm '" +
+                               algorithm.name + "'; compile the model again on it");
+    }
   });
-  workspace = impl->product.scratchpadBytes();
+  if (!impl->product)
+    impl->own = BlockedMatmul(shape, transposeA, transposeB);
+  workspace = impl->product ? impl->product.scratchpadBytes() : impl->own.workspaceBytes();
 }
 
 Matmul::~Matmul() = default;
@@ -96,19 +153,7 @@ void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor 
   const float *pa = stream.data<float>(a), *pb = stream.data<float>(b), *pBias = stream.data<float>(bias);
   float *pc = stream.data<float>(c);
   void *pad = stream.address(scratch);
-  stream.launch(node, "matmul", [impl = impl.get(), pa, pb, pBias, pc, pad] {
-    if (impl->fusedBias)
-      impl->product.execute({{DNNL_ARG_SRC, &impl->a, pa},
-                             {DNNL_ARG_WEIGHTS, &impl->b, pb},
-                             {DNNL_ARG_BIAS, &impl->bias, pBias},
-                             {DNNL_ARG_DST, &impl->c, pc}},
-                            pad);
-    else
-      impl->product.execute(
-          {{DNNL_ARG_SRC, &impl->a, pa}, {DNNL_ARG_WEIGHTS, &impl->b, pb}, {DNNL_ARG_DST, &impl->c, pc}}, pad);
-    if (impl->ownBias)
-      impl->addBias(pc, pBias);
-  });
+  stream.launch(node, "matmul", [impl = impl.get(), pa, pb, pBias, pc, pad] { impl->run(pa, pb, pBias, pc, pad); });
 }
 
 } // namespace sluice

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A child process runs one trial after the other and writes its verdict of each to a pipe. Where it dies, the trial that it
+// was at has failed, and another child goes on behind it.
+#include "passes/HostTrial.h"
+
+#include "passes/HostKernels.h"
+
+#include <csignal>
+#include <map>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace sluice;
+
+namespace {
+
+/// Seconds of processor time for one trial, of a few hundred million operations; wall time for a child that waits.
+constexpr rlim_t secondsOfTrial = 10;
+constexpr int mostMilliseconds = 120000;
+
+using Trials = std::vector<HostTrialCase>;
+
+/// In the child: a trial that exceeds its share of processor time ends the process.
+[[noreturn]] void runTrials(const Trials &trials, size_t first, int verdicts) {
+  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGXCPU}) // the parent's handlers are not for this
+    std::signal(signal, SIG_DFL);
+  const rlimit noCore{0, 0};
+  setrlimit(RLIMIT_CORE, &noCore);
+  for (size_t i = first; i < trials.size(); ++i) {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    rlimit limit{};
+    getrlimit(RLIMIT_CPU, &limit);
+    limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + secondsOfTrial);
+    setrlimit(RLIMIT_CPU, &limit);
+    const char verdict = works(trials[i]) ? 1 : 0;
+    if (write(verdicts, &verdict, 1) != 1)
+      break;
+  }
+  _exit(0);
+}
+
+/// Tries `trials` from `first` on in a child; the verdicts until it ended, at least one.
+std::vector<bool> tryInChild(const Trials &trials, size_t first) {
+  int ends[2];
+  if (pipe(ends))
+    return {false};
+  const pid_t child = fork();
+  if (child < 0) { // no room for another process: nothing is known against the kernels
+    close(ends[0]), close(ends[1]);
+    return std::vector<bool>(trials.size() - first, true);
+  }
+  if (child == 0) {
+    close(ends[0]);
+    runTrials(trials, first, ends[1]);
+  }
+  close(ends[1]);
+  std::vector<bool> verdicts;
+  for (pollfd ready{ends[0], POLLIN, 0}; poll(&ready, 1, mostMilliseconds) > 0;) {
+    char verdict = 0;
+    if (read(ends[0], &verdict, 1) != 1)
+      break;
+    verdicts.push_back(verdict == 1);
+  }
+  close(ends[0]);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  if (verdicts.size() < trials.size() - first)
+    verdicts.push_back(false);
+  return verdicts;
+}
+
+} // namespace
+
+bool sluice::everythingWorks(std::vector<AlgorithmChoice> &choices, bool alternatives) {
+  static std::map<HostTrialCase, bool> known;
+  Trials fresh;
+  auto each = [&](auto &&visit) {
+    for (AlgorithmChoice &choice : choices)
+      for (int i : alternatives ? choice.unbeaten() : std::vector<int>{choice.chosen})
+        if (auto trial = trialOf(choice.op, choice.offered[i]))
+          visit(choice, i, *trial);
+  };
+  each([&](AlgorithmChoice &, int, const HostTrialCase &trial) {
+    if (known.try_emplace(trial, true).second)
+      fresh.push_back(trial);
+  });
+  for (size_t first = 0; first < fresh.size();)
+    for (bool verdict : tryInChild(fresh, first))
+      known[fresh[first++]] = verdict;
+  std::vector<std::pair<AlgorithmChoice *, int>> broken;
+  each([&](AlgorithmChoice &choice, int i, const HostTrialCase &trial) {
+    if (!known[trial])
+      broken.emplace_back(&choice, i);
+  });
+  llvm::sort(broken, [](const auto &a, const auto &b) { return a.second > b.second; }); // from the back of each list
+  for (auto [choice, i] : broken)
+    choice->offered.erase(choice->offered.begin() + i);
+  return broken.empty();
+}

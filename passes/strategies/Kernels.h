@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choosing an op's kernel among its alternatives: vDNN's (p) and (m) modes, and what mixed does with them.
+#pragma once
+
+#include "passes/planner/Plan.h"
+
+#include <vector>
+
+namespace sluice::planner {
+
+bool hasAlternatives(const Problem &problem);
+
+/// Indices for Plan::alternatives: for every op the fastest kernel, or the one of least workspace.
+std::vector<int> fastestKernels(const Problem &problem);
+std::vector<int> smallestKernels(const Problem &problem);
+
+/// The problem in which these kernels are the only ones.
+Problem withKernels(Problem problem, const std::vector<int> &chosen);
+
+/// Gives every op of a plan within `memory` live bytes the fastest kernel whose workspace has room beside what is live
+/// whenever the op runs. A workspace lives while its op runs only, so that no choice takes another one's room.
+void takeFasterKernels(const Problem &problem, Bytes memory, Plan &plan);
+
+} // namespace sluice::planner

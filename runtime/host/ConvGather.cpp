@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Index arithmetic of our own convolutions, see ConvGather.h.
+#include "runtime/host/ConvGather.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+static std::vector<ConvPhase> forwardPhases(const ConvGeometry &g, int axis) {
+  ConvPhase phase;
+  phase.count = g.y[2 + axis];
+  phase.advance = g.window.strides[axis];
+  for (int64_t k = 0; k < g.w[2 + axis]; ++k)
+    phase.taps.push_back({k, tapPosition(g.window, axis, 0, k)});
+  return {phase};
+}
+
+/// Target position t sees window o through tap k where o * stride = t + pad - k * dilation.
+static std::vector<ConvPhase> backwardPhases(const ConvGeometry &g, int axis) {
+  const int64_t stride = g.window.strides[axis], pad = g.window.pads[axis], dilation = g.window.dilations[axis];
+  std::vector<ConvPhase> phases;
+  for (int64_t rest = 0; rest < stride; ++rest) {
+    ConvPhase phase;
+    phase.step = stride;
+    phase.first = ((rest - pad) % stride + stride) % stride;
+    if (phase.first >= g.x[2 + axis])
+      continue;
+    phase.count = (g.x[2 + axis] - phase.first + stride - 1) / stride;
+    for (int64_t k = g.w[2 + axis] - 1; k >= 0; --k) // from left to right in the source
+      if (k * dilation % stride == rest)
+        phase.taps.push_back({k, (phase.first + pad - k * dilation) / stride});
+    phases.push_back(std::move(phase));
+  }
+  return phases;
+}
+
+std::vector<ConvPhase> convPhases(const ConvGeometry &g, int axis) {
+  return g.pass == ConvPass::BackwardData ? backwardPhases(g, axis) : forwardPhases(g, axis);
+}
+
+std::vector<ConvGather> convGathers(const ConvGeometry &g, int64_t groups) {
+  const bool backward = g.pass == ConvPass::BackwardData;
+  const Shape &source = backward ? g.y : g.x, &target = backward ? g.x : g.y;
+  std::vector<ConvGather> gathers;
+  for (const ConvPhase &vertical : convPhases(g, 0))
+    for (const ConvPhase &horizontal : convPhases(g, 1))
+      gathers.push_back({vertical, horizontal, g.x[0], source[2], source[3], source[1], target[2], target[3], target[1],
+                         source[1] / groups});
+  return gathers;
+}
+
+bool ConvGather::isPlain() const {
+  return taps() == 1 && everyPixel() && vertical.advance == 1 && horizontal.advance == 1 &&
+         vertical.taps[0].base == 0 && horizontal.taps[0].base == 0 && sourceHeight == targetHeight &&
+         sourceWidth == targetWidth;
+}
+
+bool ConvGather::joinsTaps() const {
+  for (size_t t = 1; t < horizontal.taps.size(); ++t)
+    if (horizontal.taps[t].base != horizontal.taps[t - 1].base + 1)
+      return false;
+  return channels == sourceChannels;
+}
+
+void ConvGather::copy(const float *source, int64_t first, int64_t rows, int64_t begin, int64_t end, float *to,
+                      int64_t rowStep) const {
+  // A run of the depth that lies together in the source: one tap, or all taps of a line.
+  const auto across = static_cast<int64_t>(horizontal.taps.size());
+  const int64_t tapsEach = joinsTaps() ? across : 1, length = tapsEach * channels;
+  for (int64_t row = 0; row < rows; ++row, to += rowStep) {
+    const Pixel p = pixel(first + row);
+    float *next = to;
+    for (int64_t k = begin; k < end;) {
+      const int64_t tap = k / length * tapsEach, from = k % length, stop = std::min(length, from + end - k);
+      const int64_t sy = vertical.taps[static_cast<size_t>(tap / across)].base + p.y * vertical.advance;
+      const int64_t sx = horizontal.taps[static_cast<size_t>(tap % across)].base + p.x * horizontal.advance;
+      // Of the run's pixels [0, tapsEach) those in [low, high) lie in the source.
+      const bool outside = sy < 0 || sy >= sourceHeight;
+      const int64_t low = outside ? tapsEach : std::clamp<int64_t>(-sx, 0, tapsEach);
+      const int64_t high = outside ? tapsEach : std::clamp<int64_t>(sourceWidth - sx, low, tapsEach);
+      const int64_t begins = std::clamp(low * channels, from, stop), ends = std::clamp(high * channels, begins, stop);
+      const float *line = source + ((p.n * sourceHeight + sy) * sourceWidth + sx) * sourceChannels;
+      next = std::fill_n(next, begins - from, 0.0f);
+      if (ends > begins)
+        next = std::copy_n(line + begins, ends - begins, next);
+      next = std::fill_n(next, stop - ends, 0.0f);
+      k += stop - from;
+    }
+  }
+}
+
+} // namespace sluice

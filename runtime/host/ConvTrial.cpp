@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether an algorithm of oneDNN or of ours gives what the definition of a convolution says, see ConvEngine.h.
+#include "runtime/host/ConvEngine.h"
+
+#include <cmath>
+#include <cstdint>
+
+namespace sluice {
+
+namespace {
+
+float noise(uint32_t &state) {
+  state = state * 1664525u + 1013904223u;
+  return static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1;
+}
+
+std::vector<float> randomValues(int64_t count, uint32_t seed) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float &value : values)
+    value = noise(seed);
+  return values;
+}
+
+/// One element of the result by the definition, and how many products of values up to 1 it adds, to judge an error by.
+struct Expected {
+  double value, terms;
+};
+
+Expected expected(const ConvGeometry &g, const float *first, const float *second, const float *bias, int64_t element) {
+  if (g.pass == ConvPass::Forward) {
+    const int64_t o = element % g.y[1], pixel = element / g.y[1];
+    const int64_t ox = pixel % g.y[3], oy = pixel / g.y[3] % g.y[2], n = pixel / g.y[3] / g.y[2];
+    return {convForwardAt(g, first, second, n, oy, ox, o) + (bias ? static_cast<double>(bias[o]) : 0),
+            static_cast<double>(g.w.elements() / g.w[0])};
+  }
+  if (g.pass == ConvPass::BackwardData) {
+    const int64_t c = element % g.x[1], pixel = element / g.x[1];
+    const int64_t ix = pixel % g.x[3], iy = pixel / g.x[3] % g.x[2], n = pixel / g.x[3] / g.x[2];
+    return {convBackwardDataAt(g, first, second, n, iy, ix, c),
+            static_cast<double>(g.w[0] / g.groups * g.w[2] * g.w[3])};
+  }
+  const int64_t kx = element % g.w[3], ky = element / g.w[3] % g.w[2], i = element / g.w[3] / g.w[2] % g.w[1];
+  const int64_t o = element / g.w[3] / g.w[2] / g.w[1], pixels = g.y.elements() / g.y[1];
+  double sum = 0;
+  for (int64_t pixel = 0; pixel < pixels; ++pixel)
+    sum += static_cast<double>(convBackwardWeightTerm(g, first, second, pixel, o, i, ky, kx));
+  return {sum, static_cast<double>(pixels)};
+}
+
+} // namespace
+
+bool convolutionWorks(const ConvGeometry &whole, bool bias, const Algorithm &algorithm) {
+  // As many images as a few hundred million operations take, the parts' number of them at least.
+  const int64_t operations = std::max<int64_t>(1, 2 * whole.w.elements() / whole.groups * (whole.y.elements() / whole.y[0] / whole.y[1]));
+  int64_t batch = algorithm.parts;
+  while (2 * batch <= whole.x[0] && whole.x[0] % (2 * batch) == 0 && 2 * batch * operations <= 300000000)
+    batch *= 2;
+  ConvGeometry g = whole;
+  g.x.dims[0] = g.y.dims[0] = batch;
+  std::unique_ptr<ConvEngine> engine;
+  try {
+    engine = makeConvEngine(g, bias, algorithm);
+  } catch (const MemoryNotAvailable &) { // not for so few images
+    if (batch == whole.x[0])
+      throw;
+    engine = makeConvEngine(g = whole, bias, algorithm);
+  }
+  const bool forward = g.pass == ConvPass::Forward, weight = g.pass == ConvPass::BackwardWeight;
+  const std::vector<float> first = randomValues((forward ? g.x : g.y).elements(), 1),
+                           second = randomValues((weight ? g.x : g.w).elements(), 2);
+  std::vector<float> result = randomValues((forward ? g.y : weight ? g.w : g.x).elements(), 3);
+  std::vector<float> biases = randomValues(bias ? g.w[0] : 0, 4);
+  std::vector<char> scratch(engine->workspaceBytes() + 64);
+  void *aligned = scratch.data();
+  size_t space = scratch.size();
+  engine->run(first.data(), second.data(), result.data(), bias ? biases.data() : nullptr,
+              static_cast<char *>(std::align(64, engine->workspaceBytes(), aligned, space)));
+  uint32_t seed = 5;
+  const int samples = weight ? 8 : 64;
+  for (int sample = 0; sample < samples; ++sample) {
+    noise(seed);
+    const auto element = static_cast<int64_t>((uint64_t(seed) << 16 ^ seed) % result.size());
+    const Expected want = expected(g, first.data(), second.data(), forward && bias ? biases.data() : nullptr, element);
+    const double error = std::abs(static_cast<double>(result[static_cast<size_t>(element)]) - want.value);
+    if (!(error <= 1e-5 * (10 + want.terms)))
+      return false;
+  }
+  return true;
+}
+
+} // namespace sluice

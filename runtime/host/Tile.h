@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner loop of our own products: a tile of results stays in registers while the depth runs by. The right factor lies
+// in rows of whole vectors, padded with zeros; the left one has any strides. Every element is one sum in the order of the
+// depth, whatever the tile's size, so that bits do not depend on how a product is cut.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace sluice::tile {
+
+#if defined(__AVX512F__)
+constexpr int lanes = 16, rows = 8;
+#elif defined(__AVX__)
+constexpr int lanes = 8, rows = 6;
+#else
+constexpr int lanes = 4, rows = 6;
+#endif
+
+using Vector = float __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias));
+
+/// Columns of a panel of the right factor with so many result columns: two vectors, or one where that is enough.
+constexpr int64_t panelColumns(int64_t columns) { return columns > lanes ? 2 * lanes : lanes; }
+constexpr int64_t panels(int64_t columns) { return (columns + panelColumns(columns) - 1) / panelColumns(columns); }
+
+/// Factors of one product: elements between neighbours. `b` points at whole panels.
+struct Factors {
+  const float *a;
+  int64_t rowStep, depthStep;
+  const float *b;
+  int64_t bStep; ///< from one depth to the next
+  int64_t depth;
+};
+
+template <int Rows, int Vectors>
+inline void block(const Factors &f, const float *a, float *c, int64_t cStep, int64_t columns, bool add) {
+  Vector sums[Rows][Vectors] = {};
+  const float *b = f.b;
+  for (int64_t k = 0; k < f.depth; ++k, b += f.bStep, a += f.depthStep) {
+    Vector right[Vectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v)
+      right[v] = *reinterpret_cast<const Vector *>(b + v * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const Vector left = a[r * f.rowStep] - Vector{};
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v)
+        sums[r][v] += left * right[v];
+    }
+  }
+  if (columns == Vectors * lanes) {
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v) {
+        auto &to = *reinterpret_cast<Vector *>(c + r * cStep + v * lanes);
+        to = add ? to + sums[r][v] : sums[r][v];
+      }
+    return;
+  }
+  for (int r = 0; r < Rows; ++r)
+    for (int64_t i = 0; i < columns; ++i) {
+      const float sum = sums[r][i / lanes][i % lanes];
+      c[r * cStep + i] = add ? c[r * cStep + i] + sum : sum;
+    }
+}
+
+template <int Vectors>
+inline void panel(const Factors &f, int64_t count, float *c, int64_t cStep, int64_t columns, bool add) {
+  const float *a = f.a;
+  auto take = [&](auto size) {
+    constexpr int n = decltype(size)::value;
+    for (; count >= n; count -= n, a += n * f.rowStep, c += n * cStep)
+      block<n, Vectors>(f, a, c, cStep, columns, add);
+  };
+  take(std::integral_constant<int, rows>());
+  take(std::integral_constant<int, 4>());
+  take(std::integral_constant<int, 2>());
+  take(std::integral_constant<int, 1>());
+}
+
+/// c[count, columns] = (c +) a b for one panel of at most panelColumns() columns.
+inline void multiply(const Factors &f, int64_t count, float *c, int64_t cStep, int64_t columns, bool wide, bool add) {
+  if (wide)
+    panel<2>(f, count, c, cStep, columns, add);
+  else
+    panel<1>(f, count, c, cStep, columns, add);
+}
+
+} // namespace sluice::tile
