@@ -3,6 +3,7 @@
 #include "frontend/OnnxFile.h"
 #include "frontend/ElementTypes.h"
 #include "frontend/ExternalData.h"
+#include "frontend/GuardedSchemas.h"
 #include "frontend/ImportedOps.h"
 #include "frontend/LocalFunctions.h"
 #include "frontend/TensorIndex.h"
@@ -184,6 +185,7 @@ void addDefaultAttributes(onnx::GraphProto &graph, const ForeignOps &foreign, in
 }
 
 Status inlineFunctions(onnx::ModelProto &model, int64_t opset) {
+  guardShapeInference();
   if (model.functions_size() > 0)
     if (Status local = guarded("cannot inline functions", [&] { onnx::inliner::InlineLocalFunctions(model, /*convert_version=*/true); }); !local)
       return local;

@@ -24,6 +24,12 @@ TEST(ImportErrors, UnknownOp) {
               HasSubstr("model.onnx: node 'y' (Erf, opset 17): this op is not supported"));
 }
 
+TEST(ImportErrors, WeightsOfAnotherRankBeforeAnInlinedOp) {
+  for (const char *convolution : {"ConvTranspose(x, w)", "ConvTranspose(x, v)", "ConvTranspose(x, k)", "Conv(x, w)", "Conv(x, k)", "Conv(x, v)"})
+    EXPECT_THAT(errorOf("g (float[2, 4, 8] x) => (float[2, 4, 8] y) { h = " + std::string(convolution) + " y = Gelu(h) }", {}, 20), HasSubstr("(Conv"));
+  EXPECT_THAT(errorOf("g (float[2] x) => (float[2] y) { h = ConvTranspose(x, v) y = Gelu(h) }", {}, 20), HasSubstr("(ConvTranspose"));
+}
+
 TEST(ImportErrors, ClipBoundsAreNumbers) {
   auto proto = parseModel("g (float[2, 3] x) => (float[2, 4] y) { h = Clip(x, low) y = Gemm<transB = 1>(h, w) }");
   addInitializer(proto, "w", {4, 3});
