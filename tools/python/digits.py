@@ -7,12 +7,19 @@ DIR/train and DIR/test get input.npy (N,1,8,8 float32 in [0,1]) and target.npy (
 a residual network with BatchNormalization in inference form; its weights are zeros, to be drawn with --init=kaiming.
 """
 import argparse
+import importlib.util
 import pathlib
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from sklearn.datasets import load_digits
+
+
+def load_digits():
+    """Images (N, 8, 8) in 0..16 and labels, from the file in scikit-learn's package, which needs none of what scikit-learn needs."""
+    package = pathlib.Path(importlib.util.find_spec("sklearn").submodule_search_locations[0])
+    table = np.loadtxt(package / "datasets/data/digits.csv.gz", delimiter=",")
+    return table[:, :64].reshape(-1, 8, 8), table[:, 64]
 
 
 class Network:
@@ -67,13 +74,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dir", type=pathlib.Path)
     folder = parser.parse_args().dir
-    digits = load_digits()
-    images = (digits.images / 16).astype(np.float32)[:, None]
+    images, labels = load_digits()
+    images = (images / 16).astype(np.float32)[:, None]
     held_out = np.arange(len(images)) % 5 == 0
     for name, chosen in (("train", ~held_out), ("test", held_out)):
         (folder / name).mkdir(parents=True, exist_ok=True)
         np.save(folder / name / "input.npy", images[chosen])
-        np.save(folder / name / "target.npy", digits.target[chosen].astype(np.int64))
+        np.save(folder / name / "target.npy", labels[chosen].astype(np.int64))
         print(f"{folder / name}: {chosen.sum()} images")
     onnx.save(residual_cnn(), folder / "digits.onnx")
 
