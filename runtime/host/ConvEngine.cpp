@@ -48,12 +48,12 @@ double speedOfProcessor() {
 /// Of an implementation that comes after `better` ones of the same instruction set: for window 1x1 and depthwise geometries oneDNN
 /// has kernels of their own, and its general one is far behind in gradients (docs/results/anywhere.md).
 double familyOf(const ConvGeometry &g, const std::string &name, int better) {
+  if (g.groups > 1 && g.w[1] == 1 && name.find("dw") == std::string::npos && name.find("dg") == std::string::npos)
+    return 6;
   if (better == 0)
     return 1;
   if (name.compare(0, 4, "jit:") != 0)
     return 1.05;
-  if (g.groups > 1 && g.w[1] == 1)
-    return 6;
   return g.pass == ConvPass::Forward ? 1.3 : 2.5;
 }
 
