@@ -14,6 +14,8 @@ config.excludes = ["unit", "data", "models"]
 for tools in (config.llvm_tools, config.sluice_tools):
     config.environment["PATH"] = os.pathsep.join((tools, config.environment["PATH"]))
 config.environment["HOME"] = os.environ.get("HOME", "/root")
+if "DNNL_MAX_CPU_ISA" in os.environ:  # the tests of lesser processors
+    config.environment["DNNL_MAX_CPU_ISA"] = os.environ["DNNL_MAX_CPU_ISA"]
 
 models = os.path.join(config.test_source_root, "models")
 config.substitutions.append(("%models", models))

@@ -74,7 +74,7 @@ if [ -n "${matrix:-}" ]; then
 fi
 say "running the tests"
 selection=()
-[ "$preset" = release ] || selection=(--exclude-regex '_NOT_BUILT|^(lit|matrix)$')
+[ "$preset" = release ] || selection=(--exclude-regex '_NOT_BUILT|^(lit|matrix)$|^(kernels|allocations|models)_')
 ctest --test-dir "$folder" --output-on-failure "${selection[@]}"
 case $preset in
   asan) train_sanitized address,undefined ;;

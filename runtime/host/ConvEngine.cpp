@@ -86,7 +86,7 @@ std::vector<ConvCandidate> convCandidates(const ConvGeometry &g, bool bias) {
         if (!turned || turnsWeights(g))
           addOffers(g, bias, turned, parts, candidates);
   // Parts of ours are of the channels; each gathers all pixels.
-  for (int64_t parts = 1, most = BlockedConv(g).mostParts(); parts == 1 || parts <= std::min<int64_t>(most, 64); parts *= 4)
+  for (int64_t parts = 1, most = BlockedConv(g).mostParts(); parts == 1 || parts <= std::min<int64_t>(most, 16); parts *= 4)
     candidates.push_back({blocked, parts, BlockedConv(g, parts).workspaceBytes(),
                           slownessOfOurs(g) * (1 + 0.15 * static_cast<double>(parts - 1))});
   std::stable_sort(candidates.begin(), candidates.end(),
