@@ -132,6 +132,17 @@ private:
   llvm::DenseMap<Key, Use> uses;
 };
 
+/// Later passes add up bytes: all of them together fit a number with room to spare.
+LogicalResult checkBytes(func::FuncOp function) {
+  Buffers buffers(function);
+  unsigned __int128 total = 0;
+  for (const Storage &storage : buffers.all())
+    total += storage.bytes;
+  if (total >> 58)
+    return function.emitError() << "the tensors of @" << function.getName() << " take more than 2^58 bytes together";
+  return success();
+}
+
 struct Linearize : sluice::impl::LinearizeBase<Linearize> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -145,6 +156,8 @@ struct Linearize : sluice::impl::LinearizeBase<Linearize> {
       for (Operation &op : block.without_terminator())
         if (int64_t number = ordinalOf(&op); !isForward(&op) && number >= 0 && number < static_cast<int64_t>(stage.size()))
           op.setAttr(attr::stage, builder.getI64IntegerAttr(stage[number])); // step 2
+      if (failed(checkBytes(function)))
+        return signalPassFailure();
       InPlace inPlaceMarks;
       inPlaceMarks.run(block);
       inPlace += inPlaceMarks.count;

@@ -1,5 +1,14 @@
-// RUN: sluice-opt --split-input-file --verify-diagnostics %s
-// The pass refuses nothing; what it leaves is verified (A1 and A2 of the train dialect).
+// RUN: sluice-opt --sluice-linearize --split-input-file --verify-diagnostics %s
+// The pass refuses what cannot be added up; what it leaves is verified (A1 and A2 of the train dialect).
+
+// expected-error @below {{the tensors of @bytes take more than 2^58 bytes together}}
+func.func @bytes(%x: tensor<36028797018963968xf32>) -> tensor<36028797018963968xf32> {
+  %a = train.transpose %x {permutation = array<i64: 0>} : (tensor<36028797018963968xf32>) -> tensor<36028797018963968xf32>
+  %b = train.transpose %a {permutation = array<i64: 0>} : (tensor<36028797018963968xf32>) -> tensor<36028797018963968xf32>
+  return %b : tensor<36028797018963968xf32>
+}
+
+// -----
 
 func.func @a1_negative(%x: tensor<2x3xf32>) {
   // expected-error @below {{needs 'train.stage' >= 0, has -1 : i64}}
