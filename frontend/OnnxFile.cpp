@@ -17,6 +17,7 @@
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <set>
 
 namespace sluice {
@@ -184,6 +185,23 @@ void addDefaultAttributes(onnx::GraphProto &graph, const ForeignOps &foreign, in
   }
 }
 
+/// The library infers the types of the whole graph for every node whose body depends on them.
+Status checkInferences(const onnx::GraphProto &graph, const ForeignOps &foreign, int64_t opset) {
+  constexpr int64_t most = 2'000'000; // nodes looked at
+  std::map<std::string, bool> inferred;
+  for (const std::string &name : foreign.names) {
+    const onnx::OpSchema *schema = onnx::OpSchemaRegistry::Schema(name, static_cast<int>(opset), "");
+    inferred[name] = schema && !schema->HasFunction() && schema->HasContextDependentFunction();
+  }
+  int64_t nodes = 0;
+  for (const auto &node : graph.node())
+    nodes += foreign.Contains(node.domain(), node.op_type()) && inferred[node.op_type()];
+  if (nodes * graph.node_size() <= most)
+    return Success{};
+  return Error{std::to_string(nodes) + " of its " + std::to_string(graph.node_size()) +
+               " nodes are compositions of others that are too many to take apart here; export the model with simpler ops"};
+}
+
 Status inlineFunctions(onnx::ModelProto &model, int64_t opset) {
   guardShapeInference();
   if (model.functions_size() > 0)
@@ -193,6 +211,8 @@ Status inlineFunctions(onnx::ModelProto &model, int64_t opset) {
   std::set<std::string> before;
   for (ForeignOps foreign(model.graph()); !foreign.names.empty() && foreign.names != before; foreign = ForeignOps(model.graph())) {
     before = foreign.names;
+    if (Status cheap = checkInferences(model.graph(), foreign, opset); !cheap)
+      return cheap;
     addDefaultAttributes(*model.mutable_graph(), foreign, opset);
     auto nodes = model.graph().node();
     // The import says which node is not supported, so a failure here only has to leave the graph whole.

@@ -133,6 +133,14 @@ TEST(LocalFunctions, NodesAreCounted) {
   EXPECT_THAT(errorOf(model, limits), HasSubstr("the model has 3 nodes, more than the limit of 2; raise it with --limit nodes=N"));
 }
 
+/// The library would look at the whole graph for each of them.
+TEST(Compositions, AreTakenApartOnlySoOften) {
+  std::string chain = "g (float[2, 3] x) => (float[2, 3] y) { a0 = Relu(x) ";
+  for (int i = 0; i < 2000; ++i)
+    chain += "a" + std::to_string(i + 1) + " = Gelu(a" + std::to_string(i) + ") ";
+  EXPECT_THAT(errorOf(parseModel(chain + "y = Relu(a2000) }", 20)), HasSubstr("2000 of its 2002 nodes are compositions of others"));
+}
+
 TEST(Names, AreText) {
   for (const char *bad : {"w\xff", "w\xc3", "\xed\xa0\x80"}) {
     auto model = parseModel("g (float[2, 3] x) => (float[2, 3] y) { y = Add(x, w) }");
