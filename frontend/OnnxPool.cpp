@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools over windows, over the whole image, and means and sums over chosen dimensions.
 #include "frontend/Windows.h"
+#include <limits>
 
 using namespace mlir;
 
 namespace sluice {
 namespace {
+
+/// Positions of the window times elements of the result.
+constexpr int64_t mostReads = int64_t(1) << 40;
+
+/// The result of a pool, unless its windows read more than kernels could do in a lifetime: they may be larger than the image.
+Value pooled(NodeImport &node, Value y, ArrayRef<int64_t> kernel) {
+  int64_t reads = y ? typeOf(y).getNumElements() : 0;
+  for (int64_t extent : kernel)
+    if (__builtin_mul_overflow(reads, extent, &reads))
+      reads = std::numeric_limits<int64_t>::max();
+  if (reads <= mostReads)
+    return y;
+  (void)node.error("windows of " + shapeText(kernel.vec()) + " for a result of " + shapeText(shapeOf(y).vec()) + " read more than " +
+                   std::to_string(mostReads) + " times");
+  return {};
+}
 
 LogicalResult importMaxPool(NodeImport &node) {
   Value x = node.tensor(0);
@@ -17,7 +34,8 @@ LogicalResult importMaxPool(NodeImport &node) {
     return failure();
   auto pool = node.make<train::MaxPoolOp>(image, window->kernel, window->strides, window->pads, window->dilations,
                                           node.attributes.integer("ceil_mode", 0) != 0);
-  return pool ? node.result(fromImage(node, pool.getY(), typeOf(x).getRank())) : failure();
+  Value y = pool ? pooled(node, pool.getY(), window->kernel) : Value();
+  return y ? node.result(fromImage(node, y, typeOf(x).getRank())) : failure();
 }
 
 LogicalResult importAveragePool(NodeImport &node) {
@@ -35,7 +53,8 @@ LogicalResult importAveragePool(NodeImport &node) {
   auto pool = node.make<train::AveragePoolOp>(image, window->kernel, window->strides, window->pads,
                                               node.attributes.integer("ceil_mode", 0) != 0,
                                               node.attributes.integer("count_include_pad", 0) != 0);
-  return pool ? node.result(fromImage(node, pool, typeOf(x).getRank())) : failure();
+  Value y = pool ? pooled(node, pool, window->kernel) : Value();
+  return y ? node.result(fromImage(node, y, typeOf(x).getRank())) : failure();
 }
 
 /// x [N,C,d...] as an image [N,C,h,w]; the whole of it is one window.

@@ -111,6 +111,14 @@ TEST(ImportErrors, LimitsOfTheCommandLine) {
     EXPECT_FALSE(parseLimit(word, spec.limits)) << word;
 }
 
+/// Windows that are larger than the image read nothing there, but kernels walk over them.
+TEST(ImportErrors, WindowsThatNeverEnd) {
+  for (const char *op : {"MaxPool", "AveragePool"})
+    EXPECT_THAT(errorOf(std::string("g (float[2, 3, 8, 8] x) => (float[2, 3, 9, 9] y) { y = ") + op +
+                        "<kernel_shape = [1073741824, 1073741824], pads = [536870912, 536870912, 536870912, 536870912]>(x) }"),
+                HasSubstr("windows of [1073741824, 1073741824] for a result of [2, 3, 9, 9] read more than 1099511627776 times"));
+}
+
 TEST(ImportErrors, OperandsOfOtherRanks) {
   auto proto = parseModel("g (float[2, 3, 8, 8] x) => (float[2, 4, 6, 6] y) { y = Conv(x, k, b) }");
   addInitializer(proto, "k", {4, 3, 3, 3});
