@@ -3,8 +3,6 @@
 // was at has failed, and another child goes on behind it.
 #include "passes/HostTrial.h"
 
-#include "passes/HostKernels.h"
-
 #include <csignal>
 #include <map>
 #include <poll.h>
@@ -22,9 +20,10 @@ constexpr rlim_t secondsOfTrial = 10;
 constexpr int mostMilliseconds = 120000;
 
 using Trials = std::vector<HostTrialCase>;
+using Run = std::function<bool(const HostTrialCase &)>;
 
 /// In the child: a trial that exceeds its share of processor time ends the process.
-[[noreturn]] void runTrials(const Trials &trials, size_t first, int verdicts) {
+[[noreturn]] void runTrials(const Trials &trials, size_t first, int verdicts, const Run &run) {
   for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGXCPU}) // the parent's handlers are not for this
     std::signal(signal, SIG_DFL);
   const rlimit noCore{0, 0};
@@ -36,7 +35,7 @@ using Trials = std::vector<HostTrialCase>;
     getrlimit(RLIMIT_CPU, &limit);
     limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + secondsOfTrial);
     setrlimit(RLIMIT_CPU, &limit);
-    const char verdict = works(trials[i]) ? 1 : 0;
+    const char verdict = run(trials[i]) ? 1 : 0;
     if (write(verdicts, &verdict, 1) != 1)
       break;
   }
@@ -44,7 +43,7 @@ using Trials = std::vector<HostTrialCase>;
 }
 
 /// Tries `trials` from `first` on in a child; the verdicts until it ended, at least one.
-std::vector<bool> tryInChild(const Trials &trials, size_t first) {
+std::vector<bool> tryInChild(const Trials &trials, size_t first, const Run &run) {
   int ends[2];
   if (pipe(ends))
     return {false};
@@ -55,7 +54,7 @@ std::vector<bool> tryInChild(const Trials &trials, size_t first) {
   }
   if (child == 0) {
     close(ends[0]);
-    runTrials(trials, first, ends[1]);
+    runTrials(trials, first, ends[1], run);
   }
   close(ends[1]);
   std::vector<bool> verdicts;
@@ -75,7 +74,7 @@ std::vector<bool> tryInChild(const Trials &trials, size_t first) {
 
 } // namespace
 
-bool sluice::everythingWorks(std::vector<AlgorithmChoice> &choices, bool alternatives) {
+bool sluice::everythingWorks(std::vector<AlgorithmChoice> &choices, bool alternatives, const Run &run) {
   static std::map<HostTrialCase, bool> known;
   Trials fresh;
   auto each = [&](auto &&visit) {
@@ -89,7 +88,7 @@ bool sluice::everythingWorks(std::vector<AlgorithmChoice> &choices, bool alterna
       fresh.push_back(trial);
   });
   for (size_t first = 0; first < fresh.size();)
-    for (bool verdict : tryInChild(fresh, first))
+    for (bool verdict : tryInChild(fresh, first, run))
       known[fresh[first++]] = verdict;
   std::vector<std::pair<AlgorithmChoice *, int>> broken;
   each([&](AlgorithmChoice &choice, int i, const HostTrialCase &trial) {

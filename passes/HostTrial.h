@@ -3,13 +3,16 @@
 // geometries, and nothing in its interface says so.
 #pragma once
 
-#include "passes/KernelAlgorithms.h"
+#include "passes/HostKernels.h"
+
+#include <functional>
 
 namespace sluice {
 
 /// Runs every algorithm that may be used (the chosen ones, with `alternatives` AlgorithmChoice::unbeaten) and was not tried by this process before, on small
 /// random data in a process of its own with limited time. Those that crash, do not end or give wrong results are removed
-/// from what their ops offer; true when there were none.
-bool everythingWorks(std::vector<AlgorithmChoice> &choices, bool alternatives);
+/// from what their ops offer; true when there were none. `run` is one trial, in the child.
+bool everythingWorks(std::vector<AlgorithmChoice> &choices, bool alternatives,
+                     const std::function<bool(const HostTrialCase &)> &run = works);
 
 } // namespace sluice
