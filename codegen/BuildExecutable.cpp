@@ -2,7 +2,8 @@
 // Runs the C++ compiler on emitted source. Runtime headers and library are found relative to this executable, else where it was built.
 #include "codegen/BuildExecutable.h"
 
-#include "llvm/Support/FileSystem.h"
+#include "codegen/RunCompiler.h"
+
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -27,22 +28,12 @@ static fs::path firstOf(std::initializer_list<fs::path> places) {
 
 static fs::path sourceRoot() { return firstOf({executableFolder() / "../include/sluice", SLUICE_SOURCE_DIR}); }
 
-/// Runs a compiler; its output is part of the error.
-static std::string runCompiler(const std::string &compiler, llvm::ArrayRef<llvm::StringRef> arguments) {
-  llvm::SmallString<128> log;
-  if (std::error_code error = llvm::sys::fs::createTemporaryFile("sluicec", "log", log))
-    return "cannot create a temporary file: " + error.message();
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
-  std::string message;
-  int status = llvm::sys::ExecuteAndWait(compiler, arguments, std::nullopt, redirects, 0, 0, &message);
-  auto output = llvm::MemoryBuffer::getFile(log);
-  llvm::sys::fs::remove(log);
-  if (status == 0)
-    return "";
-  std::string text = output ? (*output)->getBuffer().take_front(2000).str() : "";
-  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) // errors are one line
-    text.replace(at, 1, " | ");
-  return "the C++ compiler failed on the emitted program (status " + std::to_string(status) + "): " + message + text;
+/// Beside the executable, in a folder of the caller's that goes with its temporary files.
+static std::string compileTo(const std::string &executable, const std::string &compiler, llvm::ArrayRef<llvm::StringRef> arguments) {
+  std::vector<std::string> words;
+  for (llvm::StringRef word : arguments)
+    words.push_back(word.str());
+  return runCompiler(compiler, words, fs::path(executable).parent_path().string());
 }
 
 static std::string buildHost(const std::string &source, const std::string &executable) {
@@ -64,7 +55,7 @@ static std::string buildHost(const std::string &source, const std::string &execu
     arguments.push_back(SLUICE_ZFP_LIBRARY);
   if (llvm::StringRef(SLUICE_SANITIZE_FLAG).size())
     arguments.push_back(SLUICE_SANITIZE_FLAG);
-  return runCompiler(*compiler, arguments);
+  return compileTo(executable, *compiler, arguments);
 }
 
 /// With the nvcc, the libraries and the architectures that this compiler's own cuda runtime was built with.
@@ -78,7 +69,7 @@ static std::string buildCuda(const std::string &source, const std::string &execu
   llvm::SmallVector<llvm::StringRef> flags;
   llvm::StringRef(SLUICE_CUDA_FLAGS).split(flags, ' ', -1, /*KeepEmpty=*/false);
   arguments.append(flags.begin(), flags.end());
-  return runCompiler(*compiler, arguments);
+  return compileTo(executable, *compiler, arguments);
 }
 
 std::string sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, const std::string &target) {

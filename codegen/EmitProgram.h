@@ -11,6 +11,7 @@ namespace sluice::codegen {
 struct EmitOptions {
   std::string model;       ///< file name of the model, for the preface
   std::string commandLine; ///< that made the file
+  std::string identity;    ///< of the model
   int threads = 1;         ///< that the plan was made for
   int64_t workspaceLimit = 0;   ///< of the plan
   bool weightsFile = false;     ///< a weights file lies beside the program

@@ -149,6 +149,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   out << "} // namespace\n\nint main(int argc, char **argv) {\n  Program program{};\n";
   line("model", stringLiteral(d.options.model));
   line("commandLine", stringLiteral(d.options.commandLine));
+  if (!d.options.identity.empty())
+    line("identity", stringLiteral(d.options.identity));
   line("strategy", stringLiteral(strategy ? strategy.getValue() : "keep"));
   line("batch", Twine(d.batch()));
   line("deviceBytes", Twine(*d.step.getDevice()));

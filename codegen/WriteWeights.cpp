@@ -28,7 +28,7 @@ static std::string rawBytes(ElementsAttr value) {
   return bytes;
 }
 
-std::string codegen::writeWeights(const std::string &path, ModuleOp module, const TensorSource &source) {
+std::string codegen::writeWeights(const std::string &path, const std::string &identity, ModuleOp module, const TensorSource &source) {
   std::vector<TensorToWrite> tensors;
   for (auto variable : module.getOps<VariableOp>()) {
     if (!fromFile(variable))
@@ -47,7 +47,7 @@ std::string codegen::writeWeights(const std::string &path, ModuleOp module, cons
                        }});
   }
   try {
-    writeSafetensors(path, {}, tensors);
+    writeSafetensors(path, {{"format", weightsFormat}, {"identity", identity}}, tensors);
   } catch (const std::exception &error) {
     return error.what();
   }

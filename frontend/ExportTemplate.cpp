@@ -3,6 +3,8 @@
 // TensorProto.name (8) and raw_data (9).
 #include "frontend/ExportTemplate.h"
 
+#include "runtime/common/Export.h"
+
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -139,6 +141,14 @@ void useInferenceForms(onnx::GraphProto &graph) {
   }
 }
 
+/// A model that was exported before has the mark already; two entries of one name are no valid ONNX.
+void dropMark(onnx::ModelProto &model) {
+  auto &entries = *model.mutable_metadata_props();
+  for (int i = entries.size() - 1; i >= 0; --i)
+    if (entries[i].key() == "sluice")
+      entries.DeleteSubrange(i, 1);
+}
+
 } // namespace
 
 Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors) {
@@ -167,9 +177,12 @@ Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<Tr
   useInferenceForms(graph);
   // Before version 4 every initializer had to be an input as well.
   model.set_ir_version(std::max<int64_t>(model.ir_version(), 4));
+  dropMark(model);
   ExportTemplate result;
-  if (model.ByteSizeLong() > INT32_MAX || !model.SerializeToString(&result.bytes))
+  std::string bytes;
+  if (model.ByteSizeLong() > INT32_MAX - sizeof exportMark || !model.SerializeToString(&bytes))
     return Error{file.path() + ": with its weights the model is larger than the 2 GiB that one ONNX file can hold"};
+  result.bytes = exportMark + bytes; // messages behind one another are one message
   result.offsets = findAll(result.bytes);
   return result;
 }

@@ -65,7 +65,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
   void runOnOperation() override {
     planner::Profile device;
     std::string error;
-    if (!loadProfile(this->device, device, error) || !overrideFrom(profile, device, error)) {
+    if (!loadDevice(this->device, profile, device, error)) {
       getOperation().emitError() << error;
       return signalPassFailure();
     }
@@ -86,16 +86,6 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       llvm::append_range(choices, choicesOf(function, [&](Operation *op) { return cuda ? cudaAlgorithms(op, limit) : hostAlgorithms(op); }));
     return chooseAlgorithms(choices, limit, alternatives);
-  }
-
-  static bool overrideFrom(const std::string &file, planner::Profile &device, std::string &error) {
-    planner::Profile own;
-    if (file.empty())
-      return true;
-    if (!loadProfile(file, own, error))
-      return false;
-    overrideWith(device, own);
-    return true;
   }
 
   /// Step 2.

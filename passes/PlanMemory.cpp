@@ -126,13 +126,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
 
   LogicalResult loadProfiles(planner::Profile &result) {
     std::string error;
-    if (!loadProfile(device, result, error))
+    if (!loadDevice(device, profile, result, error))
       return getOperation().emitError() << error;
-    planner::Profile own;
-    if (!profile.empty() && !loadProfile(profile, own, error))
-      return getOperation().emitError() << error;
-    if (!profile.empty())
-      overrideWith(result, own);
     return success();
   }
 

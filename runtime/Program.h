@@ -48,6 +48,7 @@ struct ActionRow { ///< all tensors of the plan that one action takes away, per 
 
 struct Program {
   const char *model, *commandLine, *strategy;
+  const char *identity;              ///< of the model, whatever its batch and its plan; null: not known
   int64_t batch;
   size_t deviceBytes, hostBytes;     ///< exact arena sizes
   size_t poolBytes, spillBytes;      ///< see PoolSize; 0: no pool

@@ -23,6 +23,7 @@ config.substitutions.append(("%onnx_data", os.path.join(config.onnx_root, "test-
 # Debian's Python has numpy; another one first in the path may not.
 config.substitutions.append(("%compare", "/usr/bin/python3 " + os.path.join(models, "compare.py")))
 config.substitutions.append(("%odd_data", "/usr/bin/python3 " + os.path.join(models, "odd_data.py")))
+config.substitutions.append(("%python3", "/usr/bin/python3"))
 config.substitutions.append(("%losses", "/usr/bin/python3 " + os.path.join(models, "losses.py")))
 
 deps = os.environ.get("SLUICE_DEPS", os.path.expanduser("~/.cache/sluice"))

@@ -29,6 +29,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("model", o.model, "ONNX file")->required();
   app.add_option("--emit", w.emit, "forward|training|linearized|planned|scheduled|placed|source|project|binary|report (default binary)");
   app.add_option("-o", o.output, "output file; a directory for project");
+  app.add_flag("--force", o.force, "write over files that sluicec did not write");
   app.add_option("--target", o.target, "host|cuda (default host)");
   app.add_option("--batch", w.batch, "batch size where the model leaves it open");
   app.add_option("--dim", w.dims, "NAME=N: fixes a dynamic dimension")->allow_extra_args(false);

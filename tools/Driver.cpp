@@ -7,6 +7,7 @@
 #include "passes/HostKernels.h"
 #include "passes/planner/Simulate.h"
 #include "tools/Compilation.h"
+#include "tools/Destinations.h"
 #include "tools/Emit.h"
 #include "tools/Failure.h"
 #include "tools/MaxBatch.h"
@@ -37,6 +38,8 @@ int writeReport(const DriverOptions &options) {
   ModelProblem model = problemOfModel(options);
   if (!model.error.empty())
     return fail(model.status, model.error);
+  if (Status free = Destinations(model.inputs, options.force).check(outputPath(options), Made::Report); !free)
+    return fail(1, free.error());
   const std::string title = std::filesystem::path(options.model).filename().string();
   Sweep sweep = sweepOf(std::move(model.problem), model.options, title, model.device);
   // Without a budget the default strategy keeps everything, which explains nothing.
@@ -51,7 +54,7 @@ int writeReport(const DriverOptions &options) {
     point.plan = std::move(compiled.plan);
   }
   addCurves(sweep, sweepStrategies(), 12);
-  Status written = writeReportFile(options, sweep);
+  Status written = writeReportFile(outputPath(options), sweep, Destinations(model.inputs, options.force));
   return written ? 0 : fail(1, written.error());
 }
 
@@ -63,6 +66,9 @@ int compileModel(const DriverOptions &options) {
     return fail(1, file.error());
   if (options.maxBatch)
     return printMaxBatch(options, *file);
+  // Before minutes of planning; the files beside a program are known later.
+  if (Status free = options.listParameters ? Success{} : checkDestination(options, *file); !free)
+    return fail(1, free.error());
   Compilation compilation;
   if (Status imported = compilation.import(*file, options.spec); !imported)
     return fail(1, imported.error());

@@ -19,7 +19,7 @@ struct DriverOptions {
   TrainingSpec spec;
   PipelineOptions pipeline;
   int threads = 0; ///< that the plan is made for
-  bool listParameters = false, explain = false, maxBatch = false;
+  bool listParameters = false, explain = false, maxBatch = false, force = false;
   std::string commandLine; ///< as given, for the preface of emitted source
 };
 

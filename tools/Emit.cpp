@@ -7,15 +7,23 @@
 #include "codegen/Text.h"
 #include "codegen/WriteWeights.h"
 #include "frontend/ExportTemplate.h"
+#include "frontend/Identity.h"
 #include "ir/Train.h"
 #include "passes/CudaKernels.h"
+#include "runtime/common/File.h"
+#include "runtime/common/OutputFile.h"
 #include "tools/PlanReport.h"
 #include "tools/Workshop.h"
 
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sys/file.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace sluice;
@@ -34,24 +42,39 @@ Status writeText(const fs::path &path, const std::string &text) {
   return Success{};
 }
 
-/// Renaming replaces whatever has the name, were it a device.
-Status checkReplaceable(const fs::path &path) {
-  std::error_code ignored;
-  fs::file_status status = fs::status(path, ignored);
-  if (fs::is_directory(status))
-    return fileError(path, "is a folder");
-  if (fs::exists(status) && !fs::is_regular_file(status))
-    return fileError(path, "exists and is no regular file");
-  return Success{};
-}
-
+/// Moves a file to its place. Its bytes are on the disk first: a name without them would be worse than the file before.
 Status moveTo(const fs::path &from, const fs::path &to) {
+  int file = open(from.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = file >= 0 && fsync(file) == 0;
+  const int failure = errno;
+  if (file >= 0)
+    close(file);
+  if (!synced)
+    return fileError(to, std::string("cannot be written: ") + std::strerror(failure));
   std::error_code error;
   fs::rename(from, to, error);
   if (error)
     return fileError(to, "cannot be written: " + error.message());
   return Success{};
 }
+
+/// One at a time moves files into a folder, so that the files of a program are those of one compilation.
+class Turn {
+public:
+  explicit Turn(const fs::path &output) : folder(open(parentFolder(output.string()).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    while (folder >= 0 && flock(folder, LOCK_EX) != 0 && errno == EINTR)
+      ;
+  }
+  ~Turn() {
+    if (folder >= 0)
+      close(folder);
+  }
+  Turn(const Turn &) = delete;
+  Turn &operator=(const Turn &) = delete;
+
+private:
+  int folder;
+};
 
 std::string levelText(ModuleOp module) {
   std::string text;
@@ -73,6 +96,7 @@ public:
     codegen::EmitOptions emit;
     emit.model = fs::path(options.model).filename().string();
     emit.commandLine = options.commandLine;
+    emit.identity = modelIdentity(file.model());
     emit.threads = options.threads;
     emit.workspaceLimit = options.pipeline.workspaceLimit ? options.pipeline.workspaceLimit : defaultCudaWorkspace(options.spec.precision);
     if (codegen::needsWeights(module)) {
@@ -98,7 +122,7 @@ public:
       return source;
     if (options.emit == Emit::Source || !emit.weightsFile)
       return Success{};
-    std::string error = codegen::writeWeights((folder / emit.weightsName).string(), module, [&](StringRef tensor) {
+    std::string error = codegen::writeWeights((folder / emit.weightsName).string(), emit.identity, module, [&](StringRef tensor) {
       const FileTensor *found = file.tensor(tensor.str());
       return found ? found->bytes : std::string_view();
     });
@@ -131,29 +155,47 @@ private:
   std::string name;
 };
 
-Status emitProject(const DriverOptions &options, const fs::path &folder, const fs::path &output) {
+Status emitProject(const DriverOptions &options, const fs::path &folder, const fs::path &output, const Destinations &destinations) {
   codegen::Names names;
   if (std::string error = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()), options.target); !error.empty())
     return Error{options.output + ": " + error};
-  if (fs::exists(output) && !(fs::is_directory(output) && fs::is_empty(output)))
-    return fileError(output, "exists and is no empty folder");
+  Turn turn(output);
+  if (Status free = destinations.checkProject(output); !free)
+    return free;
   std::error_code ignored;
   fs::permissions(folder, fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec, ignored);
-  fs::remove(output, ignored);
-  return moveTo(folder, output);
+  // A former project changes places with the new one and goes with the workshop.
+  if (fs::exists(output, ignored) && !fs::remove(output, ignored))
+    return renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, output.c_str(), RENAME_EXCHANGE) == 0
+               ? Status(Success{})
+               : fileError(output, std::string("cannot be written: ") + std::strerror(errno));
+  std::error_code error;
+  fs::rename(folder, output, error);
+  return error ? fileError(output, "cannot be written: " + error.message()) : Status(Success{});
 }
 
-Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs::path &output, const std::string &name) {
+Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs::path &output, const std::string &name, const Destinations &destinations) {
+  std::vector<std::pair<fs::path, fs::path>> moves;
+  // All or nothing: none is moved while another cannot be. Asked twice: compiling takes a while.
+  auto check = [&]() -> Status {
+    moves.clear();
+    for (auto [suffix, made] : {std::pair{".safetensors", Made::Weights}, {".onnx-template", Made::Template}, {"", Made::Program}}) {
+      const fs::path from = folder / (name + suffix), to = output.parent_path() / from.filename();
+      if (made != Made::Program && !fs::exists(from))
+        continue;
+      moves.emplace_back(from, to);
+      if (Status free = destinations.check(to, made); !free)
+        return free;
+    }
+    return Success{};
+  };
+  if (Status free = check(); !free)
+    return free;
   if (std::string error = codegen::buildExecutable((folder / programFile(options)).string(), (folder / name).string(), options.target); !error.empty())
     return Error{output.string() + ": " + error};
-  // All or nothing: none is moved while another cannot be.
-  std::vector<std::pair<fs::path, fs::path>> moves;
-  for (const char *suffix : {".safetensors", ".onnx-template", ""})
-    if (fs::path made = folder / (name + suffix); fs::exists(made))
-      moves.emplace_back(made, output.parent_path() / made.filename());
-  for (const auto &[from, to] : moves)
-    if (Status replaceable = checkReplaceable(to); !replaceable)
-      return replaceable;
+  Turn turn(output);
+  if (Status free = check(); !free)
+    return free;
   for (const auto &[from, to] : moves)
     if (Status moved = moveTo(from, to); !moved)
       return moved;
@@ -162,16 +204,28 @@ Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs
 
 } // namespace
 
-Status sluice::writeReportFile(const DriverOptions &options, const Sweep &sweep) {
-  fs::path output = options.output.empty() ? fs::path(options.model).stem().string() + "-report.html" : options.output;
-  if (fs::is_directory(output))
-    return fileError(output, "is a folder");
-  Workshop workshop(output);
-  if (workshop.folder.empty())
-    return fileError(output, "cannot be written: its folder is missing or not writable");
-  if (Status text = writeText(workshop.folder / "report", output.extension() == ".csv" ? csvOf(sweep) : htmlOf(sweep)); !text)
-    return text;
-  return moveTo(workshop.folder / "report", output);
+Status sluice::writeReportFile(const fs::path &output, const Sweep &sweep, const Destinations &destinations) {
+  if (Status free = destinations.check(output, Made::Report); !free)
+    return free;
+  try {
+    const std::string text = output.extension() == ".csv" ? csvOf(sweep) : htmlOf(sweep);
+    OutputFile file(output.string());
+    file.write(text.data(), text.size());
+    file.commit();
+  } catch (const DataError &error) {
+    return Error{error.what()};
+  }
+  return Success{};
+}
+
+Status sluice::checkDestination(const DriverOptions &options, const OnnxFile &file) {
+  if (options.emit <= Emit::Placed && options.output.empty())
+    return Success{};
+  const Destinations destinations(inputsOf(options, modelFiles(file.path(), file.model())), options.force);
+  const fs::path output = outputPath(options);
+  if (options.emit == Emit::Project)
+    return destinations.checkProject(output);
+  return destinations.check(output, options.emit <= Emit::Placed ? Made::Level : options.emit == Emit::Source ? Made::Source : Made::Program);
 }
 
 Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp module) {
@@ -179,15 +233,9 @@ Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp
     llvm::outs() << levelText(module);
     return Success{};
   }
-  fs::path output = options.output;
-  if (output.empty())
-    output = fs::path(options.model).stem().string() + (options.emit == Emit::Source ? (options.target == "cuda" ? ".cu" : ".cpp") : options.emit == Emit::Project ? "-project" : "");
-  // What a link names is replaced, not the link; the number ends circles.
-  for (int links = 0; links < 40 && fs::is_symlink(output); ++links)
-    output = output.parent_path() / fs::read_symlink(output);
-  if (options.emit != Emit::Project)
-    if (Status replaceable = checkReplaceable(output); !replaceable)
-      return replaceable;
+  const fs::path output = outputPath(options);
+  if (Status free = checkDestination(options, file); !free)
+    return free;
   Workshop workshop(output);
   if (workshop.folder.empty())
     return fileError(output, "cannot be written: its folder is missing or not writable");
@@ -202,5 +250,7 @@ Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp
     return written;
   if (options.emit == Emit::Source)
     return moveTo(workshop.folder / programFile(options), output);
-  return options.emit == Emit::Project ? emitProject(options, workshop.folder, output) : emitBinary(options, workshop.folder, output, name);
+  const Destinations destinations(inputsOf(options, modelFiles(file.path(), file.model())), options.force);
+  return options.emit == Emit::Project ? emitProject(options, workshop.folder, output, destinations)
+                                       : emitBinary(options, workshop.folder, output, name, destinations);
 }

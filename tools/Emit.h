@@ -3,6 +3,7 @@
 #pragma once
 
 #include "frontend/OnnxFile.h"
+#include "tools/Destinations.h"
 #include "tools/Driver.h"
 #include "tools/Sweep.h"
 
@@ -10,9 +11,12 @@
 
 namespace sluice {
 
+/// Whether the output itself may be written.
+Status checkDestination(const DriverOptions &options, const OnnxFile &file);
+
 Status emit(const DriverOptions &options, const OnnxFile &file, mlir::ModuleOp module);
 
-/// The report as HTML, or as CSV where the output ends in .csv; MODEL-report.html without -o.
-Status writeReportFile(const DriverOptions &options, const Sweep &sweep);
+/// The report as HTML, or as CSV where the output ends in .csv.
+Status writeReportFile(const std::filesystem::path &output, const Sweep &sweep, const Destinations &destinations);
 
 } // namespace sluice

@@ -2,6 +2,7 @@
 // Runs the compiler as far as the linearized program and hands its problem out, or to the end for its plan.
 #include "tools/PlanModel.h"
 
+#include "frontend/Identity.h"
 #include "ir/Sched.h"
 #include "passes/HostKernels.h"
 #include "passes/Passes.h"
@@ -12,17 +13,20 @@
 #include "passes/planner/Profile.h"
 #include "passes/planner/Program.h"
 #include "tools/Compilation.h"
+#include "tools/Destinations.h"
 
 using namespace mlir;
 
 namespace sluice {
 
 /// Compiles the model's file as far as `until`. Returns what is wrong, with the exit status it deserves, or nothing.
-static std::string compile(const DriverOptions &options, Stage until, Compilation &compilation, int &status) {
+static std::string compile(const DriverOptions &options, Stage until, Compilation &compilation, int &status, std::vector<std::string> *inputs = nullptr) {
   status = 1;
   Result<OnnxFile> file = OnnxFile::read(options.model, options.spec.limits);
   if (!file)
     return file.error();
+  if (inputs)
+    *inputs = inputsOf(options, modelFiles(file->path(), file->model()));
   if (Status imported = compilation.import(*file, options.spec); !imported)
     return imported.error();
   planForThreads(options.threads);
@@ -42,14 +46,12 @@ ModelProblem problemOfModel(const DriverOptions &options) {
     return result;
   };
   Compilation compilation;
-  if (std::string wrong = compile(options, Stage::Linearized, compilation, result.status); !wrong.empty())
+  if (std::string wrong = compile(options, Stage::Linearized, compilation, result.status, &result.inputs); !wrong.empty())
     return fail(result.status, wrong);
-  planner::Profile profile, own;
+  planner::Profile profile;
   std::string error;
-  if (!loadProfile(options.pipeline.device, profile, error) ||
-      (!options.pipeline.profile.empty() && !loadProfile(options.pipeline.profile, own, error)))
+  if (!loadDevice(options.pipeline.device, options.pipeline.profile, profile, error))
     return fail(1, options.model + ": " + error);
-  overrideWith(profile, own);
   auto step = compilation.module().lookupSymbol<func::FuncOp>("step");
   if (!step)
     return fail(4, options.model + ": the module has no function @step");

@@ -18,6 +18,7 @@ struct ModelProblem {
   planner::Problem problem;
   planner::Options options; ///< what the compiled program may do
   std::string device;
+  std::vector<std::string> inputs; ///< files that were read
   int status = 0;    ///< exit status when something is wrong
   std::string error; ///< empty: `problem` is valid, unless status says that the command line was the matter
 };

@@ -246,7 +246,7 @@ static std::string explained(const Sweep &sweep, const SweepPoint &point) {
 
 std::string htmlOf(const Sweep &sweep) {
   std::ostringstream html;
-  html << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>" << escaped(sweep.title)
+  html << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=generator content=sluice><title>" << escaped(sweep.title)
        << "</title>\n<style>" << style() << "</style></head><body>\n<h1>" << escaped(sweep.title)
        << "</h1>\n<p>Planned for the device profile " << escaped(sweep.device) << ". Keeping everything takes "
        << mebibytes(sweep.keep.arenaBytes) << ", of which " << mebibytes(sweep.problem.base)

@@ -6,8 +6,8 @@
 
 namespace sluice {
 
-/// The folder is removed with everything in it at the end of its life, when SIGINT, SIGTERM or SIGHUP ends the process, and
-/// when a crash does. One at a time.
+/// The folder is removed with everything in it at the end of its life, and when a signal or a crash ends the process, together with the compiler
+/// that works in it; what a process that could do neither left beside it is removed by the next one. One at a time.
 class Workshop {
 public:
   explicit Workshop(const std::filesystem::path &output);
@@ -16,6 +16,11 @@ public:
   Workshop &operator=(const Workshop &) = delete;
 
   std::filesystem::path folder; ///< empty: could not be made
+
+private:
+  bool make(const std::filesystem::path &parent);
+
+  int lock = -1; ///< held on the folder, by which others know that it is in use
 };
 
 } // namespace sluice

@@ -4,16 +4,20 @@
 // error.
 #include "passes/planner/Files.h"
 #include "passes/strategies/Registry.h"
+#include "runtime/common/File.h"
+#include "runtime/common/OutputFile.h"
+#include "tools/Destinations.h"
 #include "tools/Failure.h"
 #include "tools/PlanModel.h"
 #include "tools/PlanReport.h"
+#include "tools/StandardOutput.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
@@ -32,7 +36,7 @@ struct Failure {
 struct Arguments {
   std::string model, strategies, output;
   int steps = 12;
-  bool sweep = false;
+  bool sweep = false, force = false;
   std::string problem, strategy = "auto", memory, release = "whole", allowLossy;
   std::string pack, capacity;
   int64_t nodes = 0;
@@ -40,11 +44,10 @@ struct Arguments {
 };
 
 std::string readFile(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || (file.peek() != EOF && !(text << file.rdbuf())) || file.bad())
-    throw Failure{BadInput, path + ": cannot be read"};
-  return text.str();
+  std::string text, error;
+  if (!readInput(path, text, error))
+    throw Failure{BadInput, path + ": cannot be read: " + error};
+  return text;
 }
 
 /// "1500000", "600MiB", "8GiB".
@@ -55,7 +58,7 @@ double parseSize(const std::string &text, const char *option) {
   const std::pair<const char *, double> units[] = {
       {"", 1}, {"B", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
   for (const auto &[name, factor] : units)
-    if (unit == name && end != text.c_str() && std::isfinite(value) && value >= 0)
+    if (unit == name && end != text.c_str() && value >= 0 && value * factor <= 1e30)
       return value * factor;
   throw Failure{Usage, std::string(option) + " is '" + text + "', it must be a size such as 1500000, 600MiB or 8GiB"};
 }
@@ -181,16 +184,11 @@ int packProblem(const Arguments &arguments) {
   return fits ? Ok : NoPlan;
 }
 
-/// Writes beside the target and renames, so that nothing half-written is left.
+/// Beside the target first, so that nothing half-written is left.
 void writeFile(const std::string &path, const std::string &text) {
-  const std::string aside = path + ".part";
-  std::ofstream file(aside, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file || std::rename(aside.c_str(), path.c_str()) != 0) {
-    std::remove(aside.c_str());
-    throw Failure{BadInput, path + ": cannot be written"};
-  }
+  sluice::OutputFile file(path);
+  file.write(text.data(), text.size());
+  file.commit();
 }
 
 int sweepModel(const Arguments &arguments, std::vector<std::string> compilerFlags) {
@@ -205,6 +203,9 @@ int sweepModel(const Arguments &arguments, std::vector<std::string> compilerFlag
     throw Failure{static_cast<Exit>(model.status), model.error};
   if (model.problem.ops.empty())
     return model.status; // --help, or a usage error that has been printed
+  const sluice::Destinations destinations(model.inputs, arguments.force);
+  if (sluice::Status free = destinations.check(arguments.output, sluice::Made::Report); !free)
+    throw Failure{BadInput, free.error()};
   std::vector<std::string> names;
   std::istringstream list(arguments.strategies);
   for (std::string name; std::getline(list, name, ';');)
@@ -254,6 +255,7 @@ int run(int argc, char **argv) {
   app.add_option("--strategies", arguments.strategies, "for --sweep: 'a;b,k=v' (default: every one)");
   app.add_option("--steps", arguments.steps, "for --sweep: budgets less one")->check(CLI::Range(1, 1000));
   app.add_option("-o", arguments.output, "for --sweep: report.html or report.csv");
+  app.add_flag("--force", arguments.force, "write over a file that is no report");
   app.add_option("--pack", arguments.pack, "packing problem, CSV with id,lower,upper,size");
   app.add_option("--capacity", arguments.capacity, "bytes that the packing may reach");
   app.add_option("--nodes", arguments.nodes, "limit of the packing search (0: by the number of items)")
@@ -276,15 +278,23 @@ int run(int argc, char **argv) {
   return arguments.pack.empty() ? planProblem(arguments) : packProblem(arguments);
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  sluice::reportCrashes("sluice-plan");
+int guarded(int argc, char **argv) {
   try {
     return run(argc, argv);
   } catch (const Failure &failure) {
     return sluice::fail("sluice-plan", failure.code, failure.message);
+  } catch (const sluice::DataError &e) {
+    return sluice::fail("sluice-plan", BadInput, e.what());
   } catch (const std::exception &e) {
     return sluice::fail("sluice-plan", Internal, e.what());
   }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  sluice::openStandardStreams();
+  sluice::reportCrashes("sluice-plan");
+  std::signal(SIGXFSZ, SIG_IGN); // a limit on file sizes is an error of the write, as a full disk is
+  return sluice::finishOutput("sluice-plan", guarded(argc, argv));
 }

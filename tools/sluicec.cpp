@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluicec: ONNX model in, training program out. Parses the command line and drives frontend, passes and codegen; exit statuses are
 // 0, 1 bad input, 2 usage, 3 budget infeasible, 4 internal error. Nothing is written to -o unless the whole run succeeded.
+#include "runtime/common/File.h"
 #include "tools/Driver.h"
 #include "tools/Failure.h"
+#include "tools/StandardOutput.h"
 
 #include <csignal>
 
 int main(int argc, char **argv) {
+  sluice::openStandardStreams();
   std::signal(SIGXFSZ, SIG_IGN); // a limit on file sizes is an error of the write, as a full disk is
   sluice::reportCrashes("sluicec");
   sluice::DriverOptions options;
   if (auto status = sluice::parseCommandLine(argc, argv, options))
-    return *status;
-  return sluice::compile(options);
+    return sluice::finishOutput("sluicec", *status);
+  return sluice::finishOutput("sluicec", sluice::compile(options));
 }

@@ -36,8 +36,8 @@ std::string chainError(const Chain &chain) {
       return error;
   if (!chain.kinds.empty() && chain.kinds.size() != n)
     return "'op' has " + std::to_string(chain.kinds.size()) + " entries, " + std::to_string(n) + " are needed";
-  if (!std::isfinite(chain.bandwidth) || chain.bandwidth < 0)
-    return "'bandwidth' is " + std::to_string(chain.bandwidth) + ", it must be at least 0";
+  if (const double b = chain.bandwidth; b != 0 && !(b >= 1e-9 && b <= 1e30))
+    return "'bandwidth' is " + std::to_string(b) + ", it must be 0 or between 1e-9 and 1e30";
   return "";
 }
 

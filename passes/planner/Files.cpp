@@ -2,18 +2,55 @@
 // Parsing of chain problems and packing problems.
 #include "passes/planner/Files.h"
 
-#include <nlohmann/json.hpp>
+#include "passes/planner/Json.h"
+#include "runtime/common/Printable.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <cmath>
+#include <cstring>
+#include <fcntl.h>
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace sluice::planner {
 
 using nlohmann::json;
+
+static constexpr double largest = 1e30;
+static constexpr size_t mostBytes = size_t{64} << 20;
+
+bool readInput(const std::string &path, std::string &text, std::string &error) {
+  // Without O_NONBLOCK a pipe that nobody writes would block here before its kind is known.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  auto fail = [&](const std::string &why) {
+    if (file >= 0)
+      close(file);
+    error = why;
+    return false;
+  };
+  if (file < 0)
+    return fail(std::strerror(errno));
+  struct stat status;
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
+    return fail("not a regular file");
+  text.clear();
+  std::vector<char> piece(size_t{1} << 16);
+  for (ssize_t got; (got = read(file, piece.data(), piece.size())) != 0;) {
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return fail(std::strerror(errno));
+    text.append(piece.data(), static_cast<size_t>(got));
+    if (text.size() > mostBytes)
+      return fail("more than " + std::to_string(mostBytes) + " bytes");
+  }
+  close(file);
+  return true;
+}
 
 static std::vector<double> numbers(const json &root, const char *key, std::optional<size_t> ifMissing = {}) {
   if (!root.contains(key)) {
@@ -28,16 +65,10 @@ static std::vector<double> numbers(const json &root, const char *key, std::optio
   for (const json &value : array) {
     if (!value.is_number())
       throw std::runtime_error(std::string("'") + key + "' entry " + std::to_string(values.size()) + " is " +
-                               value.dump() + ", not a number");
+                               quoted(value) + ", not a number");
     values.push_back(value.get<double>());
   }
   return values;
-}
-
-static double number(const json &value, const char *key) {
-  if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0)
-    throw std::runtime_error(std::string("'") + key + "' is " + value.dump() + ", it must be a number of at least 0");
-  return value.get<double>();
 }
 
 static OpKind kindOf(const std::string &name) {
@@ -56,11 +87,13 @@ static ChainFile readChain(const json &root) {
   if (!root.is_object())
     throw std::runtime_error("a problem must be an object");
   if (!root.contains("kind") || root.at("kind") != "chain")
-    throw std::runtime_error("'kind' is " + (root.contains("kind") ? root.at("kind").dump() : "missing") +
+    throw std::runtime_error("'kind' is " + (root.contains("kind") ? quoted(root.at("kind")) : "missing") +
                              ", 'chain' is supported");
   ChainFile file;
   Chain &c = file.chain;
   c.uF = numbers(root, "u_f");
+  if (c.uF.size() > mostStages)
+    throw std::runtime_error("'u_f' has " + std::to_string(c.uF.size()) + " entries, at most " + std::to_string(mostStages) + " can be planned");
   c.uB = numbers(root, "u_b");
   c.x = numbers(root, "x");
   c.y = numbers(root, "y");
@@ -69,15 +102,15 @@ static ChainFile readChain(const json &root) {
   c.saved = numbers(root, "saved", c.uF.size());
   if (!root.contains("bandwidth"))
     throw std::runtime_error("'bandwidth' is missing");
-  c.bandwidth = number(root.at("bandwidth"), "bandwidth");
+  c.bandwidth = numberOf(root.at("bandwidth"), "bandwidth", 0, largest);
   if (root.contains("memory"))
-    file.memory = number(root.at("memory"), "memory");
+    file.memory = numberOf(root.at("memory"), "memory", 0, largest);
   if (root.contains("op")) {
     if (!root.at("op").is_array())
       throw std::runtime_error("'op' is not an array");
     for (const json &op : root.at("op")) {
       if (!op.is_string())
-        throw std::runtime_error("'op' entry " + std::to_string(c.kinds.size()) + " is " + op.dump() +
+        throw std::runtime_error("'op' entry " + std::to_string(c.kinds.size()) + " is " + quoted(op) +
                                  ", not a string");
       c.kinds.push_back(kindOf(op));
     }
@@ -92,7 +125,7 @@ static ChainFile readChain(const json &root) {
 
 bool parseChain(const std::string &text, ChainFile &file, std::string &error) {
   try {
-    file = readChain(json::parse(text));
+    file = readChain(parseJson(text));
     return true;
   } catch (const std::exception &e) {
     error = e.what();
@@ -121,6 +154,13 @@ static int64_t integer(const std::string &cell, const std::string &column, int l
   return value;
 }
 
+/// Answers are JSON and lines on a terminal.
+static const std::string &identifier(const std::string &cell, int line) {
+  if (printable(cell, cell.size() + 1) != cell)
+    throw std::runtime_error("line " + std::to_string(line) + ": id '" + printable(cell) + "' holds control characters or bytes that are no UTF-8");
+  return cell;
+}
+
 /// Packing takes time that grows with the square of the items.
 static constexpr size_t mostItems = 100'000;
 
@@ -146,7 +186,7 @@ static std::vector<PackItem> readItems(const std::string &text) {
     PackItem item;
     for (size_t k = 0; k < row.size(); ++k) {
       if (header[k] == "id")
-        item.id = row[k];
+        item.id = identifier(row[k], number);
       else if (header[k] == "lower")
         item.lower = integer(row[k], "lower", number);
       else if (header[k] == "upper")

@@ -16,6 +16,7 @@ static bool meet(const PackItem &a, const PackItem &b) { return a.lower < b.uppe
 
 std::string packError(const std::vector<PackItem> &items) {
   const Bytes largest = Bytes(1) << 60;
+  const int64_t mostTime = 1'000'000'000'000'000;
   Bytes total = 0;
   for (const PackItem &item : items) {
     const std::string who = "item '" + item.id + "' ";
@@ -24,6 +25,9 @@ std::string packError(const std::vector<PackItem> &items) {
     if (item.upper <= item.lower)
       return who + "lives from " + std::to_string(item.lower) + " to " + std::to_string(item.upper) +
              ", which is empty";
+    if (std::min(item.lower, item.upper) < -mostTime || std::max(item.lower, item.upper) > mostTime)
+      return who + "lives from " + std::to_string(item.lower) + " to " + std::to_string(item.upper) +
+             ", times must lie between -1e15 and 1e15";
     if (item.alignment < 1)
       return who + "has alignment " + std::to_string(item.alignment);
     if (item.offset && (*item.offset < 0 || *item.offset % item.alignment != 0))

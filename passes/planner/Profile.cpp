@@ -2,13 +2,11 @@
 // Reads device profiles and estimates op times from them.
 #include "passes/planner/Profile.h"
 
-#include <nlohmann/json.hpp>
+#include "passes/planner/Files.h"
+#include "passes/planner/Json.h"
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <limits>
-#include <sstream>
 #include <stdexcept>
 
 namespace sluice::planner {
@@ -30,17 +28,19 @@ Seconds Profile::estimate(OpKind kind, double flops, double bytes, const std::st
   return std::max(arithmetic, moved) + rates.launch;
 }
 
-/// A number that is finite and from `least` to `most`; absent: `fallback`.
-static double number(const json &object, const char *key, double fallback, double least = 0,
-                     double most = std::numeric_limits<double>::max()) {
-  if (!object.contains(key))
-    return fallback;
-  const json &value = object.at(key);
-  if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
-    throw std::runtime_error("'" + std::string(key) + "' is " + value.dump() + ", it must be a number of at least " +
-                             json(least).dump() +
-                             (most < std::numeric_limits<double>::max() ? " and at most " + json(most).dump() : ""));
-  return value.get<double>();
+namespace {
+
+/// What numbers of a profile can mean: beyond these sums and quotients of them leave the range of a double or of 64 bits.
+struct Range {
+  double least, most;
+};
+constexpr Range seconds{0, 1e6}, bytes{0, 1e15}, rate{1, 1e18}, rateOrNone{0, 1e18}, flops{1, 1e24}, share{1e-6, 1}, lossPerByte{0, 1}, threadCount{0, 65536};
+
+} // namespace
+
+/// A number in that range; absent: `fallback`.
+static double number(const json &object, const std::string &key, double fallback, Range range) {
+  return object.contains(key) ? numberOf(object.at(key), key, range.least, range.most) : fallback;
 }
 
 static const json &object(const json &parent, const char *key) {
@@ -56,13 +56,13 @@ static Rates readRates(const json &root) {
   Rates rates;
   const json &from = object(root, "rates");
   for (const auto &[precision, value] : object(from, "flops").items())
-    rates.flops[precision] = number(object(from, "flops"), precision.c_str(), 0, 1);
-  rates.memoryBandwidth = number(from, "memory_bandwidth", 0);
-  rates.launch = number(from, "launch_seconds", 0);
+    rates.flops[precision] = number(object(from, "flops"), precision, 0, flops);
+  rates.memoryBandwidth = number(from, "memory_bandwidth", 0, rateOrNone);
+  rates.launch = number(from, "launch_seconds", 0, seconds);
   const json &efficiency = object(from, "efficiency");
-  rates.convEfficiency = number(efficiency, "conv", 1, 1e-6);
-  rates.matmulEfficiency = number(efficiency, "matmul", 1, 1e-6);
-  rates.bandwidthEfficiency = number(efficiency, "bandwidth", 1, 1e-6);
+  rates.convEfficiency = number(efficiency, "conv", 1, share);
+  rates.matmulEfficiency = number(efficiency, "matmul", 1, share);
+  rates.bandwidthEfficiency = number(efficiency, "bandwidth", 1, share);
   return rates;
 }
 
@@ -74,40 +74,40 @@ static void readOps(const json &root, Profile &profile) {
   for (const json &op : root.at("ops")) {
     if (!op.is_object() || !op.contains("node") || !op.at("node").is_string() || !op.contains("op") ||
         !op.at("op").is_string() || !op.contains("seconds"))
-      throw std::runtime_error("an entry of 'ops' lacks 'node', 'op' or 'seconds': " + op.dump());
-    profile.ops[{op.at("node"), op.at("op")}] = {number(op, "seconds", 0),
-                                                 static_cast<Bytes>(number(op, "workspace_bytes", 0))};
+      throw std::runtime_error("an entry of 'ops' lacks 'node', 'op' or 'seconds': " + quoted(op));
+    profile.ops[{op.at("node"), op.at("op")}] = {number(op, "seconds", 0, seconds),
+                                                 static_cast<Bytes>(number(op, "workspace_bytes", 0, bytes))};
   }
 }
 
 static Profile readProfile(const json &root) {
   if (!root.is_object() || !root.contains("version") || root.at("version") != 1)
-    throw std::runtime_error("version is " + (root.is_object() ? root.value("version", json()).dump() : "missing") +
+    throw std::runtime_error("version is " + (root.is_object() ? quoted(root.value("version", json())) : "missing") +
                              ", 1 is supported");
   Profile profile;
   if (root.contains("device") && root.at("device").is_string())
     profile.device = root.at("device");
   if (root.contains("provenance") && root.at("provenance").is_string())
     profile.provenance = root.at("provenance");
-  profile.threads = static_cast<int>(number(root, "threads", 0));
-  profile.memory = static_cast<Bytes>(number(root, "memory_bytes", 0));
+  profile.threads = static_cast<int>(number(root, "threads", 0, threadCount));
+  profile.memory = static_cast<Bytes>(number(root, "memory_bytes", 0, bytes));
   const json &links = object(root, "links");
-  profile.link.d2h = number(links, "d2h", 0, 1);
-  profile.link.h2d = number(links, "h2d", profile.link.d2h, 1);
-  profile.link.duplex = number(links, "duplex", 0);
-  profile.link.latency = number(links, "latency_seconds", 0);
+  profile.link.d2h = number(links, "d2h", 0, rate);
+  profile.link.h2d = number(links, "h2d", profile.link.d2h, rate);
+  profile.link.duplex = number(links, "duplex", 0, rateOrNone);
+  profile.link.latency = number(links, "latency_seconds", 0, seconds);
   if (links.contains("contention"))
-    profile.link.contention = number(links, "contention", 0, 0, 1);
+    profile.link.contention = number(links, "contention", 0, lossPerByte);
   profile.rates = readRates(root);
   readOps(root, profile);
   for (const auto &[codec, value] : object(root, "codecs").items())
-    profile.codecs[codec] = number(object(root, "codecs"), codec.c_str(), 0, 1);
+    profile.codecs[codec] = number(object(root, "codecs"), codec, 0, rate);
   return profile;
 }
 
 bool parseProfile(const std::string &text, Profile &profile, std::string &error) {
   try {
-    profile = readProfile(json::parse(text));
+    profile = readProfile(parseJson(text));
     return true;
   } catch (const std::exception &e) {
     error = std::string("malformed profile: ") + e.what();
@@ -122,17 +122,32 @@ bool loadProfile(const std::string &nameOrFile, Profile &profile, std::string &e
       return parseProfile(text, profile, error);
     names += (names.empty() ? "" : ", ") + name;
   }
-  std::ifstream file(nameOrFile);
-  if (!file) {
-    error = "no profile '" + nameOrFile + "': neither a readable file nor one of " + names;
+  std::string text;
+  if (!readInput(nameOrFile, text, error)) {
+    error = "no profile '" + nameOrFile + "': neither a readable file (" + error + ") nor one of " + names;
     return false;
   }
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (parseProfile(text.str(), profile, error))
+  if (parseProfile(text, profile, error))
     return true;
   error = nameOrFile + ": " + error;
   return false;
+}
+
+bool loadDevice(const std::string &device, const std::string &measured, Profile &profile, std::string &error) {
+  Profile own;
+  if (!loadProfile(device, profile, error) || (!measured.empty() && !loadProfile(measured, own, error)))
+    return false;
+  const char *missing = profile.link.d2h == 0                               ? "links.d2h"
+                        : profile.rates.memoryBandwidth == 0                ? "rates.memory_bandwidth"
+                        : profile.rates.flops.find("fp32") == profile.rates.flops.end() ? "rates.flops.fp32"
+                                                                            : nullptr;
+  if (missing) {
+    error = device + ": the profile has no '" + missing + "', which times that nobody measured are estimated from; "
+            "give measurements to --profile, beside a --device";
+    return false;
+  }
+  overrideWith(profile, own);
+  return true;
 }
 
 void overrideWith(Profile &profile, const Profile &own) {

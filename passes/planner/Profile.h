@@ -44,11 +44,16 @@ struct Profile {
   Seconds estimate(OpKind kind, double flops, double bytes, const std::string &precision = "fp32") const;
 };
 
-/// Parses a profile; false leaves `profile` alone and says what is wrong, with key and value.
+/// Parses a profile; false leaves `profile` alone and says what is wrong, with key and value. This is where numbers are
+/// checked: what passes is finite and in a range in which planning stays so.
 bool parseProfile(const std::string &text, Profile &profile, std::string &error);
 
-/// A shipped profile by name ("v100-pcie"), or a file whose name ends in .json.
+/// A shipped profile by name ("v100-pcie"), or a file.
 bool loadProfile(const std::string &nameOrFile, Profile &profile, std::string &error);
+
+/// A profile that all times of a program can be taken or estimated from: the device's, with the measurements of another
+/// file where one is named. False: one cannot be read, or the device's lacks rates or links.
+bool loadDevice(const std::string &device, const std::string &measured, Profile &profile, std::string &error);
 
 /// Measurements of `own` replace what `profile` estimates: ops, links and codecs that it has, and the links' contention
 /// where it says that, too.

@@ -11,6 +11,14 @@
 
 namespace sluice {
 
+void checkIdentity(const SafetensorsFile &file, const Program &program) {
+  const auto identity = file.metadata().find("identity"), model = file.metadata().find("model");
+  if (program.identity && identity != file.metadata().end() && identity->second != program.identity)
+    throw DataError(text(file.path(), ": belongs to another model: ", identity->second,
+                         model == file.metadata().end() ? "" : text(" ('", model->second, "')"), ", this program trains ",
+                         program.identity, " ('", program.model, "')"));
+}
+
 std::string checkpointPath(const std::string &folder) { return joinPath(folder, "checkpoint.safetensors"); }
 
 static bool isSaved(const Variable &variable) { return variable.role != Role::Constant; }
@@ -23,6 +31,8 @@ void writeCheckpoint(const std::string &folder, Session &session, const Program 
                        {"epoch", std::to_string(state.position.epoch)},
                        {"sample", std::to_string(state.position.sample)},
                        {"seed", std::to_string(state.seed)}};
+  if (program.identity)
+    metadata["identity"] = program.identity;
   std::vector<TensorToWrite> tensors;
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
@@ -57,6 +67,7 @@ SavedRun::SavedRun(const std::string &folder, const Program &program) : program(
   if (word("format") != checkpointFormat)
     throw DataError(text(file.path(), ": not a checkpoint: its format is '", word("format"), "', expected '",
                          checkpointFormat, "'"));
+  checkIdentity(file, program);
   if (word("optimizer") != optimizerName(program.optimizer))
     throw DataError(text(file.path(), ": was written with optimizer '", word("optimizer"), "', this program has '",
                          optimizerName(program.optimizer), "'"));
@@ -74,9 +85,9 @@ void SavedRun::load(Session &session) const {
     const Variable &variable = program.variables[i];
     if (!isSaved(variable))
       continue;
-    uint64_t offset = file.find(variable.name, variable.tensor.type, variable.tensor.shape).offset;
+    TensorReader reader(file, variable.name, variable.tensor.type, variable.tensor.shape);
     writeTensor(session, variable.tensor,
-                [&](size_t first, void *to, size_t bytes) { file.data().readAt(offset + first, to, bytes); });
+                [&](size_t first, void *to, size_t bytes) { reader.read(first, to, bytes); });
   }
   file.data().dropPages();
 }

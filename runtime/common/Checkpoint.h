@@ -22,6 +22,9 @@ struct RunState {
 inline constexpr char checkpointFormat[] = "sluice-checkpoint-1";
 std::string checkpointPath(const std::string &folder);
 
+/// Throws DataError when the file says that it belongs to another model than the program's; shapes may fit by chance.
+void checkIdentity(const SafetensorsFile &file, const Program &program);
+
 /// A former checkpoint survives every failure.
 void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state);
 

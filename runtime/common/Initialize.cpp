@@ -6,13 +6,15 @@
 
 #include "runtime/Kernels.h"
 #include "runtime/Random.h"
-#include "runtime/common/Safetensors.h"
+#include "runtime/common/Checkpoint.h"
 #include "runtime/common/TensorIO.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -50,8 +52,14 @@ static void draw(const Variable &variable, uint64_t seed, size_t first, void *to
   // A hundred million weights take seconds on one core.
   uint64_t parts = count < 65536 ? 1 : static_cast<uint64_t>(threads());
   std::vector<std::thread> helpers;
-  for (uint64_t part = 1; part < parts; ++part)
-    helpers.emplace_back(fill, count * part / parts, count * (part + 1) / parts);
+  for (uint64_t part = 1; part < parts; ++part) {
+    const uint64_t begin = count * part / parts, end = count * (part + 1) / parts;
+    try {
+      helpers.emplace_back(fill, begin, end);
+    } catch (const std::system_error &) { // no thread can be had
+      fill(begin, end);
+    }
+  }
   fill(0, count / parts);
   for (std::thread &helper : helpers)
     helper.join();
@@ -66,19 +74,21 @@ void initializeVariables(Session &session, const Program &program, uint64_t seed
   std::unique_ptr<SafetensorsFile> weights;
   if (program.weightsFile)
     weights = std::make_unique<SafetensorsFile>(besideExecutable(program.weightsFile));
+  if (weights)
+    checkIdentity(*weights, program);
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
-    const SafetensorsFile::Entry *entry = nullptr;
+    std::optional<TensorReader> reader;
     if (variable.init == Init::File) {
       if (!weights)
         throw std::logic_error(text("variable '", variable.name, "' comes from a file, the program names none"));
-      entry = &weights->find(variable.name, variable.tensor.type, variable.tensor.shape);
+      reader.emplace(*weights, variable.name, variable.tensor.type, variable.tensor.shape);
     } else if (variable.init == Init::Kaiming || variable.init == Init::Xavier) {
       checkDraw(variable);
     }
     writeTensor(session, variable.tensor, [&](size_t first, void *to, size_t bytes) {
-      if (entry)
-        weights->data().readAt(entry->offset + first, to, bytes);
+      if (reader)
+        reader->read(first, to, bytes);
       else if (variable.init == Init::Zero)
         std::memset(to, 0, bytes);
       else if (variable.init == Init::One)

@@ -58,9 +58,10 @@ bool resumes(const Arguments &arguments, const std::string &input) {
 }
 
 /// Throws DataError for a file that cannot be read, or not as one of the kind.
-bool isOurs(const Output &output) {
+bool isOurs(const Output &output, const Program &program) {
   if (output.format) {
     const SafetensorsFile file(output.path);
+    checkIdentity(file, program);
     const auto format = file.metadata().find("format");
     return format != file.metadata().end() && format->second == output.format;
   }
@@ -72,10 +73,10 @@ bool isOurs(const Output &output) {
   return begin == output.begins;
 }
 
-void requireOurs(const Output &output) {
+void requireOurs(const Output &output, const Program &program) {
   std::string why;
   try {
-    if (isOurs(output))
+    if (isOurs(output, program))
       return;
   } catch (const DataError &error) {
     why = text(" (", error.what(), ")");
@@ -86,7 +87,7 @@ void requireOurs(const Output &output) {
 
 } // namespace
 
-void checkOutputs(const Arguments &arguments, const std::vector<std::string> &inputs) {
+void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs) {
   const std::vector<Output> outputs = outputsOf(arguments);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Output &output = outputs[i];
@@ -101,7 +102,7 @@ void checkOutputs(const Arguments &arguments, const std::vector<std::string> &in
         throw UsageError(text(said, ": is ", input, ", which this run reads"));
     std::error_code ignored;
     if (!arguments.force && std::filesystem::file_size(output.path, ignored) > 0)
-      requireOurs(output);
+      requireOurs(output, program);
   }
 }
 

@@ -10,7 +10,7 @@
 namespace sluice {
 
 /// Throws UsageError when an output is one of `inputs` or the file of another output, DataError when it is an existing
-/// file of somebody else's and there is no --force. An empty file is nobody's.
-void checkOutputs(const Arguments &arguments, const std::vector<std::string> &inputs);
+/// file of somebody else's, a checkpoint of another model say, and there is no --force. An empty file is nobody's.
+void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs);
 
 } // namespace sluice

@@ -14,16 +14,23 @@
 #include "runtime/common/Report.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <optional>
 #include <sys/stat.h>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 
 namespace sluice {
+
+/// By this the compiler knows the programs that it may write over.
+__attribute__((used, section(".sluice"))) static const char mark[] = "sluice-program-1";
 
 /// The arena file is removed, so it must not be somebody's data.
 static void requireUnused(const std::string &path) {
@@ -42,6 +49,16 @@ static void watch(Session &session, const std::string &name, const Program &prog
                               "%.3g; interrupt twice to end without it\n",
                               printable(name).c_str(), printable(node).c_str(), op, seconds, step);
                });
+}
+
+static std::atomic<bool> running{false};
+
+/// libgomp ends the process where it cannot have a thread, after it said so.
+static void onLibraryExit() {
+  if (!running)
+    return;
+  std::fprintf(stderr, "%s: error: a library ended the program: threads or memory cannot be had\n", program_invocation_short_name);
+  _exit(3);
 }
 
 static void runProgram(const Arguments &arguments, const Program &program, const Entry &entry) {
@@ -101,7 +118,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
     writeProfile(*arguments.profileOut, records, measureLinks(), threads());
 }
 
-int run(int argc, char **argv, const Program &program, const Entry &entry) {
+static int runGuarded(int argc, char **argv, const Program &program, const Entry &entry) {
   std::string path = argc > 0 ? argv[0] : program.model;
   std::string name = path.substr(path.find_last_of('/') + 1);
   auto fail = [&](int status, const char *what) {
@@ -147,6 +164,13 @@ int run(int argc, char **argv, const Program &program, const Entry &entry) {
   } catch (const std::exception &error) {
     return fail(4, text("internal: ", error.what()).c_str());
   }
+}
+
+int run(int argc, char **argv, const Program &program, const Entry &entry) {
+  running = std::atexit(onLibraryExit) == 0;
+  const int status = runGuarded(argc, argv, program, entry);
+  running = false;
+  return status;
 }
 
 } // namespace sluice

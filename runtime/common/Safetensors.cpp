@@ -8,6 +8,8 @@
 #include "runtime/common/OutputFile.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -39,6 +41,8 @@ static uint64_t elementBytes(const std::string &type) {
   auto width = widths.find(type);
   return width == widths.end() ? 0 : width->second;
 }
+
+static constexpr char sumKey[] = "crc32c";
 
 static std::vector<int64_t> dimsOf(const Shape &shape) { return {shape.dims, shape.dims + shape.rank}; }
 
@@ -77,6 +81,7 @@ SafetensorsFile::SafetensorsFile(const std::string &path) : file(path) {
   std::string header(length, '\0');
   file.readAt(sizeof start, header.data(), length);
   parseHeader(header, sizeof start + length);
+  readChecksums();
   checkCoverage(sizeof start + length);
 }
 
@@ -147,6 +152,54 @@ void SafetensorsFile::checkCoverage(uint64_t dataBegin) const {
     throw DataError(text(path(), ": the tensors end at byte ", at, ", the file at ", file.size()));
 }
 
+/// 8 hexadecimal digits.
+static std::string hexOf(uint32_t sum) {
+  char digits[16];
+  std::snprintf(digits, sizeof digits, "%08x", sum);
+  return digits;
+}
+
+/// Of all metadata but itself, as JSON in the order of the keys.
+static std::string metadataSum(Metadata metadata) {
+  metadata.erase(sumKey);
+  const std::string text = Json(metadata).dump(-1, ' ', false, Json::error_handler_t::replace);
+  Crc32c sum;
+  sum.add(text.data(), text.size());
+  return hexOf(sum.value());
+}
+
+void SafetensorsFile::readChecksums() {
+  const auto whole = freeText.find(sumKey);
+  const std::string prefix = std::string(sumKey) + ":";
+  auto damaged = [&](const std::string &what) { throw DataError(text(path(), ": the file is damaged: ", what)); };
+  if (whole != freeText.end() && whole->second != metadataSum(freeText))
+    damaged(text("the checksum of its metadata is ", metadataSum(freeText), ", it says ", whole->second));
+  for (const auto &[key, value] : freeText) {
+    if (key.compare(0, prefix.size(), prefix) != 0)
+      continue;
+    const auto tensor = entries.find(key.substr(prefix.size()));
+    uint32_t sum = 0;
+    const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), sum, 16);
+    if (whole == freeText.end() || tensor == entries.end() || error != std::errc() || stop != value.data() + value.size())
+      damaged(text("'", key, "' is '", value, "'", whole == freeText.end() ? " and there is no 'crc32c'" : ""));
+    tensor->second.checksum = sum;
+  }
+}
+
+TensorReader::TensorReader(const SafetensorsFile &file, const std::string &name, DataType type, const Shape &shape)
+    : file(file), name(name), entry(file.find(name, type, shape)) {}
+
+void TensorReader::read(size_t first, void *to, size_t bytes) {
+  if (first != done)
+    throw std::logic_error(text("tensor '", name, "' is read from byte ", first, " after ", done));
+  file.data().readAt(entry.offset + first, to, bytes);
+  sum.add(to, bytes);
+  done += bytes;
+  if (done == entry.bytes && entry.checksum && *entry.checksum != sum.value())
+    throw DataError(text(file.path(), ": the file is damaged: the checksum of tensor '", name, "' is ", hexOf(sum.value()),
+                         ", the file says ", hexOf(*entry.checksum)));
+}
+
 const SafetensorsFile::Entry &SafetensorsFile::find(const std::string &name, DataType type, const Shape &shape) const {
   auto found = entries.find(name);
   if (found == entries.end())
@@ -159,11 +212,13 @@ const SafetensorsFile::Entry &SafetensorsFile::find(const std::string &name, Dat
 }
 
 /// Header as bytes, padded with spaces so that the data begin at a multiple of 8.
-static std::string encodeHeader(const std::string &path, const Metadata &metadata,
-                                const std::vector<TensorToWrite> &tensors) {
+static std::string encodeHeader(const std::string &path, Metadata metadata, const std::vector<TensorToWrite> &tensors,
+                                const std::vector<uint32_t> &sums) {
   Json json = Json::object();
-  if (!metadata.empty())
-    json["__metadata__"] = metadata;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    metadata[text(sumKey, ":", tensors[i].name)] = hexOf(sums[i]);
+  metadata[sumKey] = metadataSum(metadata);
+  json["__metadata__"] = metadata;
   uint64_t offset = 0;
   for (const TensorToWrite &tensor : tensors) {
     uint64_t end = offset + static_cast<uint64_t>(tensor.shape.elements()) * byteWidth(tensor.type);
@@ -180,23 +235,30 @@ static std::string encodeHeader(const std::string &path, const Metadata &metadat
 
 void writeSafetensors(const std::string &path, const Metadata &metadata, const std::vector<TensorToWrite> &tensors) {
   OutputFile file(path);
-  std::string header = encodeHeader(path, metadata, tensors);
+  std::vector<uint32_t> sums(tensors.size(), 0);
+  std::string header = encodeHeader(path, metadata, tensors, sums);
   unsigned char length[8];
   for (int i = 0; i < 8; ++i)
     length[i] = static_cast<unsigned char>(static_cast<uint64_t>(header.size()) >> (8 * i));
   file.write(length, sizeof length);
   file.write(header.data(), header.size());
-  for (const TensorToWrite &tensor : tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorToWrite &tensor = tensors[i];
+    Crc32c sum;
     size_t left = static_cast<size_t>(tensor.shape.elements()) * byteWidth(tensor.type);
     tensor.produce([&](const void *data, size_t bytes) {
       if (bytes > left)
         throw std::logic_error(text("tensor '", tensor.name, "' produced more bytes than its shape has"));
       file.write(data, bytes);
+      sum.add(data, bytes);
       left -= bytes;
     });
     if (left != 0)
       throw std::logic_error(text("tensor '", tensor.name, "' produced ", left, " bytes less than its shape has"));
+    sums[i] = sum.value();
   }
+  header = encodeHeader(path, metadata, tensors, sums); // as long as before: a checksum has eight digits
+  file.writeAt(sizeof length, header.data(), header.size());
   file.commit();
 }
 

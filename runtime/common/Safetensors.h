@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The safetensors format: 8 bytes header length, a JSON header with name, type, shape and byte range of every tensor,
 // raw data. Weights, checkpoints and dumped gradients use it, so that Python reads and writes them too. Reading trusts
-// nothing.
+// nothing. Files that are written here carry checksums as metadata: "crc32c:NAME" of each tensor's bytes, "crc32c" of all
+// other metadata; files without them are read unchecked.
 #pragma once
 
 #include "runtime/Tensor.h"
+#include "runtime/common/Crc32c.h"
 #include "runtime/common/File.h"
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace sluice {
@@ -22,6 +25,7 @@ public:
     std::string type; ///< the file's word for it: "F32", "I64", ...
     std::vector<int64_t> dims;
     uint64_t offset, bytes; ///< in the file
+    std::optional<uint32_t> checksum = std::nullopt;
   };
 
   /// Throws DataError unless header and byte ranges are consistent and cover the file without gap or overlap.
@@ -37,11 +41,32 @@ public:
 private:
   void parseHeader(const std::string &header, uint64_t dataBegin);
   void checkCoverage(uint64_t dataBegin) const;
+  void readChecksums();
 
   InputFile file;
   std::map<std::string, Entry> entries;
   Metadata freeText;
 };
+
+/// Reads one tensor from its first byte to its last, in pieces, and compares its checksum with the file's at the end.
+class TensorReader {
+public:
+  /// Throws DataError as SafetensorsFile::find() does.
+  TensorReader(const SafetensorsFile &file, const std::string &name, DataType type, const Shape &shape);
+
+  /// The piece at byte `first`, which follows the one before. Throws DataError when the last one ends with a wrong checksum.
+  void read(size_t first, void *to, size_t bytes);
+
+private:
+  const SafetensorsFile &file;
+  const std::string name;
+  const SafetensorsFile::Entry &entry;
+  Crc32c sum;
+  uint64_t done = 0;
+};
+
+/// The "format" in the metadata of a weights file that the compiler writes.
+inline constexpr char weightsFormat[] = "sluice-weights-1";
 
 /// One tensor to be written: `produce` is called once, in order, and hands its bytes (row-major) to `put` in pieces.
 struct TensorToWrite {

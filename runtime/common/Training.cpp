@@ -332,7 +332,7 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
       inputs.push_back(besideExecutable(beside));
   if (arguments.resume)
     inputs.push_back(checkpointPath(*arguments.resume));
-  checkOutputs(arguments, inputs);
+  checkOutputs(arguments, program, inputs);
   if (arguments.exportTo)
     InputFile{besideExecutable(program.exportTemplate)};
   if (arguments.checkpoint)

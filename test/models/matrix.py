@@ -73,7 +73,7 @@ class Model:
         self.programs = {}  # hash -> future of what came out, for cells that share a program
 
     def sluicec(self, *flags):
-        return run([self.options.sluicec, self.path, *self.flags, *flags])
+        return run([self.options.sluicec, self.path, "--force", *self.flags, *flags])
 
     def compile(self, flags, binary):
         """(exit status, errors)"""

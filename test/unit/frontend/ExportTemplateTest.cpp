@@ -2,6 +2,8 @@
 // What the template holds beside the bytes that programs patch.
 #include "TextModel.h"
 #include "frontend/ExportTemplate.h"
+#include "frontend/Identity.h"
+#include "runtime/common/Export.h"
 
 namespace sluice {
 namespace {
@@ -42,6 +44,51 @@ TEST(ExportTemplate, HoldsWhatEvaluationComputes) {
       EXPECT_EQ(node.input_size(), 2);
     }
   }
+}
+
+constexpr char trained[] = R"(g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) {
+    on = Constant<value = bool {1}>()
+    ratio = Constant<value = float {0.5}>()
+    h, m, v = BatchNormalization<training_mode = 1>(x, scale, bias, mean, var)
+    y = Dropout(h, ratio, on)
+  })";
+
+TEST(ExportTemplate, IsTheSameModelAndSaysWhoMadeIt) {
+  auto original = parseModel(trained);
+  for (const char *name : {"scale", "bias", "mean", "var"})
+    addInitializer(original, name, {3}, 0.25f);
+  auto exported = templateOf(trained);
+  EXPECT_EQ(modelIdentity(exported), modelIdentity(original));
+  ASSERT_EQ(exported.metadata_props_size(), 1);
+  EXPECT_EQ(exported.metadata_props(0).key(), "sluice");
+  TemporaryFolder folder;
+  auto file = OnnxFile::read(folder.write(exported));
+  ASSERT_TRUE(file) << file.error();
+  auto again = exportTemplate(*file, {{"scale", {3}}});
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->bytes.compare(0, sizeof exportMark - 1, exportMark), 0);
+  onnx::ModelProto parsed;
+  ASSERT_TRUE(parsed.ParseFromString(again->bytes));
+  EXPECT_EQ(parsed.metadata_props_size(), 1);
+
+  auto values = original, shape = original, name = original, attribute = original;
+  values.mutable_graph()->mutable_initializer(0)->mutable_float_data()->Clear();
+  EXPECT_EQ(modelIdentity(values), modelIdentity(original));
+  shape.mutable_graph()->mutable_initializer(0)->set_dims(0, 4);
+  name.mutable_graph()->mutable_initializer(0)->set_name("other");
+  attribute.mutable_graph()->mutable_node(2)->mutable_attribute(0)->set_name("other");
+  for (const auto &other : {shape, name, attribute})
+    EXPECT_NE(modelIdentity(other), modelIdentity(original));
+}
+
+TEST(ModelFiles, AreTheModelAndItsExternalData) {
+  auto model = parseModel(trained);
+  addInitializer(model, "scale", {3}, 0.25f);
+  auto *entry = model.mutable_graph()->mutable_initializer(0)->add_external_data();
+  entry->set_key("location");
+  entry->set_value("weights/w.bin");
+  EXPECT_EQ(modelFiles("folder/m", model), (std::vector<std::string>{"folder/m", "folder/weights/w.bin"}));
+  EXPECT_EQ(modelFiles("m", model), (std::vector<std::string>{"m", "weights/w.bin"}));
 }
 
 TEST(ExportTemplate, LeavesStatisticsThatAreRead) {

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+
 namespace sluice::planner {
 
 TEST(Profile, ShippedProfilesHaveRatesLinksAndProvenance) {
@@ -78,6 +81,14 @@ TEST(Profile, MalformedOnesAreRefused) {
       {R"({"version":1,"links":{"d2h":1e9,"contention":null}})", "'contention' is null"},
       {R"({"version":1,"ops":[{"node":"a"}]})", "lacks"},
       {R"({"version":1,"ops":{}})", "'ops' is not an array"},
+      {R"({"version":1,"ops":[{"node":"a","op":"b","seconds":1e300}]})", "'seconds' is 1e+300"},
+      {R"({"version":1,"ops":[{"node":"a","op":"b","seconds":1,"workspace_bytes":1e300}]})", "'workspace_bytes' is 1e+300"},
+      {R"({"version":1,"links":{"d2h":1e-300}})", "'d2h' is 1e-300"},
+      {R"({"version":1,"links":{"d2h":1e9,"latency_seconds":1e9}})", "'latency_seconds' is 1000000000.0"},
+      {R"({"version":1,"threads":1e300})", "'threads' is 1e+300"},
+      {R"({"version":1,"memory_bytes":18446744073709551616})", "'memory_bytes' is"},
+      {R"({"version":1,"codecs":{"fp16":0}})", "'fp16' is 0"},
+      {R"({"version":1,"rates":{"efficiency":{"conv":0}}})", "'conv' is 0"},
   };
   for (const auto &[text, expected] : cases) {
     Profile profile;
@@ -85,6 +96,34 @@ TEST(Profile, MalformedOnesAreRefused) {
     EXPECT_FALSE(parseProfile(text, profile, error)) << text;
     EXPECT_NE(error.find(expected), std::string::npos) << error;
   }
+}
+
+TEST(Profile, DeepNestingIsRefusedWithoutAStack) {
+  for (const std::string &text : {std::string(200000, '['), "{\"version\":" + std::string(200000, '[') + std::string(200000, ']') + "}"}) {
+    Profile profile;
+    std::string error;
+    EXPECT_FALSE(parseProfile(text, profile, error));
+    EXPECT_EQ(error, "malformed profile: nested more than 16 deep");
+  }
+}
+
+TEST(Profile, ADeviceHasWhatTimesAreEstimatedFrom) {
+  const std::string path = testing::TempDir() + "sluice-device.json";
+  const auto load = [&](const std::string &text) {
+    std::ofstream(path) << text;
+    Profile profile;
+    std::string error;
+    return loadDevice(path, "", profile, error) ? "" : error;
+  };
+  EXPECT_NE(load(R"({"version":1})").find("the profile has no 'links.d2h'"), std::string::npos);
+  EXPECT_NE(load(R"({"version":1,"links":{"d2h":1e9}})").find("has no 'rates.memory_bandwidth'"), std::string::npos);
+  EXPECT_NE(load(R"({"version":1,"links":{"d2h":1e9},"rates":{"memory_bandwidth":1e9}})").find("has no 'rates.flops.fp32'"), std::string::npos);
+  EXPECT_EQ(load(R"({"version":1,"links":{"d2h":1e9},"rates":{"memory_bandwidth":1e9,"flops":{"fp32":1e12}}})"), "");
+  Profile profile;
+  std::string error;
+  EXPECT_FALSE(loadDevice("host", "/dev/zero", profile, error));
+  EXPECT_NE(error.find("not a regular file"), std::string::npos) << error;
+  std::remove(path.c_str());
 }
 
 } // namespace sluice::planner

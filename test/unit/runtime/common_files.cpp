@@ -180,9 +180,60 @@ TEST(Printable, HidesWhatTerminalsObey) {
   EXPECT_EQ(printable(std::string(5000, 'x')), std::string(2000, 'x') + "... (5000 bytes)");
 }
 
+// One bit anywhere in the file: in its length, a name, a number or a weight.
+TEST_F(Files, FlippedBitsAreFound) {
+  ASSERT_EQ(run("--data data --steps 3 --checkpoint c"), 0) << err;
+  const std::string good = folder.read("c/checkpoint.safetensors");
+  for (size_t bit = 0; bit < good.size() * 8; bit += 13) {
+    std::string bytes = good;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
+    folder.write("damaged", bytes);
+    auto read = [&] {
+      SafetensorsFile file(folder / "damaged");
+      for (auto [name, shape] : {std::pair<const char *, Shape>{"fc.weight", {3, 8}}, {"fc.bias", {3}}, {"fc.weight/momentum", {3, 8}}, {"fc.bias/momentum", {3}}}) {
+        std::vector<char> values(static_cast<size_t>(shape.elements()) * 4);
+        TensorReader(file, name, DataType::F32, shape).read(0, values.data(), values.size());
+      }
+    };
+    // Spaces behind the header are the only bytes that mean nothing.
+    if (good[bit / 8] == ' ' && (bytes[bit / 8] & 0xdf) == 0)
+      continue;
+    EXPECT_THROW(read(), DataError) << "byte " << bit / 8;
+  }
+  std::string bytes = good;
+  bytes[bytes.size() - 3] ^= 1;
+  folder.write("c/checkpoint.safetensors", bytes);
+  expectFailure(1, "--data data --resume c", "c/checkpoint.safetensors: the file is damaged: the checksum of tensor 'fc.bias/momentum' is ");
+  folder.write("c/checkpoint.safetensors", unchecked(bytes));
+  EXPECT_EQ(run("--data data --resume c"), 0) << err;
+}
+
+TEST_F(Files, ChecksumsAreThoseOfTheStandard) {
+  Crc32c sum;
+  sum.add("123456789", 9);
+  EXPECT_EQ(sum.value(), 0xe3069283u); // the check value of CRC-32C
+  std::string text(1000, 'x');
+  for (size_t cut = 0; cut < 20; ++cut) {
+    Crc32c whole, parts;
+    whole.add(text.data(), text.size());
+    parts.add(text.data(), cut);
+    parts.add(text.data() + cut, text.size() - cut);
+    EXPECT_EQ(whole.value(), parts.value());
+  }
+}
+
+TEST_F(Files, ACheckpointOfAnotherModelIsRefusedAndKept) {
+  ASSERT_EQ(run("--data data --steps 1 --checkpoint c", "other-model"), 0) << err;
+  expectFailure(1, "--data data --resume c", "c/checkpoint.safetensors: belongs to another model: 00000000deadbeef ('tiny.onnx'), this program trains 0123456789abcdef ('tiny.onnx')");
+  expectKept("c/checkpoint.safetensors", "--data data --checkpoint c", "belongs to another model", 1);
+  EXPECT_EQ(run("--data data --steps 2 --resume c --checkpoint c", "other-model"), 0) << err;
+  EXPECT_EQ(run("--data data --steps 1 --checkpoint c --force"), 0) << err;
+  EXPECT_EQ(run("--data data --steps 2 --resume c"), 0) << err;
+}
+
 TEST_F(Files, ControlCharactersOfFilesDoNotReachTheTerminal) {
   ASSERT_EQ(run("--data data --steps 1 --checkpoint c"), 0) << err;
-  std::string bytes = folder.read("c/checkpoint.safetensors");
+  std::string bytes = unchecked(folder.read("c/checkpoint.safetensors"));
   const size_t at = bytes.find("sluice-checkpoint-1");
   bytes.replace(at, 19, "\\u001b[2J\\u0007abcd");
   folder.write("c/checkpoint.safetensors", bytes);

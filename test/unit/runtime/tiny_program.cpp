@@ -3,7 +3,8 @@
 // classes -> softmax cross-entropy, SGD with momentum. The images lie in NHWC, so that the way from the file to the
 // kernels is exercised. Variants for tests come from the environment: TINY=file (weights from tiny.safetensors beside
 // it), adam (a program that claims another optimizer), small-workspace (the plan reserved too little scratch), huge
-// (arenas no machine has), offload (the logits leave the device), hang (no step ends).
+// (arenas no machine has), offload (the logits leave the device), hang (no step ends),
+// other-model (another identity).
 #include "runtime/Runtime.h"
 
 #include <cstdlib>
@@ -112,6 +113,7 @@ int main(int argc, char **argv) {
 
   Program program{};
   program.model = "tiny.onnx";
+  program.identity = variant("other-model") ? "00000000deadbeef" : "0123456789abcdef";
   program.commandLine = "sluicec tiny.onnx --batch=4";
   program.strategy = "keep";
   program.batch = 4;
