@@ -28,12 +28,12 @@ compile() {
   local model=$1 program=$2 log=$2.compilation status=0 smallest
   shift 2
   say "compiling $(basename "$model") for 50 % of the memory that keeping everything needs"
-  "$sluicec" "$model" "$@" --memory-budget=50% --explain -o "$program" >"$log" 2>&1 || status=$?
+  "$sluicec" "$model" "$@" --force --memory-budget=50% --explain -o "$program" >"$log" 2>&1 || status=$?
   if [ "$status" -eq 3 ]; then
     smallest=$(sed -n 's/^smallest feasible budget: \([0-9]*\) bytes$/\1/p' "$log")
     say "the kernels of this processor need more: compiling for the smallest feasible budget, $smallest bytes"
     status=0
-    "$sluicec" "$model" "$@" --memory-budget="$smallest" --explain -o "$program" >"$log" 2>&1 || status=$?
+    "$sluicec" "$model" "$@" --force --memory-budget="$smallest" --explain -o "$program" >"$log" 2>&1 || status=$?
   fi
   [ "$status" -eq 0 ] || { cat "$log"; exit "$status"; }
   tail -n 3 "$log" # strategy, what keep needs, predicted time

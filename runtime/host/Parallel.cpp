@@ -31,20 +31,16 @@ inline void pause() {
 class Pool {
 public:
   explicit Pool(int workers) {
-    for (int i = 0; i < workers; ++i)
-      threads.emplace_back([this] { work(); });
+    try {
+      for (int i = 0; i < workers; ++i)
+        threads.emplace_back([this] { work(); });
+    } catch (...) {
+      stop(); // what the threads wait for goes before they do
+      throw;
+    }
   }
 
-  ~Pool() {
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      stopping = true;
-      ticket.store(ticket.load() + (1ull << 32));
-    }
-    wake.notify_all();
-    for (std::thread &thread : threads)
-      thread.join();
-  }
+  ~Pool() { stop(); }
 
   int workers() const { return static_cast<int>(threads.size()); }
 
@@ -67,6 +63,17 @@ public:
   }
 
 private:
+  void stop() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      stopping = true;
+      ticket.store(ticket.load() + (1ull << 32));
+    }
+    wake.notify_all();
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+
   struct Job {
     void (*body)(void *, int64_t);
     void *context;
@@ -126,14 +133,19 @@ std::unique_ptr<Pool> pool;
 
 } // namespace
 
+/// With `poolMutex` held.
+static void providePool(int workers) {
+  if (pool && pool->workers() == workers)
+    return;
+  pool.reset();
+  pool = std::make_unique<Pool>(workers);
+}
+
 void detail::parallelRun(int64_t chunks, void (*body)(void *, int64_t), void *context) {
   const int workers = threads() - 1;
   std::unique_lock<std::mutex> lock(poolMutex, std::defer_lock);
   if (chunks > 1 && workers > 0 && lock.try_lock()) {
-    if (!pool || pool->workers() != workers) {
-      pool.reset();
-      pool = std::make_unique<Pool>(workers);
-    }
+    providePool(workers);
     pool->run(chunks, body, context);
     return;
   }
@@ -144,6 +156,10 @@ void detail::parallelRun(int64_t chunks, void (*body)(void *, int64_t), void *co
 void setThreads(int count) {
   threadCount = std::max(1, count);
   adoptThreadCount();
+  // Now rather than in the first step: a thread that cannot be had ends a program before it allocates anything.
+  std::lock_guard<std::mutex> lock(poolMutex);
+  if (count > 1)
+    providePool(count - 1);
 }
 
 int threads() {

@@ -112,6 +112,25 @@ TEST_P(HarmlessFaults, ChangeNothing) {
   EXPECT_GT(failEach(call, kind, true), 0);
 }
 
+// A program that gets no thread says so and ends; it neither hangs nor crashes, and does all that it was asked to where it can do without.
+TEST_F(TinyProgram, WithoutAThreadEndsWithThree) {
+  int failed = 0;
+  for (int n = 1;; ++n) {
+    SCOPED_TRACE(n);
+    std::filesystem::remove(folder / "fired");
+    const int status = shell("FAULT=pthread_create:" + std::to_string(n) + ":EAGAIN LD_PRELOAD=" SLUICE_FAULTY_FILES
+                             " timeout 60 ./tiny --data data --threads 4 --steps 3 --checkpoint c", "offload");
+    if (!folder.has("fired")) {
+      EXPECT_EQ(status, 0) << err;
+      break;
+    }
+    EXPECT_EQ(status, 3) << err;
+    EXPECT_THAT(err, testing::HasSubstr("tiny: error: a thread cannot be had"));
+    ++failed;
+  }
+  EXPECT_GE(failed, 7); // three of the pool and four streams
+}
+
 std::string nameOf(const testing::TestParamInfo<std::pair<const char *, const char *>> &info) {
   return std::string(info.param.first) + "_" + info.param.second;
 }

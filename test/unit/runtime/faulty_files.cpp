@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library for LD_PRELOAD that lets one file operation of a program fail. FAULT=CALL:N:KIND names the call, which of its
 // occurrences on files below the current folder (the first is 1), and what happens then:
-//   an error by name (EIO, ENOSPC, EINTR, ...)
+//   an error by name (EIO, ENOSPC, EINTR, ...); pthread_create counts as a call, too
 //   half     reads and writes move half of the bytes, at least one
 //   zero     reads and writes move none from here on: what is read has ended, what is written finds no room
 //   lost     the call succeeds, and the file that was reserved last (the arena of --offload-to) is cut to nothing
@@ -15,6 +15,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ bool below(int descriptor) {
 
 int numberOf(const std::string &error) {
   const std::pair<const char *, int> known[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EINTR", EINTR}, {"EACCES", EACCES},
-                                                {"EMFILE", EMFILE}, {"EROFS", EROFS},   {"EDQUOT", EDQUOT}};
+                                                {"EMFILE", EMFILE}, {"EROFS", EROFS},   {"EDQUOT", EDQUOT}, {"EAGAIN", EAGAIN}};
   for (auto [name, number] : known)
     if (error == name)
       return number;
@@ -129,6 +130,13 @@ int close(int descriptor) {
 }
 
 int rename(const char *from, const char *to) { return effectOn("rename", to) == Error ? -1 : original("rename", &rename)(from, to); }
+
+// Counted as if it were of a file, so that one library serves.
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *), void *argument) {
+  if (effectOn("pthread_create", ".") == Error)
+    return errno;
+  return original("pthread_create", &pthread_create)(thread, attributes, work, argument);
+}
 
 int posix_fallocate(int descriptor, off_t offset, off_t bytes) {
   if (effectOn("posix_fallocate", descriptor) == Error)
