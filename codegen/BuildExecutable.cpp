@@ -45,7 +45,9 @@ static std::string buildHost(const std::string &source, const std::string &execu
   if (!compiler)
     return std::string("there is no C++ compiler '") + (chosen && *chosen ? chosen : "c++") + "' to build the program with; set CXX";
   std::string include = "-I" + root.string(), archive = library.string();
-  llvm::SmallVector<llvm::StringRef> arguments = {*compiler, "-std=c++17", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", include, source,
+  // Hardened as the program of a project is, see runtime/Standalone.cmake.
+  llvm::SmallVector<llvm::StringRef> arguments = {*compiler, "-fstack-protector-strong", "-D_GLIBCXX_ASSERTIONS", "-fPIE", "-pie", "-Wl,-z,relro,-z,now",
+                                                  "-std=c++17", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", include, source,
                                                   "-o", executable, archive, SLUICE_DNNL_LIBRARY, "-lgomp", "-lpthread"};
 #if defined(__x86_64__)
   // GCC before 12.3 miscompiles constants like {1, 1, 0, 0, 0, 0, 0, 0} with 512-bit vectors; kernels that wait for memory lose nothing.
