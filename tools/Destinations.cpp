@@ -16,19 +16,22 @@ namespace {
 
 Error fileError(const fs::path &path, const std::string &what) { return Error{path.string() + ": " + what}; }
 
-/// A program has this section from the runtime (runtime/common/Run.cpp).
+/// A program has a section from the runtime (runtime/common/Run.cpp). So may the tools, which ask its kernels; they have one more.
 bool isProgram(const std::string &path) {
   auto object = llvm::object::ObjectFile::createObjectFile(path);
   if (!object)
     return llvm::consumeError(object.takeError()), false;
+  bool runtime = false, tool = false;
   for (const llvm::object::SectionRef &section : object->getBinary()->sections()) {
     auto name = section.getName();
-    if (!name)
+    if (!name) {
       llvm::consumeError(name.takeError());
-    else if (*name == ".sluice")
-      return true;
+      continue;
+    }
+    runtime |= *name == ".sluice";
+    tool |= *name == ".sluice_tool";
   }
-  return false;
+  return runtime && !tool;
 }
 
 bool isWeights(const std::string &path) {

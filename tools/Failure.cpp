@@ -16,6 +16,9 @@
 
 using namespace sluice;
 
+/// No program, though it may link all of the runtime: see isProgram in Destinations.cpp.
+__attribute__((used, section(".sluice_tool"))) static const char toolMark[] = "sluice-tool";
+
 namespace {
 
 constexpr size_t longestWord = 500, longestMessage = 6000;
