@@ -9,6 +9,7 @@ endif()
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES CXX)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(SLUICE_KERNEL_FLAGS -O3 -ffp-contract=off -fno-math-errno) # as in Sluice's own build, for the same bits
 find_package(Threads REQUIRED)
 add_library(nlohmann_json INTERFACE)
 add_library(nlohmann_json::nlohmann_json ALIAS nlohmann_json)
@@ -30,7 +31,7 @@ function(sluice_program name source)
   if(SLUICE_RUNTIMES STREQUAL host)
     # _FORTIFY_SOURCE is left to the runtime: the program's own file holds kernels, which it would slow down by a percent.
     target_compile_options(${name} PRIVATE -fstack-protector-strong -D_GLIBCXX_ASSERTIONS)
-    target_compile_options(${name} PRIVATE -O3 -march=native -ffp-contract=off -fno-math-errno)
+    target_compile_options(${name} PRIVATE ${SLUICE_KERNEL_FLAGS} -march=native)
     # GCC before 12.3 miscompiles constants like {1, 1, 0, 0, 0, 0, 0, 0} with 512-bit vectors.
     if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
       target_compile_options(${name} PRIVATE -mprefer-vector-width=256)
