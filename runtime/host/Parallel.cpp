@@ -5,6 +5,7 @@
 #include "runtime/host/Parallel.h"
 
 #include "runtime/Kernels.h"
+#include "runtime/host/Processor.h"
 
 #include <algorithm>
 #include <atomic>
@@ -21,6 +22,9 @@ namespace sluice {
 namespace {
 
 std::atomic<int> threadCount{0};
+
+/// Links the check of the processor into everything that runs a kernel.
+[[gnu::used]] int (*const level)() = processorLevel;
 
 inline void pause() {
 #if defined(__x86_64__)
