@@ -36,10 +36,16 @@ static std::string compileTo(const std::string &executable, const std::string &c
   return runCompiler(compiler, words, fs::path(executable).parent_path().string());
 }
 
-static std::string buildHost(const std::string &source, const std::string &executable) {
-  fs::path root = sourceRoot(), library = firstOf({executableFolder() / "../lib/libsluice_host.a", SLUICE_HOST_LIBRARY});
-  if (root.empty() || library.empty())
-    return "the runtime's headers or library are missing: looked for " SLUICE_SOURCE_DIR " and " SLUICE_HOST_LIBRARY;
+static std::string buildHost(const std::string &source, const std::string &executable, const std::string &cpu) {
+  const std::string level = cpu == "native" ? SLUICE_HOST_LEVEL : cpu;
+  // That of the level that this compiler was built for has the plain name.
+  const std::string runtime = std::string("sluice_host") + (level == SLUICE_HOST_LEVEL ? "" : "-" + level);
+  const fs::path built = fs::path(SLUICE_HOST_LIBRARY).parent_path() / ("lib" + runtime + ".a");
+  fs::path root = sourceRoot(), library = firstOf({executableFolder() / "../lib" / built.filename(), built});
+  if (root.empty())
+    return "the runtime's headers are missing: looked for " SLUICE_SOURCE_DIR;
+  if (library.empty())
+    return "the runtime for --cpu=" + cpu + " is not built: looked for " + built.string() + "; build it with cmake --build " + SLUICE_BUILD_DIR " --target " + runtime;
   const char *chosen = std::getenv("CXX");
   auto compiler = llvm::sys::findProgramByName(chosen && *chosen ? chosen : "c++");
   if (!compiler)
@@ -47,10 +53,12 @@ static std::string buildHost(const std::string &source, const std::string &execu
   std::string include = "-I" + root.string(), archive = library.string();
   // Hardened as the program of a project is, see runtime/Standalone.cmake.
   llvm::SmallVector<llvm::StringRef> arguments = {*compiler, "-fstack-protector-strong", "-D_GLIBCXX_ASSERTIONS", "-fPIE", "-pie", "-Wl,-z,relro,-z,now",
-                                                  "-std=c++17", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", include, source,
+                                                  "-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno", include, source,
                                                   "-o", executable, archive, SLUICE_DNNL_LIBRARY, "-lgomp", "-lpthread"};
+  // As runtime/Levels.cmake says, and why.
+  const std::string march = "-march=" + (level.empty() ? "native" : level);
+  arguments.push_back(march);
 #if defined(__x86_64__)
-  // GCC before 12.3 miscompiles constants like {1, 1, 0, 0, 0, 0, 0, 0} with 512-bit vectors; kernels that wait for memory lose nothing.
   arguments.push_back("-mprefer-vector-width=256");
 #endif
   if (llvm::StringRef(SLUICE_ZFP_LIBRARY).size())
@@ -74,16 +82,17 @@ static std::string buildCuda(const std::string &source, const std::string &execu
   return compileTo(executable, *compiler, arguments);
 }
 
-std::string sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, const std::string &target) {
-  return target == "cuda" ? buildCuda(source, executable) : buildHost(source, executable);
+std::string sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, const std::string &target, const std::string &cpu) {
+  return target == "cuda" ? buildCuda(source, executable) : buildHost(source, executable, cpu);
 }
 
 /// CMakeLists.txt of a standalone project; runtime/CMakeLists.txt is the one of the repository.
-static std::string projectLists(const fs::path &form, const std::string &name) {
+static std::string projectLists(const fs::path &form, const std::string &name, const std::string &cpu) {
   auto file = llvm::MemoryBuffer::getFile(form.string());
   std::string text = file ? (*file)->getBuffer().str() : "";
-  for (size_t at; (at = text.find("@name@")) != std::string::npos;)
-    text.replace(at, 6, name);
+  for (const auto &[word, value] : {std::pair{std::string("@name@"), name}, {std::string("@cpu@"), cpu}})
+    for (size_t at; (at = text.find(word)) != std::string::npos;)
+      text.replace(at, word.size(), value);
   return text;
 }
 
@@ -99,12 +108,12 @@ static std::string copyLibrary(const fs::path &headers, const fs::path &to, std:
   return "";
 }
 
-std::string sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, const std::string &target) {
+std::string sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, const std::string &target, const std::string &cpu) {
   fs::path root = sourceRoot(), project = folder;
   if (root.empty())
     return "the runtime's sources are missing: looked for " SLUICE_SOURCE_DIR;
   bool cuda = target == "cuda";
-  std::string lists = projectLists(root / "codegen" / (cuda ? "CudaProject.cmake" : "HostProject.cmake"), name);
+  std::string lists = projectLists(root / "codegen" / (cuda ? "CudaProject.cmake" : "HostProject.cmake"), name, cpu);
   try {
     fs::copy(root / "runtime", project / "runtime", fs::copy_options::recursive);
     fs::remove_all(project / "runtime" / (cuda ? "host" : "cuda"));

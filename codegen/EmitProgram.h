@@ -13,6 +13,7 @@ struct EmitOptions {
   std::string commandLine; ///< that made the file
   std::string identity;    ///< of the model
   int threads = 1;         ///< that the plan was made for
+  int level = 0;                ///< of x86-64 that vendor primitives may use; 0: all that there is
   int64_t workspaceLimit = 0;   ///< of the plan
   bool weightsFile = false;     ///< a weights file lies beside the program
   std::string weightsName;      ///< its name

@@ -161,6 +161,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
     line("spillBytes", Twine(*d.step.getSpill()));
   }
   line("threads", Twine(d.options.threads));
+  if (d.options.level)
+    line("level", Twine(d.options.level));
   line("workspaceLimit", Twine(d.options.workspaceLimit));
   line("precision", Twine("Precision::") + moduleWord(d, "train.precision", "fp32").upper());
   line("events", Twine(d.events.size()));

@@ -5,6 +5,8 @@
 #include "runtime/Fused.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/MatmulEngine.h"
+#include "runtime/host/Processor.h"
+#include "runtime/host/TileForm.h"
 
 #include <tuple>
 
@@ -67,7 +69,10 @@ FusedGeometry sluice::geometryOf(const KernelOp &region, const FusedOperands &op
   return FusedGeometry(region.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList);
 }
 
+static int levelOfPrograms = 0;
+
 std::vector<KernelAlgorithm> sluice::hostAlgorithms(mlir::Operation *trainOp) {
+  const tile::PlannedFor planned(levelOfPrograms);
   const KernelOp op = kernelOf(trainOp);
   Offers offers{op.node.c_str()};
   makeKernels(op, offers);
@@ -110,4 +115,10 @@ bool sluice::works(const HostTrialCase &trial) {
   }
 }
 
-void sluice::planForThreads(int threads) { setThreads(threads); }
+void sluice::planForMachine(int threads, int level) {
+  setThreads(threads);
+  limitInstructions(reachableLevel(level));
+  levelOfPrograms = level;
+}
+
+int sluice::reachableLevel(int level) { return std::min(level, processorLevel()); }

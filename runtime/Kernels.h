@@ -21,6 +21,11 @@ namespace sluice {
 void setThreads(int count);
 int threads();
 
+/// Host: vendor primitives use no more than this level of x86-64 (2: SSE4.1, 3: AVX2, 4: AVX-512), so that a program has the same
+/// algorithms and workspaces on every processor of the level; 0: all that the machine has. DNNL_MAX_CPU_ISA in the environment can take
+/// away more. Once, before the first kernel is created. Cuda: nothing to do.
+void limitInstructions(int level);
+
 enum class Target { Host, Cuda };
 /// Which runtime this program is linked with.
 Target runtimeTarget();

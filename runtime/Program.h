@@ -54,6 +54,7 @@ struct Program {
   size_t poolBytes, spillBytes;      ///< see PoolSize; 0: no pool
   size_t deviceBase;                 ///< bytes live through the whole step
   int threads;                       ///< that the plan was made for
+  int level;                         ///< of x86-64 that vendor primitives may use, see limitInstructions()
   size_t workspaceLimit;             ///< --workspace-limit of the plan
   Precision precision;
   int events;                        ///< number of events used

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lit suite: *.mlir run sluice-opt, *.test run the tools as a user does.
-# Features: `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU.
+# Features: `avx2` where the processor has it, `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU.
 import os
 import shutil
 import sys
@@ -33,6 +33,9 @@ if os.path.exists(os.path.join(deps, "venv", ".complete")):
 config.substitutions.append(("%python", python))
 if shutil.which("nvidia-smi"):
     config.available_features.add("cuda")
+with open("/proc/cpuinfo") as processor:  # programs of this level run here
+    if " avx2 " in processor.read():
+        config.available_features.add("avx2")
 if "cuda" in config.sluice_runtimes:
     config.available_features.add("nvcc")
 # Compiles a program for the cuda target against the emulator: %emulated_cxx program.cu -o program %emulated_lib

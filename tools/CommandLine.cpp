@@ -31,6 +31,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("-o", o.output, "output file; a directory for project");
   app.add_flag("--force", o.force, "write over files that sluicec did not write");
   app.add_option("--target", o.target, "host|cuda (default host)");
+  app.add_option("--cpu", o.cpu, "native|x86-64-v2|v3|v4: what a host program and its runtime are built for (default native: processors like this one)");
   app.add_option("--batch", w.batch, "batch size where the model leaves it open");
   app.add_option("--dim", w.dims, "NAME=N: fixes a dynamic dimension")->allow_extra_args(false);
   app.add_option("--limit", w.limits, "NAME=N: how large a model may be, of " + describeLimits())->allow_extra_args(false);
@@ -100,6 +101,20 @@ bool isNumber(const std::string &text, int64_t most, int64_t &value) {
   return failure == std::errc() && stop == text.data() + text.size() && value >= 1 && value <= most;
 }
 
+/// x86-64-v3 and v3 are the same.
+std::string takeCpu(DriverOptions &o) {
+  if (o.cpu == "native")
+    return "";
+  for (int level : {2, 3, 4})
+    if (const std::string name = "v" + std::to_string(level); o.cpu == name || o.cpu == "x86-64-" + name) {
+      o.cpu = "x86-64-" + name;
+      o.level = level;
+    }
+  if (o.level == 0)
+    return "--cpu knows no '" + o.cpu + "'; there are native, x86-64-v2, x86-64-v3 and x86-64-v4";
+  return o.target == "host" ? "" : "--cpu=" + o.cpu + " is for --target=host";
+}
+
 /// First message of a word that makes no sense, or nothing.
 std::string convert(const Words &w, DriverOptions &o) {
   std::string e;
@@ -118,6 +133,8 @@ std::string convert(const Words &w, DriverOptions &o) {
   if (o.target != "host" && o.target != "cuda")
     return "--target knows no '" + o.target + "'; there are host and cuda";
   o.pipeline.target = o.target;
+  if (!(e = takeCpu(o)).empty())
+    return e;
   if (Status precision = checkPrecision(w.precision, o.target); !precision)
     return precision.error();
   o.spec.precision = w.precision;

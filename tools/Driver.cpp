@@ -76,7 +76,7 @@ int compileModel(const DriverOptions &options) {
     std::cout << listParameters(compilation.module());
     return 0;
   }
-  planForThreads(options.threads);
+  planForMachine(options.threads, options.level);
   if (!compilation.run(stageOf(options.emit), options.pipeline))
     return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.smallestBudget());
   if (options.explain)

@@ -10,6 +10,7 @@
 #include "frontend/Identity.h"
 #include "ir/Train.h"
 #include "passes/CudaKernels.h"
+#include "passes/HostKernels.h"
 #include "runtime/common/File.h"
 #include "runtime/common/OutputFile.h"
 #include "tools/PlanReport.h"
@@ -98,6 +99,7 @@ public:
     emit.commandLine = options.commandLine;
     emit.identity = modelIdentity(file.model());
     emit.threads = options.threads;
+    emit.level = reachableLevel(options.level);
     emit.workspaceLimit = options.pipeline.workspaceLimit ? options.pipeline.workspaceLimit : defaultCudaWorkspace(options.spec.precision);
     if (codegen::needsWeights(module)) {
       emit.weightsFile = true;
@@ -157,7 +159,7 @@ private:
 
 Status emitProject(const DriverOptions &options, const fs::path &folder, const fs::path &output, const Destinations &destinations) {
   codegen::Names names;
-  if (std::string error = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()), options.target); !error.empty())
+  if (std::string error = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()), options.target, options.cpu); !error.empty())
     return Error{options.output + ": " + error};
   Turn turn(output);
   if (Status free = destinations.checkProject(output); !free)
@@ -191,7 +193,7 @@ Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs
   };
   if (Status free = check(); !free)
     return free;
-  if (std::string error = codegen::buildExecutable((folder / programFile(options)).string(), (folder / name).string(), options.target); !error.empty())
+  if (std::string error = codegen::buildExecutable((folder / programFile(options)).string(), (folder / name).string(), options.target, options.cpu); !error.empty())
     return Error{output.string() + ": " + error};
   Turn turn(output);
   if (Status free = check(); !free)

@@ -57,7 +57,7 @@ Trial tryBatch(const DriverOptions &options, const OnnxFile &file, int64_t batch
 } // namespace
 
 int printMaxBatch(const DriverOptions &options, const OnnxFile &file) {
-  planForThreads(options.threads);
+  planForMachine(options.threads, options.level);
   // Beyond this no index of a tensor would fit anyway.
   constexpr int64_t most = int64_t(1) << 24;
   int64_t low = 0, high = 1;

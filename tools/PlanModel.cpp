@@ -29,7 +29,7 @@ static std::string compile(const DriverOptions &options, Stage until, Compilatio
     *inputs = inputsOf(options, modelFiles(file->path(), file->model()));
   if (Status imported = compilation.import(*file, options.spec); !imported)
     return imported.error();
-  planForThreads(options.threads);
+  planForMachine(options.threads, options.level);
   if (compilation.run(until, options.pipeline)) {
     status = 0;
     return "";

@@ -93,6 +93,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   // Beside a GPU threads only draw weights and gather batches, which no plan depends on.
   const int64_t usual = runtimeTarget() == Target::Cuda ? std::max(1u, std::thread::hardware_concurrency()) : program.threads;
   setThreads(static_cast<int>(arguments.threads.value_or(usual)));
+  limitInstructions(program.level);
   setKernelPolicy(program.workspaceLimit, program.precision);
   entry.makeKernels();
   buildPrimitives();

@@ -117,6 +117,7 @@ Precision precision() { return chosenPrecision; }
 static int threadCount = 1;
 void setThreads(int count) { threadCount = count; }
 int threads() { return threadCount; }
+void limitInstructions(int) {}
 void ensurePassiveOpenMP(int, char **) {}
 
 void noteFallback(const std::string &node, const std::string &reason) {

@@ -5,8 +5,10 @@
 
 #include "runtime/host/BlockedConvBlocks.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/host/Tile.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace sluice {
 
@@ -15,7 +17,7 @@ using namespace blocked;
 static int64_t mergedGroups(const ConvGeometry &g) {
   const int64_t channels = std::max(g.w[1], g.w[0] / g.groups);
   int64_t merged = 1;
-  while (2 * merged * channels <= tile::lanes && g.groups % (2 * merged) == 0)
+  while (2 * merged * channels <= tile::form().lanes && g.groups % (2 * merged) == 0)
     merged *= 2;
   return merged;
 }
@@ -23,13 +25,13 @@ static int64_t mergedGroups(const ConvGeometry &g) {
 BlockedConv::BlockedConv(const ConvGeometry &geometry, int64_t parts)
     : g(geometry), parts(parts), merged(mergedGroups(g)), groups(g.groups / merged), gathers(convGathers(g, groups)),
       results((g.pass == ConvPass::BackwardData ? g.x[1] : g.y[1]) / groups),
-      grain(g.pass == ConvPass::BackwardWeight ? tile::rows : tile::panelColumns(results)) {
+      grain(g.pass == ConvPass::BackwardWeight ? tile::form().rows : tile::panelColumns(results)) {
   const int64_t source = (g.pass == ConvPass::BackwardData ? g.y : g.x).elements();
   int64_t depth = 1;
   for (const ConvGather &gather : gathers)
     depth = std::max(depth, std::min(depthAtOnce, gather.depth()));
   rows = g.pass == ConvPass::BackwardWeight ? rowsWithin(source, columnsAtOnce(gathers[0].depth()), 16, mostPixels)
-                                            : rowsWithin(source, depth, tile::rows, mostRows);
+                                            : rowsWithin(source, depth, tile::form().rows, mostRows);
 }
 
 int64_t BlockedConv::mostParts() const {
@@ -114,6 +116,7 @@ void BlockedConv::productBlock(const Part &part, const ConvGather &gather, int64
 }
 
 void BlockedConv::product(const float *source, const float *w, const float *bias, float *target, char *scratch) const {
+  assert(tile::form() == tile::compiled);
   auto *packedWeights = reinterpret_cast<float *>(scratch);
   float *work = packedWeights + rounded(packed());
   if (depthwise())

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/host/ConvGather.h"
-#include "runtime/host/Tile.h"
+#include "runtime/host/TileForm.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ constexpr int64_t channelsAtOnce = 64, depthwiseChunks = 16;
 constexpr int64_t rounded(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 /// Columns of a weight gradient that one task gathers, whole panels.
-constexpr int64_t columnsAtOnce(int64_t depth) {
+inline int64_t columnsAtOnce(int64_t depth) {
   const int64_t width = tile::panelColumns(depth);
   return std::min(mostColumns / width * width, tile::panels(depth) * width);
 }

@@ -5,8 +5,10 @@
 #include "runtime/host/BlockedConv.h"
 #include "runtime/host/BlockedConvBlocks.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/host/Tile.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace sluice {
 
@@ -43,6 +45,7 @@ void reorderTaps(const ConvGeometry &g, const float *from, int64_t merged, int64
 } // namespace
 
 void BlockedConv::backwardWeight(const float *dy, const float *x, float *dw, float *dbias, char *scratch) const {
+  assert(tile::form() == tile::compiled);
   auto *ordered = reinterpret_cast<float *>(scratch);
   float *work = ordered + rounded(packed());
   if (dbias)

@@ -7,6 +7,7 @@
 #include "runtime/host/Tile.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace sluice {
 
@@ -71,6 +72,7 @@ void BlockedMatmul::multiply(const Block &block, const float *a, const float *b,
 }
 
 void BlockedMatmul::run(const float *a, const float *b, float alpha, float *c, void *scratch) const {
+  assert(tile::form() == tile::compiled);
   const int64_t columns = columnsEach(), columnTasks = (shape.n + columns - 1) / columns, products = shape.loops * shape.batch;
   const int64_t wanted = std::max<int64_t>(1, 2 * threads() / (columnTasks * products));
   const int64_t rows = std::max<int64_t>(tile::rows, (shape.m / wanted + tile::rows - 1) / tile::rows * tile::rows);

@@ -5,7 +5,7 @@
 #include "runtime/host/BlockedConv.h"
 #include "runtime/host/DnnlConv.h"
 #include "runtime/host/Dnnl.h"
-#include "runtime/host/Tile.h"
+#include "runtime/host/TileForm.h"
 
 #include <algorithm>
 
@@ -59,8 +59,9 @@ double familyOf(const ConvGeometry &g, const std::string &name, int better) {
 
 /// Against oneDNN's best for the same vectors (docs/results/anywhere.md).
 double slownessOfOurs(const ConvGeometry &g) {
-  const double vectors = speedOfProcessor() / (tile::lanes == 16 ? 4 : tile::lanes == 8 ? 2 : 0.6);
-  const bool depthwise = g.groups > 1 && g.w[1] == 1, narrow = g.groups > 1 && g.w[1] < tile::lanes;
+  const int64_t lanes = tile::form().lanes;
+  const double vectors = speedOfProcessor() / (lanes == 16 ? 4 : lanes == 8 ? 2 : 0.6);
+  const bool depthwise = g.groups > 1 && g.w[1] == 1, narrow = g.groups > 1 && g.w[1] < lanes;
   return std::max(0.4, vectors) * (depthwise ? 4 : narrow ? 8 : 1.6);
 }
 

@@ -4,24 +4,23 @@
 // depth, whatever the tile's size, so that bits do not depend on how a product is cut.
 #pragma once
 
+#include "runtime/host/TileForm.h"
+
 #include <cstdint>
 #include <type_traits>
 
 namespace sluice::tile {
 
 #if defined(__AVX512F__)
-constexpr int lanes = 16, rows = 8;
+constexpr Form compiled = formOf(4);
 #elif defined(__AVX__)
-constexpr int lanes = 8, rows = 6;
+constexpr Form compiled = formOf(3);
 #else
-constexpr int lanes = 4, rows = 6;
+constexpr Form compiled = formOf(2);
 #endif
+constexpr int lanes = compiled.lanes, rows = compiled.rows;
 
 using Vector = float __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias));
-
-/// Columns of a panel of the right factor with so many result columns: two vectors, or one where that is enough.
-constexpr int64_t panelColumns(int64_t columns) { return columns > lanes ? 2 * lanes : lanes; }
-constexpr int64_t panels(int64_t columns) { return (columns + panelColumns(columns) - 1) / panelColumns(columns); }
 
 /// Factors of one product: elements between neighbours. `b` points at whole panels.
 struct Factors {
