@@ -89,7 +89,61 @@ namespace {
 
 enum class Fit { Lowest, Smallest };
 
-/// Placement of one item after the other; `placed` holds what has an offset, in order of offset.
+/// What has an offset, in order of offset and, where that is the same, of placement. In blocks, each with the times that its items reach: to
+/// insert moves one block, and what lives at other times is passed over.
+class Placed {
+public:
+  struct One {
+    int64_t lower, upper;
+    Bytes offset, end;
+  };
+
+  void insert(const One &one) {
+    auto after = std::upper_bound(blocks.begin(), blocks.end(), one.offset, [](Bytes o, const Block &b) { return o < b.items[0].offset; });
+    if (blocks.empty())
+      after = blocks.emplace(after);
+    else if (after != blocks.begin())
+      --after;
+    std::vector<One> &items = after->items;
+    items.insert(std::upper_bound(items.begin(), items.end(), one.offset, [](Bytes o, const One &p) { return o < p.offset; }), one);
+    after->reach();
+    if (items.size() < most)
+      return;
+    Block upper;
+    upper.items.assign(items.begin() + most / 2, items.end());
+    upper.reach();
+    items.resize(most / 2);
+    after->reach();
+    blocks.insert(after + 1, std::move(upper));
+  }
+
+  /// Calls `visit` with all that live when `item` does, until it says true.
+  template <typename Visit> void meeting(const PackItem &item, Visit visit) const {
+    for (const Block &block : blocks)
+      if (block.lower < item.upper && item.lower < block.upper)
+        for (const One &one : block.items)
+          if (one.lower < item.upper && item.lower < one.upper && visit(one))
+            return;
+  }
+
+private:
+  static constexpr size_t most = 128;
+  struct Block {
+    std::vector<One> items;
+    int64_t lower = 0, upper = 0;
+    void reach() {
+      lower = items[0].lower;
+      upper = items[0].upper;
+      for (const One &one : items) {
+        lower = std::min(lower, one.lower);
+        upper = std::max(upper, one.upper);
+      }
+    }
+  };
+  std::vector<Block> blocks;
+};
+
+/// Placement of one item after the other.
 class BestFit {
 public:
   BestFit(const std::vector<PackItem> &items, Fit fit) : items(items), fit(fit), offsets(items.size(), 0) {
@@ -112,31 +166,28 @@ private:
   void put(int i, Bytes offset) {
     offsets[i] = offset;
     height = std::max(height, offset + items[i].size);
-    auto at = std::upper_bound(placed.begin(), placed.end(), offset, [&](Bytes o, int p) { return o < offsets[p]; });
-    placed.insert(at, i);
+    placed.insert({items[i].lower, items[i].upper, offset, offset + items[i].size});
   }
 
   Bytes find(const PackItem &item) const {
     Bytes best = -1, bestGap = 0, top = 0;
-    for (int p : placed) {
-      if (!meet(items[p], item))
-        continue;
-      const Bytes at = roundUp(top, item.alignment), gap = offsets[p] - top;
-      if (at + item.size <= offsets[p] && (best < 0 || gap < bestGap)) {
-        best = at;
-        bestGap = gap;
-        if (fit == Fit::Lowest)
-          return best;
-      }
-      top = std::max(top, offsets[p] + items[p].size);
-    }
+    placed.meeting(item, [&](const Placed::One &p) {
+      const Bytes gap = p.offset - top;
+      if (gap >= item.size && (best < 0 || gap < bestGap)) // first what costs no division
+        if (const Bytes at = roundUp(top, item.alignment); at + item.size <= p.offset) {
+          best = at;
+          bestGap = gap;
+        }
+      top = std::max(top, p.end);
+      return best >= 0 && fit == Fit::Lowest;
+    });
     return best >= 0 ? best : roundUp(top, item.alignment);
   }
 
   const std::vector<PackItem> &items;
   const Fit fit;
   std::vector<Bytes> offsets;
-  std::vector<int> placed;
+  Placed placed;
   Bytes height = 0;
 };
 
@@ -174,6 +225,9 @@ double byWidth(const PackItem &i) { return i.width(); }
 double byBirth(const PackItem &i) { return -double(i.lower); }
 double byDeath(const PackItem &i) { return i.upper; }
 
+// Squares of the items up to which more is tried than orders: repeated fits for their time, the search for its space as well.
+constexpr double mostRepeated = 4e8, mostSearched = 7e7;
+
 } // namespace
 
 Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
@@ -202,7 +256,7 @@ Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
         best.method = std::string(fit == Fit::Smallest ? "best-fit " : "first-fit ") + order.name;
       }
     }
-  const int rounds = squared > 4e9 ? 0 : static_cast<int>(std::clamp(1e8 / std::max(1.0, squared), 5.0, 60.0));
+  const int rounds = squared > mostRepeated ? 0 : static_cast<int>(std::clamp(1e8 / std::max(1.0, squared), 5.0, 60.0));
   for (const Order &order : {orders[2], orders[0], orders[1]})
     if (best.height > target && options.nodeLimit > 0 && rounds > 0) {
       Packing packing = repeatedFit(items, Fit::Lowest, order.key, target, rounds);
@@ -213,7 +267,7 @@ Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
     }
   best.load = load;
   best.optimal = best.height == load;
-  if (best.height > target && options.nodeLimit > 0)
+  if (best.height > target && options.nodeLimit > 0 && squared <= mostSearched)
     searchPacking(items, options, best);
   return best;
 }

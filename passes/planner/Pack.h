@@ -32,6 +32,8 @@ struct PackOptions {
   /// Nodes of the exact search, over all its restarts; 0 leaves it out. Nodes, not seconds: the result is
   /// deterministic.
   int64_t nodeLimit = 2'000'000;
+  /// Items that those nodes look at, some nanoseconds each: one node of a large instance may look at millions.
+  int64_t workLimit = 1'000'000'000;
 };
 
 struct Packing {
@@ -39,7 +41,7 @@ struct Packing {
   Bytes load = 0;             ///< largest total size alive at one time: no packing is lower
   std::vector<Bytes> offsets; ///< one per item
   bool optimal = false;       ///< proved: height equals load, or the search exhausted every lower height
-  int64_t nodes = 0;          ///< that the exact search used
+  int64_t nodes = 0, work = 0; ///< that the exact search used
   std::string method;         ///< what found it: "best-fit size", "search", ...
 };
 

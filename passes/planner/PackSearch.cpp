@@ -8,7 +8,8 @@
 // no longer take what it still has to (the "deadline" below), floors keep a witness item so that most placements
 // recompute few of them, and states that failed once are not searched again.
 //
-// Complexity: exponential; each node costs O(unplaced items + neighbours + affected sections * items in a section).
+// Complexity: exponential; each node costs O(unplaced items + neighbours + affected sections * items in a section), so both nodes and what
+// they look at are limited; space is quadratic in the items.
 #include "passes/planner/PackSearch.h"
 
 #include "passes/planner/PackInstance.h"
@@ -32,9 +33,9 @@ public:
 
   /// `orders` counts the orders that any search of the same capacity has sorted; a tie broken by one of them means
   /// nothing in another.
-  Search(const PackInstance &instance, int heuristic, Bytes capacity, int64_t nodeLimit, FailedStates &failed,
+  Search(const PackInstance &instance, int heuristic, Bytes capacity, int64_t nodeLimit, int64_t workLimit, FailedStates &failed,
          int64_t &orders)
-      : in(instance), heuristic(heuristic), capacity(capacity), nodeLimit(nodeLimit), failed(failed), orders(orders),
+      : in(instance), heuristic(heuristic), capacity(capacity), nodeLimit(nodeLimit), workLimit(workLimit), failed(failed), orders(orders),
         rank(in.items.size()), offset(in.items.size(), -1), lowest(in.items.size(), 0),
         unplacedNeighbours(in.items.size()), floor(in.sections.size(), 0), rest(in.totals),
         crossing(in.sections.size(), 0), witness(in.sections.size(), -1) {
@@ -54,10 +55,10 @@ public:
     std::iota(all.begin(), all.end(), 0);
     if (solveParts(all))
       return Outcome::Found;
-    return nodes >= nodeLimit ? Outcome::OutOfNodes : Outcome::Exhausted;
+    return nodes >= nodeLimit || work > workLimit ? Outcome::OutOfNodes : Outcome::Exhausted;
   }
 
-  int64_t nodes = 0;
+  int64_t nodes = 0, work = 0; ///< work: items that were looked at
   const std::vector<Bytes> &offsets() const { return offset; }
 
 private:
@@ -86,7 +87,7 @@ private:
   const PackInstance &in;
   const int heuristic;
   const Bytes capacity;
-  const int64_t nodeLimit;
+  const int64_t nodeLimit, workLimit;
   FailedStates &failed;
   int64_t &orders;
   std::vector<int> rank; ///< in the order of the part that an item belongs to
@@ -181,17 +182,18 @@ std::vector<Search::Candidate> Search::candidates(const std::vector<int> &unplac
 bool Search::solve(const std::vector<int> &unplaced, const Progress &at) {
   if (unplaced.empty())
     return true;
+  work += unplaced.size();
   const FailedStates::Key key = keyOf(unplaced);
   if (failed.contains(key, at))
     return false;
   for (const Candidate &c : candidates(unplaced, at)) {
-    if (++nodes > nodeLimit)
+    if (++nodes > nodeLimit || work > workLimit)
       return false;
     const size_t mark = log.size(), placedBefore = placedItems.size();
     if (place(c.item, c.offset) && descend(unplaced, c.item, at.order))
       return true;
     unwind(placedBefore, mark);
-    if (nodes > nodeLimit)
+    if (nodes > nodeLimit || work > workLimit)
       return false;
     // Nothing will ever stand on a hatless item, so placing it now took nothing from the others.
     if (unplacedNeighbours[c.item] == 0)
@@ -239,6 +241,7 @@ bool Search::raise(int i, Bytes to) {
 bool Search::refresh(int s) {
   Bytes least = none;
   int by = -1;
+  work += in.sections[s].size();
   for (int i : in.sections[s])
     if (offset[i] < 0 && lowest[i] < least) {
       least = lowest[i];
@@ -254,6 +257,7 @@ bool Search::refresh(int s) {
 
 bool Search::place(int item, Bytes at) {
   const auto &placed = in.items[item];
+  work += placed.neighbours.size();
   offset[item] = at;
   placedItems.push_back(item);
   for (int s = placed.first; s <= placed.last; ++s)
@@ -306,15 +310,16 @@ void Search::unwind(size_t placedBefore, size_t mark) {
 
 /// Asks for `capacity` with at most `limit` nodes: the orders in turn, each with as many nodes as the others, twice as
 /// many every round.
-Search::Outcome searchCapacity(const PackInstance &in, Bytes capacity, int64_t limit, Packing &best) {
+Search::Outcome searchCapacity(const PackInstance &in, Bytes capacity, int64_t limit, int64_t workLimit, Packing &best) {
   int64_t used = 0, orders = 0;
-  for (int64_t length = 4 * in.items.size(); used < limit; length *= 2) {
+  for (int64_t length = 4 * in.items.size(); used < limit && best.work < workLimit; length *= 2) {
     FailedStates failed(3 * length);
-    for (int heuristic = 0; heuristic < 3 && used < limit; ++heuristic) {
-      Search search(in, heuristic, capacity, std::min(length, limit - used), failed, orders);
+    for (int heuristic = 0; heuristic < 3 && used < limit && best.work < workLimit; ++heuristic) {
+      Search search(in, heuristic, capacity, std::min(length, limit - used), workLimit - best.work, failed, orders);
       const Search::Outcome outcome = search.run();
       used += std::max<int64_t>(search.nodes, 1);
       best.nodes += search.nodes;
+      best.work += search.work;
       if (outcome == Search::Outcome::Found) {
         best.offsets = search.offsets();
         best.height = 0;
@@ -337,12 +342,12 @@ void searchPacking(const std::vector<PackItem> &items, const PackOptions &option
   Bytes refuted = load - 1; // largest capacity known not to suffice
   // The target first: on real programs it is usually reachable. Then halve what remains.
   Bytes ask = target;
-  while (best.height > target && ask < best.height && best.nodes < options.nodeLimit) {
+  while (best.height > target && ask < best.height && best.nodes < options.nodeLimit && best.work < options.workLimit) {
     const int64_t left = options.nodeLimit - best.nodes;
     // With a height that is good enough nothing else is worth a node.
     const int64_t share =
         options.goodEnough >= load && ask == target ? left : std::max<int64_t>(1000, left / (ask == target ? 2 : 4));
-    const Search::Outcome outcome = searchCapacity(in, ask, share, best);
+    const Search::Outcome outcome = searchCapacity(in, ask, share, options.workLimit, best);
     if (outcome == Search::Outcome::Exhausted && ask == refuted + 1)
       refuted = ask;
     const Bytes low = outcome == Search::Outcome::Found ? target : ask;

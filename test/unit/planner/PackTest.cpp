@@ -82,6 +82,36 @@ TEST(Pack, SearchFindsTheOptimumOfTinyInstances) {
   }
 }
 
+/// Items of uneven sizes and lifetimes, which no order packs at their load.
+static std::vector<PackItem> uneven(int count) {
+  std::mt19937 random(11);
+  std::vector<PackItem> items;
+  for (int i = 0; i < count; ++i) {
+    const int64_t lower = random() % 200;
+    items.push_back({std::to_string(i), lower, lower + 1 + int64_t(random() % 60), 1 + Bytes(random() % 97), 1, {}});
+  }
+  return items;
+}
+
+TEST(Pack, SearchLooksAtNoMoreItemsThanItMay) {
+  const std::vector<PackItem> items = uneven(300);
+  PackOptions options;
+  options.nodeLimit = 100'000;
+  options.workLimit = 50'000;
+  const Packing packing = pack(items, options);
+  EXPECT_EQ(packingError(items, packing), "");
+  EXPECT_GT(packing.work, 0);
+  EXPECT_LT(packing.work, 150'000); // the last node may look at all items of all sections
+}
+
+TEST(Pack, InstancesTooLargeForTheSearchAreStillPacked) {
+  const std::vector<PackItem> items = uneven(9000);
+  const Packing packing = pack(items, {0, 1'000'000'000});
+  EXPECT_EQ(packingError(items, packing), "");
+  EXPECT_EQ(packing.nodes, 0);
+  EXPECT_GT(packing.height, packing.load);
+}
+
 TEST(Pack, FixedItemsStayWhereTheyAre) {
   // The fixed item splits the address space at times 0..4: 10 below, the rest above.
   std::vector<PackItem> items = {{"fixed", 0, 4, 10, 1, 10}, {"small", 0, 4, 10, 1, {}}, {"large", 2, 6, 12, 1, {}}};
