@@ -24,6 +24,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/file.h>
+#include <tuple>
 #include <unistd.h>
 
 using namespace mlir;
@@ -43,8 +44,9 @@ Status writeText(const fs::path &path, const std::string &text) {
   return Success{};
 }
 
-/// Moves a file to its place. Its bytes are on the disk first: a name without them would be worse than the file before.
-Status moveTo(const fs::path &from, const fs::path &to) {
+/// Moves a file to its place. Its bytes are on the disk first: a name without them would be worse than the file before. What came there since it
+/// was free is asked for once more.
+Status moveTo(const fs::path &from, const fs::path &to, Made made, const Destinations &destinations) {
   int file = open(from.c_str(), O_RDONLY | O_CLOEXEC);
   const bool synced = file >= 0 && fsync(file) == 0;
   const int failure = errno;
@@ -52,6 +54,11 @@ Status moveTo(const fs::path &from, const fs::path &to) {
     close(file);
   if (!synced)
     return fileError(to, std::string("cannot be written: ") + std::strerror(failure));
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
+    return Success{};
+  // There is a file, or the file system knows no such rename.
+  if (Status free = destinations.check(to, made); !free)
+    return free;
   std::error_code error;
   fs::rename(from, to, error);
   if (error)
@@ -177,7 +184,7 @@ Status emitProject(const DriverOptions &options, const fs::path &folder, const f
 }
 
 Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs::path &output, const std::string &name, const Destinations &destinations) {
-  std::vector<std::pair<fs::path, fs::path>> moves;
+  std::vector<std::tuple<fs::path, fs::path, Made>> moves;
   // All or nothing: none is moved while another cannot be. Asked twice: compiling takes a while.
   auto check = [&]() -> Status {
     moves.clear();
@@ -185,7 +192,7 @@ Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs
       const fs::path from = folder / (name + suffix), to = output.parent_path() / from.filename();
       if (made != Made::Program && !fs::exists(from))
         continue;
-      moves.emplace_back(from, to);
+      moves.emplace_back(from, to, made);
       if (Status free = destinations.check(to, made); !free)
         return free;
     }
@@ -198,8 +205,8 @@ Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs
   Turn turn(output);
   if (Status free = check(); !free)
     return free;
-  for (const auto &[from, to] : moves)
-    if (Status moved = moveTo(from, to); !moved)
+  for (const auto &[from, to, made] : moves)
+    if (Status moved = moveTo(from, to, made, destinations); !moved)
       return moved;
   return Success{};
 }
@@ -241,18 +248,18 @@ Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp
   Workshop workshop(output);
   if (workshop.folder.empty())
     return fileError(output, "cannot be written: its folder is missing or not writable");
+  const Destinations destinations(inputsOf(options, modelFiles(file.path(), file.model())), options.force);
   if (options.emit <= Emit::Placed) {
     if (Status text = writeText(workshop.folder / "level.mlir", levelText(module)); !text)
       return text;
-    return moveTo(workshop.folder / "level.mlir", output);
+    return moveTo(workshop.folder / "level.mlir", output, Made::Level, destinations);
   }
   std::string name = output.filename().string();
   ProgramWriter writer(options, file, module, workshop.folder, name);
   if (Status written = writer.write(); !written)
     return written;
   if (options.emit == Emit::Source)
-    return moveTo(workshop.folder / programFile(options), output);
-  const Destinations destinations(inputsOf(options, modelFiles(file.path(), file.model())), options.force);
+    return moveTo(workshop.folder / programFile(options), output, Made::Source, destinations);
   return options.emit == Emit::Project ? emitProject(options, workshop.folder, output, destinations)
                                        : emitBinary(options, workshop.folder, output, name, destinations);
 }
