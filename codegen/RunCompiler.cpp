@@ -4,13 +4,19 @@
 
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <string_view>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +25,7 @@ using namespace sluice;
 namespace {
 
 std::atomic<pid_t> group{0};
+codegen::CompilerLimits limits;
 
 /// Keeps all signals out, so that a handler finds the group whenever there is one.
 class Blocked {
@@ -71,10 +78,45 @@ int start(const std::string &compiler, std::vector<std::string> arguments, const
   const int failure = posix_spawn(&child, compiler.c_str(), &files, &attributes, pointers(arguments).data(), pointers(environment).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
-  return failure;
+  if (failure || limits.bytes == 0)
+    return failure;
+  // What the driver starts inherits it, and it starts nothing before it has read its arguments.
+  const rlimit bytes = {static_cast<rlim_t>(limits.bytes), static_cast<rlim_t>(limits.bytes)};
+  prlimit(child, RLIMIT_AS, &bytes, nullptr);
+  return 0;
+}
+
+/// False when the child has not ended in time. Kernels before 5.3 know no such descriptor, and wait for ever.
+bool endsInTime(pid_t child) {
+  const int descriptor = limits.seconds > 0 ? static_cast<int>(syscall(SYS_pidfd_open, child, 0)) : -1;
+  if (descriptor < 0)
+    return true;
+  const auto start = std::chrono::steady_clock::now();
+  int ended = 0;
+  do {
+    const int64_t passed = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
+    const int64_t left = std::max<int64_t>(0, std::min<int64_t>(limits.seconds, INT_MAX / 1000) * 1000 - passed);
+    pollfd wait = {descriptor, POLLIN, 0};
+    ended = poll(&wait, 1, static_cast<int>(left));
+  } while (ended < 0 && errno == EINTR);
+  close(descriptor);
+  return ended != 0;
+}
+
+/// What it printed, as the end of an error of one line.
+std::string saidIn(const std::string &log) {
+  auto output = llvm::MemoryBuffer::getFile(log);
+  std::string said = output ? (*output)->getBuffer().take_front(2000).str() : "";
+  for (size_t at = 0; (at = said.find('\n', at)) != std::string::npos;)
+    said.replace(at, 1, " | ");
+  if (limits.bytes > 0 && (llvm::StringRef(said).contains_insensitive("memory") || llvm::StringRef(said).contains("bad_alloc")))
+    said += "; each of its processes may take " + std::to_string(limits.bytes) + " bytes, raise it with --limit compiler-bytes=N";
+  return said;
 }
 
 } // namespace
+
+void codegen::limitCompiler(const CompilerLimits &to) { limits = to; }
 
 std::string codegen::runCompiler(const std::string &compiler, const std::vector<std::string> &arguments, const std::string &folder) {
   const std::string log = folder + "/compiler.log";
@@ -85,18 +127,20 @@ std::string codegen::runCompiler(const std::string &compiler, const std::vector<
       return "cannot start " + compiler + ": " + std::strerror(failure);
     group = child;
   }
+  const bool inTime = endsInTime(child);
+  if (!inTime)
+    kill(-child, SIGKILL);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR)
     ;
   group = 0;
+  if (!inTime)
+    return "the C++ compiler has not ended after " + std::to_string(limits.seconds) +
+           " seconds; raise it with --limit compiler-seconds=N, or write the program with --emit=project";
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
     return "";
-  auto output = llvm::MemoryBuffer::getFile(log);
-  std::string said = output ? (*output)->getBuffer().take_front(2000).str() : "";
-  for (size_t at = 0; (at = said.find('\n', at)) != std::string::npos;) // errors are one line
-    said.replace(at, 1, " | ");
   const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "status " + std::to_string(WEXITSTATUS(status));
-  return "the C++ compiler failed on the emitted program (" + how + "): " + said;
+  return "the C++ compiler failed on the emitted program (" + how + "): " + saidIn(log);
 }
 
 void codegen::killCompiler() {

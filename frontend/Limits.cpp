@@ -16,6 +16,7 @@ struct Limit {
 constexpr Limit table[] = {
     {"nodes", &Limits::nodes, false},       {"inlined-nodes", &Limits::inlinedNodes, false}, {"rank", &Limits::rank, true},
     {"extent", &Limits::extent, true},      {"elements", &Limits::elements, true},           {"constant-bytes", &Limits::constantBytes, false},
+    {"compiler-seconds", &Limits::compilerSeconds, false}, {"compiler-bytes", &Limits::compilerBytes, false},
 };
 
 const Limit *find(const std::string &name) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large a model may be, one table of words for --limit. What a file asks for beyond them is refused before it costs time or memory; the
+// How large a model and what is made of it may be, one table of words for --limit. What a file asks for beyond them is refused before it costs time or memory; the
 // defaults lie far above any model that is trained.
 #ifndef SLUICE_FRONTEND_LIMITS_H
 #define SLUICE_FRONTEND_LIMITS_H
@@ -19,6 +19,8 @@ struct Limits {
   int64_t extent = std::numeric_limits<int32_t>::max(); ///< of a dimension; kernel libraries hold no more than the default
   int64_t elements = int64_t(1) << 40;                  ///< of a tensor
   int64_t constantBytes = 256 << 20;                    ///< of all values that are computed at compile time, 8 an element
+  int64_t compilerSeconds = 3600;                       ///< until the C++ compiler has built the program
+  int64_t compilerBytes = int64_t(16) << 30;            ///< of addresses, for each process of the C++ compiler
 };
 
 /// Sets the limit that `NAME=N` names.

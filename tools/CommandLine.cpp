@@ -34,7 +34,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--cpu", o.cpu, "native|x86-64-v2|v3|v4: what a host program and its runtime are built for (default native: processors like this one)");
   app.add_option("--batch", w.batch, "batch size where the model leaves it open");
   app.add_option("--dim", w.dims, "NAME=N: fixes a dynamic dimension")->allow_extra_args(false);
-  app.add_option("--limit", w.limits, "NAME=N: how large a model may be, of " + describeLimits())->allow_extra_args(false);
+  app.add_option("--limit", w.limits, "NAME=N: how large a model and what is made of it may be, of " + describeLimits())->allow_extra_args(false);
   app.add_option("--loss", w.loss, "softmax-cross-entropy|mse|bce-with-logits|none, attached to the first output");
   app.add_option("--optimizer", w.optimizer, "sgd|adam|adamw");
   app.add_option("--init", w.init, "keep|kaiming|xavier; keep: values from the model file");

@@ -4,6 +4,7 @@
 
 #include "codegen/BuildExecutable.h"
 #include "codegen/EmitProgram.h"
+#include "codegen/RunCompiler.h"
 #include "codegen/Text.h"
 #include "codegen/WriteWeights.h"
 #include "frontend/ExportTemplate.h"
@@ -200,6 +201,7 @@ Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs
   };
   if (Status free = check(); !free)
     return free;
+  codegen::limitCompiler({options.spec.limits.compilerSeconds, options.spec.limits.compilerBytes});
   if (std::string error = codegen::buildExecutable((folder / programFile(options)).string(), (folder / name).string(), options.target, options.cpu); !error.empty())
     return Error{output.string() + ": " + error};
   Turn turn(output);
