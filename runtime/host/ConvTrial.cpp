@@ -49,6 +49,9 @@ Expected expected(const ConvGeometry &g, const float *first, const float *second
 
 } // namespace
 
+/// Bytes of all tensors of a trial, as many as other input may take while it is compiled.
+static constexpr int64_t mostBytes = int64_t(1) << 30;
+
 bool convolutionWorks(const ConvGeometry &whole, bool bias, const Algorithm &algorithm) {
   // As many images as a few hundred million operations take, the parts' number of them at least.
   const int64_t operations = std::max<int64_t>(1, 2 * whole.w.elements() / whole.groups * (whole.y.elements() / whole.y[0] / whole.y[1]));
@@ -57,12 +60,19 @@ bool convolutionWorks(const ConvGeometry &whole, bool bias, const Algorithm &alg
     batch *= 2;
   ConvGeometry g = whole;
   g.x.dims[0] = g.y.dims[0] = batch;
+  const auto tooLarge = [](const ConvGeometry &of) {
+    return 4 * (of.x.elements() + of.w.elements() + of.y.elements()) > mostBytes;
+  };
+  if (tooLarge(g))
+    return true; // nothing is known against it
   std::unique_ptr<ConvEngine> engine;
   try {
     engine = makeConvEngine(g, bias, algorithm);
   } catch (const MemoryNotAvailable &) { // not for so few images
     if (batch == whole.x[0])
       throw;
+    if (tooLarge(whole))
+      return true;
     engine = makeConvEngine(g = whole, bias, algorithm);
   }
   const bool forward = g.pass == ConvPass::Forward, weight = g.pass == ConvPass::BackwardWeight;

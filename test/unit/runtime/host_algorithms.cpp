@@ -39,6 +39,12 @@ TEST_P(Algorithms, CutsOfTheBatchGiveTheSame) {
   }
 }
 
+/// They would take all memory of the machine where the model asks for it. Nothing is made, not even the algorithm.
+TEST(ConvTrial, LargerThanAGigabyteIsLeftOut) {
+  const ConvGeometry g = {ConvPass::Forward, {1, 1, 40000, 40000}, {1, 1, 1, 1}, {1, 1, 40000, 40000}, Window{{1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}}, 1};
+  EXPECT_TRUE(convolutionWorks(g, false, {"unknown"}));
+}
+
 /// Everything that a pass of ours writes, with so many threads.
 std::vector<float> resultOfOurs(const ConvGeometry &g, int count) {
   const int before = threads();
