@@ -19,6 +19,24 @@ FailureOr<SmallVector<int64_t>> kernelOf(NodeImport &node, Value x, Value weight
   return kernel;
 }
 
+/// oneDNN counts pixels and channels in 32 bits, adds paddings and strides to them, and reserves memory for each pixel of a row while it plans:
+/// it divides by what has become zero, or ends the process, long before they are used up.
+constexpr int64_t mostExtent = 1 << 24;
+
+/// The result of a convolution, unless its images or filters are larger than kernels can be for; there may be any number of images.
+Value convolved(NodeImport &node, Value image, Value filter, Value y) {
+  if (!y)
+    return {};
+  for (auto [what, shape] : {std::pair{"an image", shapeOf(image).drop_front()}, {"weights", shapeOf(filter)}, {"a result", shapeOf(y).drop_front()}})
+    for (int64_t extent : shape)
+      if (extent > mostExtent) {
+        (void)node.error(std::string("has ") + what + " of " + shapeText(shape.vec()) + ", whose extent of " + std::to_string(extent) +
+                         " is more than the " + std::to_string(mostExtent) + " that kernels of convolutions hold");
+        return {};
+      }
+  return y;
+}
+
 LogicalResult importConv(NodeImport &node) {
   Value x = node.tensor(0), weight = node.tensor(1, {Use::Weight});
   Value bias = node.has(2) ? node.tensor(2, {Use::Bias}) : Value();
@@ -40,7 +58,8 @@ LogicalResult importConv(NodeImport &node) {
     return node.error("has " + std::to_string(channels) + " input channels but weights for " + std::to_string(perGroup) + " in each of " +
                       std::to_string(group) + " groups");
   auto conv = node.make<train::ConvOp>(image, filter, bias, window->strides, window->pads, window->dilations, group);
-  return conv ? node.result(fromImage(node, conv, rank)) : failure();
+  Value y = conv ? convolved(node, image, filter, conv) : Value();
+  return y ? node.result(fromImage(node, y, rank)) : failure();
 }
 
 /// Output extents of a transposed convolution; sets the pads when output_shape or auto_pad asks for it.
@@ -92,9 +111,9 @@ LogicalResult importConvTranspose(NodeImport &node) {
     return failure();
   int64_t group = node.attributes.integer("group", 1);
   auto conv = node.make<train::ConvTransposeOp>(image, filter, window->strides, window->pads, window->dilations, group, *size);
-  if (!conv)
+  Value y = conv ? convolved(node, image, filter, conv) : Value();
+  if (!y)
     return failure();
-  Value y = conv;
   if (node.has(2)) {
     Value bias = node.tensor(2, {Use::Bias});
     Value view = bias ? node.reshape(bias, {1, shapeOf(y)[1], 1, 1}) : Value();

@@ -8,19 +8,30 @@ using namespace mlir;
 namespace sluice {
 namespace {
 
-/// Positions of the window times elements of the result.
-constexpr int64_t mostReads = int64_t(1) << 40;
+/// Positions of the window times elements of the result: of all of them, and of those that no image has.
+constexpr int64_t mostReads = int64_t(1) << 40, mostOutside = int64_t(1) << 32;
 
-/// The result of a pool, unless its windows read more than kernels could do in a lifetime: they may be larger than the image.
-Value pooled(NodeImport &node, Value y, ArrayRef<int64_t> kernel) {
-  int64_t reads = y ? typeOf(y).getNumElements() : 0;
-  for (int64_t extent : kernel)
-    if (__builtin_mul_overflow(reads, extent, &reads))
-      reads = std::numeric_limits<int64_t>::max();
-  if (reads <= mostReads)
+/// The product, or the largest number.
+int64_t times(int64_t a, int64_t b) { return __builtin_mul_overflow(a, b, &a) ? std::numeric_limits<int64_t>::max() : a; }
+
+/// The result of a pool, unless its windows read more than kernels could do in a lifetime: they may be larger than the image, and kernels walk
+/// over all of their positions.
+Value pooled(NodeImport &node, Value image, Value y, ArrayRef<int64_t> kernel) {
+  if (!y)
+    return {};
+  const int64_t positions = times(kernel[0], kernel[1]), results = typeOf(y).getNumElements();
+  const int64_t inside = std::min(kernel[0], shapeOf(image)[2]) * std::min(kernel[1], shapeOf(image)[3]);
+  const int64_t reads = times(results, positions), outside = times(results, positions - inside);
+  const bool tooMany = y.getDefiningOp<train::MaxPoolOp>() && positions > std::numeric_limits<int32_t>::max();
+  if (reads <= mostReads && outside <= mostOutside && !tooMany)
     return y;
-  (void)node.error("windows of " + shapeText(kernel.vec()) + " for a result of " + shapeText(shapeOf(y).vec()) + " read more than " +
-                   std::to_string(mostReads) + " times");
+  const std::string windows = "windows of " + shapeText(kernel.vec()), result = " for a result of " + shapeText(shapeOf(y).vec());
+  if (reads > mostReads)
+    (void)node.error(windows + result + " read more than " + std::to_string(mostReads) + " times");
+  else if (outside > mostOutside)
+    (void)node.error(windows + result + " read more than " + std::to_string(mostOutside) + " times outside the image");
+  else
+    (void)node.error(windows + " have " + std::to_string(positions) + " positions, kernels tell " + std::to_string(std::numeric_limits<int32_t>::max()) + " apart");
   return {};
 }
 
@@ -34,7 +45,7 @@ LogicalResult importMaxPool(NodeImport &node) {
     return failure();
   auto pool = node.make<train::MaxPoolOp>(image, window->kernel, window->strides, window->pads, window->dilations,
                                           node.attributes.integer("ceil_mode", 0) != 0);
-  Value y = pool ? pooled(node, pool.getY(), window->kernel) : Value();
+  Value y = pool ? pooled(node, image, pool.getY(), window->kernel) : Value();
   return y ? node.result(fromImage(node, y, typeOf(x).getRank())) : failure();
 }
 
@@ -53,7 +64,7 @@ LogicalResult importAveragePool(NodeImport &node) {
   auto pool = node.make<train::AveragePoolOp>(image, window->kernel, window->strides, window->pads,
                                               node.attributes.integer("ceil_mode", 0) != 0,
                                               node.attributes.integer("count_include_pad", 0) != 0);
-  Value y = pool ? pooled(node, pool, window->kernel) : Value();
+  Value y = pool ? pooled(node, image, pool, window->kernel) : Value();
   return y ? node.result(fromImage(node, y, typeOf(x).getRank())) : failure();
 }
 
@@ -78,7 +89,7 @@ template <bool maximum> LogicalResult importGlobalPool(NodeImport &node) {
   Value y;
   if constexpr (maximum) {
     auto pool = node.make<train::MaxPoolOp>(image, kernel, ones, zeros, ones, false);
-    y = pool ? pool.getY() : Value();
+    y = pool ? pooled(node, image, pool.getY(), kernel) : Value();
   } else {
     auto pool = node.make<train::AveragePoolOp>(image, kernel, ones, zeros, false, false);
     y = pool ? pool.getY() : Value();

@@ -117,6 +117,28 @@ TEST(ImportErrors, WindowsThatNeverEnd) {
     EXPECT_THAT(errorOf(std::string("g (float[2, 3, 8, 8] x) => (float[2, 3, 9, 9] y) { y = ") + op +
                         "<kernel_shape = [1073741824, 1073741824], pads = [536870912, 536870912, 536870912, 536870912]>(x) }"),
                 HasSubstr("windows of [1073741824, 1073741824] for a result of [2, 3, 9, 9] read more than 1099511627776 times"));
+  EXPECT_THAT(errorOf("g (float[2, 3, 8] x) => (float[2, 3, 9] y) { y = AveragePool<kernel_shape = [1073741824], pads = [536870912, 536870912]>(x) }"),
+              HasSubstr("windows of [1, 1073741824] for a result of [2, 3, 1, 9] read more than 4294967296 times outside the image"));
+  EXPECT_EQ(errorOf("g (float[64, 32, 1, 1] x) => (float[64, 32, 1, 1] y) { y = MaxPool<kernel_shape = [3, 3], auto_pad = \"SAME_UPPER\">(x) }"), "");
+}
+
+/// The place of a maximum in its window has 32 bits.
+TEST(ImportErrors, WindowsWithMorePositionsThanKernelsTellApart) {
+  EXPECT_THAT(errorOf("g (float[1, 1, 65536, 32768] x) => (float[1, 1, 1, 1] y) { y = GlobalMaxPool(x) }"),
+              HasSubstr("windows of [65536, 32768] have 2147483648 positions, kernels tell 2147483647 apart"));
+}
+
+/// Each number is within its limit, but oneDNN divided by zero or took gigabytes for the first two.
+TEST(ImportErrors, ConvolutionsOfExtentsThatKernelsDoNotHold) {
+  auto proto = parseModel("g (float[1, 1, 2147483646] x) => (float[1, 1, 2147483646] y) { y = Conv<pads = [1, 1]>(x, w) }");
+  addInitializer(proto, "w", {1, 1, 3});
+  EXPECT_THAT(ImportedModel(proto, {}).error, HasSubstr("has an image of [1, 1, 2147483646], whose extent of 2147483646 is more than the 16777216"));
+  proto = parseModel("g (float[1, 1, 1, 2] x) => (float[1, 1, 3, 20000003] y) { y = ConvTranspose<strides = [1, 20000000]>(x, w) }");
+  addInitializer(proto, "w", {1, 1, 3, 3});
+  EXPECT_THAT(ImportedModel(proto, {}).error, HasSubstr("has a result of [1, 3, 20000003], whose extent of 20000003 is more than the 16777216"));
+  proto = parseModel("g (float[20000000, 1, 4, 4] x) => (float[20000000, 1, 2, 2] y) { y = Conv(x, w) }"); // any number of images
+  addInitializer(proto, "w", {1, 1, 3, 3});
+  EXPECT_EQ(ImportedModel(proto, {}).error, "");
 }
 
 TEST(ImportErrors, OperandsOfOtherRanks) {
