@@ -20,10 +20,10 @@ frontend_prefix=$deps/cudnn-frontend-$frontend_version
 
 say() { printf 'setup: %s\n' "$*"; }
 
-# Reads ninja's lines and says how far it is and about how long it still takes: on a terminal in one line that moves, elsewhere
-# in a line every tenth of the way. What is not progress passes through.
+# Reads ninja's lines and says how much there is to do, how far it is and about how long it still takes: on a terminal in one line that
+# moves, elsewhere in a line every tenth of the way. What is not progress passes through.
 show_progress() {
-  local what=$1 start=$SECONDS tenth=0 line step total left
+  local what=$1 start=$SECONDS tenth=-1 line step total left
   while IFS= read -r line; do
     [[ ! $line =~ ^\[0/ ]] || continue # ninja looks for what to do
     if [[ ! $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
@@ -31,6 +31,10 @@ show_progress() {
       continue
     fi
     step=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
+    if [ "$tenth" -lt 0 ]; then
+      say "$what: $total steps, about $(expected_time "$total") on $(nproc) cores, less where ccache knows them"
+      tenth=0
+    fi
     left=$(((SECONDS - start) * (total - step) / step))
     if [ -t 1 ]; then
       printf '\r%-79s' "setup: $what: $((step * 100 / total)) % ($step of $total), about $left s left"
@@ -71,7 +75,7 @@ install_missing() {
 # The ONNX C++ library from its source distribution; Debian's own stops at opset 17.
 install_onnx() {
   [ -f "$onnx_prefix/.complete" ] && return
-  say "building the ONNX library $onnx_version into $onnx_prefix (once; about $(expected_time 66) on $(nproc) cores)"
+  say "fetching and building the ONNX library $onnx_version into $onnx_prefix (once)"
   local work
   work=$(mktemp -d)
   python3 -m venv "$work/venv"
@@ -84,7 +88,7 @@ install_onnx() {
     -DCMAKE_PROJECT_INCLUDE="$PWD/tools/onnx.cmake" -DCMAKE_INSTALL_PREFIX="$onnx_prefix" -DONNX_BUILD_PYTHON=OFF -DONNX_USE_PROTOBUF_SHARED_LIBS=ON -DONNX_ML=ON -DCMAKE_POSITION_INDEPENDENT_CODE=ON >"$work/log" 2>&1 ||
     { cat "$work/log"; exit 1; }
   # Its compiler warnings are not ours to show.
-  cmake --build "$work/build" --target install 2>&1 | tee "$work/log" | sed -un '/^\[[0-9]/p' | show_progress "ONNX library" ||
+  cmake --build "$work/build" --target install 2>&1 | tee "$work/log" | sed -un '/^\[[0-9]/p' | show_progress "building the ONNX library" ||
     { tail -n 50 "$work/log"; exit 1; }
   # The distribution's backend tests and light models are test data of ours.
   cp -r "$work/onnx-$onnx_version/onnx/backend/test/data" "$onnx_prefix/test-data"
@@ -124,14 +128,11 @@ install_references() {
 
 # build [PRESET [TARGET...]]: configures, then builds all targets of the preset or the named ones.
 build() {
-  local preset=${1:-release} steps
+  local preset=${1:-release}
   shift || true
   say "configuring (preset $preset)"
   cmake --preset "$preset" -DSLUICE_ONNX_ROOT="$onnx_prefix" -DSLUICE_CUDNN_FRONTEND_ROOT="$frontend_prefix" >/dev/null
-  local command=(cmake --build --preset "$preset" ${1:+--target "$@"})
-  steps=$("${command[@]}" -- -n | grep -c '^\[[1-9]' || true)
-  [ "$steps" -eq 0 ] || say "building ${*:-everything}: $steps steps, about $(expected_time "$steps") on $(nproc) cores, less where ccache knows them"
-  "${command[@]}" | show_progress "${*:-build}"
+  cmake --build --preset "$preset" ${1:+--target "$@"} | show_progress "building ${*:-everything}"
 }
 
 main() {
