@@ -8,8 +8,6 @@
 #include "runtime/host/Processor.h"
 #include "runtime/host/TileForm.h"
 
-#include <tuple>
-
 using namespace sluice;
 
 namespace {

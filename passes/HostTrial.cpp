@@ -3,6 +3,7 @@
 // was at has failed, and another child goes on behind it.
 #include "passes/HostTrial.h"
 
+#include <cerrno>
 #include <csignal>
 #include <map>
 #include <poll.h>
@@ -15,8 +16,8 @@ using namespace sluice;
 
 namespace {
 
-/// Seconds of processor time for one trial, of a few hundred million operations; wall time for a child that waits.
-constexpr rlim_t secondsOfTrial = 10;
+/// Seconds of processor time of each thread for one trial, of a few hundred million operations; wall time for a child that waits.
+constexpr rlim_t secondsOfTrial = 5;
 constexpr int mostMilliseconds = 120000;
 
 using Trials = std::vector<HostTrialCase>;
@@ -33,7 +34,8 @@ using Run = std::function<bool(const HostTrialCase &)>;
     getrusage(RUSAGE_SELF, &used);
     rlimit limit{};
     getrlimit(RLIMIT_CPU, &limit);
-    limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + secondsOfTrial);
+    limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                                                static_cast<rlim_t>(threads()) * secondsOfTrial);
     setrlimit(RLIMIT_CPU, &limit);
     const char verdict = run(trials[i]) ? 1 : 0;
     if (write(verdicts, &verdict, 1) != 1)
@@ -44,13 +46,14 @@ using Run = std::function<bool(const HostTrialCase &)>;
 
 /// Tries `trials` from `first` on in a child; the verdicts until it ended, at least one.
 std::vector<bool> tryInChild(const Trials &trials, size_t first, const Run &run) {
+  const std::vector<bool> unknown(trials.size() - first, true); // without a child nothing is known against the kernels
   int ends[2];
   if (pipe(ends))
-    return {false};
+    return unknown;
   const pid_t child = fork();
-  if (child < 0) { // no room for another process: nothing is known against the kernels
+  if (child < 0) {
     close(ends[0]), close(ends[1]);
-    return std::vector<bool>(trials.size() - first, true);
+    return unknown;
   }
   if (child == 0) {
     close(ends[0]);
@@ -58,9 +61,12 @@ std::vector<bool> tryInChild(const Trials &trials, size_t first, const Run &run)
   }
   close(ends[1]);
   std::vector<bool> verdicts;
-  for (pollfd ready{ends[0], POLLIN, 0}; poll(&ready, 1, mostMilliseconds) > 0;) {
+  for (pollfd ready{ends[0], POLLIN, 0};;) {
+    const int count = poll(&ready, 1, mostMilliseconds);
+    if (count < 0 && errno == EINTR) // a signal says nothing about the kernel
+      continue;
     char verdict = 0;
-    if (read(ends[0], &verdict, 1) != 1)
+    if (count <= 0 || read(ends[0], &verdict, 1) != 1)
       break;
     verdicts.push_back(verdict == 1);
   }

@@ -2,6 +2,8 @@
 // Whether an algorithm of oneDNN or of ours gives what the definition of a convolution says, see ConvEngine.h.
 #include "runtime/host/ConvEngine.h"
 
+#include "runtime/Random.h"
+
 #include <cmath>
 #include <cstdint>
 
@@ -9,15 +11,11 @@ namespace sluice {
 
 namespace {
 
-float noise(uint32_t &state) {
-  state = state * 1664525u + 1013904223u;
-  return static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1;
-}
-
-std::vector<float> randomValues(int64_t count, uint32_t seed) {
+/// Uniform in [-1, 1).
+std::vector<float> randomValues(int64_t count, uint64_t key) {
   std::vector<float> values(static_cast<size_t>(count));
-  for (float &value : values)
-    value = noise(seed);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = 2 * uniform(key, i) - 1;
   return values;
 }
 
@@ -85,11 +83,9 @@ bool convolutionWorks(const ConvGeometry &whole, bool bias, const Algorithm &alg
   size_t space = scratch.size();
   engine->run(first.data(), second.data(), result.data(), bias ? biases.data() : nullptr,
               static_cast<char *>(std::align(64, engine->workspaceBytes(), aligned, space)));
-  uint32_t seed = 5;
-  const int samples = weight ? 8 : 64;
-  for (int sample = 0; sample < samples; ++sample) {
-    noise(seed);
-    const auto element = static_cast<int64_t>((uint64_t(seed) << 16 ^ seed) % result.size());
+  const uint64_t samples = weight ? 8 : 64;
+  for (uint64_t sample = 0; sample < samples; ++sample) {
+    const auto element = static_cast<int64_t>(randomBits64(5, sample) % result.size());
     const Expected want = expected(g, first.data(), second.data(), forward && bias ? biases.data() : nullptr, element);
     const double error = std::abs(static_cast<double>(result[static_cast<size_t>(element)]) - want.value);
     if (!(error <= 1e-5 * (10 + want.terms)))
