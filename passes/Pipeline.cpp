@@ -21,12 +21,15 @@ static void addUntilLinearized(OpPassManager &pm, Stage until, const PipelineOpt
     pm.addPass(createBuildBackward());
   if (until < Stage::Linearized)
     return;
-  pm.addPass(createFuse({options.allowLossy.empty()}));
+  // Kernels that round otherwise leave signs as exact as they were; what comes back rounded does not.
+  SmallVector<StringRef> lossy;
+  StringRef(options.allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
+  const bool alternatives = llvm::is_contained(lossy, "algorithms"), roundsTensors = lossy.size() > (alternatives ? 1 : 0);
+  pm.addPass(createFuse({!roundsTensors}));
   pm.addPass(createAssignLayouts());
   pm.addPass(createAssignPrecision());
   pm.addPass(createLinearize());
-  pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit,
-                                   llvm::is_contained(llvm::split(options.allowLossy, ','), "algorithms"), options.target}));
+  pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target}));
 }
 
 static void addFromPlanned(OpPassManager &pm, Stage until, const PipelineOptions &options, int64_t shrink) {
