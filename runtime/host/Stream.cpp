@@ -123,7 +123,8 @@ struct Stream::Impl {
   /// A full ring blocks the caller: it is then far enough ahead.
   void push(Task task) {
     std::unique_lock<std::mutex> lock(mutex);
-    await(lock, [&] { return pushed - finished < capacity; });
+    while (pushed - finished >= capacity)
+      await(lock, pushed - capacity + 1);
     ring[pushed++ % capacity] = std::move(task);
     if (idle)
       filled.notify_one();
@@ -144,7 +145,9 @@ struct Stream::Impl {
       execute(task);
       task = {};
       lock.lock();
-      ++finished;
+      if (++finished < wanted)
+        continue; // waking a core that sleeps takes as long as a small kernel
+      wanted = nobody;
       drained.notify_all();
     }
   }
@@ -186,31 +189,35 @@ struct Stream::Impl {
     session.onStuck(name, node, op, seconds);
   }
 
-  /// Waits until `done`, and looks after all streams meanwhile.
-  template <typename Done> void await(std::unique_lock<std::mutex> &lock, Done &&done) {
-    if (session.patience <= 0)
-      return drained.wait(lock, done);
+  /// Waits until so many tasks have finished, and looks after all streams meanwhile.
+  void await(std::unique_lock<std::mutex> &lock, uint64_t target) {
     const std::chrono::duration<double> look(std::min(1.0, session.patience));
-    while (!drained.wait_for(lock, look, done)) {
-      lock.unlock();
-      session.watch();
-      lock.lock();
+    while (finished < target) {
+      wanted = std::min(wanted, target);
+      if (session.patience <= 0) {
+        drained.wait(lock);
+      } else if (drained.wait_for(lock, look) == std::cv_status::timeout) {
+        lock.unlock();
+        session.watch();
+        lock.lock();
+      }
     }
   }
 
   void drain() {
     std::unique_lock<std::mutex> lock(mutex);
     const uint64_t target = pushed;
-    await(lock, [&] { return finished >= target; });
+    await(lock, target);
   }
 
-  static constexpr uint64_t capacity = 4096;
+  static constexpr uint64_t capacity = 4096, nobody = ~uint64_t{0};
   Session::Impl &session;
   const char *name;
   std::mutex mutex, recordMutex, runningMutex;
   std::condition_variable filled, drained;
   std::vector<Task> ring;
   uint64_t pushed = 0, finished = 0;
+  uint64_t wanted = nobody; ///< finished tasks that somebody waits for; the fewest
   bool stopping = false, idle = false;
   std::vector<OpRecord> records;
   struct {
