@@ -100,7 +100,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   announceMemory(program);
   std::fputs(memoryNotes().c_str(), stdout);
   std::fflush(stdout);
-  std::vector<OpRecord> records;
+  Recording recording;
   {
     Session session(program.deviceBytes, program.hostBytes, program.events,
                     arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr, {program.poolBytes, program.spillBytes});
@@ -111,12 +111,12 @@ static void runProgram(const Arguments &arguments, const Program &program, const
     if (saved)
       saved->load(session);
     guard.emplace();
-    records = train(session, program, entry, arguments, files, run);
+    recording = train(session, program, entry, arguments, files, run);
     if (arguments.exportTo)
       exportModel(*arguments.exportTo, session, program);
   }
   if (arguments.profileOut)
-    writeProfile(*arguments.profileOut, records, measureLinks(), threads());
+    writeProfile(*arguments.profileOut, recording.records, recording.steps, measureLinks(), threads());
 }
 
 static int runGuarded(int argc, char **argv, const Program &program, const Entry &entry) {

@@ -46,39 +46,93 @@ void writeTrace(const std::string &path, const std::vector<OpRecord> &records) {
   file.commit();
 }
 
-void writeProfile(const std::string &path, const std::vector<OpRecord> &records, const LinkRates &links, int threads) {
-  std::map<std::pair<std::string, std::string>, std::vector<double>> times;
-  std::vector<std::pair<std::string, std::string>> order;
-  std::map<std::string, std::pair<double, double>> codecs; // bytes and seconds
-  for (const OpRecord &record : records) {
-    if (record.bytes > 0) {
-      const std::string op = record.op, codec = op.substr(op.rfind(' ') + 1);
-      if (codec == "fp16" || codec == "zvc" || codec == "zfp") {
-        codecs[codec].first += static_cast<double>(record.bytes);
-        codecs[codec].second += record.end - record.start;
-      }
-      continue;
-    }
-    std::vector<double> &seen = times[{record.node, record.op}];
-    if (seen.empty())
-      order.push_back({record.node, record.op});
-    seen.push_back(record.end - record.start);
+namespace {
+
+/// All calls that have one name.
+struct NamedCalls {
+  const char *node, *op;
+  std::vector<double> seconds; ///< of every call, in order
+
+  size_t perStep(size_t steps) const { return std::max<size_t>(1, seconds.size() / steps); }
+  /// Of every step, which has as many calls as any other.
+  std::vector<double> sums(size_t steps) const {
+    std::vector<double> result(steps);
+    for (size_t i = 0; i < seconds.size(); ++i)
+      result[i * steps / seconds.size()] += seconds[i];
+    return result;
   }
+};
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+/// What medians of single ops leave out, because it disturbs now this one and now that, is part of every step: by so much they are too small.
+double stretch(const std::vector<NamedCalls> &ops, size_t steps) {
+  std::vector<double> totals(steps);
+  double medians = 0;
+  for (const NamedCalls &op : ops) {
+    const std::vector<double> sums = op.sums(steps);
+    for (size_t i = 0; i < steps; ++i)
+      totals[i] += sums[i];
+    medians += median(sums);
+  }
+  return medians > 0 ? median(totals) / medians : 1;
+}
+
+/// Copies that pack or unpack, and what they moved in how long.
+struct CodecUse {
+  double bytes = 0, seconds = 0;
+};
+
+std::map<std::string, CodecUse> codecsIn(const std::vector<OpRecord> &records) {
+  std::map<std::string, CodecUse> codecs;
+  for (const OpRecord &record : records) {
+    const std::string op = record.op, codec = op.substr(op.rfind(' ') + 1);
+    if (record.bytes > 0 && (codec == "fp16" || codec == "zvc" || codec == "zfp")) {
+      codecs[codec].bytes += static_cast<double>(record.bytes);
+      codecs[codec].seconds += record.end - record.start;
+    }
+  }
+  return codecs;
+}
+
+std::vector<NamedCalls> opsIn(const std::vector<OpRecord> &records) {
+  std::map<std::pair<std::string, std::string>, size_t> places;
+  std::vector<NamedCalls> ops;
+  for (const OpRecord &record : records) {
+    if (record.bytes > 0)
+      continue;
+    const auto [place, fresh] = places.try_emplace({record.node, record.op}, ops.size());
+    if (fresh)
+      ops.push_back({record.node, record.op, {}});
+    ops[place->second].seconds.push_back(record.end - record.start);
+  }
+  return ops;
+}
+
+} // namespace
+
+void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded, const LinkRates &links, int threads) {
+  const auto steps = static_cast<size_t>(std::max<int64_t>(1, recorded));
+  const std::vector<NamedCalls> ops = opsIn(records);
+  const double factor = stretch(ops, steps);
   std::string out = text("{\"version\":1,\"device\":", jsonString(deviceName()), ",\"threads\":", threads, ",\"ops\":[");
-  for (size_t i = 0; i < order.size(); ++i) {
-    std::vector<double> &seen = times[order[i]];
-    std::nth_element(seen.begin(), seen.begin() + static_cast<long>(seen.size() / 2), seen.end());
-    out += text(i ? ",\n" : "\n", "{\"node\":", jsonString(order[i].first), ",\"op\":", jsonString(order[i].second),
-                ",\"seconds\":", number("%.9g", seen[seen.size() / 2]), "}");
+  const char *separator = "\n";
+  for (const NamedCalls &op : ops) {
+    out += text(separator, "{\"node\":", jsonString(op.node), ",\"op\":", jsonString(op.op),
+                ",\"seconds\":", number("%.9g", factor * median(op.sums(steps))), ",\"calls\":", op.perStep(steps), "}");
+    separator = ",\n";
   }
   out += text("\n],\"links\":{\"d2h\":", number("%.6g", links.toHost), ",\"h2d\":", number("%.6g", links.toDevice),
               ",\"duplex\":", number("%.6g", links.duplex));
   if (links.contention)
     out += text(",\"contention\":", number("%.6g", *links.contention));
   out += "},\"codecs\":{";
-  const char *separator = "";
-  for (const auto &[codec, sum] : codecs) {
-    out += text(separator, jsonString(codec.c_str()), ":", number("%.6g", sum.first / std::max(1e-9, sum.second)));
+  separator = "";
+  for (const auto &[codec, use] : codecsIn(records)) {
+    out += text(separator, jsonString(codec.c_str()), ":", number("%.6g", use.bytes / std::max(1e-9, use.seconds)));
     separator = ",";
   }
   out += "}}\n";

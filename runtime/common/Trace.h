@@ -18,7 +18,8 @@ constexpr int64_t reportedSteps = 4;
 
 void writeTrace(const std::string &path, const std::vector<OpRecord> &records);
 
-/// `records` of several steps without the first one: an op's seconds are the median of its occurrences.
-void writeProfile(const std::string &path, const std::vector<OpRecord> &records, const LinkRates &links, int threads);
+/// `records` of so many steps: what an op's name stands for takes the median of the steps' sums, in so many calls a step;
+/// all together take what a step does.
+void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded, const LinkRates &links, int threads);
 
 } // namespace sluice

@@ -30,7 +30,7 @@ public:
           TrainingFiles &files, RunState run)
       : session(session), program(program), entry(entry), arguments(arguments), files(files), run(run) {}
 
-  std::vector<OpRecord> runAll();
+  Recording runAll();
 
 private:
   void loop();
@@ -300,7 +300,7 @@ void Trainer::loopAndSave() {
   saveCheckpoint();
 }
 
-std::vector<OpRecord> Trainer::runAll() {
+Recording Trainer::runAll() {
   logStart();
   loopAndSave();
   if (!interruptedBy())
@@ -312,7 +312,7 @@ std::vector<OpRecord> Trainer::runAll() {
   printActions(program, session, profiled, profiledSteps, stepsDone);
   if (const int signal = interruptedBy())
     throw Interrupted{signal};
-  return std::move(profiled);
+  return {std::move(profiled), profiledSteps};
 }
 
 } // namespace
@@ -344,8 +344,7 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     log.open(*arguments.log);
 }
 
-std::vector<OpRecord> train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
-                            TrainingFiles &files, RunState run) {
+Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments, TrainingFiles &files, RunState run) {
   return Trainer(session, program, entry, arguments, files, run).runAll();
 }
 

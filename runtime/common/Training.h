@@ -23,9 +23,13 @@ struct TrainingFiles {
   Log log;
 };
 
-/// Trains from `run` on (not at all without --data) and evaluates. Returns the op times of the first steps, the very
-/// first left out, when a profile was asked for.
-std::vector<OpRecord> train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
-                            TrainingFiles &files, RunState run);
+/// What the first steps of a run took, the very first left out.
+struct Recording {
+  std::vector<OpRecord> records;
+  int64_t steps = 0;
+};
+
+/// Trains from `run` on (not at all without --data) and evaluates. Records when a profile was asked for.
+Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments, TrainingFiles &files, RunState run);
 
 } // namespace sluice
