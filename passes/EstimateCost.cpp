@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // estimate-cost, in order:
 //  1. ask the target's kernels in which ways they can compute every op, with which workspaces, and choose one for each;
-//  2. ask every op for its arithmetic and traffic, and the profile for the time of such an op;
+//  2. ask the profile for the time of such an op, by its arithmetic and traffic, or because a program measured it;
 //  3. sum up the stages of @step.
 #include "passes/Buffers.h"
 #include "passes/CudaKernels.h"
 #include "passes/HostKernels.h"
+#include "passes/KernelWork.h"
 #include "passes/OpKinds.h"
 #include "passes/Passes.h"
 #include "passes/planner/Profile.h"
@@ -14,6 +15,8 @@ namespace sluice {
 #define GEN_PASS_DEF_ESTIMATECOST
 #include "passes/Passes.h.inc"
 } // namespace sluice
+
+#include <map>
 
 using namespace mlir;
 using namespace sluice;
@@ -46,17 +49,6 @@ planner::OpKind sluice::kindOf(Operation *op) {
   return OpKind::Other;
 }
 
-/// The rate at which the op's arithmetic runs, as profiles name it: products run on tensor cores unless their factors are f32 and shall stay so.
-static std::string rateOf(Operation *op) {
-  auto aware = dyn_cast<PrecisionAware>(op);
-  if (!aware || aware.precisionWish() != PrecisionWish::Product)
-    return "fp32";
-  if (cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isBF16())
-    return "bf16";
-  auto precision = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>("train.precision");
-  return precision && precision.getValue() == "tf32" ? "tf32" : "fp32";
-}
-
 namespace {
 
 struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
@@ -71,8 +63,9 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     }
     if (failed(choose()))
       return signalPassFailure();
-    for (const AlgorithmChoice &choice : choices)
-      estimate(choice, device);
+    const std::vector<double> seconds = predict(device);
+    for (auto [choice, predicted] : llvm::zip(choices, seconds))
+      setCost(choice, predicted);
     if (auto step = getOperation().lookupSymbol<func::FuncOp>("step"))
       summarize(step);
   }
@@ -88,21 +81,48 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     return chooseAlgorithms(choices, limit, alternatives);
   }
 
-  /// Step 2.
-  void estimate(const AlgorithmChoice &choice, const planner::Profile &device) {
-    Operation *op = choice.op;
-    int64_t flops = 0, moved = 0;
-    if (auto costed = dyn_cast<Costed>(op)) {
-      flops = costed.flops();
-      moved = costed.bytesMoved();
+  /// Step 2. Ops that one name stands for, which a program measured together, share that time as their estimates do.
+  std::vector<double> predict(const planner::Profile &device) {
+    using Name = std::pair<std::string, std::string>;
+    std::map<Name, std::pair<double, int>> ofStep; // estimated seconds and calls
+    std::vector<double> seconds;
+    std::vector<Name> names;
+    const int64_t touched = bytesTouched();
+    for (const AlgorithmChoice &choice : choices) {
+      const Calls calls = callsOf(choice.op);
+      names.emplace_back(nodeName(choice.op->getLoc()), calls.name);
+      seconds.push_back(device.estimate(workOf(choice.op, touched)) * choice.offered[choice.chosen].slowness / choice.fastest);
+      if (!isInStep(choice.op))
+        continue;
+      auto &[sum, count] = ofStep[names.back()];
+      sum += seconds.back();
+      count += calls.count;
     }
-    // An update reads and writes the parameter and its state besides the gradient.
-    if (auto update = dyn_cast<UpdateOp>(op))
-      moved = bytes(update.getGradient().getType()) * (3 + 2 * static_cast<int64_t>(update.getStates().size()));
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const auto *measured = device.measured(names[i].first, names[i].second);
+      auto named = ofStep.find(names[i]);
+      if (measured && named != ofStep.end() && named->second.first > 0)
+        seconds[i] = seconds[i] / named->second.first * measured->seconds * named->second.second / measured->calls;
+    }
+    return seconds;
+  }
+
+  /// By a step.
+  int64_t bytesTouched() {
+    int64_t sum = 0;
+    for (auto variable : getOperation().getOps<VariableOp>())
+      sum += bytes(variable.getType());
+    for (const AlgorithmChoice &choice : choices)
+      for (Value result : choice.op->getResults())
+        sum += isInStep(choice.op) ? bytes(result.getType()) : 0;
+    return sum;
+  }
+
+  static bool isInStep(Operation *op) { return op->getParentOfType<func::FuncOp>().getSymName() == "step"; }
+
+  void setCost(const AlgorithmChoice &choice, double seconds) {
+    Operation *op = choice.op;
     const KernelAlgorithm &chosen = choice.offered[choice.chosen];
-    double seconds = device.estimate(kindOf(op), flops, moved, rateOf(op)) * chosen.slowness / choice.fastest;
-    if (auto *measured = device.measured(nodeName(op->getLoc()), op->getName().stripDialect().str()))
-      seconds = measured->seconds;
     Builder b(op->getContext());
     auto cost = [&](const KernelAlgorithm &algorithm, bool named) {
       SmallVector<NamedAttribute> entries = {

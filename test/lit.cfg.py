@@ -13,6 +13,7 @@ config.suffixes = [".mlir", ".test"]
 config.excludes = ["unit", "data", "models"]
 for tools in (config.llvm_tools, config.sluice_tools):
     config.environment["PATH"] = os.pathsep.join((tools, config.environment["PATH"]))
+config.environment["SLUICE_DEVICE"] = "host"  # plans of tests do not depend on the machine
 config.environment["HOME"] = os.environ.get("HOME", "/root")
 if "DNNL_MAX_CPU_ISA" in os.environ:  # the tests of lesser processors
     config.environment["DNNL_MAX_CPU_ISA"] = os.environ["DNNL_MAX_CPU_ISA"]

@@ -50,7 +50,8 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--workspace-limit", w.workspaceLimit, "largest workspace of one kernel; the fastest way to compute that fits is taken (default: none that would raise the smallest budget; cuda: 64MiB, 256MiB in fp32)");
   app.add_option("--strategy", o.pipeline.strategy, "NAME[,k=v...] (default auto)");
   app.add_option("--allow-lossy", w.allowLossy, "fp16,zfp,invert,algorithms: what plans may do that rounds otherwise than keep");
-  app.add_option("--device", o.pipeline.device, "device profile: a name or a .json file (default host, h200 with --target=cuda)");
+  app.add_option("--device", o.pipeline.device, "device profile: a name or a .json file (default: this machine as measured, or $SLUICE_DEVICE; h200 with --target=cuda)");
+  app.add_flag("--calibrate", o.calibrate, "measure this machine again");
   app.add_option("--profile", o.pipeline.profile, "measured times, a .json file");
   app.add_flag("--explain", o.explain, "print tensor, node, bytes, lifetime, action and reason");
 }
@@ -188,10 +189,13 @@ std::optional<int> sluice::parseCommandLine(int argc, char **argv, DriverOptions
   } catch (const CLI::ParseError &error) {
     return usage(error.what());
   }
-  if (!app.count("--device") && options.target == "cuda")
-    options.pipeline.device = "h200";
   if (std::string message = convert(words, options); !message.empty())
     return usage(message);
+  options.deviceNamed = app.count("--device") > 0;
+  if (options.target == "cuda" && !options.deviceNamed)
+    options.pipeline.device = "h200";
+  if (options.calibrate && (options.target == "cuda" || options.deviceNamed))
+    return usage("--calibrate measures this machine, which " + (options.target == "cuda" ? std::string("--target=cuda") : "--device=" + options.pipeline.device) + " does not plan for");
   for (int i = 0; i < argc; ++i)
     options.commandLine += (i ? " " : "") + (i ? std::string(argv[i]) : std::string("sluicec"));
   return std::nullopt;

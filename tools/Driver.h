@@ -22,6 +22,8 @@ struct DriverOptions {
   PipelineOptions pipeline;
   int threads = 0; ///< that the plan is made for
   bool listParameters = false, explain = false, maxBatch = false, force = false;
+  bool deviceNamed = false; ///< by --device; else see chooseDevice()
+  bool calibrate = false;   ///< measure this machine again
   std::string commandLine; ///< as given, for the preface of emitted source
 };
 

@@ -14,6 +14,7 @@
 #include "passes/planner/Program.h"
 #include "tools/Compilation.h"
 #include "tools/Destinations.h"
+#include "tools/MachineProfile.h"
 
 using namespace mlir;
 
@@ -124,6 +125,7 @@ ModelProblem problemOfModel(const std::string &model, const std::vector<std::str
     result.status = *status;
     return result;
   }
+  chooseDevice(options);
   return problemOfModel(options);
 }
 

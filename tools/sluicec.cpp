@@ -4,6 +4,7 @@
 #include "runtime/common/File.h"
 #include "tools/Driver.h"
 #include "tools/Failure.h"
+#include "tools/MachineProfile.h"
 #include "tools/StandardOutput.h"
 
 #include <csignal>
@@ -15,5 +16,6 @@ int main(int argc, char **argv) {
   sluice::DriverOptions options;
   if (auto status = sluice::parseCommandLine(argc, argv, options))
     return sluice::finishOutput("sluicec", *status);
+  sluice::chooseDevice(options);
   return sluice::finishOutput("sluicec", sluice::compile(options));
 }

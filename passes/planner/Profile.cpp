@@ -18,13 +18,48 @@ const MeasuredOp *Profile::measured(const std::string &node, const std::string &
   return found == ops.end() ? nullptr : &found->second;
 }
 
-Seconds Profile::estimate(OpKind kind, double flops, double bytes, const std::string &precision) const {
-  auto peak = rates.flops.find(precision);
+/// Much of the time goes into the weights where pixels are few; where they are many, their number hardly matters.
+static double pixelSize(double pixels) { return 16 * std::sqrt(pixels / (pixels + 256)) * std::sqrt(std::sqrt(pixels)); }
+
+std::vector<double> convSize(double in, double out, double side, double pixels, double area, double stride) {
+  return {in, out, std::sqrt(side), pixelSize(pixels), area, stride};
+}
+
+std::vector<double> depthwiseSize(double channels, double side, double pixels, double area, double stride) {
+  return {std::sqrt(channels), std::sqrt(side), pixelSize(pixels), area, stride};
+}
+
+std::vector<double> productSize(double rows, double inner, double columns) { return {rows, std::sqrt(inner), std::sqrt(columns)}; }
+
+double surroundings(double bytes) { return std::pow(std::clamp(bytes, 1.0, 192.0 * (1 << 20)), 0.25); }
+
+/// Mean of the samples' logarithms, weighted by how near they are in octaves of every size: those of other sizes hardly count.
+static double rateNear(const std::vector<Sample> &samples, const std::vector<double> &size) {
+  double sum = 0, weights = 0;
+  for (const Sample &sample : samples) {
+    double distance = 0.02; // squared; what sizes do not say makes as much of a difference
+    for (size_t i = 0; i < size.size(); ++i) {
+      const double octaves = std::log2(std::max(1.0, size[i]) / sample.size[i]);
+      distance += octaves * octaves;
+    }
+    const double weight = 1 / (distance * distance);
+    sum += weight * std::log(sample.rate);
+    weights += weight;
+  }
+  return std::exp(sum / weights);
+}
+
+Seconds Profile::estimate(const Work &work) const {
+  const bool arithmeticKind = work.kind == OpKind::Conv || work.kind == OpKind::FullyConnected;
+  auto measured = samples.find(work.sample);
+  if (measured != samples.end() && !measured->second.empty() && measured->second[0].size.size() == work.size.size())
+    return std::max(rates.launch, (arithmeticKind ? work.flops : work.bytes) / rateNear(measured->second, work.size));
+  auto peak = rates.flops.find(work.precision);
   if (peak == rates.flops.end())
     peak = rates.flops.find("fp32");
-  const double share = kind == OpKind::Conv ? rates.convEfficiency : rates.matmulEfficiency;
-  const Seconds arithmetic = peak == rates.flops.end() ? 0 : flops / (peak->second * share);
-  const Seconds moved = rates.memoryBandwidth > 0 ? bytes / (rates.memoryBandwidth * rates.bandwidthEfficiency) : 0;
+  const double share = work.kind == OpKind::Conv ? rates.convEfficiency : rates.matmulEfficiency;
+  const Seconds arithmetic = peak == rates.flops.end() ? 0 : work.flops / (peak->second * share);
+  const Seconds moved = rates.memoryBandwidth > 0 ? work.bytes / (rates.memoryBandwidth * rates.bandwidthEfficiency) : 0;
   return std::max(arithmetic, moved) + rates.launch;
 }
 
@@ -34,7 +69,7 @@ namespace {
 struct Range {
   double least, most;
 };
-constexpr Range seconds{0, 1e6}, bytes{0, 1e15}, rate{1, 1e18}, rateOrNone{0, 1e18}, flops{1, 1e24}, share{1e-6, 1}, lossPerByte{0, 1}, threadCount{0, 65536};
+constexpr Range seconds{0, 1e6}, bytes{0, 1e15}, rate{1, 1e18}, rateOrNone{0, 1e18}, flops{1, 1e24}, share{1e-6, 1}, lossPerByte{0, 1}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536};
 
 } // namespace
 
@@ -75,8 +110,27 @@ static void readOps(const json &root, Profile &profile) {
     if (!op.is_object() || !op.contains("node") || !op.at("node").is_string() || !op.contains("op") ||
         !op.at("op").is_string() || !op.contains("seconds"))
       throw std::runtime_error("an entry of 'ops' lacks 'node', 'op' or 'seconds': " + quoted(op));
-    profile.ops[{op.at("node"), op.at("op")}] = {number(op, "seconds", 0, seconds),
+    profile.ops[{op.at("node"), op.at("op")}] = {number(op, "seconds", 0, seconds), static_cast<int>(number(op, "calls", 1, callCount)),
                                                  static_cast<Bytes>(number(op, "workspace_bytes", 0, bytes))};
+  }
+}
+
+static void readSamples(const json &root, Profile &profile) {
+  if (!root.contains("samples"))
+    return;
+  if (!root.at("samples").is_array())
+    throw std::runtime_error("'samples' is not an array");
+  for (const json &sample : root.at("samples")) {
+    if (!sample.is_object() || !sample.contains("kind") || !sample.at("kind").is_string() || !sample.contains("size") ||
+        !sample.at("size").is_array() || !sample.contains("rate"))
+      throw std::runtime_error("an entry of 'samples' lacks 'kind', 'size' or 'rate': " + quoted(sample));
+    Sample read{{}, number(sample, "rate", 0, rate)};
+    for (const json &size : sample.at("size"))
+      read.size.push_back(numberOf(size, "size", extent.least, extent.most));
+    std::vector<Sample> &list = profile.samples[sample.at("kind")];
+    if (!list.empty() && list[0].size.size() != read.size.size())
+      throw std::runtime_error("a sample has another number of sizes than those before it: " + quoted(sample));
+    list.push_back(std::move(read));
   }
 }
 
@@ -99,6 +153,7 @@ static Profile readProfile(const json &root) {
   if (links.contains("contention"))
     profile.link.contention = number(links, "contention", 0, lossPerByte);
   profile.rates = readRates(root);
+  readSamples(root, profile);
   readOps(root, profile);
   for (const auto &[codec, value] : object(root, "codecs").items())
     profile.codecs[codec] = number(object(root, "codecs"), codec, 0, rate);

@@ -25,9 +25,9 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-LinkRates measureCopies() {
+LinkRates measureCopies(int samples) {
   constexpr int64_t half = int64_t{32} << 20;
-  constexpr int samples = 7, repeats = 2;
+  constexpr int repeats = 2;
   Session session(2 * half, 2 * half, 0);
   Tensor deviceOut = device(0, {half}, Layout::RowMajor, DataType::U8),
          hostIn = host(0, {half}, Layout::RowMajor, DataType::U8);
@@ -111,8 +111,7 @@ private:
   int repeats = 1;
 };
 
-double measureContention(double bytesPerSecond) {
-  constexpr int samples = 9;
+double measureContention(double bytesPerSecond, int samples) {
   Burst burst;
   double before = burst.seconds(0);
   // So many that they end well before the burst does.
@@ -130,10 +129,10 @@ double measureContention(double bytesPerSecond) {
 
 } // namespace
 
-LinkRates measureLinks() {
-  LinkRates rates = measureCopies();
+LinkRates measureLinks(int samples) {
+  LinkRates rates = measureCopies(samples);
   if (runtimeTarget() == Target::Host)
-    rates.contention = measureContention(rates.toHost);
+    rates.contention = measureContention(rates.toHost, samples);
   return rates;
 }
 

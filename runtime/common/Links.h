@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine's copies between device and host reach, for --profile-out.
+// What the machine's copies between device and host reach, for --profile-out and for the compiler's own measurement.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@ struct LinkRates {
   std::optional<double> contention = std::nullopt;
 };
 
-/// Copies between small arenas of its own, and computes beside them; takes about two seconds. Run it when the program's
-/// arenas are gone.
-LinkRates measureLinks();
+/// Copies between small arenas of its own, and computes beside them; nine samples take about two seconds. Run it when the
+/// program's arenas are gone.
+LinkRates measureLinks(int samples = 9);
 
 } // namespace sluice

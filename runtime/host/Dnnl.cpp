@@ -66,6 +66,29 @@ void limitInstructions(int level) {
   limited = level;
 }
 
+std::string instructionsInEffect() {
+  switch (dnnl_get_effective_cpu_isa()) {
+  case dnnl_cpu_isa_sse41:
+    return "SSE41";
+  case dnnl_cpu_isa_avx:
+    return "AVX";
+  case dnnl_cpu_isa_avx2:
+    return "AVX2";
+  case dnnl_cpu_isa_avx2_vnni:
+    return "AVX2_VNNI";
+  case dnnl_cpu_isa_avx512_core:
+    return "AVX512_CORE";
+  case dnnl_cpu_isa_avx512_core_vnni:
+    return "AVX512_CORE_VNNI";
+  case dnnl_cpu_isa_avx512_core_bf16:
+    return "AVX512_CORE_BF16";
+  case dnnl_cpu_isa_avx512_core_amx:
+    return "AVX512_CORE_AMX";
+  default:
+    return "other";
+  }
+}
+
 dnnl::primitive_attr userScratchpad() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -16,6 +16,9 @@ namespace sluice {
 
 const dnnl::engine &dnnlEngine();
 
+/// The instructions that its kernels use on this machine: "AVX512_CORE".
+std::string instructionsInEffect();
+
 /// Attributes that put oneDNN's scratchpad into memory of ours.
 dnnl::primitive_attr userScratchpad();
 

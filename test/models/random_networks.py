@@ -23,6 +23,8 @@ from torch import nn
 import emulated
 from reference import HYPERPARAMETERS, export, make_data, record
 
+os.environ.setdefault("SLUICE_DEVICE", "host")  # plans do not depend on the machine
+
 STEPS = 3
 LARGEST = 40000  # elements of a value
 STRATEGIES = ["mixed", "greedy", "dynprog", "chen", "rotor", "superneurons", "capuchin", "vdnn-all", "vdnn-dyn", "tflms", "autoswap", "pofo"]

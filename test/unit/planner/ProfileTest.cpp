@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <cstdio>
 #include <fstream>
 
@@ -124,6 +126,39 @@ TEST(Profile, ADeviceHasWhatTimesAreEstimatedFrom) {
   EXPECT_FALSE(loadDevice("host", "/dev/zero", profile, error));
   EXPECT_NE(error.find("not a regular file"), std::string::npos) << error;
   std::remove(path.c_str());
+}
+
+TEST(Profile, SamplesReplaceTheRoofline) {
+  Profile profile;
+  std::string error;
+  ASSERT_TRUE(parseProfile(R"({"version":1,"rates":{"flops":{"fp32":1e12},"memory_bandwidth":1e9,"launch_seconds":0.5},"samples":[
+      {"kind":"conv_forward","size":[64,64,4,8,9,1],"rate":2e11},{"kind":"conv_forward","size":[4,4,4,8,9,1],"rate":2e10},
+      {"kind":"elementwise","size":[1024],"rate":1e9},{"kind":"elementwise","size":[1048576],"rate":8e9}]})",
+                           profile, error))
+      << error;
+  const auto conv = [&](double channels) {
+    return profile.estimate({OpKind::Conv, 2e11, 1, "fp32", "conv_forward", {channels, channels, 4, 8, 9, 1}});
+  };
+  EXPECT_NEAR(conv(64), 1, 0.01);
+  EXPECT_NEAR(conv(4), 10, 0.1);
+  EXPECT_NEAR(conv(16), std::sqrt(10.0), 0.01) << "half way between them in octaves";
+  EXPECT_GT(conv(8), conv(32));
+  // Bytes where arithmetic is not what takes the time, and no launch besides: it was measured with the kernel.
+  EXPECT_NEAR(profile.estimate({OpKind::Activation, 1e15, 8e9, "fp32", "elementwise", {1048576}}), 1, 0.01);
+  // No samples of that kind: as before.
+  EXPECT_DOUBLE_EQ(profile.estimate({OpKind::Pool, 0, 1e9, "fp32", "pool", {1e9}}), 1.5);
+  EXPECT_DOUBLE_EQ(profile.estimate({OpKind::Activation, 1, 4, "fp32", "elementwise", {4}}), 0.5) << "a launch";
+}
+
+TEST(Profile, BadSamplesAreRefused) {
+  Profile profile;
+  std::string error;
+  for (const char *bad : {R"({"kind":"conv","size":[1]})", R"({"kind":"conv","size":[0],"rate":1e9})", R"({"kind":1,"size":[1],"rate":1e9})",
+                          R"({"kind":"conv","size":["a"],"rate":1e9})", R"({"kind":"conv","size":3,"rate":1e9})",
+                          R"({"kind":"conv","size":[1],"rate":0})", R"({"kind":"conv","size":[1],"rate":1e300})", R"(7)"})
+    EXPECT_FALSE(parseProfile(std::string(R"({"version":1,"samples":[)") + bad + "]}", profile, error)) << bad;
+  EXPECT_FALSE(parseProfile(R"({"version":1,"samples":[{"kind":"a","size":[1],"rate":1e9},{"kind":"a","size":[1,2],"rate":1e9}]})", profile, error));
+  EXPECT_NE(error.find("another number of sizes"), std::string::npos) << error;
 }
 
 } // namespace sluice::planner

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a profile with samples knows an op's kernel by.
+#pragma once
+
+#include "passes/planner/Profile.h"
+
+#include "mlir/IR/Operation.h"
+
+#include <string>
+
+namespace sluice {
+
+/// The op's arithmetic and traffic, and the kind and sizes of the samples that are like it (those of tools/Calibrate.cpp), in a step that
+/// touches so many bytes.
+planner::Work workOf(mlir::Operation *op, int64_t touched);
+
+/// The name under which programs record the op's kernel, and how often they call it.
+struct Calls {
+  std::string name;
+  int count = 1;
+};
+Calls callsOf(mlir::Operation *op);
+
+} // namespace sluice

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures what the host runtime's kernels reach on this machine, as a device profile.
+#pragma once
+
+#include <string>
+
+namespace sluice {
+
+/// A profile (JSON, see passes/planner/Profile.h) with samples of convolutions, products, elementwise kernels, pooling and reductions, and
+/// of copies beside compute; what it does not measure (codecs) is taken from the profile `host`. Takes five seconds at most, with the
+/// threads that were set before. Starts threads of OpenMP: a process that forks afterwards, as HostTrial.h does, cannot use them in its child.
+std::string calibrate();
+
+} // namespace sluice

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files in the cache folder are written aside and renamed. One that is unreadable, malformed or of another machine counts as none.
+#include "tools/MachineProfile.h"
+
+#include "passes/HostKernels.h"
+#include "passes/planner/Files.h"
+#include "passes/planner/Profile.h"
+#include "runtime/Kernels.h"
+#include "runtime/common/OutputFile.h"
+#include "runtime/host/Dnnl.h"
+#include "tools/Calibrate.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+using namespace sluice;
+using nlohmann::json;
+
+namespace {
+
+/// Another set of samples is another version: older files are measured again.
+constexpr int version = 1;
+constexpr int mostMilliseconds = 60000; ///< until the child says something; far beyond what it takes on a busy machine
+
+std::string processorName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0 && line.find(": ") != std::string::npos)
+      return line.substr(line.find(": ") + 2);
+  return "unknown processor";
+}
+
+/// What a profile holds for.
+json machine() {
+  return {{"calibration", version}, {"processor", processorName()}, {"instructions", instructionsInEffect()}, {"threads", threads()}};
+}
+
+/// Empty where there is no place for it.
+fs::path cacheFile(const json &machine) {
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  const fs::path folder = cache && *cache == '/' ? fs::path(cache) : home && *home == '/' ? fs::path(home) / ".cache" : fs::path();
+  if (folder.empty())
+    return {};
+  std::string name = machine["processor"].get<std::string>() + "-" + machine["instructions"].get<std::string>() + "-" + std::to_string(threads());
+  for (char &c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-')
+      c = '_';
+  return folder / "sluice" / "profiles" / (name.substr(0, 200) + ".json");
+}
+
+/// Whether the text is a profile of this machine that all times can be estimated from.
+bool speaksOf(const std::string &text, const json &machine) {
+  planner::Profile profile;
+  std::string error;
+  if (!planner::parseProfile(text, profile, error) || profile.samples.empty())
+    return false;
+  return json::parse(text).value("machine", json()) == machine;
+}
+
+/// Vendor threads that spin would hold the cores that our own kernels are measured on, as programs do.
+void restartPassive() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');)
+    words.push_back(word);
+  std::vector<char *> arguments;
+  for (std::string &word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  if (!words.empty())
+    ensurePassiveOpenMP(static_cast<int>(words.size()), arguments.data());
+}
+
+/// What calibrate() says in a process of its own, whose threads are gone afterwards; empty where it failed.
+std::string calibrateInChild() {
+  int ends[2];
+  if (pipe(ends))
+    return "";
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    try {
+      const std::string text = calibrate();
+      for (size_t at = 0; at < text.size();) {
+        const ssize_t count = write(ends[1], text.data() + at, text.size() - at);
+        if (count < 0)
+          break;
+        at += static_cast<size_t>(count);
+      }
+    } catch (const std::exception &) { // too little memory
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string text;
+  for (pollfd ready{ends[0], POLLIN, 0}; child > 0;) {
+    const int count = poll(&ready, 1, mostMilliseconds);
+    char piece[4096];
+    const ssize_t got = count > 0 ? read(ends[0], piece, sizeof piece) : count;
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
+    text.append(piece, static_cast<size_t>(got));
+  }
+  close(ends[0]);
+  if (child > 0) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  return text;
+}
+
+/// Measures this machine into `path`; what went wrong, or nothing.
+std::string measure(const json &machine, const fs::path &path) {
+  if (path.empty())
+    return "neither XDG_CACHE_HOME nor HOME names a folder to keep its profile in";
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  if (error)
+    return path.parent_path().string() + ": " + error.message();
+  restartPassive();
+  std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads") << ", once, at most 5 s; kept in "
+            << path.string() << std::endl;
+  std::string text = calibrateInChild();
+  if (text.empty())
+    return "the measurement did not end";
+  json profile = json::parse(text);
+  profile["machine"] = machine;
+  text = profile.dump(1) + "\n";
+  if (!speaksOf(text, machine))
+    return "the measurement makes no sense";
+  try {
+    OutputFile file(path.string());
+    file.write(text.data(), text.size());
+    file.commit();
+  } catch (const std::exception &failure) {
+    return failure.what();
+  }
+  return "";
+}
+
+/// Whether anything is predicted.
+bool isPlanned(const DriverOptions &options) { return !options.listParameters && options.emit >= Emit::Linearized; }
+
+} // namespace
+
+void sluice::chooseDevice(DriverOptions &options) {
+  if (options.deviceNamed || options.target == "cuda" || !isPlanned(options))
+    return;
+  std::string &device = options.pipeline.device;
+  if (const char *named = std::getenv("SLUICE_DEVICE"); named && *named) {
+    device = named;
+    return;
+  }
+  planForMachine(options.threads, options.level); // before oneDNN is asked what it may use
+  const json key = machine();
+  const fs::path path = cacheFile(key);
+  std::string text, error;
+  const bool known = !options.calibrate && !path.empty() && planner::readInput(path.string(), text, error) && speaksOf(text, key);
+  if (!known)
+    error = measure(key, path);
+  if (known || error.empty())
+    device = path.string();
+  else
+    std::cerr << "sluicec: planning for the shipped profile 'host', not for this machine: " << error << std::endl;
+}
