@@ -53,6 +53,8 @@ LogicalResult importBatchNorm(NodeImport &node) {
   norm.epsilon = node.attributes.number("epsilon", 1e-5f);
   if (!norm.x || !norm.scale || !norm.bias || !norm.mean || !norm.variance)
     return failure();
+  if (norm.mean == norm.variance)
+    return node.error("has the tensor '" + node.source(3)->name + "' both as its mean and as its variance, which a step would overwrite one by the other");
   if (node.attributes.integer("spatial", 1) != 1)
     return node.error("spatial=0 (statistics per position) is not supported");
   int64_t channels = shapeOf(norm.x)[1];
@@ -81,6 +83,12 @@ LogicalResult importLrn(NodeImport &node) {
   int64_t size = node.attributes.integer("size", 0);
   if (size < 1)
     return node.error("size is " + std::to_string(size) + ", must be positive");
+  // Kernels add up the neighbours of each channel one by one; neither factor exceeds 2^40.
+  constexpr int64_t mostReads = int64_t(1) << 40;
+  const int64_t elements = typeOf(image).getNumElements(), neighbours = std::min(size, shapeOf(image)[1]);
+  if (neighbours > mostReads / elements)
+    return node.error("sums over " + std::to_string(neighbours) + " channels for each of " + std::to_string(elements) + " elements read more than " +
+                      std::to_string(mostReads) + " times");
   auto lrn = node.make<train::LrnOp>(image, static_cast<uint64_t>(size), node.f32(node.attributes.number("alpha", 1e-4f)),
                                      node.f32(node.attributes.number("beta", 0.75f)), node.f32(node.attributes.number("bias", 1.0f)));
   return lrn ? node.result(node.reshape(lrn, shapeOf(x))) : failure();

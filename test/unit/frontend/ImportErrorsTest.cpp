@@ -122,6 +122,18 @@ TEST(ImportErrors, WindowsThatNeverEnd) {
   EXPECT_EQ(errorOf("g (float[64, 32, 1, 1] x) => (float[64, 32, 1, 1] y) { y = MaxPool<kernel_shape = [3, 3], auto_pad = \"SAME_UPPER\">(x) }"), "");
 }
 
+TEST(ImportErrors, NormalizationsOverTooManyChannels) {
+  EXPECT_THAT(errorOf("g (float[1, 2097152, 1, 1] x) => (float[1, 2097152, 1, 1] y) { y = LRN<size = 2147483647>(x) }"),
+              HasSubstr("sums over 2097152 channels for each of 2097152 elements read more than 1099511627776 times"));
+}
+
+TEST(ImportErrors, OneTensorAsMeanAndVariance) {
+  auto proto = parseModel("g (float[2, 4, 8, 8] x) => (float[2, 4, 8, 8] y) { y = BatchNormalization(x, s, b, m, m) }");
+  for (const char *name : {"s", "b", "m"})
+    addInitializer(proto, name, {4});
+  EXPECT_THAT(ImportedModel(proto, {}).error, HasSubstr("has the tensor 'm' both as its mean and as its variance"));
+}
+
 /// The place of a maximum in its window has 32 bits.
 TEST(ImportErrors, WindowsWithMorePositionsThanKernelsTellApart) {
   EXPECT_THAT(errorOf("g (float[1, 1, 65536, 32768] x) => (float[1, 1, 1, 1] y) { y = GlobalMaxPool(x) }"),
