@@ -46,7 +46,7 @@ double speedOfProcessor() {
 }
 
 /// Of an implementation that comes after `better` ones of the same instruction set: for window 1x1 and depthwise geometries oneDNN
-/// has kernels of their own, and its general one is far behind in gradients (docs/results/anywhere.md).
+/// has kernels of their own, and its general one is far behind in gradients. The factors are rough: they only have to rank.
 double familyOf(const ConvGeometry &g, const std::string &name, int better) {
   if (g.groups > 1 && g.w[1] == 1 && name.find("dw") == std::string::npos && name.find("dg") == std::string::npos)
     return 6;
@@ -57,7 +57,7 @@ double familyOf(const ConvGeometry &g, const std::string &name, int better) {
   return g.pass == ConvPass::Forward ? 1.3 : 2.5;
 }
 
-/// Against oneDNN's best for the same vectors (docs/results/anywhere.md).
+/// Against oneDNN's best for the same vectors; rough, too.
 double slownessOfOurs(const ConvGeometry &g) {
   const int64_t lanes = tile::form().lanes;
   const double vectors = speedOfProcessor() / (lanes == 16 ? 4 : lanes == 8 ? 2 : 0.6);
