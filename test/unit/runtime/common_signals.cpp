@@ -2,12 +2,20 @@
 // Signals that ask a run to end: the step ends, the checkpoint is written, and the status is the signal's.
 #include "test/unit/runtime/TinyProgram.h"
 
+#include <csignal>
+
 using namespace sluice;
 
 namespace {
 
 class Signals : public TinyProgram {
 protected:
+  /// What the tests were started with (`nohup`) is not what they are about.
+  Signals() {
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU})
+      std::signal(signal, SIG_DFL);
+  }
+
   /// Runs the program beside `script`, which finds its number in $p and runs once steps are done.
   int beside(const std::string &script, const std::string &before = "", const std::string &after = "") {
     return shell(before + "./tiny --data data --epochs 100000000 --checkpoint c --checkpoint-every 1000000000 --log log " + after +
