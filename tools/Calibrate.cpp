@@ -12,11 +12,23 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iostream>
+#include <stdexcept>
+#include <sys/resource.h>
 
 using namespace sluice;
 using nlohmann::json;
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Of the cores' time that a measurement must get.
+constexpr double leastShare = 0.8;
+
+double secondsOf(const rusage &use) {
+  return static_cast<double>(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+}
 
 struct Multiply {
   static constexpr int inputs = 2, outputs = 1, sums = 0;
@@ -44,6 +56,16 @@ public:
 
   /// Whether a kernel that touches so many bytes can be measured.
   static bool fits(size_t bytes) { return bytes <= arenaBytes / 2; }
+
+  /// Seconds of so many runs.
+  template <typename Run> double total(int repeats, Run &&run) {
+    session.synchronize();
+    const auto begin = Clock::now();
+    for (int i = 0; i < repeats; ++i)
+      run(session.compute);
+    session.synchronize();
+    return std::max(1e-9, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
 
   /// Whether the time that sampling may take is over.
   bool late() const { return Clock::now() - begin > std::chrono::duration<double>(mostSeconds); }
@@ -76,18 +98,10 @@ public:
   json samples = json::array();
 
 private:
-  using Clock = std::chrono::steady_clock;
   static constexpr double mostSeconds = 3.5;
   const Clock::time_point begin = Clock::now();
 
-  template <typename Run> double once(int repeats, Run &&run) {
-    session.synchronize();
-    const auto begin = Clock::now();
-    for (int i = 0; i < repeats; ++i)
-      run(session.compute);
-    session.synchronize();
-    return std::max(1e-9, std::chrono::duration<double>(Clock::now() - begin).count() / repeats);
-  }
+  template <typename Run> double once(int repeats, Run &&run) { return total(repeats, run) / repeats; }
 
   static constexpr size_t arenaBytes = size_t{192} << 20, cachedBytes = size_t{4} << 20;
   size_t next = 0, ring = arenaBytes;
@@ -212,7 +226,36 @@ double launchSeconds(Bench &bench) {
 
 } // namespace
 
-std::string sluice::calibrate() {
+/// What is left of the cores where something else runs beside a kernel that could use them all.
+static double shareOfCores(Bench &bench) {
+  constexpr int64_t side = 1024;
+  const Shape square{side, side};
+  const Matmul product("calibrate", square, square, square, false, false);
+  buildPrimitives();
+  double best = 0;
+  for (int i = 0; i < 3 && best < leastShare; ++i) {
+    rusage before{}, after{};
+    getrusage(RUSAGE_SELF, &before);
+    const double seconds = bench.total(8, [&](Stream &stream) {
+      product.run(stream, bench.place(square), bench.place(square), none, bench.place(square), bench.space(product.workspaceBytes()));
+    });
+    getrusage(RUSAGE_SELF, &after);
+    best = std::max(best, (secondsOf(after) - secondsOf(before)) / (seconds * threads()));
+  }
+  return best;
+}
+
+static void checkShare(Bench &bench, bool insist) {
+  const double share = shareOfCores(bench);
+  if (share >= leastShare)
+    return;
+  const std::string busy = "other work takes " + std::to_string(static_cast<int>(100 * (1 - share))) + " % of the " + std::to_string(threads()) + " cores";
+  if (!insist)
+    throw std::runtime_error(busy + "; when it does not, --calibrate measures and keeps what it finds");
+  std::cerr << "sluicec: warning: " << busy << ": times will be predicted too long; repeat --calibrate when it does not" << std::endl;
+}
+
+std::string sluice::calibrate(bool insist) {
   json profile;
   for (const auto &[name, text] : planner::shippedProfiles())
     if (name == "host")
@@ -220,10 +263,12 @@ std::string sluice::calibrate() {
   profile["threads"] = threads();
   {
     Bench bench;
+    checkShare(bench, insist);
     profile["rates"]["launch_seconds"] = launchSeconds(bench);
     measureProducts(bench);
     measureTraffic(bench);
     measureConvolutions(bench);
+    checkShare(bench, insist);
     profile["samples"] = bench.samples;
   }
   const LinkRates links = measureLinks(3);

@@ -81,23 +81,25 @@ void restartPassive() {
     ensurePassiveOpenMP(static_cast<int>(words.size()), arguments.data());
 }
 
-/// What calibrate() says in a process of its own, whose threads are gone afterwards; empty where it failed.
-std::string calibrateInChild() {
+/// What calibrate() says in a process of its own, whose threads are gone afterwards: a profile, or why there is none. Empty where it died.
+std::string calibrateInChild(bool insist) {
   int ends[2];
   if (pipe(ends))
     return "";
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
+    std::string text;
     try {
-      const std::string text = calibrate();
-      for (size_t at = 0; at < text.size();) {
-        const ssize_t count = write(ends[1], text.data() + at, text.size() - at);
-        if (count < 0)
-          break;
-        at += static_cast<size_t>(count);
-      }
-    } catch (const std::exception &) { // too little memory
+      text = calibrate(insist);
+    } catch (const std::exception &failure) {
+      text = failure.what();
+    }
+    for (size_t at = 0; at < text.size();) {
+      const ssize_t count = write(ends[1], text.data() + at, text.size() - at);
+      if (count < 0)
+        break;
+      at += static_cast<size_t>(count);
     }
     _exit(0);
   }
@@ -122,7 +124,7 @@ std::string calibrateInChild() {
 }
 
 /// Measures this machine into `path`; what went wrong, or nothing.
-std::string measure(const json &machine, const fs::path &path) {
+std::string measure(const json &machine, const fs::path &path, bool insist) {
   if (path.empty())
     return "neither XDG_CACHE_HOME nor HOME names a folder to keep its profile in";
   std::error_code error;
@@ -132,9 +134,11 @@ std::string measure(const json &machine, const fs::path &path) {
   restartPassive();
   std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads") << ", once, at most 5 s; kept in "
             << path.string() << std::endl;
-  std::string text = calibrateInChild();
+  std::string text = calibrateInChild(insist);
   if (text.empty())
     return "the measurement did not end";
+  if (text.front() != '{')
+    return text;
   json profile = json::parse(text);
   profile["machine"] = machine;
   text = profile.dump(1) + "\n";
@@ -169,7 +173,7 @@ void sluice::chooseDevice(DriverOptions &options) {
   std::string text, error;
   const bool known = !options.calibrate && !path.empty() && planner::readInput(path.string(), text, error) && speaksOf(text, key);
   if (!known)
-    error = measure(key, path);
+    error = measure(key, path, options.calibrate);
   if (known || error.empty())
     device = path.string();
   else
