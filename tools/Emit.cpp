@@ -204,6 +204,8 @@ Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs
   codegen::limitCompiler({options.spec.limits.compilerSeconds, options.spec.limits.compilerBytes});
   if (std::string error = codegen::buildExecutable((folder / programFile(options)).string(), (folder / name).string(), options.target, options.cpu); !error.empty())
     return Error{output.string() + ": " + error};
+  if (std::error_code ignored; !fs::is_regular_file(folder / name, ignored))
+    return fileError(output, "the C++ compiler said that it has built the program, but there is none; set CXX to another one");
   Turn turn(output);
   if (Status free = check(); !free)
     return free;
