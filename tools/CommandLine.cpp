@@ -162,6 +162,9 @@ std::string convert(const Words &w, DriverOptions &o) {
     if (name != "fp16" && name != "zfp" && name != "invert" && name != "algorithms")
       return "--allow-lossy knows no '" + name + "'; there are fp16, zfp, invert and algorithms";
   o.pipeline.allowLossy = w.allowLossy;
+  constexpr size_t longestPattern = 1000; // the standard library descends into brackets on its stack
+  if (o.spec.freeze.size() > longestPattern)
+    return "--freeze takes a regular expression of at most " + std::to_string(longestPattern) + " characters, not of " + std::to_string(o.spec.freeze.size());
   try {
     std::regex check(o.spec.freeze);
   } catch (const std::regex_error &) {
