@@ -1,26 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions (ONNX 1.19.1): the inference counts the spatial extents of input or weights and reads as many of the other, whatever rank that has.
+// ONNX 1.19.1: the inference of convolutions counts the spatial extents of input or weights and reads as many of the other, whatever rank that
+// has; that of all windows divides by strides, and that of DepthToSpace by a square in 64 bits.
 #include "frontend/GuardedSchemas.h"
 #include "onnx/defs/schema.h"
 #include "onnx/defs/shape_inference.h"
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 
 namespace sluice {
 namespace {
 
-/// Index of the weights among the operands.
-const std::map<std::string, size_t> convolutions = {
-    {"Conv", 1}, {"ConvTranspose", 1}, {"ConvInteger", 1}, {"DeformConv", 1}, {"QLinearConv", 3}};
+struct Guard {
+  size_t weights;      ///< index among the operands; 0: none
+  const char *divisor; ///< attribute by whose numbers, or their squares, the inference divides
+};
 
-/// Where input and weights have different ranks, or no batch and channels, nothing is inferred: the import says what is wrong.
-void guard(onnx::OpSchema &schema, size_t weights) {
+const std::map<std::string, Guard> guards = {
+    {"Conv", {1, "strides"}},        {"ConvTranspose", {1, "strides"}}, {"ConvInteger", {1, "strides"}},     {"DeformConv", {1, "strides"}},
+    {"QLinearConv", {3, "strides"}}, {"MaxPool", {0, "strides"}},       {"AveragePool", {0, "strides"}},     {"LpPool", {0, "strides"}},
+    {"MaxUnpool", {0, "strides"}},   {"DepthToSpace", {0, "blocksize"}}, {"SpaceToDepth", {0, "blocksize"}}};
+
+/// Input and weights of the same rank, with batch and channels.
+bool ranksAgree(onnx::InferenceContext &context, size_t weights) {
+  if (context.getNumInputs() <= weights || !onnx::hasInputShape(context, 0) || !onnx::hasInputShape(context, weights))
+    return false;
+  const int rank = onnx::getInputShape(context, 0).dim_size();
+  return rank >= 3 && onnx::getInputShape(context, weights).dim_size() == rank;
+}
+
+bool divides(const onnx::AttributeProto *attribute) {
+  auto divides = [](int64_t number) { return number >= 1 && number <= std::numeric_limits<int32_t>::max(); };
+  return !attribute || (std::all_of(attribute->ints().begin(), attribute->ints().end(), divides) && (!attribute->has_i() || divides(attribute->i())));
+}
+
+/// Where it would index or divide by what is not there, nothing is inferred: the import says what is wrong.
+void addGuard(onnx::OpSchema &schema, const Guard &guard) {
   auto library = schema.GetTypeAndShapeInferenceFunction();
-  schema.TypeAndShapeInferenceFunction([library, weights](onnx::InferenceContext &context) {
-    if (context.getNumInputs() <= weights || !onnx::hasInputShape(context, 0) || !onnx::hasInputShape(context, weights))
-      return;
-    const int rank = onnx::getInputShape(context, 0).dim_size();
-    if (rank >= 3 && onnx::getInputShape(context, weights).dim_size() == rank)
+  schema.TypeAndShapeInferenceFunction([library, guard](onnx::InferenceContext &context) {
+    if ((guard.weights == 0 || ranksAgree(context, guard.weights)) && divides(context.getAttribute(guard.divisor)))
       library(context);
   });
 }
@@ -30,10 +49,10 @@ void guard(onnx::OpSchema &schema, size_t weights) {
 void guardShapeInference() {
   static const bool once = [] {
     for (onnx::OpSchema schema : onnx::OpSchemaRegistry::get_all_schemas_with_history()) {
-      auto convolution = convolutions.find(schema.Name());
-      if (!schema.domain().empty() || convolution == convolutions.end())
+      auto guard = guards.find(schema.Name());
+      if (!schema.domain().empty() || guard == guards.end())
         continue;
-      guard(schema, convolution->second);
+      addGuard(schema, guard->second);
       onnx::DeregisterSchema(schema.Name(), schema.since_version(), schema.domain());
       onnx::RegisterSchema(schema);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look at the ranks before those shape inferences of the ONNX library that index without one.
+// A look at ranks and divisors before those shape inferences of the ONNX library that index or divide without one.
 #ifndef SLUICE_FRONTEND_GUARDED_SCHEMAS_H
 #define SLUICE_FRONTEND_GUARDED_SCHEMAS_H
 

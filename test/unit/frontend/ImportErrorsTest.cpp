@@ -122,6 +122,16 @@ TEST(ImportErrors, WindowsThatNeverEnd) {
   EXPECT_EQ(errorOf("g (float[64, 32, 1, 1] x) => (float[64, 32, 1, 1] y) { y = MaxPool<kernel_shape = [3, 3], auto_pad = \"SAME_UPPER\">(x) }"), "");
 }
 
+/// Gelu makes the ONNX library infer all shapes of the graph.
+TEST(ImportErrors, DivisorsOfTheLibrarysShapeInference) {
+  const std::string convolution = "Conv<strides = [0, 3], auto_pad = \"SAME_LOWER\">(x, k)";
+  for (const std::string &op : {convolution, std::string("MaxPool<kernel_shape = [3, 3], strides = [1, 0]>(x)"),
+                                std::string("AveragePool<kernel_shape = [3, 3], strides = [0, 0]>(x)")})
+    EXPECT_THAT(errorOf("g (float[2, 3, 8, 8] x) => (float[2, 3, 8, 8] y) { h = " + op + " y = Gelu(h) }", {}, 20), HasSubstr("strides holds 0"));
+  EXPECT_THAT(errorOf("g (float[2, 4, 8, 8] x) => (float[2, 4, 8, 8] y) { h = DepthToSpace<blocksize = 4294967296>(x) y = Gelu(h) }", {}, 20),
+              HasSubstr("block size 4294967296 does not fit shape [2, 4, 8, 8]"));
+}
+
 TEST(ImportErrors, NormalizationsOverTooManyChannels) {
   EXPECT_THAT(errorOf("g (float[1, 2097152, 1, 1] x) => (float[1, 2097152, 1, 1] y) { y = LRN<size = 2147483647>(x) }"),
               HasSubstr("sums over 2097152 channels for each of 2097152 elements read more than 1099511627776 times"));
