@@ -15,7 +15,6 @@
 #include <poll.h>
 #include <spawn.h>
 #include <string_view>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,7 +58,7 @@ std::vector<char *> pointers(std::vector<std::string> &words) {
 }
 
 /// Starts the process; an error number, or 0 and the process.
-int start(const std::string &compiler, std::vector<std::string> arguments, const std::string &folder, const std::string &log, pid_t &child) {
+int start(std::vector<std::string> arguments, const std::string &folder, const std::string &log, pid_t &child) {
   std::vector<std::string> environment = environmentWith(folder);
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
@@ -75,15 +74,19 @@ int start(const std::string &compiler, std::vector<std::string> arguments, const
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int failure = posix_spawn(&child, compiler.c_str(), &files, &attributes, pointers(arguments).data(), pointers(environment).data());
+  const int failure = posix_spawn(&child, arguments.front().c_str(), &files, &attributes, pointers(arguments).data(), pointers(environment).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
-  if (failure || limits.bytes == 0)
-    return failure;
-  // What the driver starts inherits it, and it starts nothing before it has read its arguments.
-  const rlimit bytes = {static_cast<rlim_t>(limits.bytes), static_cast<rlim_t>(limits.bytes)};
-  prlimit(child, RLIMIT_AS, &bytes, nullptr);
-  return 0;
+  return failure;
+}
+
+/// The command line with the limit of memory, which holds before the compiler runs and for all that it starts.
+std::vector<std::string> limited(const std::vector<std::string> &arguments) {
+  if (limits.bytes == 0)
+    return arguments;
+  std::vector<std::string> words = {"/bin/sh", "-c", "ulimit -v \"$0\" && exec \"$@\"", std::to_string(std::max<int64_t>(1, limits.bytes / 1024))};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
 }
 
 /// False when the child has not ended in time. Kernels before 5.3 know no such descriptor, and wait for ever.
@@ -123,7 +126,7 @@ std::string codegen::runCompiler(const std::string &compiler, const std::vector<
   pid_t child = 0;
   {
     Blocked blocked;
-    if (const int failure = start(compiler, arguments, folder, log, child))
+    if (const int failure = start(limited(arguments), folder, log, child))
       return "cannot start " + compiler + ": " + std::strerror(failure);
     group = child;
   }
