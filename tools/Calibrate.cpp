@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Of the cores' time that a measurement must get.
-constexpr double leastShare = 0.8;
+constexpr double leastShare = 0.7;
 
 double secondsOf(const rusage &use) {
   return static_cast<double>(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
