@@ -25,10 +25,7 @@ using Run = std::function<bool(const HostTrialCase &)>;
 
 /// In the child: a trial that exceeds its share of processor time ends the process.
 [[noreturn]] void runTrials(const Trials &trials, size_t first, int verdicts, const Run &run) {
-  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGXCPU}) // the parent's handlers are not for this
-    std::signal(signal, SIG_DFL);
-  const rlimit noCore{0, 0};
-  setrlimit(RLIMIT_CORE, &noCore);
+  crashQuietly();
   for (size_t i = first; i < trials.size(); ++i) {
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
@@ -79,6 +76,13 @@ std::vector<bool> tryInChild(const Trials &trials, size_t first, const Run &run)
 }
 
 } // namespace
+
+void sluice::crashQuietly() {
+  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGXCPU})
+    std::signal(signal, SIG_DFL);
+  const rlimit noCore{0, 0};
+  setrlimit(RLIMIT_CORE, &noCore);
+}
 
 bool sluice::everythingWorks(std::vector<AlgorithmChoice> &choices, bool alternatives, const Run &run) {
   static std::map<HostTrialCase, bool> known;

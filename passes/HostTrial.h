@@ -15,4 +15,7 @@ namespace sluice {
 bool everythingWorks(std::vector<AlgorithmChoice> &choices, bool alternatives,
                      const std::function<bool(const HostTrialCase &)> &run = works);
 
+/// In a child that may crash: what the parent does when it crashes itself is not for the child, and nobody wants its core.
+void crashQuietly();
+
 } // namespace sluice

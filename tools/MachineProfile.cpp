@@ -3,6 +3,7 @@
 #include "tools/MachineProfile.h"
 
 #include "passes/HostKernels.h"
+#include "passes/HostTrial.h"
 #include "passes/planner/Files.h"
 #include "passes/planner/Profile.h"
 #include "runtime/Kernels.h"
@@ -89,6 +90,7 @@ std::string calibrateInChild(bool insist) {
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
+    crashQuietly();
     std::string text;
     try {
       text = calibrate(insist);
