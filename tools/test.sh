@@ -75,7 +75,7 @@ fi
 say "running the tests"
 selection=()
 [ "$preset" = release ] || selection=(--exclude-regex '_NOT_BUILT|^(lit|matrix)$|^(kernels|allocations|models)_')
-ctest --test-dir "$folder" --output-on-failure "${selection[@]}"
+ctest --test-dir "$folder" --parallel "$(nproc)" --output-on-failure "${selection[@]}"
 case $preset in
   asan) train_sanitized address,undefined ;;
   tsan) train_sanitized thread ;;
