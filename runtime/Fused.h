@@ -35,11 +35,12 @@
 #include "runtime/Kernels.h"
 #include "runtime/Math.h"
 #include "runtime/Random.h"
+#include "runtime/common/FusedGeometry.h"
 
+#include <array>
 #include <initializer_list>
-#include <stdexcept>
-#include <string>
 #include <type_traits>
+#include <utility>
 
 namespace sluice {
 
@@ -89,17 +90,17 @@ template <typename F> constexpr int countOf(DataType type, int operands) {
 template <typename F, typename = void> struct IsRandom : std::false_type {};
 template <typename F> struct IsRandom<F, std::void_t<decltype(F::random)>> : std::bool_constant<F::random> {};
 
+template <typename F, int... Operand>
+constexpr std::array<DataType, sizeof...(Operand) + 1> typesOf(std::integer_sequence<int, Operand...>) {
+  return {{typeOf<F>(Operand)..., DataType::F32}};
+}
+template <typename F>
+constexpr auto regionTypes = typesOf<F>(std::make_integer_sequence<int, F::inputs + F::outputs>());
+
 /// Throws std::invalid_argument naming `node` when the operands are not those that F was printed for.
 template <typename F>
 void checkOperands(const char *node, TensorList inputs, TensorList outputs, TensorList sums) {
-  if (inputs.count != F::inputs || outputs.count != F::outputs || sums.count != F::sums)
-    throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(inputs.count) +
-                                " inputs, " + std::to_string(outputs.count) + " outputs and " +
-                                std::to_string(sums.count) + " sums");
-  for (int i = 0; i < F::inputs + F::outputs; ++i)
-    if ((i < F::inputs ? inputs.begin()[i] : outputs.begin()[i - F::inputs]).type != typeOf<F>(i))
-      throw std::invalid_argument(std::string("a region of '") + node + "' got another element type for operand " +
-                                  std::to_string(i) + " than it was printed for");
+  RegionSignature{F::inputs, F::outputs, F::sums, regionTypes<F>.data()}.check(node, inputs, outputs, sums);
 }
 
 } // namespace detail

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <string>
 
 namespace sluice {
@@ -205,6 +206,16 @@ void FusedGeometry::finishSums(const double *partials, float *const *results) co
     if (!vectorSum[s])
       results[s][0] = static_cast<float>(total);
   }
+}
+
+void RegionSignature::check(const char *node, TensorList in, TensorList out, TensorList summed) const {
+  if (in.count != inputs || out.count != outputs || summed.count != sums)
+    throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(in.count) + " inputs, " +
+                                std::to_string(out.count) + " outputs and " + std::to_string(summed.count) + " sums");
+  for (size_t i = 0; i < inputs + outputs; ++i)
+    if ((i < inputs ? in.begin()[i] : out.begin()[i - inputs]).type != types[i])
+      throw std::invalid_argument(std::string("a region of '") + node + "' got another element type for operand " +
+                                  std::to_string(i) + " than it was printed for");
 }
 
 } // namespace sluice

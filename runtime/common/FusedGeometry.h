@@ -8,6 +8,14 @@
 
 namespace sluice {
 
+/// Operands that a region was printed for: `types` of its inputs, then of its outputs.
+struct RegionSignature {
+  size_t inputs, outputs, sums;
+  const DataType *types;
+  /// Throws std::invalid_argument naming `node` when these are others.
+  void check(const char *node, TensorList inputs, TensorList outputs, TensorList sums) const;
+};
+
 /// Rows and strides of a region. Operands are numbered inputs, outputs, sums. Few channels make short rows, so that
 /// neighbouring rows are grouped into wide ones, with vectors repeated, wherever all operands allow it; sums are
 /// ordered by wide rows either way.
