@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the C++ compiler on emitted source. Runtime headers and library are found relative to this executable, else where it was built.
+// Runs the C++ compiler on emitted source. Runtime headers and library are found relative to this executable, else
+// where it was built.
 #include "codegen/BuildExecutable.h"
 
 #include "codegen/RunCompiler.h"
@@ -29,7 +30,8 @@ static fs::path firstOf(std::initializer_list<fs::path> places) {
 static fs::path sourceRoot() { return firstOf({executableFolder() / "../include/sluice", SLUICE_SOURCE_DIR}); }
 
 /// Beside the executable, in a folder of the caller's that goes with its temporary files.
-static std::string compileTo(const std::string &executable, const std::string &compiler, llvm::ArrayRef<llvm::StringRef> arguments) {
+static std::string compileTo(const std::string &executable, const std::string &compiler,
+                             llvm::ArrayRef<llvm::StringRef> arguments) {
   std::vector<std::string> words;
   for (llvm::StringRef word : arguments)
     words.push_back(word.str());
@@ -45,16 +47,33 @@ static std::string buildHost(const std::string &source, const std::string &execu
   if (root.empty())
     return "the runtime's headers are missing: looked for " SLUICE_SOURCE_DIR;
   if (library.empty())
-    return "the runtime for --cpu=" + cpu + " is not built: looked for " + built.string() + "; build it with cmake --build " + SLUICE_BUILD_DIR " --target " + runtime;
+    return "the runtime for --cpu=" + cpu + " is not built: looked for " + built.string() +
+           "; build it with cmake --build " + SLUICE_BUILD_DIR " --target " + runtime;
   const char *chosen = std::getenv("CXX");
   auto compiler = llvm::sys::findProgramByName(chosen && *chosen ? chosen : "c++");
   if (!compiler)
-    return std::string("there is no C++ compiler '") + (chosen && *chosen ? chosen : "c++") + "' to build the program with; set CXX";
+    return std::string("there is no C++ compiler '") + (chosen && *chosen ? chosen : "c++") +
+           "' to build the program with; set CXX";
   std::string include = "-I" + root.string(), archive = library.string();
   // Hardened as the program of a project is, see runtime/Standalone.cmake.
-  llvm::SmallVector<llvm::StringRef> arguments = {*compiler, "-fstack-protector-strong", "-D_GLIBCXX_ASSERTIONS", "-fPIE", "-pie", "-Wl,-z,relro,-z,now",
-                                                  "-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno", include, source,
-                                                  "-o", executable, archive, SLUICE_DNNL_LIBRARY, "-lgomp", "-lpthread"};
+  llvm::SmallVector<llvm::StringRef> arguments = {*compiler,
+                                                  "-fstack-protector-strong",
+                                                  "-D_GLIBCXX_ASSERTIONS",
+                                                  "-fPIE",
+                                                  "-pie",
+                                                  "-Wl,-z,relro,-z,now",
+                                                  "-std=c++17",
+                                                  "-O3",
+                                                  "-ffp-contract=off",
+                                                  "-fno-math-errno",
+                                                  include,
+                                                  source,
+                                                  "-o",
+                                                  executable,
+                                                  archive,
+                                                  SLUICE_DNNL_LIBRARY,
+                                                  "-lgomp",
+                                                  "-lpthread"};
   // As runtime/Levels.cmake says, and why.
   const std::string march = "-march=" + (level.empty() ? "native" : level);
   arguments.push_back(march);
@@ -70,19 +89,24 @@ static std::string buildHost(const std::string &source, const std::string &execu
 
 /// With the nvcc, the libraries and the architectures that this compiler's own cuda runtime was built with.
 static std::string buildCuda(const std::string &source, const std::string &executable) {
-  fs::path root = sourceRoot(), library = firstOf({executableFolder() / "../lib/libsluice_cuda.a", SLUICE_CUDA_LIBRARY});
+  fs::path root = sourceRoot(),
+           library = firstOf({executableFolder() / "../lib/libsluice_cuda.a", SLUICE_CUDA_LIBRARY});
   auto compiler = llvm::sys::findProgramByName(SLUICE_NVCC);
   if (!compiler || root.empty() || library.empty())
-    return "there is no nvcc or no cuda runtime to build the program with; write it with --emit=project and build it where they are";
+    return "there is no nvcc or no cuda runtime to build the program with; write it with --emit=project and build it "
+           "where they are";
   std::string include = "-I" + root.string(), archive = library.string();
-  llvm::SmallVector<llvm::StringRef> arguments = {*compiler, "-std=c++17", "-O3", "-fmad=false", "--expt-relaxed-constexpr", include, source, "-o", executable, archive};
+  llvm::SmallVector<llvm::StringRef> arguments = {
+      *compiler, "-std=c++17", "-O3", "-fmad=false", "--expt-relaxed-constexpr",
+      include,   source,       "-o",  executable,    archive};
   llvm::SmallVector<llvm::StringRef> flags;
   llvm::StringRef(SLUICE_CUDA_FLAGS).split(flags, ' ', -1, /*KeepEmpty=*/false);
   arguments.append(flags.begin(), flags.end());
   return compileTo(executable, *compiler, arguments);
 }
 
-std::string sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, const std::string &target, const std::string &cpu) {
+std::string sluice::codegen::buildExecutable(const std::string &source, const std::string &executable,
+                                             const std::string &target, const std::string &cpu) {
   return target == "cuda" ? buildCuda(source, executable) : buildHost(source, executable, cpu);
 }
 
@@ -108,7 +132,8 @@ static std::string copyLibrary(const fs::path &headers, const fs::path &to, std:
   return "";
 }
 
-std::string sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, const std::string &target, const std::string &cpu) {
+std::string sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name,
+                                               const std::string &target, const std::string &cpu) {
   fs::path root = sourceRoot(), project = folder;
   if (root.empty())
     return "the runtime's sources are missing: looked for " SLUICE_SOURCE_DIR;
@@ -117,10 +142,12 @@ std::string sluice::codegen::writeProjectFiles(const std::string &folder, const 
   try {
     fs::copy(root / "runtime", project / "runtime", fs::copy_options::recursive);
     fs::remove_all(project / "runtime" / (cuda ? "host" : "cuda"));
-    std::string error = copyLibrary(SLUICE_JSON_INCLUDE "/nlohmann", project / "third_party/nlohmann",
-                                    {"/usr/share/doc/nlohmann-json3-dev/copyright", SLUICE_JSON_INCLUDE "/../LICENSE.MIT"});
+    std::string error =
+        copyLibrary(SLUICE_JSON_INCLUDE "/nlohmann", project / "third_party/nlohmann",
+                    {"/usr/share/doc/nlohmann-json3-dev/copyright", SLUICE_JSON_INCLUDE "/../LICENSE.MIT"});
     if (error.empty() && cuda)
-      error = copyLibrary(SLUICE_CUDNN_FRONTEND, project / "third_party/cudnn_frontend/include", {SLUICE_CUDNN_FRONTEND "/../LICENSE"});
+      error = copyLibrary(SLUICE_CUDNN_FRONTEND, project / "third_party/cudnn_frontend/include",
+                          {SLUICE_CUDNN_FRONTEND "/../LICENSE"});
     if (!error.empty())
       return error;
   } catch (const fs::filesystem_error &error) {

@@ -52,7 +52,8 @@ void Document::nameBuffers(sched::ProgramOp program) {
   }
 }
 
-/// A variable or an input is declared with its own type, another buffer with that of its first use, a host buffer with that of what is copied into it.
+/// A variable or an input is declared with its own type, another buffer with that of its first use, a host buffer with
+/// that of what is copied into it.
 void Document::noteTypes(sched::ProgramOp program) {
   SymbolTable symbols(module);
   auto note = [&](Value buffer, RankedTensorType type) { tensorTypes.try_emplace(keyOf(buffer), type); };
@@ -145,14 +146,16 @@ std::vector<Document::InputNames> Document::inputs() const {
       staging.try_emplace(*buffer.getInput(), nameOf(buffer.getBuffer()));
   for (auto buffer : step.getBody().getOps<sched::BufferOp>())
     if (buffer.getInput() && buffer.onDevice() && buffer.getBatch() && *buffer.getBatch() == 0)
-      list.push_back({buffer.getInput()->str(), nameOf(buffer.getBuffer()), staging.try_emplace(*buffer.getInput(), "none").first->second});
+      list.push_back({buffer.getInput()->str(), nameOf(buffer.getBuffer()),
+                      staging.try_emplace(*buffer.getInput(), "none").first->second});
   return list;
 }
 
 std::string Document::inputDeclarations() const {
   std::string text;
   auto place = [&](sched::BufferOp buffer, RankedTensorType type) {
-    return std::string(buffer.onDevice() ? "device(" : "host(") + hexOffset(buffer.getOffset().value_or(0)) + ", " + shapeText(type) + typeArguments(type) + ")";
+    return std::string(buffer.onDevice() ? "device(" : "host(") + hexOffset(buffer.getOffset().value_or(0)) + ", " +
+           shapeText(type) + typeArguments(type) + ")";
   };
   llvm::StringMap<std::array<sched::BufferOp, 3>> places; // both batches, and where they are staged
   for (auto buffer : step.getBody().getOps<sched::BufferOp>())
@@ -162,7 +165,8 @@ std::string Document::inputDeclarations() const {
     auto [first, second, staged] = places[input.name];
     sched::BufferOp slots[2] = {first, second};
     RankedTensorType type = typeOf(slots[0].getBuffer());
-    text += "constexpr Tensor " + input.slots + "[2] = {" + place(slots[0], type) + ", " + place(slots[1], type) + "};\n";
+    text +=
+        "constexpr Tensor " + input.slots + "[2] = {" + place(slots[0], type) + ", " + place(slots[1], type) + "};\n";
     text += "constexpr Tensor " + input.staging + " = " + place(staged, type) + ";\n";
   }
   return text;

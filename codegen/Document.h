@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the emitter share: the two programs, a C++ name for everything in them, and how a tensor is written in a call.
+// What the parts of the emitter share: the two programs, a C++ name for everything in them, and how a tensor is written
+// in a call.
 #pragma once
 
 #include "codegen/EmitFused.h"
@@ -47,7 +48,9 @@ public:
   /// Copies of the next batch, which the runtime does while a step runs, and the waits and records that go with them.
   bool isRuntimesBusiness(mlir::Operation *op) const { return skipped.count(op) != 0; }
   /// True for the buffer whose declaration stands for all that are the same bytes.
-  bool isDeclaredBy(sched::BufferOp buffer) const { return keyOf(buffer.getBuffer()) == buffer.getBuffer().getAsOpaquePointer(); }
+  bool isDeclaredBy(sched::BufferOp buffer) const {
+    return keyOf(buffer.getBuffer()) == buffer.getBuffer().getAsOpaquePointer();
+  }
   /// The buffer of a variable, null when no program touches it.
   mlir::Value variableBuffer(llvm::StringRef symbol) const;
   /// Constant of a result (0: loss, 1: correct answers), empty when there is none.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the emitted program: forward and backward of a step, and evaluation; one line a call, in issue order.
+// The functions of the emitted program: forward and backward of a step, and evaluation; one line a call, in issue
+// order.
 #include "codegen/Document.h"
 #include "ir/TensorName.h"
 
@@ -27,7 +28,8 @@ public:
   void print(llvm::raw_ostream &out, Operation &op) {
     if (d.isRuntimesBusiness(&op))
       return;
-    // Behind compute's waits that follow a step, but before its records: h2d may write the bytes once it has seen such an event.
+    // Behind compute's waits that follow a step, but before its records: h2d may write the bytes once it has seen such
+    // an event.
     auto record = dyn_cast<sched::RecordOp>(op);
     bool isStep = isa<sched::RunOp, sched::CopyOp>(op);
     if (isStep || (record && record.getStream() == sched::Stream::Compute))
@@ -58,7 +60,8 @@ private:
     return names[static_cast<int>(stream)];
   }
 
-  /// Slots whose last step lies before this one: their bytes are free, and every access is ordered before what compute does next.
+  /// Slots whose last step lies before this one: their bytes are free, and every access is ordered before what compute
+  /// does next.
   void releaseBefore(llvm::raw_ostream &out, int step) {
     SmallVector<std::string> names;
     for (; released < step; ++released)
@@ -77,7 +80,7 @@ private:
   }
 
   void printRun(llvm::raw_ostream &out, sched::RunOp run) {
-    const char *note = run.getParameters().get(train::attr::recompute)   ? "computed again instead of kept"
+    const char *note = run.getParameters().get(train::attr::recompute) ? "computed again instead of kept"
                        : run.getParameters().get(train::attr::inverse) ? "rebuilds what it read instead of keeping it"
                                                                        : "";
     printNode(out, run.getLoc(), note);
@@ -87,11 +90,13 @@ private:
     if (run.getKernel() == "pad_slab")
       out << "  clear(s.compute, " << d.use(run.getOuts()[0], run.outType(0)) << ", " << node << ");\n";
     for (const KernelObject &kernel : d.kernelsOf(run))
-      out << "  k->" << kernel.name << "." << kernel.method << "(s." << stream(run.getStream()) << ", " << llvm::join(kernel.arguments, ", ") << ");\n";
+      out << "  k->" << kernel.name << "." << kernel.method << "(s." << stream(run.getStream()) << ", "
+          << llvm::join(kernel.arguments, ", ") << ");\n";
   }
 
   void printUpdate(llvm::raw_ostream &out, sched::RunOp run, const std::string &node) {
-    auto parameter = symbols.lookup<train::VariableOp>(run.getParameters().getAs<FlatSymbolRefAttr>("parameter").getAttr());
+    auto parameter =
+        symbols.lookup<train::VariableOp>(run.getParameters().getAs<FlatSymbolRefAttr>("parameter").getAttr());
     auto rule = static_cast<train::UpdateRule>(run.getParameters().getAs<IntegerAttr>("rule").getInt());
     std::string gradient = d.use(run.getIns()[0], run.inType(0));
     out << "  s.captureGradient(" << stringLiteral(train::tensorName(parameter)) << ", " << gradient << ");\n";
@@ -100,7 +105,8 @@ private:
       arguments.push_back(d.use(run.getOuts()[i], run.outType(i)));
     if (rule != train::UpdateRule::Sgd)
       arguments.push_back(rule == train::UpdateRule::AdamW ? "/*decoupled=*/true" : "/*decoupled=*/false");
-    out << "  " << (rule == train::UpdateRule::Sgd ? "updateSgd" : "updateAdam") << "(s.compute, " << llvm::join(arguments, ", ") << ", " << node << ");\n";
+    out << "  " << (rule == train::UpdateRule::Sgd ? "updateSgd" : "updateAdam") << "(s.compute, "
+        << llvm::join(arguments, ", ") << ", " << node << ");\n";
   }
 
   void printCopy(llvm::raw_ostream &out, sched::CopyOp copy) {
@@ -108,8 +114,9 @@ private:
     auto device = (toHost ? copy.getFrom() : copy.getTo()).getDefiningOp<sched::BufferOp>();
     printNode(out, copy.getLoc(), sizeText(device.getBytes()) + (toHost ? " leave the device" : " come back"));
     lastNode.clear();
-    out << "  " << (toHost ? "copyToHost" : "copyToDevice") << "(s." << stream(copy.getStream()) << ", " << d.nameOf(copy.getFrom()) << ", "
-        << d.nameOf(copy.getTo()) << ", " << stringLiteral(train::nodeName(copy.getLoc()));
+    out << "  " << (toHost ? "copyToHost" : "copyToDevice") << "(s." << stream(copy.getStream()) << ", "
+        << d.nameOf(copy.getFrom()) << ", " << d.nameOf(copy.getTo()) << ", "
+        << stringLiteral(train::nodeName(copy.getLoc()));
     if (copy.getCodec())
       out << ", " << codecText(*parseCodec(copy.getCodec()->str()));
     out << ");\n";
@@ -139,13 +146,15 @@ std::string codegen::emitFunctions(const Document &d) {
   for (Operation &op : d.step.ops()) {
     if (!backward && isBackward(op)) {
       backward = true;
-      out << "}\n\n// Gradients, and each parameter's update as soon as nothing reads the parameter any more.\nSLUICE_SEQUENCE static void backward(Session &s) {\n";
+      out << "}\n\n// Gradients, and each parameter's update as soon as nothing reads the parameter any "
+             "more.\nSLUICE_SEQUENCE static void backward(Session &s) {\n";
     }
     printer.print(out, op);
   }
   out << "}\n\nstatic void step(Session &s) {\n  forward(s);\n" << (backward ? "  backward(s);\n" : "") << "}\n";
   if (d.evaluate) {
-    out << "\n// ---- One batch with running statistics and without dropout.\nSLUICE_SEQUENCE static void evaluate(Session &s) {\n";
+    out << "\n// ---- One batch with running statistics and without dropout.\nSLUICE_SEQUENCE static void "
+           "evaluate(Session &s) {\n";
     FunctionPrinter evaluation(d, d.evaluate);
     for (Operation &op : d.evaluate.ops())
       evaluation.print(out, op);

@@ -93,7 +93,9 @@ private:
         .Case([&](arith::MulFOp) { return infix(" * "); })
         .Case([&](arith::DivFOp) { return infix(" / "); })
         .Case([&](arith::CmpFOp c) { return compare(c); })
-        .Case([&](arith::SelectOp s) { return of(s.getCondition()) + " ? " + of(s.getTrueValue()) + " : " + of(s.getFalseValue()); })
+        .Case([&](arith::SelectOp s) {
+          return of(s.getCondition()) + " ? " + of(s.getTrueValue()) + " : " + of(s.getFalseValue());
+        })
         .Case([&](math::SqrtOp) { return call("sqrtf"); })
         .Case([&](math::ExpOp) { return call("exponential"); })
         .Case([&](math::TanhOp) { return call("hyperbolicTangent"); })
@@ -102,7 +104,8 @@ private:
           return "uniform(randomKey(element.seed, " + std::to_string(u.getKey()) + "u, element.step), element.index)";
         })
         .Default([](Operation *other) -> std::string {
-          llvm::report_fatal_error(llvm::Twine("codegen cannot print the scalar op ") + other->getName().getStringRef());
+          llvm::report_fatal_error(llvm::Twine("codegen cannot print the scalar op ") +
+                                   other->getName().getStringRef());
         });
   }
 
@@ -126,20 +129,23 @@ std::string FusedTable::objectFor(sched::RunOp run) {
   };
   for (unsigned i = 0; i < run.getIns().size(); ++i) {
     noteType(run.inType(i));
-    steps += std::string(i ? ", " : "") + (train::advancesInnermost(run.inType(i), isChannelOperand(run, i), domain) ? "true" : "false");
+    steps += std::string(i ? ", " : "") +
+             (train::advancesInnermost(run.inType(i), isChannelOperand(run, i), domain) ? "true" : "false");
   }
   int64_t sums = sumsOf(run), outputs = static_cast<int64_t>(run.getOuts().size()) - sums;
   for (unsigned i = 0; i < outputs; ++i)
     noteType(run.outType(i));
   std::string object;
   llvm::raw_string_ostream out(object);
-  out << "  static constexpr int inputs = " << run.getIns().size() << ", outputs = " << outputs << ", sums = " << sums << ";\n";
+  out << "  static constexpr int inputs = " << run.getIns().size() << ", outputs = " << outputs << ", sums = " << sums
+      << ";\n";
   out << "  static constexpr bool steps[] = {" << steps << "};\n";
   if (!allF32)
     out << "  static constexpr DataType types[] = {" << types << "};\n";
   if (printer.random)
     out << "  static constexpr bool random = true;\n";
-  out << "  SLUICE_KERNEL Values<" << outputs + sums << "> operator()(" << (printer.random ? "Element element, " : "") << parameters << ") const {\n"
+  out << "  SLUICE_KERNEL Values<" << outputs + sums << "> operator()(" << (printer.random ? "Element element, " : "")
+      << parameters << ") const {\n"
       << body << "  }\n};\n";
   auto [known, isNew] = byBody.try_emplace(object);
   if (isNew) {

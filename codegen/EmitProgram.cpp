@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of the emitted document: preface, slots, events, fused regions, kernels, functions of the step, tables, main.
+// The order of the emitted document: preface, slots, events, fused regions, kernels, functions of the step, tables,
+// main.
 #include "codegen/EmitProgram.h"
 
 #include "codegen/Document.h"
@@ -31,18 +32,22 @@ static std::string strategyOf(const Document &d) {
 std::string codegen::emitPreface(const Document &d) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << "// " << commentText(d.options.model) << ": one training step and one evaluation batch, written by\n//   " << commentText(d.options.commandLine) << "\n";
+  out << "// " << commentText(d.options.model) << ": one training step and one evaluation batch, written by\n//   "
+      << commentText(d.options.commandLine) << "\n";
   int64_t device = *d.step.getDevice(), keep = planInteger(d, "keep_arena");
-  out << "// Strategy " << strategyOf(d) << ": " << device << " bytes on the device (" << sizeText(device) << "; keep needs " << sizeText(keep) << "), "
-      << *d.step.getHost() << " bytes on the host";
+  out << "// Strategy " << strategyOf(d) << ": " << device << " bytes on the device (" << sizeText(device)
+      << "; keep needs " << sizeText(keep) << "), " << *d.step.getHost() << " bytes on the host";
   if (d.step.getPool())
     out << ", of them " << *d.step.getPool() << " for packed tensors";
   out << ".\n";
   double seconds = planReal(d, "seconds"), keepSeconds = planReal(d, "keep_seconds");
   if (keepSeconds > 0)
-    out << llvm::formatv("// Predicted: {0:F1} ms a step, {1:F1} % more than keep.\n", seconds * 1e3, 100 * (seconds / keepSeconds - 1));
-  out << "// Build it with the project's CMakeLists.txt, or compile it and link the runtime library; see --help of the program for its flags.\n";
-  out << "#include \"runtime/Runtime.h\"\n\n#include <cmath>\n#include <memory>\n\nusing namespace sluice;\n\nnamespace {\n";
+    out << llvm::formatv("// Predicted: {0:F1} ms a step, {1:F1} % more than keep.\n", seconds * 1e3,
+                         100 * (seconds / keepSeconds - 1));
+  out << "// Build it with the project's CMakeLists.txt, or compile it and link the runtime library; see --help of the "
+         "program for its flags.\n";
+  out << "#include \"runtime/Runtime.h\"\n\n#include <cmath>\n#include <memory>\n\nusing namespace "
+         "sluice;\n\nnamespace {\n";
   return text;
 }
 
@@ -85,9 +90,11 @@ std::string codegen::emitSlots(const Document &d) {
   out << "\n// ---- Device memory: what outlives a step. Variables, then results.\n";
   for (sched::ProgramOp program : {d.step, d.evaluate})
     list(program, [](sched::BufferOp b) { return b.outlivesStep() && !b.getInput(); });
-  out << "\n// Inputs have two slots: the next batch arrives in one while a step reads the other. Staging slots lie in host memory.\n";
+  out << "\n// Inputs have two slots: the next batch arrives in one while a step reads the other. Staging slots lie in "
+         "host memory.\n";
   out << d.inputDeclarations();
-  out << "\n// ---- Transients of a step. Slots may share bytes where the schedule orders their users; the numbers are the steps in which a slot is in use.\n";
+  out << "\n// ---- Transients of a step. Slots may share bytes where the schedule orders their users; the numbers are "
+         "the steps in which a slot is in use.\n";
   list(d.step, [](sched::BufferOp b) { return !b.outlivesStep() && b.onDevice(); });
   out << "\n// ---- Host memory.\n";
   list(d.step, [](sched::BufferOp b) { return !b.outlivesStep() && !b.onDevice(); });
@@ -107,8 +114,10 @@ std::string codegen::emitKernels(const Document &d) {
   std::string text, checks;
   llvm::raw_string_ostream out(text);
   if (!d.fused.definitions().empty())
-    out << "\n// ---- Elementwise regions: the scalar rule of each, run for every element of a tensor.\n" << d.fused.definitions();
-  out << "\n// ---- Kernels, made once before any memory is allocated.\nstruct Kernels {\n  SLUICE_SEQUENCE Kernels() {}\n";
+    out << "\n// ---- Elementwise regions: the scalar rule of each, run for every element of a tensor.\n"
+        << d.fused.definitions();
+  out << "\n// ---- Kernels, made once before any memory is allocated.\nstruct Kernels {\n  SLUICE_SEQUENCE Kernels() "
+         "{}\n";
   for (sched::ProgramOp program : {d.step, d.evaluate})
     if (program)
       for (auto run : program.getBody().getOps<sched::RunOp>())
@@ -123,11 +132,12 @@ std::string codegen::emitKernels(const Document &d) {
 }
 
 static std::string emit(const Document &document) {
-  return emitPreface(document) + emitSlots(document) + emitKernels(document) + emitFunctions(document) + emitTables(document);
+  return emitPreface(document) + emitSlots(document) + emitKernels(document) + emitFunctions(document) +
+         emitTables(document);
 }
 
-/// A model may name its tensors as it likes, but none after what the text itself says: a first text, in which nothing has the model's names,
-/// shows what that is.
+/// A model may name its tensors as it likes, but none after what the text itself says: a first text, in which nothing
+/// has the model's names, shows what that is.
 std::string codegen::emitProgram(ModuleOp module, const EmitOptions &options) {
   std::set<std::string> own;
   for (const std::string &word : identifiersIn(emit(Document(module, options, Names::placeholders()))))

@@ -9,15 +9,15 @@
 namespace sluice::codegen {
 
 struct EmitOptions {
-  std::string model;       ///< file name of the model, for the preface
-  std::string commandLine; ///< that made the file
-  std::string identity;    ///< of the model
-  int threads = 1;         ///< that the plan was made for
-  int level = 0;                ///< of x86-64 that vendor primitives may use; 0: all that there is
-  int64_t workspaceLimit = 0;   ///< of the plan
-  bool weightsFile = false;     ///< a weights file lies beside the program
-  std::string weightsName;      ///< its name
-  std::string exportTemplate;   ///< name of the ONNX template beside the program; empty for none
+  std::string model;          ///< file name of the model, for the preface
+  std::string commandLine;    ///< that made the file
+  std::string identity;       ///< of the model
+  int threads = 1;            ///< that the plan was made for
+  int level = 0;              ///< of x86-64 that vendor primitives may use; 0: all that there is
+  int64_t workspaceLimit = 0; ///< of the plan
+  bool weightsFile = false;   ///< a weights file lies beside the program
+  std::string weightsName;    ///< its name
+  std::string exportTemplate; ///< name of the ONNX template beside the program; empty for none
   /// Byte offset of a variable's raw data in the export template, or -1.
   std::function<int64_t(llvm::StringRef variable)> exportOffset;
 };

@@ -51,8 +51,9 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
     if (!buffer)
       continue; // nothing reads it
     int64_t offset = d.options.exportOffset ? d.options.exportOffset(variable.getSymName()) : -1;
-    out << "    {" << stringLiteral(train::tensorName(variable)) << ", " << d.nameOf(buffer) << ", " << roleOf(variable.getRole()) << ", " << initOf(variable) << ", "
-        << variable.getFanIn() << ", " << variable.getFanOut() << ", " << offset << "},\n";
+    out << "    {" << stringLiteral(train::tensorName(variable)) << ", " << d.nameOf(buffer) << ", "
+        << roleOf(variable.getRole()) << ", " << initOf(variable) << ", " << variable.getFanIn() << ", "
+        << variable.getFanOut() << ", " << offset << "},\n";
   }
   out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";
 }
@@ -65,7 +66,8 @@ int64_t classesOf(const Document &d, StringRef input) {
       continue;
     for (auto run : program.getBody().getOps<sched::RunOp>()) {
       auto ids = run.getIns().size() > 1 ? run.getIns()[1].getDefiningOp<sched::BufferOp>() : sched::BufferOp();
-      if (!ids || ids.getInput() != input || !run.inType(1).getElementType().isInteger(64) || run.inType(0).getRank() < 2)
+      if (!ids || ids.getInput() != input || !run.inType(1).getElementType().isInteger(64) ||
+          run.inType(0).getRank() < 2)
         continue;
       int64_t here = run.inType(0).getDimSize(1);
       classes = classes == 0 ? here : std::min(classes, here);
@@ -78,7 +80,8 @@ int printInputs(const Document &d, llvm::raw_ostream &out) {
   int count = 0;
   out << "static const Input inputs[] = {\n";
   for (auto [name, constant, staging] : d.inputs()) {
-    out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", " << classesOf(d, name) << "},\n";
+    out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", "
+        << classesOf(d, name) << "},\n";
     ++count;
   }
   out << "};\n\n";
@@ -98,8 +101,9 @@ int printPlan(const Document &d, llvm::raw_ostream &out) {
       continue;
     auto action = actions.find(buffer.getName().str());
     std::string word = action != actions.end() ? action->second : buffer.onDevice() ? "" : "offload";
-    out << "    {" << stringLiteral(buffer.getName()) << ", " << stringLiteral(train::nodeName(buffer.getLoc())) << ", " << stringLiteral(word) << ", "
-        << buffer.getBytes() << ", " << *buffer.getFirst() << ", " << *buffer.getLast() << "},\n";
+    out << "    {" << stringLiteral(buffer.getName()) << ", " << stringLiteral(train::nodeName(buffer.getLoc())) << ", "
+        << stringLiteral(word) << ", " << buffer.getBytes() << ", " << *buffer.getFirst() << ", " << *buffer.getLast()
+        << "},\n";
     ++count;
   }
   out << "    {\"\", \"\", \"\", 0, 0, 0}, // end\n};\n\n";
@@ -116,7 +120,8 @@ int printActions(const Document &d, llvm::raw_ostream &out) {
   std::map<std::string, Sum> sums;
   if (auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan"))
     for (auto row : plan.getAs<ArrayAttr>("decisions").getAsRange<DictionaryAttr>()) {
-      StringRef action = row.getAs<StringAttr>("action").getValue(), codec = row.getAs<StringAttr>("codec").getValue().split(':').first;
+      StringRef action = row.getAs<StringAttr>("action").getValue(),
+                codec = row.getAs<StringAttr>("codec").getValue().split(':').first;
       if (action == "keep")
         continue;
       Sum &sum = sums[(action + (codec.empty() ? "" : " ") + codec).str()];
@@ -125,9 +130,11 @@ int printActions(const Document &d, llvm::raw_ostream &out) {
       if (auto seconds = row.getAs<FloatAttr>("seconds"))
         sum.seconds += seconds.getValueAsDouble();
     }
-  out << "// What the plan's actions were predicted to cost a step, for the report.\nstatic const ActionRow actions[] = {\n";
+  out << "// What the plan's actions were predicted to cost a step, for the report.\nstatic const ActionRow actions[] "
+         "= {\n";
   for (const auto &[action, sum] : sums)
-    out << "    {" << stringLiteral(action) << ", " << sum.tensors << ", " << sum.bytes << ", " << llvm::formatv("{0:E}", sum.seconds) << "},\n";
+    out << "    {" << stringLiteral(action) << ", " << sum.tensors << ", " << sum.bytes << ", "
+        << llvm::formatv("{0:E}", sum.seconds) << "},\n";
   out << "    {\"\", 0, 0, 0}, // end\n};\n\n";
   return sums.size();
 }
@@ -184,7 +191,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
     line("exportTemplate", stringLiteral(d.options.exportTemplate));
   line("optimizer", Twine("Program::Optimizer::") + rule);
   line("lossName", stringLiteral(moduleWord(d, "train.loss", "none")));
-  out << "  return run(argc, argv, program, {makeKernels, step, " << (d.evaluate ? "evaluate" : "nullptr") << "});\n}\n";
+  out << "  return run(argc, argv, program, {makeKernels, step, " << (d.evaluate ? "evaluate" : "nullptr")
+      << "});\n}\n";
 }
 
 } // namespace

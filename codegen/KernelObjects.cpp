@@ -30,30 +30,35 @@ std::string list(ArrayRef<int64_t> values) {
 
 /// The node as traces and errors name it; the report tells re-runs, and what inversions run, by their ending.
 std::string nodeLiteral(sched::RunOp run) {
-  bool again = run.getParameters().get(train::attr::recompute) != nullptr, inverse = run.getParameters().get(train::attr::inverse) != nullptr;
+  bool again = run.getParameters().get(train::attr::recompute) != nullptr,
+       inverse = run.getParameters().get(train::attr::inverse) != nullptr;
   return stringLiteral(train::nodeName(run.getLoc()) + (again ? " (again)" : inverse ? " (inverse)" : ""));
 }
 
 /// Prints constructor arguments and calls of one run; also the maker that makeKernels calls.
 class KernelPrinter {
 public:
-  KernelPrinter(const Document &document, sched::RunOp run, std::string base) : document(document), run(run), base(std::move(base)) {}
+  KernelPrinter(const Document &document, sched::RunOp run, std::string base)
+      : document(document), run(run), base(std::move(base)) {}
 
   template <typename K, typename... Arguments>
   void kernel(const char *type, const std::string &suffix, const KernelCall &call, const Arguments &...arguments) {
     add(type, suffix, call, true, {print(arguments)...});
   }
-  template <typename... Arguments> void simple(const char *type, const std::string &suffix, const KernelCall &call, const Arguments &...arguments) {
+  template <typename... Arguments>
+  void simple(const char *type, const std::string &suffix, const KernelCall &call, const Arguments &...arguments) {
     add(type, suffix, call, false, {print(arguments)...});
   }
 
   std::vector<KernelObject> objects;
 
 private:
-  void add(const char *type, const std::string &suffix, const KernelCall &call, bool scratch, std::vector<std::string> arguments) {
+  void add(const char *type, const std::string &suffix, const KernelCall &call, bool scratch,
+           std::vector<std::string> arguments) {
     KernelObject object;
     object.name = base + suffix;
-    object.declaration = std::string(type) + " " + object.name + "{" + nodeLiteral(run) + ", " + llvm::join(arguments, ", ") + "};";
+    object.declaration =
+        std::string(type) + " " + object.name + "{" + nodeLiteral(run) + ", " + llvm::join(arguments, ", ") + "};";
     object.method = call.method;
     object.scratch = scratch && run.getScratch();
     for (Slot slot : call.arguments)
@@ -67,7 +72,8 @@ private:
     case Slot::In:
       return slot.index < run.getIns().size() ? document.use(run.getIns()[slot.index], run.inType(slot.index)) : "none";
     case Slot::Out:
-      return slot.index < run.getOuts().size() ? document.use(run.getOuts()[slot.index], run.outType(slot.index)) : "none";
+      return slot.index < run.getOuts().size() ? document.use(run.getOuts()[slot.index], run.outType(slot.index))
+                                               : "none";
     case Slot::Scratch:
       return run.getScratch() ? document.nameOf(run.getScratch()) : "none";
     }
@@ -77,14 +83,17 @@ private:
   std::string print(const ShapeArgument &a) { return list(ArrayRef<int64_t>(a.shape.dims, a.shape.rank)); }
   std::string print(const TensorArgument &a) {
     bool in = a.slot.kind == Slot::In;
-    return document.constant(in ? run.getIns()[a.slot.index] : run.getOuts()[a.slot.index], in ? run.inType(a.slot.index) : run.outType(a.slot.index));
+    return document.constant(in ? run.getIns()[a.slot.index] : run.getOuts()[a.slot.index],
+                             in ? run.inType(a.slot.index) : run.outType(a.slot.index));
   }
   std::string print(const Window &w) {
-    return "{" + list({w.kernel[0], w.kernel[1]}) + ", " + list({w.strides[0], w.strides[1]}) + ", " + list({w.pads[0], w.pads[1], w.pads[2], w.pads[3]}) +
-           ", " + list({w.dilations[0], w.dilations[1]}) + "}";
+    return "{" + list({w.kernel[0], w.kernel[1]}) + ", " + list({w.strides[0], w.strides[1]}) + ", " +
+           list({w.pads[0], w.pads[1], w.pads[2], w.pads[3]}) + ", " + list({w.dilations[0], w.dilations[1]}) + "}";
   }
   std::string print(ConvPass pass) {
-    return pass == ConvPass::Forward ? "ConvPass::Forward" : pass == ConvPass::BackwardData ? "ConvPass::BackwardData" : "ConvPass::BackwardWeight";
+    return pass == ConvPass::Forward        ? "ConvPass::Forward"
+           : pass == ConvPass::BackwardData ? "ConvPass::BackwardData"
+                                            : "ConvPass::BackwardWeight";
   }
   std::string print(const Algorithm &a) {
     if (a.workspace)
@@ -98,7 +107,9 @@ private:
            : kind == LossKind::MeanSquaredError  ? "LossKind::MeanSquaredError"
                                                  : "LossKind::BceWithLogits";
   }
-  std::string print(ResizeMode mode) { return mode == ResizeMode::Nearest ? "ResizeMode::Nearest" : "ResizeMode::Linear"; }
+  std::string print(ResizeMode mode) {
+    return mode == ResizeMode::Nearest ? "ResizeMode::Nearest" : "ResizeMode::Linear";
+  }
   std::string print(ResizeCoordinates c) {
     static const char *const names[] = {"HalfPixel", "PytorchHalfPixel", "AlignCorners", "Asymmetric"};
     return std::string("ResizeCoordinates::") + names[static_cast<int>(c)];
@@ -121,14 +132,18 @@ private:
 
 std::string joined(ArrayRef<std::string> parts) { return "{" + llvm::join(parts, ", ") + "}"; }
 
-KernelObject fusedObject(const Document &document, sched::RunOp run, const std::string &function, const std::string &name) {
+KernelObject fusedObject(const Document &document, sched::RunOp run, const std::string &function,
+                         const std::string &name) {
   RankedTensorType domain = domainOf(run);
   KernelOp op = kernelOf(run);
   unsigned sums = op.integer("sums"), full = run.getOuts().size() - sums;
   SmallVector<std::string> in, out, sum, inUse, outUse, sumUse;
   for (auto [i, buffer] : llvm::enumerate(run.getIns())) {
     std::string tensor = document.constant(buffer, run.inType(i));
-    in.push_back(isChannelOperand(run, i) ? "channel(" + tensor + (domain.getRank() == 4 ? "" : ", " + std::to_string(domain.getRank())) + ")" : tensor);
+    in.push_back(isChannelOperand(run, i)
+                     ? "channel(" + tensor + (domain.getRank() == 4 ? "" : ", " + std::to_string(domain.getRank())) +
+                           ")"
+                     : tensor);
     inUse.push_back(document.use(buffer, run.inType(i)));
   }
   for (auto [i, buffer] : llvm::enumerate(run.getOuts())) {
@@ -139,9 +154,11 @@ KernelObject fusedObject(const Document &document, sched::RunOp run, const std::
   object.name = name;
   bool nhwc = train::layoutOf(domain) == train::LayoutKind::NHWC;
   object.declaration = "Fused<" + function + "> " + name + "{" + nodeLiteral(run) + ", " + shapeText(domain) +
-                       (nhwc ? ", Layout::NHWC, " : ", Layout::RowMajor, ") + joined(in) + ", " + joined(out) + ", " + joined(sum) + "};";
+                       (nhwc ? ", Layout::NHWC, " : ", Layout::RowMajor, ") + joined(in) + ", " + joined(out) + ", " +
+                       joined(sum) + "};";
   object.method = "run";
-  object.arguments = {joined(inUse), joined(outUse), joined(sumUse), run.getScratch() ? document.nameOf(run.getScratch()) : "none"};
+  object.arguments = {joined(inUse), joined(outUse), joined(sumUse),
+                      run.getScratch() ? document.nameOf(run.getScratch()) : "none"};
   object.scratch = !!run.getScratch();
   return object;
 }
@@ -178,7 +195,8 @@ void Document::makeKernelObjects(sched::ProgramOp program) {
     if (gradient && suffix.empty())
       suffix = "_grad";
     std::string node = train::nodeName(run.getLoc());
-    std::string wanted = (evaluation ? "eval_" : "") + (node.empty() ? kernel.str() : train::identifierOf(node)) + suffix;
+    std::string wanted =
+        (evaluation ? "eval_" : "") + (node.empty() ? kernel.str() : train::identifierOf(node)) + suffix;
     auto &objects = kernels[run];
     if (kernel == "update")
       continue;

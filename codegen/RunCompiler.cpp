@@ -74,7 +74,8 @@ int start(std::vector<std::string> arguments, const std::string &folder, const s
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int failure = posix_spawn(&child, arguments.front().c_str(), &files, &attributes, pointers(arguments).data(), pointers(environment).data());
+  const int failure = posix_spawn(&child, arguments.front().c_str(), &files, &attributes, pointers(arguments).data(),
+                                  pointers(environment).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   return failure;
@@ -84,7 +85,8 @@ int start(std::vector<std::string> arguments, const std::string &folder, const s
 std::vector<std::string> limited(const std::vector<std::string> &arguments) {
   if (limits.bytes == 0)
     return arguments;
-  std::vector<std::string> words = {"/bin/sh", "-c", "ulimit -v \"$0\" && exec \"$@\"", std::to_string(std::max<int64_t>(1, limits.bytes / 1024))};
+  std::vector<std::string> words = {"/bin/sh", "-c", "ulimit -v \"$0\" && exec \"$@\"",
+                                    std::to_string(std::max<int64_t>(1, limits.bytes / 1024))};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
@@ -97,7 +99,8 @@ bool endsInTime(pid_t child) {
   const auto start = std::chrono::steady_clock::now();
   int ended = 0;
   do {
-    const int64_t passed = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
+    const int64_t passed =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
     const int64_t left = std::max<int64_t>(0, std::min<int64_t>(limits.seconds, INT_MAX / 1000) * 1000 - passed);
     pollfd wait = {descriptor, POLLIN, 0};
     ended = poll(&wait, 1, static_cast<int>(left));
@@ -112,8 +115,10 @@ std::string saidIn(const std::string &log) {
   std::string said = output ? (*output)->getBuffer().take_front(2000).str() : "";
   for (size_t at = 0; (at = said.find('\n', at)) != std::string::npos;)
     said.replace(at, 1, " | ");
-  if (limits.bytes > 0 && (llvm::StringRef(said).contains_insensitive("memory") || llvm::StringRef(said).contains("bad_alloc")))
-    said += "; each of its processes may take " + std::to_string(limits.bytes) + " bytes, raise it with --limit compiler-bytes=N";
+  if (limits.bytes > 0 &&
+      (llvm::StringRef(said).contains_insensitive("memory") || llvm::StringRef(said).contains("bad_alloc")))
+    said += "; each of its processes may take " + std::to_string(limits.bytes) +
+            " bytes, raise it with --limit compiler-bytes=N";
   return said;
 }
 
@@ -121,7 +126,8 @@ std::string saidIn(const std::string &log) {
 
 void codegen::limitCompiler(const CompilerLimits &to) { limits = to; }
 
-std::string codegen::runCompiler(const std::string &compiler, const std::vector<std::string> &arguments, const std::string &folder) {
+std::string codegen::runCompiler(const std::string &compiler, const std::vector<std::string> &arguments,
+                                 const std::string &folder) {
   const std::string log = folder + "/compiler.log";
   pid_t child = 0;
   {
@@ -142,7 +148,8 @@ std::string codegen::runCompiler(const std::string &compiler, const std::vector<
            " seconds; raise it with --limit compiler-seconds=N, or write the program with --emit=project";
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
     return "";
-  const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "status " + std::to_string(WEXITSTATUS(status));
+  const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                              : "status " + std::to_string(WEXITSTATUS(status));
   return "the C++ compiler failed on the emitted program (" + how + "): " + saidIn(log);
 }
 

@@ -17,9 +17,11 @@ struct CompilerLimits {
 /// For all compilers that are run from now on.
 void limitCompiler(const CompilerLimits &limits);
 
-/// Runs a program with `arguments`, the first of which is its name; what it prints becomes part of the error. It and all that it starts
-/// are a process group of their own, and `folder` takes their temporary files and their output. What takes longer than it may is killed.
-std::string runCompiler(const std::string &compiler, const std::vector<std::string> &arguments, const std::string &folder);
+/// Runs a program with `arguments`, the first of which is its name; what it prints becomes part of the error. It and
+/// all that it starts are a process group of their own, and `folder` takes their temporary files and their output. What
+/// takes longer than it may is killed.
+std::string runCompiler(const std::string &compiler, const std::vector<std::string> &arguments,
+                        const std::string &folder);
 
 /// Kills the group that is running, if any, and waits for its leader. For signal handlers.
 void killCompiler();

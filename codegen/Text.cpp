@@ -42,17 +42,21 @@ Names Names::placeholders() {
 
 Names::Names(const std::set<std::string> &reserved) : taken(reserved) {
   for (const char *word :
-       {"alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class", "compl", "const",
-        "const_cast", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export",
-        "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq",
-        "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "return", "short", "signed", "sizeof",
-        "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid",
-        "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
-        "char8_t", "char16_t", "char32_t", "concept", "consteval", "constinit", "co_await", "co_return", "co_yield", "requires", "std",
+       {"alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
+        "char", "class", "compl", "const", "const_cast", "constexpr", "continue", "decltype", "default", "delete", "do",
+        "double", "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend",
+        "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr",
+        "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "return", "short",
+        "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this",
+        "thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using",
+        "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq", "char8_t", "char16_t", "char32_t",
+        "concept", "consteval", "constinit", "co_await", "co_return", "co_yield", "requires", "std",
         // What headers put into the global namespace, macros above all.
-        "exp", "log", "pow", "sin", "cos", "tan", "sqrt", "abs", "div", "signal", "time", "clock", "remove", "rename", "index", "read", "write", "pipe",
-        "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "unix", "linux", "errno", "EOF", "NULL", "stdin", "stdout", "stderr", "sched_priority", "math_errhandling", "free", "malloc", "link",
-        "select", "wait", "stat", "send", "recv", "bind", "listen", "accept", "connect", "close", "open", "dup", "kill", "sleep", "pause", "access"})
+        "exp", "log", "pow", "sin", "cos", "tan", "sqrt", "abs", "div", "signal", "time", "clock", "remove", "rename",
+        "index", "read", "write", "pipe", "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "unix", "linux", "errno", "EOF",
+        "NULL", "stdin", "stdout", "stderr", "sched_priority", "math_errhandling", "free", "malloc", "link", "select",
+        "wait", "stat", "send", "recv", "bind", "listen", "accept", "connect", "close", "open", "dup", "kill", "sleep",
+        "pause", "access"})
     taken.insert(word);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of C++: identifiers, literals and comments made from what a model contains. Everything that comes from a model passes through here.
+// Words of C++: identifiers, literals and comments made from what a model contains. Everything that comes from a model
+// passes through here.
 #pragma once
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -13,8 +14,8 @@ namespace sluice::codegen {
 /// Identifiers in C++ text outside literals and comments, without those behind . and ->, which name members.
 std::set<std::string> identifiersIn(llvm::StringRef text);
 
-/// Hands out C++ identifiers, each once. Other characters than letters, digits and _ become _; keywords, macros and what else is taken get a
-/// suffix, as do repetitions.
+/// Hands out C++ identifiers, each once. Other characters than letters, digits and _ become _; keywords, macros and
+/// what else is taken get a suffix, as do repetitions.
 class Names {
 public:
   /// `reserved`: what the text uses for itself.
@@ -39,9 +40,9 @@ std::string commentText(llvm::StringRef text);
 /// A float literal that reads back as the same bits.
 std::string floatLiteral(double value);
 
-std::string shapeText(mlir::Type type);     ///< {16, 64, 32, 32}
-std::string hexOffset(int64_t bytes);        ///< 0x0040000
-std::string sizeText(int64_t bytes);         ///< 4.0 MiB
+std::string shapeText(mlir::Type type); ///< {16, 64, 32, 32}
+std::string hexOffset(int64_t bytes);   ///< 0x0040000
+std::string sizeText(int64_t bytes);    ///< 4.0 MiB
 /// "normalize+relu" -> "NormalizeRelu"
 std::string camelCase(llvm::StringRef rule);
 

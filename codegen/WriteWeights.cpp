@@ -28,7 +28,8 @@ static std::string rawBytes(ElementsAttr value) {
   return bytes;
 }
 
-std::string codegen::writeWeights(const std::string &path, const std::string &identity, ModuleOp module, const TensorSource &source) {
+std::string codegen::writeWeights(const std::string &path, const std::string &identity, ModuleOp module,
+                                  const TensorSource &source) {
   std::vector<TensorToWrite> tensors;
   for (auto variable : module.getOps<VariableOp>()) {
     if (!fromFile(variable))
@@ -36,15 +37,18 @@ std::string codegen::writeWeights(const std::string &path, const std::string &id
     auto type = cast<RankedTensorType>(variable.getType());
     std::string name = tensorName(variable).str();
     auto origin = variable->getAttrOfType<StringAttr>("train.source");
-    std::string_view bytes = variable.getValue() ? std::string_view() : source(origin ? origin.getValue() : StringRef(name));
+    std::string_view bytes =
+        variable.getValue() ? std::string_view() : source(origin ? origin.getValue() : StringRef(name));
     if (!variable.getValue() && static_cast<int64_t>(bytes.size()) != train::bytes(type))
-      return "the model holds " + std::to_string(bytes.size()) + " bytes for '" + name + "', " + std::to_string(train::bytes(type)) + " are needed";
-    tensors.push_back({name, tensorOf(type).type, shapeOf(type), [variable, bytes](const TensorToWrite::Put &put) mutable {
-                         if (!variable.getValue())
-                           return put(bytes.data(), bytes.size());
-                         std::string constant = rawBytes(*variable.getValue());
-                         put(constant.data(), constant.size());
-                       }});
+      return "the model holds " + std::to_string(bytes.size()) + " bytes for '" + name + "', " +
+             std::to_string(train::bytes(type)) + " are needed";
+    tensors.push_back(
+        {name, tensorOf(type).type, shapeOf(type), [variable, bytes](const TensorToWrite::Put &put) mutable {
+           if (!variable.getValue())
+             return put(bytes.data(), bytes.size());
+           std::string constant = rawBytes(*variable.getValue());
+           put(constant.data(), constant.size());
+         }});
   }
   try {
     writeSafetensors(path, {{"format", weightsFormat}, {"identity", identity}}, tensors);

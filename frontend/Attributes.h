@@ -28,11 +28,13 @@ public:
   }
   std::vector<int64_t> integers(const char *name) const {
     auto *attribute = find(name);
-    return attribute ? std::vector<int64_t>(attribute->ints().begin(), attribute->ints().end()) : std::vector<int64_t>();
+    return attribute ? std::vector<int64_t>(attribute->ints().begin(), attribute->ints().end())
+                     : std::vector<int64_t>();
   }
   std::vector<float> numbers(const char *name) const {
     auto *attribute = find(name);
-    return attribute ? std::vector<float>(attribute->floats().begin(), attribute->floats().end()) : std::vector<float>();
+    return attribute ? std::vector<float>(attribute->floats().begin(), attribute->floats().end())
+                     : std::vector<float>();
   }
   const onnx::TensorProto *tensor(const char *name) const {
     auto *attribute = find(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape arithmetic as exporters write it, evaluated on small host tensors: Gather, Concat, Slice, Cast, Range, Where and their kin.
-// Shape itself belongs to the importer, which knows the types.
+// Shape arithmetic as exporters write it, evaluated on small host tensors: Gather, Concat, Slice, Cast, Range, Where
+// and their kin. Shape itself belongs to the importer, which knows the types.
 #ifndef SLUICE_FRONTEND_CONSTANT_FOLDING_H
 #define SLUICE_FRONTEND_CONSTANT_FOLDING_H
 

@@ -95,7 +95,8 @@ Result<HostTensor> concat(const Fold &fold) {
   for (int64_t outer = 0; outer < extentBefore(shape, *axis); ++outer)
     for (const HostTensor *part : fold.inputs) {
       int64_t run = part->shape[*axis] * inner;
-      if (extentBefore(part->shape, *axis) != extentBefore(shape, *axis) || (outer + 1) * run > part->size() || at + run > result->size())
+      if (extentBefore(part->shape, *axis) != extentBefore(shape, *axis) || (outer + 1) * run > part->size() ||
+          at + run > result->size())
         return Error{"shapes " + shapeText(first.shape) + " and " + shapeText(part->shape) + " do not join"};
       for (int64_t i = 0; i < run; ++i)
         result->set(at++, *part, outer * run + i);
@@ -118,7 +119,8 @@ Result<HostTensor> unsqueeze(const Fold &fold) {
   if (!list)
     return list.takeError();
   if (x.shape.size() + list->size() > HostTensor::maximumRank)
-    return Error{"constants are folded up to rank " + std::to_string(HostTensor::maximumRank) + ", not " + std::to_string(x.shape.size() + list->size())};
+    return Error{"constants are folded up to rank " + std::to_string(HostTensor::maximumRank) + ", not " +
+                 std::to_string(x.shape.size() + list->size())};
   Shape shape = x.shape;
   std::sort(list->begin(), list->end());
   for (int64_t axis : *list) {
@@ -191,7 +193,8 @@ Result<HostTensor> takeRows(const HostTensor &x, int64_t axis, Range range) {
 
 Result<HostTensor> slice(const Fold &fold) {
   HostTensor x = fold.in(0);
-  Result<Shape> given[] = {integers(fold, 1, "starts"), integers(fold, 2, "ends"), integers(fold, 4, "steps"), axes(fold, 3, x.shape.size())};
+  Result<Shape> given[] = {integers(fold, 1, "starts"), integers(fold, 2, "ends"), integers(fold, 4, "steps"),
+                           axes(fold, 3, x.shape.size())};
   for (Result<Shape> &one : given)
     if (!one)
       return one.takeError();
@@ -241,7 +244,9 @@ Result<HostTensor> transpose(const Fold &fold) {
 }
 
 // They wrap like the 64-bit integers of ONNX.
-int64_t product(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+int64_t product(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 int64_t sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
 Result<HostTensor> range(const Fold &fold) {
@@ -251,8 +256,10 @@ Result<HostTensor> range(const Fold &fold) {
   double start = fold.in(0).number(0), limit = fold.in(1).number(0), delta = fold.in(2).number(0);
   double count = delta == 0 ? -1 : std::max(0.0, std::ceil((limit - start) / delta));
   if (!(count >= 0 && count <= HostTensor::maximumElements))
-    return Error{"range from " + std::to_string(start) + " to " + std::to_string(limit) + " by " + std::to_string(delta) + " cannot be folded"};
-  auto result = HostTensor::zeros({static_cast<int64_t>(count)}, fold.in(0).integral && fold.in(1).integral && fold.in(2).integral);
+    return Error{"range from " + std::to_string(start) + " to " + std::to_string(limit) + " by " +
+                 std::to_string(delta) + " cannot be folded"};
+  auto result = HostTensor::zeros({static_cast<int64_t>(count)},
+                                  fold.in(0).integral && fold.in(1).integral && fold.in(2).integral);
   for (int64_t i = 0; i < result->size(); ++i)
     if (result->integral)
       result->ints[i] = sum(fold.in(0).ints[0], product(i, fold.in(2).ints[0]));
@@ -269,7 +276,8 @@ Result<HostTensor> expand(const Fold &fold) {
   auto shape = broadcastShapes(x.shape, *wanted);
   auto result = shape ? HostTensor::zeros(*shape, x.integral) : std::nullopt;
   if (!result || x.size() != 1)
-    return Error{"constants are expanded from single elements only, not " + shapeText(x.shape) + " to " + shapeText(*wanted)};
+    return Error{"constants are expanded from single elements only, not " + shapeText(x.shape) + " to " +
+                 shapeText(*wanted)};
   for (int64_t i = 0; i < result->size(); ++i)
     result->set(i, x, 0);
   return *result;
@@ -307,8 +315,8 @@ void addMovement(std::map<std::string, std::function<Result<HostTensor>(const Fo
 size_t neededInputs(const std::string &opType) {
   if (opType == "Range" || opType == "Where")
     return 3;
-  for (const char *binary : {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater",
-                             "GreaterOrEqual", "And", "Or", "Gather", "Reshape", "Expand"})
+  for (const char *binary : {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Equal", "Less", "LessOrEqual",
+                             "Greater", "GreaterOrEqual", "And", "Or", "Gather", "Reshape", "Expand"})
     if (opType == binary)
       return 2;
   return 1;

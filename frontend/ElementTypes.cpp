@@ -14,14 +14,22 @@ struct ElementType {
 };
 
 constexpr ElementType types[] = {
-    {onnx::TensorProto::FLOAT, "float32", 4},     {onnx::TensorProto::UINT8, "uint8", 1},
-    {onnx::TensorProto::INT8, "int8", 1},         {onnx::TensorProto::UINT16, "uint16", 2},
-    {onnx::TensorProto::INT16, "int16", 2},       {onnx::TensorProto::INT32, "int32", 4},
-    {onnx::TensorProto::INT64, "int64", 8},       {onnx::TensorProto::STRING, "string", 0},
-    {onnx::TensorProto::BOOL, "bool", 1},         {onnx::TensorProto::FLOAT16, "float16", 2},
-    {onnx::TensorProto::DOUBLE, "float64", 8},    {onnx::TensorProto::UINT32, "uint32", 4},
-    {onnx::TensorProto::UINT64, "uint64", 8},     {onnx::TensorProto::COMPLEX64, "complex64", 8},
-    {onnx::TensorProto::COMPLEX128, "complex128", 16}, {onnx::TensorProto::BFLOAT16, "bfloat16", 2},
+    {onnx::TensorProto::FLOAT, "float32", 4},
+    {onnx::TensorProto::UINT8, "uint8", 1},
+    {onnx::TensorProto::INT8, "int8", 1},
+    {onnx::TensorProto::UINT16, "uint16", 2},
+    {onnx::TensorProto::INT16, "int16", 2},
+    {onnx::TensorProto::INT32, "int32", 4},
+    {onnx::TensorProto::INT64, "int64", 8},
+    {onnx::TensorProto::STRING, "string", 0},
+    {onnx::TensorProto::BOOL, "bool", 1},
+    {onnx::TensorProto::FLOAT16, "float16", 2},
+    {onnx::TensorProto::DOUBLE, "float64", 8},
+    {onnx::TensorProto::UINT32, "uint32", 4},
+    {onnx::TensorProto::UINT64, "uint64", 8},
+    {onnx::TensorProto::COMPLEX64, "complex64", 8},
+    {onnx::TensorProto::COMPLEX128, "complex128", 16},
+    {onnx::TensorProto::BFLOAT16, "bfloat16", 2},
 };
 
 const ElementType *find(int32_t code) {

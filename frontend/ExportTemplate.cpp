@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the template and finds its raw data by walking the serialized bytes: ModelProto.graph (7), GraphProto.initializer (5),
-// TensorProto.name (8) and raw_data (9).
+// Builds the template and finds its raw data by walking the serialized bytes: ModelProto.graph (7),
+// GraphProto.initializer (5), TensorProto.name (8) and raw_data (9).
 #include "frontend/ExportTemplate.h"
 
 #include "runtime/common/Export.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ONNX file that a trained program patches its weights into: the model as it was read, in its inference form, every trained tensor and
-// state an initializer with raw data, and the byte offsets of those data. So programs export without protobuf.
+// The ONNX file that a trained program patches its weights into: the model as it was read, in its inference form, every
+// trained tensor and state an initializer with raw data, and the byte offsets of those data. So programs export without
+// protobuf.
 #ifndef SLUICE_FRONTEND_EXPORT_TEMPLATE_H
 #define SLUICE_FRONTEND_EXPORT_TEMPLATE_H
 
@@ -23,8 +24,8 @@ struct ExportTemplate {
   std::map<std::string, int64_t> offsets; ///< tensor name -> first byte of its raw data
 };
 
-/// Outputs of Constant and ConstantOfShape nodes among `tensors` become initializers, of zeros where the file has no bytes for them. An
-/// error when the model would be larger than the 2 GiB that protobuf can write.
+/// Outputs of Constant and ConstantOfShape nodes among `tensors` become initializers, of zeros where the file has no
+/// bytes for them. An error when the model would be larger than the 2 GiB that protobuf can write.
 Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors);
 
 } // namespace sluice

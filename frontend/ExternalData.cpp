@@ -102,7 +102,8 @@ Result<std::string_view> ExternalData::find(const onnx::TensorProto &tensor, int
     (entry.key() == "offset" ? offset : length) = *number;
   }
   if (length != wanted)
-    return Error{"external data length is " + std::to_string(length) + " bytes but the shape needs " + std::to_string(wanted)};
+    return Error{"external data length is " + std::to_string(length) + " bytes but the shape needs " +
+                 std::to_string(wanted)};
   Result<std::string_view> bytes = map(location);
   if (!bytes)
     return bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor data in files beside the model. Files are mapped once each, never copied; a location may not leave the model's folder, by its
-// text or through links.
+// Tensor data in files beside the model. Files are mapped once each, never copied; a location may not leave the model's
+// folder, by its text or through links.
 #ifndef SLUICE_FRONTEND_EXTERNAL_DATA_H
 #define SLUICE_FRONTEND_EXTERNAL_DATA_H
 

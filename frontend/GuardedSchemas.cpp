@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX 1.19.1: the inference of convolutions counts the spatial extents of input or weights and reads as many of the other, whatever rank that
-// has; that of all windows divides by strides, and that of DepthToSpace by a square in 64 bits.
+// ONNX 1.19.1: the inference of convolutions counts the spatial extents of input or weights and reads as many of the
+// other, whatever rank that has; that of all windows divides by strides, and that of DepthToSpace by a square in 64
+// bits.
 #include "frontend/GuardedSchemas.h"
 #include "onnx/defs/schema.h"
 #include "onnx/defs/shape_inference.h"
@@ -18,9 +19,10 @@ struct Guard {
 };
 
 const std::map<std::string, Guard> guards = {
-    {"Conv", {1, "strides"}},        {"ConvTranspose", {1, "strides"}}, {"ConvInteger", {1, "strides"}},     {"DeformConv", {1, "strides"}},
-    {"QLinearConv", {3, "strides"}}, {"MaxPool", {0, "strides"}},       {"AveragePool", {0, "strides"}},     {"LpPool", {0, "strides"}},
-    {"MaxUnpool", {0, "strides"}},   {"DepthToSpace", {0, "blocksize"}}, {"SpaceToDepth", {0, "blocksize"}}};
+    {"Conv", {1, "strides"}},           {"ConvTranspose", {1, "strides"}}, {"ConvInteger", {1, "strides"}},
+    {"DeformConv", {1, "strides"}},     {"QLinearConv", {3, "strides"}},   {"MaxPool", {0, "strides"}},
+    {"AveragePool", {0, "strides"}},    {"LpPool", {0, "strides"}},        {"MaxUnpool", {0, "strides"}},
+    {"DepthToSpace", {0, "blocksize"}}, {"SpaceToDepth", {0, "blocksize"}}};
 
 /// Input and weights of the same rank, with batch and channels.
 bool ranksAgree(onnx::InferenceContext &context, size_t weights) {
@@ -32,7 +34,8 @@ bool ranksAgree(onnx::InferenceContext &context, size_t weights) {
 
 bool divides(const onnx::AttributeProto *attribute) {
   auto divides = [](int64_t number) { return number >= 1 && number <= std::numeric_limits<int32_t>::max(); };
-  return !attribute || (std::all_of(attribute->ints().begin(), attribute->ints().end(), divides) && (!attribute->has_i() || divides(attribute->i())));
+  return !attribute || (std::all_of(attribute->ints().begin(), attribute->ints().end(), divides) &&
+                        (!attribute->has_i() || divides(attribute->i())));
 }
 
 /// Where it would index or divide by what is not there, nothing is inferred: the import says what is wrong.

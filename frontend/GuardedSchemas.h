@@ -5,8 +5,8 @@
 
 namespace sluice {
 
-/// Replaces the library's schemas of such ops by guarded ones, once a process. To be called before the library infers shapes of a model that
-/// nobody has looked at: its inliner does, and takes no schemas but its own.
+/// Replaces the library's schemas of such ops by guarded ones, once a process. To be called before the library infers
+/// shapes of a model that nobody has looked at: its inliner does, and takes no schemas but its own.
 void guardShapeInference();
 
 } // namespace sluice

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small tensors whose values are known at compile time: shapes, axes, scales and what exporters compute from them. Integers of every
-// width and booleans are int64; floats of every width are doubles rounded to float32 after each operation.
+// Small tensors whose values are known at compile time: shapes, axes, scales and what exporters compute from them.
+// Integers of every width and booleans are int64; floats of every width are doubles rounded to float32 after each
+// operation.
 #ifndef SLUICE_FRONTEND_HOST_TENSOR_H
 #define SLUICE_FRONTEND_HOST_TENSOR_H
 
@@ -20,7 +21,8 @@ struct HostTensor {
 
   static constexpr int64_t maximumElements = 1 << 16;
   static constexpr size_t maximumRank = 32;
-  /// Whether a tensor of the shape is small enough: its elements, and the product of all extents but zeros, which loops run over.
+  /// Whether a tensor of the shape is small enough: its elements, and the product of all extents but zeros, which loops
+  /// run over.
   static bool fits(const std::vector<int64_t> &shape);
 
   static HostTensor vector(std::vector<int64_t> values);

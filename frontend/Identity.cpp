@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of a model in a fixed order, and their FNV-1a hash. Not a defence against somebody who looks for two models of one hash.
+// The words of a model in a fixed order, and their FNV-1a hash. Not a defence against somebody who looks for two models
+// of one hash.
 #include "frontend/Identity.h"
 
 #include <onnx/onnx_pb.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes a model this one, whatever the values of its weights, its batch, its loss and its plan; and of which files it is.
+// What makes a model this one, whatever the values of its weights, its batch, its loss and its plan; and of which files
+// it is.
 #ifndef SLUICE_FRONTEND_IDENTITY_H
 #define SLUICE_FRONTEND_IDENTITY_H
 
@@ -12,8 +13,9 @@ class ModelProto;
 
 namespace sluice {
 
-/// 16 hexadecimal digits of a hash over names, types and shapes of the tensors and over the nodes: op, attributes, and names of operands. The
-/// inference form of a model that was exported after training has that of the model that was trained.
+/// 16 hexadecimal digits of a hash over names, types and shapes of the tensors and over the nodes: op, attributes, and
+/// names of operands. The inference form of a model that was exported after training has that of the model that was
+/// trained.
 std::string modelIdentity(const onnx::ModelProto &model);
 
 /// The model's file and the files of its external data.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of the ONNX ops that are imported as themselves. Others that ONNX defines as a composition are inlined by OnnxFile.
+// Names of the ONNX ops that are imported as themselves. Others that ONNX defines as a composition are inlined by
+// OnnxFile.
 #ifndef SLUICE_FRONTEND_IMPORTED_OPS_H
 #define SLUICE_FRONTEND_IMPORTED_OPS_H
 

@@ -14,9 +14,14 @@ struct Limit {
 };
 
 constexpr Limit table[] = {
-    {"nodes", &Limits::nodes, false},       {"inlined-nodes", &Limits::inlinedNodes, false}, {"rank", &Limits::rank, true},
-    {"extent", &Limits::extent, true},      {"elements", &Limits::elements, true},           {"constant-bytes", &Limits::constantBytes, false},
-    {"compiler-seconds", &Limits::compilerSeconds, false}, {"compiler-bytes", &Limits::compilerBytes, false},
+    {"nodes", &Limits::nodes, false},
+    {"inlined-nodes", &Limits::inlinedNodes, false},
+    {"rank", &Limits::rank, true},
+    {"extent", &Limits::extent, true},
+    {"elements", &Limits::elements, true},
+    {"constant-bytes", &Limits::constantBytes, false},
+    {"compiler-seconds", &Limits::compilerSeconds, false},
+    {"compiler-bytes", &Limits::compilerBytes, false},
 };
 
 const Limit *find(const std::string &name) {
@@ -66,12 +71,14 @@ std::string refusedShape(const std::vector<int64_t> &shape, const Limits &limits
   if (!count)
     return "of shape " + shapeText(shape) + " is too large to address";
   if (*count > limits.elements)
-    return "of shape " + shapeText(shape) + " " + overLimit(std::to_string(*count) + " elements", limits.elements, "elements");
+    return "of shape " + shapeText(shape) + " " +
+           overLimit(std::to_string(*count) + " elements", limits.elements, "elements");
   if (*count == 0)
     return "of shape " + shapeText(shape) + " is empty";
   for (int64_t extent : shape)
     if (extent > limits.extent)
-      return "of shape " + shapeText(shape) + " " + overLimit("an extent of " + std::to_string(extent), limits.extent, "extent");
+      return "of shape " + shapeText(shape) + " " +
+             overLimit("an extent of " + std::to_string(extent), limits.extent, "extent");
   return "";
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large a model and what is made of it may be, one table of words for --limit. What a file asks for beyond them is refused before it costs time or memory; the
-// defaults lie far above any model that is trained.
+// How large a model and what is made of it may be, one table of words for --limit. What a file asks for beyond them is
+// refused before it costs time or memory; the defaults lie far above any model that is trained.
 #ifndef SLUICE_FRONTEND_LIMITS_H
 #define SLUICE_FRONTEND_LIMITS_H
 
@@ -13,14 +13,15 @@
 namespace sluice {
 
 struct Limits {
-  int64_t nodes = 200'000;                              ///< of the file, those of functions and subgraphs among them
-  int64_t inlinedNodes = 200'000;                       ///< of the graph, once functions are inlined
-  int64_t rank = 6;                                     ///< of a tensor; the runtime holds no more than the default
-  int64_t extent = std::numeric_limits<int32_t>::max(); ///< of a dimension; kernel libraries hold no more than the default
-  int64_t elements = int64_t(1) << 40;                  ///< of a tensor
-  int64_t constantBytes = 256 << 20;                    ///< of all values that are computed at compile time, 8 an element
-  int64_t compilerSeconds = 3600;                       ///< until the C++ compiler has built the program
-  int64_t compilerBytes = int64_t(16) << 30;            ///< of addresses, for each process of the C++ compiler
+  int64_t nodes = 200'000;        ///< of the file, those of functions and subgraphs among them
+  int64_t inlinedNodes = 200'000; ///< of the graph, once functions are inlined
+  int64_t rank = 6;               ///< of a tensor; the runtime holds no more than the default
+  int64_t extent =
+      std::numeric_limits<int32_t>::max();   ///< of a dimension; kernel libraries hold no more than the default
+  int64_t elements = int64_t(1) << 40;       ///< of a tensor
+  int64_t constantBytes = 256 << 20;         ///< of all values that are computed at compile time, 8 an element
+  int64_t compilerSeconds = 3600;            ///< until the C++ compiler has built the program
+  int64_t compilerBytes = int64_t(16) << 30; ///< of addresses, for each process of the C++ compiler
 };
 
 /// Sets the limit that `NAME=N` names.
@@ -28,7 +29,8 @@ Status parseLimit(const std::string &argument, Limits &limits);
 /// "nodes (200000), inlined-nodes (200000), ...", for --help.
 std::string describeLimits();
 
-/// Why a tensor of this shape is refused, as the end of a sentence that begins with the tensor, or nothing. Empty tensors are refused, too.
+/// Why a tensor of this shape is refused, as the end of a sentence that begins with the tensor, or nothing. Empty
+/// tensors are refused, too.
 std::string refusedShape(const std::vector<int64_t> &shape, const Limits &limits);
 /// "has 300 nodes, more than the limit of 200; raise it with --limit nodes=N"
 std::string overLimit(const std::string &has, int64_t limit, const char *name);

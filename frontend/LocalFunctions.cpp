@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inlining would make of a model, counted without doing it: nodes, bytes and depth of every function, callees first.
+// What inlining would make of a model, counted without doing it: nodes, bytes and depth of every function, callees
+// first.
 #include "frontend/LocalFunctions.h"
 #include "onnx/common/proto_util.h"
 #include "onnx/onnx_pb.h"
@@ -33,7 +34,9 @@ template <typename Nodes, typename Visit> void forEachNode(const Nodes &nodes, c
   }
 }
 
-std::string text(const onnx::FunctionProto &function) { return "function '" + function.domain() + "." + function.name() + "'"; }
+std::string text(const onnx::FunctionProto &function) {
+  return "function '" + function.domain() + "." + function.name() + "'";
+}
 
 class Expansion {
 public:
@@ -56,9 +59,11 @@ public:
       return sized;
     if (whole.nodes > limits.inlinedNodes)
       return Error{"with its functions inlined the model " +
-                   overLimit((whole.nodes == most ? "at least " : "") + std::to_string(whole.nodes) + " nodes", limits.inlinedNodes, "inlined-nodes")};
+                   overLimit((whole.nodes == most ? "at least " : "") + std::to_string(whole.nodes) + " nodes",
+                             limits.inlinedNodes, "inlined-nodes")};
     if (whole.bytes > mostBytes)
-      return Error{"its functions, inlined, have at least " + std::to_string(whole.bytes) + " bytes, more than " + std::to_string(mostBytes)};
+      return Error{"its functions, inlined, have at least " + std::to_string(whole.bytes) + " bytes, more than " +
+                   std::to_string(mostBytes)};
     return Success{};
   }
 
@@ -118,7 +123,7 @@ private:
   const Limits &limits;
   int64_t nodes = 0, longestName = 0;
   std::map<std::string, const onnx::FunctionProto *> functions; ///< by the inliner's id
-  std::map<const onnx::FunctionProto *, Size> sizes; ///< depth 0: under way
+  std::map<const onnx::FunctionProto *, Size> sizes;            ///< depth 0: under way
 };
 
 } // namespace

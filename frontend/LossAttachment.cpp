@@ -20,7 +20,8 @@ Value squeezed(OpBuilder &builder, Location loc, Value x) {
 
 /// The value whose softmax or sigmoid the loss takes itself.
 Value absorbed(Value output, AttachedLoss loss) {
-  if (auto softmax = output.getDefiningOp<train::SoftmaxOp>(); softmax && loss == AttachedLoss::SoftmaxCrossEntropy && softmax.getAxis() == 1)
+  if (auto softmax = output.getDefiningOp<train::SoftmaxOp>();
+      softmax && loss == AttachedLoss::SoftmaxCrossEntropy && softmax.getAxis() == 1)
     return softmax.getX();
   if (auto sigmoid = output.getDefiningOp<train::SigmoidOp>(); sigmoid && loss == AttachedLoss::BceWithLogits)
     return sigmoid.getX();
@@ -29,12 +30,14 @@ Value absorbed(Value output, AttachedLoss loss) {
 
 bool poolsInCeilMode(const OnnxGraph &graph) {
   return llvm::any_of(graph.nodes, [](const onnx::NodeProto *node) {
-    return llvm::any_of(node->attribute(), [](const onnx::AttributeProto &a) { return a.name() == "ceil_mode" && a.i() != 0; });
+    return llvm::any_of(node->attribute(),
+                        [](const onnx::AttributeProto &a) { return a.name() == "ceil_mode" && a.i() != 0; });
   });
 }
 
-/// Declared and computed shape of the output may differ only where --batch replaced the file's batch, and in rows and columns behind a
-/// ceil_mode: PyTorch's exporter counts last windows that begin in the padding behind the image, PyTorch leaves them out, and so do we.
+/// Declared and computed shape of the output may differ only where --batch replaced the file's batch, and in rows and
+/// columns behind a ceil_mode: PyTorch's exporter counts last windows that begin in the padding behind the image,
+/// PyTorch leaves them out, and so do we.
 Status checkDeclared(const OnnxGraph &graph, ArrayRef<int64_t> shape) {
   if (!graph.outputDeclared)
     return Success{};
@@ -44,8 +47,8 @@ Status checkDeclared(const OnnxGraph &graph, ArrayRef<int64_t> shape) {
     same = graph.outputShape[i] < 1 || graph.outputShape[i] == shape[i] || graph.replacedBatch;
   if (same)
     return Success{};
-  return Error{"output '" + graph.output + "' is declared as " + shapeText(graph.outputShape) + " but the graph computes " +
-               shapeText(shape.vec())};
+  return Error{"output '" + graph.output + "' is declared as " + shapeText(graph.outputShape) +
+               " but the graph computes " + shapeText(shape.vec())};
 }
 
 Value addTarget(FunctionImport &state, func::FuncOp function, Value x) {
@@ -58,7 +61,8 @@ Value addTarget(FunctionImport &state, func::FuncOp function, Value x) {
   }
   unsigned index = function.getNumArguments();
   auto attributes = builder.getDictionaryAttr(builder.getNamedAttr("train.name", builder.getStringAttr("target")));
-  (void)function.insertArgument(index, RankedTensorType::get(shape, element), attributes, NameLoc::get(builder.getStringAttr("target")));
+  (void)function.insertArgument(index, RankedTensorType::get(shape, element), attributes,
+                                NameLoc::get(builder.getStringAttr("target")));
   return function.getArgument(index);
 }
 
@@ -82,7 +86,8 @@ void finish(FunctionImport &state, func::FuncOp function, Operation *loss) {
   SmallVector<Value> results = {loss->getResult(0)};
   if (auto entropy = dyn_cast<train::SoftmaxCrossEntropyOp>(loss); entropy && !state.training) {
     auto type = RankedTensorType::get({}, state.builder.getI64Type());
-    results.push_back(train::CountCorrectOp::create(state.builder, loss->getLoc(), type, entropy.getX(), entropy.getTarget()));
+    results.push_back(
+        train::CountCorrectOp::create(state.builder, loss->getLoc(), type, entropy.getX(), entropy.getTarget()));
   }
   func::ReturnOp::create(state.builder, loss->getLoc(), results);
   SmallVector<Type> types;
@@ -105,7 +110,8 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
   if (state.spec.loss == AttachedLoss::None) {
     Operation *loss = output.getDefiningOp();
     if (!isa<train::SoftmaxCrossEntropyOp, train::MseOp, train::BceWithLogitsOp>(loss))
-      return Error{what + " of shape " + shape + " is not a loss; with --loss=none the graph must end in SoftmaxCrossEntropyLoss or " +
+      return Error{what + " of shape " + shape +
+                   " is not a loss; with --loss=none the graph must end in SoftmaxCrossEntropyLoss or " +
                    "NegativeLogLikelihoodLoss, else choose --loss"};
     finish(state, function, loss);
     return Success{};
@@ -115,11 +121,12 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
   if (state.spec.loss == AttachedLoss::SoftmaxCrossEntropy) {
     x = squeezed(state.builder, loc, x);
     if (shapeOf(x).size() < 2)
-      return Error{what + " has shape " + shape + " but softmax-cross-entropy needs [batch, classes, ...]; choose another --loss"};
+      return Error{what + " has shape " + shape +
+                   " but softmax-cross-entropy needs [batch, classes, ...]; choose another --loss"};
   }
   if (shapeOf(x).empty() || shapeOf(x)[0] != graph.batch)
-    return Error{what + " has shape " + shape + ", which does not begin with the batch of " + std::to_string(graph.batch) +
-                 ", so that there is no target for each sample"};
+    return Error{what + " has shape " + shape + ", which does not begin with the batch of " +
+                 std::to_string(graph.batch) + ", so that there is no target for each sample"};
   Value target = addTarget(state, function, x);
   finish(state, function, createLoss(state, loc, x, target));
   return Success{};

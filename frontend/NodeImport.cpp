@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolution of a node's inputs and checked creation of its ops. Type inference reports through MLIR diagnostics, which importOnnx
-// collects into the node's error.
+// Resolution of a node's inputs and checked creation of its ops. Type inference reports through MLIR diagnostics, which
+// importOnnx collects into the node's error.
 #include "frontend/NodeImport.h"
 #include "frontend/ElementTypes.h"
 
@@ -22,7 +22,8 @@ static Location locationOf(Builder &builder, const onnx::NodeProto &node) {
 }
 
 NodeImport::NodeImport(FunctionImport &function, const onnx::NodeProto &node)
-    : attributes(node), opset(function.file.opset()), function(function), node(node), location(locationOf(function.builder, node)) {}
+    : attributes(node), opset(function.file.opset()), function(function), node(node),
+      location(locationOf(function.builder, node)) {}
 
 LogicalResult NodeImport::error(const std::string &message) {
   if (function.error.empty())
@@ -111,8 +112,9 @@ FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
 LogicalResult NodeImport::fold(HostTensor value) {
   function.constantBytes += 8 * value.size();
   if (function.constantBytes > spec().limits.constantBytes)
-    return error("the values that are computed at compile time, up to this node's, together " +
-                 overLimit(std::to_string(function.constantBytes) + " bytes", spec().limits.constantBytes, "constant-bytes"));
+    return error(
+        "the values that are computed at compile time, up to this node's, together " +
+        overLimit(std::to_string(function.constantBytes) + " bytes", spec().limits.constantBytes, "constant-bytes"));
   function.hosts[node.output(0)] = std::move(value);
   return success();
 }
@@ -153,7 +155,8 @@ std::optional<std::vector<int64_t>> NodeImport::integers(const char *attribute, 
     return std::nullopt;
   const HostTensor *value = constant(input, attribute);
   if (value && !value->integral)
-    (void)error(std::string(attribute) + " must be integers; input " + std::to_string(input) + " '" + node.input(input) + "' is not");
+    (void)error(std::string(attribute) + " must be integers; input " + std::to_string(input) + " '" +
+                node.input(input) + "' is not");
   return value && value->integral ? std::optional(value->ints) : std::nullopt;
 }
 
@@ -190,8 +193,9 @@ bool NodeImport::finish(Operation *op) {
         (void)error("operand is not a float32 tensor");
     }
   if (valid && inference) {
-    valid = succeeded(inference.inferReturnTypes(op->getContext(), location, op->getOperands(), op->getRawDictionaryAttrs(),
-                                                 op->getPropertiesStorage(), op->getRegions(), types));
+    valid =
+        succeeded(inference.inferReturnTypes(op->getContext(), location, op->getOperands(), op->getRawDictionaryAttrs(),
+                                             op->getPropertiesStorage(), op->getRegions(), types));
     for (auto [value, type] : llvm::zip(op->getResults(), types))
       value.setType(type);
   }
@@ -208,8 +212,8 @@ Value NodeImport::reshape(Value x, ArrayRef<int64_t> shape) {
   std::vector<int64_t> wanted(shape.begin(), shape.end());
   if (elementCount(wanted) != typeOf(x).getNumElements()) {
     std::vector<int64_t> from = shapeOf(x).vec();
-    (void)error("cannot reshape " + shapeText(from) + " (" + std::to_string(typeOf(x).getNumElements()) + " elements) to " +
-                shapeText(wanted));
+    (void)error("cannot reshape " + shapeText(from) + " (" + std::to_string(typeOf(x).getNumElements()) +
+                " elements) to " + shapeText(wanted));
     return {};
   }
   auto type = RankedTensorType::get(shape, typeOf(x).getElementType());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the importer of one op type sees: the node, its inputs as MLIR values or known constants, a place for results and for one error.
-// Importers return failure() after node.error(), and hand on null values and ops, which have set the error already.
+// What the importer of one op type sees: the node, its inputs as MLIR values or known constants, a place for results
+// and for one error. Importers return failure() after node.error(), and hand on null values and ops, which have set the
+// error already.
 #ifndef SLUICE_FRONTEND_NODE_IMPORT_H
 #define SLUICE_FRONTEND_NODE_IMPORT_H
 
@@ -20,14 +21,14 @@ struct FunctionImport {
   mlir::OpBuilder builder;
   bool training; ///< @step, else @evaluate
 
-  llvm::StringMap<mlir::Value> values;      ///< activations
-  llvm::StringMap<Source> sources;          ///< tensors that become variables when an op reads them
-  llvm::StringMap<HostTensor> hosts;        ///< folded values
-  llvm::StringMap<HostTensor> copies;       ///< small tensors of the file, copied when first asked for
-  llvm::StringMap<mlir::Value> reads;       ///< train.read per variable
-  int64_t dropouts = 0;                     ///< keys given so far
-  int64_t constantBytes = 0;                ///< of folded values
-  std::string error;                        ///< of the current node, the first one wins
+  llvm::StringMap<mlir::Value> values; ///< activations
+  llvm::StringMap<Source> sources;     ///< tensors that become variables when an op reads them
+  llvm::StringMap<HostTensor> hosts;   ///< folded values
+  llvm::StringMap<HostTensor> copies;  ///< small tensors of the file, copied when first asked for
+  llvm::StringMap<mlir::Value> reads;  ///< train.read per variable
+  int64_t dropouts = 0;                ///< keys given so far
+  int64_t constantBytes = 0;           ///< of folded values
+  std::string error;                   ///< of the current node, the first one wins
 };
 
 class NodeImport {
@@ -58,7 +59,8 @@ public:
   const HostTensor *folded(int input);
   /// The same as known, as an error when it is not known.
   const HostTensor *constant(int input, const char *what);
-  /// Axes or other integers that an attribute holds in early opsets and input `input` later; nothing when both are absent.
+  /// Axes or other integers that an attribute holds in early opsets and input `input` later; nothing when both are
+  /// absent.
   std::optional<std::vector<int64_t>> integers(const char *attribute, int input);
 
   /// The tensor that is no activation behind an input; null when there is none.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise ops: activations, arithmetic with numpy's broadcasting, and activations that are short compositions of these.
+// Elementwise ops: activations, arithmetic with numpy's broadcasting, and activations that are short compositions of
+// these.
 #include "frontend/NodeImport.h"
 #include <limits>
 
@@ -96,7 +97,8 @@ LogicalResult importClip(NodeImport &node) {
 
 LogicalResult importLeakyRelu(NodeImport &node) {
   Value x = node.tensor(0);
-  auto op = x ? node.make<train::LeakyReluOp>(x, node.f32(node.attributes.number("alpha", 0.01f))) : train::LeakyReluOp();
+  auto op =
+      x ? node.make<train::LeakyReluOp>(x, node.f32(node.attributes.number("alpha", 0.01f))) : train::LeakyReluOp();
   return op ? node.result(op) : failure();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading in this order: parse, index tensor data, check, inline. The ONNX library reports by exceptions; they end here.
+// Reading in this order: parse, index tensor data, check, inline. The ONNX library reports by exceptions; they end
+// here.
 #include "frontend/OnnxFile.h"
 #include "frontend/ElementTypes.h"
 #include "frontend/ExternalData.h"
@@ -91,8 +92,9 @@ Result<int64_t> defaultOpset(const onnx::ModelProto &model) {
   return opset;
 }
 
-/// As onnx::checker::check_model, but external data is found without reading the file again, and a file that says a newer IR version than
-/// the library's is held to the rules of the newest one known: operators are versioned by the opset, which has been checked.
+/// As onnx::checker::check_model, but external data is found without reading the file again, and a file that says a
+/// newer IR version than the library's is held to the rules of the newest one known: operators are versioned by the
+/// opset, which has been checked.
 Status check(const std::string &path, const onnx::ModelProto &model) {
   return guarded("invalid model", [&] {
     onnx::checker::CheckerContext context;
@@ -108,7 +110,8 @@ Status check(const std::string &path, const onnx::ModelProto &model) {
   });
 }
 
-/// What the checker leaves: names that nothing defines at the end of the graph, and names defined twice by initializers.
+/// What the checker leaves: names that nothing defines at the end of the graph, and names defined twice by
+/// initializers.
 Status checkNames(const onnx::GraphProto &graph) {
   std::set<std::string> defined;
   for (const auto &initializer : graph.initializer())
@@ -198,18 +201,23 @@ Status checkInferences(const onnx::GraphProto &graph, const ForeignOps &foreign,
     nodes += foreign.Contains(node.domain(), node.op_type()) && inferred[node.op_type()];
   if (nodes * graph.node_size() <= most)
     return Success{};
-  return Error{std::to_string(nodes) + " of its " + std::to_string(graph.node_size()) +
-               " nodes are compositions of others that are too many to take apart here; export the model with simpler ops"};
+  return Error{
+      std::to_string(nodes) + " of its " + std::to_string(graph.node_size()) +
+      " nodes are compositions of others that are too many to take apart here; export the model with simpler ops"};
 }
 
 Status inlineFunctions(onnx::ModelProto &model, int64_t opset) {
   guardShapeInference();
   if (model.functions_size() > 0)
-    if (Status local = guarded("cannot inline functions", [&] { onnx::inliner::InlineLocalFunctions(model, /*convert_version=*/true); }); !local)
+    if (Status local = guarded("cannot inline functions",
+                               [&] { onnx::inliner::InlineLocalFunctions(model, /*convert_version=*/true); });
+        !local)
       return local;
-  // Bodies may hold compositions again. The library infers types before it builds a body, so each round inlines what the graph holds.
+  // Bodies may hold compositions again. The library infers types before it builds a body, so each round inlines what
+  // the graph holds.
   std::set<std::string> before;
-  for (ForeignOps foreign(model.graph()); !foreign.names.empty() && foreign.names != before; foreign = ForeignOps(model.graph())) {
+  for (ForeignOps foreign(model.graph()); !foreign.names.empty() && foreign.names != before;
+       foreign = ForeignOps(model.graph())) {
     before = foreign.names;
     if (Status cheap = checkInferences(model.graph(), foreign, opset); !cheap)
       return cheap;

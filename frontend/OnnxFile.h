@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ONNX file: read, checked, functions inlined, tensor data found (inside the file or beside it) and measured against the declared
-// shapes. Opsets 7 to 24 are kept as they are: the importers of single ops read either form of what moved between attributes and
-// inputs, so no conversion has to be trusted. No MLIR in here.
+// An ONNX file: read, checked, functions inlined, tensor data found (inside the file or beside it) and measured against
+// the declared shapes. Opsets 7 to 24 are kept as they are: the importers of single ops read either form of what moved
+// between attributes and inputs, so no conversion has to be trusted. No MLIR in here.
 #ifndef SLUICE_FRONTEND_ONNX_FILE_H
 #define SLUICE_FRONTEND_ONNX_FILE_H
 
@@ -19,7 +19,8 @@ class ModelProto;
 
 namespace sluice {
 
-/// A tensor of the file, in place: the bytes live as long as the OnnxFile (external ones are mapped, so reading them is what costs).
+/// A tensor of the file, in place: the bytes live as long as the OnnxFile (external ones are mapped, so reading them is
+/// what costs).
 struct FileTensor {
   int32_t elementType = 0; ///< onnx::TensorProto::DataType
   std::vector<int64_t> shape;
@@ -47,7 +48,8 @@ private:
   std::unique_ptr<Contents> contents;
 };
 
-/// Elements x element size of a tensor, or nothing when the product overflows, an extent is negative or the type has no fixed size.
+/// Elements x element size of a tensor, or nothing when the product overflows, an extent is negative or the type has no
+/// fixed size.
 bool tensorBytes(int32_t elementType, const std::vector<int64_t> &shape, int64_t &bytes);
 
 } // namespace sluice

@@ -17,7 +17,8 @@ std::set<std::string> findLive(const onnx::GraphProto &graph, OnnxGraph &result)
   std::set<std::string> live = {result.output};
   for (int i = graph.node_size() - 1; i >= 0; --i) {
     const onnx::NodeProto &node = graph.node(i);
-    if (std::none_of(node.output().begin(), node.output().end(), [&](const auto &name) { return !name.empty() && live.count(name); }))
+    if (std::none_of(node.output().begin(), node.output().end(),
+                     [&](const auto &name) { return !name.empty() && live.count(name); }))
       continue;
     result.nodes.push_back(&node);
     for (const std::string &name : node.input())
@@ -31,13 +32,14 @@ std::set<std::string> findLive(const onnx::GraphProto &graph, OnnxGraph &result)
 /// The name by which --dim knows a dimension.
 std::string dimName(const onnx::ValueInfoProto &input, int i) {
   const auto &dim = input.type().tensor_type().shape().dim(i);
-  return dim.has_dim_param() && !dim.dim_param().empty() ? dim.dim_param() : input.name() + "[" + std::to_string(i) + "]";
+  return dim.has_dim_param() && !dim.dim_param().empty() ? dim.dim_param()
+                                                         : input.name() + "[" + std::to_string(i) + "]";
 }
 
 Error openDimension(const onnx::ValueInfoProto &input, int i) {
   std::string name = dimName(input, i);
-  return Error{"input '" + input.name() + "' leaves dimension " + std::to_string(i) + " ('" + name + "') open; fix it with " +
-               (i == 0 ? "--batch=N or " : "") + "--dim " + name + "=N"};
+  return Error{"input '" + input.name() + "' leaves dimension " + std::to_string(i) + " ('" + name +
+               "') open; fix it with " + (i == 0 ? "--batch=N or " : "") + "--dim " + name + "=N"};
 }
 
 /// Applies --batch and --dim to the inputs.
@@ -72,8 +74,8 @@ public:
         std::string known;
         for (const std::string &other : names)
           known += (known.empty() ? "" : ", ") + other;
-        return Error{"--dim " + name + "=" + std::to_string(extent) + " names no open dimension of an input; there are: " +
-                     (known.empty() ? "none" : known)};
+        return Error{"--dim " + name + "=" + std::to_string(extent) +
+                     " names no open dimension of an input; there are: " + (known.empty() ? "none" : known)};
       }
     return Success{};
   }
@@ -82,8 +84,9 @@ public:
   Status checkBatches() const {
     for (const GraphInput &input : graph.inputs) {
       if (input.shape.empty() || input.shape[0] != graph.batch)
-        return Error{"input '" + input.name + "' of shape " + shapeText(input.shape) + " does not begin with the batch of " +
-                     std::to_string(graph.batch) + " that '" + graph.inputs[0].name + "' has"};
+        return Error{"input '" + input.name + "' of shape " + shapeText(input.shape) +
+                     " does not begin with the batch of " + std::to_string(graph.batch) + " that '" +
+                     graph.inputs[0].name + "' has"};
       if (input.name == "target" && spec.loss != AttachedLoss::None)
         return Error{"input 'target' has the name of the attached loss's target; rename it"};
     }
@@ -161,7 +164,8 @@ void readOutput(const onnx::ValueInfoProto &output, OnnxGraph &graph) {
 bool isStandard(const onnx::NodeProto &node) { return node.domain().empty() || node.domain() == "ai.onnx"; }
 
 bool isView(const onnx::NodeProto &node) {
-  static const std::set<std::string> views = {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Flatten"};
+  static const std::set<std::string> views = {"Identity", "Transpose", "Reshape", "Unsqueeze",
+                                              "Squeeze",  "Cast",      "Flatten"};
   return isStandard(node) && node.input_size() > 0 && node.output_size() > 0 && views.count(node.op_type());
 }
 
@@ -195,7 +199,8 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
   if (Status named = shapes.checkNames(); !named)
     return named.takeError();
   if (spec.batch && graph.batch != *spec.batch)
-    return Error{"--batch=" + std::to_string(*spec.batch) + " conflicts with " + std::to_string(graph.batch) + " from --dim"};
+    return Error{"--batch=" + std::to_string(*spec.batch) + " conflicts with " + std::to_string(graph.batch) +
+                 " from --dim"};
   if (Status batches = shapes.checkBatches(); !batches)
     return batches.takeError();
   graph.constantsAreWeights = !findInitializerAtWeight(proto, graph);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the graph that the first output needs, in the file's (topological) order, and the shapes of the inputs that it reads. No
-// MLIR in here.
+// The part of the graph that the first output needs, in the file's (topological) order, and the shapes of the inputs
+// that it reads. No MLIR in here.
 #ifndef SLUICE_FRONTEND_ONNX_GRAPH_H
 #define SLUICE_FRONTEND_ONNX_GRAPH_H
 
@@ -36,8 +36,8 @@ struct OnnxGraph {
   /// A fixed batch of the file that --batch replaces: Reshape nodes may hold it as a literal. 0 when there is none.
   int64_t replacedBatch = 0;
   int64_t batch = 0; ///< first dimension of the first input, 0 for scalars
-  /// No float initializer of rank 2 or more stands at a weight operand (ONNX's light_* models, some of which keep their short vectors):
-  /// outputs of Constant and ConstantOfShape that stand at weight operands are parameters.
+  /// No float initializer of rank 2 or more stands at a weight operand (ONNX's light_* models, some of which keep their
+  /// short vectors): outputs of Constant and ConstantOfShape that stand at weight operands are parameters.
   bool constantsAreWeights = false;
   /// The first live node that reads a value, and as which input.
   std::map<std::string, std::pair<const onnx::NodeProto *, int>> firstReader;

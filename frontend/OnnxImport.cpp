@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over the graph, once for @step and once for @evaluate: constants are folded as they come, op types are looked up in the
-// table of importers, the loss goes on top. Shapes are those of the MLIR types, so no separate shape inference runs.
+// The walk over the graph, once for @step and once for @evaluate: constants are folded as they come, op types are
+// looked up in the table of importers, the loss goes on top. Shapes are those of the MLIR types, so no separate shape
+// inference runs.
 #include "frontend/OnnxImport.h"
 #include "frontend/ConstantFolding.h"
 #include "frontend/ElementTypes.h"
@@ -8,10 +9,10 @@
 #include "frontend/LossAttachment.h"
 #include "frontend/NodeImport.h"
 #include "ir/TensorName.h"
-#include "runtime/common/Printable.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "runtime/common/Printable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -53,7 +54,9 @@ LogicalResult importConstantOfShape(NodeImport &node) {
   if (const onnx::TensorProto *given = node.attributes.tensor("value")) {
     FileTensor element;
     element.elementType = given->data_type();
-    int64_t integer = given->int64_data_size() ? given->int64_data(0) : given->int32_data_size() ? given->int32_data(0) : 0;
+    int64_t integer = given->int64_data_size()   ? given->int64_data(0)
+                      : given->int32_data_size() ? given->int32_data(0)
+                                                 : 0;
     value->integral = given->data_type() != onnx::TensorProto::FLOAT && given->data_type() != onnx::TensorProto::DOUBLE;
     value->ints.assign(value->integral ? 1 : 0, integer);
     value->floats.assign(value->integral ? 0 : 1, given->float_data_size() ? given->float_data(0) : 0);
@@ -97,16 +100,19 @@ LogicalResult importShape(NodeImport &node) {
   if (node.proto().op_type() == "Size")
     return node.fold(HostTensor::scalar(elementCount(shape).value_or(0)));
   auto bound = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
-  int64_t start = bound(node.attributes.integer("start", 0)), end = std::max(start, bound(node.attributes.integer("end", rank)));
+  int64_t start = bound(node.attributes.integer("start", 0)),
+          end = std::max(start, bound(node.attributes.integer("end", rank)));
   return node.fold(HostTensor::vector({shape.begin() + start, shape.begin() + end}));
 }
 
-/// Identity and float casts of a tensor of the file. PyTorch's exporter shares initializers of equal values through Identity nodes
-/// that bear the lost names: tensors that are the same everywhere (fresh scales, biases, statistics) become variables of their own.
+/// Identity and float casts of a tensor of the file. PyTorch's exporter shares initializers of equal values through
+/// Identity nodes that bear the lost names: tensors that are the same everywhere (fresh scales, biases, statistics)
+/// become variables of their own.
 bool importAlias(NodeImport &node) {
   const Source *source = node.source(0);
   bool cast = node.proto().op_type() == "Cast";
-  if (!source || (!cast && node.proto().op_type() != "Identity") || (cast && source->elementType != onnx::TensorProto::FLOAT) ||
+  if (!source || (!cast && node.proto().op_type() != "Identity") ||
+      (cast && source->elementType != onnx::TensorProto::FLOAT) ||
       (cast && node.attributes.integer("to", 0) != onnx::TensorProto::FLOAT))
     return false;
   Source alias = *source;
@@ -163,7 +169,8 @@ LogicalResult importNode(NodeImport &node) {
 class GraphImport {
 public:
   GraphImport(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec, const OnnxGraph &graph)
-      : file(file), spec(spec), graph(graph), builder(&context), module(ModuleOp::create(builder, NameLoc::get(builder.getStringAttr(file.path())))),
+      : file(file), spec(spec), graph(graph), builder(&context),
+        module(ModuleOp::create(builder, NameLoc::get(builder.getStringAttr(file.path())))),
         variables(*module, spec, graph.constantsAreWeights) {}
 
   Result<OwningOpRef<ModuleOp>> run() {
@@ -179,7 +186,9 @@ public:
 
 private:
   void setAttributes() {
-    auto set = [&](const char *name, const std::string &value) { (*module)->setAttr(name, builder.getStringAttr(value)); };
+    auto set = [&](const char *name, const std::string &value) {
+      (*module)->setAttr(name, builder.getStringAttr(value));
+    };
     set("train.loss", toString(spec.loss));
     set("train.optimizer", toString(spec.optimizer));
     set("train.init", toString(spec.init));
@@ -195,12 +204,15 @@ private:
     for (const GraphInput &input : graph.inputs) {
       bool ids = input.elementType == onnx::TensorProto::INT64;
       if (!ids && input.elementType != onnx::TensorProto::FLOAT)
-        return Error{"input '" + input.name + "' has element type " + elementTypeName(input.elementType) + "; supported are float32 and int64"};
-      types.push_back(RankedTensorType::get(input.shape, ids ? Type(builder.getI64Type()) : Type(builder.getF32Type())));
+        return Error{"input '" + input.name + "' has element type " + elementTypeName(input.elementType) +
+                     "; supported are float32 and int64"};
+      types.push_back(
+          RankedTensorType::get(input.shape, ids ? Type(builder.getI64Type()) : Type(builder.getF32Type())));
       names.push_back(input.name);
     }
     builder.setInsertionPointToEnd(module->getBody());
-    auto function = func::FuncOp::create(builder, module->getLoc(), training ? "step" : "evaluate", builder.getFunctionType(types, {}));
+    auto function = func::FuncOp::create(builder, module->getLoc(), training ? "step" : "evaluate",
+                                         builder.getFunctionType(types, {}));
     Block *block = function.addEntryBlock();
     for (auto [argument, name] : llvm::zip(block->getArguments(), names)) {
       function.setArgAttr(argument.getArgNumber(), "train.name", builder.getStringAttr(name));
@@ -214,7 +226,9 @@ private:
     if (!declared)
       return declared.takeError();
     func::FuncOp function = *declared;
-    FunctionImport state{file, graph, spec, variables, OpBuilder::atBlockEnd(&function.getBody().front()), training, {}, {}, {}, {}, {}, 0, 0, {}};
+    FunctionImport state{file,     graph, spec, variables, OpBuilder::atBlockEnd(&function.getBody().front()),
+                         training, {},    {},   {},        {},
+                         {},       0,     0,    {}};
     for (auto [input, argument] : llvm::zip(graph.inputs, function.getArguments()))
       state.values[input.name] = argument;
     for (const auto &initializer : file.model().graph().initializer())
@@ -240,7 +254,8 @@ private:
     // An input that nothing made explains more than the type error it leads to.
     for (const std::string &input : proto.input())
       if (!input.empty() && !state.values.count(input) && !state.sources.count(input) && !state.hosts.count(input))
-        return Error{describe(proto, file.opset()) + ": reads '" + input + "', an optional output that is not supported"};
+        return Error{describe(proto, file.opset()) + ": reads '" + input +
+                     "', an optional output that is not supported"};
     return Error{describe(proto, file.opset()) + ": " + (state.error.empty() ? "cannot be imported" : state.error)};
   }
 
@@ -292,8 +307,9 @@ std::string listParameters(ModuleOp module) {
     for (int64_t extent : cast<RankedTensorType>(variable.getType()).getShape())
       shape += (shape.empty() ? "" : "x") + std::to_string(extent);
     std::string name = printable(train::tensorName(variable).str(), longestShown);
-    text += llvm::formatv("{0}  {1,-18}  {2,-9}  {3}\n", name + std::string(width - name.size(), ' '), shape.empty() ? "scalar" : shape,
-                          train::stringifyRole(variable.getRole()), printable(variable.getReason().value_or("").str(), longestShown))
+    text += llvm::formatv("{0}  {1,-18}  {2,-9}  {3}\n", name + std::string(width - name.size(), ' '),
+                          shape.empty() ? "scalar" : shape, train::stringifyRole(variable.getRole()),
+                          printable(variable.getReason().value_or("").str(), longestShown))
                 .str();
   }
   return text;

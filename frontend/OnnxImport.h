@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX graph -> train dialect, forward part only: variables, @step (forward and loss) and @evaluate (running statistics, dropout off,
-// loss and, for softmax cross-entropy, the number of correct samples).
+// ONNX graph -> train dialect, forward part only: variables, @step (forward and loss) and @evaluate (running
+// statistics, dropout off, loss and, for softmax cross-entropy, the number of correct samples).
 #ifndef SLUICE_FRONTEND_ONNX_IMPORT_H
 #define SLUICE_FRONTEND_ONNX_IMPORT_H
 
@@ -12,10 +12,12 @@
 
 namespace sluice {
 
-/// The module carries the spec as train.* attributes. Function arguments carry train.name, the ONNX input or "target". A variable
-/// bears the name of its ONNX value; where one initializer serves as statistic and as weight, the second variable has a name of its
-/// own and the attribute train.source names the initializer. Errors begin with the file's path.
-Result<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(mlir::MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec);
+/// The module carries the spec as train.* attributes. Function arguments carry train.name, the ONNX input or "target".
+/// A variable bears the name of its ONNX value; where one initializer serves as statistic and as weight, the second
+/// variable has a name of its own and the attribute train.source names the initializer. Errors begin with the file's
+/// path.
+Result<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(mlir::MLIRContext &context, const OnnxFile &file,
+                                                     const TrainingSpec &spec);
 
 /// One line per variable: name, shape, role and the reason for the role.
 std::string listParameters(mlir::ModuleOp module);

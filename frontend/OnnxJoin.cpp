@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that put slabs of tensors together or take them apart along dimensions: Concat, Split, Slice, Gather of one row, Pad with zeros.
+// Ops that put slabs of tensors together or take them apart along dimensions: Concat, Split, Slice, Gather of one row,
+// Pad with zeros.
 #include "frontend/NodeImport.h"
 
 using namespace mlir;
@@ -23,7 +24,8 @@ LogicalResult importConcat(NodeImport &node) {
   return op ? node.result(op) : failure();
 }
 
-/// The part of a concatenation that is exactly this slab, as where reversible blocks split what the one before put together; or null.
+/// The part of a concatenation that is exactly this slab, as where reversible blocks split what the one before put
+/// together; or null.
 Value partOf(Value x, int64_t axis, int64_t start, int64_t length) {
   auto concat = x.getDefiningOp<train::ConcatOp>();
   if (!concat || static_cast<int64_t>(concat.getAxis()) != axis)
@@ -42,7 +44,8 @@ Value slab(NodeImport &node, Value x, int64_t axis, int64_t start, int64_t lengt
     return x;
   if (Value part = partOf(x, axis, start, length))
     return part;
-  auto op = node.make<train::SliceOp>(x, static_cast<uint64_t>(axis), static_cast<uint64_t>(start), static_cast<uint64_t>(length));
+  auto op = node.make<train::SliceOp>(x, static_cast<uint64_t>(axis), static_cast<uint64_t>(start),
+                                      static_cast<uint64_t>(length));
   return op ? op.getY() : Value();
 }
 
@@ -66,8 +69,8 @@ LogicalResult importSplit(NodeImport &node) {
   for (int64_t i = 0; i < parts; ++i) {
     int64_t length = (*lengths)[i];
     if (length < 1 || length > extent - start)
-      return node.error("part of length " + std::to_string(length) + " from " + std::to_string(start) + " does not fit the extent " +
-                        std::to_string(extent));
+      return node.error("part of length " + std::to_string(length) + " from " + std::to_string(start) +
+                        " does not fit the extent " + std::to_string(extent));
     if (node.used(i) && failed(node.result(slab(node, x, axis, start, length), i)))
       return failure();
     start += length;
@@ -90,7 +93,9 @@ LogicalResult importSlice(NodeImport &node) {
     if (steps && (i >= steps->size() || (*steps)[i] != 1))
       return node.error("only slices with step 1 are supported");
     int64_t extent = shapeOf(x)[axis];
-    auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? (at < -extent ? 0 : at + extent) : at, 0, extent); };
+    auto clamp = [&](int64_t at) {
+      return std::clamp<int64_t>(at < 0 ? (at < -extent ? 0 : at + extent) : at, 0, extent);
+    };
     int64_t start = clamp((*starts)[i]), end = clamp((*ends)[i]);
     if (end <= start)
       return node.error("slice [" + std::to_string((*starts)[i]) + ", " + std::to_string((*ends)[i]) + ") of extent " +
@@ -138,17 +143,20 @@ LogicalResult importPad(NodeImport &node) {
   if (!x || !node.shared().error.empty())
     return failure();
   const HostTensor *value = node.has(2) ? node.constant(2, "the padding value") : nullptr;
-  if (node.attributes.text("mode", "constant") != "constant" || node.attributes.number("value", 0) != 0 || node.has(3) ||
-      (node.has(2) && (!value || value->size() != 1 || value->number(0) != 0)))
+  if (node.attributes.text("mode", "constant") != "constant" || node.attributes.number("value", 0) != 0 ||
+      node.has(3) || (node.has(2) && (!value || value->size() != 1 || value->number(0) != 0)))
     return node.error("only padding with zeros over all dimensions is supported");
   int64_t rank = typeOf(x).getRank();
   if (!pads || static_cast<int64_t>(pads->size()) != 2 * rank)
     return node.error("needs " + std::to_string(2 * rank) + " pads, has " + std::to_string(pads ? pads->size() : 0));
   for (int64_t axis = 0; axis < rank; ++axis) {
     int64_t before = (*pads)[axis], after = (*pads)[rank + axis], extent = shapeOf(x)[axis];
-    if (std::min(before, after) < -extent || std::max(before, after) > (1 << 30) || extent + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) < 1)
-      return node.error("pads " + std::to_string(before) + " and " + std::to_string(after) + " do not fit the extent " + std::to_string(extent));
-    x = slab(node, x, axis, std::max<int64_t>(0, -before), extent + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0));
+    if (std::min(before, after) < -extent || std::max(before, after) > (1 << 30) ||
+        extent + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) < 1)
+      return node.error("pads " + std::to_string(before) + " and " + std::to_string(after) + " do not fit the extent " +
+                        std::to_string(extent));
+    x = slab(node, x, axis, std::max<int64_t>(0, -before),
+             extent + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0));
     SmallVector<Value> parts;
     SmallVector<int64_t> shape(x ? shapeOf(x) : ArrayRef<int64_t>());
     for (int side = 0; x && side < 2; ++side) {
@@ -160,7 +168,8 @@ LogicalResult importPad(NodeImport &node) {
     }
     if (!x || llvm::is_contained(parts, Value()))
       return failure();
-    auto op = parts.size() > 1 ? node.make<train::ConcatOp>(ValueRange(parts), static_cast<uint64_t>(axis)) : train::ConcatOp();
+    auto op = parts.size() > 1 ? node.make<train::ConcatOp>(ValueRange(parts), static_cast<uint64_t>(axis))
+                               : train::ConcatOp();
     if (parts.size() > 1 && !op)
       return failure();
     x = parts.size() > 1 ? op.getY() : x;

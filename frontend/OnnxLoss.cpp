@@ -14,7 +14,8 @@ LogicalResult checkLoss(NodeImport &node, Value labels) {
     return node.error("class weights are not supported");
   // Negative ids, PyTorch's default, cannot occur: targets are range-checked when they are read.
   if (node.attributes.integer("ignore_index", -1) >= 0)
-    return node.error("ignore_index " + std::to_string(node.attributes.integer("ignore_index", -1)) + " is not supported");
+    return node.error("ignore_index " + std::to_string(node.attributes.integer("ignore_index", -1)) +
+                      " is not supported");
   if (!typeOf(labels).getElementType().isInteger(64))
     return node.error("labels must be int64");
   // Only what data files bring is range-checked, and kernels index with labels.

@@ -37,8 +37,9 @@ Value withBatchStatistics(NodeImport &node, const BatchNorm &norm) {
   double decimal = std::round(kept * 1e6) / 1e6;
   double momentum = 1.0 - (static_cast<float>(decimal) == kept ? decimal : kept);
   auto shape = shapeOf(norm.x);
-  train::UpdateStatisticsOp::create(node.builder(), node.loc(), norm.mean.getValue(), norm.variance.getValue(), op.getMean(), op.getRstd(),
-                                    node.f32(momentum), node.f32(norm.epsilon), static_cast<uint64_t>(shape[0] * shape[2] * shape[3]));
+  train::UpdateStatisticsOp::create(node.builder(), node.loc(), norm.mean.getValue(), norm.variance.getValue(),
+                                    op.getMean(), op.getRstd(), node.f32(momentum), node.f32(norm.epsilon),
+                                    static_cast<uint64_t>(shape[0] * shape[2] * shape[3]));
   return op.getY();
 }
 
@@ -54,23 +55,27 @@ LogicalResult importBatchNorm(NodeImport &node) {
   if (!norm.x || !norm.scale || !norm.bias || !norm.mean || !norm.variance)
     return failure();
   if (norm.mean == norm.variance)
-    return node.error("has the tensor '" + node.source(3)->name + "' both as its mean and as its variance, which a step would overwrite one by the other");
+    return node.error("has the tensor '" + node.source(3)->name +
+                      "' both as its mean and as its variance, which a step would overwrite one by the other");
   if (node.attributes.integer("spatial", 1) != 1)
     return node.error("spatial=0 (statistics per position) is not supported");
   int64_t channels = shapeOf(norm.x)[1];
   for (Value vector : {norm.scale, norm.bias})
     if (shapeOf(vector) != ArrayRef<int64_t>{channels})
-      return node.error("has " + std::to_string(channels) + " channels but a scale or bias of shape " + shapeText(shapeOf(vector).vec()));
+      return node.error("has " + std::to_string(channels) + " channels but a scale or bias of shape " +
+                        shapeText(shapeOf(vector).vec()));
   for (int state : {3, 4})
-    if (const std::vector<int64_t> &shape = node.source(state)->shape; ArrayRef<int64_t>(shape) != ArrayRef<int64_t>{channels})
-      return node.error("has " + std::to_string(channels) + " channels but running statistics of shape " + shapeText(shape));
+    if (const std::vector<int64_t> &shape = node.source(state)->shape;
+        ArrayRef<int64_t>(shape) != ArrayRef<int64_t>{channels})
+      return node.error("has " + std::to_string(channels) + " channels but running statistics of shape " +
+                        shapeText(shape));
   Value y;
   if (node.training() && node.spec().batchNorm == BatchNormMode::Train) {
     y = withBatchStatistics(node, norm);
   } else {
     auto type = typeOf(norm.scale);
-    auto op = node.make<train::ChannelAffineOp>(norm.x, node.read(norm.mean, type), node.read(norm.variance, type), norm.scale, norm.bias,
-                                                node.f32(norm.epsilon));
+    auto op = node.make<train::ChannelAffineOp>(norm.x, node.read(norm.mean, type), node.read(norm.variance, type),
+                                                norm.scale, norm.bias, node.f32(norm.epsilon));
     y = op ? op.getY() : Value();
   }
   return y ? node.result(node.reshape(y, shapeOf(x))) : failure();
@@ -87,10 +92,11 @@ LogicalResult importLrn(NodeImport &node) {
   constexpr int64_t mostReads = int64_t(1) << 40;
   const int64_t elements = typeOf(image).getNumElements(), neighbours = std::min(size, shapeOf(image)[1]);
   if (neighbours > mostReads / elements)
-    return node.error("sums over " + std::to_string(neighbours) + " channels for each of " + std::to_string(elements) + " elements read more than " +
-                      std::to_string(mostReads) + " times");
-  auto lrn = node.make<train::LrnOp>(image, static_cast<uint64_t>(size), node.f32(node.attributes.number("alpha", 1e-4f)),
-                                     node.f32(node.attributes.number("beta", 0.75f)), node.f32(node.attributes.number("bias", 1.0f)));
+    return node.error("sums over " + std::to_string(neighbours) + " channels for each of " + std::to_string(elements) +
+                      " elements read more than " + std::to_string(mostReads) + " times");
+  auto lrn = node.make<train::LrnOp>(
+      image, static_cast<uint64_t>(size), node.f32(node.attributes.number("alpha", 1e-4f)),
+      node.f32(node.attributes.number("beta", 0.75f)), node.f32(node.attributes.number("bias", 1.0f)));
   return lrn ? node.result(node.reshape(lrn, shapeOf(x))) : failure();
 }
 

@@ -12,10 +12,12 @@ namespace {
 constexpr int64_t mostReads = int64_t(1) << 40, mostOutside = int64_t(1) << 32;
 
 /// The product, or the largest number.
-int64_t times(int64_t a, int64_t b) { return __builtin_mul_overflow(a, b, &a) ? std::numeric_limits<int64_t>::max() : a; }
+int64_t times(int64_t a, int64_t b) {
+  return __builtin_mul_overflow(a, b, &a) ? std::numeric_limits<int64_t>::max() : a;
+}
 
-/// The result of a pool, unless its windows read more than kernels could do in a lifetime: they may be larger than the image, and kernels walk
-/// over all of their positions.
+/// The result of a pool, unless its windows read more than kernels could do in a lifetime: they may be larger than the
+/// image, and kernels walk over all of their positions.
 Value pooled(NodeImport &node, Value image, Value y, ArrayRef<int64_t> kernel) {
   if (!y)
     return {};
@@ -25,13 +27,15 @@ Value pooled(NodeImport &node, Value image, Value y, ArrayRef<int64_t> kernel) {
   const bool tooMany = y.getDefiningOp<train::MaxPoolOp>() && positions > std::numeric_limits<int32_t>::max();
   if (reads <= mostReads && outside <= mostOutside && !tooMany)
     return y;
-  const std::string windows = "windows of " + shapeText(kernel.vec()), result = " for a result of " + shapeText(shapeOf(y).vec());
+  const std::string windows = "windows of " + shapeText(kernel.vec()),
+                    result = " for a result of " + shapeText(shapeOf(y).vec());
   if (reads > mostReads)
     (void)node.error(windows + result + " read more than " + std::to_string(mostReads) + " times");
   else if (outside > mostOutside)
     (void)node.error(windows + result + " read more than " + std::to_string(mostOutside) + " times outside the image");
   else
-    (void)node.error(windows + " have " + std::to_string(positions) + " positions, kernels tell " + std::to_string(std::numeric_limits<int32_t>::max()) + " apart");
+    (void)node.error(windows + " have " + std::to_string(positions) + " positions, kernels tell " +
+                     std::to_string(std::numeric_limits<int32_t>::max()) + " apart");
   return {};
 }
 

@@ -36,7 +36,8 @@ template <typename T> LogicalResult spread(NodeImport &node, ArrayRef<T> given, 
     std::iota(axes.begin(), axes.end(), 0);
   }
   if (axes.size() != given.size())
-    return node.error("has " + std::to_string(given.size()) + " scales or sizes for " + std::to_string(axes.size()) + " dimensions");
+    return node.error("has " + std::to_string(given.size()) + " scales or sizes for " + std::to_string(axes.size()) +
+                      " dimensions");
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t axis = node.axis(axes[i], all.size());
     if (axis < 0)
@@ -51,7 +52,8 @@ FailureOr<Target> readTarget(NodeImport &node, ArrayRef<int64_t> shape) {
   Target target;
   target.size.assign(shape.begin(), shape.end());
   target.scale.assign(shape.size(), 1.0);
-  const HostTensor *sizes = places.sizes >= 0 && node.has(places.sizes) ? node.constant(places.sizes, "sizes") : nullptr;
+  const HostTensor *sizes =
+      places.sizes >= 0 && node.has(places.sizes) ? node.constant(places.sizes, "sizes") : nullptr;
   if (sizes && sizes->size() > 0) {
     if (failed(spread<int64_t>(node, sizes->ints, target.size)))
       return failure();
@@ -74,7 +76,8 @@ FailureOr<Target> readTarget(NodeImport &node, ArrayRef<int64_t> shape) {
   for (size_t i = 0; i < shape.size(); ++i) {
     double extent = std::floor(shape[i] * target.scale[i]);
     if (!(extent >= 1 && extent < 1e9))
-      return node.error("scale " + std::to_string(target.scale[i]) + " of extent " + std::to_string(shape[i]) + " is not possible");
+      return node.error("scale " + std::to_string(target.scale[i]) + " of extent " + std::to_string(shape[i]) +
+                        " is not possible");
     target.size[i] = static_cast<int64_t>(extent);
   }
   return target;
@@ -134,7 +137,8 @@ LogicalResult importResize(NodeImport &node) {
     mode = "linear";
   if (mode != "nearest" && mode != "linear")
     return node.error("mode '" + mode + "' is not supported; use nearest or linear");
-  if (node.attributes.integer("antialias", 0) || node.attributes.text("keep_aspect_ratio_policy", "stretch") != "stretch")
+  if (node.attributes.integer("antialias", 0) ||
+      node.attributes.text("keep_aspect_ratio_policy", "stretch") != "stretch")
     return node.error("antialias and keep_aspect_ratio_policy are not supported");
   auto coordinates = readCoordinates(node);
   auto nearest = readNearest(node);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that move no values (Reshape, Flatten, Squeeze, Unsqueeze) or move them all (Transpose, DepthToSpace), Expand and Softmax.
+// Ops that move no values (Reshape, Flatten, Squeeze, Unsqueeze) or move them all (Transpose, DepthToSpace), Expand and
+// Softmax.
 #include "frontend/NodeImport.h"
 
 using namespace mlir;
@@ -60,7 +61,8 @@ LogicalResult importSqueeze(NodeImport &node) {
     if (axis < 0)
       return failure();
     if (shapeOf(x)[axis] != 1)
-      return node.error("cannot squeeze dimension " + std::to_string(axis) + " of extent " + std::to_string(shapeOf(x)[axis]));
+      return node.error("cannot squeeze dimension " + std::to_string(axis) + " of extent " +
+                        std::to_string(shapeOf(x)[axis]));
     dropped[axis] = true;
   }
   SmallVector<int64_t> shape;

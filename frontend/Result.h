@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value or the message of an error. The frontend reports bad input this way; it never throws, prints or exits. Messages follow the
-// contract: lowercase, no full stop, the file first, then node, op type and opset where there is one, both numbers of a conflict.
+// A value or the message of an error. The frontend reports bad input this way; it never throws, prints or exits.
+// Messages follow the contract: lowercase, no full stop, the file first, then node, op type and opset where there is
+// one, both numbers of a conflict.
 #ifndef SLUICE_FRONTEND_RESULT_H
 #define SLUICE_FRONTEND_RESULT_H
 

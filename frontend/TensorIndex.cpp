@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds tensor bytes in the four places where ONNX keeps them: raw data, typed fields, files beside the model, attributes of Constant.
+// Finds tensor bytes in the four places where ONNX keeps them: raw data, typed fields, files beside the model,
+// attributes of Constant.
 #include "frontend/TensorIndex.h"
 #include "frontend/ElementTypes.h"
 #include "frontend/HostTensor.h"
@@ -65,8 +66,8 @@ Status TensorIndex::add(const std::string &name, const onnx::TensorProto &tensor
   if (!bytes)
     return Error{what + ": " + bytes.error()};
   if (static_cast<int64_t>(bytes->size()) != wanted)
-    return Error{what + ": data has " + std::to_string(bytes->size()) + " bytes but shape " + shapeText(entry.shape) + " of " +
-                 elementTypeName(entry.elementType) + " needs " + std::to_string(wanted)};
+    return Error{what + ": data has " + std::to_string(bytes->size()) + " bytes but shape " + shapeText(entry.shape) +
+                 " of " + elementTypeName(entry.elementType) + " needs " + std::to_string(wanted)};
   entry.bytes = *bytes;
   tensors[name] = std::move(entry);
   return Success{};
@@ -83,7 +84,8 @@ Status TensorIndex::addInitializers(const onnx::GraphProto &graph) {
 void TensorIndex::addScalars(const onnx::NodeProto &constant) {
   FileTensor entry;
   for (const auto &attribute : constant.attribute()) {
-    entry.elementType = attribute.name().rfind("value_int", 0) == 0 ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT;
+    entry.elementType =
+        attribute.name().rfind("value_int", 0) == 0 ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT;
     if (attribute.name() == "value_float") {
       float number = attribute.f();
       entry.bytes = own(std::string(reinterpret_cast<const char *>(&number), sizeof number));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the bytes of every initializer and Constant output of a file are. Raw and typed data are used in place; only typed data whose
-// protobuf field is wider than the element (float16 in int32_data) are repacked.
+// Where the bytes of every initializer and Constant output of a file are. Raw and typed data are used in place; only
+// typed data whose protobuf field is wider than the element (float16 in int32_data) are repacked.
 #ifndef SLUICE_FRONTEND_TENSOR_INDEX_H
 #define SLUICE_FRONTEND_TENSOR_INDEX_H
 

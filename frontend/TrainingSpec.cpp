@@ -10,10 +10,11 @@ namespace {
 template <typename T> using Words = std::pair<const char *, T>;
 
 constexpr Words<AttachedLoss> losses[] = {{"softmax-cross-entropy", AttachedLoss::SoftmaxCrossEntropy},
-                                  {"mse", AttachedLoss::Mse},
-                                  {"bce-with-logits", AttachedLoss::BceWithLogits},
-                                  {"none", AttachedLoss::None}};
-constexpr Words<Optimizer> optimizers[] = {{"sgd", Optimizer::Sgd}, {"adam", Optimizer::Adam}, {"adamw", Optimizer::AdamW}};
+                                          {"mse", AttachedLoss::Mse},
+                                          {"bce-with-logits", AttachedLoss::BceWithLogits},
+                                          {"none", AttachedLoss::None}};
+constexpr Words<Optimizer> optimizers[] = {
+    {"sgd", Optimizer::Sgd}, {"adam", Optimizer::Adam}, {"adamw", Optimizer::AdamW}};
 constexpr Words<InitialValues> inits[] = {
     {"keep", InitialValues::Keep}, {"kaiming", InitialValues::Kaiming}, {"xavier", InitialValues::Xavier}};
 constexpr Words<BatchNormMode> batchNorms[] = {{"train", BatchNormMode::Train}, {"frozen", BatchNormMode::Frozen}};
@@ -66,7 +67,8 @@ Status parseDim(const std::string &argument, TrainingSpec &spec) {
     return Error{"--dim " + argument + " is not NAME=N with a positive N"};
   auto [known, added] = spec.dims.emplace(argument.substr(0, equals), extent);
   if (!added && known->second != extent)
-    return Error{"--dim " + known->first + " is given as " + std::to_string(known->second) + " and as " + std::to_string(extent)};
+    return Error{"--dim " + known->first + " is given as " + std::to_string(known->second) + " and as " +
+                 std::to_string(extent)};
   return Success{};
 }
 

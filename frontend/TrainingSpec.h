@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the user asks for beyond the model itself, parsed once. importOnnx keeps it as attributes of the module (train.loss,
-// train.optimizer, train.batch_norm, train.dropout, train.precision, train.init), which is where later passes read it.
+// What the user asks for beyond the model itself, parsed once. importOnnx keeps it as attributes of the module
+// (train.loss, train.optimizer, train.batch_norm, train.dropout, train.precision, train.init), which is where later
+// passes read it.
 #ifndef SLUICE_FRONTEND_TRAINING_SPEC_H
 #define SLUICE_FRONTEND_TRAINING_SPEC_H
 
@@ -25,10 +26,11 @@ struct TrainingSpec {
   InitialValues init = InitialValues::Keep;
   BatchNormMode batchNorm = BatchNormMode::Train;
   DropoutMode dropout = DropoutMode::Keep;
-  std::string precision = "fp32";       ///< or tf32, bf16
-  std::optional<int64_t> batch;         ///< --batch: first dimension of the inputs that share the first input's batch
-  std::map<std::string, int64_t> dims;  ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
-  std::string freeze;                   ///< --freeze: regular expression; parameters whose whole name matches are constants
+  std::string precision = "fp32"; ///< or tf32, bf16
+  std::optional<int64_t> batch;   ///< --batch: first dimension of the inputs that share the first input's batch
+  std::map<std::string, int64_t>
+      dims;           ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
+  std::string freeze; ///< --freeze: regular expression; parameters whose whole name matches are constants
   Limits limits;
 };
 

@@ -82,7 +82,8 @@ Init Variables::firstValue(const Source &source, const Use &use) const {
 }
 
 Variables::Decision Variables::decide(const Source &source, const Use &use, const std::string &user) const {
-  static const char *const kinds[] = {"weight", "bias", "scale", "summand", "factor", "running mean", "running variance"};
+  static const char *const kinds[] = {"weight", "bias",         "scale",           "summand",
+                                      "factor", "running mean", "running variance"};
   std::string what = std::string(kinds[use.kind]) + " of " + user;
   if (use.isState())
     return {Role::State, firstValue(source, use), what};
@@ -108,7 +109,8 @@ std::string Variables::symbolFor(const Source &source, bool isState) const {
   return symbol;
 }
 
-train::VariableOp Variables::create(const Source &source, const Use &use, const Decision &decision, const std::string &symbol) {
+train::VariableOp Variables::create(const Source &source, const Use &use, const Decision &decision,
+                                    const std::string &symbol) {
   bool integral = source.value ? source.value->integral : source.elementType != onnx::TensorProto::FLOAT;
   Type element = integral ? Type(builder.getI64Type()) : Type(builder.getF32Type());
   auto type = RankedTensorType::get(source.shape, element);
@@ -146,8 +148,8 @@ train::VariableOp Variables::get(const Source &source, const Use &use, const std
     return {};
   }
   if (frozen && source.name.size() > longestMatched) {
-    error = "--freeze is matched against names of at most " + std::to_string(longestMatched) + " characters, '" + source.name.substr(0, 20) +
-            "...' has " + std::to_string(source.name.size());
+    error = "--freeze is matched against names of at most " + std::to_string(longestMatched) + " characters, '" +
+            source.name.substr(0, 20) + "...' has " + std::to_string(source.name.size());
     return {};
   }
   train::VariableOp &variable = made[{source.name, use.isState(), source.invented}];

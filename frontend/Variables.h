@@ -38,7 +38,8 @@ struct Use {
 class Variables {
 public:
   Variables(mlir::ModuleOp module, const TrainingSpec &spec, bool constantsAreWeights);
-  /// The variable for a use of `source` by `user` ("node 'conv1' (Conv)"); made on first use. Null after setting `error`.
+  /// The variable for a use of `source` by `user` ("node 'conv1' (Conv)"); made on first use. Null after setting
+  /// `error`.
   train::VariableOp get(const Source &source, const Use &use, const std::string &user, std::string &error);
   /// Drops variables that no function uses.
   void removeUnused();

@@ -14,18 +14,19 @@ std::string rankError(int64_t rank) {
 }
 
 /// An attribute list with one entry per spatial dimension (or two for pads), checked and brought to two dimensions.
-LogicalResult readList(NodeImport &node, const char *name, int64_t spatial, int64_t otherwise, int64_t lowest, SmallVectorImpl<int64_t> &list) {
+LogicalResult readList(NodeImport &node, const char *name, int64_t spatial, int64_t otherwise, int64_t lowest,
+                       SmallVectorImpl<int64_t> &list) {
   bool pads = StringRef(name) == "pads";
   std::vector<int64_t> given = node.attributes.integers(name);
   if (given.empty())
     given.assign(spatial * (pads ? 2 : 1), otherwise);
   if (static_cast<int64_t>(given.size()) != spatial * (pads ? 2 : 1))
-    return node.error(std::string(name) + " has " + std::to_string(given.size()) + " entries for " + std::to_string(spatial) +
-                      " spatial dimensions");
+    return node.error(std::string(name) + " has " + std::to_string(given.size()) + " entries for " +
+                      std::to_string(spatial) + " spatial dimensions");
   for (int64_t entry : given)
     if (entry < lowest || entry > largestExtent)
-      return node.error(std::string(name) + " holds " + std::to_string(entry) + ", outside " + std::to_string(lowest) + " to " +
-                        std::to_string(largestExtent));
+      return node.error(std::string(name) + " holds " + std::to_string(entry) + ", outside " + std::to_string(lowest) +
+                        " to " + std::to_string(largestExtent));
   if (spatial == 1)
     given = pads ? std::vector<int64_t>{0, given[0], 0, given[1]} : std::vector<int64_t>{1, given[0]};
   list.assign(given.begin(), given.end());
@@ -68,7 +69,8 @@ FailureOr<Window> readWindow(NodeImport &node, Value x, ArrayRef<int64_t> kernel
   if (spatial != 1 && spatial != 2)
     return node.error(rankError(rank));
   if (static_cast<int64_t>(kernel.size()) != spatial)
-    return node.error("the kernel has " + std::to_string(kernel.size()) + " dimensions but the input " + std::to_string(spatial));
+    return node.error("the kernel has " + std::to_string(kernel.size()) + " dimensions but the input " +
+                      std::to_string(spatial));
   for (int64_t extent : kernel)
     if (extent < 1 || extent > largestExtent)
       return node.error("kernel extent " + std::to_string(extent) + " is not positive");
@@ -76,13 +78,14 @@ FailureOr<Window> readWindow(NodeImport &node, Value x, ArrayRef<int64_t> kernel
   if (spatial == 1)
     window.kernel.push_back(1);
   window.kernel.append(kernel.begin(), kernel.end());
-  if (failed(readList(node, "strides", spatial, 1, 1, window.strides)) || failed(readList(node, "dilations", spatial, 1, 1, window.dilations)) ||
+  if (failed(readList(node, "strides", spatial, 1, 1, window.strides)) ||
+      failed(readList(node, "dilations", spatial, 1, 1, window.dilations)) ||
       failed(readList(node, "pads", spatial, 0, 0, window.pads)))
     return failure();
   for (int i = 0; i < 2; ++i)
     if (window.kernel[i] * window.dilations[i] > largestExtent)
-      return node.error("kernel extent " + std::to_string(window.kernel[i]) + " with dilation " + std::to_string(window.dilations[i]) +
-                        " is too large");
+      return node.error("kernel extent " + std::to_string(window.kernel[i]) + " with dilation " +
+                        std::to_string(window.dilations[i]) + " is too large");
   std::string mode = node.attributes.text("auto_pad", "NOTSET");
   if (mode == "NOTSET" || transposed)
     return window;

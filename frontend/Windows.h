@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What convolutions and pools share: attributes of sliding windows in two dimensions, and images of other ranks brought to rank 4.
+// What convolutions and pools share: attributes of sliding windows in two dimensions, and images of other ranks brought
+// to rank 4.
 #ifndef SLUICE_FRONTEND_WINDOWS_H
 #define SLUICE_FRONTEND_WINDOWS_H
 
@@ -19,9 +20,10 @@ mlir::Value asImage(NodeImport &node, mlir::Value x);
 /// An image back to rank 3 when `rank` is 3.
 mlir::Value fromImage(NodeImport &node, mlir::Value image, int64_t rank);
 
-/// Window of a node over x (rank 3 or 4 before asImage) with `kernel` extents; auto_pad is resolved for the image's extents, except for
-/// transposed convolutions, which resolve it themselves.
-mlir::FailureOr<Window> readWindow(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> kernel, bool transposed = false);
+/// Window of a node over x (rank 3 or 4 before asImage) with `kernel` extents; auto_pad is resolved for the image's
+/// extents, except for transposed convolutions, which resolve it themselves.
+mlir::FailureOr<Window> readWindow(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> kernel,
+                                   bool transposed = false);
 
 } // namespace sluice
 

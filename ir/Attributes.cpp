@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verifier of the attributes that passes attach (attr:: in Train.h), see the dialect's description. Later passes read them unchecked.
+// Verifier of the attributes that passes attach (attr:: in Train.h), see the dialect's description. Later passes read
+// them unchecked.
 #include "ir/Train.h"
 
 using namespace mlir;
@@ -8,14 +9,16 @@ using namespace sluice::train;
 static LogicalResult verifyInPlace(Operation *op, Attribute value) {
   auto list = dyn_cast<DenseI64ArrayAttr>(value);
   if (!list || list.size() != op->getNumResults())
-    return op->emitOpError() << "needs '" << attr::inPlace << "' with an operand for each of its " << op->getNumResults() << " results, has " << value;
+    return op->emitOpError() << "needs '" << attr::inPlace << "' with an operand for each of its "
+                             << op->getNumResults() << " results, has " << value;
   SmallVector<int64_t> taken;
   for (auto [result, operand] : llvm::zip(op->getResults(), list.asArrayRef())) {
     if (operand == -1)
       continue;
-    if (operand < 0 || operand >= op->getNumOperands() || op->getOperand(operand).getType() != result.getType() || llvm::is_contained(taken, operand))
-      return op->emitOpError() << "cannot give result " << result.getResultNumber() << " of type " << result.getType() << " the bytes of operand "
-                               << operand;
+    if (operand < 0 || operand >= op->getNumOperands() || op->getOperand(operand).getType() != result.getType() ||
+        llvm::is_contained(taken, operand))
+      return op->emitOpError() << "cannot give result " << result.getResultNumber() << " of type " << result.getType()
+                               << " the bytes of operand " << operand;
     taken.push_back(operand);
   }
   return success();
@@ -27,7 +30,8 @@ static LogicalResult verifyAlgorithm(Operation *op, Attribute value) {
   auto parts = algorithm ? algorithm.getAs<IntegerAttr>("parts") : IntegerAttr();
   auto granted = algorithm ? algorithm.getAs<IntegerAttr>("granted") : IntegerAttr();
   if (!name || !parts || !granted || parts.getInt() < 1 || granted.getInt() < 0)
-    return op->emitOpError() << "needs '" << attr::algorithm << "' of a name, parts >= 1 and granted bytes >= 0, has " << value;
+    return op->emitOpError() << "needs '" << attr::algorithm << "' of a name, parts >= 1 and granted bytes >= 0, has "
+                             << value;
   return success();
 }
 
@@ -52,7 +56,8 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     if (!number || !number.getType().isInteger(64) || number.getInt() < 0)
       return op->emitOpError() << "needs '" << name << "' >= 0, has " << value;
     if (name == attr::backward && op->hasAttr(attr::forward))
-      return op->emitOpError() << "is both the forward op " << op->getAttr(attr::forward) << " and a backward op of " << value;
+      return op->emitOpError() << "is both the forward op " << op->getAttr(attr::forward) << " and a backward op of "
+                               << value;
   }
   if (name == attr::inPlace) // A2
     return verifyInPlace(op, value);

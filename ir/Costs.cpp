@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Costed methods that differ from the default: floating-point operations of convolutions, products and fused regions.
+// The Costed methods that differ from the default: floating-point operations of convolutions, products and fused
+// regions.
 #include "ir/Train.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scalar rule of every elementwise op, written with arith and math ops on f32. The order of operations here is the order in which
-// every target computes; generated kernels are compiled without contraction.
+// The scalar rule of every elementwise op, written with arith and math ops on f32. The order of operations here is the
+// order in which every target computes; generated kernels are compiled without contraction.
 #include "ir/Train.h"
 
 using namespace mlir;
@@ -31,7 +31,8 @@ using P = arith::CmpFPredicate;
 } // namespace
 
 #define RULE(Op) Results Op::buildScalar(OpBuilder &builder, ValueRange v)
-#define SCALAR Scalar s{builder, getLoc()}
+#define SCALAR                                                                                                         \
+  Scalar s { builder, getLoc() }
 
 // x <= 0 is false for NaN, so NaN passes through: what PyTorch's relu does.
 RULE(ReluOp) {
@@ -44,11 +45,13 @@ RULE(ReluBackwardOp) {
 }
 RULE(LeakyReluOp) {
   SCALAR;
-  return {s.select(s.compare(P::OGT, v[0], s.constant(0)), v[0], s.mul(v[0], s.constant(getAlpha().convertToDouble())))};
+  return {
+      s.select(s.compare(P::OGT, v[0], s.constant(0)), v[0], s.mul(v[0], s.constant(getAlpha().convertToDouble())))};
 }
 RULE(LeakyReluBackwardOp) {
   SCALAR;
-  return {s.select(s.compare(P::OGT, v[1], s.constant(0)), v[0], s.mul(v[0], s.constant(getAlpha().convertToDouble())))};
+  return {
+      s.select(s.compare(P::OGT, v[1], s.constant(0)), v[0], s.mul(v[0], s.constant(getAlpha().convertToDouble())))};
 }
 RULE(ClipOp) {
   SCALAR;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient rules of the elementwise ops, one short rule each. Rules read an op's result where they can, so that its operand need not live.
+// Gradient rules of the elementwise ops, one short rule each. Rules read an op's result where they can, so that its
+// operand need not live.
 #include "ir/Train.h"
 
 using namespace mlir;
@@ -15,12 +16,12 @@ static void addSummed(OpBuilder &b, Location loc, Gradients &gradients, Value op
 
 #define GRADIENT(Op) LogicalResult Op::buildGradients(OpBuilder &b, Gradients &gradients)
 
-#define UNARY(Op, Expression)                                                                                                              \
-  GRADIENT(Op) {                                                                                                                           \
-    Value dy = gradients.of(getY());                                                                                                       \
-    if (dy && gradients.wanted(getX()))                                                                                                    \
-      gradients.add(b, getLoc(), getX(), Expression);                                                                                      \
-    return success();                                                                                                                      \
+#define UNARY(Op, Expression)                                                                                          \
+  GRADIENT(Op) {                                                                                                       \
+    Value dy = gradients.of(getY());                                                                                   \
+    if (dy && gradients.wanted(getX()))                                                                                \
+      gradients.add(b, getLoc(), getX(), Expression);                                                                  \
+    return success();                                                                                                  \
   }
 
 UNARY(ReluOp, ReluBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
@@ -31,7 +32,8 @@ UNARY(ScaleOp, ScaleOp::create(b, getLoc(), dy, getFactorAttr()))
 // The same draw keeps the same elements, so the gradient of dropout is dropout.
 UNARY(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr()))
 // With a positive slope the result has the operand's sign.
-UNARY(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), dy, getAlpha().convertToDouble() > 0 ? getY() : getX(), getAlphaAttr()))
+UNARY(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), dy,
+                                               getAlpha().convertToDouble() > 0 ? getY() : getX(), getAlphaAttr()))
 
 GRADIENT(AddOp) {
   Value dy = gradients.of(getY());
@@ -76,15 +78,17 @@ GRADIENT(ChannelAffineOp) {
   if (!dy)
     return success();
   if (gradients.wanted(getScale()) || gradients.wanted(getBias())) {
-    auto sums = ChannelAffineReduceOp::create(b, getLoc(), getScale().getType(), getBias().getType(), dy, getX(), getMean(), getVariance(),
-                                              getEpsilonAttr());
+    auto sums = ChannelAffineReduceOp::create(b, getLoc(), getScale().getType(), getBias().getType(), dy, getX(),
+                                              getMean(), getVariance(), getEpsilonAttr());
     if (gradients.wanted(getScale()))
       gradients.add(b, getLoc(), getScale(), sums.getDscale());
     if (gradients.wanted(getBias()))
       gradients.add(b, getLoc(), getBias(), sums.getDbias());
   }
   if (gradients.wanted(getX()))
-    gradients.add(b, getLoc(), getX(), ChannelAffineBackwardOp::create(b, getLoc(), getX().getType(), dy, getVariance(), getScale(), getEpsilonAttr()));
+    gradients.add(b, getLoc(), getX(),
+                  ChannelAffineBackwardOp::create(b, getLoc(), getX().getType(), dy, getVariance(), getScale(),
+                                                  getEpsilonAttr()));
   return success();
 }
 

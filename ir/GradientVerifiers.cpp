@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verifiers of the gradient ops. One with the attributes of a forward op has the shapes that the forward op has: that op's own inference,
-// run from gradient to result, is the check.
+// Verifiers of the gradient ops. One with the attributes of a forward op has the shapes that the forward op has: that
+// op's own inference, run from gradient to result, is the check.
 #include "ir/Train.h"
 
 using namespace mlir;
@@ -8,18 +8,21 @@ using namespace sluice::train;
 
 static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
-/// C1 of ops that mirror a forward op: `Forward` with `properties` maps `operands` to results of `wanted`'s shapes. `silent` says nothing.
+/// C1 of ops that mirror a forward op: `Forward` with `properties` maps `operands` to results of `wanted`'s shapes.
+/// `silent` says nothing.
 template <typename Forward>
-static LogicalResult mirrors(Operation *op, ValueRange operands, const typename Forward::Properties &properties, ValueRange wanted, bool silent = false) {
+static LogicalResult mirrors(Operation *op, ValueRange operands, const typename Forward::Properties &properties,
+                             ValueRange wanted, bool silent = false) {
   SmallVector<Type> types;
   typename Forward::Adaptor forward(operands, DictionaryAttr::get(op->getContext()), properties);
-  if (failed(Forward::inferReturnTypes(op->getContext(), silent ? std::nullopt : std::optional(op->getLoc()), forward, types)))
+  if (failed(Forward::inferReturnTypes(op->getContext(), silent ? std::nullopt : std::optional(op->getLoc()), forward,
+                                       types)))
     return failure();
   for (auto [type, value] : llvm::zip(types, wanted))
     if (cast<RankedTensorType>(type).getShape() != shapeOf(value))
       return silent ? failure()
-                    : op->emitOpError() << "is no gradient of '" << Forward::getOperationName() << "', which gives " << type << ", not "
-                                        << value.getType();
+                    : op->emitOpError() << "is no gradient of '" << Forward::getOperationName() << "', which gives "
+                                        << type << ", not " << value.getType();
   return success();
 }
 
@@ -27,16 +30,20 @@ static LogicalResult mirrors(Operation *op, ValueRange operands, const typename 
 static LogicalResult sameShapes(Operation *op, ValueRange values) {
   for (Value value : values)
     if (shapeOf(value) != shapeOf(values.front()))
-      return op->emitOpError() << "has tensors of unlike shapes: " << values.front().getType() << " and " << value.getType();
+      return op->emitOpError() << "has tensors of unlike shapes: " << values.front().getType() << " and "
+                               << value.getType();
   return success();
 }
 
 template <typename Op> static ConvOp::Properties convolutionOf(Op op) {
   ConvOp::Properties p;
-  p.strides = op.getStridesAttr(), p.pads = op.getPadsAttr(), p.dilations = op.getDilationsAttr(), p.group = op.getGroupAttr();
+  p.strides = op.getStridesAttr(), p.pads = op.getPadsAttr(), p.dilations = op.getDilationsAttr(),
+  p.group = op.getGroupAttr();
   return p;
 }
-LogicalResult ConvBackwardDataOp::verify() { return mirrors<ConvOp>(*this, {getDx(), getW()}, convolutionOf(*this), {getDy()}); }
+LogicalResult ConvBackwardDataOp::verify() {
+  return mirrors<ConvOp>(*this, {getDx(), getW()}, convolutionOf(*this), {getDy()});
+}
 LogicalResult ConvBackwardWeightOp::verify() {
   SmallVector<Value> operands{getX(), getDw()};
   if (getDbias())

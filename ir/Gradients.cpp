@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient rules of the forward ops with kernels of their own: the Differentiable methods, together, one short rule each.
+// Gradient rules of the forward ops with kernels of their own: the Differentiable methods, together, one short rule
+// each.
 #include "ir/Train.h"
 
 using namespace mlir;
@@ -13,8 +14,8 @@ GRADIENT(ConvOp) {
     return success();
   bool bias = getBias() && gradients.wanted(getBias());
   if (gradients.wanted(getW()) || bias) {
-    auto op = ConvBackwardWeightOp::create(b, getLoc(), getW().getType(), bias ? getBias().getType() : Type(), dy, getX(), getStridesAttr(),
-                                           getPadsAttr(), getDilationsAttr(), getGroupAttr());
+    auto op = ConvBackwardWeightOp::create(b, getLoc(), getW().getType(), bias ? getBias().getType() : Type(), dy,
+                                           getX(), getStridesAttr(), getPadsAttr(), getDilationsAttr(), getGroupAttr());
     if (gradients.wanted(getW()))
       gradients.add(b, getLoc(), getW(), op.getDw());
     if (bias)
@@ -22,8 +23,8 @@ GRADIENT(ConvOp) {
   }
   if (gradients.wanted(getX()))
     gradients.add(b, getLoc(), getX(),
-                  ConvBackwardDataOp::create(b, getLoc(), getX().getType(), dy, getW(), getStridesAttr(), getPadsAttr(), getDilationsAttr(),
-                                             getGroupAttr()));
+                  ConvBackwardDataOp::create(b, getLoc(), getX().getType(), dy, getW(), getStridesAttr(), getPadsAttr(),
+                                             getDilationsAttr(), getGroupAttr()));
   return success();
 }
 bool ConvOp::isWeightOperand(unsigned i) { return i >= 1; }
@@ -32,13 +33,14 @@ bool ConvOp::isWeightOperand(unsigned i) { return i >= 1; }
 GRADIENT(ConvTransposeOp) {
   Value dy = gradients.of(getY());
   if (dy && gradients.wanted(getW())) {
-    auto op = ConvBackwardWeightOp::create(b, getLoc(), getW().getType(), Type(), getX(), dy, getStridesAttr(), getPadsAttr(),
-                                           getDilationsAttr(), getGroupAttr());
+    auto op = ConvBackwardWeightOp::create(b, getLoc(), getW().getType(), Type(), getX(), dy, getStridesAttr(),
+                                           getPadsAttr(), getDilationsAttr(), getGroupAttr());
     gradients.add(b, getLoc(), getW(), op.getDw());
   }
   if (dy && gradients.wanted(getX()))
     gradients.add(b, getLoc(), getX(),
-                  ConvOp::create(b, getLoc(), dy, getW(), Value(), getStridesAttr(), getPadsAttr(), getDilationsAttr(), getGroupAttr()));
+                  ConvOp::create(b, getLoc(), dy, getW(), Value(), getStridesAttr(), getPadsAttr(), getDilationsAttr(),
+                                 getGroupAttr()));
   return success();
 }
 bool ConvTransposeOp::isWeightOperand(unsigned i) { return i == 1; }
@@ -47,9 +49,10 @@ GRADIENT(BatchNormOp) {
   Value dy = gradients.of(getY());
   if (!dy)
     return success();
-  auto op = BatchNormBackwardOp::create(b, getLoc(), getX().getType(), getScale().getType(), getBias().getType(), dy, getX(), getScale(),
-                                        getMean(), getRstd());
-  for (auto [operand, gradient] : {std::pair<Value, Value>{getScale(), op.getDscale()}, {getBias(), op.getDbias()}, {getX(), op.getDx()}})
+  auto op = BatchNormBackwardOp::create(b, getLoc(), getX().getType(), getScale().getType(), getBias().getType(), dy,
+                                        getX(), getScale(), getMean(), getRstd());
+  for (auto [operand, gradient] :
+       {std::pair<Value, Value>{getScale(), op.getDscale()}, {getBias(), op.getDbias()}, {getX(), op.getDx()}})
     if (gradients.wanted(operand))
       gradients.add(b, getLoc(), operand, gradient);
   return success();
@@ -57,25 +60,27 @@ GRADIENT(BatchNormOp) {
 bool BatchNormOp::isWeightOperand(unsigned i) { return i >= 1; }
 
 /// For ops with one differentiable operand x: the gradient op `Expression` of dy.
-#define SINGLE(Op, Expression)                                                                                                             \
-  GRADIENT(Op) {                                                                                                                           \
-    Value dy = gradients.of(getY());                                                                                                       \
-    if (dy && gradients.wanted(getX()))                                                                                                    \
-      gradients.add(b, getLoc(), getX(), Expression);                                                                                      \
-    return success();                                                                                                                      \
+#define SINGLE(Op, Expression)                                                                                         \
+  GRADIENT(Op) {                                                                                                       \
+    Value dy = gradients.of(getY());                                                                                   \
+    if (dy && gradients.wanted(getX()))                                                                                \
+      gradients.add(b, getLoc(), getX(), Expression);                                                                  \
+    return success();                                                                                                  \
   }
 
-SINGLE(MaxPoolOp, MaxPoolBackwardOp::create(b, getLoc(), getX().getType(), dy, getIndices(), getKernelAttr(), getStridesAttr(), getPadsAttr(),
-                                            getDilationsAttr()))
-SINGLE(AveragePoolOp, AveragePoolBackwardOp::create(b, getLoc(), getX().getType(), dy, getKernelAttr(), getStridesAttr(), getPadsAttr(),
-                                                    getCountIncludePadAttr()))
-SINGLE(LrnOp, LrnBackwardOp::create(b, getLoc(), getX().getType(), dy, getX(), getSizeAttr(), getAlphaAttr(), getBetaAttr(), getBiasAttr()))
-SINGLE(SoftmaxOp, SoftmaxBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getAxisAttr(), getLogarithmAttr()))
+SINGLE(MaxPoolOp, MaxPoolBackwardOp::create(b, getLoc(), getX().getType(), dy, getIndices(), getKernelAttr(),
+                                            getStridesAttr(), getPadsAttr(), getDilationsAttr()))
+SINGLE(AveragePoolOp, AveragePoolBackwardOp::create(b, getLoc(), getX().getType(), dy, getKernelAttr(),
+                                                    getStridesAttr(), getPadsAttr(), getCountIncludePadAttr()))
+SINGLE(LrnOp, LrnBackwardOp::create(b, getLoc(), getX().getType(), dy, getX(), getSizeAttr(), getAlphaAttr(),
+                                    getBetaAttr(), getBiasAttr()))
+SINGLE(SoftmaxOp,
+       SoftmaxBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getAxisAttr(), getLogarithmAttr()))
 SINGLE(SliceOp, PadSlabOp::create(b, getLoc(), getX().getType(), dy, getAxisAttr(), getStartAttr()))
 SINGLE(ReshapeOp, ReshapeOp::create(b, getLoc(), getX().getType(), dy))
 SINGLE(ReorderOp, ReorderOp::create(b, getLoc(), getX().getType(), dy))
-SINGLE(ResizeOp, ResizeBackwardOp::create(b, getLoc(), getX().getType(), dy, getScaleHAttr(), getScaleWAttr(), getModeAttr(),
-                                          getCoordinatesAttr(), getNearestAttr()))
+SINGLE(ResizeOp, ResizeBackwardOp::create(b, getLoc(), getX().getType(), dy, getScaleHAttr(), getScaleWAttr(),
+                                          getModeAttr(), getCoordinatesAttr(), getNearestAttr()))
 SINGLE(BroadcastToOp, SumToOp::create(b, getLoc(), getX().getType(), dy, getFactorAttr()))
 SINGLE(SumToOp, BroadcastToOp::create(b, getLoc(), getX().getType(), dy, getFactorAttr()))
 
@@ -103,7 +108,8 @@ GRADIENT(ConcatOp) {
 
 /// alpha * op(a) op(b), summed over broadcast batches to `type`.
 static Value product(OpBuilder &b, Location loc, Value x, Value y, bool tx, bool ty, FloatAttr alpha, Type type) {
-  Value result = MatmulOp::create(b, loc, x, y, Value(), b.getBoolAttr(tx), b.getBoolAttr(ty), alpha, b.getF32FloatAttr(1));
+  Value result =
+      MatmulOp::create(b, loc, x, y, Value(), b.getBoolAttr(tx), b.getBoolAttr(ty), alpha, b.getF32FloatAttr(1));
   if (cast<RankedTensorType>(result.getType()).getShape() != cast<RankedTensorType>(type).getShape())
     result = SumToOp::create(b, loc, type, result, b.getF32FloatAttr(1));
   return result;
@@ -113,7 +119,8 @@ static Value product(OpBuilder &b, Location loc, Value x, Value y, bool tx, bool
 static Value flattenRows(OpBuilder &b, Location loc, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   int64_t columns = type.getShape().back();
-  return ReshapeOp::create(b, loc, RankedTensorType::get({type.getNumElements() / columns, columns}, type.getElementType()), value);
+  return ReshapeOp::create(
+      b, loc, RankedTensorType::get({type.getNumElements() / columns, columns}, type.getElementType()), value);
 }
 
 GRADIENT(MatmulOp) {
@@ -125,7 +132,8 @@ GRADIENT(MatmulOp) {
   if (gradients.wanted(w)) {
     Value rows = a, rowGradients = dy;
     // One large product instead of a batch of small ones and their sum.
-    if (cast<RankedTensorType>(w.getType()).getRank() == 2 && cast<RankedTensorType>(a.getType()).getRank() > 2 && !ta) {
+    if (cast<RankedTensorType>(w.getType()).getRank() == 2 && cast<RankedTensorType>(a.getType()).getRank() > 2 &&
+        !ta) {
       rows = flattenRows(b, getLoc(), a);
       rowGradients = flattenRows(b, getLoc(), dy);
     }
@@ -144,12 +152,13 @@ GRADIENT(MatmulOp) {
 bool MatmulOp::isWeightOperand(unsigned) { return true; }
 
 // A loss is the last op: its own upstream gradient is 1.
-#define LOSS(Op)                                                                                                                           \
-  GRADIENT(Op) {                                                                                                                           \
-    if (gradients.wanted(getX()))                                                                                                          \
-      gradients.add(b, getLoc(), getX(),                                                                                                   \
-                    LossBackwardOp::create(b, getLoc(), getX().getType(), getX(), getTarget(), Op::getOperationName().drop_front(6)));      \
-    return success();                                                                                                                      \
+#define LOSS(Op)                                                                                                       \
+  GRADIENT(Op) {                                                                                                       \
+    if (gradients.wanted(getX()))                                                                                      \
+      gradients.add(b, getLoc(), getX(),                                                                               \
+                    LossBackwardOp::create(b, getLoc(), getX().getType(), getX(), getTarget(),                         \
+                                           Op::getOperationName().drop_front(6)));                                     \
+    return success();                                                                                                  \
   }
 LOSS(SoftmaxCrossEntropyOp)
 LOSS(MseOp)

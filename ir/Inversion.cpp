@@ -61,8 +61,8 @@ std::optional<NormalizedLeakyRelu> match(FusedOp op) {
   return NormalizedLeakyRelu{*x, *mean, *rstd, *scale, *bias, *alpha};
 }
 
-/// The steps that lead from an operand to the region's one result, last first: each adds, subtracts or multiplies by a constant, and what it takes
-/// besides does not depend on the operand.
+/// The steps that lead from an operand to the region's one result, last first: each adds, subtracts or multiplies by a
+/// constant, and what it takes besides does not depend on the operand.
 using Path = SmallVector<Operation *>;
 
 /// Factors outside make x much smaller or larger than what it is rebuilt from.
@@ -77,8 +77,10 @@ std::optional<Path> addend(FusedOp op, unsigned operand) {
       return std::nullopt;
     Operation *user = *now.getUsers().begin();
     llvm::APFloat factor(0.0f);
-    bool constant = isa<arith::MulFOp>(user) && matchPattern(user->getOperand(user->getOperand(0) == now ? 1 : 0), m_ConstantFloat(&factor));
-    bool scales = constant && std::fabs(factor.convertToFloat()) >= smallestFactor && std::fabs(factor.convertToFloat()) <= largestFactor;
+    bool constant = isa<arith::MulFOp>(user) &&
+                    matchPattern(user->getOperand(user->getOperand(0) == now ? 1 : 0), m_ConstantFloat(&factor));
+    bool scales = constant && std::fabs(factor.convertToFloat()) >= smallestFactor &&
+                  std::fabs(factor.convertToFloat()) <= largestFactor;
     if (!isa<arith::AddFOp, arith::SubFOp>(user) && !scales)
       return std::nullopt;
     path.insert(path.begin(), user);
@@ -104,7 +106,8 @@ Value undo(OpBuilder &b, Operation *step, Value through, Value behind, const IRM
 }
 
 /// x = y - f as a region over the result and the other operands, and the check that it kept its digits.
-Value subtract(FusedOp op, unsigned operand, ArrayRef<Operation *> path, OpBuilder &builder, ValueRange operands, Value result) {
+Value subtract(FusedOp op, unsigned operand, ArrayRef<Operation *> path, OpBuilder &builder, ValueRange operands,
+               Value result) {
   SmallVector<Value> inputs = {result};
   SmallVector<int64_t> channels;
   for (auto [i, value] : llvm::enumerate(operands))
@@ -113,7 +116,8 @@ Value subtract(FusedOp op, unsigned operand, ArrayRef<Operation *> path, OpBuild
         channels.push_back(inputs.size());
       inputs.push_back(value);
     }
-  auto inverse = FusedOp::create(builder, op.getLoc(), TypeRange(op.domain()), inputs, builder.getDenseI64ArrayAttr(channels), builder.getI64IntegerAttr(0));
+  auto inverse = FusedOp::create(builder, op.getLoc(), TypeRange(op.domain()), inputs,
+                                 builder.getDenseI64ArrayAttr(channels), builder.getI64IntegerAttr(0));
   inverse->setAttr(attr::rule, builder.getStringAttr("invert"));
   inverse->setAttr(attr::inverse, builder.getUnitAttr());
   OpBuilder b(builder.getContext());
@@ -134,7 +138,8 @@ Value subtract(FusedOp op, unsigned operand, ArrayRef<Operation *> path, OpBuild
     x = undo(b, step, i + 1 < path.size() ? path[i + 1]->getResult(0) : Value(body.getArgument(operand)), x, map);
   YieldOp::create(b, op.getLoc(), x);
   Value rebuilt = inverse.getResult(0);
-  CheckCancellationOp::create(builder, op.getLoc(), RankedTensorType::get({cancellationParts, 2}, builder.getF32Type()), rebuilt, result);
+  CheckCancellationOp::create(builder, op.getLoc(), RankedTensorType::get({cancellationParts, 2}, builder.getF32Type()),
+                              rebuilt, result);
   return rebuilt;
 }
 
@@ -154,13 +159,15 @@ LogicalResult checkAside(Operation *op, Type full, Type aside) {
 
 bool FusedOp::isInvertible(unsigned operand) {
   RankedTensorType z = domain();
-  if (getNumResults() != 1 || getSums() != 0 || isChannel(operand) || getInputs()[operand].getType() != z || !z.getElementType().isF32())
+  if (getNumResults() != 1 || getSums() != 0 || isChannel(operand) || getInputs()[operand].getType() != z ||
+      !z.getElementType().isF32())
     return false;
   if (addend(*this, operand))
     return true;
   auto matched = match(*this);
   bool channelsLast = z.getRank() == 2 || (z.getRank() == 4 && layoutOf(z) == LayoutKind::NHWC);
-  return matched && matched->x == operand && channelsLast && matched->alpha.isFinite() && matched->alpha.convertToFloat() >= smallestSlope;
+  return matched && matched->x == operand && channelsLast && matched->alpha.isFinite() &&
+         matched->alpha.convertToFloat() >= smallestSlope;
 }
 
 /// One sixteenth of the channels, one at least.
@@ -177,7 +184,8 @@ Value FusedOp::buildAside(OpBuilder &builder, unsigned operand, bool half) {
                                        getInputs()[matched.scale], getInputs()[matched.bias], half);
 }
 
-Value FusedOp::buildInverse(OpBuilder &builder, unsigned operand, ValueRange operands, Value result, Value aside, bool half) {
+Value FusedOp::buildInverse(OpBuilder &builder, unsigned operand, ValueRange operands, Value result, Value aside,
+                            bool half) {
   if (auto path = addend(*this, operand))
     return subtract(*this, operand, *path, builder, operands, result);
   auto matched = *match(*this);
@@ -204,6 +212,7 @@ LogicalResult InvertBatchNormLeakyReluOp::verify() {
 LogicalResult CheckCancellationOp::verify() {
   auto maxima = cast<RankedTensorType>(getMaxima().getType());
   if (getX().getType() != getY().getType() || maxima.getRank() != 2 || maxima.getDimSize(1) != 2) // C1
-    return emitOpError() << "compares " << getX().getType() << " with " << getY().getType() << " in " << maxima << ", which must be two of one type in [parts, 2]";
+    return emitOpError() << "compares " << getX().getType() << " with " << getY().getType() << " in " << maxima
+                         << ", which must be two of one type in [parts, 2]";
   return success();
 }

@@ -122,8 +122,9 @@ void convolution(const KernelOp &op, Maker &m, ConvPass pass, Slot x, Slot w, Sl
 template <typename Maker> void product(const KernelOp &op, Maker &m) {
   float alpha = static_cast<float>(op.number("alpha")), beta = static_cast<float>(op.number("beta"));
   auto make = [&](auto... rest) {
-    m.template kernel<Matmul>("Matmul", "", KernelCall{"run", {in(0), in(1), in(2), out(0), scratchSlot}}, shape(op, in(0)),
-                              shape(op, in(1)), shape(op, out(0)), op.flag("transpose_a"), op.flag("transpose_b"), rest...);
+    m.template kernel<Matmul>("Matmul", "", KernelCall{"run", {in(0), in(1), in(2), out(0), scratchSlot}},
+                              shape(op, in(0)), shape(op, in(1)), shape(op, out(0)), op.flag("transpose_a"),
+                              op.flag("transpose_b"), rest...);
   };
   const ShapeArgument bias = op.ins.size() > 2 ? shape(op, in(2)) : ShapeArgument{in(2), {}};
   const Algorithm algorithm = op.algorithm();

@@ -27,7 +27,9 @@ static LogicalResult checkPacked(Operation *op, Type raw, Type packed, StringRef
   return success();
 }
 
-LogicalResult EncodeOp::verify() { return checkPacked(*this, getX().getType(), getPacked().getType(), getCodec()); } // C1
+LogicalResult EncodeOp::verify() {
+  return checkPacked(*this, getX().getType(), getPacked().getType(), getCodec());
+} // C1
 
 LogicalResult DecodeOp::verify() { // C1
   if (getCodec() == "mask")

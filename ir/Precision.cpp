@@ -26,7 +26,8 @@ bool ConvOp::isOperandWide(unsigned i) { return i >= 2; }
 bool MatmulOp::isOperandWide(unsigned i) { return i >= 2; }
 bool FusedOp::isOperandWide(unsigned i) { return isChannel(i); }
 
-// The optimizer adds weight gradients to f32 parameters. Sums stand for many values: means, variances, gradients of what was broadcast.
+// The optimizer adds weight gradients to f32 parameters. Sums stand for many values: means, variances, gradients of
+// what was broadcast.
 bool ConvBackwardWeightOp::isResultWide(unsigned) { return true; }
 bool BatchNormStatisticsOp::isResultWide(unsigned) { return true; }
 bool FusedOp::isResultWide(unsigned i) { return i >= fullResults(); }
@@ -44,14 +45,16 @@ LogicalResult sluice::train::verifyPrecision(Operation *op) {
     if (!isReal(value.getType()))
       return success();
     if (wide) // P3
-      return elementOf(value).isF32() ? success() : op->emitOpError() << name << " is " << value.getType() << ", it must be f32";
+      return elementOf(value).isF32() ? success()
+                                      : op->emitOpError() << name << " is " << value.getType() << ", it must be f32";
     if (aware.precisionWish() == PrecisionWish::Mixed)
       return success();
     if (!first)
       first = value;
     if (elementOf(value) == elementOf(first) || (mayBeWide && elementOf(value).isF32())) // P1, P2
       return success();
-    return op->emitOpError() << "mixes element types: " << first.getType() << " and " << value.getType() << " as " << name;
+    return op->emitOpError() << "mixes element types: " << first.getType() << " and " << value.getType() << " as "
+                             << name;
   };
   for (auto [i, operand] : llvm::enumerate(op->getOperands()))
     if (failed(check(operand, aware.isOperandWide(i), false, "operand " + Twine(i))))

@@ -130,7 +130,8 @@ LogicalResult BufferOp::verify() {
     return emitOpError() << "'" << getName() << "' has " << getBytes() << " bytes";
   if (getVariable().has_value() + getInput().has_value() + getResult().has_value() > (getSpace() != Space::Spill)) // C2
     return emitOpError() << "'" << getName() << "' "
-                         << (getSpace() == Space::Spill ? "outlives the step in the spill arena" : "is of several kinds");
+                         << (getSpace() == Space::Spill ? "outlives the step in the spill arena"
+                                                        : "is of several kinds");
   bool batch = getBatch().has_value(), wanted = getInput() && onDevice();
   if (batch != wanted || (batch && *getBatch() > 1))
     return emitOpError() << "'" << getName() << "' "
@@ -145,10 +146,12 @@ LogicalResult BufferOp::verify() {
   if (getType()) { // C6
     auto tensor = dyn_cast<RankedTensorType>(*getType());
     if (!tensor || !sluice::train::isAddressable(tensor) || !getInput())
-      return emitOpError() << "'" << getName() << "' has the type " << *getType() << ", but only inputs have one, a static tensor";
+      return emitOpError() << "'" << getName() << "' has the type " << *getType()
+                           << ", but only inputs have one, a static tensor";
     int64_t needed = bytesOf(tensor);
     if (needed != static_cast<int64_t>(getBytes()))
-      return emitOpError() << "'" << getName() << "' is a " << tensor << " of " << needed << " bytes, but it has " << getBytes();
+      return emitOpError() << "'" << getName() << "' is a " << tensor << " of " << needed << " bytes, but it has "
+                           << getBytes();
   }
   return success();
 }
@@ -209,10 +212,12 @@ LogicalResult CopyOp::verify() {
   }
   if (pooled != (host.getSpace() == Space::Spill)) // C3
     return emitOpError() << "of '" << device.getName() << "' " << (pooled ? "has a codec with a pool" : "has no pool")
-                         << ", but '" << host.getName() << "' lies in the " << stringifySpace(host.getSpace()) << " arena";
+                         << ", but '" << host.getName() << "' lies in the " << stringifySpace(host.getSpace())
+                         << " arena";
   if (wanted != static_cast<int64_t>(host.getBytes())) // C2
     return emitOpError() << "copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '" << to.getName()
-                         << "' of " << to.getBytes() << (getCodec() ? ", packed they are " + std::to_string(wanted) : "");
+                         << "' of " << to.getBytes()
+                         << (getCodec() ? ", packed they are " + std::to_string(wanted) : "");
   return success();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result types of the forward ops from operands and attributes, and with them the verifiers: what inference refuses does not verify.
-// Inferred types keep the encoding of the first operand where the result is a tensor of the same kind; declared types may differ from
-// inferred ones in their encoding alone.
+// Result types of the forward ops from operands and attributes, and with them the verifiers: what inference refuses
+// does not verify. Inferred types keep the encoding of the first operand where the result is a tensor of the same kind;
+// declared types may differ from inferred ones in their encoding alone.
 #include "ir/Train.h"
 #include "runtime/common/FusedGeometry.h"
 
@@ -21,7 +21,8 @@ template <typename... Parts> static LogicalResult fail(MaybeLoc loc, Parts &&...
 
 static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
 static RankedTensorType like(RankedTensorType type, ArrayRef<int64_t> shape) {
-  return RankedTensorType::get(shape, type.getElementType(), shape.size() == 4 && type.getRank() == 4 ? type.getEncoding() : Attribute());
+  return RankedTensorType::get(shape, type.getElementType(),
+                               shape.size() == 4 && type.getRank() == 4 ? type.getEncoding() : Attribute());
 }
 static bool positive(ArrayRef<int64_t> list, size_t count) {
   return list.size() == count && llvm::all_of(list, [](int64_t v) { return v > 0; });
@@ -31,7 +32,8 @@ static bool nonNegative(ArrayRef<int64_t> list, size_t count) {
 }
 
 /// Output extent of a sliding window, or -1 when no window fits.
-static int64_t windowExtent(int64_t in, int64_t kernel, int64_t stride, int64_t before, int64_t after, int64_t dilation, bool ceil = false) {
+static int64_t windowExtent(int64_t in, int64_t kernel, int64_t stride, int64_t before, int64_t after, int64_t dilation,
+                            bool ceil = false) {
   int64_t span = (kernel - 1) * dilation + 1, room = in + before + after - span;
   if (room < (ceil ? 1 - stride : 0)) // ceil_mode takes a window that is only begun
     return -1;
@@ -42,8 +44,8 @@ static int64_t windowExtent(int64_t in, int64_t kernel, int64_t stride, int64_t 
   return out;
 }
 
-/// Declared types may differ from inferred ones in their encoding, and floats in their width: layouts and precision are assigned after the op
-/// is made, and have verifiers of their own.
+/// Declared types may differ from inferred ones in their encoding, and floats in their width: layouts and precision are
+/// assigned after the op is made, and have verifiers of their own.
 static bool compatible(TypeRange a, TypeRange b) {
   if (a.size() != b.size())
     return false;
@@ -54,16 +56,18 @@ static bool compatible(TypeRange a, TypeRange b) {
   }
   return true;
 }
-#define COMPATIBLE(Op)                                                                                                                     \
+#define COMPATIBLE(Op)                                                                                                 \
   bool Op::isCompatibleReturnTypes(TypeRange a, TypeRange b) { return compatible(a, b); }
-#define INFER(Op)                                                                                                                          \
-  COMPATIBLE(Op)                                                                                                                           \
-  LogicalResult Op::inferReturnTypes([[maybe_unused]] MLIRContext *context, [[maybe_unused]] MaybeLoc loc, Op::Adaptor op, Types &types)
+#define INFER(Op)                                                                                                      \
+  COMPATIBLE(Op)                                                                                                       \
+  LogicalResult Op::inferReturnTypes([[maybe_unused]] MLIRContext *context, [[maybe_unused]] MaybeLoc loc,             \
+                                     Op::Adaptor op, Types &types)
 
 INFER(ConvOp) {
   auto x = ranked(op.getX()), w = ranked(op.getW());
   int64_t group = op.getGroup();
-  if (x.getRank() != 4 || w.getRank() != 4 || group < 1 || x.getDimSize(1) != group * w.getDimSize(1) || w.getDimSize(0) % group) // C1
+  if (x.getRank() != 4 || w.getRank() != 4 || group < 1 || x.getDimSize(1) != group * w.getDimSize(1) ||
+      w.getDimSize(0) % group) // C1
     return fail(loc, "convolution of ", x, " with weights ", w, " in ", group, " groups does not fit");
   auto s = op.getStrides(), p = op.getPads(), d = op.getDilations();
   if (!positive(s, 2) || !nonNegative(p, 4) || !positive(d, 2)) // C2
@@ -71,7 +75,8 @@ INFER(ConvOp) {
   int64_t h = windowExtent(x.getDimSize(2), w.getDimSize(2), s[0], p[0], p[2], d[0]);
   int64_t v = windowExtent(x.getDimSize(3), w.getDimSize(3), s[1], p[1], p[3], d[1]);
   if (h < 1 || v < 1)
-    return fail(loc, "convolution window ", w.getDimSize(2), "x", w.getDimSize(3), " does not fit into the padded image of ", x);
+    return fail(loc, "convolution window ", w.getDimSize(2), "x", w.getDimSize(3),
+                " does not fit into the padded image of ", x);
   if (op.getBias() && ranked(op.getBias()).getShape() != ArrayRef<int64_t>{w.getDimSize(0)}) // C3
     return fail(loc, "convolution has ", w.getDimSize(0), " outputs but a bias ", ranked(op.getBias()));
   types.push_back(like(x, {x.getDimSize(0), w.getDimSize(0), h, v}));
@@ -82,10 +87,12 @@ INFER(ConvTransposeOp) {
   auto x = ranked(op.getX()), w = ranked(op.getW());
   int64_t group = op.getGroup();
   auto size = op.getOutputSize(), s = op.getStrides(), p = op.getPads(), d = op.getDilations();
-  if (x.getRank() != 4 || w.getRank() != 4 || group < 1 || x.getDimSize(1) != w.getDimSize(0) || w.getDimSize(0) % group) // C1
+  if (x.getRank() != 4 || w.getRank() != 4 || group < 1 || x.getDimSize(1) != w.getDimSize(0) ||
+      w.getDimSize(0) % group) // C1
     return fail(loc, "transposed convolution of ", x, " with weights ", w, " in ", group, " groups does not fit");
   if (!positive(s, 2) || !nonNegative(p, 4) || !positive(d, 2) || !positive(size, 2))
-    return fail(loc, "transposed convolution needs 2 positive strides, 4 pads >= 0, 2 positive dilations and a positive output size");
+    return fail(loc, "transposed convolution needs 2 positive strides, 4 pads >= 0, 2 positive dilations and a "
+                     "positive output size");
   for (int i = 0; i < 2; ++i) // C2
     if (windowExtent(size[i], w.getDimSize(2 + i), s[i], p[i], p[2 + i], d[i]) != x.getDimSize(2 + i))
       return fail(loc, "transposed convolution cannot map extent ", x.getDimSize(2 + i), " to ", size[i]);
@@ -111,8 +118,8 @@ INFER(BatchNormStatisticsOp) {
 }
 
 /// Result type of a pooling window, null after an error.
-static RankedTensorType poolType(MaybeLoc loc, RankedTensorType x, ArrayRef<int64_t> k, ArrayRef<int64_t> s, ArrayRef<int64_t> p,
-                                 ArrayRef<int64_t> d, bool ceil) {
+static RankedTensorType poolType(MaybeLoc loc, RankedTensorType x, ArrayRef<int64_t> k, ArrayRef<int64_t> s,
+                                 ArrayRef<int64_t> p, ArrayRef<int64_t> d, bool ceil) {
   if (x.getRank() != 4 || !positive(k, 2) || !positive(s, 2) || !nonNegative(p, 4) || !positive(d, 2)) {
     (void)fail(loc, "pooling needs rank 4, 2 positive kernel extents, strides and dilations and 4 pads >= 0, has ", x);
     return {};
@@ -123,18 +130,21 @@ static RankedTensorType poolType(MaybeLoc loc, RankedTensorType x, ArrayRef<int6
   for (int i = 0; i < 2; ++i)
     outside |= p[i] >= (k[i] - 1) * d[i] + 1;
   if (h < 1 || v < 1 || outside) {
-    (void)fail(loc, "pooling window ", k[0], "x", k[1], " with pads ", p[0], ",", p[1], ",", p[2], ",", p[3], " does not fit ", x);
+    (void)fail(loc, "pooling window ", k[0], "x", k[1], " with pads ", p[0], ",", p[1], ",", p[2], ",", p[3],
+               " does not fit ", x);
     return {};
   }
   return like(x, {x.getDimSize(0), x.getDimSize(1), h, v});
 }
 
 INFER(MaxPoolOp) {
-  auto y = poolType(loc, ranked(op.getX()), op.getKernel(), op.getStrides(), op.getPads(), op.getDilations(), op.getCeilMode());
+  auto y = poolType(loc, ranked(op.getX()), op.getKernel(), op.getStrides(), op.getPads(), op.getDilations(),
+                    op.getCeilMode());
   if (!y)
     return failure();
   int64_t positions = op.getKernel()[0] * op.getKernel()[1]; // C2
-  types.append({y, RankedTensorType::get(y.getShape(), IntegerType::get(context, positions < 256 ? 8 : 32), y.getEncoding())});
+  types.append(
+      {y, RankedTensorType::get(y.getShape(), IntegerType::get(context, positions < 256 ? 8 : 32), y.getEncoding())});
   return success();
 }
 
@@ -169,15 +179,18 @@ INFER(MatmulOp) {
   auto a = ranked(op.getA()), b = ranked(op.getB());
   if (a.getRank() < 2 || b.getRank() < 2)
     return fail(loc, "matrix product needs rank 2 or more, has ", a, " and ", b);
-  int64_t m = a.getDimSize(a.getRank() - (op.getTransposeA() ? 1 : 2)), k = a.getDimSize(a.getRank() - (op.getTransposeA() ? 2 : 1));
-  int64_t l = b.getDimSize(b.getRank() - (op.getTransposeB() ? 1 : 2)), n = b.getDimSize(b.getRank() - (op.getTransposeB() ? 2 : 1));
+  int64_t m = a.getDimSize(a.getRank() - (op.getTransposeA() ? 1 : 2)),
+          k = a.getDimSize(a.getRank() - (op.getTransposeA() ? 2 : 1));
+  int64_t l = b.getDimSize(b.getRank() - (op.getTransposeB() ? 1 : 2)),
+          n = b.getDimSize(b.getRank() - (op.getTransposeB() ? 2 : 1));
   SmallVector<int64_t> shape;
   if (k != l || !broadcast(a.getShape().drop_back(2), b.getShape().drop_back(2), shape)) // C1
     return fail(loc, "matrix product of ", a, " and ", b, " does not fit: inner extents ", k, " and ", l);
   if (op.getBias()) { // C2
     SmallVector<int64_t> out;
     auto bias = ranked(op.getBias());
-    if (a.getRank() != 2 || b.getRank() != 2 || bias.getRank() > 2 || !broadcast(bias.getShape(), {m, n}, out) || out != SmallVector<int64_t>{m, n})
+    if (a.getRank() != 2 || b.getRank() != 2 || bias.getRank() > 2 || !broadcast(bias.getShape(), {m, n}, out) ||
+        out != SmallVector<int64_t>{m, n})
       return fail(loc, "bias ", bias, " does not broadcast to ", m, "x", n);
   }
   shape.append({m, n});
@@ -238,7 +251,8 @@ INFER(TransposeOp) {
 
 INFER(ResizeOp) {
   auto x = ranked(op.getX());
-  if (x.getRank() != 4 || !positive(op.getSize(), 2) || !(op.getScaleH().convertToDouble() > 0) || !(op.getScaleW().convertToDouble() > 0)) // C1
+  if (x.getRank() != 4 || !positive(op.getSize(), 2) || !(op.getScaleH().convertToDouble() > 0) ||
+      !(op.getScaleW().convertToDouble() > 0)) // C1
     return fail(loc, "resize needs rank 4, 2 positive extents and positive scales, has ", x);
   types.push_back(like(x, {x.getDimSize(0), x.getDimSize(1), op.getSize()[0], op.getSize()[1]}));
   return success();
@@ -257,10 +271,10 @@ INFER(SoftmaxCrossEntropyOp) { return lossType(loc, ranked(op.getX()), ranked(op
 INFER(MseOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), false, types); }
 INFER(BceWithLogitsOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), false, types); }
 
-#define SAME_TYPE(Op)                                                                                                                      \
-  INFER(Op) {                                                                                                                              \
-    types.push_back(op.getX().getType());                                                                                                  \
-    return success();                                                                                                                      \
+#define SAME_TYPE(Op)                                                                                                  \
+  INFER(Op) {                                                                                                          \
+    types.push_back(op.getX().getType());                                                                              \
+    return success();                                                                                                  \
   }
 SAME_TYPE(ReluOp)
 SAME_TYPE(LeakyReluOp)
@@ -275,7 +289,8 @@ static LogicalResult broadcastType(MaybeLoc loc, RankedTensorType a, RankedTenso
   SmallVector<int64_t> shape;
   if (!broadcast(a.getShape(), b.getShape(), shape))
     return fail(loc, "operands ", a, " and ", b, " do not broadcast");
-  types.push_back(RankedTensorType::get(shape, a.getElementType(), a.getShape() == ArrayRef<int64_t>(shape) ? a.getEncoding() : b.getEncoding()));
+  types.push_back(RankedTensorType::get(shape, a.getElementType(),
+                                        a.getShape() == ArrayRef<int64_t>(shape) ? a.getEncoding() : b.getEncoding()));
   return success();
 }
 INFER(AddOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
@@ -285,7 +300,8 @@ INFER(DivOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), t
 
 LogicalResult ReshapeOp::verify() {
   if (elements(getX().getType()) != elements(getY().getType())) // C1
-    return emitOpError() << "reshapes " << elements(getX().getType()) << " elements into " << elements(getY().getType());
+    return emitOpError() << "reshapes " << elements(getX().getType()) << " elements into "
+                         << elements(getY().getType());
   return success();
 }
 
@@ -307,12 +323,14 @@ LogicalResult BroadcastToOp::verify() { return checkBroadcast(*this, getX().getT
 LogicalResult SumToOp::verify() { return checkBroadcast(*this, getY().getType(), getX().getType()); }       // C1
 
 /// C1 of elementwise ops, C2 of train.fused: `domain` is the shape that the rule runs over.
-static LogicalResult checkDomain(Operation *op, RankedTensorType domain, llvm::function_ref<bool(unsigned)> isChannel, llvm::function_ref<bool(unsigned)> isSum) {
+static LogicalResult checkDomain(Operation *op, RankedTensorType domain, llvm::function_ref<bool(unsigned)> isChannel,
+                                 llvm::function_ref<bool(unsigned)> isSum) {
   int64_t channels = domain.getRank() < 2 ? 0 : domain.getDimSize(1);
   auto fits = [&](RankedTensorType type, bool vector) {
     SmallVector<int64_t> shape;
-    return vector ? type.getShape() == ArrayRef<int64_t>{channels}
-                  : broadcast(type.getShape(), domain.getShape(), shape) && ArrayRef<int64_t>(shape) == domain.getShape();
+    return vector
+               ? type.getShape() == ArrayRef<int64_t>{channels}
+               : broadcast(type.getShape(), domain.getShape(), shape) && ArrayRef<int64_t>(shape) == domain.getShape();
   };
   for (unsigned i = 0; i < op->getNumOperands(); ++i) {
     auto type = ranked(op->getOperand(i));
@@ -343,15 +361,17 @@ LogicalResult FusedOp::verify() {
   auto yield = dyn_cast<YieldOp>(block.back());
   size_t yielded = yield ? yield.getNumOperands() : 0;
   if (getSums() > getNumResults() || block.getNumArguments() != getNumOperands() || yielded != getNumResults()) // C1
-    return emitOpError() << "has " << getNumOperands() << " operands for " << block.getNumArguments() << " region arguments and "
-                         << getNumResults() << " results, " << getSums() << " of them sums, for " << yielded << " yielded values";
+    return emitOpError() << "has " << getNumOperands() << " operands for " << block.getNumArguments()
+                         << " region arguments and " << getNumResults() << " results, " << getSums()
+                         << " of them sums, for " << yielded << " yielded values";
   if (getNumOperands() == 0 || getNumResults() == 0)
     return emitOpError() << "needs an operand and a result";
   if (getNumOperands() + getNumResults() > FusedGeometry::maxOperands) // C4
-    return emitOpError() << "has " << getNumOperands() << " operands and " << getNumResults() << " results, a kernel walks over "
-                         << FusedGeometry::maxOperands << " tensors";
+    return emitOpError() << "has " << getNumOperands() << " operands and " << getNumResults()
+                         << " results, a kernel walks over " << FusedGeometry::maxOperands << " tensors";
   for (unsigned i = 0; i < getNumOperands(); ++i) // C3
     if (auto type = ranked(getOperand(i)); type.getElementType().isInteger(1) && type.getShape() != domain().getShape())
       return emitOpError() << "mask " << i << " of type " << type << " does not fit " << domain();
-  return checkDomain(*this, domain(), [&](unsigned i) { return isChannel(i); }, [&](unsigned i) { return i >= fullResults(); }); // C2
+  return checkDomain(
+      *this, domain(), [&](unsigned i) { return isChannel(i); }, [&](unsigned i) { return i >= fullResults(); }); // C2
 }

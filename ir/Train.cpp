@@ -134,11 +134,14 @@ std::string sluice::train::sanitized(std::string name) {
   return name;
 }
 
-/// In /module/Op: whether the module's name says the op already ("conv1", "bn1", "relu"), or is that of a block with several such ops.
+/// In /module/Op: whether the module's name says the op already ("conv1", "bn1", "relu"), or is that of a block with
+/// several such ops.
 static bool namesOp(StringRef module, StringRef op) {
   op = op.split('_').first;
   std::string lower = module.lower();
-  return llvm::StringSwitch<bool>(op).Cases({"Conv", "ConvTranspose", "BatchNormalization", "Gemm", "MatMul"}, true).Default(StringRef(lower).starts_with(op.lower()));
+  return llvm::StringSwitch<bool>(op)
+      .Cases({"Conv", "ConvTranspose", "BatchNormalization", "Gemm", "MatMul"}, true)
+      .Default(StringRef(lower).starts_with(op.lower()));
 }
 
 std::string sluice::train::identifierOf(StringRef nodeName) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one header of the train dialect: dialect, attributes, types, interfaces and ops, with the few helpers that their methods share.
+// The one header of the train dialect: dialect, attributes, types, interfaces and ops, with the few helpers that their
+// methods share.
 #pragma once
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -17,11 +18,12 @@
 
 namespace sluice::train {
 
-/// Elements and bytes of a static ranked tensor type; a mask (i1) has whole 64-bit words. 0 for other types; neither wraps: a size that is no
-/// int64_t ends the program, verified ops have none.
+/// Elements and bytes of a static ranked tensor type; a mask (i1) has whole 64-bit words. 0 for other types; neither
+/// wraps: a size that is no int64_t ends the program, verified ops have none.
 int64_t elements(mlir::Type type);
 int64_t bytes(mlir::Type type);
-/// Whether the runtime can hold a tensor of this type: a static shape of at most Shape::maxRank dimensions, with bytes in an int64_t.
+/// Whether the runtime can hold a tensor of this type: a static shape of at most Shape::maxRank dimensions, with bytes
+/// in an int64_t.
 bool isAddressable(mlir::Type type);
 
 /// Which physical order an op wants for its rank-4 operands and results, see LayoutAware.
@@ -30,8 +32,8 @@ enum class LayoutWish { RowMajor, ChannelsLast, Follow };
 /// Which element types an op's floats may have, see PrecisionAware.
 enum class PrecisionWish { Product, Same, Mixed };
 
-/// Gradient bookkeeping of one reverse sweep. Values without a contribution have no gradient (null). Contributions to one value are
-/// summed with train.add in the order in which they arrive.
+/// Gradient bookkeeping of one reverse sweep. Values without a contribution have no gradient (null). Contributions to
+/// one value are summed with train.add in the order in which they arrive.
 class Gradients {
 public:
   virtual ~Gradients() = default;
@@ -54,13 +56,16 @@ std::string sanitized(std::string name);
 /// Identifier made from the names of ONNX nodes: "/layer1/layer1.0/conv1/Conv" -> "layer1_0_conv1".
 std::string identifierOf(llvm::StringRef nodeName);
 
-/// Discardable attributes that passes attach. `forward`: a forward op's ordinal; `backward`, on gradient and update ops: the ordinal of
-/// the forward op that they belong to. `stage`: see linearize.
-/// `recompute`: unit, on clones. `inverse`: unit, on what an inversion runs. `in_place`: array<i64>, per result the operand whose buffer it takes, or -1. `cost`: dictionary with
-/// `seconds` (f64) and `workspace` (i64), with --allow-lossy=algorithms also `alternatives`, an array of such dictionaries with the `algorithm` of each, the one in use first.
-/// `algorithm`: dictionary with `name`, `parts` and `granted`, see Algorithm in runtime/Kernels.h. `rule`, on fused ops: the elementwise ops that it gathers, "normalize+relu".
+/// Discardable attributes that passes attach. `forward`: a forward op's ordinal; `backward`, on gradient and update
+/// ops: the ordinal of the forward op that they belong to. `stage`: see linearize. `recompute`: unit, on clones.
+/// `inverse`: unit, on what an inversion runs. `in_place`: array<i64>, per result the operand whose buffer it takes, or
+/// -1. `cost`: dictionary with `seconds` (f64) and `workspace` (i64), with --allow-lossy=algorithms also
+/// `alternatives`, an array of such dictionaries with the `algorithm` of each, the one in use first. `algorithm`:
+/// dictionary with `name`, `parts` and `granted`, see Algorithm in runtime/Kernels.h. `rule`, on fused ops: the
+/// elementwise ops that it gathers, "normalize+relu".
 namespace attr {
-constexpr llvm::StringLiteral forward = "train.forward", backward = "train.backward", stage = "train.stage", recompute = "train.recompute", inverse = "train.inverse", inPlace = "train.in_place",
+constexpr llvm::StringLiteral forward = "train.forward", backward = "train.backward", stage = "train.stage",
+                              recompute = "train.recompute", inverse = "train.inverse", inPlace = "train.in_place",
                               cost = "train.cost", algorithm = "train.algorithm", rule = "train.rule";
 } // namespace attr
 
@@ -95,12 +100,13 @@ LayoutKind layoutOf(mlir::Type type);
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutKind layout);
 /// The tensor has floats, f32 or bf16; no masks, indices, class ids or packed bytes.
 bool isReal(mlir::Type type);
-/// True when a tensor of this shape has the same bytes in row-major and NHWC order (not rank 4, or one channel, or a 1x1 image).
+/// True when a tensor of this shape has the same bytes in row-major and NHWC order (not rank 4, or one channel, or a
+/// 1x1 image).
 bool layoutsCoincide(mlir::RankedTensorType type);
 /// Parts whose largest |x| and |y| train.check_cancellation writes, two floats each.
 constexpr int64_t cancellationParts = 512;
-/// Whether an operand of a fused region over `domain` advances along the innermost physical dimension, or is constant there. Channel
-/// operands are [C] vectors indexed by dimension 1.
+/// Whether an operand of a fused region over `domain` advances along the innermost physical dimension, or is constant
+/// there. Channel operands are [C] vectors indexed by dimension 1.
 bool advancesInnermost(mlir::RankedTensorType operand, bool isChannel, mlir::RankedTensorType domain);
 
 } // namespace sluice::train

@@ -16,7 +16,8 @@ static FailureOr<VariableOp> lookup(Operation *op, SymbolTableCollection &table,
 static LogicalResult checkType(Operation *op, VariableOp variable, Type type) {
   auto declared = cast<RankedTensorType>(variable.getType()), used = cast<RankedTensorType>(type);
   if (declared.getShape() != used.getShape() || declared.getElementType() != used.getElementType())
-    return op->emitOpError() << "uses variable '" << variable.getSymName() << "' as " << used << ", but it is " << declared;
+    return op->emitOpError() << "uses variable '" << variable.getSymName() << "' as " << used << ", but it is "
+                             << declared;
   return success();
 }
 
@@ -41,10 +42,12 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
   if (failed(variable))
     return failure();
   if (variable->getRole() != Role::Parameter) // C1
-    return emitOpError() << "updates '" << variable->getSymName() << "', whose role is " << stringifyRole(variable->getRole());
+    return emitOpError() << "updates '" << variable->getSymName() << "', whose role is "
+                         << stringifyRole(variable->getRole());
   size_t wanted = getRule() == UpdateRule::Sgd ? 1 : 2;
   if (getStates().size() != wanted) // C2
-    return emitOpError() << "has " << getStates().size() << " state variables, rule " << stringifyUpdateRule(getRule()) << " keeps " << wanted;
+    return emitOpError() << "has " << getStates().size() << " state variables, rule " << stringifyUpdateRule(getRule())
+                         << " keeps " << wanted;
   for (Attribute symbol : getStates()) {
     auto state = lookup(*this, table, cast<FlatSymbolRefAttr>(symbol));
     if (failed(state) || failed(checkType(*this, *state, getGradient().getType())))
@@ -59,7 +62,8 @@ LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table)
     if (failed(state) || failed(checkType(*this, *state, getMean().getType())))
       return failure();
     if (state->getRole() != Role::State)
-      return emitOpError() << "updates '" << state->getSymName() << "', whose role is " << stringifyRole(state->getRole());
+      return emitOpError() << "updates '" << state->getSymName() << "', whose role is "
+                           << stringifyRole(state->getRole());
   }
   return success();
 }

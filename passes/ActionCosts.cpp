@@ -18,7 +18,8 @@ static int broughtBack(const Problem &problem, const Plan &plan, int op) {
 }
 
 /// Whether the peak leaves room for `buffer` wherever its decision takes it away.
-static bool roomToStay(const Problem &problem, const Program &program, const std::vector<Bytes> &live, Bytes peak, int buffer, const Decision &d) {
+static bool roomToStay(const Problem &problem, const Program &program, const std::vector<Bytes> &live, Bytes peak,
+                       int buffer, const Decision &d) {
   const bool returns = d.prefetchAfter >= 0;
   int last = returns ? program.firstStep[d.prefetchAfter + 1] - 1 : 0;
   for (const Life &life : program.lives)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// apply-plan: one walk over the planned ops of @step. Before each op, in this order: awaits of copies and codecs whose bytes may be reused
-// from here on, masks that stand for what they were made of from here on, prefetches and decodings that were issued after the op before,
-// recomputed clones. Each op then reads the newest version of what it read.
+// apply-plan: one walk over the planned ops of @step. Before each op, in this order: awaits of copies and codecs whose
+// bytes may be reused from here on, masks that stand for what they were made of from here on, prefetches and decodings
+// that were issued after the op before, recomputed clones. Each op then reads the newest version of what it read.
 #include "passes/InvertedStorages.h"
 #include "passes/Masks.h"
-#include "passes/PlanAttribute.h"
 #include "passes/Passes.h"
+#include "passes/PlanAttribute.h"
 #include "passes/ProblemOfStep.h"
 
 #include "ir/KernelTable.h"
@@ -25,8 +25,9 @@ namespace {
 class Rewriter {
 public:
   Rewriter(func::FuncOp step, planner::Plan plan, const Buffers &buffers)
-      : step(step), plan(std::move(plan)), buffers(buffers), ops(plannedOps(step)), contents(forwardContents(step, buffers)),
-        handles(buffers.all().size()), inverters(invertedStorages(step, buffers)) {}
+      : step(step), plan(std::move(plan)), buffers(buffers), ops(plannedOps(step)),
+        contents(forwardContents(step, buffers)), handles(buffers.all().size()),
+        inverters(invertedStorages(step, buffers)) {}
 
   int offloads = 0, packed = 0, recomputed = 0, inverted = 0;
 
@@ -43,7 +44,8 @@ public:
         bringBack(before, s);
       for (int s : at(rebuilds, position)) // from what is back by then
         version[viewedValue(content.lookup(s))] = rebuild(before, s);
-      for (; nextRecompute < plan.recomputes.size() && plan.recomputes[nextRecompute].before == position; ++nextRecompute)
+      for (; nextRecompute < plan.recomputes.size() && plan.recomputes[nextRecompute].before == position;
+           ++nextRecompute)
         for (int again : plan.recomputes[nextRecompute].ops)
           recompute(before, ops[again]);
       readNewest(before, op);
@@ -68,13 +70,15 @@ private:
         continue;
       if (!executable(s, d))
         return step.emitError() << "the plan wants to " << actionName(d.action) << " '" << buffers[s].name << "'"
-                                << (d.codec.empty() ? "" : " with " + d.codec) << ", which generated programs cannot do";
+                                << (d.codec.empty() ? "" : " with " + d.codec)
+                                << ", which generated programs cannot do";
       bool leaves = 0 <= d.offloadAfter && d.offloadAfter < d.freeBefore && d.freeBefore < count;
       bool returns = d.freeBefore <= d.prefetchAfter + 1 && d.prefetchAfter < d.neededBy && d.neededBy < count;
       if (!leaves || (!returns && d.action != Action::Encode))
-        return step.emitError() << "the plan's positions for '" << buffers[s].name << "' are out of order: copied after " << d.offloadAfter
-                                << ", free before " << d.freeBefore << ", copied back after " << d.prefetchAfter << ", needed by " << d.neededBy
-                                << ", " << count << " ops";
+        return step.emitError() << "the plan's positions for '" << buffers[s].name
+                                << "' are out of order: copied after " << d.offloadAfter << ", free before "
+                                << d.freeBefore << ", copied back after " << d.prefetchAfter << ", needed by "
+                                << d.neededBy << ", " << count << " ops";
       copies[d.offloadAfter].push_back(s);
       awaits[d.freeBefore].push_back(s);
       if (d.action == Action::Invert)
@@ -94,7 +98,8 @@ private:
     if (plan.alternatives.empty())
       return success();
     if (plan.alternatives.size() != ops.size())
-      return step.emitError() << "the plan chooses kernels for " << plan.alternatives.size() << " ops of " << ops.size();
+      return step.emitError() << "the plan chooses kernels for " << plan.alternatives.size() << " ops of "
+                              << ops.size();
     for (auto [op, chosen] : llvm::zip(ops, plan.alternatives)) {
       auto cost = op->getAttrOfType<DictionaryAttr>(attr::cost);
       auto list = cost ? cost.getAs<ArrayAttr>("alternatives") : ArrayAttr();
@@ -112,7 +117,8 @@ private:
   bool executable(int s, const planner::Decision &d) const {
     Value content = contents[s];
     if (d.action == Action::Invert)
-      return inverters.contains(s) && d.prefetchAfter == d.neededBy - 1 && d.neededBy <= inverters.lookup(s).latest && sourcesSuffice(s);
+      return inverters.contains(s) && d.prefetchAfter == d.neededBy - 1 && d.neededBy <= inverters.lookup(s).latest &&
+             sourcesSuffice(s);
     auto codec = parseCodec(d.codec);
     if (!content || !codec)
       return d.action == Action::Encode && content && d.codec == "mask" && maskIsPositive(content, buffers);
@@ -137,7 +143,8 @@ private:
     for (auto encode : step.getOps<EncodeOp>())
       for (Operation *reader : encode.getPacked().getUsers())
         if (encode.getCodec() == "mask" && (!isa<FusedOp>(reader) || isForward(reader)))
-          return reader->emitError() << "'" << nodeName(reader->getLoc()) << "' reads the values of '" << buffers[buffers.of(encode.getX())].name
+          return reader->emitError() << "'" << nodeName(reader->getLoc()) << "' reads the values of '"
+                                     << buffers[buffers.of(encode.getX())].name
                                      << "', of which the plan keeps a mask only";
     return success();
   }
@@ -205,7 +212,8 @@ private:
     Value original = content.lookup(s);
     Value &now = version[viewedValue(original)];
     if (d.action == Action::Offload)
-      now = PrefetchOp::create(b, original.getLoc(), cast<HostHandleType>(handles[s].getType()).getTensor(), handles[s]);
+      now =
+          PrefetchOp::create(b, original.getLoc(), cast<HostHandleType>(handles[s].getType()).getTensor(), handles[s]);
     else
       now = DecodeOp::create(b, original.getLoc(), viewedValue(original).getType(), handles[s], d.codec);
   }
@@ -229,7 +237,8 @@ private:
     SmallVector<Value> operands;
     for (auto [i, operand] : llvm::enumerate(inversion.op->getOperands()))
       operands.push_back(i == inversion.operand ? Value() : newest(b, operand));
-    Value result = inversion.op.buildInverse(b, inversion.operand, operands, newest(b, inversion.op->getResult(0)), handles[s], fromHalves(inversion));
+    Value result = inversion.op.buildInverse(b, inversion.operand, operands, newest(b, inversion.op->getResult(0)),
+                                             handles[s], fromHalves(inversion));
     if (inversion.inPlace)
       takeBytesOf(version.lookup(inversion.reruns.back()->getResult(0)), result);
     for (auto [value, before] : outside)
@@ -245,12 +254,14 @@ private:
   }
 
   /// Whether the result of the op that is undone comes back from half precision.
-  bool fromHalves(const StorageInversion &inversion) const { return plan.decisions[inversion.sources.front()].codec == "fp16"; }
+  bool fromHalves(const StorageInversion &inversion) const {
+    return plan.decisions[inversion.sources.front()].codec == "fp16";
+  }
 
   void recompute(OpBuilder &b, Operation *op) {
     Operation *clone = b.clone(*op);
-    // The op was rewritten to read what was newest when it ran first: map back to originals is not needed, because forward ops run before
-    // any version exists. Now it reads what is newest here.
+    // The op was rewritten to read what was newest when it ran first: map back to originals is not needed, because
+    // forward ops run before any version exists. Now it reads what is newest here.
     OpBuilder beforeClone(clone); // views that it reads are made again in front of it
     readNewest(beforeClone, clone);
     clone->setAttr(attr::recompute, b.getUnitAttr());
@@ -265,10 +276,10 @@ private:
   SmallVector<Operation *> ops;
   SmallVector<Value> contents; ///< by storage: what the forward half leaves in it
   llvm::DenseMap<int, SmallVector<int>> copies, awaits, prefetches, rebuilds; ///< position -> storages
-  std::vector<Value> handles;                                       ///< by storage
-  llvm::MapVector<int, StorageInversion> inverters;                 ///< by storage
-  llvm::DenseMap<Value, Value> version;                             ///< original root value -> what replaces it from here on
-  llvm::DenseMap<int, Value> content;                               ///< storage -> value written last, as the original names it
+  std::vector<Value> handles;                                                 ///< by storage
+  llvm::MapVector<int, StorageInversion> inverters;                           ///< by storage
+  llvm::DenseMap<Value, Value> version; ///< original root value -> what replaces it from here on
+  llvm::DenseMap<int, Value> content;   ///< storage -> value written last, as the original names it
 };
 
 struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // assign-layouts, in one walk over each function:
-//  1. function arguments of rank 4 become NHWC when a channels-last op reads them: batches are brought in that order for nothing;
-//  2. every op's operands are brought into the layout that it wants, through a train.reorder shared by later users of the same layout;
+//  1. function arguments of rank 4 become NHWC when a channels-last op reads them: batches are brought in that order
+//  for nothing;
+//  2. every op's operands are brought into the layout that it wants, through a train.reorder shared by later users of
+//  the same layout;
 //  3. its rank-4 results get the layout that it gives.
 #include "passes/Passes.h"
 
@@ -31,7 +33,9 @@ bool isFixed(OpOperand &operand) {
   return aware && aware.isLayoutFixed(operand.getOperandNumber());
 }
 
-bool wantsChannelsLast(OpOperand &operand) { return wishOf(operand.getOwner()) == LayoutWish::ChannelsLast && !isFixed(operand); }
+bool wantsChannelsLast(OpOperand &operand) {
+  return wishOf(operand.getOwner()) == LayoutWish::ChannelsLast && !isFixed(operand);
+}
 
 class Assigner {
 public:

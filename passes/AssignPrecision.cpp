@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // assign-precision, where the module says train.precision = "bf16", for each function:
 //  1. walk it backwards and find the values that a product reads, by itself or through ops that take any type;
-//  2. walk it forwards: operands that an op cannot take as they are go through a train.cast shared by later readers; results of products
+//  2. walk it forwards: operands that an op cannot take as they are go through a train.cast shared by later readers;
+//  results of products
 //     become bf16, those of other ops where such a value is among their operands or a product reads them.
 #include "passes/Passes.h"
 
@@ -53,7 +54,8 @@ private:
     return isFactor(use) || (aware.precisionWish() != PrecisionWish::Product && anyFed(aware));
   }
   bool anyFed(PrecisionAware op) {
-    return llvm::any_of(op->getResults(), [&](OpResult r) { return !op.isResultWide(r.getResultNumber()) && fed.contains(r); });
+    return llvm::any_of(op->getResults(),
+                        [&](OpResult r) { return !op.isResultWide(r.getResultNumber()) && fed.contains(r); });
   }
   /// Some reader would cast the value right away if it were f32.
   bool readNarrow(Value value) {
@@ -113,7 +115,8 @@ private:
     if (!known) {
       OpBuilder b(operand.getOwner());
       Location loc = operand.getOwner()->getLoc();
-      known = element == type.getElementType() ? ReorderOp::create(b, loc, wanted, value).getY() : CastOp::create(b, loc, wanted, value).getY();
+      known = element == type.getElementType() ? ReorderOp::create(b, loc, wanted, value).getY()
+                                               : CastOp::create(b, loc, wanted, value).getY();
       copyOrdinal(operand.getOwner(), known.getDefiningOp());
       ++casts;
     }

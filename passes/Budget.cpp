@@ -7,7 +7,8 @@
 
 using namespace sluice;
 
-/// A plain decimal number at the start of `text`; the rest goes to `unit`. Nothing for signs, exponents, hex and the like.
+/// A plain decimal number at the start of `text`; the rest goes to `unit`. Nothing for signs, exponents, hex and the
+/// like.
 static std::optional<double> number(const std::string &text, std::string &unit) {
   size_t end = text.find_first_not_of("0123456789.");
   std::string digits = text.substr(0, end);
@@ -22,7 +23,12 @@ std::optional<int64_t> sluice::parseSize(const std::string &text) {
   auto value = number(text, unit);
   if (!value)
     return std::nullopt;
-  double factor = unit == "" ? 1 : unit == "KiB" ? 0x1p10 : unit == "MiB" ? 0x1p20 : unit == "GiB" ? 0x1p30 : unit == "TiB" ? 0x1p40 : 0;
+  double factor = unit == ""      ? 1
+                  : unit == "KiB" ? 0x1p10
+                  : unit == "MiB" ? 0x1p20
+                  : unit == "GiB" ? 0x1p30
+                  : unit == "TiB" ? 0x1p40
+                                  : 0;
   double bytes = std::floor(*value * factor);
   if (bytes < 1 || bytes >= 0x1p62)
     return std::nullopt;

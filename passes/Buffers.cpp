@@ -135,7 +135,8 @@ int Buffers::placeResult(OpResult result) {
   }
   if (auto encode = dyn_cast<EncodeOp>(result.getOwner())) {
     const char *suffix = encode.getCodec() == "mask" ? "_mask" : "_packed";
-    return add({Storage::Kind::Transient, bytes(result.getType()), storages[of(encode.getX())].name + suffix, "", 0, {}});
+    return add(
+        {Storage::Kind::Transient, bytes(result.getType()), storages[of(encode.getX())].name + suffix, "", 0, {}});
   }
   if (auto prefetch = dyn_cast<PrefetchOp>(result.getOwner())) {
     const Storage &source = storages[of(prefetch.getHandle().getDefiningOp()->getOperand(0))];

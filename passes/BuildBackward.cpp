@@ -74,7 +74,8 @@ LogicalResult Sweep::markTrained() {
     if (isa<UpdateStatisticsOp>(op))
       continue;
     if (!isa<Differentiable>(op))
-      return op.emitError() << "op '" << op.getName() << "' of node '" << nodeName(op.getLoc()) << "' has no gradient rule, but a trained parameter lies before it";
+      return op.emitError() << "op '" << op.getName() << "' of node '" << nodeName(op.getLoc())
+                            << "' has no gradient rule, but a trained parameter lies before it";
     for (Value result : op.getResults())
       trained.insert(result);
     llvm::SmallDenseSet<VariableOp> seen;
@@ -90,8 +91,8 @@ void Sweep::seed(OpBuilder &builder, Value loss) {
   if (isa_and_nonnull<SoftmaxCrossEntropyOp, MseOp, BceWithLogitsOp>(loss.getDefiningOp()))
     return;
   OpBuilder atModule(step);
-  auto one = VariableOp::create(atModule, loss.getLoc(), "train/one", Role::Constant, Init::One, cast<RankedTensorType>(loss.getType()), ElementsAttr(),
-                                0, 0, StringAttr());
+  auto one = VariableOp::create(atModule, loss.getLoc(), "train/one", Role::Constant, Init::One,
+                                cast<RankedTensorType>(loss.getType()), ElementsAttr(), 0, 0, StringAttr());
   symbols.insert(one);
   add(builder, loss.getLoc(), loss, ReadOp::create(builder, loss.getLoc(), loss.getType(), one.getSymName()));
 }
@@ -100,17 +101,19 @@ void Sweep::update(OpBuilder &builder, Location loc, VariableOp variable, Value 
   OpBuilder atModule(variable);
   atModule.setInsertionPointAfter(variable);
   SmallVector<Attribute> states;
-  SmallVector<StringRef> suffixes = rule == UpdateRule::Sgd ? SmallVector<StringRef>{"/momentum"} : SmallVector<StringRef>{"/exp_avg", "/exp_avg_sq"};
+  SmallVector<StringRef> suffixes =
+      rule == UpdateRule::Sgd ? SmallVector<StringRef>{"/momentum"} : SmallVector<StringRef>{"/exp_avg", "/exp_avg_sq"};
   for (StringRef suffix : suffixes) {
-    auto state = VariableOp::create(atModule, variable.getLoc(), (variable.getSymName() + suffix).str(), Role::Optimizer, Init::Zero,
-                                    variable.getType(), ElementsAttr(), 0, 0, StringAttr());
+    auto state =
+        VariableOp::create(atModule, variable.getLoc(), (variable.getSymName() + suffix).str(), Role::Optimizer,
+                           Init::Zero, variable.getType(), ElementsAttr(), 0, 0, StringAttr());
     symbols.insert(state);
     if (variable->hasAttr(tensorNameAttribute))
       state->setAttr(tensorNameAttribute, builder.getStringAttr(tensorName(variable) + suffix));
     states.push_back(FlatSymbolRefAttr::get(state.getSymNameAttr()));
   }
-  UpdateOp::create(builder, loc, FlatSymbolRefAttr::get(variable.getSymNameAttr()), gradient, UpdateRuleAttr::get(builder.getContext(), rule),
-                   builder.getArrayAttr(states));
+  UpdateOp::create(builder, loc, FlatSymbolRefAttr::get(variable.getSymNameAttr()), gradient,
+                   UpdateRuleAttr::get(builder.getContext(), rule), builder.getArrayAttr(states));
 }
 
 /// Step 3.
@@ -143,7 +146,8 @@ LogicalResult Sweep::run() {
       continue;
     Operation *last = terminator->getPrevNode();
     if (failed(cast<Differentiable>(op).buildGradients(builder, *this)))
-      return op->emitError() << "cannot build the gradient of '" << op->getName() << "' of node '" << nodeName(op->getLoc()) << "'";
+      return op->emitError() << "cannot build the gradient of '" << op->getName() << "' of node '"
+                             << nodeName(op->getLoc()) << "'";
     updateFinished(builder, op);
     for (Operation *made = last->getNextNode(); made != terminator; made = made->getNextNode())
       made->setAttr(attr::backward, op->getAttr(attr::forward));

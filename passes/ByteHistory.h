@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened last to every byte of the arenas, for verify-schedule: pieces of bytes with one history each, split where an access begins
-// or ends. A write makes its bytes one piece again, so that all accesses together cost little more than their number.
+// What happened last to every byte of the arenas, for verify-schedule: pieces of bytes with one history each, split
+// where an access begins or ends. A write makes its bytes one piece again, so that all accesses together cost little
+// more than their number.
 #pragma once
 
 #include "passes/Replay.h"
@@ -14,7 +15,7 @@ class ByteHistory {
 public:
   struct Piece {
     int64_t end;
-    int write = -1;                                           ///< access that wrote last, -1: none
+    int write = -1;                                            ///< access that wrote last, -1: none
     std::array<int, sched::streamCount> reads{-1, -1, -1, -1}; ///< since then, the last of each stream
 
     /// What an access of these bytes has to come after.

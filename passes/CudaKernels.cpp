@@ -56,7 +56,9 @@ static int64_t workspaceOf(const KernelOp &op, int64_t limit) {
   return maker.bytes;
 }
 
-int64_t sluice::defaultCudaWorkspace(llvm::StringRef precision) { return int64_t(precision == "fp32" ? 256 : 64) << 20; }
+int64_t sluice::defaultCudaWorkspace(llvm::StringRef precision) {
+  return int64_t(precision == "fp32" ? 256 : 64) << 20;
+}
 
 std::vector<KernelAlgorithm> sluice::cudaAlgorithms(mlir::Operation *trainOp, int64_t limit) {
   const KernelOp op = kernelOf(trainOp);

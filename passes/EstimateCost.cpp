@@ -74,10 +74,13 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
   LogicalResult choose() {
     auto precision = getOperation()->getAttrOfType<StringAttr>("train.precision");
     const bool cuda = target == "cuda";
-    const int64_t limit = cuda && workspaceLimit == 0 ? defaultCudaWorkspace(precision ? precision.getValue() : "fp32") : workspaceLimit;
+    const int64_t limit =
+        cuda && workspaceLimit == 0 ? defaultCudaWorkspace(precision ? precision.getValue() : "fp32") : workspaceLimit;
     choices.clear();
     for (auto function : getOperation().getOps<func::FuncOp>())
-      llvm::append_range(choices, choicesOf(function, [&](Operation *op) { return cuda ? cudaAlgorithms(op, limit) : hostAlgorithms(op); }));
+      llvm::append_range(choices, choicesOf(function, [&](Operation *op) {
+                           return cuda ? cudaAlgorithms(op, limit) : hostAlgorithms(op);
+                         }));
     return chooseAlgorithms(choices, limit, alternatives);
   }
 
@@ -91,7 +94,8 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     for (const AlgorithmChoice &choice : choices) {
       const Calls calls = callsOf(choice.op);
       names.emplace_back(nodeName(choice.op->getLoc()), calls.name);
-      seconds.push_back(device.estimate(workOf(choice.op, touched)) * choice.offered[choice.chosen].slowness / choice.fastest);
+      seconds.push_back(device.estimate(workOf(choice.op, touched)) * choice.offered[choice.chosen].slowness /
+                        choice.fastest);
       if (!isInStep(choice.op))
         continue;
       auto &[sum, count] = ofStep[names.back()];

@@ -29,10 +29,13 @@ std::string sluice::explain(ModuleOp module) {
   int64_t freed = 0, idle = 0;
   for (auto row : plan.getAs<ArrayAttr>("decisions").getAsRange<DictionaryAttr>()) {
     auto number = [&](StringRef key) { return row.getAs<IntegerAttr>(key).getInt(); };
-    auto word = [&](StringRef key) { return row.getAs<StringAttr>(key) ? row.getAs<StringAttr>(key).getValue() : StringRef(); };
+    auto word = [&](StringRef key) {
+      return row.getAs<StringAttr>(key) ? row.getAs<StringAttr>(key).getValue() : StringRef();
+    };
     auto milliseconds = [&](StringRef key) {
       auto value = row.getAs<FloatAttr>(key);
-      return value && value.getValueAsDouble() > 0 ? llvm::formatv("{0:F2}", value.getValueAsDouble() * 1e3).str() : std::string();
+      return value && value.getValueAsDouble() > 0 ? llvm::formatv("{0:F2}", value.getValueAsDouble() * 1e3).str()
+                                                   : std::string();
     };
     StringRef action = word("action"), codec = word("codec");
     std::string named = (action + (codec.empty() ? "" : " ") + codec).str(), reason = word("reason").str();
@@ -43,14 +46,19 @@ std::string sluice::explain(ModuleOp module) {
       ++idle;
     }
     std::string life = std::to_string(number("first")) + ".." + std::to_string(number("last"));
-    out << llvm::formatv(layout, printable(word("name").take_front(32).str()), printable(word("node").take_front(36).str()), number("bytes"), life, named, milliseconds("seconds"), reason);
+    out << llvm::formatv(layout, printable(word("name").take_front(32).str()),
+                         printable(word("node").take_front(36).str()), number("bytes"), life, named,
+                         milliseconds("seconds"), reason);
     freed += action == "keep" ? 0 : number("bytes");
   }
-  out << "\nstrategy " << plan.getAs<StringAttr>("strategy").getValue() << ": " << mebibytes(freed) << " of activations leave the device in between\n";
+  out << "\nstrategy " << plan.getAs<StringAttr>("strategy").getValue() << ": " << mebibytes(freed)
+      << " of activations leave the device in between\n";
   if (idle)
     out << idle << (idle == 1 ? " action frees" : " actions free") << " nothing that the plan's peak needs\n";
-  out << llvm::formatv("keep needs {0}, of which {1} live through the whole step; no plan of whole tensors goes below {2}\n", mebibytes(s.keepArena),
-                       mebibytes(s.base), mebibytes(s.floor));
-  out << llvm::formatv("predicted step: {0:F1} ms (keep {1:F1} ms, lower bound {2:F1} ms)\n", s.seconds * 1e3, s.keepSeconds * 1e3, s.lowerBound * 1e3);
+  out << llvm::formatv(
+      "keep needs {0}, of which {1} live through the whole step; no plan of whole tensors goes below {2}\n",
+      mebibytes(s.keepArena), mebibytes(s.base), mebibytes(s.floor));
+  out << llvm::formatv("predicted step: {0:F1} ms (keep {1:F1} ms, lower bound {2:F1} ms)\n", s.seconds * 1e3,
+                       s.keepSeconds * 1e3, s.lowerBound * 1e3);
   return text;
 }

@@ -21,7 +21,8 @@ namespace {
 
 /// More operands than this in one kernel run out of registers and address streams.
 constexpr unsigned maxOperands = 16;
-/// More scalar ops than this in one region cost time, here and in the C++ compiler, and save none: what they wait for is memory.
+/// More scalar ops than this in one region cost time, here and in the C++ compiler, and save none: what they wait for
+/// is memory.
 constexpr size_t maxScalars = 96;
 /// An operand with this fraction of a result's elements costs nothing beside it.
 constexpr int64_t smallOperand = 16;
@@ -29,7 +30,8 @@ constexpr int64_t smallOperand = 16;
 void splitBatchNorm(BatchNormOp op) {
   OpBuilder b(op);
   auto statistics = BatchNormStatisticsOp::create(b, op.getLoc(), op.getX(), op.getEpsilonAttr());
-  auto normalize = NormalizeOp::create(b, op.getLoc(), op.getY().getType(), op.getX(), statistics.getMean(), statistics.getRstd(), op.getScale(), op.getBias());
+  auto normalize = NormalizeOp::create(b, op.getLoc(), op.getY().getType(), op.getX(), statistics.getMean(),
+                                       statistics.getRstd(), op.getScale(), op.getBias());
   copyOrdinal(op, statistics);
   copyOrdinal(op, normalize);
   op.replaceAllUsesWith(ValueRange{normalize.getY(), statistics.getMean(), statistics.getRstd()});
@@ -39,12 +41,14 @@ void splitBatchNorm(BatchNormOp op) {
 void splitBatchNormBackward(BatchNormBackwardOp op) {
   OpBuilder b(op);
   auto type = cast<RankedTensorType>(op.getX().getType());
-  auto sums = NormalizeReduceOp::create(b, op.getLoc(), op.getDscale().getType(), op.getDbias().getType(), op.getDy(), op.getX(), op.getMean(), op.getRstd());
+  auto sums = NormalizeReduceOp::create(b, op.getLoc(), op.getDscale().getType(), op.getDbias().getType(), op.getDy(),
+                                        op.getX(), op.getMean(), op.getRstd());
   copyOrdinal(op, sums);
   Value dx;
   if (!op.getDx().use_empty()) {
-    auto backward = NormalizeBackwardOp::create(b, op.getLoc(), type, op.getDy(), op.getX(), op.getMean(), op.getRstd(), op.getScale(),
-                                                sums.getDscale(), sums.getDbias(), type.getNumElements() / type.getDimSize(1));
+    auto backward = NormalizeBackwardOp::create(b, op.getLoc(), type, op.getDy(), op.getX(), op.getMean(), op.getRstd(),
+                                                op.getScale(), sums.getDscale(), sums.getDbias(),
+                                                type.getNumElements() / type.getDimSize(1));
     copyOrdinal(op, backward);
     dx = backward.getDx();
   }
@@ -65,7 +69,8 @@ FusedOp wrap(Elementwise op) {
   int64_t sums = 0;
   for (unsigned i = 0; i < op->getNumResults(); ++i)
     sums += op.isSumResult(i);
-  auto fused = FusedOp::create(b, op.getLoc(), op->getResultTypes(), op->getOperands(), b.getDenseI64ArrayAttr(channels), b.getI64IntegerAttr(sums));
+  auto fused = FusedOp::create(b, op.getLoc(), op->getResultTypes(), op->getOperands(),
+                               b.getDenseI64ArrayAttr(channels), b.getI64IntegerAttr(sums));
   copyOrdinal(op, fused);
   Block &block = fused.getBody().emplaceBlock();
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
@@ -109,7 +114,8 @@ StringRef variableOf(Value value) {
   return read ? read.getVariable() : StringRef();
 }
 
-/// Updates of parameters among `inputs` that come behind `producer` move behind `consumer`, where they are going to be read.
+/// Updates of parameters among `inputs` that come behind `producer` move behind `consumer`, where they are going to be
+/// read.
 void delayUpdates(FusedOp producer, ValueRange inputs, FusedOp consumer, const Updates &updates) {
   llvm::SmallSetVector<Operation *, 4> between;
   for (Value input : inputs)
@@ -133,14 +139,16 @@ bool maySink(FusedOp producer, FusedOp consumer) {
     if (operand.get().getDefiningOp() != producer)
       continue;
     // A sum is complete only after the producer has run over everything.
-    if (cast<OpResult>(operand.get()).getResultNumber() >= producer.fullResults() || consumer.isChannel(operand.getOperandNumber()))
+    if (cast<OpResult>(operand.get()).getResultNumber() >= producer.fullResults() ||
+        consumer.isChannel(operand.getOperandNumber()))
       return false;
   }
   for (Operation *user : producer->getUsers())
     if (user != consumer && isBefore(user, consumer))
       return false;
   if (producer->getNumOperands() + consumer->getNumOperands() > maxOperands ||
-      producer->getNumOperands() + consumer->getNumOperands() + producer->getNumResults() + consumer->getNumResults() > FusedGeometry::maxOperands ||
+      producer->getNumOperands() + consumer->getNumOperands() + producer->getNumResults() + consumer->getNumResults() >
+          FusedGeometry::maxOperands ||
       scalars(producer) + scalars(consumer) > maxScalars)
     return false;
   int64_t longer = 0, saved = 0; // bytes that live longer, and that live shorter or not at all
@@ -152,8 +160,8 @@ bool maySink(FusedOp producer, FusedOp consumer) {
   return longer <= saved || onlyUpdatesBetween(producer, consumer);
 }
 
-/// Whether `consumer` may compute result `r` of `producer` again instead of reading it: where that takes no operand more than it saves.
-/// Reading counts, arithmetic does not: regions wait for memory.
+/// Whether `consumer` may compute result `r` of `producer` again instead of reading it: where that takes no operand
+/// more than it saves. Reading counts, arithmetic does not: regions wait for memory.
 bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer) {
   if (r >= producer.fullResults() || producer.domain().getShape() != consumer.domain().getShape() ||
       scalars(producer) + scalars(consumer) > maxScalars || drawsBehind(producer, r))
@@ -217,7 +225,8 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
     }
   }
 
-  void sinkInto(FusedOp consumer, SmallVectorImpl<FusedOp> &work, llvm::DenseMap<FusedOp, size_t> &ahead, const Updates &updates) {
+  void sinkInto(FusedOp consumer, SmallVectorImpl<FusedOp> &work, llvm::DenseMap<FusedOp, size_t> &ahead,
+                const Updates &updates) {
     auto replace = [&](size_t place, FusedOp now) { // of an op that is gone
       if (place == none)
         return;

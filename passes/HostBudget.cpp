@@ -12,7 +12,8 @@ namespace {
 /// Mixed, with a limit of host memory.
 class Search {
 public:
-  Search(const Problem &problem, const std::string &strategy, const Options &options, Bytes hostRoom, const HostBytes &hostBytes)
+  Search(const Problem &problem, const std::string &strategy, const Options &options, Bytes hostRoom,
+         const HostBytes &hostBytes)
       : problem(problem), strategy(strategy), options(options), hostRoom(hostRoom), hostBytes(hostBytes) {
     for (size_t b = 0; b < problem.buffers.size(); ++b)
       if (problem.buffers[b].offloadable)
@@ -30,7 +31,8 @@ public:
     if (fitsHost(best))
       return best;
     best = Infeasible{};
-    // Invariant: with more than `high` movable tensors too much leaves; `low` of them fit, or are too few for the device.
+    // Invariant: with more than `high` movable tensors too much leaves; `low` of them fit, or are too few for the
+    // device.
     for (size_t low = 0, high = movable.size(), middle = 0;; middle = (low + high + 1) / 2) {
       Answer trial = run(middle, memory);
       const bool fits = fitsHost(trial);
@@ -45,7 +47,8 @@ public:
     }
   }
 
-  /// A memory above `memory` within which planWithin() finds a plan: the least that suffices for as many tensors as the host has room for.
+  /// A memory above `memory` within which planWithin() finds a plan: the least that suffices for as many tensors as the
+  /// host has room for.
   Bytes smallestMemory(Bytes memory) const {
     const auto needed = [&](size_t count) {
       const Answer answer = run(count, memory);
@@ -86,8 +89,8 @@ private:
 
 } // namespace
 
-Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::string &strategy, const Options &options, Bytes hostRoom,
-                              const HostBytes &hostBytes) {
+Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::string &strategy, const Options &options,
+                              Bytes hostRoom, const HostBytes &hostBytes) {
   if (hostRoom < 0 || (strategy != "mixed" && strategy != "auto"))
     return runStrategy(problem, memory, strategy, options);
   const Search search(problem, strategy, options, hostRoom, hostBytes);
@@ -96,7 +99,8 @@ Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::s
   if (!infeasible)
     return answer;
   // What the device needs may be less than what it needs when the host takes no more than it has room for.
-  if (infeasible->smallestMemory > memory && std::holds_alternative<Plan>(search.planWithin(slotBytes(infeasible->smallestMemory))))
+  if (infeasible->smallestMemory > memory &&
+      std::holds_alternative<Plan>(search.planWithin(slotBytes(infeasible->smallestMemory))))
     return answer;
   infeasible->smallestMemory = search.smallestMemory(memory);
   return answer;

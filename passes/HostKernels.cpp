@@ -33,17 +33,20 @@ struct Offers {
   void simple(const char *, const std::string &, const KernelCall &, const Arguments &...) {}
 
 private:
-  void of(Class<Conv>, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias, Algorithm, DataType type = DataType::F32) {
+  void of(Class<Conv>, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias, Algorithm,
+          DataType type = DataType::F32) {
     if (type != DataType::F32)
       throw std::invalid_argument(std::string("'") + node + "': the host computes convolutions in f32 only");
     checkConvolution(node, x, w, y, window, groups);
     convolution = {{pass, x, w, y, window, groups}, bias && pass != ConvPass::BackwardData, "", 1};
-    for (const ConvCandidate &c : ask ? convCandidates(convolution->geometry, convolution->bias) : std::vector<ConvCandidate>())
+    for (const ConvCandidate &c :
+         ask ? convCandidates(convolution->geometry, convolution->bias) : std::vector<ConvCandidate>())
       offered.push_back({c.name, c.parts, 0, c.slowness, static_cast<int64_t>(c.workspace)});
   }
-  void of(Class<Matmul>, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1, Shape bias = {},
-          Algorithm = {}, DataType = DataType::F32, DataType = DataType::F32) {
-    for (const MatmulCandidate &m : ask ? matmulCandidates({a, b, c, transposeA, transposeB, alpha, beta, bias}) : std::vector<MatmulCandidate>())
+  void of(Class<Matmul>, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1,
+          Shape bias = {}, Algorithm = {}, DataType = DataType::F32, DataType = DataType::F32) {
+    for (const MatmulCandidate &m :
+         ask ? matmulCandidates({a, b, c, transposeA, transposeB, alpha, beta, bias}) : std::vector<MatmulCandidate>())
       offered.push_back({m.name, 1, 0, m.slowness, static_cast<int64_t>(m.workspace)});
   }
   template <typename K, typename... Arguments> void of(Class<K>, const Arguments &...arguments) {
@@ -51,7 +54,8 @@ private:
       return;
     if (offered.empty())
       offered.emplace_back();
-    offered.front().workspace = std::max(offered.front().workspace, static_cast<int64_t>(K(node, arguments...).workspaceBytes()));
+    offered.front().workspace =
+        std::max(offered.front().workspace, static_cast<int64_t>(K(node, arguments...).workspaceBytes()));
   }
 };
 
@@ -99,7 +103,8 @@ bool HostTrialCase::operator<(const HostTrialCase &other) const {
     for (const Shape *shape : {&g.x, &g.w, &g.y})
       numbers.insert(numbers.end(), shape->dims, shape->dims + 4);
     for (int i = 0; i < 2; ++i)
-      numbers.insert(numbers.end(), {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + 2]});
+      numbers.insert(numbers.end(),
+                     {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + 2]});
     return std::make_pair(std::move(numbers), t.name);
   };
   return key(*this) < key(other);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child process runs one trial after the other and writes its verdict of each to a pipe. Where it dies, the trial that it
-// was at has failed, and another child goes on behind it.
+// A child process runs one trial after the other and writes its verdict of each to a pipe. Where it dies, the trial
+// that it was at has failed, and another child goes on behind it.
 #include "passes/HostTrial.h"
 
 #include <cerrno>
@@ -16,7 +16,8 @@ using namespace sluice;
 
 namespace {
 
-/// Seconds of processor time of each thread for one trial, of a few hundred million operations; wall time for a child that waits.
+/// Seconds of processor time of each thread for one trial, of a few hundred million operations; wall time for a child
+/// that waits.
 constexpr rlim_t secondsOfTrial = 5;
 constexpr int mostMilliseconds = 120000;
 
@@ -32,7 +33,7 @@ using Run = std::function<bool(const HostTrialCase &)>;
     rlimit limit{};
     getrlimit(RLIMIT_CPU, &limit);
     limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-                                                static_cast<rlim_t>(threads()) * secondsOfTrial);
+                                                  static_cast<rlim_t>(threads()) * secondsOfTrial);
     setrlimit(RLIMIT_CPU, &limit);
     const char verdict = run(trials[i]) ? 1 : 0;
     if (write(verdicts, &verdict, 1) != 1)

@@ -25,7 +25,8 @@ constexpr int64_t checkBytes = cancellationParts * 2 * sizeof(float);
 class Finder {
 public:
   Finder(func::FuncOp step, const Buffers &buffers)
-      : buffers(buffers), ops(plannedOps(step)), contents(forwardContents(step, buffers)), readLater(buffers.all().size(), false) {
+      : buffers(buffers), ops(plannedOps(step)), contents(forwardContents(step, buffers)),
+        readLater(buffers.all().size(), false) {
     for (auto [position, op] : llvm::enumerate(ops)) {
       if (isForward(op))
         continue;
@@ -46,7 +47,8 @@ public:
   }
 
 private:
-  /// Whether operand and result are what the forward half leaves in their storages, and the backward half reads the operand.
+  /// Whether operand and result are what the forward half leaves in their storages, and the backward half reads the
+  /// operand.
   bool comesBack(Operation *op, unsigned operand) const {
     Value x = op->getOperand(operand), z = op->getResult(0);
     int s = buffers.of(x), source = buffers.of(z);
@@ -66,7 +68,8 @@ private:
 
   void addGuarded(Invertible op, unsigned operand) {
     int s = buffers.of(op->getOperand(operand)), source = buffers.of(op->getResult(0));
-    if (found.contains(s) || readBySums.contains(s) || guardedSources.contains(s) || found.contains(source) || !guardedSources.insert(source).second)
+    if (found.contains(s) || readBySums.contains(s) || guardedSources.contains(s) || found.contains(source) ||
+        !guardedSources.insert(source).second)
       return;
     StorageInversion inversion{op, operand, {}, {source}, changesAt(op)};
     found[s] = inversion;
@@ -81,14 +84,16 @@ private:
       if (i != operand && !need(other, s, inversion))
         return;
     // What is rebuilt from is no longer rebuilt from a leaky ReLU.
-    if (llvm::any_of(inversion.sources, [&](int from) { return found.contains(from) && found[from].op.asideType(found[from].operand); }))
+    if (llvm::any_of(inversion.sources,
+                     [&](int from) { return found.contains(from) && found[from].op.asideType(found[from].operand); }))
       return;
     readBySums.insert(inversion.sources.begin(), inversion.sources.end());
     measure(inversion);
     found[s] = inversion; // of several sums that read it the last is the nearest
   }
 
-  /// Makes `value` available: a source, or ops that run again for it. False when that takes the content itself or an op that cannot run again.
+  /// Makes `value` available: a source, or ops that run again for it. False when that takes the content itself or an op
+  /// that cannot run again.
   bool need(Value value, int content, StorageInversion &inversion) {
     Value root = viewedValue(value);
     int s = buffers.of(root);
@@ -125,7 +130,8 @@ private:
     return cost ? cost.getAs<IntegerAttr>("workspace").getInt() : 0;
   }
 
-  /// What the ops that run again make lives until its last reader among them; the rebuilt content takes the place of the last one.
+  /// What the ops that run again make lives until its last reader among them; the rebuilt content takes the place of
+  /// the last one.
   void measure(StorageInversion &inversion) const {
     const size_t count = inversion.reruns.size(); // the undoing comes behind them
     Operation *last = count ? inversion.reruns.back() : nullptr;
@@ -134,7 +140,8 @@ private:
                         llvm::count(inversion.op->getOperands(), last->getResult(0)) == 1;
     auto lastReader = [&](Value value, size_t made) {
       for (size_t k = count; k > made; --k)
-        if (llvm::any_of((k == count ? inversion.op.getOperation() : inversion.reruns[k])->getOperands(), [&](Value operand) { return viewedValue(operand) == value; }))
+        if (llvm::any_of((k == count ? inversion.op.getOperation() : inversion.reruns[k])->getOperands(),
+                         [&](Value operand) { return viewedValue(operand) == value; }))
           return k;
       return made;
     };
@@ -154,8 +161,8 @@ private:
   const Buffers &buffers;
   const SmallVector<Operation *> ops;
   const SmallVector<Value> contents;
-  std::vector<bool> readLater;      ///< by storage
-  llvm::StringMap<int> changed;     ///< parameter -> first op that updates it
+  std::vector<bool> readLater;  ///< by storage
+  llvm::StringMap<int> changed; ///< parameter -> first op that updates it
   llvm::DenseSet<int> guardedSources, readBySums;
   llvm::MapVector<int, StorageInversion> found;
 };

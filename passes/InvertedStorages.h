@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which storages of @step can be rebuilt instead of kept, by which op undone, and what that takes. The planner's problem and apply-plan
-// both ask here.
+// Which storages of @step can be rebuilt instead of kept, by which op undone, and what that takes. The planner's
+// problem and apply-plan both ask here.
 #pragma once
 
 #include "passes/Buffers.h"
@@ -11,13 +11,13 @@ namespace sluice {
 
 /// How the final forward content of a storage comes back.
 struct StorageInversion {
-  train::Invertible op;      ///< undone, gives back `operand`
+  train::Invertible op; ///< undone, gives back `operand`
   unsigned operand = 0;
-  /// Forward ops that run again into memory of their own, in order: they make what `op` read and the forward half has overwritten, or would
-  /// keep for nothing else.
+  /// Forward ops that run again into memory of their own, in order: they make what `op` read and the forward half has
+  /// overwritten, or would keep for nothing else.
   llvm::SmallVector<mlir::Operation *> reruns;
-  /// Transient storages whose final forward content is read, that of `op`'s first result in front. Where `op` saves something aside, its other
-  /// operands are not listed: they stay as they are.
+  /// Transient storages whose final forward content is read, that of `op`'s first result in front. Where `op` saves
+  /// something aside, its other operands are not listed: they stay as they are.
   llvm::SmallVector<int> sources;
   /// Position of the first planned op that changes a parameter that is read; a large number when none does.
   int latest = 0;
@@ -27,8 +27,9 @@ struct StorageInversion {
   bool inPlace = false;
 };
 
-/// By storage. An op that saves something aside is not undone from what is rebuilt itself, nor are others from what it gives back: errors
-/// would add up, and the slope of a leaky ReLU multiplies them. Sums are, one from the next: what that costs is in docs/actions.md.
+/// By storage. An op that saves something aside is not undone from what is rebuilt itself, nor are others from what it
+/// gives back: errors would add up, and the slope of a leaky ReLU multiplies them. Sums are, one from the next: what
+/// that costs is in docs/actions.md.
 llvm::MapVector<int, StorageInversion> invertedStorages(mlir::func::FuncOp step, const Buffers &buffers);
 
 /// The value that `value` is a view of, through any number of them, or `value`.

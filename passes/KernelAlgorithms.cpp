@@ -16,7 +16,8 @@ using namespace sluice::train;
 
 DictionaryAttr KernelAlgorithm::attribute(MLIRContext *context) const {
   Builder b(context);
-  return b.getDictionaryAttr({b.getNamedAttr("granted", b.getI64IntegerAttr(granted)), b.getNamedAttr("name", b.getStringAttr(name)),
+  return b.getDictionaryAttr({b.getNamedAttr("granted", b.getI64IntegerAttr(granted)),
+                              b.getNamedAttr("name", b.getStringAttr(name)),
                               b.getNamedAttr("parts", b.getI64IntegerAttr(parts))});
 }
 
@@ -55,7 +56,8 @@ static void noteResident(func::FuncOp function, std::vector<AlgorithmChoice> &ch
     }
     touched[position].remove_if([&](int s) { return buffers[s].kind != Storage::Kind::Transient; });
     for (int s : touched[position])
-      lives[s] = {lives[s].first < 0 ? static_cast<int>(position) : lives[s].first, static_cast<int>(position), lives[s].activation};
+      lives[s] = {lives[s].first < 0 ? static_cast<int>(position) : lives[s].first, static_cast<int>(position),
+                  lives[s].activation};
   }
   int64_t gradients = 0;
   for (auto [position, choice] : llvm::enumerate(choices)) {
@@ -75,7 +77,8 @@ static void noteResident(func::FuncOp function, std::vector<AlgorithmChoice> &ch
   }
 }
 
-std::vector<AlgorithmChoice> sluice::choicesOf(func::FuncOp function, llvm::function_ref<std::vector<KernelAlgorithm>(Operation *)> offers) {
+std::vector<AlgorithmChoice> sluice::choicesOf(func::FuncOp function,
+                                               llvm::function_ref<std::vector<KernelAlgorithm>(Operation *)> offers) {
   std::vector<AlgorithmChoice> choices;
   for (Operation &op : function.getBody().front().without_terminator())
     if (!isFree(&op))
@@ -135,9 +138,9 @@ LogicalResult choose(std::vector<AlgorithmChoice> &choices, int64_t limit) {
     int64_t least = choice.offered.front().workspace;
     for (const KernelAlgorithm &a : choice.offered)
       least = std::min(least, a.workspace);
-    return choice.op->emitError() << "node '" << nodeName(choice.op->getLoc()) << "' (" << choice.op->getName().stripDialect()
-                                  << ") needs a workspace of " << least << " bytes at least, the limit is " << derived[i]
-                                  << "; raise --workspace-limit";
+    return choice.op->emitError() << "node '" << nodeName(choice.op->getLoc()) << "' ("
+                                  << choice.op->getName().stripDialect() << ") needs a workspace of " << least
+                                  << " bytes at least, the limit is " << derived[i] << "; raise --workspace-limit";
   }
   return success();
 }

@@ -11,11 +11,11 @@
 namespace sluice {
 
 struct KernelAlgorithm {
-  std::string name;        ///< see Algorithm
-  int64_t parts = 1;       ///< see Algorithm
-  int64_t granted = 0;     ///< Algorithm::workspace
-  double slowness = 1;     ///< predicted time over that of the fastest
-  int64_t workspace = 0;   ///< bytes
+  std::string name;      ///< see Algorithm
+  int64_t parts = 1;     ///< see Algorithm
+  int64_t granted = 0;   ///< Algorithm::workspace
+  double slowness = 1;   ///< predicted time over that of the fastest
+  int64_t workspace = 0; ///< bytes
 
   /// The attribute `train.algorithm`.
   mlir::DictionaryAttr attribute(mlir::MLIRContext *context) const;
@@ -40,8 +40,8 @@ std::vector<AlgorithmChoice> choicesOf(mlir::func::FuncOp function,
 /// Which algorithm each op takes: the fastest within the limit. A limit of 0 follows from the step: no workspace beyond
 /// its largest activation, and none that would raise the largest sum of resident bytes and workspace, unless everything
 /// else is twice as slow. Host algorithms are tried before they are taken (HostTrial.h), with `alternatives` also
-/// those that a plan may take instead; what fails is removed from the offers. An error names an op of which nothing fits the
-/// limit, with both numbers.
+/// those that a plan may take instead; what fails is removed from the offers. An error names an op of which nothing
+/// fits the limit, with both numbers.
 mlir::LogicalResult chooseAlgorithms(std::vector<AlgorithmChoice> &choices, int64_t limit, bool alternatives);
 
 } // namespace sluice

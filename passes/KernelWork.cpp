@@ -11,7 +11,8 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-/// The rate at which the op's arithmetic runs, as profiles name it: products run on tensor cores unless their factors are f32 and shall stay so.
+/// The rate at which the op's arithmetic runs, as profiles name it: products run on tensor cores unless their factors
+/// are f32 and shall stay so.
 static std::string rateOf(Operation *op) {
   auto aware = dyn_cast<PrecisionAware>(op);
   if (!aware || aware.precisionWish() != PrecisionWish::Product)
@@ -23,7 +24,8 @@ static std::string rateOf(Operation *op) {
 }
 
 /// A pass of the convolution with weights w [O,C/groups,kh,kw] and result y [N,O,H,W].
-static void describeConv(planner::Work &work, const std::string &pass, Value w, Value y, ArrayRef<int64_t> strides, int64_t groups) {
+static void describeConv(planner::Work &work, const std::string &pass, Value w, Value y, ArrayRef<int64_t> strides,
+                         int64_t groups) {
   auto weights = cast<RankedTensorType>(w.getType()).getShape(), image = cast<RankedTensorType>(y.getType()).getShape();
   const double side = std::sqrt(double(image[2] * image[3])), pixels = double(image[0] * image[2] * image[3]);
   const double area = double(weights[2] * weights[3]), stride = std::sqrt(double(strides[0] * strides[1]));
@@ -37,9 +39,11 @@ static void describeConv(planner::Work &work, const std::string &pass, Value w, 
 }
 
 static void describeProduct(planner::Work &work, MatmulOp op) {
-  auto result = cast<RankedTensorType>(op.getY().getType()).getShape(), a = cast<RankedTensorType>(op.getA().getType()).getShape();
+  auto result = cast<RankedTensorType>(op.getY().getType()).getShape(),
+       a = cast<RankedTensorType>(op.getA().getType()).getShape();
   work.sample = "product";
-  work.size = planner::productSize(double(result[result.size() - 2]), double(a[a.size() - (op.getTransposeA() ? 2 : 1)]), double(result.back()));
+  work.size = planner::productSize(double(result[result.size() - 2]),
+                                   double(a[a.size() - (op.getTransposeA() ? 2 : 1)]), double(result.back()));
 }
 
 Calls sluice::callsOf(Operation *op) {
@@ -68,7 +72,8 @@ planner::Work sluice::workOf(Operation *op, int64_t touched) {
   }
   // An update reads and writes the parameter and its state besides the gradient.
   if (auto update = dyn_cast<UpdateOp>(op))
-    work.bytes = static_cast<double>(bytes(update.getGradient().getType()) * (3 + 2 * static_cast<int64_t>(update.getStates().size())));
+    work.bytes = static_cast<double>(bytes(update.getGradient().getType()) *
+                                     (3 + 2 * static_cast<int64_t>(update.getStates().size())));
   if (auto slice = dyn_cast<SliceOp>(op)) // no more than it takes out
     work.bytes = 2.0 * static_cast<double>(bytes(slice.getType()));
   if (auto conv = dyn_cast<ConvOp>(op))
@@ -78,7 +83,8 @@ planner::Work sluice::workOf(Operation *op, int64_t touched) {
   else if (auto back = dyn_cast<ConvBackwardWeightOp>(op))
     describeConv(work, "backward_weight", back.getDw(), back.getDy(), back.getStrides(), back.getGroup());
   else if (auto transposed = dyn_cast<ConvTransposeOp>(op))
-    describeConv(work, "backward_data", transposed.getW(), transposed.getX(), transposed.getStrides(), transposed.getGroup());
+    describeConv(work, "backward_data", transposed.getW(), transposed.getX(), transposed.getStrides(),
+                 transposed.getGroup());
   else if (auto product = dyn_cast<MatmulOp>(op))
     describeProduct(work, product);
   else if (isa<MaxPoolOp, AveragePoolOp>(op))

@@ -10,8 +10,8 @@
 
 namespace sluice {
 
-/// The op's arithmetic and traffic, and the kind and sizes of the samples that are like it (those of tools/Calibrate.cpp), in a step that
-/// touches so many bytes.
+/// The op's arithmetic and traffic, and the kind and sizes of the samples that are like it (those of
+/// tools/Calibrate.cpp), in a step that touches so many bytes.
 planner::Work workOf(mlir::Operation *op, int64_t touched);
 
 /// The name under which programs record the op's kernel, and how often they call it.

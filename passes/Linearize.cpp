@@ -19,8 +19,8 @@ using namespace sluice::train;
 
 namespace {
 
-/// Stage of every forward ordinal (step 1). Statistics and their updates do not keep a stage open: updates may run later, but carry no
-/// activation.
+/// Stage of every forward ordinal (step 1). Statistics and their updates do not keep a stage open: updates may run
+/// later, but carry no activation.
 SmallVector<int64_t> stagesOf(ArrayRef<Operation *> forward) {
   llvm::DenseMap<Operation *, int> position;
   for (auto [i, op] : llvm::enumerate(forward))
@@ -50,7 +50,8 @@ SmallVector<int64_t> stagesOf(ArrayRef<Operation *> forward) {
   return stage;
 }
 
-/// Step 3. Values that share bytes are one class; an operand's class is free when no op after this one reads any of its values.
+/// Step 3. Values that share bytes are one class; an operand's class is free when no op after this one reads any of its
+/// values.
 class InPlace {
 public:
   int count = 0;
@@ -98,9 +99,7 @@ private:
   }
   /// Another operand looks at the same bytes through a view: the op would read what it has already overwritten.
   bool sharesWithOther(FusedOp op, Value operand) {
-    return llvm::any_of(op.getInputs(), [&](Value other) {
-      return other != operand && find(other) == find(operand);
-    });
+    return llvm::any_of(op.getInputs(), [&](Value other) { return other != operand && find(other) == find(operand); });
   }
   void mark(FusedOp op) {
     SmallVector<int64_t> choice(op->getNumResults(), -1);
@@ -114,8 +113,8 @@ private:
     for (unsigned r = 0; r < op.fullResults(); ++r)
       for (unsigned i : order) {
         Value operand = op.getInputs()[i];
-        if (op.isChannel(i) || sharesWithOther(op, operand) || operand.getType() != op.getResult(r).getType() || !nobodyReadsLater(operand, op) ||
-            !taken.insert(find(operand)).second)
+        if (op.isChannel(i) || sharesWithOther(op, operand) || operand.getType() != op.getResult(r).getType() ||
+            !nobodyReadsLater(operand, op) || !taken.insert(find(operand)).second)
           continue;
         choice[r] = i;
         ++count;
@@ -154,7 +153,8 @@ struct Linearize : sluice::impl::LinearizeBase<Linearize> {
       SmallVector<int64_t> stage = stagesOf(forward);
       Builder builder(&getContext());
       for (Operation &op : block.without_terminator())
-        if (int64_t number = ordinalOf(&op); !isForward(&op) && number >= 0 && number < static_cast<int64_t>(stage.size()))
+        if (int64_t number = ordinalOf(&op);
+            !isForward(&op) && number >= 0 && number < static_cast<int64_t>(stage.size()))
           op.setAttr(attr::stage, builder.getI64IntegerAttr(stage[number])); // step 2
       if (failed(checkBytes(function)))
         return signalPassFailure();

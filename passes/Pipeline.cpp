@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the passes in order. What depends on the plan runs on a copy of the module, so that it can be run again with a smaller budget when
-// packing costs more than the plan thought.
+// Runs the passes in order. What depends on the plan runs on a copy of the module, so that it can be run again with a
+// smaller budget when packing costs more than the plan thought.
 #include "passes/Pipeline.h"
 
 #include "ir/Sched.h"
-#include "passes/PlanAttribute.h"
 #include "passes/Passes.h"
+#include "passes/PlanAttribute.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -13,7 +13,8 @@
 using namespace mlir;
 using namespace sluice;
 
-/// After this many tighter plans the placed arena should have fitted: each gives back what the last one was too large by.
+/// After this many tighter plans the placed arena should have fitted: each gives back what the last one was too large
+/// by.
 static constexpr int maxReplans = 12;
 
 static void addUntilLinearized(OpPassManager &pm, Stage until, const PipelineOptions &options) {
@@ -24,17 +25,19 @@ static void addUntilLinearized(OpPassManager &pm, Stage until, const PipelineOpt
   // Kernels that round otherwise leave signs as exact as they were; what comes back rounded does not.
   SmallVector<StringRef> lossy;
   StringRef(options.allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
-  const bool alternatives = llvm::is_contained(lossy, "algorithms"), roundsTensors = lossy.size() > (alternatives ? 1 : 0);
+  const bool alternatives = llvm::is_contained(lossy, "algorithms"),
+             roundsTensors = lossy.size() > (alternatives ? 1 : 0);
   pm.addPass(createFuse({!roundsTensors}));
   pm.addPass(createAssignLayouts());
   pm.addPass(createAssignPrecision());
   pm.addPass(createLinearize());
-  pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target}));
+  pm.addPass(
+      createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target}));
 }
 
 static void addFromPlanned(OpPassManager &pm, Stage until, const PipelineOptions &options, int64_t shrink) {
-  pm.addPass(createPlanMemory({options.strategy, options.budget, options.device, options.profile, options.allowLossy, options.target, shrink,
-                                  options.hostBudget}));
+  pm.addPass(createPlanMemory({options.strategy, options.budget, options.device, options.profile, options.allowLossy,
+                               options.target, shrink, options.hostBudget}));
   pm.addPass(createApplyPlan());
   if (until >= Stage::Scheduled)
     pm.addPass(createScheduleStreams());
@@ -97,7 +100,8 @@ LogicalResult sluice::runPipeline(ModuleOp module, Stage until, const PipelineOp
       return success();
     }
     if (attempt == maxReplans)
-      return module.emitError() << "the placed arena of " << deviceBytes(*copy) << " bytes stays above the budget of " << budgetOf(*copy) << " bytes";
+      return module.emitError() << "the placed arena of " << deviceBytes(*copy) << " bytes stays above the budget of "
+                                << budgetOf(*copy) << " bytes";
     shrink += excess;
   }
 }

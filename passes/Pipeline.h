@@ -21,8 +21,9 @@ struct PipelineOptions {
   int64_t workspaceLimit = 0;           ///< bytes; 0: follows from the model, see estimate-cost
 };
 
-/// Takes a forward module to `until`. From Planned on, planning is repeated below the budget until the placed arena fits it. Errors go to
-/// the context's diagnostics; exitStatusName on the module says whose failure it is, smallestBudgetName what an infeasible budget needs.
+/// Takes a forward module to `until`. From Planned on, planning is repeated below the budget until the placed arena
+/// fits it. Errors go to the context's diagnostics; exitStatusName on the module says whose failure it is,
+/// smallestBudgetName what an infeasible budget needs.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, Stage until, const PipelineOptions &options);
 
 } // namespace sluice

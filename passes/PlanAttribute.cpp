@@ -24,7 +24,8 @@ namespace {
 /// First and last op that touches every buffer, for reports.
 struct Lives {
   std::vector<int64_t> first, last;
-  explicit Lives(const planner::Problem &problem) : first(problem.buffers.size(), -1), last(problem.buffers.size(), -1) {
+  explicit Lives(const planner::Problem &problem)
+      : first(problem.buffers.size(), -1), last(problem.buffers.size(), -1) {
     for (size_t op = 0; op < problem.ops.size(); ++op)
       for (const auto *list : {&problem.ops[op].reads, &problem.ops[op].writes})
         for (int buffer : *list) {
@@ -74,10 +75,17 @@ DictionaryAttr sluice::planAttribute(MLIRContext *context, const planner::Proble
     if (!problem.buffers[i].activation)
       continue;
     Dictionary entry(context);
-    entry.set("storage", int64_t(problem.buffers[i].id)).set("name", problem.buffers[i].name).set("bytes", problem.buffers[i].bytes);
-    entry.set("first", lives.first[i]).set("last", lives.last[i]).set("action", StringRef(actionName(d.action))).set("codec", StringRef(d.codec));
+    entry.set("storage", int64_t(problem.buffers[i].id))
+        .set("name", problem.buffers[i].name)
+        .set("bytes", problem.buffers[i].bytes);
+    entry.set("first", lives.first[i])
+        .set("last", lives.last[i])
+        .set("action", StringRef(actionName(d.action)))
+        .set("codec", StringRef(d.codec));
     entry.set("offload_after", int64_t(d.offloadAfter)).set("free_before", int64_t(d.freeBefore));
-    entry.set("prefetch_after", int64_t(d.prefetchAfter)).set("needed_by", int64_t(d.neededBy)).set("reason", StringRef(d.reason));
+    entry.set("prefetch_after", int64_t(d.prefetchAfter))
+        .set("needed_by", int64_t(d.neededBy))
+        .set("reason", StringRef(d.reason));
     entry.set("node", StringRef(nodes[i])).set("seconds", costs[i].seconds).set("stall", costs[i].stall);
     if (costs[i].freesNothing)
       entry.add("frees_nothing", b.getUnitAttr());
@@ -85,10 +93,14 @@ DictionaryAttr sluice::planAttribute(MLIRContext *context, const planner::Proble
   }
   for (const planner::Recompute &r : plan.recomputes) {
     SmallVector<int64_t> ops(r.ops.begin(), r.ops.end());
-    recomputes.push_back(Dictionary(context).set("before", int64_t(r.before)).add("ops", b.getDenseI64ArrayAttr(ops)).get());
+    recomputes.push_back(
+        Dictionary(context).set("before", int64_t(r.before)).add("ops", b.getDenseI64ArrayAttr(ops)).get());
   }
   Dictionary all(context);
-  all.set("strategy", StringRef(plan.strategy)).set("budget", summary.budget).set("base", summary.base).set("floor", summary.floor);
+  all.set("strategy", StringRef(plan.strategy))
+      .set("budget", summary.budget)
+      .set("base", summary.base)
+      .set("floor", summary.floor);
   all.set("keep_arena", summary.keepArena).set("keep_seconds", summary.keepSeconds).set("seconds", summary.seconds);
   all.set("lower_bound", summary.lowerBound).set("arena", int64_t(plan.arenaBytes));
   if (!plan.alternatives.empty()) {

@@ -2,11 +2,12 @@
 // plan-memory, in order:
 //  1. build planner::Problem from the ops of @step and the storages that their values share;
 //  2. plan `keep` without a limit: its arena is what percentages refer to;
-//  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, which ProblemOfStep.h describes.
+//  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, which ProblemOfStep.h
+//  describes.
 #include "passes/Budget.h"
 #include "passes/HostBudget.h"
-#include "passes/PlanAttribute.h"
 #include "passes/Passes.h"
+#include "passes/PlanAttribute.h"
 #include "passes/PlanRequest.h"
 #include "passes/ProblemOfStep.h"
 #include "passes/planner/Bounds.h"
@@ -48,7 +49,9 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     Buffers buffers(step);
     PlanRequest request;
     auto precision = module->getAttrOfType<StringAttr>("train.precision");
-    if (std::string error = parsePlanRequest(strategy, allowLossy, target, precision ? precision.str() : "fp32", request); !error.empty())
+    if (std::string error =
+            parsePlanRequest(strategy, allowLossy, target, precision ? precision.str() : "fp32", request);
+        !error.empty())
       return failWith(module, 2) << error;
     planner::Problem problem = problemOfStep(module, step, buffers, profile, request.zfp);
 
@@ -68,7 +71,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
         return module.emitError() << "'" << budget << "' is no budget; write bytes, 600MiB, 8GiB, 40% or 40%act";
       summary.budget = *bytes;
     }
-    const int64_t memory = std::max(summary.budget, evaluation) - shrink, hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : unlimited;
+    const int64_t memory = std::max(summary.budget, evaluation) - shrink,
+                  hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : unlimited;
     const auto copied = [&](const planner::Plan &plan) { return hostBytes(problem, request, plan); };
     planner::Answer answer = planWithinHost(problem, memory, request.name, request.options, hostRoom, copied);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
@@ -77,9 +81,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return reportInfeasible(module, infeasible->smallestMemory + shrink, summary, request.name);
     auto &plan = std::get<planner::Plan>(answer);
     if (int64_t bytes = copied(plan); bytes > hostRoom)
-      return failWith(module, 3) << "a host budget of " << hostBudget.getValue() << " bytes is too small for strategy '" << request.name << "': its plan copies "
-                                << bytes << " bytes to the host, beside batch slots of " << batchSlots(step)
-                                << "; raise --host-budget or --memory-budget";
+      return failWith(module, 3) << "a host budget of " << hostBudget.getValue() << " bytes is too small for strategy '"
+                                 << request.name << "': its plan copies " << bytes
+                                 << " bytes to the host, beside batch slots of " << batchSlots(step)
+                                 << "; raise --host-budget or --memory-budget";
     if (summary.budget < evaluation)
       return reportInfeasible(module, evaluation, summary, request.name);
     choosePacking(problem, request, plan);
@@ -95,8 +100,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     for (planner::Decision &d : plan.decisions)
       if (d.codec == "zfp" || d.codec == "zvc")
         d.codec = d.codec == "zfp" ? request.zfp : request.zvc;
-    step->setAttr(planAttributeName,
-                  planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
+    step->setAttr(planAttributeName, planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
     return success();
   }
 
@@ -108,13 +112,15 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return total;
   }
 
-  /// Bytes that evaluation takes in the same arena. No plan changes it, and of a network whose gradients are small it can be the most.
+  /// Bytes that evaluation takes in the same arena. No plan changes it, and of a network whose gradients are small it
+  /// can be the most.
   int64_t evaluationArena(const planner::Profile &profile) {
     auto evaluate = getOperation().lookupSymbol<func::FuncOp>("evaluate");
     if (!evaluate)
       return 0;
     Buffers buffers(evaluate);
-    planner::Answer keep = runStrategy(problemOfStep(getOperation(), evaluate, buffers, profile), unlimited, "keep", {});
+    planner::Answer keep =
+        runStrategy(problemOfStep(getOperation(), evaluate, buffers, profile), unlimited, "keep", {});
     auto *plan = std::get_if<planner::Plan>(&keep);
     return plan ? plan->arenaBytes : 0;
   }
@@ -131,16 +137,18 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return success();
   }
 
-  /// codec=fp16|zvc: all floats that leave for the host are packed on the way; positions stay those of raw copies, so the plan is at worst
-  /// more careful than it need be.
+  /// codec=fp16|zvc: all floats that leave for the host are packed on the way; positions stay those of raw copies, so
+  /// the plan is at worst more careful than it need be.
   void choosePacking(const planner::Problem &problem, const PlanRequest &request, planner::Plan &plan) {
     for (auto [index, d] : llvm::enumerate(plan.decisions))
-      if (d.action == planner::Action::Offload && d.codec.empty() && planner::encodingOf(problem.buffers[index], "fp16") && // else indices or statistics
+      if (d.action == planner::Action::Offload && d.codec.empty() &&
+          planner::encodingOf(problem.buffers[index], "fp16") && // else indices or statistics
           planner::mayRound(problem, plan, static_cast<int>(index), request.codec))
         d.codec = request.codec;
   }
 
-  /// Host memory of what the plan copies out: a place of its own each, packed, or all together in a pool, which is no larger than that.
+  /// Host memory of what the plan copies out: a place of its own each, packed, or all together in a pool, which is no
+  /// larger than that.
   int64_t hostBytes(const planner::Problem &problem, const PlanRequest &request, planner::Plan plan) {
     choosePacking(problem, request, plan);
     int64_t slots = 0, pooled = 0;
@@ -148,8 +156,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       if (d.action != planner::Action::Offload)
         continue;
       auto codec = sluice::parseCodec(d.codec == "zvc" ? request.zvc : d.codec);
-      (codec->pool > 0 ? pooled : slots) +=
-          slotBytes(codec->kind == Codec::None ? buffer.bytes : packedBytes(*codec, sluice::device(0, {buffer.bytes / 4})));
+      (codec->pool > 0 ? pooled : slots) += slotBytes(
+          codec->kind == Codec::None ? buffer.bytes : packedBytes(*codec, sluice::device(0, {buffer.bytes / 4})));
     }
     return slots + std::min(pooled, sluice::parseCodec(request.zvc)->pool);
   }
@@ -160,10 +168,12 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       std::string needed = d.action == planner::Action::Invert ? "invert" : d.codec.substr(0, d.codec.find(':'));
       bool lossy = needed == "invert" || needed == "fp16" || needed == "zfp";
       if (lossy && !options.allowLossy.count(needed))
-        return failWith(getOperation(), 2) << "strategy '" << strategy << "' uses " << needed << ", which is lossy; allow it with --allow-lossy=" << needed;
+        return failWith(getOperation(), 2) << "strategy '" << strategy << "' uses " << needed
+                                           << ", which is lossy; allow it with --allow-lossy=" << needed;
     }
     if (!plan.alternatives.empty() && !options.allowLossy.count("algorithms"))
-      return failWith(getOperation(), 2) << "strategy '" << strategy << "' chooses kernels, whose results differ by rounding; allow it with "
+      return failWith(getOperation(), 2) << "strategy '" << strategy
+                                         << "' chooses kernels, whose results differ by rounding; allow it with "
                                             "--allow-lossy=algorithms";
     return success();
   }

@@ -14,8 +14,9 @@
 using namespace llvm;
 using namespace sluice;
 
-/// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a target. bf16 activations
-/// are as small as fp16 makes them, no other codec takes them, and their 8 bits are too few to rebuild anything from.
+/// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a
+/// target. bf16 activations are as small as fp16 makes them, no other codec takes them, and their 8 bits are too few to
+/// rebuild anything from.
 static std::set<std::string> executableActions(StringRef target, StringRef precision) {
   std::set<std::string> actions = {"keep", "offload", "recompute", "argmax", "counter", "mask"};
   if (precision != "bf16")
@@ -34,7 +35,9 @@ static std::string takeCodec(StringRef value, PlanRequest &request) {
   if (!value.contains(':'))
     return "";
   request.zvc = "zvc:pool=" + std::to_string(parseSize(pool.str()).value_or(0));
-  return parseCodec(request.zvc) ? "" : "pool '" + pool.str() + "' of zvc in --strategy is no size; write bytes, 600MiB or 8GiB";
+  return parseCodec(request.zvc)
+             ? ""
+             : "pool '" + pool.str() + "' of zvc in --strategy is no size; write bytes, 600MiB or 8GiB";
 }
 
 static std::string takeKnob(StringRef part, PlanRequest &request) {
@@ -52,8 +55,8 @@ static std::string takeKnob(StringRef part, PlanRequest &request) {
   return "";
 }
 
-std::string sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, const std::string &target,
-                                     const std::string &precision, PlanRequest &request) {
+std::string sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy,
+                                     const std::string &target, const std::string &precision, PlanRequest &request) {
   SmallVector<StringRef> parts, lossy;
   StringRef(strategy).split(parts, ',');
   request.name = parts.empty() ? "" : parts[0].str();

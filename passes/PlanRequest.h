@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command line asks the planner for. plan-memory and reports read it here, so that a report plans what is compiled.
+// What a command line asks the planner for. plan-memory and reports read it here, so that a report plans what is
+// compiled.
 #pragma once
 
 #include "passes/strategies/Registry.h"
@@ -9,15 +10,16 @@
 namespace sluice {
 
 struct PlanRequest {
-  std::string name;         ///< of the strategy
-  planner::Options options; ///< its knobs, the lossy actions that are allowed, and what programs of the target can carry out
-  std::string codec;        ///< knob `codec` of every strategy: "fp16" or "zvc" packs the floats of all copies; "": raw bytes
-  std::string zvc = "zvc";  ///< codec behind every "zvc" of the plan, with its pool: knob `codec=zvc:pool=BYTES`
-  std::string zfp = "zfp";  ///< codec behind every "zfp" of the plan, with its rate: knob `rate`
+  std::string name; ///< of the strategy
+  planner::Options
+      options;       ///< its knobs, the lossy actions that are allowed, and what programs of the target can carry out
+  std::string codec; ///< knob `codec` of every strategy: "fp16" or "zvc" packs the floats of all copies; "": raw bytes
+  std::string zvc = "zvc"; ///< codec behind every "zvc" of the plan, with its pool: knob `codec=zvc:pool=BYTES`
+  std::string zfp = "zfp"; ///< codec behind every "zfp" of the plan, with its rate: knob `rate`
 };
 
-/// Reads --strategy=NAME[,k=v...], --allow-lossy=NAME[,NAME...] and --target=host|cuda and --precision=NAME. Returns what is wrong with them, or
-/// nothing; names of strategies and their own knobs are the registry's business.
+/// Reads --strategy=NAME[,k=v...], --allow-lossy=NAME[,NAME...] and --target=host|cuda and --precision=NAME. Returns
+/// what is wrong with them, or nothing; names of strategies and their own knobs are the registry's business.
 std::string parsePlanRequest(const std::string &strategy, const std::string &allowLossy, const std::string &target,
                              const std::string &precision, PlanRequest &request);
 

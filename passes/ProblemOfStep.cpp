@@ -22,7 +22,8 @@ SmallVector<Operation *> sluice::plannedOps(func::FuncOp step) {
 
 namespace {
 
-/// Smaller tensors, most of them statistics of normalizations, neither move nor are packed: what they free is less than the latency costs.
+/// Smaller tensors, most of them statistics of normalizations, neither move nor are packed: what they free is less than
+/// the latency costs.
 constexpr int64_t smallestMoved = 4096;
 
 class Bridge {
@@ -70,7 +71,9 @@ private:
     planner::Op planned;
     planned.name = nodeName(op->getLoc()) + " " + op->getName().stripDialect().str();
     planned.kind = kindOf(op);
-    planned.phase = isForward(op) ? planner::Phase::Forward : isa<UpdateOp>(op) ? planner::Phase::Update : planner::Phase::Backward;
+    planned.phase = isForward(op)       ? planner::Phase::Forward
+                    : isa<UpdateOp>(op) ? planner::Phase::Update
+                                        : planner::Phase::Backward;
     if (auto stage = op->getAttrOfType<IntegerAttr>(attr::stage))
       planned.stage = stage.getInt();
     if (auto cost = op->getAttrOfType<DictionaryAttr>(attr::cost)) {
@@ -78,7 +81,8 @@ private:
       planned.workspace = cost.getAs<IntegerAttr>("workspace").getInt();
       if (auto list = cost.getAs<ArrayAttr>("alternatives"))
         for (auto other : list.getAsRange<DictionaryAttr>())
-          planned.alternatives.push_back({other.getAs<FloatAttr>("seconds").getValueAsDouble(), other.getAs<IntegerAttr>("workspace").getInt()});
+          planned.alternatives.push_back(
+              {other.getAs<FloatAttr>("seconds").getValueAsDouble(), other.getAs<IntegerAttr>("workspace").getInt()});
     }
     planned.reads = transient(buffers.reads(op));
     planned.writes = transient(buffers.writes(op));
@@ -119,8 +123,8 @@ private:
         problem.buffers[buffer].offloadable = false;
   }
 
-  /// Masks for what gradients only compare with 0; packed forms for floats that have them, but not zfp, which does not keep zeros, where
-  /// gradients ask for the sign.
+  /// Masks for what gradients only compare with 0; packed forms for floats that have them, but not zfp, which does not
+  /// keep zeros, where gradients ask for the sign.
   void addEncodings(func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
     SmallVector<Value> contents = forwardContents(step, buffers);
     for (planner::Buffer &buffer : problem.buffers) {
@@ -136,8 +140,8 @@ private:
       if (buffer.bytes < smallestMoved)
         continue;
       for (auto [codec, exact] : {std::pair<const char *, StringRef>{"fp16", "fp16"}, {"zfp", zfp}})
-        if (auto rate = profile.codecs.find(codec);
-            rate != profile.codecs.end() && rate->second > 0 && !(StringRef(codec) == "zfp" && boundsAreRead(content, buffers))) {
+        if (auto rate = profile.codecs.find(codec); rate != profile.codecs.end() && rate->second > 0 &&
+                                                    !(StringRef(codec) == "zfp" && boundsAreRead(content, buffers))) {
           double seconds = buffer.bytes / rate->second;
           if (RankedTensorType packed = packedType(type, exact))
             buffer.encodings.push_back({codec, bytes(packed), seconds, seconds});
@@ -157,8 +161,10 @@ private:
       inversion.workspace = found.workspace;
       inversion.fromHalves = !!aside;
       const double n = elements(found.op->getResult(0).getType());
-      // BatchNorm and leaky ReLU: reads one tensor and writes one. Sums: also the other addend, and a look at both for cancellation.
-      inversion.seconds = profile.estimate(planner::OpKind::Norm, 6 * n, aside ? 2.0 * buffer.bytes + inversion.sideBytes : 5.0 * buffer.bytes);
+      // BatchNorm and leaky ReLU: reads one tensor and writes one. Sums: also the other addend, and a look at both for
+      // cancellation.
+      inversion.seconds = profile.estimate(planner::OpKind::Norm, 6 * n,
+                                           aside ? 2.0 * buffer.bytes + inversion.sideBytes : 5.0 * buffer.bytes);
       for (Operation *again : found.reruns)
         if (auto cost = again->getAttrOfType<DictionaryAttr>(attr::cost))
           inversion.seconds += cost.getAs<FloatAttr>("seconds").getValueAsDouble();
@@ -168,7 +174,8 @@ private:
     }
   }
 
-  /// What else such an inversion reads stays as it is: the planner does not know of it, and it must not be made from what is rebuilt.
+  /// What else such an inversion reads stays as it is: the planner does not know of it, and it must not be made from
+  /// what is rebuilt.
   void keepOperands(const StorageInversion &found) {
     for (auto [i, operand] : llvm::enumerate(found.op->getOperands()))
       if (int small = i == found.operand ? -1 : bufferOf[buffers.of(operand)]; small >= 0) {
@@ -187,7 +194,7 @@ private:
 
 } // namespace
 
-planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Buffers &buffers, const planner::Profile &profile,
-                                       StringRef zfp) {
+planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Buffers &buffers,
+                                       const planner::Profile &profile, StringRef zfp) {
   return Bridge(buffers).build(module, step, profile, zfp);
 }

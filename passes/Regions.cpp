@@ -27,7 +27,8 @@ public:
     }
   }
 
-  /// What is over sums alone runs over the shape of operand 0: one with the shape of `domain` goes there. False when none has it.
+  /// What is over sums alone runs over the shape of operand 0: one with the shape of `domain` goes there. False when
+  /// none has it.
   bool lead(RankedTensorType domain) {
     for (size_t i = 0; i < values.size(); ++i)
       if (!isChannel[i] && cast<RankedTensorType>(values[i].getType()).getShape() == domain.getShape()) {
@@ -84,8 +85,8 @@ std::optional<double> constantOf(Value value) {
   return matchPattern(value, m_Constant(&constant)) ? std::optional(constant.getValueAsDouble()) : std::nullopt;
 }
 
-/// The x of x limited to one side of a constant, or of a leaky x, where comparing that with `bound` says the same as comparing x; else null.
-/// Holds for NaN, too: it passes through, and no comparison with it is true.
+/// The x of x limited to one side of a constant, or of a leaky x, where comparing that with `bound` says the same as
+/// comparing x; else null. Holds for NaN, too: it passes through, and no comparison with it is true.
 Value comparedInstead(Value value, P predicate, double bound) {
   auto select = value.getDefiningOp<arith::SelectOp>();
   auto condition = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
@@ -94,17 +95,24 @@ Value comparedInstead(Value value, P predicate, double bound) {
     return {};
   Value x = condition.getLhs();
   const P side = condition.getPredicate();
-  if (auto scaled = select.getFalseValue().getDefiningOp<arith::MulFOp>(); select.getTrueValue() == x && scaled && scaled.getLhs() == x)
-    return side == P::OGT && predicate == P::OGT && *limit == 0 && bound == 0 && constantOf(scaled.getRhs()).value_or(-1) > 0 ? x : Value();
+  if (auto scaled = select.getFalseValue().getDefiningOp<arith::MulFOp>();
+      select.getTrueValue() == x && scaled && scaled.getLhs() == x)
+    return side == P::OGT && predicate == P::OGT && *limit == 0 && bound == 0 &&
+                   constantOf(scaled.getRhs()).value_or(-1) > 0
+               ? x
+               : Value();
   if (select.getFalseValue() != x || constantOf(select.getTrueValue()) != limit)
     return {};
   const bool below = side == P::OLE || side == P::OLT, above = side == P::OGE || side == P::OGT;
-  const bool intoIt = below ? predicate == P::OGT || predicate == P::OLE : predicate == P::OLT || predicate == P::OGE; // holds at the limit itself
-  return (below && bound > *limit) || (above && bound < *limit) || ((below || above) && intoIt && bound == *limit) ? x : Value();
+  const bool intoIt = below ? predicate == P::OGT || predicate == P::OLE
+                            : predicate == P::OLT || predicate == P::OGE; // holds at the limit itself
+  return (below && bound > *limit) || (above && bound < *limit) || ((below || above) && intoIt && bound == *limit)
+             ? x
+             : Value();
 }
 
-/// A gradient that repeats what its forward op did asks on which side of a bound the result lies: often it may ask x itself. What a
-/// comparison chooses between is needed anyway.
+/// A gradient that repeats what its forward op did asks on which side of a bound the result lies: often it may ask x
+/// itself. What a comparison chooses between is needed anyway.
 void compareEarlier(FusedOp op) {
   Block &body = op.getBody().front();
   for (auto compare : body.getOps<arith::CmpFOp>()) {
@@ -193,7 +201,8 @@ SmallVector<unsigned> sluice::operandsBehind(FusedOp op, unsigned result) {
 }
 
 bool sluice::drawsBehind(FusedOp op, unsigned result) {
-  return llvm::any_of(scalarsBehind(op, result), [](Value scalar) { return isa_and_nonnull<UniformOp>(scalar.getDefiningOp()); });
+  return llvm::any_of(scalarsBehind(op, result),
+                      [](Value scalar) { return isa_and_nonnull<UniformOp>(scalar.getDefiningOp()); });
 }
 
 FusedOp sluice::cloneFor(OpBuilder &builder, FusedOp op, ArrayRef<unsigned> results) {

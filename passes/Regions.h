@@ -6,12 +6,12 @@
 
 namespace sluice {
 
-/// Replaces both ops by one in the consumer's place that computes what either did. Nothing but the consumer may read the producer's
-/// results before that place; results that others read stay.
+/// Replaces both ops by one in the consumer's place that computes what either did. Nothing but the consumer may read
+/// the producer's results before that place; results that others read stay.
 train::FusedOp mergeRegions(train::FusedOp producer, train::FusedOp consumer);
 
-/// Sets train.rule to the names of the rules that scalars of the region come from, in order; a scalar's location is a NameLoc of its rule
-/// around that of the op that it was made for.
+/// Sets train.rule to the names of the rules that scalars of the region come from, in order; a scalar's location is a
+/// NameLoc of its rule around that of the op that it was made for.
 void nameRules(train::FusedOp op);
 
 /// Operands that result `result` depends on.
@@ -20,8 +20,9 @@ llvm::SmallVector<unsigned> operandsBehind(train::FusedOp op, unsigned result);
 /// Whether result `result` depends on a random draw.
 bool drawsBehind(train::FusedOp op, unsigned result);
 
-/// A second op, at the builder's place, that computes these results of `op` alone, in this order (sums last), from the operands behind
-/// them. Null where all of them are sums and no operand is left that has the shape that they are taken over.
+/// A second op, at the builder's place, that computes these results of `op` alone, in this order (sums last), from the
+/// operands behind them. Null where all of them are sums and no operand is left that has the shape that they are taken
+/// over.
 train::FusedOp cloneFor(mlir::OpBuilder &builder, train::FusedOp op, llvm::ArrayRef<unsigned> results);
 
 } // namespace sluice

@@ -36,12 +36,15 @@ LogicalResult Replay::checkPlaces() {
     if (!buffer.getOffset() || (!persistent && !buffer.getFirst()))
       return error() << "has no offset or no lifetime";
     int64_t begin = *buffer.getOffset(), size = buffer.getBytes(),
-            arena = buffer.onDevice() ? device : buffer.getSpace() == sched::Space::Host ? host : spill;
+            arena = buffer.onDevice()                         ? device
+                    : buffer.getSpace() == sched::Space::Host ? host
+                                                              : spill;
     if (begin % alignment)
       return error() << "has offset " << begin << ", not a multiple of " << alignment;
     if (begin < 0 || begin > arena || size > arena - begin) // begin + size may be no int64_t
-      return error() << "has " << size << " bytes at " << begin << " of a " << sched::stringifySpace(buffer.getSpace()) << " arena of "
-                     << arena << " bytes" << (pool && buffer.getSpace() == sched::Space::Host ? " before its pool" : "");
+      return error() << "has " << size << " bytes at " << begin << " of a " << sched::stringifySpace(buffer.getSpace())
+                     << " arena of " << arena << " bytes"
+                     << (pool && buffer.getSpace() == sched::Space::Host ? " before its pool" : "");
     int64_t end = begin + size;
     if (buffer.onDevice() && (persistent ? end > base : begin < base))
       return error() << "lies at bytes " << begin << " to " << end << ", on the wrong side of the base of " << base

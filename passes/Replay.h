@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What verify-schedule knows of a placed program, from its text alone: where every buffer lies, and every access with what is known to
-// have run before it. Shares no helper with scheduler, planner and packer.
+// What verify-schedule knows of a placed program, from its text alone: where every buffer lies, and every access with
+// what is known to have run before it. Shares no helper with scheduler, planner and packer.
 #pragma once
 
 #include "ir/Sched.h"
@@ -14,8 +14,9 @@ namespace sluice {
 
 /// One vector clock.
 struct Clock {
-  std::array<int64_t, sched::streamCount> ran; ///< ops of each stream known to have run; -1: not even those before the program
-  int64_t released = 0;       ///< steps issued when compute last let go of something that is known here
+  std::array<int64_t, sched::streamCount>
+      ran;              ///< ops of each stream known to have run; -1: not even those before the program
+  int64_t released = 0; ///< steps issued when compute last let go of something that is known here
   int64_t &operator[](int stream) { return ran[stream]; }
   int64_t operator[](int stream) const { return ran[stream]; }
   void merge(const Clock &other) {

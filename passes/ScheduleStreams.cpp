@@ -50,7 +50,8 @@ private:
   void kernel(Operation *op);
   LogicalResult checkContent(Operation *op);
 
-  Recorded copy(Location loc, Stream stream, Value from, Value to, StringAttr codec, int64_t fromVersion, int64_t toVersion);
+  Recorded copy(Location loc, Stream stream, Value from, Value to, StringAttr codec, int64_t fromVersion,
+                int64_t toVersion);
   void run(Operation *op, Stream stream);
 
   func::FuncOp function;
@@ -58,9 +59,9 @@ private:
   Buffers buffers;
   OpBuilder b;
   StreamClocks clocks;
-  Recorded begin;                                               ///< before the first kernel
-  SmallVector<Value> slots;                                     ///< buffer of each storage
-  SmallVector<std::pair<Value, Value>> nextBatch;               ///< staging and device slot of each input
+  Recorded begin;                                 ///< before the first kernel
+  SmallVector<Value> slots;                       ///< buffer of each storage
+  SmallVector<std::pair<Value, Value>> nextBatch; ///< staging and device slot of each input
   llvm::DenseMap<Operation *, Value> scratches;
   llvm::DenseMap<int, Recorded> copiedIn, copyingOut;           ///< by storage
   llvm::DenseMap<int, Recorded> packed;                         ///< host or packed storage -> what fills it
@@ -79,7 +80,8 @@ Location originOf(const Storage &storage, Location fallback) {
 Space spaceOf(const Storage &storage) {
   if (storage.kind != Storage::Kind::Host)
     return Space::Device;
-  return sched::poolBytes(storage.values.front().getDefiningOp<train::OffloadOp>().getCodec()) > 0 ? Space::Spill : Space::Host;
+  return sched::poolBytes(storage.values.front().getDefiningOp<train::OffloadOp>().getCodec()) > 0 ? Space::Spill
+                                                                                                   : Space::Host;
 }
 
 void Scheduler::createBuffers() {
@@ -150,8 +152,8 @@ void Scheduler::prefetch(train::PrefetchOp op) {
   clocks.waitForCompute(loc, Stream::ToDevice, buffers[target].name + "_free");
   clocks.wait(loc, Stream::ToDevice, packed[source]);
   auto codec = op.getHandle().getDefiningOp<train::OffloadOp>().getCodecAttr();
-  copiedIn[target] = copy(loc, Stream::ToDevice, slots[source], slots[target], codec, readVersions[0],
-                          content.lookup(target).first);
+  copiedIn[target] =
+      copy(loc, Stream::ToDevice, slots[source], slots[target], codec, readVersions[0], content.lookup(target).first);
 }
 
 /// As offload and prefetch, with device memory and the codec stream.

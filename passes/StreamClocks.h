@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events between the streams of a sched.program while it is written, op by op. A wait is left out when a chain of earlier waits implies
-// it, as vector clocks tell: one per stream, of how many ops of each stream are known to have run (Fidge, Mattern 1988).
+// Events between the streams of a sched.program while it is written, op by op. A wait is left out when a chain of
+// earlier waits implies it, as vector clocks tell: one per stream, of how many ops of each stream are known to have run
+// (Fidge, Mattern 1988).
 #pragma once
 
 #include "ir/Sched.h"
@@ -11,7 +12,8 @@ namespace sluice {
 
 class StreamClocks {
 public:
-  /// How many ops of each stream, in issue order, are known to have run; -1: not even what ran before the program began.
+  /// How many ops of each stream, in issue order, are known to have run; -1: not even what ran before the program
+  /// began.
   using Clock = std::array<int, sched::streamCount>;
 
   /// A record and what has run once it happens.
@@ -26,7 +28,8 @@ public:
   /// A kernel or a copy was written on the stream.
   void issued(sched::Stream stream);
   Recorded record(mlir::Location loc, sched::Stream stream, const llvm::Twine &name);
-  /// Makes the stream wait for the record unless it is known to have happened; erases waits directly before it that say less.
+  /// Makes the stream wait for the record unless it is known to have happened; erases waits directly before it that say
+  /// less.
   void wait(mlir::Location loc, sched::Stream stream, Recorded recorded);
   /// For all that was written on compute, with a record of that name unless there is one since the last kernel.
   void waitForCompute(mlir::Location loc, sched::Stream stream, const llvm::Twine &name);
@@ -38,8 +41,9 @@ private:
 
   mlir::OpBuilder &b;
   Clock known[sched::streamCount];
-  llvm::SmallVector<std::pair<sched::WaitOp, Clock>, 2> waitsInGap[sched::streamCount]; ///< since the stream's last kernel, copy or record
-  Recorded lastCompute;                                                                ///< latest record on compute
+  llvm::SmallVector<std::pair<sched::WaitOp, Clock>, 2>
+      waitsInGap[sched::streamCount]; ///< since the stream's last kernel, copy or record
+  Recorded lastCompute;               ///< latest record on compute
 };
 
 } // namespace sluice

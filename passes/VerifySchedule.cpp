@@ -38,8 +38,9 @@ public:
       : places(replay.places), accesses(replay.accesses), computeAfter(replay.computeAfter), steps(replay.steps) {}
 
   LogicalResult run() {
-    return success(succeeded(checkLifetimes()) && succeeded(checkOverlaps()) && succeeded(checkRaces()) && succeeded(checkContents()) &&
-                   succeeded(checkVersions()) && succeeded(checkStarts()) && succeeded(checkEnd()));
+    return success(succeeded(checkLifetimes()) && succeeded(checkOverlaps()) && succeeded(checkRaces()) &&
+                   succeeded(checkContents()) && succeeded(checkVersions()) && succeeded(checkStarts()) &&
+                   succeeded(checkEnd()));
   }
 
 private:
@@ -111,8 +112,8 @@ LogicalResult Verifier::sharedBytes(int i, int j) {
   auto diagnostic = one.emitOpError() << "V3: '" << one.getName() << "' at bytes " << a.begin << " to " << a.end
                                       << " and '" << other.getName() << "' at bytes " << b.begin << " to " << b.end
                                       << " share bytes while both live";
-  diagnostic.attachNote(other.getLoc()) << "'" << other.getName() << "' lives in steps " << b.first << " to " << b.last << ", '"
-                                        << one.getName() << "' in steps " << a.first << " to " << a.last;
+  diagnostic.attachNote(other.getLoc()) << "'" << other.getName() << "' lives in steps " << b.first << " to " << b.last
+                                        << ", '" << one.getName() << "' in steps " << a.first << " to " << a.last;
   return diagnostic;
 }
 
@@ -141,7 +142,8 @@ InFlightDiagnostic Verifier::conflict(const Access &first, const Access &second)
   return diagnostic;
 }
 
-/// V3. What was ordered before the last write of a byte, or before a later read on the same stream, is ordered before what comes after that.
+/// V3. What was ordered before the last write of a byte, or before a later read on the same stream, is ordered before
+/// what comes after that.
 LogicalResult Verifier::checkRaces() {
   ByteHistory history;
   for (size_t begin = 0, j = 0; j < accesses.size(); ++j) {
@@ -163,8 +165,8 @@ LogicalResult Verifier::checkRaces() {
   return success();
 }
 
-/// The first access of the same op, those from `begin` on, that sees bytes of access `j` as another buffer while one writes them; or -1. A
-/// kernel may update a buffer in place, but not see the same bytes as two buffers.
+/// The first access of the same op, those from `begin` on, that sees bytes of access `j` as another buffer while one
+/// writes them; or -1. A kernel may update a buffer in place, but not see the same bytes as two buffers.
 int Verifier::conflictWithin(size_t begin, size_t j) {
   for (size_t i = accesses[j].writes ? begin : j; i < j; ++i) // reads come before writes
     if (accesses[i].place != accesses[j].place && places[accesses[i].place].overlaps(places[accesses[j].place]))
@@ -230,7 +232,8 @@ LogicalResult Verifier::checkEnd() {
   for (size_t i = 0; i < places.size(); ++i) {
     BufferOp buffer = places[i].op;
     if (!written[i] && (buffer.getResult() || (buffer.getBatch() && *buffer.getBatch() == 1)))
-      return buffer.emitOpError() << "V4: '" << buffer.getName() << "' is read after the step, but nothing has written it";
+      return buffer.emitOpError() << "V4: '" << buffer.getName()
+                                  << "' is read after the step, but nothing has written it";
   }
   return success();
 }
@@ -259,18 +262,22 @@ LogicalResult checkShared(ModuleOp module) {
   SmallVector<BufferOp> sorted;
   for (auto &entry : known)
     sorted.push_back(entry.second);
-  llvm::sort(sorted, [](BufferOp a, BufferOp b) { return std::pair(a.getSpace(), *a.getOffset()) < std::pair(b.getSpace(), *b.getOffset()); });
+  llvm::sort(sorted, [](BufferOp a, BufferOp b) {
+    return std::pair(a.getSpace(), *a.getOffset()) < std::pair(b.getSpace(), *b.getOffset());
+  });
   for (size_t i = 1; i < sorted.size(); ++i) {
     BufferOp one = sorted[i - 1], other = sorted[i]; // the first that overlaps another overlaps the next
     if (one.getSpace() == other.getSpace() && *other.getOffset() < *one.getOffset() + one.getBytes())
-      return one.emitOpError() << "V1: '" << one.getName() << "' shares bytes with '" << other.getName() << "', and both outlive a step";
+      return one.emitOpError() << "V1: '" << one.getName() << "' shares bytes with '" << other.getName()
+                               << "', and both outlive a step";
   }
   return success();
 }
 
 using Wide = unsigned __int128;
 
-/// Bytes of a tensor, worked out here and in 128 bits so that no mistake of the rest can hide; what does not fit those is their largest number.
+/// Bytes of a tensor, worked out here and in 128 bits so that no mistake of the rest can hide; what does not fit those
+/// is their largest number.
 Wide sizeOf(RankedTensorType type) {
   Wide bits = type.getElementTypeBitWidth();
   for (int64_t extent : type.getShape())
@@ -285,7 +292,8 @@ LogicalResult checkSize(Operation *op, BufferOp buffer, Type type) {
   Wide needed = tensor ? sizeOf(tensor) : ~Wide(0);
   if (needed == static_cast<Wide>(buffer.getBytes()))
     return success();
-  auto error = op->emitOpError() << "V6: '" << buffer.getName() << "' has " << buffer.getBytes() << " bytes, but " << type << " needs ";
+  auto error = op->emitOpError() << "V6: '" << buffer.getName() << "' has " << buffer.getBytes() << " bytes, but "
+                                 << type << " needs ";
   return needed >> 63 ? error << "at least 2^63" : error << static_cast<int64_t>(needed);
 }
 
@@ -293,7 +301,8 @@ LogicalResult checkSizes(const SymbolTable &symbols, ProgramOp program) {
   for (auto buffer : program.getBody().getOps<BufferOp>()) {
     if (buffer.getType() && failed(checkSize(buffer, buffer, *buffer.getType())))
       return failure();
-    auto variable = buffer.getVariable() ? symbols.lookup<train::VariableOp>(*buffer.getVariable()) : train::VariableOp();
+    auto variable =
+        buffer.getVariable() ? symbols.lookup<train::VariableOp>(*buffer.getVariable()) : train::VariableOp();
     if (variable && failed(checkSize(buffer, buffer, variable.getType())))
       return failure();
   }
@@ -306,8 +315,8 @@ LogicalResult checkSizes(const SymbolTable &symbols, ProgramOp program) {
   for (auto copy : program.getBody().getOps<sched::CopyOp>()) {
     auto from = copy.getFrom().getDefiningOp<BufferOp>(), to = copy.getTo().getDefiningOp<BufferOp>();
     if (!copy.getCodec() && from.getBytes() != to.getBytes())
-      return copy.emitOpError() << "V6: copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '" << to.getName() << "' of "
-                                << to.getBytes();
+      return copy.emitOpError() << "V6: copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '"
+                                << to.getName() << "' of " << to.getBytes();
   }
   return success();
 }
@@ -326,7 +335,8 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
     SymbolTable symbols(getOperation());
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Replay replay(program);
-      if (failed(replay.run()) || failed(checkSizes(symbols, program)) || failed(Verifier(replay).run()) || failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
+      if (failed(replay.run()) || failed(checkSizes(symbols, program)) || failed(Verifier(replay).run()) ||
+          failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
           failed(checkBudget(program, "host", *program.getHost(), hostBudget)))
         return signalPassFailure();
       accesses += replay.accesses.size();

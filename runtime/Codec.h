@@ -10,7 +10,8 @@
 
 namespace sluice {
 
-/// A packed tensor cannot hold this value, or a rebuilt one has lost its digits, and nothing sensible would come of going on (exit status 5).
+/// A packed tensor cannot hold this value, or a rebuilt one has lost its digits, and nothing sensible would come of
+/// going on (exit status 5).
 struct ValueNotStorable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -19,8 +20,8 @@ struct ValueNotStorable : std::runtime_error {
 /// - fp16: IEEE half precision, rounded to nearest even. Infinities and NaN survive; a finite value that would become
 ///   infinite is refused (ValueNotStorable).
 /// - zvc: exact. Zeros (of the whole bit pattern, so -0.0 survives) are left out; host memory only. The slot has room
-///   for the raw bytes. With `zvc:pool=BYTES` it lies in the spill arena, which takes what that much host memory, shared
-///   by all such tensors, does not hold.
+///   for the raw bytes. With `zvc:pool=BYTES` it lies in the spill arena, which takes what that much host memory,
+///   shared by all such tensors, does not hold.
 /// - zfp: P. Lindstrom, Fixed-Rate Compressed Floating-Point Arrays, TVCG 2014: `rate` bits a value, in blocks of 4x4
 ///   of the physical order; `zfp` alone means 8, `zfp:12` another rate from 2 to 31. Values that are not finite are
 ///   refused.
@@ -67,8 +68,8 @@ inline std::optional<Codec> parseCodec(std::string_view name) {
   return Codec{Codec::Zfp, rate};
 }
 
-/// The tensor as zfp sees it: `rows` rows of `columns` neighbours in memory. Among the splits of the physical order, the
-/// one that pads least to blocks of 4x4.
+/// The tensor as zfp sees it: `rows` rows of `columns` neighbours in memory. Among the splits of the physical order,
+/// the one that pads least to blocks of 4x4.
 struct ZfpGrid {
   int64_t columns = 0, rows = 0;
   constexpr int64_t blocksAcross() const { return (columns + 3) / 4; }

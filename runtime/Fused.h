@@ -21,8 +21,8 @@
 // shape and may be an input's very bytes (in place).
 //
 // Operands and outputs are F32 unless `static constexpr DataType types[]` says what each of them is, inputs first. The
-// rule sees floats: of a mask (Bit; of the region's shape and layout, inputs only) 1 or 0, of BF16 (cuda only) its value;
-// outputs are rounded where they are stored. Vectors and sums are F32.
+// rule sees floats: of a mask (Bit; of the region's shape and layout, inputs only) 1 or 0, of BF16 (cuda only) its
+// value; outputs are rounded where they are stored. Vectors and sums are F32.
 //
 // A sum is a vector as long as the innermost physical dimension, or a scalar: one of the region's values summed over
 // all the rest, in a fixed order that does not depend on the number of threads. operator() returns the outputs, then
@@ -45,7 +45,9 @@
 namespace sluice {
 
 /// What operator() returns.
-template <int Count> struct Values { float v[Count > 0 ? Count : 1]; };
+template <int Count> struct Values {
+  float v[Count > 0 ? Count : 1];
+};
 
 /// Which element a random region is at: its index in physical order, and the step's key material.
 struct Element {
@@ -98,8 +100,7 @@ template <typename F>
 constexpr auto regionTypes = typesOf<F>(std::make_integer_sequence<int, F::inputs + F::outputs>());
 
 /// Throws std::invalid_argument naming `node` when the operands are not those that F was printed for.
-template <typename F>
-void checkOperands(const char *node, TensorList inputs, TensorList outputs, TensorList sums) {
+template <typename F> void checkOperands(const char *node, TensorList inputs, TensorList outputs, TensorList sums) {
   RegionSignature{F::inputs, F::outputs, F::sums, regionTypes<F>.data()}.check(node, inputs, outputs, sums);
 }
 

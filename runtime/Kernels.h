@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that generated programs are made of. Each object is created once, before any arena exists: it checks shapes, builds its
-// vendor primitives and knows the scratch bytes it needs. Each call enqueues on the stream given and returns at once.
+// The kernels that generated programs are made of. Each object is created once, before any arena exists: it checks
+// shapes, builds its vendor primitives and knows the scratch bytes it needs. Each call enqueues on the stream given and
+// returns at once.
 //
-// 4-D activations are NHWC unless said otherwise; convolution weights are OIHW row-major; vectors are [C]. A kernel never allocates
-// while it runs: scratch is the last argument, at least workspaceBytes() long, at a multiple of 256 bytes. Constructors throw
-// std::invalid_argument naming the node. A kernel object outlives all work that it enqueued.
-// Cuda: activations and their gradients may be BF16 instead of F32, all that one call names, unless said otherwise; vectors, parameters and
-// losses are F32. Kernels compute in float and round to nearest even where they store. The host takes no BF16: std::invalid_argument.
-// Results are the same bits from run to run for a given thread count.
+// 4-D activations are NHWC unless said otherwise; convolution weights are OIHW row-major; vectors are [C]. A kernel
+// never allocates while it runs: scratch is the last argument, at least workspaceBytes() long, at a multiple of 256
+// bytes. Constructors throw std::invalid_argument naming the node. A kernel object outlives all work that it enqueued.
+// Cuda: activations and their gradients may be BF16 instead of F32, all that one call names, unless said otherwise;
+// vectors, parameters and losses are F32. Kernels compute in float and round to nearest even where they store. The host
+// takes no BF16: std::invalid_argument. Results are the same bits from run to run for a given thread count.
 #pragma once
 
 #include "runtime/Stream.h"
@@ -21,40 +22,43 @@ namespace sluice {
 void setThreads(int count);
 int threads();
 
-/// Host: vendor primitives use no more than this level of x86-64 (2: SSE4.1, 3: AVX2, 4: AVX-512), so that a program has the same
-/// algorithms and workspaces on every processor of the level; 0: all that the machine has. DNNL_MAX_CPU_ISA in the environment can take
-/// away more. Once, before the first kernel is created. Cuda: nothing to do.
+/// Host: vendor primitives use no more than this level of x86-64 (2: SSE4.1, 3: AVX2, 4: AVX-512), so that a program
+/// has the same algorithms and workspaces on every processor of the level; 0: all that the machine has.
+/// DNNL_MAX_CPU_ISA in the environment can take away more. Once, before the first kernel is created. Cuda: nothing to
+/// do.
 void limitInstructions(int level);
 
 enum class Target { Host, Cuda };
 /// Which runtime this program is linked with.
 Target runtimeTarget();
 
-/// What convolutions and matrix products compute in. TF32: products of 10-bit mantissas, sums in float. BF16: of tensors that are stored in
-/// bf16, sums in float. Both cuda only.
+/// What convolutions and matrix products compute in. TF32: products of 10-bit mantissas, sums in float. BF16: of
+/// tensors that are stored in bf16, sums in float. Both cuda only.
 enum class Precision { FP32, TF32, BF16 };
 
-/// Cuda: the largest workspace that an algorithm may be chosen for, and the precision. Set before the first kernel is created. The host
-/// runtime plans workspaces by what its primitives say and computes in FP32 only.
+/// Cuda: the largest workspace that an algorithm may be chosen for, and the precision. Set before the first kernel is
+/// created. The host runtime plans workspaces by what its primitives say and computes in FP32 only.
 void setKernelPolicy(size_t workspaceLimit, Precision precision);
 
-/// Constructors only describe vendor primitives, so that the compiler can ask for workspaces quickly. This builds all that were
-/// described since the last call; programs call it once, between creating their kernels and allocating the arenas. Cuda: the first call
-/// also creates the context. Throws MemoryNotAvailable when there is no device to use, or no algorithm that fits a workspace.
+/// Constructors only describe vendor primitives, so that the compiler can ask for workspaces quickly. This builds all
+/// that were described since the last call; programs call it once, between creating their kernels and allocating the
+/// arenas. Cuda: the first call also creates the context. Throws MemoryNotAvailable when there is no device to use, or
+/// no algorithm that fits a workspace.
 void buildPrimitives();
 
-/// The device as profiles name it, and what a program says of memory besides its arenas, in lines for standard output (empty on the
-/// host). After buildPrimitives().
+/// The device as profiles name it, and what a program says of memory besides its arenas, in lines for standard output
+/// (empty on the host). After buildPrimitives().
 std::string deviceName();
 std::string memoryNotes();
 
-/// OpenMP workers of vendor libraries that spin between parallel regions would hold the cores that our own threads need. Call first in
-/// main: starts the program again with OMP_WAIT_POLICY=passive unless the variable is set; it is only read when a program is loaded.
+/// OpenMP workers of vendor libraries that spin between parallel regions would hold the cores that our own threads
+/// need. Call first in main: starts the program again with OMP_WAIT_POLICY=passive unless the variable is set; it is
+/// only read when a program is loaded.
 void ensurePassiveOpenMP(int argc, char **argv);
 
 class Kernel {
 public:
-  const char *node;              ///< ONNX node, for traces and errors; must outlive the kernel
+  const char *node; ///< ONNX node, for traces and errors; must outlive the kernel
   size_t workspaceBytes() const { return workspace; }
   /// Throws MemoryNotAvailable, naming both numbers, when the slot that the plan reserved is too small on this machine.
   void checkWorkspace(const Tensor &slot) const;
@@ -71,28 +75,33 @@ struct Window {
 
 enum class ConvPass { Forward, BackwardData, BackwardWeight };
 
-/// Which of several ways a kernel computes; results differ by rounding. Chosen when compiling and written into the program.
+/// Which of several ways a kernel computes; results differ by rounding. Chosen when compiling and written into the
+/// program.
 struct Algorithm {
-  const char *name = ""; ///< host: an implementation of oneDNN or of ours (host/ConvEngine.h); empty: the kernel chooses
-  int64_t parts = 1;     ///< host: the batch, of our convolutions the channels, are cut into so many runs
+  const char *name =
+      "";            ///< host: an implementation of oneDNN or of ours (host/ConvEngine.h); empty: the kernel chooses
+  int64_t parts = 1; ///< host: the batch, of our convolutions the channels, are cut into so many runs
   int64_t workspace = 0; ///< cuda: bytes that the engine may have; 0: what setKernelPolicy() says
 };
 
 /// 2-D convolution, one object per pass. x [N,C,H,W], w [O,C/groups,kh,kw] row-major, y [N,O,H',W'].
-/// A transposed convolution is BackwardData with x and y exchanged. With type BF16 x, w, y and their gradients are that, w in NHWC order
+/// A transposed convolution is BackwardData with x and y exchanged. With type BF16 x, w, y and their gradients are
+/// that, w in NHWC order
 /// ([O,kh,kw,C/groups]); bias, dw and dbias are F32 and row-major as ever.
 class Conv : public Kernel {
 public:
-  Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias, Algorithm algorithm = {},
-       DataType type = DataType::F32);
+  Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
+       Algorithm algorithm = {}, DataType type = DataType::F32);
   ~Conv();
   Conv(Conv &&);
   /// y = x * w + bias
-  void forward(Stream &, const Tensor &x, const Tensor &w, const Tensor &bias, const Tensor &y, const Tensor &scratch) const;
+  void forward(Stream &, const Tensor &x, const Tensor &w, const Tensor &bias, const Tensor &y,
+               const Tensor &scratch) const;
   /// dx = gradient of y with respect to x
   void backwardData(Stream &, const Tensor &dy, const Tensor &w, const Tensor &dx, const Tensor &scratch) const;
   /// dw (row-major OIHW) and, when the object was made with bias, dbias
-  void backwardWeight(Stream &, const Tensor &dy, const Tensor &x, const Tensor &dw, const Tensor &dbias, const Tensor &scratch) const;
+  void backwardWeight(Stream &, const Tensor &dy, const Tensor &x, const Tensor &dw, const Tensor &dbias,
+                      const Tensor &scratch) const;
 
   struct Impl;
 
@@ -100,8 +109,8 @@ private:
   std::shared_ptr<const Impl> impl; ///< shared by all convolutions of one geometry
 };
 
-/// Maximum pooling. `indices` (same shape as y, U8 below 256 window positions, else I32) says which window position won; the backward
-/// pass reads nothing else of the forward pass. Ties go to the first position; NaN wins.
+/// Maximum pooling. `indices` (same shape as y, U8 below 256 window positions, else I32) says which window position
+/// won; the backward pass reads nothing else of the forward pass. Ties go to the first position; NaN wins.
 class MaxPool : public Kernel {
 public:
   MaxPool(const char *node, Shape x, Shape y, Window window);
@@ -129,7 +138,8 @@ private:
 /// Throws std::invalid_argument naming `node` when x is nothing to take batch statistics of.
 void checkStatistics(const char *node, const Shape &x);
 
-/// Per-channel mean and 1/sqrt(biased variance + epsilon) of x [N,C,...]: NHWC for rank 4, row-major [N,C] for rank 2. mean and rstd are F32.
+/// Per-channel mean and 1/sqrt(biased variance + epsilon) of x [N,C,...]: NHWC for rank 4, row-major [N,C] for rank 2.
+/// mean and rstd are F32.
 class BatchNormStatistics : public Kernel {
 public:
   BatchNormStatistics(const char *node, Shape x, float epsilon);
@@ -152,15 +162,16 @@ private:
   float momentum, epsilon;
 };
 
-/// Rebuilds x [N,C,...] (layouts as BatchNormStatistics) from z = leaky_relu((x - mean) * rstd * scale + bias), slope alpha >= 1e-3,
-/// where z is in fp32 or comes back from half precision. `save` puts the channels that cannot be rebuilt well, in order, into aside [slots, elements per channel]; with more of them than
-/// slots the step fails with MemoryNotAvailable.
+/// Rebuilds x [N,C,...] (layouts as BatchNormStatistics) from z = leaky_relu((x - mean) * rstd * scale + bias), slope
+/// alpha >= 1e-3, where z is in fp32 or comes back from half precision. `save` puts the channels that cannot be rebuilt
+/// well, in order, into aside [slots, elements per channel]; with more of them than slots the step fails with
+/// MemoryNotAvailable.
 class BatchNormInversion : public Kernel {
 public:
   BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half);
   void save(Stream &, const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &aside) const;
-  void invert(Stream &, const Tensor &z, const Tensor &mean, const Tensor &rstd, const Tensor &scale, const Tensor &bias,
-              const Tensor &aside, const Tensor &x) const;
+  void invert(Stream &, const Tensor &z, const Tensor &mean, const Tensor &rstd, const Tensor &scale,
+              const Tensor &bias, const Tensor &aside, const Tensor &x) const;
 
 private:
   int64_t channels, pixels, slots;
@@ -168,8 +179,9 @@ private:
   bool half;
 };
 
-/// Ends the step with ValueNotStorable when x, rebuilt by subtracting from y, has max |x| < 2^-10 max |y|: y was rounded to 2^-24 of itself, so
-/// x has an error of more than 2^-14 of its largest value. What is not finite passes. maxima [parts, 2] is written.
+/// Ends the step with ValueNotStorable when x, rebuilt by subtracting from y, has max |x| < 2^-10 max |y|: y was
+/// rounded to 2^-24 of itself, so x has an error of more than 2^-14 of its largest value. What is not finite passes.
+/// maxima [parts, 2] is written.
 class CancellationCheck : public Kernel {
 public:
   CancellationCheck(const char *node, int64_t elements, int64_t parts);
@@ -192,15 +204,17 @@ private:
   float alpha, beta, bias;
 };
 
-/// c = alpha * op(a) op(b) + beta * bias. Row-major; leading dimensions beyond the last two are batches and broadcast in a or b when 1 or
-/// absent. op(a) is [M,K], op(b) [K,N]. bias is absent, or F32 and broadcasts to c: [N], [1,N], [M,1], [M,N]. c of BF16 factors is either.
+/// c = alpha * op(a) op(b) + beta * bias. Row-major; leading dimensions beyond the last two are batches and broadcast
+/// in a or b when 1 or absent. op(a) is [M,K], op(b) [K,N]. bias is absent, or F32 and broadcasts to c: [N], [1,N],
+/// [M,1], [M,N]. c of BF16 factors is either.
 class Matmul : public Kernel {
 public:
-  Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1, Shape bias = {},
-         Algorithm algorithm = {}, DataType factors = DataType::F32, DataType result = DataType::F32);
+  Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1,
+         Shape bias = {}, Algorithm algorithm = {}, DataType factors = DataType::F32, DataType result = DataType::F32);
   ~Matmul();
   Matmul(Matmul &&);
-  void run(Stream &, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c, const Tensor &scratch) const;
+  void run(Stream &, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c,
+           const Tensor &scratch) const;
 
 private:
   struct Impl;
@@ -220,10 +234,12 @@ private:
   bool logarithm;
 };
 
-/// What a loss averages over is PyTorch's "mean". All write one float to `loss`; backward writes the gradient of that mean.
+/// What a loss averages over is PyTorch's "mean". All write one float to `loss`; backward writes the gradient of that
+/// mean.
 enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
 
-/// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids. The others: x and target of one shape and layout.
+/// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids. The others: x and target of one shape and
+/// layout.
 class Loss : public Kernel {
 public:
   Loss(const char *node, LossKind kind, Shape x);
@@ -244,7 +260,8 @@ enum class NearestRounding { RoundPreferFloor, RoundPreferCeil, Floor, Ceil };
 /// Spatial resize of NHWC x to NHWC y; scales are y's extent over x's, or as given by the model.
 class Resize : public Kernel {
 public:
-  Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode, ResizeCoordinates, NearestRounding);
+  Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode, ResizeCoordinates,
+         NearestRounding);
   void forward(Stream &, const Tensor &x, const Tensor &y) const;
   void backward(Stream &, const Tensor &dy, const Tensor &dx) const;
 
@@ -254,9 +271,9 @@ private:
   std::shared_ptr<const Impl> impl;
 };
 
-/// y = x with its logical dimensions permuted and its layout changed. `permutation` maps y's dimensions to x's (ONNX Transpose).
-/// With `reshape`, x and y have different shapes and equal logical (row-major) element order; the permutation is then empty. From F32 to BF16
-/// values are rounded, the other way widened.
+/// y = x with its logical dimensions permuted and its layout changed. `permutation` maps y's dimensions to x's (ONNX
+/// Transpose). With `reshape`, x and y have different shapes and equal logical (row-major) element order; the
+/// permutation is then empty. From F32 to BF16 values are rounded, the other way widened.
 class Reorder : public Kernel {
 public:
   Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);
@@ -268,8 +285,8 @@ private:
   std::shared_ptr<const Impl> impl;
 };
 
-/// Copies the slab [start, start + length) of `axis` between a large tensor and a small one (Concat, Split, Slice and their gradients).
-/// Same type and layout on both sides.
+/// Copies the slab [start, start + length) of `axis` between a large tensor and a small one (Concat, Split, Slice and
+/// their gradients). Same type and layout on both sides.
 class Slab : public Kernel {
 public:
   Slab(const char *node, const Tensor &large, const Tensor &small, int axis, int64_t start);
@@ -281,8 +298,8 @@ private:
   int64_t outer, largeStride, smallStride, start; ///< bytes, but for outer
 };
 
-/// y = sum of x over the dimensions in which y has extent 1 (or which y lacks in front): the gradient of broadcasting. y is F32.
-/// `scale` multiplies the sum (1/count makes a mean).
+/// y = sum of x over the dimensions in which y has extent 1 (or which y lacks in front): the gradient of broadcasting.
+/// y is F32. `scale` multiplies the sum (1/count makes a mean).
 class SumTo : public Kernel {
 public:
   SumTo(const char *node, const Tensor &x, const Tensor &y, float scale = 1);
@@ -308,10 +325,11 @@ private:
 /// Sets every byte of the tensor to zero.
 void clear(Stream &, const Tensor &, const char *node);
 
-/// Optimizer updates with PyTorch's formulas; hyperparameters come from Session::state. All tensors have w's size and layout.
-/// sgd: d = dw + weightDecay*w; m = step==1 ? d : momentum*m + d; w -= lr*m.
+/// Optimizer updates with PyTorch's formulas; hyperparameters come from Session::state. All tensors have w's size and
+/// layout. sgd: d = dw + weightDecay*w; m = step==1 ? d : momentum*m + d; w -= lr*m.
 void updateSgd(Stream &, const Tensor &w, const Tensor &dw, const Tensor &momentum, const char *node);
 /// adam adds weightDecay*w to dw; adamw (decoupled) shrinks w by lr*weightDecay first.
-void updateAdam(Stream &, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq, bool decoupled, const char *node);
+void updateAdam(Stream &, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq,
+                bool decoupled, const char *node);
 
 } // namespace sluice

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a generated program tells the runtime about itself, and the main loop that it hands itself to: arguments, data, log, progress,
-// checkpoints, evaluation, export. Everything here is plain data in the generated file.
+// What a generated program tells the runtime about itself, and the main loop that it hands itself to: arguments, data,
+// log, progress, checkpoints, evaluation, export. Everything here is plain data in the generated file.
 #pragma once
 
 #include "runtime/Kernels.h"
@@ -12,8 +12,9 @@ namespace sluice {
 /// Parameter: trained. State: BatchNorm running statistics. Constant: never written. Optimizer: momentum and moments.
 enum class Role { Parameter, State, Constant, Optimizer };
 
-/// How a variable gets its first value. File: by name from the weights file beside the program. Zero/One: filled. Draw rules are keyed by
-/// (seed, name), so both targets draw the same bits. Kaiming: normal, std = sqrt(2 / fanIn). Xavier: uniform, +-sqrt(6/(fanIn+fanOut)).
+/// How a variable gets its first value. File: by name from the weights file beside the program. Zero/One: filled. Draw
+/// rules are keyed by (seed, name), so both targets draw the same bits. Kaiming: normal, std = sqrt(2 / fanIn). Xavier:
+/// uniform, +-sqrt(6/(fanIn+fanOut)).
 enum class Init { File, Zero, One, Kaiming, Xavier };
 
 struct Variable {
@@ -25,9 +26,10 @@ struct Variable {
   int64_t exportOffset = -1; ///< byte offset of its raw data in the export template, -1: not in it
 };
 
-/// One model input or the target: its device slots (the next batch arrives while a step runs) and its staging slot in host memory.
+/// One model input or the target: its device slots (the next batch arrives while a step runs) and its staging slot in
+/// host memory.
 struct Input {
-  const char *name;  ///< ONNX input name; "target" for the labels
+  const char *name; ///< ONNX input name; "target" for the labels
   Tensor slots[2];
   Tensor staging;
   int64_t upperBound = 0; ///< I64: values must lie in [0, upperBound); 0: unchecked
@@ -39,7 +41,7 @@ struct PlanRow { ///< one line of --plan
   int firstStep, lastStep;
 };
 
-struct ActionRow { ///< all tensors of the plan that one action takes away, per step
+struct ActionRow {    ///< all tensors of the plan that one action takes away, per step
   const char *action; ///< "offload", "offload fp16", "compress zfp", "encode mask", "recompute"
   int tensors;
   int64_t bytes;
@@ -48,54 +50,56 @@ struct ActionRow { ///< all tensors of the plan that one action takes away, per 
 
 struct Program {
   const char *model, *commandLine, *strategy;
-  const char *identity;              ///< of the model, whatever its batch and its plan; null: not known
+  const char *identity; ///< of the model, whatever its batch and its plan; null: not known
   int64_t batch;
-  size_t deviceBytes, hostBytes;     ///< exact arena sizes
-  size_t poolBytes, spillBytes;      ///< see PoolSize; 0: no pool
-  size_t deviceBase;                 ///< bytes live through the whole step
-  int threads;                       ///< that the plan was made for
-  int level;                         ///< of x86-64 that vendor primitives may use, see limitInstructions()
-  size_t workspaceLimit;             ///< --workspace-limit of the plan
+  size_t deviceBytes, hostBytes; ///< exact arena sizes
+  size_t poolBytes, spillBytes;  ///< see PoolSize; 0: no pool
+  size_t deviceBase;             ///< bytes live through the whole step
+  int threads;                   ///< that the plan was made for
+  int level;                     ///< of x86-64 that vendor primitives may use, see limitInstructions()
+  size_t workspaceLimit;         ///< --workspace-limit of the plan
   Precision precision;
-  int events;                        ///< number of events used
+  int events; ///< number of events used
   double predictedSecondsPerStep;
-  const Variable *variables;         ///< names are unique
+  const Variable *variables; ///< names are unique
   int variableCount;
-  const Input *inputs;               ///< model inputs in order, then the target (absent when the graph ends in its own loss)
+  const Input *inputs; ///< model inputs in order, then the target (absent when the graph ends in its own loss)
   int inputCount;
   const PlanRow *plan;
   int planRows;
   const ActionRow *actions;
   int actionRows;
-  Tensor loss;                       ///< F32 scalar, readable after a step until the next begins
-  Tensor correct;                    ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
-  const char *weightsFile;           ///< name beside the executable, or null when nothing is read
-  const char *exportTemplate;        ///< name beside the executable, or null
+  Tensor loss;             ///< F32 scalar, readable after a step until the next begins
+  Tensor correct;          ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
+  const char *weightsFile; ///< name beside the executable, or null when nothing is read
+  const char *exportTemplate; ///< name beside the executable, or null
   enum class Optimizer { Sgd, Adam, AdamW } optimizer;
   const char *lossName;
 };
 
-/// Marks functions that are long sequences of calls, run once or once a step: there is nothing in them to optimize, and compilers spend
-/// more time on trying, quadratic in their length, than on all kernels. ("O0" would not share the stack between calls.)
+/// Marks functions that are long sequences of calls, run once or once a step: there is nothing in them to optimize, and
+/// compilers spend more time on trying, quadratic in their length, than on all kernels. ("O0" would not share the stack
+/// between calls.)
 #if defined(__GNUC__) && !defined(__clang__)
 #define SLUICE_SEQUENCE __attribute__((noinline, optimize("Og")))
 #else
 #define SLUICE_SEQUENCE
 #endif
 
-/// The program's functions. makeKernels creates all kernels (setThreads was called) and checks each against its slot. `step` and
-/// `evaluate` enqueue one whole step or one evaluation batch and return; inputs lie in Session::batch(slots). Nothing of a step is
-/// running when either is called, and neither copies input batches: run() gathers the next batch into the staging slots while a step
-/// runs and copies it into Session::nextBatch(slots) on the toDevice stream. A step calls Session::captureGradient right before each
-/// parameter's update. `evaluate` writes `loss`, adds to `correct`, which is cleared before, and changes no variable.
+/// The program's functions. makeKernels creates all kernels (setThreads was called) and checks each against its slot.
+/// `step` and `evaluate` enqueue one whole step or one evaluation batch and return; inputs lie in
+/// Session::batch(slots). Nothing of a step is running when either is called, and neither copies input batches: run()
+/// gathers the next batch into the staging slots while a step runs and copies it into Session::nextBatch(slots) on the
+/// toDevice stream. A step calls Session::captureGradient right before each parameter's update. `evaluate` writes
+/// `loss`, adds to `correct`, which is cleared before, and changes no variable.
 struct Entry {
   std::function<void()> makeKernels;
   std::function<void(Session &)> step;
   std::function<void(Session &)> evaluate; ///< empty: --evaluate is refused
 };
 
-/// Arguments -> data and output files -> kernels and primitives -> announce the exact bytes -> allocate -> first values or checkpoint ->
-/// train, evaluate, export. Returns the exit status; errors go to standard error in one line.
+/// Arguments -> data and output files -> kernels and primitives -> announce the exact bytes -> allocate -> first values
+/// or checkpoint -> train, evaluate, export. Returns the exit status; errors go to standard error in one line.
 int run(int argc, char **argv, const Program &program, const Entry &entry);
 
 } // namespace sluice

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole API that generated programs call. Two runtimes implement it with the same file names: runtime/host and runtime/cuda.
+// The whole API that generated programs call. Two runtimes implement it with the same file names: runtime/host and
+// runtime/cuda.
 #pragma once
 
 #include "runtime/Codec.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events and the session that owns the arenas. Everything enqueued on one stream runs in order; streams run beside each other
-// and are ordered by events alone. Host: a stream is a thread with a queue. Cuda: a stream is a cudaStream_t.
+// Streams, events and the session that owns the arenas. Everything enqueued on one stream runs in order; streams run
+// beside each other and are ordered by events alone. Host: a stream is a thread with a queue. Cuda: a stream is a
+// cudaStream_t.
 #pragma once
 
 #include "runtime/Tensor.h"
@@ -31,8 +32,8 @@ struct OpRecord {
   size_t bytes;
 };
 
-/// Index into the session's events. A wait waits for the latest record of that event which was enqueued before the wait was; with no
-/// such record it waits for nothing. One event is recorded on one stream only.
+/// Index into the session's events. A wait waits for the latest record of that event which was enqueued before the wait
+/// was; with no such record it waits for nothing. One event is recorded on one stream only.
 struct Event {
   int id = -1;
 };
@@ -47,12 +48,12 @@ public:
   /// Enqueue; returns at once.
   void record(Event event);
   void wait(Event event);
-  /// Blocks the caller until all that was enqueued has run. Rethrows the first exception that a kernel of the session raised; work
-  /// behind it was skipped.
+  /// Blocks the caller until all that was enqueued has run. Rethrows the first exception that a kernel of the session
+  /// raised; work behind it was skipped.
   void synchronize();
 
-  /// For kernels. Host: enqueues `work`. Cuda: calls `work` at once, which enqueues on native(). `node` and `op` name it in traces and
-  /// profiles and must outlive the program.
+  /// For kernels. Host: enqueues `work`. Cuda: calls `work` at once, which enqueues on native(). `node` and `op` name
+  /// it in traces and profiles and must outlive the program.
   void launch(const char *node, const char *op, std::function<void()> work, size_t bytes = 0);
 
   /// Cuda: the cudaStream_t. Host: null.
@@ -70,8 +71,8 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// Hyperparameters and counters that a step reads. Set them while nothing runs. On cuda kernels read a copy in device memory, which is
-/// brought up to date before each step, so that a captured graph sees their changes.
+/// Hyperparameters and counters that a step reads. Set them while nothing runs. On cuda kernels read a copy in device
+/// memory, which is brought up to date before each step, so that a captured graph sees their changes.
 struct StepState {
   float learningRate = 0, momentum = 0, weightDecay = 0, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
   uint64_t seed = 0;
@@ -86,19 +87,20 @@ struct PoolSize {
 
 class PackedPool;
 
-/// The arenas, the streams and the events. Allocated once, with the exact sizes of the plan; nothing large is allocated during a step.
+/// The arenas, the streams and the events. Allocated once, with the exact sizes of the plan; nothing large is allocated
+/// during a step.
 class Session {
 public:
-  /// Throws MemoryNotAvailable naming both numbers when an arena cannot be had. `hostFile` keeps the spill arena in that file, or where
-  /// there is no pool the host arena.
+  /// Throws MemoryNotAvailable naming both numbers when an arena cannot be had. `hostFile` keeps the spill arena in
+  /// that file, or where there is no pool the host arena.
   Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile = nullptr, PoolSize pool = {});
   ~Session();
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
 
-  /// Enqueues one whole step or evaluation batch by calling `body`, with nothing of another one still running. Cuda: the calls are
-  /// captured into a graph, once per `body` and batch slot, and the graph is launched; not so while ops are recorded, gradients are
-  /// shown or graphs are disabled. `body` must outlive the session.
+  /// Enqueues one whole step or evaluation batch by calling `body`, with nothing of another one still running. Cuda:
+  /// the calls are captured into a graph, once per `body` and batch slot, and the graph is launched; not so while ops
+  /// are recorded, gradients are shown or graphs are disabled. `body` must outlive the session.
   void enqueue(const std::function<void(Session &)> &body);
   void enableGraphs(bool on);
 
@@ -106,19 +108,21 @@ public:
   Tensor batch(const Tensor (&slots)[2]) const { return slots[batchParity]; }
   Tensor nextBatch(const Tensor (&slots)[2]) const { return slots[1 - batchParity]; }
 
-  /// Says that nothing reads these bytes any more. In poison mode (SLUICE_POISON=1) fills them with NaN on the compute stream.
+  /// Says that nothing reads these bytes any more. In poison mode (SLUICE_POISON=1) fills them with NaN on the compute
+  /// stream.
   void release(const Tensor &tensor);
 
   /// Waits for all streams; in poison mode also checks that nothing was written outside the arenas.
   void synchronize();
 
-  /// For the code around the step (initial values, losses, checkpoints): synchronizes, then copies a tensor's bytes out of or into
-  /// its arena. `to` and `from` hold tensor.bytes() bytes in the tensor's own layout.
+  /// For the code around the step (initial values, losses, checkpoints): synchronizes, then copies a tensor's bytes out
+  /// of or into its arena. `to` and `from` hold tensor.bytes() bytes in the tensor's own layout.
   void read(const Tensor &tensor, void *to);
   void write(const Tensor &tensor, const void *from);
 
-  /// Shows a gradient to `onGradient`, right after it was computed and before its update; does nothing while that is empty. The hook
-  /// runs in the order of the compute stream; `data` is readable by the CPU, in the tensor's layout, until it returns.
+  /// Shows a gradient to `onGradient`, right after it was computed and before its update; does nothing while that is
+  /// empty. The hook runs in the order of the compute stream; `data` is readable by the CPU, in the tensor's layout,
+  /// until it returns.
   void captureGradient(const char *parameter, const Tensor &gradient);
   std::function<void(const char *parameter, const Tensor &gradient, const void *data)> onGradient;
 

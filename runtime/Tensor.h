@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tensor as generated programs name it: element type, physical layout, logical shape and a fixed place in one of the two arenas.
-// Plain constants; nothing here owns memory. Logical shapes are ONNX's (NCHW for images) whatever the layout.
+// A tensor as generated programs name it: element type, physical layout, logical shape and a fixed place in one of the
+// two arenas. Plain constants; nothing here owns memory. Logical shapes are ONNX's (NCHW for images) whatever the
+// layout.
 #pragma once
 
-// GCC before 12.3 fills whole 512-bit registers from constants like {1, 1, 0, 0, 0, 0, 0, 0} and so gives windows pads that nobody wrote.
-// 256-bit vectors avoid that code, and measure as fast in kernels that wait for memory.
+// GCC before 12.3 fills whole 512-bit registers from constants like {1, 1, 0, 0, 0, 0, 0, 0} and so gives windows pads
+// that nobody wrote. 256-bit vectors avoid that code, and measure as fast in kernels that wait for memory.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__AVX512F__) && __GNUC__ * 100 + __GNUC_MINOR__ < 1203
 #pragma GCC target("prefer-vector-width=256")
 #endif
@@ -16,8 +17,8 @@
 
 namespace sluice {
 
-/// BF16: the upper half of a float; activations of the cuda target only. Bit: eight to a byte, the element that is first in memory lowest, in
-/// whole 64-bit words; masks only.
+/// BF16: the upper half of a float; activations of the cuda target only. Bit: eight to a byte, the element that is
+/// first in memory lowest, in whole 64-bit words; masks only.
 enum class DataType : uint8_t { F32, BF16, I64, I32, U8, Bit };
 
 /// Of one element; Bit has none.
@@ -60,8 +61,8 @@ struct Shape {
   }
 };
 
-/// Device: the arena that the budget limits. Host: the second arena (pinned memory on cuda), or a file. Spill: slots, in a file if
-/// there is one, for what a pool of packed tensors has no room for.
+/// Device: the arena that the budget limits. Host: the second arena (pinned memory on cuda), or a file. Spill: slots,
+/// in a file if there is one, for what a pool of packed tensors has no room for.
 enum class Space : uint8_t { Device, Host, Spill };
 
 struct Tensor {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every sample is the best of a few runs. Small operands go round in twice their bytes, large ones in the whole arena: steps of small
-// networks stay in caches, those of large ones do not. Sizes are those of common networks on images, from the few large channels at their
-// end to the many pixels at their beginning, and of small ones. What is measured late is what a slow machine has no time for.
+// Every sample is the best of a few runs. Small operands go round in twice their bytes, large ones in the whole arena:
+// steps of small networks stay in caches, those of large ones do not. Sizes are those of common networks on images,
+// from the few large channels at their end to the many pixels at their beginning, and of small ones. What is measured
+// late is what a slow machine has no time for.
 #include "tools/Calibrate.h"
 
 #include "passes/planner/Profile.h"
@@ -27,7 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double leastShare = 0.7;
 
 double secondsOf(const rusage &use) {
-  return static_cast<double>(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+  return static_cast<double>(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
 struct Multiply {
@@ -81,9 +83,10 @@ public:
     return best;
   }
 
-  /// Files how fast a kernel that takes places for so many bytes does that amount: with operands that were touched a moment ago and, where
-  /// caches would hold them, with some that were not.
-  template <typename Run> void sample(const std::string &kind, std::vector<double> size, double amount, size_t bytes, Run &&run) {
+  /// Files how fast a kernel that takes places for so many bytes does that amount: with operands that were touched a
+  /// moment ago and, where caches would hold them, with some that were not.
+  template <typename Run>
+  void sample(const std::string &kind, std::vector<double> size, double amount, size_t bytes, Run &&run) {
     const size_t near = std::min<size_t>(arenaBytes, 2 * (bytes + 4096));
     size.push_back(0);
     for (size_t around : {near, bytes < cachedBytes ? arenaBytes : near}) {
@@ -113,8 +116,10 @@ struct Layer {
 
 void measurePass(Bench &bench, const Layer &l, ConvPass pass) {
   const int64_t pad = l.kernel / 2, side = (l.extent + 2 * pad - l.kernel) / l.stride + 1;
-  const Shape x{l.batch, l.in, l.extent, l.extent}, w{l.out, l.in / l.groups, l.kernel, l.kernel}, y{l.batch, l.out, side, side};
-  const Conv conv("calibrate", pass, x, w, y, {{l.kernel, l.kernel}, {l.stride, l.stride}, {pad, pad, pad, pad}}, l.groups, false);
+  const Shape x{l.batch, l.in, l.extent, l.extent}, w{l.out, l.in / l.groups, l.kernel, l.kernel},
+      y{l.batch, l.out, side, side};
+  const Conv conv("calibrate", pass, x, w, y, {{l.kernel, l.kernel}, {l.stride, l.stride}, {pad, pad, pad, pad}},
+                  l.groups, false);
   if (!Bench::fits(conv.workspaceBytes()))
     return;
   buildPrimitives();
@@ -130,33 +135,94 @@ void measurePass(Bench &bench, const Layer &l, ConvPass pass) {
       conv.backwardWeight(stream, ty, tx, tw, none, space);
   };
   static const char *const passes[] = {"forward", "backward_data", "backward_weight"};
-  const double extent = double(side), pixels = double(l.batch * side * side), area = double(l.kernel * l.kernel), stride = double(l.stride);
+  const double extent = double(side), pixels = double(l.batch * side * side), area = double(l.kernel * l.kernel),
+               stride = double(l.stride);
   const bool depthwise = l.groups == l.in;
-  bench.sample((depthwise ? "depthwise_" : l.groups > 1 ? "grouped_" : "conv_") + std::string(passes[static_cast<int>(pass)]),
-               depthwise ? planner::depthwiseSize(double(l.groups), extent, pixels, area, stride)
-                         : planner::convSize(double(l.in / l.groups), double(l.out / l.groups), extent, pixels, area, stride),
+  bench.sample((depthwise      ? "depthwise_"
+                : l.groups > 1 ? "grouped_"
+                               : "conv_") +
+                   std::string(passes[static_cast<int>(pass)]),
+               depthwise
+                   ? planner::depthwiseSize(double(l.groups), extent, pixels, area, stride)
+                   : planner::convSize(double(l.in / l.groups), double(l.out / l.groups), extent, pixels, area, stride),
                2.0 * static_cast<double>(y.elements() * w.elements() / l.out), bytes, run);
 }
 
 void measureConvolutions(Bench &bench) {
   // in, out, extent, kernel, stride, batch
-  static const Layer layers[] = {
-      {3, 64, 224, 7, 2, 2},     {3, 64, 224, 3, 1, 1},     {1024, 1000, 1, 1, 1, 16}, {64, 64, 112, 3, 1, 2},     {64, 128, 112, 3, 1, 1},
-      {128, 128, 56, 3, 1, 2},   {64, 64, 56, 1, 1, 8},     {64, 256, 56, 1, 1, 4},    {256, 64, 56, 1, 1, 4},     {64, 64, 56, 3, 1, 4},
-      {256, 128, 56, 1, 1, 4},   {128, 128, 56, 3, 2, 4},   {128, 512, 28, 1, 1, 8},   {512, 128, 28, 1, 1, 8},    {128, 128, 28, 3, 1, 8},
-      {256, 512, 56, 1, 2, 4},   {256, 256, 28, 3, 1, 2},   {256, 1024, 14, 1, 1, 16}, {1024, 256, 14, 1, 1, 16},  {256, 256, 14, 3, 1, 16},
-      {512, 2048, 7, 1, 1, 16},  {2048, 512, 7, 1, 1, 16},  {512, 512, 7, 3, 1, 16},   {512, 512, 14, 3, 1, 4},    {128, 32, 56, 3, 1, 8},
-      {128, 32, 28, 3, 1, 16},   {128, 32, 14, 3, 1, 16},   {128, 32, 7, 3, 1, 16},    {512, 128, 14, 1, 1, 16},   {768, 128, 7, 1, 1, 16},
-      {256, 128, 28, 1, 1, 16},  {1, 16, 8, 3, 1, 64},      {16, 16, 8, 3, 1, 64},     {16, 32, 8, 3, 2, 64},      {16, 32, 8, 1, 2, 64},
-      {32, 32, 4, 3, 1, 64},     {32, 64, 4, 3, 2, 64},     {64, 64, 2, 3, 1, 64},     {16, 96, 56, 1, 1, 8},      {96, 24, 56, 1, 1, 8},
-      {32, 192, 28, 1, 1, 16},   {192, 32, 28, 1, 1, 16},   {96, 96, 56, 3, 1, 4, 96}, {144, 144, 56, 3, 2, 4, 144},
-      {384, 384, 14, 3, 1, 16, 384}, {960, 960, 7, 3, 1, 16, 960}, {128, 128, 56, 3, 1, 4, 32}, {256, 256, 14, 3, 1, 8, 32},
-      // few pixels, for which much of the time goes into the weights
-      {960, 160, 2, 1, 1, 8},    {160, 960, 2, 1, 1, 8},    {320, 1280, 2, 1, 1, 8},   {64, 384, 4, 1, 1, 8},      {384, 64, 4, 1, 1, 8},
-      {512, 512, 2, 3, 1, 8},    {256, 256, 4, 3, 1, 8},    {128, 128, 8, 3, 1, 8},    {256, 512, 4, 3, 2, 8},     {512, 2048, 2, 1, 1, 8},
-      {2048, 512, 2, 1, 1, 8},   {256, 1024, 4, 1, 1, 8},   {1024, 256, 4, 1, 1, 8},   {256, 64, 16, 1, 1, 8},     {64, 64, 16, 3, 1, 8},
-      {24, 144, 16, 1, 1, 8},    {144, 24, 16, 1, 1, 8},    {32, 16, 32, 1, 1, 8},     {32, 32, 32, 3, 1, 8, 32},  {96, 96, 32, 3, 2, 8, 96},
-      {144, 144, 16, 3, 1, 8, 144}, {192, 192, 8, 3, 1, 8, 192}, {576, 576, 4, 3, 2, 8, 576}, {960, 960, 2, 3, 1, 8, 960}};
+  static const Layer layers[] = {{3, 64, 224, 7, 2, 2},
+                                 {3, 64, 224, 3, 1, 1},
+                                 {1024, 1000, 1, 1, 1, 16},
+                                 {64, 64, 112, 3, 1, 2},
+                                 {64, 128, 112, 3, 1, 1},
+                                 {128, 128, 56, 3, 1, 2},
+                                 {64, 64, 56, 1, 1, 8},
+                                 {64, 256, 56, 1, 1, 4},
+                                 {256, 64, 56, 1, 1, 4},
+                                 {64, 64, 56, 3, 1, 4},
+                                 {256, 128, 56, 1, 1, 4},
+                                 {128, 128, 56, 3, 2, 4},
+                                 {128, 512, 28, 1, 1, 8},
+                                 {512, 128, 28, 1, 1, 8},
+                                 {128, 128, 28, 3, 1, 8},
+                                 {256, 512, 56, 1, 2, 4},
+                                 {256, 256, 28, 3, 1, 2},
+                                 {256, 1024, 14, 1, 1, 16},
+                                 {1024, 256, 14, 1, 1, 16},
+                                 {256, 256, 14, 3, 1, 16},
+                                 {512, 2048, 7, 1, 1, 16},
+                                 {2048, 512, 7, 1, 1, 16},
+                                 {512, 512, 7, 3, 1, 16},
+                                 {512, 512, 14, 3, 1, 4},
+                                 {128, 32, 56, 3, 1, 8},
+                                 {128, 32, 28, 3, 1, 16},
+                                 {128, 32, 14, 3, 1, 16},
+                                 {128, 32, 7, 3, 1, 16},
+                                 {512, 128, 14, 1, 1, 16},
+                                 {768, 128, 7, 1, 1, 16},
+                                 {256, 128, 28, 1, 1, 16},
+                                 {1, 16, 8, 3, 1, 64},
+                                 {16, 16, 8, 3, 1, 64},
+                                 {16, 32, 8, 3, 2, 64},
+                                 {16, 32, 8, 1, 2, 64},
+                                 {32, 32, 4, 3, 1, 64},
+                                 {32, 64, 4, 3, 2, 64},
+                                 {64, 64, 2, 3, 1, 64},
+                                 {16, 96, 56, 1, 1, 8},
+                                 {96, 24, 56, 1, 1, 8},
+                                 {32, 192, 28, 1, 1, 16},
+                                 {192, 32, 28, 1, 1, 16},
+                                 {96, 96, 56, 3, 1, 4, 96},
+                                 {144, 144, 56, 3, 2, 4, 144},
+                                 {384, 384, 14, 3, 1, 16, 384},
+                                 {960, 960, 7, 3, 1, 16, 960},
+                                 {128, 128, 56, 3, 1, 4, 32},
+                                 {256, 256, 14, 3, 1, 8, 32},
+                                 // few pixels, for which much of the time goes into the weights
+                                 {960, 160, 2, 1, 1, 8},
+                                 {160, 960, 2, 1, 1, 8},
+                                 {320, 1280, 2, 1, 1, 8},
+                                 {64, 384, 4, 1, 1, 8},
+                                 {384, 64, 4, 1, 1, 8},
+                                 {512, 512, 2, 3, 1, 8},
+                                 {256, 256, 4, 3, 1, 8},
+                                 {128, 128, 8, 3, 1, 8},
+                                 {256, 512, 4, 3, 2, 8},
+                                 {512, 2048, 2, 1, 1, 8},
+                                 {2048, 512, 2, 1, 1, 8},
+                                 {256, 1024, 4, 1, 1, 8},
+                                 {1024, 256, 4, 1, 1, 8},
+                                 {256, 64, 16, 1, 1, 8},
+                                 {64, 64, 16, 3, 1, 8},
+                                 {24, 144, 16, 1, 1, 8},
+                                 {144, 24, 16, 1, 1, 8},
+                                 {32, 16, 32, 1, 1, 8},
+                                 {32, 32, 32, 3, 1, 8, 32},
+                                 {96, 96, 32, 3, 2, 8, 96},
+                                 {144, 144, 16, 3, 1, 8, 144},
+                                 {192, 192, 8, 3, 1, 8, 192},
+                                 {576, 576, 4, 3, 2, 8, 576},
+                                 {960, 960, 2, 3, 1, 8, 960}};
   constexpr size_t apart = 7; // neighbours are alike
   for (size_t first = 0; first < apart; ++first)
     for (size_t i = first; i < std::size(layers); i += apart)
@@ -167,17 +233,20 @@ void measureConvolutions(Bench &bench) {
 
 void measureProducts(Bench &bench) {
   // rows, inner, columns; a linear layer's three products have the batch in each of the places
-  static const int64_t shapes[][3] = {{16, 2048, 1000}, {16, 4096, 4096}, {64, 64, 10},     {2048, 16, 1000},  {4096, 16, 4096},   {8, 1280, 1000},
-                                      {16, 8192, 4096}, {8192, 16, 4096}, {256, 512, 512}, {1024, 1024, 1024}, {1280, 8, 1000}};
+  static const int64_t shapes[][3] = {{16, 2048, 1000}, {16, 4096, 4096},   {64, 64, 10},     {2048, 16, 1000},
+                                      {4096, 16, 4096}, {8, 1280, 1000},    {16, 8192, 4096}, {8192, 16, 4096},
+                                      {256, 512, 512},  {1024, 1024, 1024}, {1280, 8, 1000}};
   for (const auto &[m, k, n] : shapes)
     for (bool transposed : {false, true}) {
       const Shape a{m, k}, b = transposed ? Shape{n, k} : Shape{k, n}, c{m, n};
       const Matmul product("calibrate", a, b, c, false, transposed);
       buildPrimitives();
       const size_t bytes = 4 * static_cast<size_t>(m * k + k * n + m * n) + product.workspaceBytes();
-      bench.sample("product", planner::productSize(double(m), double(k), double(n)), 2.0 * double(m * k * n), bytes, [&](Stream &stream) {
-        product.run(stream, bench.place(a), bench.place(b), none, bench.place(c), bench.space(product.workspaceBytes()));
-      });
+      bench.sample("product", planner::productSize(double(m), double(k), double(n)), 2.0 * double(m * k * n), bytes,
+                   [&](Stream &stream) {
+                     product.run(stream, bench.place(a), bench.place(b), none, bench.place(c),
+                                 bench.space(product.workspaceBytes()));
+                   });
     }
 }
 
@@ -237,7 +306,8 @@ static double shareOfCores(Bench &bench) {
     rusage before{}, after{};
     getrusage(RUSAGE_SELF, &before);
     const double seconds = bench.total(8, [&](Stream &stream) {
-      product.run(stream, bench.place(square), bench.place(square), none, bench.place(square), bench.space(product.workspaceBytes()));
+      product.run(stream, bench.place(square), bench.place(square), none, bench.place(square),
+                  bench.space(product.workspaceBytes()));
     });
     getrusage(RUSAGE_SELF, &after);
     best = std::max(best, (secondsOf(after) - secondsOf(before)) / (seconds * threads()));
@@ -249,10 +319,12 @@ static void checkShare(Bench &bench, bool insist) {
   const double share = shareOfCores(bench);
   if (share >= leastShare)
     return;
-  const std::string busy = "other work takes " + std::to_string(static_cast<int>(100 * (1 - share))) + " % of the " + std::to_string(threads()) + " cores";
+  const std::string busy = "other work takes " + std::to_string(static_cast<int>(100 * (1 - share))) + " % of the " +
+                           std::to_string(threads()) + " cores";
   if (!insist)
     throw std::runtime_error(busy + "; when it does not, --calibrate measures and keeps what it finds");
-  std::cerr << "sluicec: warning: " << busy << ": times will be predicted too long; repeat --calibrate when it does not" << std::endl;
+  std::cerr << "sluicec: warning: " << busy << ": times will be predicted too long; repeat --calibrate when it does not"
+            << std::endl;
 }
 
 std::string sluice::calibrate(bool insist) {

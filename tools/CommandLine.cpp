@@ -19,7 +19,8 @@ namespace {
 
 /// The words of the flags, before they become a DriverOptions.
 struct Words {
-  std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", batchNorm = "train", dropout = "keep";
+  std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", batchNorm = "train",
+              dropout = "keep";
   std::string precision = "fp32", hostBudget, workspaceLimit, allowLossy;
   std::vector<std::string> dims, limits;
   std::string batch, threads;
@@ -27,30 +28,43 @@ struct Words {
 
 void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("model", o.model, "ONNX file")->required();
-  app.add_option("--emit", w.emit, "forward|training|linearized|planned|scheduled|placed|source|project|binary|report (default binary)");
+  app.add_option("--emit", w.emit,
+                 "forward|training|linearized|planned|scheduled|placed|source|project|binary|report (default binary)");
   app.add_option("-o", o.output, "output file; a directory for project");
   app.add_flag("--force", o.force, "write over files that sluicec did not write");
   app.add_option("--target", o.target, "host|cuda (default host)");
-  app.add_option("--cpu", o.cpu, "native|x86-64-v2|v3|v4: what a host program and its runtime are built for (default native: processors like this one)");
+  app.add_option("--cpu", o.cpu,
+                 "native|x86-64-v2|v3|v4: what a host program and its runtime are built for (default native: "
+                 "processors like this one)");
   app.add_option("--batch", w.batch, "batch size where the model leaves it open");
   app.add_option("--dim", w.dims, "NAME=N: fixes a dynamic dimension")->allow_extra_args(false);
-  app.add_option("--limit", w.limits, "NAME=N: how large a model and what is made of it may be, of " + describeLimits())->allow_extra_args(false);
+  app.add_option("--limit", w.limits, "NAME=N: how large a model and what is made of it may be, of " + describeLimits())
+      ->allow_extra_args(false);
   app.add_option("--loss", w.loss, "softmax-cross-entropy|mse|bce-with-logits|none, attached to the first output");
   app.add_option("--optimizer", w.optimizer, "sgd|adam|adamw");
   app.add_option("--init", w.init, "keep|kaiming|xavier; keep: values from the model file");
   app.add_option("--freeze", o.spec.freeze, "regular expression: parameters that are not trained");
-  app.add_flag("--list-parameters", o.listParameters, "print name, shape, role and reason of every variable, then stop");
+  app.add_flag("--list-parameters", o.listParameters,
+               "print name, shape, role and reason of every variable, then stop");
   app.add_option("--batch-norm", w.batchNorm, "train|frozen");
   app.add_option("--dropout", w.dropout, "keep|off");
-  app.add_option("--precision", w.precision, "fp32; with --target=cuda also tf32, or bf16: activations and products in bf16, parameters and sums in fp32");
-  app.add_option("--memory-budget", o.pipeline.budget, "device arena: 8GiB, 600MiB, bytes, 40% of keep's arena, 40%act");
+  app.add_option(
+      "--precision", w.precision,
+      "fp32; with --target=cuda also tf32, or bf16: activations and products in bf16, parameters and sums in fp32");
+  app.add_option("--memory-budget", o.pipeline.budget,
+                 "device arena: 8GiB, 600MiB, bytes, 40% of keep's arena, 40%act");
   app.add_option("--host-budget", w.hostBudget, "limit of host memory for offloading");
   app.add_option("--threads", w.threads, "host threads that the plan is made for (default: this machine's)");
   app.add_flag("--max-batch", o.maxBatch, "print the largest batch that fits the budget, and its predicted throughput");
-  app.add_option("--workspace-limit", w.workspaceLimit, "largest workspace of one kernel; the fastest way to compute that fits is taken (default: none that would raise the smallest budget; cuda: 64MiB, 256MiB in fp32)");
+  app.add_option("--workspace-limit", w.workspaceLimit,
+                 "largest workspace of one kernel; the fastest way to compute that fits is taken (default: none that "
+                 "would raise the smallest budget; cuda: 64MiB, 256MiB in fp32)");
   app.add_option("--strategy", o.pipeline.strategy, "NAME[,k=v...] (default auto)");
-  app.add_option("--allow-lossy", w.allowLossy, "fp16,zfp,invert,algorithms: what plans may do that rounds otherwise than keep");
-  app.add_option("--device", o.pipeline.device, "device profile: a name or a .json file (default: this machine as measured, or $SLUICE_DEVICE; h200 with --target=cuda)");
+  app.add_option("--allow-lossy", w.allowLossy,
+                 "fp16,zfp,invert,algorithms: what plans may do that rounds otherwise than keep");
+  app.add_option("--device", o.pipeline.device,
+                 "device profile: a name or a .json file (default: this machine as measured, or $SLUICE_DEVICE; h200 "
+                 "with --target=cuda)");
   app.add_flag("--calibrate", o.calibrate, "measure this machine again");
   app.add_option("--profile", o.pipeline.profile, "measured times, a .json file");
   app.add_flag("--explain", o.explain, "print tensor, node, bytes, lifetime, action and reason");
@@ -67,13 +81,15 @@ template <typename T> std::string take(Result<T> result, T &into) {
 }
 
 std::string takeEmit(const std::string &word, Emit &emit) {
-  static const char *const names[] = {"forward", "training", "linearized", "planned", "scheduled", "placed", "source", "project", "binary", "report"};
+  static const char *const names[] = {"forward", "training", "linearized", "planned", "scheduled",
+                                      "placed",  "source",   "project",    "binary",  "report"};
   for (int i = 0; i < 10; ++i)
     if (word == names[i]) {
       emit = static_cast<Emit>(i);
       return "";
     }
-  return "--emit knows no '" + word + "'; there are forward, training, linearized, planned, scheduled, placed, source, project, binary, report";
+  return "--emit knows no '" + word +
+         "'; there are forward, training, linearized, planned, scheduled, placed, source, project, binary, report";
 }
 
 /// An unknown strategy is a mistake of the command line, not of the model.
@@ -128,8 +144,10 @@ std::string convert(const Words &w, DriverOptions &o) {
     return e.empty();
   };
   if (!(e = takeEmit(w.emit, o.emit)).empty() || !(e = take(parseLoss(w.loss), o.spec.loss)).empty() ||
-      !(e = take(parseOptimizer(w.optimizer), o.spec.optimizer)).empty() || !(e = take(parseInitialValues(w.init), o.spec.init)).empty() ||
-      !(e = take(parseBatchNormMode(w.batchNorm), o.spec.batchNorm)).empty() || !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty())
+      !(e = take(parseOptimizer(w.optimizer), o.spec.optimizer)).empty() ||
+      !(e = take(parseInitialValues(w.init), o.spec.init)).empty() ||
+      !(e = take(parseBatchNormMode(w.batchNorm), o.spec.batchNorm)).empty() ||
+      !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty())
     return e;
   if (o.target != "host" && o.target != "cuda")
     return "--target knows no '" + o.target + "'; there are host and cuda";
@@ -164,7 +182,8 @@ std::string convert(const Words &w, DriverOptions &o) {
   o.pipeline.allowLossy = w.allowLossy;
   constexpr size_t longestPattern = 1000; // the standard library descends into brackets on its stack
   if (o.spec.freeze.size() > longestPattern)
-    return "--freeze takes a regular expression of at most " + std::to_string(longestPattern) + " characters, not of " + std::to_string(o.spec.freeze.size());
+    return "--freeze takes a regular expression of at most " + std::to_string(longestPattern) + " characters, not of " +
+           std::to_string(o.spec.freeze.size());
   try {
     std::regex check(o.spec.freeze);
   } catch (const std::regex_error &) {
@@ -182,7 +201,8 @@ std::optional<int> sluice::parseCommandLine(int argc, char **argv, DriverOptions
   declare(app, options, words);
   // The parser would take the next argument for the value of `--flag=`.
   for (int i = 1; i < argc; ++i)
-    if (std::string_view word = argv[i]; word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1)
+    if (std::string_view word = argv[i];
+        word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1)
       return usage(std::string(word) + " has no value");
   try {
     app.parse(argc, argv);
@@ -198,7 +218,9 @@ std::optional<int> sluice::parseCommandLine(int argc, char **argv, DriverOptions
   if (options.target == "cuda" && !options.deviceNamed)
     options.pipeline.device = "h200";
   if (options.calibrate && (options.target == "cuda" || options.deviceNamed))
-    return usage("--calibrate measures this machine, which " + (options.target == "cuda" ? std::string("--target=cuda") : "--device=" + options.pipeline.device) + " does not plan for");
+    return usage("--calibrate measures this machine, which " +
+                 (options.target == "cuda" ? std::string("--target=cuda") : "--device=" + options.pipeline.device) +
+                 " does not plan for");
   for (int i = 0; i < argc; ++i)
     options.commandLine += (i ? " " : "") + (i ? std::string(argv[i]) : std::string("sluicec"));
   return std::nullopt;

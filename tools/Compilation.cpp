@@ -12,13 +12,15 @@ using namespace mlir;
 namespace sluice {
 
 Compilation::Compilation()
-    : context(MLIRContext::Threading::DISABLED), // threads would crash where nothing catches it, and save nothing: two functions
+    : context(MLIRContext::Threading::DISABLED), // threads would crash where nothing catches it, and save nothing: two
+                                                 // functions
       handler(&context, [this](Diagnostic &diagnostic) {
         if (diagnostic.getSeverity() == DiagnosticSeverity::Error && text.empty())
           text = diagnostic.str();
         return success();
       }) {
-  context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect>();
+  context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect,
+                      math::MathDialect>();
 }
 
 Status Compilation::import(const OnnxFile &file, const TrainingSpec &spec) {

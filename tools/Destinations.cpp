@@ -16,7 +16,8 @@ namespace {
 
 Error fileError(const fs::path &path, const std::string &what) { return Error{path.string() + ": " + what}; }
 
-/// A program has a section from the runtime (runtime/common/Run.cpp). So may the tools, which ask its kernels; they have one more.
+/// A program has a section from the runtime (runtime/common/Run.cpp). So may the tools, which ask its kernels; they
+/// have one more.
 bool isProgram(const std::string &path) {
   auto object = llvm::object::ObjectFile::createObjectFile(path);
   if (!object)
@@ -58,7 +59,9 @@ bool isMade(const std::string &path, Made made) {
   case Made::Template:
     return begins(exportMark);
   case Made::Source:
-    return begins("// ") && beginOf(path).find(": one training step and one evaluation batch, written by\n//   sluicec") != std::string::npos;
+    return begins("// ") &&
+           beginOf(path).find(": one training step and one evaluation batch, written by\n//   sluicec") !=
+               std::string::npos;
   case Made::Level:
     return begins("module attributes {train.");
   case Made::Report:
@@ -70,7 +73,8 @@ bool isMade(const std::string &path, Made made) {
 
 bool isProject(const fs::path &folder) {
   try {
-    return beginOf((folder / "CMakeLists.txt").string()).rfind("# Builds the training program with CMake", 0) == 0 && fs::exists(folder / "runtime/Runtime.h");
+    return beginOf((folder / "CMakeLists.txt").string()).rfind("# Builds the training program with CMake", 0) == 0 &&
+           fs::exists(folder / "runtime/Runtime.h");
   } catch (const std::exception &) {
     return false;
   }
@@ -110,18 +114,22 @@ Status Destinations::check(const fs::path &path, Made made) const {
   } catch (const std::exception &error) {
     why = std::string(" (") + error.what() + ")";
   }
-  static const char *const names[] = {"a program", "a program's weights", "a program's export template", "a program's source", "text of a level", "a report"};
-  return fileError(path, std::string("exists and is not ") + names[static_cast<int>(made)] + " that was written by Sluice" + why +
+  static const char *const names[] = {"a program",          "a program's weights", "a program's export template",
+                                      "a program's source", "text of a level",     "a report"};
+  return fileError(path, std::string("exists and is not ") + names[static_cast<int>(made)] +
+                             " that was written by Sluice" + why +
                              "; choose another name with -o, move it away or add --force");
 }
 
 Status Destinations::checkProject(const fs::path &folder) const {
   std::error_code ignored;
-  if (!fs::exists(fs::symlink_status(folder, ignored)) || (fs::is_directory(folder, ignored) && fs::is_empty(folder, ignored)))
+  if (!fs::exists(fs::symlink_status(folder, ignored)) ||
+      (fs::is_directory(folder, ignored) && fs::is_empty(folder, ignored)))
     return Success{};
   const bool project = fs::is_directory(folder, ignored) && isProject(folder);
   if (!project || !force)
-    return fileError(folder, std::string("exists and is no empty folder") + (project ? "; --force replaces a project with all that is in its folder" : ""));
+    return fileError(folder, std::string("exists and is no empty folder") +
+                                 (project ? "; --force replaces a project with all that is in its folder" : ""));
   const fs::path whole = fs::weakly_canonical(folder, ignored);
   for (const std::string &input : inputs) {
     const fs::path inside = fs::weakly_canonical(input, ignored).lexically_relative(whole);

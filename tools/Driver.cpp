@@ -78,7 +78,8 @@ int compileModel(const DriverOptions &options) {
   }
   planForMachine(options.threads, options.level);
   if (!compilation.run(stageOf(options.emit), options.pipeline))
-    return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.smallestBudget());
+    return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(),
+                        compilation.smallestBudget());
   if (options.explain)
     std::cout << explain(compilation.module());
   Status emitted = emit(options, *file, compilation.module());
@@ -91,7 +92,8 @@ int sluice::compile(const DriverOptions &options) {
   setCrashContext(options.model);
   try {
     return compileModel(options);
-  } catch (const std::filesystem::filesystem_error &error) { // a path that is too long, a folder that may not be entered
+  } catch (
+      const std::filesystem::filesystem_error &error) { // a path that is too long, a folder that may not be entered
     return fail("sluicec", 1, error.path1().string() + ": " + error.code().message());
   } catch (const std::exception &exception) {
     return fail("sluicec", 4, options.model + ": internal error: " + exception.what());

@@ -24,7 +24,7 @@ struct DriverOptions {
   bool listParameters = false, explain = false, maxBatch = false, force = false;
   bool deviceNamed = false; ///< by --device; else see chooseDevice()
   bool calibrate = false;   ///< measure this machine again
-  std::string commandLine; ///< as given, for the preface of emitted source
+  std::string commandLine;  ///< as given, for the preface of emitted source
 };
 
 /// Nothing when compilation should go on; else the exit status (0 after --help).

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output of sluicec: textual levels, source, project, binary. Everything is written into a folder beside the target and moved when done.
+// Output of sluicec: textual levels, source, project, binary. Everything is written into a folder beside the target and
+// moved when done.
 #include "tools/Emit.h"
 
 #include "codegen/BuildExecutable.h"
@@ -45,8 +46,8 @@ Status writeText(const fs::path &path, const std::string &text) {
   return Success{};
 }
 
-/// Moves a file to its place. Its bytes are on the disk first: a name without them would be worse than the file before. What came there since it
-/// was free is asked for once more.
+/// Moves a file to its place. Its bytes are on the disk first: a name without them would be worse than the file before.
+/// What came there since it was free is asked for once more.
 Status moveTo(const fs::path &from, const fs::path &to, Made made, const Destinations &destinations) {
   int file = open(from.c_str(), O_RDONLY | O_CLOEXEC);
   const bool synced = file >= 0 && fsync(file) == 0;
@@ -70,7 +71,8 @@ Status moveTo(const fs::path &from, const fs::path &to, Made made, const Destina
 /// One at a time moves files into a folder, so that the files of a program are those of one compilation.
 class Turn {
 public:
-  explicit Turn(const fs::path &output) : folder(open(parentFolder(output.string()).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  explicit Turn(const fs::path &output)
+      : folder(open(parentFolder(output.string()).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     while (folder >= 0 && flock(folder, LOCK_EX) != 0 && errno == EINTR)
       ;
   }
@@ -93,13 +95,16 @@ std::string levelText(ModuleOp module) {
   return text + "\n";
 }
 
-const char *programFile(const DriverOptions &options) { return options.target == "cuda" ? "program.cu" : "program.cpp"; }
+const char *programFile(const DriverOptions &options) {
+  return options.target == "cuda" ? "program.cu" : "program.cpp";
+}
 
 /// Source, weights, and what --emit makes of them, in `folder`.
 class ProgramWriter {
 public:
   ProgramWriter(const DriverOptions &options, const OnnxFile &file, ModuleOp module, fs::path folder, std::string name)
-      : options(options), file(file), module(module), symbols(module), folder(std::move(folder)), name(std::move(name)) {}
+      : options(options), file(file), module(module), symbols(module), folder(std::move(folder)),
+        name(std::move(name)) {}
 
   Status write() {
     codegen::EmitOptions emit;
@@ -108,7 +113,8 @@ public:
     emit.identity = modelIdentity(file.model());
     emit.threads = options.threads;
     emit.level = reachableLevel(options.level);
-    emit.workspaceLimit = options.pipeline.workspaceLimit ? options.pipeline.workspaceLimit : defaultCudaWorkspace(options.spec.precision);
+    emit.workspaceLimit = options.pipeline.workspaceLimit ? options.pipeline.workspaceLimit
+                                                          : defaultCudaWorkspace(options.spec.precision);
     if (codegen::needsWeights(module)) {
       emit.weightsFile = true;
       emit.weightsName = name + ".safetensors";
@@ -132,10 +138,11 @@ public:
       return source;
     if (options.emit == Emit::Source || !emit.weightsFile)
       return Success{};
-    std::string error = codegen::writeWeights((folder / emit.weightsName).string(), emit.identity, module, [&](StringRef tensor) {
-      const FileTensor *found = file.tensor(tensor.str());
-      return found ? found->bytes : std::string_view();
-    });
+    std::string error =
+        codegen::writeWeights((folder / emit.weightsName).string(), emit.identity, module, [&](StringRef tensor) {
+          const FileTensor *found = file.tensor(tensor.str());
+          return found ? found->bytes : std::string_view();
+        });
     if (!error.empty())
       return Error{options.model + ": " + error};
     return Success{};
@@ -165,15 +172,21 @@ private:
   std::string name;
 };
 
-Status emitProject(const DriverOptions &options, const fs::path &folder, const fs::path &output, const Destinations &destinations) {
+Status emitProject(const DriverOptions &options, const fs::path &folder, const fs::path &output,
+                   const Destinations &destinations) {
   codegen::Names names;
-  if (std::string error = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()), options.target, options.cpu); !error.empty())
+  if (std::string error = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()),
+                                                     options.target, options.cpu);
+      !error.empty())
     return Error{options.output + ": " + error};
   Turn turn(output);
   if (Status free = destinations.checkProject(output); !free)
     return free;
   std::error_code ignored;
-  fs::permissions(folder, fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec, ignored);
+  fs::permissions(folder,
+                  fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read |
+                      fs::perms::others_exec,
+                  ignored);
   // A former project changes places with the new one and goes with the workshop.
   if (fs::exists(output, ignored) && !fs::remove(output, ignored))
     return renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, output.c_str(), RENAME_EXCHANGE) == 0
@@ -184,12 +197,14 @@ Status emitProject(const DriverOptions &options, const fs::path &folder, const f
   return error ? fileError(output, "cannot be written: " + error.message()) : Status(Success{});
 }
 
-Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs::path &output, const std::string &name, const Destinations &destinations) {
+Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs::path &output, const std::string &name,
+                  const Destinations &destinations) {
   std::vector<std::tuple<fs::path, fs::path, Made>> moves;
   // All or nothing: none is moved while another cannot be. Asked twice: compiling takes a while.
   auto check = [&]() -> Status {
     moves.clear();
-    for (auto [suffix, made] : {std::pair{".safetensors", Made::Weights}, {".onnx-template", Made::Template}, {"", Made::Program}}) {
+    for (auto [suffix, made] :
+         {std::pair{".safetensors", Made::Weights}, {".onnx-template", Made::Template}, {"", Made::Program}}) {
       const fs::path from = folder / (name + suffix), to = output.parent_path() / from.filename();
       if (made != Made::Program && !fs::exists(from))
         continue;
@@ -202,10 +217,13 @@ Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs
   if (Status free = check(); !free)
     return free;
   codegen::limitCompiler({options.spec.limits.compilerSeconds, options.spec.limits.compilerBytes});
-  if (std::string error = codegen::buildExecutable((folder / programFile(options)).string(), (folder / name).string(), options.target, options.cpu); !error.empty())
+  if (std::string error = codegen::buildExecutable((folder / programFile(options)).string(), (folder / name).string(),
+                                                   options.target, options.cpu);
+      !error.empty())
     return Error{output.string() + ": " + error};
   if (std::error_code ignored; !fs::is_regular_file(folder / name, ignored))
-    return fileError(output, "the C++ compiler said that it has built the program, but there is none; set CXX to another one");
+    return fileError(output,
+                     "the C++ compiler said that it has built the program, but there is none; set CXX to another one");
   Turn turn(output);
   if (Status free = check(); !free)
     return free;
@@ -238,7 +256,9 @@ Status sluice::checkDestination(const DriverOptions &options, const OnnxFile &fi
   const fs::path output = outputPath(options);
   if (options.emit == Emit::Project)
     return destinations.checkProject(output);
-  return destinations.check(output, options.emit <= Emit::Placed ? Made::Level : options.emit == Emit::Source ? Made::Source : Made::Program);
+  return destinations.check(output, options.emit <= Emit::Placed   ? Made::Level
+                                    : options.emit == Emit::Source ? Made::Source
+                                                                   : Made::Program);
 }
 
 Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp module) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error lines, and the handlers that print one when the program itself is broken. What runs in a signal handler writes to descriptors and
-// into static memory only.
+// Error lines, and the handlers that print one when the program itself is broken. What runs in a signal handler writes
+// to descriptors and into static memory only.
 #include "tools/Failure.h"
 
 #include "runtime/common/Printable.h"
@@ -36,7 +36,8 @@ void put(const char *text) {
 std::string middleCut(const std::string &text, size_t most) {
   if (text.size() <= most)
     return text;
-  return text.substr(0, most / 2) + "...(" + std::to_string(text.size()) + " bytes)..." + text.substr(text.size() - most / 4);
+  return text.substr(0, most / 2) + "...(" + std::to_string(text.size()) + " bytes)..." +
+         text.substr(text.size() - most / 4);
 }
 
 /// Words of files, names above all, may be as long as the file; what stands around them is what explains the error.
@@ -51,7 +52,7 @@ std::string shortened(const std::string &text) {
 }
 
 void onSignal(int number) {
-  const char *name = number == SIGSEGV  ? "SIGSEGV"
+  const char *name = number == SIGSEGV   ? "SIGSEGV"
                      : number == SIGABRT ? "SIGABRT"
                      : number == SIGFPE  ? "SIGFPE"
                      : number == SIGBUS  ? "SIGBUS"
@@ -74,7 +75,8 @@ void sluice::crash(const char *what, const char *detail) {
   static std::atomic<bool> crashing{false};
   if (crashing.exchange(true))
     _exit(4); // while it was being reported, or on another thread
-  for (const char *part : {programName, ": error: ", static_cast<const char *>(context), context[0] ? ": " : "", "internal error: ", what, detail, "\n"})
+  for (const char *part : {programName, ": error: ", static_cast<const char *>(context), context[0] ? ": " : "",
+                           "internal error: ", what, detail, "\n"})
     put(part);
   if (auto clean = cleanup.load())
     clean();
@@ -99,7 +101,7 @@ void sluice::reportCrashes(const char *program) {
   stack.ss_sp = signalStack;
   stack.ss_size = sizeof signalStack;
   sigaltstack(&stack, nullptr);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = onSignal;
   action.sa_flags = SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);

@@ -6,12 +6,13 @@
 
 namespace sluice {
 
-/// Prints `PROGRAM: error: MESSAGE` and returns `status`. Control characters and bytes that are no UTF-8 are shown as \xNN; words and
-/// messages that are longer than anybody reads lose their middles.
+/// Prints `PROGRAM: error: MESSAGE` and returns `status`. Control characters and bytes that are no UTF-8 are shown as
+/// \xNN; words and messages that are longer than anybody reads lose their middles.
 int fail(const char *program, int status, const std::string &message);
 
-/// Turns signals of broken code, failed assertions, fatal errors of LLVM and exceptions that nobody catches into one line and exit status 4. Of
-/// the main thread stack overflows, too: they are reported from a stack of their own. The name must outlive the program.
+/// Turns signals of broken code, failed assertions, fatal errors of LLVM and exceptions that nobody catches into one
+/// line and exit status 4. Of the main thread stack overflows, too: they are reported from a stack of their own. The
+/// name must outlive the program.
 void reportCrashes(const char *program);
 /// What the line names: the input at hand.
 void setCrashContext(const std::string &input);

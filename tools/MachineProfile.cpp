@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in the cache folder are written aside and renamed. One that is unreadable, malformed or of another machine counts as none.
+// Files in the cache folder are written aside and renamed. One that is unreadable, malformed or of another machine
+// counts as none.
 #include "tools/MachineProfile.h"
 
 #include "passes/HostKernels.h"
@@ -43,16 +44,22 @@ std::string processorName() {
 
 /// What a profile holds for.
 json machine() {
-  return {{"calibration", version}, {"processor", processorName()}, {"instructions", instructionsInEffect()}, {"threads", threads()}};
+  return {{"calibration", version},
+          {"processor", processorName()},
+          {"instructions", instructionsInEffect()},
+          {"threads", threads()}};
 }
 
 /// Empty where there is no place for it.
 fs::path cacheFile(const json &machine) {
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
-  const fs::path folder = cache && *cache == '/' ? fs::path(cache) : home && *home == '/' ? fs::path(home) / ".cache" : fs::path();
+  const fs::path folder = cache && *cache == '/' ? fs::path(cache)
+                          : home && *home == '/' ? fs::path(home) / ".cache"
+                                                 : fs::path();
   if (folder.empty())
     return {};
-  std::string name = machine["processor"].get<std::string>() + "-" + machine["instructions"].get<std::string>() + "-" + std::to_string(threads());
+  std::string name = machine["processor"].get<std::string>() + "-" + machine["instructions"].get<std::string>() + "-" +
+                     std::to_string(threads());
   for (char &c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-')
       c = '_';
@@ -82,7 +89,8 @@ void restartPassive() {
     ensurePassiveOpenMP(static_cast<int>(words.size()), arguments.data());
 }
 
-/// What calibrate() says in a process of its own, whose threads are gone afterwards: a profile, or why there is none. Empty where it died.
+/// What calibrate() says in a process of its own, whose threads are gone afterwards: a profile, or why there is none.
+/// Empty where it died.
 std::string calibrateInChild(bool insist) {
   int ends[2];
   if (pipe(ends))
@@ -134,8 +142,8 @@ std::string measure(const json &machine, const fs::path &path, bool insist) {
   if (error)
     return path.parent_path().string() + ": " + error.message();
   restartPassive();
-  std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads") << ", once, at most 5 s; kept in "
-            << path.string() << std::endl;
+  std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads")
+            << ", once, at most 5 s; kept in " << path.string() << std::endl;
   std::string text = calibrateInChild(insist);
   if (text.empty())
     return "the measurement did not end";
@@ -173,7 +181,8 @@ void sluice::chooseDevice(DriverOptions &options) {
   const json key = machine();
   const fs::path path = cacheFile(key);
   std::string text, error;
-  const bool known = !options.calibrate && !path.empty() && planner::readInput(path.string(), text, error) && speaksOf(text, key);
+  const bool known =
+      !options.calibrate && !path.empty() && planner::readInput(path.string(), text, error) && speaksOf(text, key);
   if (!known)
     error = measure(key, path, options.calibrate);
   if (known || error.empty())

@@ -21,7 +21,8 @@ using namespace mlir;
 namespace sluice {
 
 /// Compiles the model's file as far as `until`. Returns what is wrong, with the exit status it deserves, or nothing.
-static std::string compile(const DriverOptions &options, Stage until, Compilation &compilation, int &status, std::vector<std::string> *inputs = nullptr) {
+static std::string compile(const DriverOptions &options, Stage until, Compilation &compilation, int &status,
+                           std::vector<std::string> *inputs = nullptr) {
   status = 1;
   Result<OnnxFile> file = OnnxFile::read(options.model, options.spec.limits);
   if (!file)
@@ -47,7 +48,8 @@ ModelProblem problemOfModel(const DriverOptions &options) {
     return result;
   };
   Compilation compilation;
-  if (std::string wrong = compile(options, Stage::Linearized, compilation, result.status, &result.inputs); !wrong.empty())
+  if (std::string wrong = compile(options, Stage::Linearized, compilation, result.status, &result.inputs);
+      !wrong.empty())
     return fail(result.status, wrong);
   planner::Profile profile;
   std::string error;
@@ -57,7 +59,9 @@ ModelProblem problemOfModel(const DriverOptions &options) {
   if (!step)
     return fail(4, options.model + ": the module has no function @step");
   PlanRequest request;
-  if (error = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.target, options.spec.precision, request); !error.empty())
+  if (error = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.target,
+                               options.spec.precision, request);
+      !error.empty())
     return fail(2, error);
   Buffers buffers(step);
   result.problem = problemOfStep(compilation.module(), step, buffers, profile, request.zfp);

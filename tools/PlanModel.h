@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an ONNX model and sluicec's flags to the planner's problem and to the plan of the compiled program, for reports and
-// for sluice-plan --model.
+// From an ONNX model and sluicec's flags to the planner's problem and to the plan of the compiled program, for reports
+// and for sluice-plan --model.
 #pragma once
 
 #include "passes/planner/Plan.h"
@@ -19,7 +19,7 @@ struct ModelProblem {
   planner::Options options; ///< what the compiled program may do
   std::string device;
   std::vector<std::string> inputs; ///< files that were read
-  int status = 0;    ///< exit status when something is wrong
+  int status = 0;                  ///< exit status when something is wrong
   std::string error; ///< empty: `problem` is valid, unless status says that the command line was the matter
 };
 
@@ -30,8 +30,8 @@ struct CompiledPlan {
   planner::Plan plan;
   planner::Bytes budget = 0;
   planner::Seconds bound = 0;
-  int status = 0;                       ///< exit status when something is wrong
-  std::string error;                    ///< empty: `plan` is valid
+  int status = 0;                        ///< exit status when something is wrong
+  std::string error;                     ///< empty: `plan` is valid
   std::optional<int64_t> smallestBudget; ///< when the budget was the matter
 };
 

@@ -233,10 +233,11 @@ static const char *style() {
 static std::string explained(const Sweep &sweep, const SweepPoint &point) {
   const Timeline timeline = simulate(sweep.problem, *point.plan);
   std::ostringstream html;
-  html << "<h2>" << (sweep.chosen ? "Plan of " : "An example: plan of ") << escaped(point.plan->strategy) << " for " << mebibytes(point.budget) << "</h2>\n<p>"
-       << milliseconds(point.makespan) << " a step, " << fixed(100 * (point.makespan / sweep.keepSeconds - 1), 1)
-       << " % above keeping everything; the arena takes " << mebibytes(point.plan->arenaBytes) << ", host memory "
-       << mebibytes(timeline.hostBytes) << ". Compute is busy for " << milliseconds(timeline.busy) << ".</p>\n"
+  html << "<h2>" << (sweep.chosen ? "Plan of " : "An example: plan of ") << escaped(point.plan->strategy) << " for "
+       << mebibytes(point.budget) << "</h2>\n<p>" << milliseconds(point.makespan) << " a step, "
+       << fixed(100 * (point.makespan / sweep.keepSeconds - 1), 1) << " % above keeping everything; the arena takes "
+       << mebibytes(point.plan->arenaBytes) << ", host memory " << mebibytes(timeline.hostBytes)
+       << ". Compute is busy for " << milliseconds(timeline.busy) << ".</p>\n"
        << totals(sweep.problem, *point.plan) << "<h3>Memory over time</h3>\n"
        << memoryOverTime(sweep, point, timeline) << "<h3>Streams</h3>\n<p>Point at a bar for its name.</p>\n"
        << streams(sweep, timeline) << "<h3>Tensors</h3>\n<p>Ops are numbered in program order.</p>\n"
@@ -246,11 +247,11 @@ static std::string explained(const Sweep &sweep, const SweepPoint &point) {
 
 std::string htmlOf(const Sweep &sweep) {
   std::ostringstream html;
-  html << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=generator content=sluice><title>" << escaped(sweep.title)
-       << "</title>\n<style>" << style() << "</style></head><body>\n<h1>" << escaped(sweep.title)
-       << "</h1>\n<p>Planned for the device profile " << escaped(sweep.device) << ". Keeping everything takes "
-       << mebibytes(sweep.keep.arenaBytes) << ", of which " << mebibytes(sweep.problem.base)
-       << " live through the whole step, and " << milliseconds(sweep.keepSeconds)
+  html << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=generator content=sluice><title>"
+       << escaped(sweep.title) << "</title>\n<style>" << style() << "</style></head><body>\n<h1>"
+       << escaped(sweep.title) << "</h1>\n<p>Planned for the device profile " << escaped(sweep.device)
+       << ". Keeping everything takes " << mebibytes(sweep.keep.arenaBytes) << ", of which "
+       << mebibytes(sweep.problem.base) << " live through the whole step, and " << milliseconds(sweep.keepSeconds)
        << " a step; no plan of whole tensors goes below " << mebibytes(sweep.floor)
        << ".</p>\n<h2>Time over memory</h2>\n"
        << curves(sweep) << overheads(sweep) << remarks(sweep);

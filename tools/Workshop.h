@@ -6,8 +6,9 @@
 
 namespace sluice {
 
-/// The folder is removed with everything in it at the end of its life, and when a signal or a crash ends the process, together with the compiler
-/// that works in it; what a process that could do neither left beside it is removed by the next one. One at a time.
+/// The folder is removed with everything in it at the end of its life, and when a signal or a crash ends the process,
+/// together with the compiler that works in it; what a process that could do neither left beside it is removed by the
+/// next one. One at a time.
 class Workshop {
 public:
   explicit Workshop(const std::filesystem::path &output);

@@ -14,7 +14,8 @@ int main(int argc, char **argv) {
   // MLIR's driver installs LLVM's handlers of the same signals, which call this one first.
   llvm::sys::AddSignalHandler([](void *) { sluice::crash("crashed"); }, nullptr);
   mlir::DialectRegistry registry;
-  registry.insert<sluice::train::TrainDialect, sluice::sched::SchedDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+  registry.insert<sluice::train::TrainDialect, sluice::sched::SchedDialect, mlir::func::FuncDialect,
+                  mlir::arith::ArithDialect, mlir::math::MathDialect>();
   sluice::registerSluicePasses();
   mlir::registerTransformsPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "sluice-opt: passes of Sluice\n", registry));

@@ -154,7 +154,8 @@ int packProblem(const Arguments &arguments) {
   if (!parseItems(readFile(arguments.pack), items, error))
     throw Failure{BadInput, arguments.pack + ": " + error};
   PackOptions options;
-  // Nodes cost time in proportion to the items; this many take some ten seconds. Whoever names a number of them has the time.
+  // Nodes cost time in proportion to the items; this many take some ten seconds. Whoever names a number of them has the
+  // time.
   options.nodeLimit = arguments.nodes > 0 ? arguments.nodes : 400'000'000 / std::max<int64_t>(items.size(), 200);
   options.workLimit = arguments.nodes > 0 ? std::numeric_limits<int64_t>::max() : 20'000'000'000;
   const bool limited = !arguments.capacity.empty();

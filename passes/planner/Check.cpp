@@ -162,8 +162,8 @@ std::string PlanCheck::allowed(int b, const Decision &d) const {
       return buffer(b) + " is rebuilt after op " + std::to_string(d.prefetchAfter) + ", it must be just before " +
              std::to_string(d.neededBy);
     if (d.neededBy > what.inversion->latest)
-      return buffer(b) + " is rebuilt before op " + std::to_string(d.neededBy) + ", parameters that it needs change at " +
-             std::to_string(what.inversion->latest);
+      return buffer(b) + " is rebuilt before op " + std::to_string(d.neededBy) +
+             ", parameters that it needs change at " + std::to_string(what.inversion->latest);
     for (int source : what.inversion->sources)
       if (const std::string &codec = plan.decisions[source].codec;
           codec == "zfp" || (codec == "fp16" && !what.inversion->fromHalves))

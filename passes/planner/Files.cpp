@@ -93,7 +93,8 @@ static ChainFile readChain(const json &root) {
   Chain &c = file.chain;
   c.uF = numbers(root, "u_f");
   if (c.uF.size() > mostStages)
-    throw std::runtime_error("'u_f' has " + std::to_string(c.uF.size()) + " entries, at most " + std::to_string(mostStages) + " can be planned");
+    throw std::runtime_error("'u_f' has " + std::to_string(c.uF.size()) + " entries, at most " +
+                             std::to_string(mostStages) + " can be planned");
   c.uB = numbers(root, "u_b");
   c.x = numbers(root, "x");
   c.y = numbers(root, "y");
@@ -157,7 +158,8 @@ static int64_t integer(const std::string &cell, const std::string &column, int l
 /// Answers are JSON and lines on a terminal.
 static const std::string &identifier(const std::string &cell, int line) {
   if (printable(cell, cell.size() + 1) != cell)
-    throw std::runtime_error("line " + std::to_string(line) + ": id '" + printable(cell) + "' holds control characters or bytes that are no UTF-8");
+    throw std::runtime_error("line " + std::to_string(line) + ": id '" + printable(cell) +
+                             "' holds control characters or bytes that are no UTF-8");
   return cell;
 }
 

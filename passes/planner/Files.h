@@ -16,7 +16,8 @@ struct ChainFile {
   std::optional<double> memory; ///< bytes; "memory" of the file
 };
 
-/// Reads a regular file of 64 MiB at most; false: `error` says why not. Pipes and devices, which may never end, are refused.
+/// Reads a regular file of 64 MiB at most; false: `error` says why not. Pipes and devices, which may never end, are
+/// refused.
 bool readInput(const std::string &path, std::string &text, std::string &error);
 
 /// {"kind":"chain","u_f":[...],"u_b":[...],"x":[...],"y":[...],"ex_f":[...],"ex_b":[...],"bandwidth":B,"memory":M} with
@@ -26,8 +27,8 @@ bool parseChain(const std::string &text, ChainFile &file, std::string &error);
 /// Planning a chain takes time that grows with the square of its stages and more.
 constexpr size_t mostStages = 10'000;
 
-/// Header with the columns id, lower, upper, size, and optionally alignment and offset, in any order; one item a line, at
-/// most 100,000. Ids are printable text.
+/// Header with the columns id, lower, upper, size, and optionally alignment and offset, in any order; one item a line,
+/// at most 100,000. Ids are printable text.
 bool parseItems(const std::string &text, std::vector<PackItem> &items, std::string &error);
 
 } // namespace sluice::planner

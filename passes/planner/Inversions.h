@@ -13,8 +13,8 @@ namespace sluice::planner {
 /// buffers that are rebuilt from each other, become Keep.
 void placeInversions(const Problem &problem, Plan &plan);
 
-/// Whether the buffer's content may come back from `codec`: an inversion that reads it multiplies zfp's errors, which are
-/// absolute, and those of half precision unless it is made for them.
+/// Whether the buffer's content may come back from `codec`: an inversion that reads it multiplies zfp's errors, which
+/// are absolute, and those of half precision unless it is made for them.
 bool mayRound(const Problem &problem, const Plan &plan, int buffer, const std::string &codec);
 
 } // namespace sluice::planner

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON that people hand in: no deeper than any file of ours, so that nothing that walks it needs a large stack, and quoted
-// in messages no longer than anybody reads.
+// JSON that people hand in: no deeper than any file of ours, so that nothing that walks it needs a large stack, and
+// quoted in messages no longer than anybody reads.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -32,8 +32,9 @@ inline std::string quoted(const nlohmann::json &value) {
 inline double numberOf(const nlohmann::json &value, const std::string &key, double least, double most) {
   if (value.is_number() && value.get<double>() >= least && value.get<double>() <= most)
     return value.get<double>();
-  throw std::runtime_error("'" + key + "' is " + quoted(value) + ", it must be a number of at least " + nlohmann::json(least).dump() +
-                           (most < std::numeric_limits<double>::max() ? " and at most " + nlohmann::json(most).dump() : ""));
+  throw std::runtime_error(
+      "'" + key + "' is " + quoted(value) + ", it must be a number of at least " + nlohmann::json(least).dump() +
+      (most < std::numeric_limits<double>::max() ? " and at most " + nlohmann::json(most).dump() : ""));
 }
 
 } // namespace sluice::planner

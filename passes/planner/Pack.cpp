@@ -89,8 +89,8 @@ namespace {
 
 enum class Fit { Lowest, Smallest };
 
-/// What has an offset, in order of offset and, where that is the same, of placement. In blocks, each with the times that its items reach: to
-/// insert moves one block, and what lives at other times is passed over.
+/// What has an offset, in order of offset and, where that is the same, of placement. In blocks, each with the times
+/// that its items reach: to insert moves one block, and what lives at other times is passed over.
 class Placed {
 public:
   struct One {
@@ -99,13 +99,16 @@ public:
   };
 
   void insert(const One &one) {
-    auto after = std::upper_bound(blocks.begin(), blocks.end(), one.offset, [](Bytes o, const Block &b) { return o < b.items[0].offset; });
+    auto after = std::upper_bound(blocks.begin(), blocks.end(), one.offset,
+                                  [](Bytes o, const Block &b) { return o < b.items[0].offset; });
     if (blocks.empty())
       after = blocks.emplace(after);
     else if (after != blocks.begin())
       --after;
     std::vector<One> &items = after->items;
-    items.insert(std::upper_bound(items.begin(), items.end(), one.offset, [](Bytes o, const One &p) { return o < p.offset; }), one);
+    items.insert(
+        std::upper_bound(items.begin(), items.end(), one.offset, [](Bytes o, const One &p) { return o < p.offset; }),
+        one);
     after->reach();
     if (items.size() < most)
       return;
@@ -225,7 +228,8 @@ double byWidth(const PackItem &i) { return i.width(); }
 double byBirth(const PackItem &i) { return -double(i.lower); }
 double byDeath(const PackItem &i) { return i.upper; }
 
-// Squares of the items up to which more is tried than orders: repeated fits for their time, the search for its space as well.
+// Squares of the items up to which more is tried than orders: repeated fits for their time, the search for its space as
+// well.
 constexpr double mostRepeated = 4e8, mostSearched = 7e7;
 
 } // namespace

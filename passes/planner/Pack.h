@@ -37,12 +37,12 @@ struct PackOptions {
 };
 
 struct Packing {
-  Bytes height = 0;           ///< largest offset + size
-  Bytes load = 0;             ///< largest total size alive at one time: no packing is lower
-  std::vector<Bytes> offsets; ///< one per item
-  bool optimal = false;       ///< proved: height equals load, or the search exhausted every lower height
+  Bytes height = 0;            ///< largest offset + size
+  Bytes load = 0;              ///< largest total size alive at one time: no packing is lower
+  std::vector<Bytes> offsets;  ///< one per item
+  bool optimal = false;        ///< proved: height equals load, or the search exhausted every lower height
   int64_t nodes = 0, work = 0; ///< that the exact search used
-  std::string method;         ///< what found it: "best-fit size", "search", ...
+  std::string method;          ///< what found it: "best-fit size", "search", ...
 };
 
 /// Empty when the items make sense; otherwise names the item and its numbers (negative size, empty lifetime, overflow,

@@ -8,8 +8,8 @@
 // no longer take what it still has to (the "deadline" below), floors keep a witness item so that most placements
 // recompute few of them, and states that failed once are not searched again.
 //
-// Complexity: exponential; each node costs O(unplaced items + neighbours + affected sections * items in a section), so both nodes and what
-// they look at are limited; space is quadratic in the items.
+// Complexity: exponential; each node costs O(unplaced items + neighbours + affected sections * items in a section), so
+// both nodes and what they look at are limited; space is quadratic in the items.
 #include "passes/planner/PackSearch.h"
 
 #include "passes/planner/PackInstance.h"
@@ -33,10 +33,10 @@ public:
 
   /// `orders` counts the orders that any search of the same capacity has sorted; a tie broken by one of them means
   /// nothing in another.
-  Search(const PackInstance &instance, int heuristic, Bytes capacity, int64_t nodeLimit, int64_t workLimit, FailedStates &failed,
-         int64_t &orders)
-      : in(instance), heuristic(heuristic), capacity(capacity), nodeLimit(nodeLimit), workLimit(workLimit), failed(failed), orders(orders),
-        rank(in.items.size()), offset(in.items.size(), -1), lowest(in.items.size(), 0),
+  Search(const PackInstance &instance, int heuristic, Bytes capacity, int64_t nodeLimit, int64_t workLimit,
+         FailedStates &failed, int64_t &orders)
+      : in(instance), heuristic(heuristic), capacity(capacity), nodeLimit(nodeLimit), workLimit(workLimit),
+        failed(failed), orders(orders), rank(in.items.size()), offset(in.items.size(), -1), lowest(in.items.size(), 0),
         unplacedNeighbours(in.items.size()), floor(in.sections.size(), 0), rest(in.totals),
         crossing(in.sections.size(), 0), witness(in.sections.size(), -1) {
     for (size_t i = 0; i < in.items.size(); ++i) {
@@ -310,7 +310,8 @@ void Search::unwind(size_t placedBefore, size_t mark) {
 
 /// Asks for `capacity` with at most `limit` nodes: the orders in turn, each with as many nodes as the others, twice as
 /// many every round.
-Search::Outcome searchCapacity(const PackInstance &in, Bytes capacity, int64_t limit, int64_t workLimit, Packing &best) {
+Search::Outcome searchCapacity(const PackInstance &in, Bytes capacity, int64_t limit, int64_t workLimit,
+                               Packing &best) {
   int64_t used = 0, orders = 0;
   for (int64_t length = 4 * in.items.size(); used < limit && best.work < workLimit; length *= 2) {
     FailedStates failed(3 * length);

@@ -62,7 +62,8 @@ static std::string bufferError(const Problem &problem, int k) {
   auto badBytes = [](Bytes bytes) { return bytes < 0 || bytes > largestTotal; };
   if (badBytes(inversion->sideBytes) || badBytes(inversion->workspace) || badSeconds(inversion->seconds))
     return who + "is inverted in " + std::to_string(inversion->seconds) + " seconds with a side slot of " +
-           std::to_string(inversion->sideBytes) + " and a workspace of " + std::to_string(inversion->workspace) + " bytes";
+           std::to_string(inversion->sideBytes) + " and a workspace of " + std::to_string(inversion->workspace) +
+           " bytes";
   if (inversion->sources.empty())
     return who + "is inverted from nothing";
   for (int source : inversion->sources)

@@ -19,7 +19,9 @@ const MeasuredOp *Profile::measured(const std::string &node, const std::string &
 }
 
 /// Much of the time goes into the weights where pixels are few; where they are many, their number hardly matters.
-static double pixelSize(double pixels) { return 16 * std::sqrt(pixels / (pixels + 256)) * std::sqrt(std::sqrt(pixels)); }
+static double pixelSize(double pixels) {
+  return 16 * std::sqrt(pixels / (pixels + 256)) * std::sqrt(std::sqrt(pixels));
+}
 
 std::vector<double> convSize(double in, double out, double side, double pixels, double area, double stride) {
   return {in, out, std::sqrt(side), pixelSize(pixels), area, stride};
@@ -29,11 +31,14 @@ std::vector<double> depthwiseSize(double channels, double side, double pixels, d
   return {std::sqrt(channels), std::sqrt(side), pixelSize(pixels), area, stride};
 }
 
-std::vector<double> productSize(double rows, double inner, double columns) { return {rows, std::sqrt(inner), std::sqrt(columns)}; }
+std::vector<double> productSize(double rows, double inner, double columns) {
+  return {rows, std::sqrt(inner), std::sqrt(columns)};
+}
 
 double surroundings(double bytes) { return std::pow(std::clamp(bytes, 1.0, 192.0 * (1 << 20)), 0.25); }
 
-/// Mean of the samples' logarithms, weighted by how near they are in octaves of every size: those of other sizes hardly count.
+/// Mean of the samples' logarithms, weighted by how near they are in octaves of every size: those of other sizes hardly
+/// count.
 static double rateNear(const std::vector<Sample> &samples, const std::vector<double> &size) {
   double sum = 0, weights = 0;
   for (const Sample &sample : samples) {
@@ -59,17 +64,20 @@ Seconds Profile::estimate(const Work &work) const {
     peak = rates.flops.find("fp32");
   const double share = work.kind == OpKind::Conv ? rates.convEfficiency : rates.matmulEfficiency;
   const Seconds arithmetic = peak == rates.flops.end() ? 0 : work.flops / (peak->second * share);
-  const Seconds moved = rates.memoryBandwidth > 0 ? work.bytes / (rates.memoryBandwidth * rates.bandwidthEfficiency) : 0;
+  const Seconds moved =
+      rates.memoryBandwidth > 0 ? work.bytes / (rates.memoryBandwidth * rates.bandwidthEfficiency) : 0;
   return std::max(arithmetic, moved) + rates.launch;
 }
 
 namespace {
 
-/// What numbers of a profile can mean: beyond these sums and quotients of them leave the range of a double or of 64 bits.
+/// What numbers of a profile can mean: beyond these sums and quotients of them leave the range of a double or of 64
+/// bits.
 struct Range {
   double least, most;
 };
-constexpr Range seconds{0, 1e6}, bytes{0, 1e15}, rate{1, 1e18}, rateOrNone{0, 1e18}, flops{1, 1e24}, share{1e-6, 1}, lossPerByte{0, 1}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536};
+constexpr Range seconds{0, 1e6}, bytes{0, 1e15}, rate{1, 1e18}, rateOrNone{0, 1e18}, flops{1, 1e24}, share{1e-6, 1},
+    lossPerByte{0, 1}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536};
 
 } // namespace
 
@@ -110,7 +118,8 @@ static void readOps(const json &root, Profile &profile) {
     if (!op.is_object() || !op.contains("node") || !op.at("node").is_string() || !op.contains("op") ||
         !op.at("op").is_string() || !op.contains("seconds"))
       throw std::runtime_error("an entry of 'ops' lacks 'node', 'op' or 'seconds': " + quoted(op));
-    profile.ops[{op.at("node"), op.at("op")}] = {number(op, "seconds", 0, seconds), static_cast<int>(number(op, "calls", 1, callCount)),
+    profile.ops[{op.at("node"), op.at("op")}] = {number(op, "seconds", 0, seconds),
+                                                 static_cast<int>(number(op, "calls", 1, callCount)),
                                                  static_cast<Bytes>(number(op, "workspace_bytes", 0, bytes))};
   }
 }
@@ -192,12 +201,13 @@ bool loadDevice(const std::string &device, const std::string &measured, Profile 
   Profile own;
   if (!loadProfile(device, profile, error) || (!measured.empty() && !loadProfile(measured, own, error)))
     return false;
-  const char *missing = profile.link.d2h == 0                               ? "links.d2h"
-                        : profile.rates.memoryBandwidth == 0                ? "rates.memory_bandwidth"
+  const char *missing = profile.link.d2h == 0                                           ? "links.d2h"
+                        : profile.rates.memoryBandwidth == 0                            ? "rates.memory_bandwidth"
                         : profile.rates.flops.find("fp32") == profile.rates.flops.end() ? "rates.flops.fp32"
-                                                                            : nullptr;
+                                                                                        : nullptr;
   if (missing) {
-    error = device + ": the profile has no '" + missing + "', which times that nobody measured are estimated from; "
+    error = device + ": the profile has no '" + missing +
+            "', which times that nobody measured are estimated from; "
             "give measurements to --profile, beside a --device";
     return false;
   }

@@ -2,9 +2,9 @@
 // Device profiles: versioned JSON with units and provenance, one format for shipped estimates and for what a generated
 // binary measured
 // (`--profile-out`): {"version":1, "device", "threads", "ops":[{"node","op","seconds","calls","workspace_bytes"}],
-// "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"]}, "codecs":{name: bytes/s}}; shipped ones add "rates"
-// to estimate ops from, and those that sluicec measured on its machine "samples":[{"kind","size":[...],"rate"}] of kernels
-// besides. "duplex" is the rate of each direction while both run, "contention" what Link says.
+// "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"]}, "codecs":{name: bytes/s}}; shipped ones add
+// "rates" to estimate ops from, and those that sluicec measured on its machine "samples":[{"kind","size":[...],"rate"}]
+// of kernels besides. "duplex" is the rate of each direction while both run, "contention" what Link says.
 #pragma once
 
 #include "passes/planner/Problem.h"
@@ -31,8 +31,8 @@ struct Rates {
   double convEfficiency = 1, matmulEfficiency = 1, bandwidthEfficiency = 1;
 };
 
-/// What an estimate depends on. `sample` names the kind of a kernel as profiles with samples do, `size` lists what its rate depends on, in
-/// the order of that kind's samples.
+/// What an estimate depends on. `sample` names the kind of a kernel as profiles with samples do, `size` lists what its
+/// rate depends on, in the order of that kind's samples.
 struct Work {
   OpKind kind = OpKind::Other;
   double flops = 0, bytes = 0;
@@ -46,13 +46,14 @@ struct Sample {
   double rate = 0;
 };
 
-/// Sizes of samples of a convolution with `in` and `out` channels a group, of one with a channel a group, and of a product. How many octaves
-/// apart two kernels are says how different their rates may be, so that what matters less appears as a root. `side`, `pixels`: of the
-/// smaller image, over the batch; `area`: of the filter.
+/// Sizes of samples of a convolution with `in` and `out` channels a group, of one with a channel a group, and of a
+/// product. How many octaves apart two kernels are says how different their rates may be, so that what matters less
+/// appears as a root. `side`, `pixels`: of the smaller image, over the batch; `area`: of the filter.
 std::vector<double> convSize(double in, double out, double side, double pixels, double area, double stride);
 std::vector<double> depthwiseSize(double channels, double side, double pixels, double area, double stride);
 std::vector<double> productSize(double rows, double inner, double columns);
-/// The last size of every sample: what else is touched before an operand is touched again, in bytes. It matters while caches hold that.
+/// The last size of every sample: what else is touched before an operand is touched again, in bytes. It matters while
+/// caches hold that.
 double surroundings(double bytes);
 
 struct Profile {
@@ -60,15 +61,15 @@ struct Profile {
   int threads = 0;
   Bytes memory = 0; ///< of the device; 0: unknown
   Link link;
-  Rates rates; ///< memoryBandwidth 0: the profile holds measurements only
-  std::map<std::string, std::vector<Sample>> samples;            ///< by kind; none: times follow from `rates`
+  Rates rates;                                        ///< memoryBandwidth 0: the profile holds measurements only
+  std::map<std::string, std::vector<Sample>> samples; ///< by kind; none: times follow from `rates`
   std::map<std::pair<std::string, std::string>, MeasuredOp> ops; ///< by (node, op)
   std::map<std::string, double> codecs;                          ///< raw bytes per second
 
   const MeasuredOp *measured(const std::string &node, const std::string &op) const;
 
-  /// The rate of the nearest samples of the work's kind, and a launch at least. Without any, a roofline: arithmetic at the kind's share of the
-  /// precision's peak, or the bytes moved, whichever is longer, plus the launch.
+  /// The rate of the nearest samples of the work's kind, and a launch at least. Without any, a roofline: arithmetic at
+  /// the kind's share of the precision's peak, or the bytes moved, whichever is longer, plus the launch.
   Seconds estimate(const Work &work) const;
   /// Of an op that waits for memory.
   Seconds estimate(OpKind kind, double flops, double bytes) const {

@@ -23,7 +23,7 @@ struct Life {
   /// Encoded: packed forms and the side slots of inversions, too. Workspace: of the step or of the inversions just
   /// before it, whichever is larger.
   enum class Form { Raw, Encoded, Workspace };
-  int buffer = -1;                             ///< -1 for a workspace
+  int buffer = -1; ///< -1 for a workspace
   int first = 0, last = 0;
   Bytes bytes = 0; ///< rounded up to the problem's alignment
   Form form = Form::Raw;

@@ -22,8 +22,8 @@ std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan);
 /// True for the actions of content that leaves and comes back: offload, compress, invert.
 bool leavesAndReturns(Action action);
 
-/// Places inversions, then gives every Offload, Compress and Invert decision the longest gap that it can have: the fewest
-/// live bytes for the plan's set. Decisions without a gap become Keep.
+/// Places inversions, then gives every Offload, Compress and Invert decision the longest gap that it can have: the
+/// fewest live bytes for the plan's set. Decisions without a gap become Keep.
 void widenGaps(const Problem &problem, Plan &plan);
 
 /// Fills the positions of every Offload and Compress decision such that live bytes stay within `memory` (base included)
@@ -33,7 +33,8 @@ void widenGaps(const Problem &problem, Plan &plan);
 bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan);
 
 /// The forward half of placeTransfers() alone: every Offload and Compress decision, which has its longest gap, lets its
-/// bytes stay until their copy has ended or the memory is needed. Decisions whose bytes never need to leave become Keep.
+/// bytes stay until their copy has ended or the memory is needed. Decisions whose bytes never need to leave become
+/// Keep.
 void delayDepartures(const Problem &problem, Bytes memory, Plan &plan);
 
 } // namespace sluice::planner

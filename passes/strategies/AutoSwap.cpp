@@ -13,8 +13,8 @@
 //
 // Complexity O(grid * tensors * ops).
 //
-// Knobs: min-size, bytes; default: 1048576, the paper's threshold for candidates, and 0 where copies have no fixed cost,
-// as in chain files, whose sizes have no unit.
+// Knobs: min-size, bytes; default: 1048576, the paper's threshold for candidates, and 0 where copies have no fixed
+// cost, as in chain files, whose sizes have no unit.
 //
 // Fails where tensors idle across the peak do not suffice.
 #include "passes/planner/Simulate.h"

@@ -15,12 +15,12 @@ struct Ranking {
   std::set<int> byInversion;              ///< those that are inverted
 };
 
-/// With `mayRecompute` by re-runs; by inversion where that is allowed and cheaper than a re-run, or, with `preferInversion`, wherever
-/// it is possible. Without tensors below a millionth of all activations.
+/// With `mayRecompute` by re-runs; by inversion where that is allowed and cheaper than a re-run, or, with
+/// `preferInversion`, wherever it is possible. Without tensors below a millionth of all activations.
 Ranking rankTensors(const Combiner &combiner, bool mayRecompute, bool preferInversion);
 
-/// Position of the op before which the tensors are born that fill the link to the host for `share` of the forward half: early tensors
-/// have the longest windows. The number of ops when the link has room for all.
+/// Position of the op before which the tensors are born that fill the link to the host for `share` of the forward half:
+/// early tensors have the longest windows. The number of ops when the link has room for all.
 int birthAfter(const Combiner &combiner, double share);
 
 /// True when a tensor has a packed form on the device that may be used.

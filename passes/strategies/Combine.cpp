@@ -54,7 +54,8 @@ void Combiner::invert(const std::vector<int> &buffers, Plan &plan) const {
       continue;
     plan.decisions[b].action = Action::Invert;
     for (int source : inversion->sources)
-      plan.decisions[b].reason += (plan.decisions[b].reason.empty() ? "rebuilt from '" : " and '") + problem.buffers[source].name + "'";
+      plan.decisions[b].reason +=
+          (plan.decisions[b].reason.empty() ? "rebuilt from '" : " and '") + problem.buffers[source].name + "'";
   }
   placeInversions(problem, plan);
 }

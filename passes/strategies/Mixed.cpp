@@ -9,10 +9,11 @@
 // without early tensors; every trial is completed by GREEDY's offloading and timed by the simulator. Allowed codecs of
 // copies apply to all of them; compression takes the tensors born after what the link carries, as many as the codec
 // stream packs in some share of the forward half. All that is tried with what may be inverted being inverted where that
-// is cheaper than running it again, and wherever it is possible. The best is then improved by giving single tensors another action,
-// and by random small sets of them, drawn in the same way every time. The registry lets faster plans of the other
-// strategies take over, so mixed is never slower than they are. Where an op has alternative kernels, a plan with those of
-// least workspace, which then takes faster ones where there is room, competes with the plan for those in use.
+// is cheaper than running it again, and wherever it is possible. The best is then improved by giving single tensors
+// another action, and by random small sets of them, drawn in the same way every time. The registry lets faster plans of
+// the other strategies take over, so mixed is never slower than they are. Where an op has alternative kernels, a plan
+// with those of least workspace, which then takes faster ones where there is room, competes with the plan for those in
+// use.
 //
 // Complexity O(trials * ops).
 //
@@ -75,11 +76,12 @@ private:
     if (best.feasible)
       return;
     rankings = {rankTensors(combiner, mayRecompute, false)};
-    // Where both cost about the same, only one of them may be possible in a row: running the sums of a reversible network
-    // again needs their earlier neighbours, rebuilding them needs the later ones.
+    // Where both cost about the same, only one of them may be possible in a row: running the sums of a reversible
+    // network again needs their earlier neighbours, rebuilding them needs the later ones.
     if (Ranking other = rankTensors(combiner, mayRecompute, true); other.byInversion != rankings[0].byInversion)
       rankings.push_back(std::move(other));
-    const std::vector<double> shares = anyPacked(combiner) ? std::vector<double>{0, 0.4, 0.8, 2} : std::vector<double>{0};
+    const std::vector<double> shares =
+        anyPacked(combiner) ? std::vector<double>{0, 0.4, 0.8, 2} : std::vector<double>{0};
     const double each = trials * 2 / 5 / (2 * shares.size() * rankings.size());
     for (const Ranking &next : rankings) {
       ranking = &next;
@@ -272,7 +274,8 @@ static Answer planWithKernels(const Problem &problem, Bytes memory, const Option
     plan->alternatives = small;
     takeFasterKernels(problem, memory, *plan);
     const Plan *first = std::get_if<Plan>(&own);
-    return first && simulate(problem, *first).makespan <= simulate(problem, *plan).makespan ? std::move(own) : std::move(other);
+    return first && simulate(problem, *first).makespan <= simulate(problem, *plan).makespan ? std::move(own)
+                                                                                            : std::move(other);
   }
   const Infeasible *first = std::get_if<Infeasible>(&own), *second = std::get_if<Infeasible>(&other);
   return first && second && second->smallestMemory < first->smallestMemory ? std::move(other) : std::move(own);

@@ -92,10 +92,12 @@ double numberKnob(const Options &options, const std::string &knob, double fallba
   return found == options.knobs.end() ? fallback : std::strtod(found->second.c_str(), nullptr);
 }
 
-/// What knobs may be at most: those that counts, tables and integer programs grow with, by name; others only have to be numbers.
+/// What knobs may be at most: those that counts, tables and integer programs grow with, by name; others only have to be
+/// numbers.
 static double largest(const std::string &knob) {
-  static const std::map<std::string, double> limits = {{"slots", 1e4},   {"limit", 1e5},    {"sets", 1e5},  {"segments", 1e6}, {"threshold", 1e6},
-                                                       {"ahead", 1e6},   {"buffers", 1e6},  {"ops", 1e3},   {"nodes", 1e9},    {"trials", 1e7}};
+  static const std::map<std::string, double> limits = {
+      {"slots", 1e4}, {"limit", 1e5},   {"sets", 1e5}, {"segments", 1e6}, {"threshold", 1e6},
+      {"ahead", 1e6}, {"buffers", 1e6}, {"ops", 1e3},  {"nodes", 1e9},    {"trials", 1e7}};
   const auto found = limits.find(knob);
   return found == limits.end() ? 1e15 : found->second;
 }
@@ -112,8 +114,8 @@ static std::string knobError(const Strategy &strategy, const Options &options) {
       return "strategy '" + strategy.name + "' has no knob '" + knob + "'" +
              (strategy.knobs.empty() ? "" : ", it has " + listed(strategy.knobs));
     else if (const double most = largest(knob); !isNumber(value, most))
-      return "knob '" + knob + "' of strategy '" + strategy.name + "' is '" + value + "', it must be a number from 0 to " +
-             std::to_string(static_cast<int64_t>(most));
+      return "knob '" + knob + "' of strategy '" + strategy.name + "' is '" + value +
+             "', it must be a number from 0 to " + std::to_string(static_cast<int64_t>(most));
   return "";
 }
 

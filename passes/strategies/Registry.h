@@ -37,7 +37,7 @@ struct Strategy {
   std::string summary;            ///< one line for --help and reports
   std::vector<std::string> knobs; ///< names that `Options::knobs` may hold; their values are numbers
   PlanFunction plan = nullptr;
-  ChainFunction chain = nullptr;  ///< null: chains are planned as op-level problems
+  ChainFunction chain = nullptr; ///< null: chains are planned as op-level problems
 };
 
 /// All strategies, in the order of the reports.

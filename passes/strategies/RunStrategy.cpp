@@ -36,8 +36,8 @@ static std::string tooSmall(const std::string &strategy, Bytes needed, Bytes bud
          std::to_string(budget);
 }
 
-/// A limit on live bytes for the next try, after a plan within `inner` whose arena exceeds the budget: most plans pack at their
-/// load, and the excess is the best guess of what the next one must leave.
+/// A limit on live bytes for the next try, after a plan within `inner` whose arena exceeds the budget: most plans pack
+/// at their load, and the excess is the best guess of what the next one must leave.
 static Bytes tightened(const Problem &problem, const Plan &plan, Bytes inner, Bytes budget) {
   return std::min(plan.peakBytes, inner) - std::max<Bytes>(plan.arenaBytes - budget, problem.alignment);
 }

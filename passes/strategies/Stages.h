@@ -36,9 +36,9 @@ public:
   /// the slower direction's rate.
   Chain chain() const;
 
-  /// The same with every saved tensor as an x of its own: F_i makes all tensors of its stage, stages of no duration hand
-  /// them on one by one, and B_i waits for all of them. So tensors leave and return singly, as whole ones; chain() moves
-  /// what a stage saves as a unit.
+  /// The same with every saved tensor as an x of its own: F_i makes all tensors of its stage, stages of no duration
+  /// hand them on one by one, and B_i waits for all of them. So tensors leave and return singly, as whole ones; chain()
+  /// moves what a stage saves as a unit.
   Chain tensorChain() const;
 
 private:

@@ -53,8 +53,8 @@ std::vector<Plan> rotorPlans(const Problem &problem, int slots);
 /// left to placeTransfers().
 Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan);
 
-/// Lets offloaded tensors stay on the device, latest-born first, where live bytes remain within `memory`. True when any does. Other
-/// positions are left as they are.
+/// Lets offloaded tensors stay on the device, latest-born first, where live bytes remain within `memory`. True when any
+/// does. Other positions are left as they are.
 bool giveBack(const Problem &problem, Bytes memory, Plan &plan);
 
 /// Bytes below which a copy costs more than it brings: what crosses in its fixed cost, at most 64 KiB. Sizes of chain

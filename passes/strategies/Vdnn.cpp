@@ -16,8 +16,8 @@
 //
 // Complexity O(ops) a mode; vdnn O(thresholds * ops), at most 24 thresholds on programs and 200 on chains.
 //
-// Knobs: kernels=1 takes the kernels of least workspace, the paper's (m); 2 the fastest, its (p); 0 those that every plan
-// uses. Of vdnn-all, vdnn-conv and vdnn-aconv; a program needs --allow-lossy=algorithms for alternatives to exist.
+// Knobs: kernels=1 takes the kernels of least workspace, the paper's (m); 2 the fastest, its (p); 0 those that every
+// plan uses. Of vdnn-all, vdnn-conv and vdnn-aconv; a program needs --allow-lossy=algorithms for alternatives to exist.
 //
 // Fails where the mode's set does not make enough room: a mode does not look at the budget.
 #include "passes/strategies/Combine.h"
@@ -215,9 +215,7 @@ ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, con
   return answer;
 }
 
-std::vector<bool> vdnnSet(const Chain &chain, int mode) {
-  return chosenLayers(chain.kinds, modeOf(mode));
-}
+std::vector<bool> vdnnSet(const Chain &chain, int mode) { return chosenLayers(chain.kinds, modeOf(mode)); }
 
 ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const Options &) {
   const size_t n = chain.uF.size();

@@ -183,7 +183,8 @@ public:
   }
 
 private:
-  /// At every op at most one tensor: the first that is read below and not back yet, no further than the next convolution.
+  /// At every op at most one tensor: the first that is read below and not back yet, no further than the next
+  /// convolution.
   void placePrefetches(std::vector<Decision> &decisions) const {
     const int n = problem.ops.size();
     std::vector<std::vector<int>> readAt(n);

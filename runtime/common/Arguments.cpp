@@ -61,7 +61,8 @@ const Flag flags[] = {
     number("--beta2", "adam, adamw: decay of the second moment (default 0.999)", &Arguments::beta2, 1),
     number("--epsilon", "adam, adamw: added to the denominator (default 1e-8)", &Arguments::epsilon, HUGE_VAL),
     {"--seed", "N", "of initial weights, shuffling, dropout and synthetic data (default 0)"},
-    count("--threads", "kernel threads (default: what the plan was made for; cuda: all, for data)", &Arguments::threads, 1, 1025),
+    count("--threads", "kernel threads (default: what the plan was made for; cuda: all, for data)", &Arguments::threads,
+          1, 1025),
     path("--evaluate", "DIR", "loss and accuracy on DIR: after every epoch and at the end, or alone",
          &Arguments::evaluate),
     path("--checkpoint", "DIR", "write DIR/checkpoint.safetensors at the end", &Arguments::checkpoint),
@@ -76,7 +77,9 @@ const Flag flags[] = {
     path("--profile-out", "FILE", "write measured op times and link rates for sluicec --profile",
          &Arguments::profileOut),
     onOff("--plan", "print the memory plan and exit", &Arguments::plan),
-    path("--offload-to", "FILE", "keep host memory, or what a pool of packed tensors has no room for, in FILE (host only)", &Arguments::offloadTo),
+    path("--offload-to", "FILE",
+         "keep host memory, or what a pool of packed tensors has no room for, in FILE (host only)",
+         &Arguments::offloadTo),
     onOff("--force", "write over files that other programs wrote", &Arguments::force),
     onOff("--no-graph", "launch kernels one by one (cuda only)", &Arguments::noGraph),
     onOff("--help", "print this text and exit", &Arguments::help),
@@ -146,7 +149,8 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (runtimeTarget() == Target::Host && arguments.noGraph)
     throw UsageError("--no-graph is for programs compiled with --target=cuda, this one runs on the host");
   if (runtimeTarget() == Target::Cuda && arguments.offloadTo)
-    throw UsageError("--offload-to is for programs compiled with --target=host: copies to a GPU come from locked memory");
+    throw UsageError(
+        "--offload-to is for programs compiled with --target=host: copies to a GPU come from locked memory");
   if (arguments.help || arguments.plan)
     return;
   if (arguments.steps && arguments.epochs)
@@ -206,8 +210,8 @@ Arguments parseArguments(int argc, const char *const *argv, const Program &progr
 
 std::string helpText(const std::string &name, const Program &program) {
   std::string out =
-      text(printable(name), ": trains ", printable(program.model), ", batch ", program.batch, ", ", optimizerName(program.optimizer),
-           ", within ", program.deviceBytes, " bytes of device memory\n\n");
+      text(printable(name), ": trains ", printable(program.model), ", batch ", program.batch, ", ",
+           optimizerName(program.optimizer), ", within ", program.deviceBytes, " bytes of device memory\n\n");
   for (const Flag &flag : flags) {
     std::string left = text("  ", flag.name, flag.value ? " " : "", flag.value ? flag.value : "");
     left.resize(left.size() < 36 ? 36 : left.size() + 1, ' ');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No loader thread is needed: enqueueing a step returns at once, so the main thread is free while the step runs. Beside a
-// GPU's step it takes the other cores too, which would be too slow alone; on the host they compute.
+// No loader thread is needed: enqueueing a step returns at once, so the main thread is free while the step runs. Beside
+// a GPU's step it takes the other cores too, which would be too slow alone; on the host they compute.
 
 #include "runtime/common/Batches.h"
 

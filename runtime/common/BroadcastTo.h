@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BroadcastTo as a region of one multiplication. Included by one file of each runtime, which compiles it for its target.
+// BroadcastTo as a region of one multiplication. Included by one file of each runtime, which compiles it for its
+// target.
 #pragma once
 
 #include "runtime/Fused.h"

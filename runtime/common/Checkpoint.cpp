@@ -15,8 +15,8 @@ void checkIdentity(const SafetensorsFile &file, const Program &program) {
   const auto identity = file.metadata().find("identity"), model = file.metadata().find("model");
   if (program.identity && identity != file.metadata().end() && identity->second != program.identity)
     throw DataError(text(file.path(), ": belongs to another model: ", identity->second,
-                         model == file.metadata().end() ? "" : text(" ('", model->second, "')"), ", this program trains ",
-                         program.identity, " ('", program.model, "')"));
+                         model == file.metadata().end() ? "" : text(" ('", model->second, "')"),
+                         ", this program trains ", program.identity, " ('", program.model, "')"));
 }
 
 std::string checkpointPath(const std::string &folder) { return joinPath(folder, "checkpoint.safetensors"); }
@@ -86,8 +86,7 @@ void SavedRun::load(Session &session) const {
     if (!isSaved(variable))
       continue;
     TensorReader reader(file, variable.name, variable.tensor.type, variable.tensor.shape);
-    writeTensor(session, variable.tensor,
-                [&](size_t first, void *to, size_t bytes) { reader.read(first, to, bytes); });
+    writeTensor(session, variable.tensor, [&](size_t first, void *to, size_t bytes) { reader.read(first, to, bytes); });
   }
   file.data().dropPages();
 }

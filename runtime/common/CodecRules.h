@@ -34,7 +34,8 @@ SLUICE_KERNEL float floatOfHalf(uint16_t h) {
     return sign ? -magnitude : magnitude;
   }
   const uint32_t quiet = exponent == 31 && fraction ? 0x400000 : 0;
-  return floatOfBits(quiet | sign | (exponent == 31 ? 0x7f800000u | fraction << 13 : (exponent + 112) << 23 | fraction << 13));
+  return floatOfBits(quiet | sign |
+                     (exponent == 31 ? 0x7f800000u | fraction << 13 : (exponent + 112) << 23 | fraction << 13));
 }
 
 /// A finite value that fp16 would make infinite.
@@ -43,8 +44,8 @@ SLUICE_KERNEL bool overflowsHalf(float x) {
   return magnitude >= 0x477ff000 && magnitude < 0x7f800000;
 }
 
-/// A value that fixed-rate zfp cannot give back, or only as an infinity: below 2^126 the exponent e that a block shares is 126 at most, and
-/// the 32-bit numbers that it decodes to, whatever was rounded, times 2^(e - 30) at most 2^127.
+/// A value that fixed-rate zfp cannot give back, or only as an infinity: below 2^126 the exponent e that a block shares
+/// is 126 at most, and the 32-bit numbers that it decodes to, whatever was rounded, times 2^(e - 30) at most 2^127.
 SLUICE_KERNEL bool overflowsZfp(float x) { return (bitsOfFloat(x) & 0x7fffffff) >= 0x7e800000; }
 
 inline ValueNotStorable halfRefused(float value, const char *node) {
@@ -55,7 +56,8 @@ inline ValueNotStorable halfRefused(float value, const char *node) {
 inline ValueNotStorable zfpRefused(const char *node, float value) {
   const bool finite = (bitsOfFloat(value) & 0x7fffffff) < 0x7f800000;
   return ValueNotStorable("zfp cannot hold '" + std::string(node) +
-                          (finite ? "': a value is 2^126 or more in magnitude, of which rounding could make infinity" : "': a value is infinite or NaN"));
+                          (finite ? "': a value is 2^126 or more in magnitude, of which rounding could make infinity"
+                                  : "': a value is infinite or NaN"));
 }
 
 /// Throws std::invalid_argument naming `node` when `packed` is not what `codec` makes of `x`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32C (Castagnoli, reflected polynomial 0x82f63b78): finds every change of up to 32 neighbouring bits, others but for one in 2^32.
+// CRC-32C (Castagnoli, reflected polynomial 0x82f63b78): finds every change of up to 32 neighbouring bits, others but
+// for one in 2^32.
 #pragma once
 
 #include <array>
@@ -34,8 +35,8 @@ public:
     const unsigned char *at = static_cast<const unsigned char *>(data);
     for (; bytes >= 8; bytes -= 8, at += 8) {
       const uint32_t low = state ^ (at[0] | at[1] << 8 | at[2] << 16 | static_cast<uint32_t>(at[3]) << 24);
-      state = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^ tables[5][low >> 16 & 0xff] ^ tables[4][low >> 24] ^ tables[3][at[4]] ^
-              tables[2][at[5]] ^ tables[1][at[6]] ^ tables[0][at[7]];
+      state = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^ tables[5][low >> 16 & 0xff] ^ tables[4][low >> 24] ^
+              tables[3][at[4]] ^ tables[2][at[5]] ^ tables[1][at[6]] ^ tables[0][at[7]];
     }
     for (; bytes > 0; --bytes, ++at)
       state = state >> 8 ^ tables[0][(state ^ *at) & 0xff];

@@ -179,15 +179,16 @@ void Dataset::gatherSamples(int input, int64_t begin, int64_t end, std::vector<c
 void Dataset::gather(int input, Position position, void *physical, int threads) {
   constexpr size_t worthAThread = size_t{1} << 18;
   const size_t bytes = program.inputs[input].staging.bytes();
-  const int64_t batch = program.batch,
-                parts = std::clamp<int64_t>(static_cast<int64_t>(bytes / worthAThread), 1, std::min<int64_t>(threads, batch));
+  const int64_t batch = program.batch, parts = std::clamp<int64_t>(static_cast<int64_t>(bytes / worthAThread), 1,
+                                                                   std::min<int64_t>(threads, batch));
   gathered.resize(static_cast<size_t>(batch));
   for (int64_t n = 0; n < batch; ++n)
     gathered[static_cast<size_t>(n)] = sampleAt({position.epoch, position.sample + n});
   if (sampleBuffers.size() < static_cast<size_t>(parts))
     sampleBuffers.resize(static_cast<size_t>(parts));
   auto part = [&](int64_t i) {
-    gatherSamples(input, batch * i / parts, batch * (i + 1) / parts, sampleBuffers[static_cast<size_t>(i)], static_cast<char *>(physical));
+    gatherSamples(input, batch * i / parts, batch * (i + 1) / parts, sampleBuffers[static_cast<size_t>(i)],
+                  static_cast<char *>(physical));
   };
   std::vector<std::future<void>> helpers; // each waits for its thread when it goes
   for (int64_t i = 1; i < parts; ++i)

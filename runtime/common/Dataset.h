@@ -49,10 +49,10 @@ private:
   uint64_t seed;
   bool shuffle;
   int64_t count = 0;
-  std::vector<NpyFile> files; ///< one per input; empty: synthetic
+  std::vector<NpyFile> files;                   ///< one per input; empty: synthetic
   std::vector<std::vector<char>> sampleBuffers; ///< one a thread
   std::vector<int64_t> gathered;                ///< samples of the batch that is gathered
-  std::vector<uint32_t> order; ///< of epoch `orderEpoch`, when shuffled
+  std::vector<uint32_t> order;                  ///< of epoch `orderEpoch`, when shuffled
   int64_t orderEpoch = -1;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions by their definition, one element at a time and without a workspace: what the cuda runtime falls back on for
-// geometries that no engine of cuDNN takes within its workspace. Plain C++, so that tests run it on the host.
+// Convolutions by their definition, one element at a time and without a workspace: what the cuda runtime falls back on
+// for geometries that no engine of cuDNN takes within its workspace. Plain C++, so that tests run it on the host.
 #pragma once
 
 #include "runtime/common/BFloat16.h"
@@ -22,8 +22,8 @@ struct ConvGeometry {
 
 /// Element (n, oy, ox, o) of y.
 template <typename T>
-SLUICE_KERNEL float convForwardAt(const ConvGeometry &g, const T *x, const T *w, int64_t n, int64_t oy,
-                                  int64_t ox, int64_t o) {
+SLUICE_KERNEL float convForwardAt(const ConvGeometry &g, const T *x, const T *w, int64_t n, int64_t oy, int64_t ox,
+                                  int64_t o) {
   const int64_t ins = g.w[1], first = o / (g.w[0] / g.groups) * ins;
   float sum = 0;
   for (int64_t ky = 0; ky < g.w[2]; ++ky)
@@ -59,8 +59,8 @@ SLUICE_KERNEL float convBackwardDataAt(const ConvGeometry &g, const T *dy, const
 
 /// What pixel `pixel` of y (batch, row and column as one index) adds to element (o, i, ky, kx) of dw.
 template <typename T>
-SLUICE_KERNEL float convBackwardWeightTerm(const ConvGeometry &g, const T *dy, const T *x, int64_t pixel,
-                                           int64_t o, int64_t i, int64_t ky, int64_t kx) {
+SLUICE_KERNEL float convBackwardWeightTerm(const ConvGeometry &g, const T *dy, const T *x, int64_t pixel, int64_t o,
+                                           int64_t i, int64_t ky, int64_t kx) {
   const int64_t n = pixel / g.y[3] / g.y[2], oy = pixel / g.y[3] % g.y[2], ox = pixel % g.y[3];
   const int64_t iy = tapPosition(g.window, 0, oy, ky), ix = tapPosition(g.window, 1, ox, kx);
   if (iy < 0 || iy >= g.x[2] || ix < 0 || ix >= g.x[3])

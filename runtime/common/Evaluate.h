@@ -16,8 +16,8 @@ struct Evaluation {
   int64_t samples = 0;
 };
 
-/// Overwrites both batch slots: a training batch that was prefetched has to be fetched again. Nothing when a signal that
-/// InterruptGuard notes ended it.
+/// Overwrites both batch slots: a training batch that was prefetched has to be fetched again. Nothing when a signal
+/// that InterruptGuard notes ended it.
 std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset);
 
 } // namespace sluice

@@ -9,7 +9,8 @@
 
 namespace sluice {
 
-/// What templates and exports begin with: a metadata entry {"sluice": "export"} of the ONNX file, as protobuf writes it.
+/// What templates and exports begin with: a metadata entry {"sluice": "export"} of the ONNX file, as protobuf writes
+/// it.
 inline constexpr char exportMark[] = "\x72\x10\x0a\x06"
                                      "sluice\x12\x06"
                                      "export";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that the program reads, and paths. Input is read at offsets, never mapped: pages of data sets and weights would
-// count as the program's own memory, and a file that shrinks under a mapping kills it. All errors are DataError and name
-// the file.
+// count as the program's own memory, and a file that shrinks under a mapping kills it. All errors are DataError and
+// name the file.
 #pragma once
 
 #include "runtime/common/Errors.h"
@@ -34,8 +34,8 @@ private:
   uint64_t length = 0;
 };
 
-/// Gives the numbers of standard streams that are closed to descriptors whose use fails, lest a file gets one of them and
-/// with it what is printed. Call it first.
+/// Gives the numbers of standard streams that are closed to descriptors whose use fails, lest a file gets one of them
+/// and with it what is printed. Call it first.
 void openStandardStreams();
 
 /// "cannot ACTION PATH: " and what errno says.

@@ -62,7 +62,8 @@ void FolderLock::say() const {
   if (gethostname(host, sizeof host - 1) != 0)
     host[0] = '\0';
   const std::string words = text("process ", getpid(), " on ", host[0] ? host : "this machine", "\n");
-  if (ftruncate(descriptor, 0) == 0 && pwrite(descriptor, words.data(), words.size(), 0) < 0 && ftruncate(descriptor, 0) != 0)
+  if (ftruncate(descriptor, 0) == 0 && pwrite(descriptor, words.data(), words.size(), 0) < 0 &&
+      ftruncate(descriptor, 0) != 0)
     return;
 }
 

@@ -27,9 +27,8 @@ void requireFreeMemory(size_t bytes, const std::string &what) {
   while (info >> key >> kibibytes) {
     std::getline(info, unit);
     if (key == "MemAvailable:" && kibibytes * 1024 < bytes)
-      throw MemoryNotAvailable(what + " " + std::to_string(bytes) +
-                               " bytes of memory, but this machine has only " + std::to_string(kibibytes * 1024) +
-                               " available");
+      throw MemoryNotAvailable(what + " " + std::to_string(bytes) + " bytes of memory, but this machine has only " +
+                               std::to_string(kibibytes * 1024) + " available");
   }
 }
 

@@ -210,8 +210,9 @@ void FusedGeometry::finishSums(const double *partials, float *const *results) co
 
 void RegionSignature::check(const char *node, TensorList in, TensorList out, TensorList summed) const {
   if (in.count != inputs || out.count != outputs || summed.count != sums)
-    throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(in.count) + " inputs, " +
-                                std::to_string(out.count) + " outputs and " + std::to_string(summed.count) + " sums");
+    throw std::invalid_argument(std::string("a region of '") + node + "' got " + std::to_string(in.count) +
+                                " inputs, " + std::to_string(out.count) + " outputs and " +
+                                std::to_string(summed.count) + " sums");
   for (size_t i = 0; i < inputs + outputs; ++i)
     if ((i < inputs ? in.begin()[i] : out.begin()[i - inputs]).type != types[i])
       throw std::invalid_argument(std::string("a region of '") + node + "' got another element type for operand " +

@@ -13,9 +13,9 @@ struct Interrupted {
 };
 
 /// While it lives the first of these signals is only noted, so that the running step can end and a checkpoint be
-/// written. A second SIGINT, SIGTERM or SIGXCPU ends the process at once; SIGHUP and SIGPIPE come with others, and again,
-/// by themselves. Signals that whoever started the program had switched off (nohup) stay off, but for
-/// SIGINT, which shells switch off for all that runs in the background.
+/// written. A second SIGINT, SIGTERM or SIGXCPU ends the process at once; SIGHUP and SIGPIPE come with others, and
+/// again, by themselves. Signals that whoever started the program had switched off (nohup) stay off, but for SIGINT,
+/// which shells switch off for all that runs in the background.
 class InterruptGuard {
 public:
   InterruptGuard();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a value cannot be rebuilt well enough: channels of a BatchNorm that are saved aside, and differences that have lost
-// too many digits to stand for the addend that they give back. Both runtimes decide by these.
+// When a value cannot be rebuilt well enough: channels of a BatchNorm that are saved aside, and differences that have
+// lost too many digits to stand for the addend that they give back. Both runtimes decide by these.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,8 @@
 namespace sluice {
 
 /// (x - mean) * rstd has unit variance and comes back with an error of 1 + |bias / scale| roundings, of which there are
-/// at most `roundings`, as long as slope * scale is not among the format's subnormal numbers: the slope is 1e-3 at least.
+/// at most `roundings`, as long as slope * scale is not among the format's subnormal numbers: the slope is 1e-3 at
+/// least.
 struct InversionLimits {
   double roundings, smallestScale;
 
@@ -41,7 +42,9 @@ inline std::string tooManyGuarded(const char *node, int64_t wanted, int64_t chan
 
 inline std::string digitsLost(const char *node, float x, float y) {
   char text[160];
-  std::snprintf(text, sizeof text, "': what is rebuilt from the sum is at most %.3g, the sum %.3g: fewer than 14 bits are left of it", x, y);
+  std::snprintf(text, sizeof text,
+                "': what is rebuilt from the sum is at most %.3g, the sum %.3g: fewer than 14 bits are left of it", x,
+                y);
   return std::string("node '") + node + text + "; compile without --allow-lossy=invert";
 }
 

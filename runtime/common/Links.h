@@ -13,8 +13,8 @@ struct LinkRates {
   std::optional<double> contention = std::nullopt;
 };
 
-/// Copies between small arenas of its own, and computes beside them; nine samples take about two seconds. Run it when the
-/// program's arenas are gone.
+/// Copies between small arenas of its own, and computes beside them; nine samples take about two seconds. Run it when
+/// the program's arenas are gone.
 LinkRates measureLinks(int samples = 9);
 
 } // namespace sluice

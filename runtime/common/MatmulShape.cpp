@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leading dimensions of the left factor are folded into its rows where the right one has none: one large product instead
-// of many small ones.
+// Leading dimensions of the left factor are folded into its rows where the right one has none: one large product
+// instead of many small ones.
 #include "runtime/common/MatmulShape.h"
 
 #include <stdexcept>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files aside are named .sluice-PID-N.partial. Their writer holds a lock on them, which ends with it however it ends, so
-// a file whose lock is free has no writer any more. Where a file system has no locks nothing is removed.
+// Files aside are named .sluice-PID-N.partial. Their writer holds a lock on them, which ends with it however it ends,
+// so a file whose lock is free has no writer any more. Where a file system has no locks nothing is removed.
 
 #include "runtime/common/OutputFile.h"
 
@@ -113,7 +113,8 @@ void OutputFile::writeAt(uint64_t offset, const void *from, size_t bytes) {
 void OutputFile::commit() {
   if (fsync(descriptor) != 0)
     throw systemError("write", name);
-  // The lock is held until the file has its name; closing the first descriptor says what the file system kept to itself.
+  // The lock is held until the file has its name; closing the first descriptor says what the file system kept to
+  // itself.
   const int holder = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (holder < 0)
     throw systemError("write", name);

@@ -10,8 +10,8 @@ namespace sluice {
 
 namespace detail {
 
-/// Bytes of the character at `at`, 0 where there is none that may be shown as it is: a control character, one that turns
-/// the direction of the text around, or no UTF-8.
+/// Bytes of the character at `at`, 0 where there is none that may be shown as it is: a control character, one that
+/// turns the direction of the text around, or no UTF-8.
 inline size_t shownBytes(const std::string &text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
   const unsigned char first = byte(at);
@@ -25,7 +25,8 @@ inline size_t shownBytes(const std::string &text, size_t at) {
     code = code << 6 | (byte(at + i) & 0x3f);
   }
   const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
-  const bool turns = (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+  const bool turns =
+      (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
   const bool surrogate = code >= 0xd800 && code <= 0xdfff;
   return first < 0xc2 || first > 0xf4 || code < least[bytes] || code > 0x10ffff || turns || surrogate ? 0 : bytes;
 }

@@ -34,7 +34,8 @@ void announceMemory(const Program &program) {
               program.deviceBase);
   std::printf("host memory:   %s", bytesText(program.hostBytes).c_str());
   if (program.poolBytes)
-    std::printf(", of them %zu for packed activations; %zu more with --offload-to, in its file", program.poolBytes, program.spillBytes);
+    std::printf(", of them %zu for packed activations; %zu more with --offload-to, in its file", program.poolBytes,
+                program.spillBytes);
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -51,7 +52,8 @@ static bool readKilobytes(const char *path, const std::string &key, size_t &byte
 }
 
 void printPlan(const Program &program) {
-  std::printf("%s\ncompiled by: %s\nstrategy:    %s\n", printable(program.model).c_str(), printable(program.commandLine).c_str(), program.strategy);
+  std::printf("%s\ncompiled by: %s\nstrategy:    %s\n", printable(program.model).c_str(),
+              printable(program.commandLine).c_str(), program.strategy);
   announceMemory(program);
   std::printf("predicted:     %.6g s a step of %lld samples, with %d threads\n\n", program.predictedSecondsPerStep,
               static_cast<long long>(program.batch), program.threads);
@@ -63,8 +65,8 @@ void printPlan(const Program &program) {
   for (int i = 0; i < program.planRows; ++i) {
     const PlanRow &row = program.plan[i];
     std::string steps = text(row.firstStep, "-", row.lastStep);
-    std::printf("%-*s  %14lld  %-13s  %-10s  %s\n", width, printable(row.tensor).c_str(), static_cast<long long>(row.bytes), steps.c_str(),
-                row.action, printable(row.node).c_str());
+    std::printf("%-*s  %14lld  %-13s  %-10s  %s\n", width, printable(row.tensor).c_str(),
+                static_cast<long long>(row.bytes), steps.c_str(), row.action, printable(row.node).c_str());
   }
 }
 
@@ -135,7 +137,8 @@ void printActions(const Program &program, const Session &session, const std::vec
                 packed.packed / static_cast<size_t>(allSteps), packed.raw / static_cast<size_t>(allSteps),
                 100.0 * (1 - static_cast<double>(packed.packed) / static_cast<double>(packed.raw)));
   if (const Session::PackedBytes packed = session.packedBytes(); program.poolBytes > 0 && allSteps > 0)
-    std::printf("zvc pool:      %zu of %zu bytes used, instead of slots of %zu; %zu bytes a step went to the file of --offload-to\n",
+    std::printf("zvc pool:      %zu of %zu bytes used, instead of slots of %zu; %zu bytes a step went to the file of "
+                "--offload-to\n",
                 packed.poolPeak, program.poolBytes, program.spillBytes, packed.spilled / static_cast<size_t>(allSteps));
   std::fflush(stdout);
 }

@@ -26,8 +26,8 @@ struct ResizeTap {
   float weight;
 };
 
-/// position / scale. A scale that stands for the ratio of the extents is that ratio, not the float next to it: 2 of 4 outputs over 6 inputs
-/// is input 3, not the one before.
+/// position / scale. A scale that stands for the ratio of the extents is that ratio, not the float next to it: 2 of 4
+/// outputs over 6 inputs is input 3, not the one before.
 SLUICE_KERNEL double resizeDivided(const ResizeAxis &axis, double position) {
   const auto in = static_cast<double>(axis.in), out = static_cast<double>(axis.out);
   return static_cast<float>(axis.scale) == static_cast<float>(out / in) ? position * in / out : position / axis.scale;

@@ -2,8 +2,8 @@
 // The life of a generated program: arguments -> kernels -> announce bytes -> allocate -> first values or checkpoint ->
 // train, evaluate, export -> report. Exceptions become exit statuses here and nowhere else.
 
-#include "runtime/common/Watchdog.h"
 #include "runtime/common/Training.h"
+#include "runtime/common/Watchdog.h"
 
 #include "runtime/Kernels.h"
 #include "runtime/common/Export.h"
@@ -42,13 +42,14 @@ static void requireUnused(const std::string &path) {
 /// A kernel that runs for a hundred times what the whole step was predicted to take will hardly end; who waits for it
 /// learns which one it is.
 static void watch(Session &session, const std::string &name, const Program &program) {
-  watchStreams(session, std::max(10.0, 100 * program.predictedSecondsPerStep),
-               [name, step = program.predictedSecondsPerStep](const char *, const char *node, const char *op, double seconds) {
-                 std::fprintf(stderr,
-                              "%s: warning: node '%s' (%s) has been running for %.0f s, the whole step was predicted to take "
-                              "%.3g; interrupt twice to end without it\n",
-                              printable(name).c_str(), printable(node).c_str(), op, seconds, step);
-               });
+  watchStreams(
+      session, std::max(10.0, 100 * program.predictedSecondsPerStep),
+      [name, step = program.predictedSecondsPerStep](const char *, const char *node, const char *op, double seconds) {
+        std::fprintf(stderr,
+                     "%s: warning: node '%s' (%s) has been running for %.0f s, the whole step was predicted to take "
+                     "%.3g; interrupt twice to end without it\n",
+                     printable(name).c_str(), printable(node).c_str(), op, seconds, step);
+      });
 }
 
 static std::atomic<bool> running{false};
@@ -57,7 +58,8 @@ static std::atomic<bool> running{false};
 static void onLibraryExit() {
   if (!running)
     return;
-  std::fprintf(stderr, "%s: error: a library ended the program: threads or memory cannot be had\n", program_invocation_short_name);
+  std::fprintf(stderr, "%s: error: a library ended the program: threads or memory cannot be had\n",
+               program_invocation_short_name);
   _exit(3);
 }
 
@@ -91,7 +93,8 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   TrainingFiles files(arguments, program, run.seed);
 
   // Beside a GPU threads only draw weights and gather batches, which no plan depends on.
-  const int64_t usual = runtimeTarget() == Target::Cuda ? std::max(1u, std::thread::hardware_concurrency()) : program.threads;
+  const int64_t usual =
+      runtimeTarget() == Target::Cuda ? std::max(1u, std::thread::hardware_concurrency()) : program.threads;
   setThreads(static_cast<int>(arguments.threads.value_or(usual)));
   limitInstructions(program.level);
   setKernelPolicy(program.workspaceLimit, program.precision);
@@ -103,7 +106,8 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   Recording recording;
   {
     Session session(program.deviceBytes, program.hostBytes, program.events,
-                    arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr, {program.poolBytes, program.spillBytes});
+                    arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr,
+                    {program.poolBytes, program.spillBytes});
     session.state = state;
     session.enableGraphs(!arguments.noGraph);
     watch(session, arguments.name, program);

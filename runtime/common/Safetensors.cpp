@@ -180,7 +180,8 @@ void SafetensorsFile::readChecksums() {
     const auto tensor = entries.find(key.substr(prefix.size()));
     uint32_t sum = 0;
     const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), sum, 16);
-    if (whole == freeText.end() || tensor == entries.end() || error != std::errc() || stop != value.data() + value.size())
+    if (whole == freeText.end() || tensor == entries.end() || error != std::errc() ||
+        stop != value.data() + value.size())
       damaged(text("'", key, "' is '", value, "'", whole == freeText.end() ? " and there is no 'crc32c'" : ""));
     tensor->second.checksum = sum;
   }
@@ -196,8 +197,8 @@ void TensorReader::read(size_t first, void *to, size_t bytes) {
   sum.add(to, bytes);
   done += bytes;
   if (done == entry.bytes && entry.checksum && *entry.checksum != sum.value())
-    throw DataError(text(file.path(), ": the file is damaged: the checksum of tensor '", name, "' is ", hexOf(sum.value()),
-                         ", the file says ", hexOf(*entry.checksum)));
+    throw DataError(text(file.path(), ": the file is damaged: the checksum of tensor '", name, "' is ",
+                         hexOf(sum.value()), ", the file says ", hexOf(*entry.checksum)));
 }
 
 const SafetensorsFile::Entry &SafetensorsFile::find(const std::string &name, DataType type, const Shape &shape) const {

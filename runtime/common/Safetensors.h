@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The safetensors format: 8 bytes header length, a JSON header with name, type, shape and byte range of every tensor,
 // raw data. Weights, checkpoints and dumped gradients use it, so that Python reads and writes them too. Reading trusts
-// nothing. Files that are written here carry checksums as metadata: "crc32c:NAME" of each tensor's bytes, "crc32c" of all
-// other metadata; files without them are read unchecked.
+// nothing. Files that are written here carry checksums as metadata: "crc32c:NAME" of each tensor's bytes, "crc32c" of
+// all other metadata; files without them are read unchecked.
 #pragma once
 
 #include "runtime/Tensor.h"
@@ -54,7 +54,8 @@ public:
   /// Throws DataError as SafetensorsFile::find() does.
   TensorReader(const SafetensorsFile &file, const std::string &name, DataType type, const Shape &shape);
 
-  /// The piece at byte `first`, which follows the one before. Throws DataError when the last one ends with a wrong checksum.
+  /// The piece at byte `first`, which follows the one before. Throws DataError when the last one ends with a wrong
+  /// checksum.
   void read(size_t first, void *to, size_t bytes);
 
 private:

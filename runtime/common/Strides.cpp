@@ -14,8 +14,7 @@ using Dimensions = std::vector<StridedDimension>;
   throw std::invalid_argument(std::string(op) + " '" + node + "': " + what);
 }
 
-Dimensions permuted(const char *node, const Tensor &x, const Tensor &y,
-                                std::initializer_list<int> permutation) {
+Dimensions permuted(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation) {
   const std::vector<int64_t> sx = physicalStrides(x), sy = physicalStrides(y);
   if (permutation.size() != sx.size() || sx.size() != sy.size())
     reject("reorder", node,
@@ -63,7 +62,8 @@ Dimensions reshaped(const char *node, const Tensor &x, const Tensor &y) {
 /// Outermost first in y's memory, neighbours merged that both sides walk alike.
 Dimensions simplified(Dimensions all) {
   all.erase(std::remove_if(all.begin(), all.end(), [](const StridedDimension &d) { return d.extent == 1; }), all.end());
-  std::sort(all.begin(), all.end(), [](const StridedDimension &a, const StridedDimension &b) { return a.strideY > b.strideY; });
+  std::sort(all.begin(), all.end(),
+            [](const StridedDimension &a, const StridedDimension &b) { return a.strideY > b.strideY; });
   Dimensions result;
   for (const StridedDimension &d : all)
     if (!result.empty() && result.back().strideX == d.extent * d.strideX &&

@@ -4,8 +4,8 @@
 #include "runtime/common/Trace.h"
 
 #include "runtime/Kernels.h"
-#include "runtime/common/OutputFile.h"
 #include "runtime/common/Log.h"
+#include "runtime/common/OutputFile.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -68,7 +68,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// What medians of single ops leave out, because it disturbs now this one and now that, is part of every step: by so much they are too small.
+/// What medians of single ops leave out, because it disturbs now this one and now that, is part of every step: by so
+/// much they are too small.
 double stretch(const std::vector<NamedCalls> &ops, size_t steps) {
   std::vector<double> totals(steps);
   double medians = 0;
@@ -114,15 +115,18 @@ std::vector<NamedCalls> opsIn(const std::vector<OpRecord> &records) {
 
 } // namespace
 
-void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded, const LinkRates &links, int threads) {
+void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
+                  const LinkRates &links, int threads) {
   const auto steps = static_cast<size_t>(std::max<int64_t>(1, recorded));
   const std::vector<NamedCalls> ops = opsIn(records);
   const double factor = stretch(ops, steps);
-  std::string out = text("{\"version\":1,\"device\":", jsonString(deviceName()), ",\"threads\":", threads, ",\"ops\":[");
+  std::string out =
+      text("{\"version\":1,\"device\":", jsonString(deviceName()), ",\"threads\":", threads, ",\"ops\":[");
   const char *separator = "\n";
   for (const NamedCalls &op : ops) {
-    out += text(separator, "{\"node\":", jsonString(op.node), ",\"op\":", jsonString(op.op),
-                ",\"seconds\":", number("%.9g", factor * median(op.sums(steps))), ",\"calls\":", op.perStep(steps), "}");
+    out +=
+        text(separator, "{\"node\":", jsonString(op.node), ",\"op\":", jsonString(op.op),
+             ",\"seconds\":", number("%.9g", factor * median(op.sums(steps))), ",\"calls\":", op.perStep(steps), "}");
     separator = ",\n";
   }
   out += text("\n],\"links\":{\"d2h\":", number("%.6g", links.toHost), ",\"h2d\":", number("%.6g", links.toDevice),

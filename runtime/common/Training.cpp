@@ -344,7 +344,8 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     log.open(*arguments.log);
 }
 
-Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments, TrainingFiles &files, RunState run) {
+Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
+                TrainingFiles &files, RunState run) {
   return Trainer(session, program, entry, arguments, files, run).runAll();
 }
 

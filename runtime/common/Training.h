@@ -30,6 +30,7 @@ struct Recording {
 };
 
 /// Trains from `run` on (not at all without --data) and evaluates. Records when a profile was asked for.
-Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments, TrainingFiles &files, RunState run);
+Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
+                TrainingFiles &files, RunState run);
 
 } // namespace sluice

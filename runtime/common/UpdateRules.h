@@ -34,8 +34,8 @@ struct AdamFactors {
     decay = decoupled ? 0 : state.weightDecay;
     shrink = decoupled ? 1 - state.learningRate * state.weightDecay : 1;
     beta1 = state.beta1, beta2 = state.beta2, epsilon = state.epsilon;
-    stepSize = static_cast<float>(static_cast<double>(state.learningRate) /
-                                  (1 - std::pow(static_cast<double>(beta1), step)));
+    stepSize =
+        static_cast<float>(static_cast<double>(state.learningRate) / (1 - std::pow(static_cast<double>(beta1), step)));
     correction2 = static_cast<float>(std::sqrt(1 - std::pow(static_cast<double>(beta2), step)));
   }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index arithmetic of sliding windows, for pooling and convolution on both targets. `axis` 0 is height, 1 width; window o
-// of an axis holds the taps o * stride - pad + k * dilation for k in [0, kernel).
+// Index arithmetic of sliding windows, for pooling and convolution on both targets. `axis` 0 is height, 1 width; window
+// o of an axis holds the taps o * stride - pad + k * dilation for k in [0, kernel).
 #pragma once
 
 #include "runtime/Kernels.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One 4x4 block of fixed-rate zfp, bit for bit as libzfp 1.0 packs it: P. Lindstrom, Fixed-Rate Compressed
-// Floating-Point Arrays, TVCG 2014, Section 3. A block is `rate` words of 16 bits, wherever it lies in the stream. Blocks
-// below 2^-97, where libzfp's scale overflows, keep their values here.
+// Floating-Point Arrays, TVCG 2014, Section 3. A block is `rate` words of 16 bits, wherever it lies in the stream.
+// Blocks below 2^-97, where libzfp's scale overflows, keep their values here.
 #pragma once
 
 #include "runtime/Codec.h"
@@ -85,7 +85,8 @@ SLUICE_KERNEL int sharedExponent(const float *block) {
 /// x 2^e, exactly where the result is representable; e within [-160, 160].
 SLUICE_KERNEL float scaled(float x, int e) {
   const int first = e / 2, second = e - first;
-  return x * floatOfBits(static_cast<uint32_t>(first + 127) << 23) * floatOfBits(static_cast<uint32_t>(second + 127) << 23);
+  return x * floatOfBits(static_cast<uint32_t>(first + 127) << 23) *
+         floatOfBits(static_cast<uint32_t>(second + 127) << 23);
 }
 
 /// Bit planes from the highest on, each as the bits that were significant before and a run-length code of the rest.

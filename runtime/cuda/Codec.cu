@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks, half precision and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take eight neighbouring values, so that both sides move 16 bytes at a time; slots
-// begin at multiples of 64 bytes. Copies that pack read and write the locked host arena from the kernel, without a
-// staging slot: few blocks saturate the link and leave the device to the compute stream. Zero values are left to the
-// host target, because what a graph captures has fixed sizes.
+// Masks, half precision and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take eight
+// neighbouring values, so that both sides move 16 bytes at a time; slots begin at multiples of 64 bytes. Copies that
+// pack read and write the locked host arena from the kernel, without a staging slot: few blocks saturate the link and
+// leave the device to the compute stream. Zero values are left to the host target, because what a graph captures has
+// fixed sizes.
 #include "runtime/cuda/Codec.h"
 
 #include "runtime/common/CodecRules.h"
@@ -17,7 +18,8 @@ namespace sluice {
 
 namespace {
 
-/// Of the first refused value: its kernel's node as an address of this process (0: none); its bits, and above them whether zfp refused it.
+/// Of the first refused value: its kernel's node as an address of this process (0: none); its bits, and above them
+/// whether zfp refused it.
 __device__ unsigned long long refused[2];
 bool packs = false;
 
@@ -84,12 +86,13 @@ __global__ void unpackHalfKernel(const uint16_t *packed, float *x, int64_t count
     uint16_t in[group];
     memcpy(in, &eight, sizeof eight);
     for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<float4 *>(x + at + 4 * half) =
-          make_float4(fromHalf(in[4 * half]), fromHalf(in[4 * half + 1]), fromHalf(in[4 * half + 2]), fromHalf(in[4 * half + 3]));
+      *reinterpret_cast<float4 *>(x + at + 4 * half) = make_float4(
+          fromHalf(in[4 * half]), fromHalf(in[4 * half + 1]), fromHalf(in[4 * half + 2]), fromHalf(in[4 * half + 3]));
   }
 }
 
-/// A thread makes four bits of a word, eight neighbours bring them together. All threads of a warp go round equally often.
+/// A thread makes four bits of a word, eight neighbours bring them together. All threads of a warp go round equally
+/// often.
 template <typename T>
 __global__ void maskKernel(const T *x, uint32_t *words, int64_t count, int64_t wordCount, bool positive) {
   const int64_t whole = (wordCount * 8 + 31) / 32 * 32;
@@ -112,8 +115,10 @@ __global__ void maskKernel(const T *x, uint32_t *words, int64_t count, int64_t w
 }
 
 /// The part of block (at % across, at / across) that the grid has; the rest repeats it.
-__device__ inline void loadBlock(const float *x, const ZfpGrid &grid, int64_t row, int64_t column, float (&block)[zfp::values]) {
-  const int rows = static_cast<int>(min(int64_t(4), grid.rows - row)), columns = static_cast<int>(min(int64_t(4), grid.columns - column));
+__device__ inline void loadBlock(const float *x, const ZfpGrid &grid, int64_t row, int64_t column,
+                                 float (&block)[zfp::values]) {
+  const int rows = static_cast<int>(min(int64_t(4), grid.rows - row)),
+            columns = static_cast<int>(min(int64_t(4), grid.columns - column));
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c)
       block[4 * r + c] = x[(row + r) * grid.columns + column + c];
@@ -160,17 +165,19 @@ void unpackHalf(cudaStream_t stream, const void *packed, float *x, int64_t count
 
 void packZfp(cudaStream_t stream, const float *x, void *packed, const Tensor &like, int rate, const char *node) {
   const ZfpGrid grid = zfpGrid(like);
-  packZfpKernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(x, static_cast<uint16_t *>(packed), grid, rate,
-                                                                                     reinterpret_cast<uintptr_t>(node));
+  packZfpKernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(
+      x, static_cast<uint16_t *>(packed), grid, rate, reinterpret_cast<uintptr_t>(node));
 }
 void unpackZfp(cudaStream_t stream, const void *packed, float *x, const Tensor &like, int rate) {
   const ZfpGrid grid = zfpGrid(like);
-  unpackZfpKernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(static_cast<const uint16_t *>(packed), x, grid, rate);
+  unpackZfpKernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(
+      static_cast<const uint16_t *>(packed), x, grid, rate);
 }
 
 void requireHalf(const char *node, Codec codec) {
   if (codec.kind != Codec::Fp16)
-    throw std::invalid_argument("copies for '" + std::string(node) + "' pack with a codec that the cuda runtime does not have; fp16 is");
+    throw std::invalid_argument("copies for '" + std::string(node) +
+                                "' pack with a codec that the cuda runtime does not have; fp16 is");
 }
 
 constexpr unsigned all = ~0u;
@@ -201,7 +208,8 @@ void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
       using T = std::remove_pointer_t<decltype(stored)>;
       const T *from = static_cast<const T *>(values);
       const auto kernel = maskKernel<T>;
-      kernel<<<blocksFor(words * 8, blockThreads), blockThreads, 0, native(stream)>>>(from, to, elements, words, positive);
+      kernel<<<blocksFor(words * 8, blockThreads), blockThreads, 0, native(stream)>>>(from, to, elements, words,
+                                                                                      positive);
     });
   });
 }
@@ -244,8 +252,9 @@ void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char
   packs = true;
   const auto *x = stream.data<const float>(from);
   void *slot = stream.address(to);
-  stream.launch(node, "copy to host fp16", [&] { packHalf(native(stream), x, slot, from.shape.elements(), node, copyBlocks); },
-                from.bytes());
+  stream.launch(
+      node, "copy to host fp16", [&] { packHalf(native(stream), x, slot, from.shape.elements(), node, copyBlocks); },
+      from.bytes());
 }
 
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
@@ -253,8 +262,9 @@ void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const ch
   checkPacked(node, codec, to, from);
   const void *slot = stream.address(from);
   auto *x = stream.data<float>(to);
-  stream.launch(node, "copy to device fp16", [&] { unpackHalf(native(stream), slot, x, to.shape.elements(), copyBlocks); },
-                to.bytes());
+  stream.launch(
+      node, "copy to device fp16", [&] { unpackHalf(native(stream), slot, x, to.shape.elements(), copyBlocks); },
+      to.bytes());
 }
 
 } // namespace sluice

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions through cuDNN's engines. Activations are NHWC and weights [O,H,W,I], to which each call turns them inside
-// scratch: [turned weights | the engine's workspace]. In BF16 they come in that order, and the weight gradient leaves the
-// engine in bf16, as PyTorch has it: engines that store f32 from bf16 factors are few and not promised, while a kernel must
-// turn, and so can widen, the gradient anyway; sums are f32 within the engine. Convolutions of one geometry share one
-// engine. Where there is none our own direct kernels run.
+// Convolutions through cuDNN's engines. Activations are NHWC and weights [O,H,W,I], to which each call turns them
+// inside scratch: [turned weights | the engine's workspace]. In BF16 they come in that order, and the weight gradient
+// leaves the engine in bf16, as PyTorch has it: engines that store f32 from bf16 factors are few and not promised,
+// while a kernel must turn, and so can widen, the gradient anyway; sums are f32 within the engine. Convolutions of one
+// geometry share one engine. Where there is none our own direct kernels run.
 #include "runtime/cuda/ConvEngine.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/DirectConv.h"
@@ -64,7 +64,8 @@ void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second,
 namespace {
 
 std::vector<int64_t> keyOf(const ConvGeometry &g, int64_t engineBytes, Precision precision) {
-  std::vector<int64_t> key{static_cast<int64_t>(g.pass), g.groups, engineBytes, static_cast<int64_t>(precision), static_cast<int64_t>(g.type)};
+  std::vector<int64_t> key{static_cast<int64_t>(g.pass), g.groups, engineBytes, static_cast<int64_t>(precision),
+                           static_cast<int64_t>(g.type)};
   for (const Shape *shape : {&g.x, &g.w, &g.y})
     key.insert(key.end(), shape->dims, shape->dims + 4);
   for (int i = 0; i < 2; ++i)

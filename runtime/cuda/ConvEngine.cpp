@@ -64,7 +64,7 @@ struct Choice {
   const Precision precision;
   const std::shared_ptr<fe::DeviceProperties> device; ///< null: the present one
   cudnnHandle_t handle;                               ///< null with a described device
-  int64_t parts = 1; ///< equal ones, of the batch
+  int64_t parts = 1;                                  ///< equal ones, of the batch
 };
 
 void Choice::describe(fe::graph::Graph &described) const {
@@ -77,16 +77,17 @@ void Choice::describe(fe::graph::Graph &described) const {
       .set_compute_data_type(fe::DataType_t::FLOAT);
   std::shared_ptr<fe::graph::Tensor_attributes> result;
   if (g.pass == ConvPass::Forward)
-    result = described.conv_fprop(described.tensor(tensor(g, "x", g.x, First)), described.tensor(tensor(g, "w", g.w, Second)),
+    result = described.conv_fprop(described.tensor(tensor(g, "x", g.x, First)),
+                                  described.tensor(tensor(g, "w", g.w, Second)),
                                   windowed<fe::graph::Conv_fprop_attributes>(g.window));
   else if (g.pass == ConvPass::BackwardData)
-    result =
-        described.conv_dgrad(described.tensor(tensor(g, "dy", g.y, First)), described.tensor(tensor(g, "w", g.w, Second)),
-                             windowed<fe::graph::Conv_dgrad_attributes>(g.window));
+    result = described.conv_dgrad(described.tensor(tensor(g, "dy", g.y, First)),
+                                  described.tensor(tensor(g, "w", g.w, Second)),
+                                  windowed<fe::graph::Conv_dgrad_attributes>(g.window));
   else
-    result =
-        described.conv_wgrad(described.tensor(tensor(g, "dy", g.y, First)), described.tensor(tensor(g, "x", g.x, Second)),
-                             windowed<fe::graph::Conv_wgrad_attributes>(g.window));
+    result = described.conv_wgrad(described.tensor(tensor(g, "dy", g.y, First)),
+                                  described.tensor(tensor(g, "x", g.x, Second)),
+                                  windowed<fe::graph::Conv_wgrad_attributes>(g.window));
   const Shape &shape = g.pass == ConvPass::Forward ? g.y : g.pass == ConvPass::BackwardData ? g.x : g.w;
   result->set_output(true)
       .set_dim(dims(shape))
@@ -119,7 +120,8 @@ bool Choice::takes(std::string &reason) const {
   return taken.is_good();
 }
 
-/// Every part begins where engines may expect it to, at a multiple of 16 bytes; parts of dw are added as they are turned.
+/// Every part begins where engines may expect it to, at a multiple of 16 bytes; parts of dw are added as they are
+/// turned.
 bool Choice::splitsInto(int64_t count) const {
   const ConvGeometry &g = geometry;
   for (const Shape *shape : {&g.x, &g.y})
@@ -189,7 +191,8 @@ std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvGeometry &geometry, int
     graph = choice.chooseSmaller();
   if (!graph)
     return nullptr;
-  return std::unique_ptr<ConvEngine>(new ConvEngine(geometry, choice.parts, std::make_unique<Plan>(Plan{std::move(graph)})));
+  return std::unique_ptr<ConvEngine>(
+      new ConvEngine(geometry, choice.parts, std::make_unique<Plan>(Plan{std::move(graph)})));
 }
 
 int64_t ConvEngine::workspaceBytes() const { return plan->graph->get_workspace_size(); }
@@ -207,11 +210,15 @@ void ConvEngine::run(cudaStream_t stream, int64_t part, const void *first, const
     throw DeviceError("CUDA cuDNN does not take the stream");
   const int64_t width = static_cast<int64_t>(byteWidth(g.type)), partX = g.x.elements() / count * width,
                 partY = g.y.elements() / count * width;
-  auto at = [&](const void *data, int64_t bytes) { return static_cast<char *>(const_cast<void *>(data)) + part * bytes; };
+  auto at = [&](const void *data, int64_t bytes) {
+    return static_cast<char *>(const_cast<void *>(data)) + part * bytes;
+  };
   const bool forward = g.pass == ConvPass::Forward, backwardWeight = g.pass == ConvPass::BackwardWeight;
   std::unordered_map<int64_t, void *> pack = {{First, at(first, forward ? partX : partY)},
                                               {Second, at(second, backwardWeight ? partX : 0)},
-                                              {Result, at(result, backwardWeight ? 0 : forward ? partY : partX)}};
+                                              {Result, at(result, backwardWeight ? 0
+                                                                  : forward      ? partY
+                                                                                 : partX)}};
   if (auto status = plan->graph->execute(handle, pack, workspace); status.is_bad())
     throw DeviceError("CUDA cuDNN cannot run a convolution: " + status.get_message());
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engine of cuDNN runs the convolutions of one geometry. The first of cuDNN's own ranking that is deterministic, has
-// the precision asked for and fits the workspace, so that it depends on geometry, precision and workspace alone. Those that
-// use tensor cores pad an image's three channels in the workspace, for the whole batch: where only slower ones fit, or none,
-// the batch is cut into halves, quarters and so on.
+// Which engine of cuDNN runs the convolutions of one geometry. The first of cuDNN's own ranking that is deterministic,
+// has the precision asked for and fits the workspace, so that it depends on geometry, precision and workspace alone.
+// Those that use tensor cores pad an image's three channels in the workspace, for the whole batch: where only slower
+// ones fit, or none, the batch is cut into halves, quarters and so on.
 #pragma once
 
 #include "runtime/cuda/DirectConv.h"
@@ -27,9 +27,10 @@ public:
   /// cuDNN's name of the engine and its knobs.
   std::string name() const;
 
-  /// Enqueues one part. Addresses are those of the whole tensors, weights in [O,H,W,I]: x, w -> y; dy, w -> dx; dy, x -> dw,
-  /// of this part alone. `workspace` has as many bytes as were granted. Throws DeviceError.
-  void run(cudaStream_t stream, int64_t part, const void *first, const void *second, void *result, void *workspace) const;
+  /// Enqueues one part. Addresses are those of the whole tensors, weights in [O,H,W,I]: x, w -> y; dy, w -> dx; dy, x
+  /// -> dw, of this part alone. `workspace` has as many bytes as were granted. Throws DeviceError.
+  void run(cudaStream_t stream, int64_t part, const void *first, const void *second, void *result,
+           void *workspace) const;
 
 private:
   struct Plan;

@@ -7,16 +7,14 @@ namespace sluice {
 
 namespace {
 
-void copy(Stream &stream, const Tensor &from, const Tensor &to, const char *node, const char *op,
-          cudaMemcpyKind kind) {
+void copy(Stream &stream, const Tensor &from, const Tensor &to, const char *node, const char *op, cudaMemcpyKind kind) {
   if (from.bytes() != to.bytes())
     throw std::invalid_argument(std::string("copy for '") + node + "' from " + std::to_string(from.bytes()) +
                                 " bytes to " + std::to_string(to.bytes()) + " bytes");
   const void *source = stream.address(from);
   void *target = stream.address(to);
   stream.launch(
-      node, op,
-      [&] { checkCuda(cudaMemcpyAsync(target, source, from.bytes(), kind, native(stream)), "cannot copy"); },
+      node, op, [&] { checkCuda(cudaMemcpyAsync(target, source, from.bytes(), kind, native(stream)), "cannot copy"); },
       from.bytes());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels cut a matrix [rows, columns] into blocks of threads, and the workspaces that follow: plain arithmetic that
-// the compiler asks too. Everything depends on extents and on --workspace-limit alone, never on the device, so that a
-// kernel gives the same bits in every plan.
+// How kernels cut a matrix [rows, columns] into blocks of threads, and the workspaces that follow: plain arithmetic
+// that the compiler asks too. Everything depends on extents and on --workspace-limit alone, never on the device, so
+// that a kernel gives the same bits in every plan.
 #pragma once
 
 #include "runtime/common/Strides.h"

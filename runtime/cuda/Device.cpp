@@ -26,7 +26,9 @@ struct Fallbacks {
   std::string first;
 } fallbacks;
 
-std::string cudaVersion(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+std::string cudaVersion(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 std::string cudnnVersionText(size_t version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
@@ -58,7 +60,8 @@ void requireCudnn() {
   const size_t loaded = cudnnGetVersion(), built = CUDNN_VERSION;
   if (loaded / 10000 != built / 10000 || loaded / 100 < built / 100)
     throw MemoryNotAvailable("CUDA cuDNN " + cudnnVersionText(loaded) + " is loaded, this program was built with " +
-                             cudnnVersionText(built) + " and needs that version or a newer one of the same major number");
+                             cudnnVersionText(built) +
+                             " and needs that version or a newer one of the same major number");
 }
 
 size_t usedBytes() {
@@ -86,15 +89,15 @@ Device::Device() {
   checkCuda(cudaFree(nullptr), "cannot create a context");
   checkCuda(cudaGetDeviceProperties(&properties, 0), "cannot read the device's properties");
   if (!deviceCodeRuns())
-    throw MemoryNotAvailable("CUDA device " + std::string(properties.name) + " has compute capability " +
-                             std::to_string(properties.major) + "." + std::to_string(properties.minor) +
-                             ", this program was built for " + deviceCodeArchitectures() +
-                             "; build it with SLUICE_CUDA_ARCHITECTURES=" +
-                             std::to_string(properties.major * 10 + properties.minor));
+    throw MemoryNotAvailable(
+        "CUDA device " + std::string(properties.name) + " has compute capability " + std::to_string(properties.major) +
+        "." + std::to_string(properties.minor) + ", this program was built for " + deviceCodeArchitectures() +
+        "; build it with SLUICE_CUDA_ARCHITECTURES=" + std::to_string(properties.major * 10 + properties.minor));
   if (chosenPrecision == Precision::BF16 && properties.major < 8)
-    throw MemoryNotAvailable("CUDA device " + std::string(properties.name) + " has compute capability " +
-                             std::to_string(properties.major) + "." + std::to_string(properties.minor) +
-                             ", convolutions of this program's --precision=bf16 need 8.0 or higher; compile it with --precision=fp32");
+    throw MemoryNotAvailable(
+        "CUDA device " + std::string(properties.name) + " has compute capability " + std::to_string(properties.major) +
+        "." + std::to_string(properties.minor) +
+        ", convolutions of this program's --precision=bf16 need 8.0 or higher; compile it with --precision=fp32");
   usedByContext = usedBytes();
   if (const cudnnStatus_t status = cudnnCreate(&cudnn); status != CUDNN_STATUS_SUCCESS)
     throw MemoryNotAvailable(std::string("CUDA cuDNN ") + cudnnVersionText(cudnnGetVersion()) +
@@ -143,14 +146,14 @@ std::string memoryNotes() {
   size_t free = 0, total = 0;
   checkCuda(cudaMemGetInfo(&free, &total), "cannot read the device's memory");
   return "device:        " + std::string(device.properties.name) + ", CUDA " + cudaVersion(CUDART_VERSION) +
-         ", cuDNN " + cudnnVersionText(cudnnGetVersion()) + "\non top of it:  " +
-         std::to_string(device.usedByContext) + " bytes for contexts, " +
-         std::to_string(total - free - device.usedByContext) + " for libraries and primitives; " +
-         std::to_string(free) + " of " + std::to_string(total) + " bytes are free\n" +
-         (fallbacks.count == 0   ? ""
-          : fallbacks.count == 1 ? "note:          " + fallbacks.first + "\n"
-                                 : "note:          " + fallbacks.first + "; so do " + std::to_string(fallbacks.count - 1) +
-                                       " more\n");
+         ", cuDNN " + cudnnVersionText(cudnnGetVersion()) + "\non top of it:  " + std::to_string(device.usedByContext) +
+         " bytes for contexts, " + std::to_string(total - free - device.usedByContext) +
+         " for libraries and primitives; " + std::to_string(free) + " of " + std::to_string(total) +
+         " bytes are free\n" +
+         (fallbacks.count == 0 ? ""
+          : fallbacks.count == 1
+              ? "note:          " + fallbacks.first + "\n"
+              : "note:          " + fallbacks.first + "; so do " + std::to_string(fallbacks.count - 1) + " more\n");
 }
 
 } // namespace sluice

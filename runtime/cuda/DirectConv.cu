@@ -23,8 +23,7 @@ template <typename T> __global__ void backwardDataKernel(ConvGeometry g, const T
           convBackwardDataAt(g, dy, w, pixel / g.x[3] / g.x[2], pixel / g.x[3] % g.x[2], pixel % g.x[3], c));
 }
 
-template <typename T>
-__global__ void backwardWeightKernel(ConvGeometry g, const T *dy, const T *x, float *dw) {
+template <typename T> __global__ void backwardWeightKernel(ConvGeometry g, const T *dy, const T *x, float *dw) {
   __shared__ double shared[blockThreads / 32];
   const int64_t pixels = g.y[0] * g.y[2] * g.y[3];
   for (int64_t element = blockIdx.x; element < g.w.elements(); element += gridDim.x) {
@@ -41,7 +40,8 @@ __global__ void backwardWeightKernel(ConvGeometry g, const T *dy, const T *x, fl
 
 } // namespace
 
-void directConvolution(cudaStream_t stream, const ConvGeometry &g, const void *first, const void *second, void *result) {
+void directConvolution(cudaStream_t stream, const ConvGeometry &g, const void *first, const void *second,
+                       void *result) {
   forStored(g.type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const T *a = static_cast<const T *>(first), *b = static_cast<const T *>(second);

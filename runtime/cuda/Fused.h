@@ -2,8 +2,8 @@
 // Cuda side of Fused<F>. A thread holds up to four neighbouring columns and walks down the rows of its chunk, so that
 // per-channel operands are read once and sums stay in registers: short runs of rows are added in float, the rest in
 // double. Blocks write partial sums to scratch, a second kernel adds them in order; no atomics, so the bits depend on
-// shapes alone. With bf16 four columns are 8 bytes only: threads load four rows at a time, so that as much is on its way
-// as the memory's latency asks for, and add in float alone, whose registers that takes; a value has 8 bits.
+// shapes alone. With bf16 four columns are 8 bytes only: threads load four rows at a time, so that as much is on its
+// way as the memory's latency asks for, and add in float alone, whose registers that takes; a value has 8 bits.
 #pragma once
 
 #include "runtime/common/FusedGeometry.h"
@@ -64,7 +64,8 @@ template <typename F> struct FusedPointers {
 };
 
 /// Neighbouring columns of one operand in one row; `count` of them exist, all where the region is Whole.
-template <bool Whole, int Count, typename T> __device__ inline void loadColumns(float (&to)[Count], const T *from, int count) {
+template <bool Whole, int Count, typename T>
+__device__ inline void loadColumns(float (&to)[Count], const T *from, int count) {
   if constexpr (Whole) {
     loadVector(to, from);
   } else {
@@ -73,7 +74,8 @@ template <bool Whole, int Count, typename T> __device__ inline void loadColumns(
   }
 }
 /// The same of a mask, whose element `first` is the first of them.
-template <bool Whole, int Count> __device__ inline void loadMask(float (&to)[Count], const uint32_t *words, int64_t first, int count) {
+template <bool Whole, int Count>
+__device__ inline void loadMask(float (&to)[Count], const uint32_t *words, int64_t first, int count) {
   const uint32_t together = Whole ? words[first / 32] >> (first % 32) : 0;
   for (int i = 0; i < Count; ++i) {
     const int64_t at = first + i;
@@ -81,7 +83,8 @@ template <bool Whole, int Count> __device__ inline void loadMask(float (&to)[Cou
     to[i] = static_cast<float>(bit & 1);
   }
 }
-template <bool Whole, int Count, typename T> __device__ inline void storeColumns(T *to, const float (&from)[Count], int count) {
+template <bool Whole, int Count, typename T>
+__device__ inline void storeColumns(T *to, const float (&from)[Count], int count) {
   if constexpr (Whole) {
     storeVector(to, from);
   } else {
@@ -92,8 +95,8 @@ template <bool Whole, int Count, typename T> __device__ inline void storeColumns
 }
 
 template <typename F, int Number, bool Whole>
-__device__ inline void loadOperand(float (&to)[Cut::vector], const FusedPointers<F> &p, int64_t offset,
-                                   int64_t column, int count) {
+__device__ inline void loadOperand(float (&to)[Cut::vector], const FusedPointers<F> &p, int64_t offset, int64_t column,
+                                   int count) {
   if constexpr (typeOf<F>(Number) == DataType::Bit) {
     loadMask<Whole>(to, static_cast<const uint32_t *>(p.in[Number]), offset + column, count);
   } else {
@@ -106,7 +109,8 @@ __device__ inline void loadOperand(float (&to)[Cut::vector], const FusedPointers
   }
 }
 template <typename F, int Number, bool Whole>
-__device__ inline void storeOutput(const FusedPointers<F> &p, int64_t offset, const float (&from)[Cut::vector], int count) {
+__device__ inline void storeOutput(const FusedPointers<F> &p, int64_t offset, const float (&from)[Cut::vector],
+                                   int count) {
   storeColumns<Whole>(static_cast<StoredOf<typeOf<F>(F::inputs + Number)> *>(p.out[Number]) + offset, from, count);
 }
 
@@ -154,10 +158,12 @@ __device__ inline void storePartials(const View &view, const Total (&totals)[Sum
 /// Streamed: Whole, and every isVector() operand is the same in all rows.
 template <typename F, bool Whole, bool Streamed, size_t... I, size_t... O>
 __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outputs, F::sums> &view,
-                                 const FusedPointers<F> &p, std::index_sequence<I...> inputs, std::index_sequence<O...>) {
+                                 const FusedPointers<F> &p, std::index_sequence<I...> inputs,
+                                 std::index_sequence<O...>) {
   using Walk = FusedWalk<F>;
   using Total = typename Walk::Total;
-  constexpr int sums = F::sums > 0 ? F::sums : 1, block = 32, vector = Cut::vector, together = Streamed ? Walk::streamedRows : 1;
+  constexpr int sums = F::sums > 0 ? F::sums : 1, block = 32, vector = Cut::vector,
+                together = Streamed ? Walk::streamedRows : 1;
   const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;
   const int lanes = Cut::threads / view.width;
   const int64_t column = (tile * view.width + threadIdx.x % view.width) * vector;
@@ -172,17 +178,22 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
   int inRun = 0;
   bool first = true;
   if (Streamed && column < view.rowExtent)
-    ((Walk::isVector(static_cast<int>(I)) ? loadOperand<F, static_cast<int>(I), Whole>(in[0][I], p, 0, column, vector) : void()), ...);
+    ((Walk::isVector(static_cast<int>(I)) ? loadOperand<F, static_cast<int>(I), Whole>(in[0][I], p, 0, column, vector)
+                                          : void()),
+     ...);
   for (int64_t firstRow = begin + threadIdx.x / view.width; firstRow < end; firstRow += lanes * together) {
     int count[together]; // columns of each row
 #pragma unroll
     for (int u = 0; u < together; ++u) {
       const int64_t row = firstRow + u * lanes, length = row + 1 == view.rows ? view.lastRow : view.rowExtent;
-      count[u] = row < end ? static_cast<int>(min(static_cast<int64_t>(vector), max(static_cast<int64_t>(0), length - column))) : 0;
+      count[u] =
+          row < end ? static_cast<int>(min(static_cast<int64_t>(vector), max(static_cast<int64_t>(0), length - column)))
+                    : 0;
       if (count[u] == 0)
         continue;
       (((Streamed ? !Walk::isVector(static_cast<int>(I)) : first || !view.fixed[I])
-            ? loadOperand<F, static_cast<int>(I), Whole>(in[u][I], p, view.offset(static_cast<int>(I), row), column, count[u])
+            ? loadOperand<F, static_cast<int>(I), Whole>(in[u][I], p, view.offset(static_cast<int>(I), row), column,
+                                                         count[u])
             : void()),
        ...);
       first = false;
@@ -202,7 +213,9 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
         for (int s = 0; s < F::sums; ++s)
           run[s][i] += Whole || i < count[u] ? value.v[F::outputs + s] : 0.0f;
       }
-      (storeOutput<F, static_cast<int>(O), Whole>(p, view.offset(F::inputs + static_cast<int>(O), row) + column, out[O], count[u]), ...);
+      (storeOutput<F, static_cast<int>(O), Whole>(p, view.offset(F::inputs + static_cast<int>(O), row) + column, out[O],
+                                                  count[u]),
+       ...);
       if (F::sums > 0 && !Walk::narrow && ++inRun == block) {
         inRun = 0;
         for (int s = 0; s < F::sums; ++s)
@@ -223,7 +236,8 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
 template <typename F, bool Whole, bool Streamed>
 __global__ void __launch_bounds__(Cut::threads)
     fusedKernel(F f, FusedView<F::inputs + F::outputs, F::sums> view, FusedPointers<F> p) {
-  fusedTask<F, Whole, Streamed>(f, view, p, std::make_index_sequence<F::inputs>(), std::make_index_sequence<F::outputs>());
+  fusedTask<F, Whole, Streamed>(f, view, p, std::make_index_sequence<F::inputs>(),
+                                std::make_index_sequence<F::outputs>());
 }
 
 inline bool aligned(const void *address) { return reinterpret_cast<size_t>(address) % 16 == 0; }
@@ -240,7 +254,10 @@ public:
   Fused(const char *node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,
         std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums, F f = {})
       : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().at, outputs, sums),
-        cut(geometry.rows, geometry.rowExtent, F::sums > 0 ? Cut::sumTasks : Cut::elementTasks, F::sums > 0 ? 8 : Walk::narrow ? 2 * Walk::streamedRows : 2) {
+        cut(geometry.rows, geometry.rowExtent, F::sums > 0 ? Cut::sumTasks : Cut::elementTasks,
+            F::sums > 0    ? 8
+            : Walk::narrow ? 2 * Walk::streamedRows
+                           : 2) {
     detail::checkOperands<F>(node, inputs, outputs, sums);
     if (F::sums > 0)
       workspace = static_cast<size_t>(sumScratch(cut, F::sums));
@@ -318,7 +335,7 @@ private:
   FusedGeometry geometry;
   Cut cut;
   View view{};
-  bool whole = true; ///< all rows of all operands split into aligned groups of four
+  bool whole = true;   ///< all rows of all operands split into aligned groups of four
   bool streams = true; ///< what Walk takes for vectors is the same in every row
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilds what a BatchNorm read from what the leaky ReLU behind it wrote. A block moves one guarded channel aside or back
-// and finds its slot by counting the guarded ones before it; few channels are. Everything else is one pass over NHWC
-// pixels, the channel's numbers in registers. What is rebuilt by subtraction is compared with what it was subtracted
-// from: one pair of maxima a block, then one thread over the pairs.
+// Rebuilds what a BatchNorm read from what the leaky ReLU behind it wrote. A block moves one guarded channel aside or
+// back and finds its slot by counting the guarded ones before it; few channels are. Everything else is one pass over
+// NHWC pixels, the channel's numbers in registers. What is rebuilt by subtraction is compared with what it was
+// subtracted from: one pair of maxima a block, then one thread over the pairs.
 #include "runtime/cuda/Inversion.h"
 
 #include "runtime/Codec.h"
@@ -16,12 +16,13 @@ namespace sluice {
 
 namespace {
 
-/// Of the first failure: its kernel's node as an address of this process (0: none); guarded and all channels and slots, or
-/// the bits of both maxima and no slots.
+/// Of the first failure: its kernel's node as an address of this process (0: none); guarded and all channels and slots,
+/// or the bits of both maxima and no slots.
 __device__ unsigned long long failed[4];
 bool inverts = false;
 
-__device__ inline void fail(unsigned long long node, unsigned long long a, unsigned long long b, unsigned long long slots) {
+__device__ inline void fail(unsigned long long node, unsigned long long a, unsigned long long b,
+                            unsigned long long slots) {
   if (atomicCAS(&failed[0], 0ull, node) == 0) {
     failed[1] = a;
     failed[2] = b;
@@ -30,7 +31,8 @@ __device__ inline void fail(unsigned long long node, unsigned long long a, unsig
 }
 
 /// Guarded channels among the first `count`, in thread 0.
-__device__ inline int countGuarded(const float *scale, const float *bias, int64_t count, const InversionLimits &limits) {
+__device__ inline int countGuarded(const float *scale, const float *bias, int64_t count,
+                                   const InversionLimits &limits) {
   __shared__ int shared[blockThreads / 32];
   int mine = 0;
   for (int64_t c = threadIdx.x; c < count; c += blockThreads)
@@ -39,8 +41,8 @@ __device__ inline int countGuarded(const float *scale, const float *bias, int64_
 }
 
 /// Block c moves channel c if it is guarded.
-__global__ void moveGuarded(const float *scale, const float *bias, int64_t channels, int64_t pixels, int64_t slots, bool half, float *x, float *aside,
-                            bool back, unsigned long long node) {
+__global__ void moveGuarded(const float *scale, const float *bias, int64_t channels, int64_t pixels, int64_t slots,
+                            bool half, float *x, float *aside, bool back, unsigned long long node) {
   __shared__ int64_t slot;
   const int64_t channel = blockIdx.x;
   const InversionLimits limits(half);
@@ -53,7 +55,8 @@ __global__ void moveGuarded(const float *scale, const float *bias, int64_t chann
   if (slot >= slots) {
     const int all = slot == slots ? countGuarded(scale, bias, channels, limits) : 0; // one block says it
     if (slot == slots && threadIdx.x == 0)
-      fail(node, static_cast<unsigned long long>(all), static_cast<unsigned long long>(channels), static_cast<unsigned long long>(slots));
+      fail(node, static_cast<unsigned long long>(all), static_cast<unsigned long long>(channels),
+           static_cast<unsigned long long>(slots));
     return;
   }
   for (int64_t p = threadIdx.x; p < pixels; p += blockThreads)
@@ -63,8 +66,8 @@ __global__ void moveGuarded(const float *scale, const float *bias, int64_t chann
       aside[slot * pixels + p] = x[p * channels + channel];
 }
 
-__global__ void invertKernel(const float *z, const float *mean, const float *rstd, const float *scale, const float *bias, int64_t channels,
-                             int64_t pixels, float alpha, float *x) {
+__global__ void invertKernel(const float *z, const float *mean, const float *rstd, const float *scale,
+                             const float *bias, int64_t channels, int64_t pixels, float alpha, float *x) {
   for (int64_t c = threadIdx.x; c < channels; c += blockDim.x) {
     const float m = mean[c], r = rstd[c], g = scale[c], b = bias[c];
     SLUICE_PIXEL_LOOP(p, pixels) {
@@ -118,41 +121,49 @@ void checkInversions() {
     return;
   const auto *node = reinterpret_cast<const char *>(static_cast<uintptr_t>(note[0]));
   if (note[3] > 0)
-    throw MemoryNotAvailable(tooManyGuarded(node, static_cast<int64_t>(note[1]), static_cast<int64_t>(note[2]), static_cast<int64_t>(note[3])));
-  throw ValueNotStorable(digitsLost(node, floatOfBits(static_cast<uint32_t>(note[1])), floatOfBits(static_cast<uint32_t>(note[2]))));
+    throw MemoryNotAvailable(tooManyGuarded(node, static_cast<int64_t>(note[1]), static_cast<int64_t>(note[2]),
+                                            static_cast<int64_t>(note[3])));
+  throw ValueNotStorable(
+      digitsLost(node, floatOfBits(static_cast<uint32_t>(note[1])), floatOfBits(static_cast<uint32_t>(note[2]))));
 }
 
 BatchNormInversion::BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half)
-    : Kernel(node), channels(x[1]), pixels(x.elements() / std::max<int64_t>(1, x[1])), slots(slots), alpha(alpha), half(half) {
+    : Kernel(node), channels(x[1]), pixels(x.elements() / std::max<int64_t>(1, x[1])), slots(slots), alpha(alpha),
+      half(half) {
   if (x.rank != 2 && x.rank != 4)
-    throw std::invalid_argument(std::string("inversion of '") + node + "' over rank " + std::to_string(x.rank) + ", expected 2 or 4");
+    throw std::invalid_argument(std::string("inversion of '") + node + "' over rank " + std::to_string(x.rank) +
+                                ", expected 2 or 4");
   inverts = true;
 }
 
-void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &aside) const {
+void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &scale, const Tensor &bias,
+                              const Tensor &aside) const {
   auto *px = stream.data<float>(x);
   const auto *pScale = stream.data<const float>(scale), *pBias = stream.data<const float>(bias);
   auto *pAside = stream.data<float>(aside);
   stream.launch(node, "save_guarded_channels", [&] {
-    moveGuarded<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(pScale, pBias, channels, pixels, slots, half, px, pAside, false,
-                                                                                     addressOf(node));
+    moveGuarded<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
+        pScale, pBias, channels, pixels, slots, half, px, pAside, false, addressOf(node));
   });
 }
 
-void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &mean, const Tensor &rstd, const Tensor &scale, const Tensor &bias,
-                                const Tensor &aside, const Tensor &x) const {
-  const auto *pz = stream.data<const float>(z), *pMean = stream.data<const float>(mean), *pRstd = stream.data<const float>(rstd),
-             *pScale = stream.data<const float>(scale), *pBias = stream.data<const float>(bias);
+void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &mean, const Tensor &rstd,
+                                const Tensor &scale, const Tensor &bias, const Tensor &aside, const Tensor &x) const {
+  const auto *pz = stream.data<const float>(z), *pMean = stream.data<const float>(mean),
+             *pRstd = stream.data<const float>(rstd), *pScale = stream.data<const float>(scale),
+             *pBias = stream.data<const float>(bias);
   auto *pAside = stream.data<float>(aside), *px = stream.data<float>(x);
   stream.launch(node, "invert_batch_norm_leaky_relu", [&] {
     const PixelGrid shape(pixels, channels);
-    invertKernel<<<shape.grid, shape.block, 0, native(stream)>>>(pz, pMean, pRstd, pScale, pBias, channels, pixels, alpha, px);
-    moveGuarded<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(pScale, pBias, channels, pixels, slots, half, px, pAside, true,
-                                                                                     addressOf(node));
+    invertKernel<<<shape.grid, shape.block, 0, native(stream)>>>(pz, pMean, pRstd, pScale, pBias, channels, pixels,
+                                                                 alpha, px);
+    moveGuarded<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
+        pScale, pBias, channels, pixels, slots, half, px, pAside, true, addressOf(node));
   });
 }
 
-CancellationCheck::CancellationCheck(const char *node, int64_t elements, int64_t parts) : Kernel(node), elements(elements), parts(parts) {
+CancellationCheck::CancellationCheck(const char *node, int64_t elements, int64_t parts)
+    : Kernel(node), elements(elements), parts(parts) {
   inverts = true;
 }
 

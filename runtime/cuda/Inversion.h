@@ -5,7 +5,8 @@
 namespace sluice {
 
 /// Throws MemoryNotAvailable when more channels were guarded than the plan has slots for, and ValueNotStorable when a
-/// difference lost its digits, since the last call. No stream may be running. Reads the note only in programs that invert.
+/// difference lost its digits, since the last call. No stream may be running. Reads the note only in programs that
+/// invert.
 void checkInversions();
 
 } // namespace sluice

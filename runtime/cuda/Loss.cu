@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or
-// elements, and added in order. A class id that is out of range (data are checked when they are read) makes the loss NaN.
+// elements, and added in order. A class id that is out of range (data are checked when they are read) makes the loss
+// NaN.
 #include "runtime/common/LossRules.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Launch.h"
@@ -152,7 +153,7 @@ void Loss::countCorrect(Stream &stream, const Tensor &logits, const Tensor &targ
   const Samples samples(x);
   stream.launch(node, "count_correct", [&] {
     countCorrectKernel<<<blocksFor(samples.count, blockThreads), blockThreads, 0, native(stream)>>>(samples, px,
-                                                                                                   classes, result);
+                                                                                                    classes, result);
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local response normalization: a thread for every element. Windows are a handful of channels, so that each sums its own
-// and the backward pass computes its neighbours' sums again.
+// Local response normalization: a thread for every element. Windows are a handful of channels, so that each sums its
+// own and the backward pass computes its neighbours' sums again.
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Storage.h"
 
@@ -28,7 +28,8 @@ template <typename T> __global__ void lrnForward(Scales g, const T *x, T *y) {
   SLUICE_PIXEL_LOOP(pixel, g.pixels) {
     const T *from = x + pixel * g.channels;
     for (int64_t c = threadIdx.x; c < g.channels; c += blockDim.x)
-      store(y + pixel * g.channels + c, static_cast<float>(static_cast<double>(widened(from[c])) * g.power(g.at(from, c))));
+      store(y + pixel * g.channels + c,
+            static_cast<float>(static_cast<double>(widened(from[c])) * g.power(g.at(from, c))));
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products through cuBLASLt, which thinks in columns: a row-major c = a b is its c' = b' a'. The bias is cuBLASLt's
-// epilogue where it is one row, else a kernel of ours. Leading dimensions become one strided batch where both factors
-// walk them evenly; what remains is a loop. Sums of bf16 factors are f32 and stored as bf16 or as they are, then with the
-// epilogue, whose bias has the result's type. The algorithm is the first of cuBLASLt's own ranking that fits the workspace
-// and adds in a fixed order.
+// Matrix products through cuBLASLt, which thinks in columns: a row-major c = a b is its c' = b' a'. The bias is
+// cuBLASLt's epilogue where it is one row, else a kernel of ours. Leading dimensions become one strided batch where
+// both factors walk them evenly; what remains is a loop. Sums of bf16 factors are f32 and stored as bf16 or as they
+// are, then with the epilogue, whose bias has the result's type. The algorithm is the first of cuBLASLt's own ranking
+// that fits the workspace and adds in a fixed order.
 #include "runtime/common/MatmulShape.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
@@ -18,8 +18,8 @@ namespace {
 
 void check(cublasStatus_t status, const char *node, const char *what) {
   if (status != CUBLAS_STATUS_SUCCESS)
-    throw DeviceError(std::string("CUDA cuBLASLt cannot ") + what + " '" + node + "': " +
-                      cublasLtGetStatusString(status));
+    throw DeviceError(std::string("CUDA cuBLASLt cannot ") + what + " '" + node +
+                      "': " + cublasLtGetStatusString(status));
 }
 
 /// A description that ends with its scope.
@@ -45,7 +45,9 @@ struct Matmul::Impl {
     void build() override;
     void describe(Layout_ &layout, DataType type, int64_t rows, int64_t columns, int64_t batchStride) const;
     /// Of products with an extent of one PyTorch found cuBLASLt's ranking to fail once there is a bias.
-    bool epilogue() const { return shape.rowBias && result == DataType::F32 && std::min({shape.m, shape.n, shape.k}) > 1; }
+    bool epilogue() const {
+      return shape.rowBias && result == DataType::F32 && std::min({shape.m, shape.n, shape.k}) > 1;
+    }
     void choose();
 
     const char *node = nullptr;
@@ -158,7 +160,8 @@ void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor 
   void *pad = stream.address(scratch);
   Impl::Plan &plan = *impl->plan;
   const MatmulShape &shape = plan.shape;
-  const auto width = static_cast<int64_t>(byteWidth(plan.factors)), resultWidth = static_cast<int64_t>(byteWidth(plan.result));
+  const auto width = static_cast<int64_t>(byteWidth(plan.factors)),
+             resultWidth = static_cast<int64_t>(byteWidth(plan.result));
   const float zero = 0;
   stream.launch(node, "matmul", [&] {
     plan.build();

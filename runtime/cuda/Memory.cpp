@@ -51,8 +51,9 @@ char *allocateHost(size_t bytes) {
   if (const cudaError_t error = cudaHostAlloc(&address, bytes, cudaHostAllocDefault); error != cudaSuccess) {
     cudaGetLastError();
     throw MemoryNotAvailable("CUDA cannot lock host memory: the host arena needs " + std::to_string(bytes) +
-                             " bytes, the driver refuses them (" + cudaGetErrorName(error) + "), this process may lock " +
-                             lockable() + "; compile with a smaller --host-budget or raise the limit (ulimit -l)");
+                             " bytes, the driver refuses them (" + cudaGetErrorName(error) +
+                             "), this process may lock " + lockable() +
+                             "; compile with a smaller --host-budget or raise the limit (ulimit -l)");
   }
   return static_cast<char *>(address);
 }
@@ -84,9 +85,9 @@ void Arena::checkGuards() const {
     checkCuda(cudaMemcpy(zone.data(), begin, guard, cudaMemcpyDefault), "cannot read a guard zone");
     for (unsigned char byte : zone)
       if (byte != canary)
-        throw std::runtime_error(std::string("something wrote ") + (begin == allocation ? "before" : "past the end of") +
-                                 " the " + (space == Space::Device ? "device" : "host") + " arena of " +
-                                 std::to_string(bytes) + " bytes");
+        throw std::runtime_error(
+            std::string("something wrote ") + (begin == allocation ? "before" : "past the end of") + " the " +
+            (space == Space::Device ? "device" : "host") + " arena of " + std::to_string(bytes) + " bytes");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch statistics in one pass: each block sums distances of its chunk from the chunk's first row, and their squares, so
-// that large means cost no digits; chunks are merged in double by Chan's formula, in order.
+// Batch statistics in one pass: each block sums distances of its chunk from the chunk's first row, and their squares,
+// so that large means cost no digits; chunks are merged in double by Chan's formula, in order.
 #include "runtime/Fused.h"
 #include "runtime/cuda/Device.h"
 
@@ -16,7 +16,8 @@ struct StatisticsView {
 };
 
 template <typename T, bool Whole>
-__device__ inline void loadRow(float (&to)[Cut::vector], const T *x, const StatisticsView &view, int64_t row, int64_t column) {
+__device__ inline void loadRow(float (&to)[Cut::vector], const T *x, const StatisticsView &view, int64_t row,
+                               int64_t column) {
   detail::loadColumns<Whole>(to, x + row * view.rowExtent + column,
                              static_cast<int>(min(view.rowExtent - column, static_cast<int64_t>(Cut::vector))));
 }
@@ -31,7 +32,8 @@ __global__ void __launch_bounds__(Cut::threads) partialStatistics(StatisticsView
   const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;
   const int lanes = Cut::threads / view.width;
   const int64_t column = (tile * view.width + threadIdx.x % view.width) * vector;
-  const int64_t begin = chunk * view.rowsPerChunk, end = column < view.rowExtent ? min(view.rows, begin + view.rowsPerChunk) : begin;
+  const int64_t begin = chunk * view.rowsPerChunk,
+                end = column < view.rowExtent ? min(view.rows, begin + view.rowsPerChunk) : begin;
   float origin[vector] = {}, run[2][vector] = {};
   Total totals[2][vector] = {};
   if (begin < end)
@@ -79,8 +81,8 @@ struct Moments {
 
 /// A block finishes 32 channels; 8 lanes merge chunks each, then the first merges the lanes.
 template <typename T>
-__global__ void finishStatistics(StatisticsView view, const T *x, const double *partials, float epsilon,
-                                 float *mean, float *rstd) {
+__global__ void finishStatistics(StatisticsView view, const T *x, const double *partials, float epsilon, float *mean,
+                                 float *rstd) {
   __shared__ double counts[8][32], means[8][32], squares[8][32];
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
   const bool present = channel < view.rowExtent;
@@ -111,7 +113,8 @@ __global__ void finishStatistics(StatisticsView view, const T *x, const double *
 }
 
 template <typename T>
-void statistics(cudaStream_t stream, const Cut &cut, const void *from, double *partials, float epsilon, float *mean, float *rstd) {
+void statistics(cudaStream_t stream, const Cut &cut, const void *from, double *partials, float epsilon, float *mean,
+                float *rstd) {
   const StatisticsView view{cut.rows, cut.columns, cut.tiles, cut.chunks, cut.rowsPerChunk, cut.width};
   const T *x = static_cast<const T *>(from);
   const bool whole = cut.columns % Cut::vector == 0 && detail::aligned(from);

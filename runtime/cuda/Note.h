@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-/// Copies a __device__ array whose first word is the node of the first failure, as an address of this process (0: none), and clears it.
-/// False when there is none. Blocks; throws what checkCuda throws.
+/// Copies a __device__ array whose first word is the node of the first failure, as an address of this process (0:
+/// none), and clears it. False when there is none. Blocks; throws what checkCuda throws.
 template <size_t words> bool takeNote(const unsigned long long (&symbol)[words], unsigned long long (&note)[words]) {
   void *address = nullptr;
   checkCuda(cudaGetSymbolAddress(&address, symbol), "cannot find what kernels noted");

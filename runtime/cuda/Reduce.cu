@@ -14,7 +14,8 @@ constexpr int finishColumns = 32, finishLanes = blockThreads / finishColumns;
 
 /// Adds `count` partials, `step` apart, of the column of this thread; the total is in lane 0.
 __device__ double finishColumn(const double *from, int64_t count, int64_t step, bool present, double *shared) {
-  const int column = static_cast<int>(threadIdx.x) % finishColumns, lane = static_cast<int>(threadIdx.x) / finishColumns;
+  const int column = static_cast<int>(threadIdx.x) % finishColumns,
+            lane = static_cast<int>(threadIdx.x) / finishColumns;
   double total = 0;
   if (present)
     for (int64_t i = lane; i < count; i += finishLanes)
@@ -88,7 +89,8 @@ template <typename T, bool Whole> __global__ void sumPartials(SumPlan plan, cons
   const int64_t tasks = plan.tiles * plan.chunks, kept = blockIdx.x / tasks, task = blockIdx.x % tasks;
   const int64_t tile = task % plan.tiles, chunk = task / plan.tiles;
   const int across = plan.width * Cut::vector, lanes = Cut::threads / plan.width;
-  const int lane = static_cast<int>(threadIdx.x) / plan.width, at = static_cast<int>(threadIdx.x) % plan.width * Cut::vector;
+  const int lane = static_cast<int>(threadIdx.x) / plan.width,
+            at = static_cast<int>(threadIdx.x) % plan.width * Cut::vector;
   const int64_t column = tile * across + at;
   const int64_t end = min(plan.rows, (chunk + 1) * plan.rowsPerChunk);
   const T *base = x + plan.kept.offset(kept, plan.kept.strideX);
@@ -99,7 +101,8 @@ template <typename T, bool Whole> __global__ void sumPartials(SumPlan plan, cons
     const T *from = base + plan.reduced.offset(row, plan.reduced.strideX) + column;
     float values[Cut::vector] = {};
     if (column < plan.columns)
-      detail::loadColumns<Whole>(values, from, static_cast<int>(min(plan.columns - column, static_cast<int64_t>(Cut::vector))));
+      detail::loadColumns<Whole>(values, from,
+                                 static_cast<int>(min(plan.columns - column, static_cast<int64_t>(Cut::vector))));
     for (int i = 0; i < Cut::vector; ++i)
       run[i] += values[i];
     if (++inRun == 32) {
@@ -183,8 +186,8 @@ template <typename T> __global__ void addRowKernel(T *y, const float *row, int64
 }
 
 template <typename T>
-__global__ void addBiasKernel(T *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows,
-                              int64_t rowStep, int64_t columnStep, float beta) {
+__global__ void addBiasKernel(T *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows, int64_t rowStep,
+                              int64_t columnStep, float beta) {
   for (int64_t row = blockIdx.x * static_cast<int64_t>(blockDim.y) + threadIdx.y; row < rows;
        row += static_cast<int64_t>(gridDim.x) * blockDim.y)
     for (int64_t c = threadIdx.x; c < columns; c += blockDim.x)
@@ -218,7 +221,8 @@ void finishFusedSums(cudaStream_t stream, const Cut &cut, const double *partials
   finishFused<<<grid, blockThreads, 0, stream>>>(partials, results, cut.chunks, cut.columns, cut.tiles);
 }
 
-void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType type, const void *x, double *partials, float *result) {
+void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType type, const void *x, double *partials,
+                float *result) {
   const Cut cut(rows, columns, Cut::sumTasks);
   SumPlan plan = planOf(cut, 1);
   plan.reduced.add({cut.rows, cut.columns, 0, true});
@@ -231,28 +235,30 @@ void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType typ
   finishSum<<<blocksFor(cut.columns, finishColumns), blockThreads, 0, stream>>>(plan, partials, result);
 }
 
-void addBias(cudaStream_t stream, DataType type, void *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows,
-             int64_t rowStep, int64_t columnStep, float beta) {
+void addBias(cudaStream_t stream, DataType type, void *y, const float *bias, int64_t rows, int64_t columns,
+             int64_t biasRows, int64_t rowStep, int64_t columnStep, float beta) {
   const PixelGrid shape(rows, columns);
   forStored(type, [&](auto *stored) {
     auto *to = static_cast<decltype(stored)>(y);
     const auto kernel = addBiasKernel<std::remove_pointer_t<decltype(stored)>>;
     const auto oneRow = addRowKernel<std::remove_pointer_t<decltype(stored)>>;
     if (biasRows == 1 && columnStep == 1 && columns % Cut::vector == 0 && detail::aligned(y) && detail::aligned(bias)) {
-      oneRow<<<blocksFor(rows * columns, Cut::vector * blockThreads), blockThreads, 0, stream>>>(to, bias, rows * columns, columns, beta);
+      oneRow<<<blocksFor(rows * columns, Cut::vector * blockThreads), blockThreads, 0, stream>>>(
+          to, bias, rows * columns, columns, beta);
       return;
     }
     kernel<<<shape.grid, shape.block, 0, stream>>>(to, bias, rows, columns, biasRows, rowStep, columnStep, beta);
   });
 }
 
-void turnWeights(cudaStream_t stream, DataType type, const void *from, float *to, int64_t outs, int64_t ins, int64_t window,
-                 bool back, bool add) {
+void turnWeights(cudaStream_t stream, DataType type, const void *from, float *to, int64_t outs, int64_t ins,
+                 int64_t window, bool back, bool add) {
   forStored(type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const auto kernel = turnKernel<T>;
     const T *weights = static_cast<const T *>(from);
-    kernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(weights, to, outs, ins, window, back, add);
+    kernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(weights, to, outs, ins, window,
+                                                                                      back, add);
   });
 }
 

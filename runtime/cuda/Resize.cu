@@ -23,7 +23,8 @@ template <typename T> __global__ void resizeForward(Resize::Impl plan, const T *
       float sum = 0;
       for (int64_t iy = row.low; iy <= row.low + (row.weight > 0); ++iy)
         for (int64_t ix = column.low; ix <= column.low + (column.weight > 0); ++ix)
-          sum += resizeWeight(row, iy) * resizeWeight(column, ix) * widened(px[((n * x[2] + iy) * x[3] + ix) * x[1] + c]);
+          sum +=
+              resizeWeight(row, iy) * resizeWeight(column, ix) * widened(px[((n * x[2] + iy) * x[3] + ix) * x[1] + c]);
       store(py + index * y[1] + c, sum);
     }
   }

@@ -89,7 +89,8 @@ template <typename X, typename Y> __global__ void copyTiles(Reorder::Impl plan, 
   }
 }
 
-template <typename X, typename Y> void reorder(const Reorder::Impl &plan, const void *from, void *to, cudaStream_t stream) {
+template <typename X, typename Y>
+void reorder(const Reorder::Impl &plan, const void *from, void *to, cudaStream_t stream) {
   const X *x = static_cast<const X *>(from);
   Y *y = static_cast<Y *>(to);
   if (plan.across.extent == 1) {
@@ -101,7 +102,8 @@ template <typename X, typename Y> void reorder(const Reorder::Impl &plan, const 
 }
 
 /// From one float to the other; `contiguous` runs begin at multiples of 16 bytes, as slots do.
-template <typename X, typename Y> void castElements(const Reorder::Impl &plan, const void *from, void *to, cudaStream_t stream) {
+template <typename X, typename Y>
+void castElements(const Reorder::Impl &plan, const void *from, void *to, cudaStream_t stream) {
   if (!plan.contiguous)
     return reorder<X, Y>(plan, from, to, stream);
   const X *x = static_cast<const X *>(from);
@@ -153,7 +155,8 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   void *to = stream.address(y);
   const bool casts = impl->from != impl->to;
   stream.launch(node, casts ? "cast" : "reorder", [&] {
-    const auto move = casts ? (impl->to == DataType::BF16 ? castElements<float, BFloat16> : castElements<BFloat16, float>)
+    const auto move = casts
+                          ? (impl->to == DataType::BF16 ? castElements<float, BFloat16> : castElements<BFloat16, float>)
                       : byteWidth(impl->from) == 1 ? reorder<uint8_t, uint8_t>
                       : byteWidth(impl->from) == 2 ? reorder<uint16_t, uint16_t>
                       : byteWidth(impl->from) == 4 ? reorder<uint32_t, uint32_t>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels load and store activations: float or bfloat16 in memory, float in registers. Vectors are 16 bytes of what is
-// stored.
+// How kernels load and store activations: float or bfloat16 in memory, float in registers. Vectors are 16 bytes of what
+// is stored.
 #pragma once
 
 #include "runtime/Tensor.h"
@@ -36,7 +36,8 @@ __device__ inline uint32_t bfloat16Pair(float first, float second) {
 #endif
 }
 
-/// Count neighbours, of which memory holds at least that many, at a multiple of their size (of 16 bytes when they are more).
+/// Count neighbours, of which memory holds at least that many, at a multiple of their size (of 16 bytes when they are
+/// more).
 template <int Count> __device__ inline void loadVector(float (&to)[Count], const float *from) {
   if constexpr (Count % 4 == 0) {
 #pragma unroll

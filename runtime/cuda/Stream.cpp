@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of the cuda runtime: non-blocking cudaStream_ts, ordered by cudaEvent_ts alone. A step is enqueued call by call
-// the first time, which loads every kernel; from the second time on it is captured into a graph for each batch slot.
-// Inside a capture the copy streams are forked from the compute stream and joined back, and a wait for an event that this
-// capture has not recorded is left out, as is one for a captured event outside: nothing of another step is running.
+// Streams of the cuda runtime: non-blocking cudaStream_ts, ordered by cudaEvent_ts alone. A step is enqueued call by
+// call the first time, which loads every kernel; from the second time on it is captured into a graph for each batch
+// slot. Inside a capture the copy streams are forked from the compute stream and joined back, and a wait for an event
+// that this capture has not recorded is left out, as is one for a captured event outside: nothing of another step is
+// running.
 #include "runtime/Stream.h"
 
 #include "runtime/common/Watchdog.h"
 #include "runtime/cuda/Codec.h"
-#include "runtime/cuda/Inversion.h"
 #include "runtime/cuda/Device.h"
+#include "runtime/cuda/Inversion.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
 
@@ -60,7 +61,8 @@ struct Session::Impl {
   Impl(size_t deviceBytes, size_t hostBytes, int eventCount)
       : poison((Device::get(), poisonWanted())), device(Space::Device, deviceBytes, poison),
         host(Space::Host, hostBytes, poison), fork(cudaEventDisableTiming), joinHost(cudaEventDisableTiming),
-        joinDevice(cudaEventDisableTiming), joinCodec(cudaEventDisableTiming), recordedIn(static_cast<size_t>(eventCount)) {
+        joinDevice(cudaEventDisableTiming), joinCodec(cudaEventDisableTiming),
+        recordedIn(static_cast<size_t>(eventCount)) {
     for (int i = 0; i < eventCount; ++i)
       events.emplace_back(cudaEventDisableTiming);
     checkCuda(cudaDeviceSynchronize(), "cannot fill the arenas");
@@ -89,7 +91,7 @@ struct Session::Impl {
   Arena device, host;
   std::vector<CudaEvent> events;
   CudaEvent fork, joinHost, joinDevice, joinCodec;
-  std::vector<int> recordedIn; ///< by event: number of the capture that recorded it last, 0 outside of captures
+  std::vector<int> recordedIn;   ///< by event: number of the capture that recorded it last, 0 outside of captures
   int capture = 0, captures = 0; ///< number of the running capture (0: none), and of all so far
   bool graphs = true, recording = false;
   std::map<std::pair<const void *, int>, GraphOwner> graphOf; ///< by body and batch slot
@@ -104,19 +106,21 @@ struct Session::Impl {
 };
 
 struct Stream::Impl {
-  /// Blocks of codecs that run `beside` compute are few, and would wait behind those of a kernel that fills the device, so
-  /// they go first. Graphs keep the priorities of the streams that they captured.
+  /// Blocks of codecs that run `beside` compute are few, and would wait behind those of a kernel that fills the device,
+  /// so they go first. Graphs keep the priorities of the streams that they captured.
   Impl(const char *name, bool beside) : name(name) {
     int least = 0, greatest = 0;
     checkCuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cannot read the priorities of streams");
-    checkCuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, beside ? greatest : least), "cannot create a stream");
+    checkCuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, beside ? greatest : least),
+              "cannot create a stream");
   }
   ~Impl() { cudaStreamDestroy(stream); }
   const char *name;
   cudaStream_t stream = nullptr;
 };
 
-Stream::Stream(Session &session, const char *name) : session(session), impl(std::make_unique<Impl>(name, this != &session.compute)) {}
+Stream::Stream(Session &session, const char *name)
+    : session(session), impl(std::make_unique<Impl>(name, this != &session.compute)) {}
 Stream::~Stream() = default;
 
 void *Stream::native() const { return impl->stream; }
@@ -171,8 +175,7 @@ Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const cha
     : impl((hostFile ? throw MemoryNotAvailable("CUDA copies from locked memory: the host arena cannot lie in a file")
                      : 0,
             std::make_unique<Impl>(deviceBytes, hostBytes, eventCount))),
-      compute(*this, "compute"), toHost(*this, "to host"), toDevice(*this, "to device"),
-      codec(*this, "codec") {}
+      compute(*this, "compute"), toHost(*this, "to host"), toDevice(*this, "to device"), codec(*this, "codec") {}
 
 // Nothing may read the arenas any more when they go; errors were reported, or are about to be.
 Session::~Session() { cudaDeviceSynchronize(); }

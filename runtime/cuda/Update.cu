@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer updates, and the step's hyperparameters in device memory, from which they and dropout read: a captured graph
-// sees what a step changed.
+// Optimizer updates, and the step's hyperparameters in device memory, from which they and dropout read: a captured
+// graph sees what a step changed.
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 
@@ -78,7 +78,7 @@ void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor 
   const DeviceState *state = deviceState(stream);
   stream.launch(node, decoupled ? "update_adamw" : "update_adam", [&] {
     adamKernel<<<blocksFor(count, blockThreads), blockThreads, 0, native(stream)>>>(pw, pdw, pm, pv, count, decoupled,
-                                                                                   state);
+                                                                                    state);
   });
 }
 

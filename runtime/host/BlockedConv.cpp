@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward pass and data gradient, see BlockedConv.h. A block of gathered pixels meets all panels of weights while it is in
-// the cache. Scratch: [packed weights | one block for each thread].
+// Forward pass and data gradient, see BlockedConv.h. A block of gathered pixels meets all panels of weights while it is
+// in the cache. Scratch: [packed weights | one block for each thread].
 #include "runtime/host/BlockedConv.h"
 
 #include "runtime/host/BlockedConvBlocks.h"
@@ -107,7 +107,8 @@ void BlockedConv::productBlock(const Part &part, const ConvGather &gather, int64
     }
     for (int64_t first = 0; first < part.count; first += width) {
       f.b = weights + first * depth + begin * width;
-      tile::multiply(f, block.count, to + first, step, std::min(width, part.count - first), width > tile::lanes, begin > 0);
+      tile::multiply(f, block.count, to + first, step, std::min(width, part.count - first), width > tile::lanes,
+                     begin > 0);
     }
   }
   for (int64_t row = 0; row < block.count && (bias || depth == 0); ++row)

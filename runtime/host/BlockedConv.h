@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of our own, for geometries in which oneDNN's best implementation needs more workspace than is granted, is
-// much slower, or does not pass its trial: products of gathered pixels with packed weights (K. Goto, R. van de Geijn,
-// Anatomy of High-Performance Matrix Multiplication, TOMS 2008), for whole groups and strides; depthwise ones channel by
-// channel. Every element of a result is one sum in a fixed order, so that bits do not depend on the number of threads.
+// Convolutions of our own, for geometries in which oneDNN's best implementation needs more workspace than is granted,
+// is much slower, or does not pass its trial: products of gathered pixels with packed weights (K. Goto, R. van de
+// Geijn, Anatomy of High-Performance Matrix Multiplication, TOMS 2008), for whole groups and strides; depthwise ones
+// channel by channel. Every element of a result is one sum in a fixed order, so that bits do not depend on the number
+// of threads.
 #pragma once
 
 #include "runtime/host/ConvGather.h"
@@ -33,12 +34,12 @@ private:
   bool depthwise() const { return g.groups > 1 && g.w[1] == 1 && g.w[0] == g.groups; }
   int64_t gathered() const; ///< floats of one thread's block
   int64_t packed() const;   ///< floats of packed weights
-  struct Part; ///< of one group's result channels
+  struct Part;              ///< of one group's result channels
   template <typename Take> void eachPart(Take &&take) const;
   void packWeights(const Part &part, const ConvGather &gather, const float *w, float *to) const;
   void product(const float *source, const float *w, const float *bias, float *target, char *scratch) const;
-  void productBlock(const Part &part, const ConvGather &gather, int64_t index, const float *source, const float *weights,
-                    const float *bias, float *target, float *work) const;
+  void productBlock(const Part &part, const ConvGather &gather, int64_t index, const float *source,
+                    const float *weights, const float *bias, float *target, float *work) const;
   void weightPart(const Part &part, const float *dy, const float *x, float *result, float *work) const;
   void depthwiseProduct(const float *source, const float *w, const float *bias, float *target, float *weights) const;
   void depthwiseWeights(const float *dy, const float *x, float *dw, float *partial) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weight gradient, see BlockedConv.h: for a block of columns (tap, input channel) all pixels are gathered, some at a time, and
-// multiplied with the output's gradient, which lies as it is wanted. Scratch: [the gradient in the order (output, tap, input),
-// where that is not dw's own | one block for each thread].
+// Weight gradient, see BlockedConv.h: for a block of columns (tap, input channel) all pixels are gathered, some at a
+// time, and multiplied with the output's gradient, which lies as it is wanted. Scratch: [the gradient in the order
+// (output, tap, input), where that is not dw's own | one block for each thread].
 #include "runtime/host/BlockedConv.h"
 #include "runtime/host/BlockedConvBlocks.h"
 #include "runtime/host/Parallel.h"
@@ -30,7 +30,8 @@ void sumPixels(const float *dy, int64_t pixels, int64_t channels, float *sums) {
   });
 }
 
-/// [outputs][taps][inputs of merged groups] becomes [outputs][inputs of one's own group][taps], for outputs from `first` on.
+/// [outputs][taps][inputs of merged groups] becomes [outputs][inputs of one's own group][taps], for outputs from
+/// `first` on.
 void reorderTaps(const ConvGeometry &g, const float *from, int64_t merged, int64_t first, int64_t count, float *to) {
   const int64_t taps = g.w[2] * g.w[3], inputs = g.w[1], outsEach = g.w[0] / g.groups;
   parallelFor(count, [&](int64_t o) {
@@ -67,7 +68,8 @@ void BlockedConv::weightPart(const Part &part, const float *dy, const float *x, 
   const int64_t depth = gather.depth(), pixels = gather.pixels(), columnsEach = columnsAtOnce(depth);
   const int64_t width = tile::panelColumns(depth), columnTasks = (depth + columnsEach - 1) / columnsEach;
   const int64_t wanted = std::max<int64_t>(1, 2 * threads() / columnTasks);
-  const int64_t rowsEach = std::max<int64_t>(tile::rows, (part.count / wanted + tile::rows - 1) / tile::rows * tile::rows);
+  const int64_t rowsEach =
+      std::max<int64_t>(tile::rows, (part.count / wanted + tile::rows - 1) / tile::rows * tile::rows);
   const int64_t rowTasks = (part.count + rowsEach - 1) / rowsEach, all = rowTasks * columnTasks;
   auto make = [&](int64_t row, int64_t column, float *gatheredRows) {
     const int64_t height = std::min(rowsEach, part.count - row), columns = std::min(columnsEach, depth - column);

@@ -60,7 +60,8 @@ void BlockedMatmul::multiply(const Block &block, const float *a, const float *b,
     const int64_t end = std::min(shape.k, begin + depthAtOnce);
     pack(b, begin, end, block.column, block.columns, work);
     for (int64_t row = 0; row < block.rows; row += rowsAtOnce) {
-      tile::Factors f{a + (block.row + row) * rowStepA + begin * depthStepA, rowStepA, depthStepA, work, width, end - begin};
+      tile::Factors f{
+          a + (block.row + row) * rowStepA + begin * depthStepA, rowStepA, depthStepA, work, width, end - begin};
       for (int64_t column = 0; column < block.columns; column += width, f.b += (end - begin) * width)
         tile::multiply(f, std::min(rowsAtOnce, block.rows - row), to + row * shape.n + column, shape.n,
                        std::min(width, block.columns - column), width > tile::lanes, begin > 0);
@@ -73,7 +74,8 @@ void BlockedMatmul::multiply(const Block &block, const float *a, const float *b,
 
 void BlockedMatmul::run(const float *a, const float *b, float alpha, float *c, void *scratch) const {
   assert(tile::form() == tile::compiled);
-  const int64_t columns = columnsEach(), columnTasks = (shape.n + columns - 1) / columns, products = shape.loops * shape.batch;
+  const int64_t columns = columnsEach(), columnTasks = (shape.n + columns - 1) / columns,
+                products = shape.loops * shape.batch;
   const int64_t wanted = std::max<int64_t>(1, 2 * threads() / (columnTasks * products));
   const int64_t rows = std::max<int64_t>(tile::rows, (shape.m / wanted + tile::rows - 1) / tile::rows * tile::rows);
   const int64_t rowTasks = (shape.m + rows - 1) / rows, all = products * rowTasks * columnTasks;
@@ -83,8 +85,8 @@ void BlockedMatmul::run(const float *a, const float *b, float alpha, float *c, v
       const int64_t product = i / columnTasks / rowTasks, loop = product / shape.batch, member = product % shape.batch;
       const int64_t row = i / columnTasks % rowTasks * rows, column = i % columnTasks * columns;
       multiply({row, std::min(rows, shape.m - row), column, std::min(columns, shape.n - column)},
-               a + shape.offsetA(loop) + member * shape.strideA, b + shape.offsetB(loop) + member * shape.strideB, alpha,
-               c + product * shape.m * shape.n, static_cast<float *>(scratch) + task * each);
+               a + shape.offsetA(loop) + member * shape.strideA, b + shape.offsetB(loop) + member * shape.strideB,
+               alpha, c + product * shape.m * shape.n, static_cast<float *>(scratch) + task * each);
     }
   });
 }

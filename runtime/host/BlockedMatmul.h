@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products of our own, where oneDNN has only its gemm, which allocates megabytes while it runs. A block of the right
-// factor is packed into panels while it is in the cache. Every element is one sum in the order of the depth.
+// Matrix products of our own, where oneDNN has only its gemm, which allocates megabytes while it runs. A block of the
+// right factor is packed into panels while it is in the cache. Every element is one sum in the order of the depth.
 #pragma once
 
 #include "runtime/common/MatmulShape.h"

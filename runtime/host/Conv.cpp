@@ -50,9 +50,8 @@ Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window wi
   requireF32(node, type);
   checkConvolution(node, x, w, y, window, groups);
   const ConvGeometry geometry{pass, x, w, y, window, groups};
-  impl = describe(node, "convolution", [&] {
-    return describeConvolution(geometry, bias && pass != ConvPass::BackwardData, algorithm);
-  });
+  impl = describe(node, "convolution",
+                  [&] { return describeConvolution(geometry, bias && pass != ConvPass::BackwardData, algorithm); });
   workspace = impl->engine->workspaceBytes();
 }
 

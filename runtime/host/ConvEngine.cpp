@@ -3,8 +3,8 @@
 #include "runtime/host/ConvEngine.h"
 
 #include "runtime/host/BlockedConv.h"
-#include "runtime/host/DnnlConv.h"
 #include "runtime/host/Dnnl.h"
+#include "runtime/host/DnnlConv.h"
 #include "runtime/host/TileForm.h"
 
 #include <algorithm>
@@ -45,8 +45,9 @@ double speedOfProcessor() {
   return isa == dnnl::cpu_isa::avx || isa == dnnl::cpu_isa::avx2 || isa == dnnl::cpu_isa::avx2_vnni ? 2 : 4;
 }
 
-/// Of an implementation that comes after `better` ones of the same instruction set: for window 1x1 and depthwise geometries oneDNN
-/// has kernels of their own, and its general one is far behind in gradients. The factors are rough: they only have to rank.
+/// Of an implementation that comes after `better` ones of the same instruction set: for window 1x1 and depthwise
+/// geometries oneDNN has kernels of their own, and its general one is far behind in gradients. The factors are rough:
+/// they only have to rank.
 double familyOf(const ConvGeometry &g, const std::string &name, int better) {
   if (g.groups > 1 && g.w[1] == 1 && name.find("dw") == std::string::npos && name.find("dg") == std::string::npos)
     return 6;
@@ -87,7 +88,8 @@ std::vector<ConvCandidate> convCandidates(const ConvGeometry &g, bool bias) {
         if (!turned || turnsWeights(g))
           addOffers(g, bias, turned, parts, candidates);
   // Parts of ours are of the channels; each gathers all pixels.
-  for (int64_t parts = 1, most = BlockedConv(g).mostParts(); parts == 1 || parts <= std::min<int64_t>(most, 16); parts *= 4)
+  for (int64_t parts = 1, most = BlockedConv(g).mostParts(); parts == 1 || parts <= std::min<int64_t>(most, 16);
+       parts *= 4)
     candidates.push_back({blocked, parts, BlockedConv(g, parts).workspaceBytes(),
                           slownessOfOurs(g) * (1 + 0.15 * static_cast<double>(parts - 1))});
   std::stable_sort(candidates.begin(), candidates.end(),
@@ -101,8 +103,9 @@ std::unique_ptr<ConvEngine> makeConvEngine(const ConvGeometry &g, bool bias, con
     return std::make_unique<BlockedEngine>(g, std::max<int64_t>(1, algorithm.parts));
   const bool turned = name.compare(0, turnedForm.size(), turnedForm) == 0;
   const bool possible = algorithm.parts > 0 && g.x[0] % algorithm.parts == 0 && (!turned || turnsWeights(g));
-  auto engine = possible ? makeDnnlConv(g, bias, turned ? name.substr(turnedForm.size()) : name, turned, algorithm.parts)
-                         : nullptr;
+  auto engine = possible
+                    ? makeDnnlConv(g, bias, turned ? name.substr(turnedForm.size()) : name, turned, algorithm.parts)
+                    : nullptr;
   if (!engine)
     throw MemoryNotAvailable("this processor does not offer the algorithm '" + name + "' in " +
                              std::to_string(algorithm.parts) + " parts; compile the model again on it");

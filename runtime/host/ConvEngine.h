@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to run one convolution on the host. The compiler lists them with their workspaces, has them tried, chooses one and writes it
-// into the program (Algorithm), so that bits never depend on timing or budget.
+// The ways to run one convolution on the host. The compiler lists them with their workspaces, has them tried, chooses
+// one and writes it into the program (Algorithm), so that bits never depend on timing or budget.
 //
-// Of oneDNN's implementations those count that run in the scratchpad given to them; its gemm ones, which need tens of times the
-// workspace and allocate more on their own, and its reference ones are replaced by ours ("blocked").
+// Of oneDNN's implementations those count that run in the scratchpad given to them; its gemm ones, which need tens of
+// times the workspace and allocate more on their own, and its reference ones are replaced by ours ("blocked").
 #pragma once
 
 #include "runtime/common/DirectConv.h"
@@ -19,13 +19,13 @@ class ConvEngine {
 public:
   virtual ~ConvEngine() = default;
   virtual size_t workspaceBytes() const = 0;
-  /// x, w (and bias) -> y; dy, w -> dx; dy, x -> dw (and dbias). Synchronous; `bias` is read forward, written in the weight
-  /// gradient, and null where the geometry has none. `scratch` has workspaceBytes(), at a multiple of 64.
+  /// x, w (and bias) -> y; dy, w -> dx; dy, x -> dw (and dbias). Synchronous; `bias` is read forward, written in the
+  /// weight gradient, and null where the geometry has none. `scratch` has workspaceBytes(), at a multiple of 64.
   virtual void run(const float *first, const float *second, float *result, float *bias, char *scratch) const = 0;
 };
 
-/// A way to run a geometry. `slowness` is its predicted time over that of the best kernel for this processor, which is 1; it
-/// follows from names and extents alone.
+/// A way to run a geometry. `slowness` is its predicted time over that of the best kernel for this processor, which is
+/// 1; it follows from names and extents alone.
 struct ConvCandidate {
   std::string name;
   int64_t parts;
@@ -41,8 +41,8 @@ std::vector<ConvCandidate> convCandidates(const ConvGeometry &geometry, bool bia
 /// Throws MemoryNotAvailable where this processor does not offer the algorithm, dnnl::error where oneDNN fails.
 std::unique_ptr<ConvEngine> makeConvEngine(const ConvGeometry &geometry, bool bias, const Algorithm &algorithm);
 
-/// Runs an algorithm on random values, for as few images as show what it does, and compares some of its results with sums
-/// by the definition. May never return where the implementation is broken: the caller limits its time.
+/// Runs an algorithm on random values, for as few images as show what it does, and compares some of its results with
+/// sums by the definition. May never return where the implementation is broken: the caller limits its time.
 bool convolutionWorks(const ConvGeometry &geometry, bool bias, const Algorithm &algorithm);
 
 } // namespace sluice

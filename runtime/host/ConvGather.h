@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pixels of the source a convolution adds up for each pixel of its target. Forward, y is the target and x the
-// source; the data gradient has them exchanged: with strides its target pixels fall into phases, each of which sees some
-// of the window's taps, and no product with a zero between two strides is ever formed.
+// source; the data gradient has them exchanged: with strides its target pixels fall into phases, each of which sees
+// some of the window's taps, and no product with a zero between two strides is ever formed.
 #pragma once
 
 #include "runtime/common/DirectConv.h"

@@ -52,7 +52,8 @@ static constexpr int64_t mostBytes = int64_t(1) << 30;
 
 bool convolutionWorks(const ConvGeometry &whole, bool bias, const Algorithm &algorithm) {
   // As many images as a few hundred million operations take, the parts' number of them at least.
-  const int64_t operations = std::max<int64_t>(1, 2 * whole.w.elements() / whole.groups * (whole.y.elements() / whole.y[0] / whole.y[1]));
+  const int64_t operations =
+      std::max<int64_t>(1, 2 * whole.w.elements() / whole.groups * (whole.y.elements() / whole.y[0] / whole.y[1]));
   int64_t batch = algorithm.parts;
   while (2 * batch <= whole.x[0] && whole.x[0] % (2 * batch) == 0 && 2 * batch * operations <= 300000000)
     batch *= 2;

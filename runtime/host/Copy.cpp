@@ -44,8 +44,7 @@ void copy(Stream &stream, const Tensor &from, const Tensor &to, const char *node
   const char *source = stream.data<char>(from);
   char *target = stream.data<char>(to);
   const size_t bytes = from.bytes();
-  stream.launch(
-      node, op, [=] { copyBytes(target, source, bytes); }, bytes);
+  stream.launch(node, op, [=] { copyBytes(target, source, bytes); }, bytes);
 }
 
 } // namespace

@@ -41,14 +41,16 @@ const dnnl::engine &dnnlEngine() {
   return engine;
 }
 
-/// What DNNL_MAX_CPU_ISA leaves of `limit`, of which oneDNN would forget the variable; other names leave all. The sets are bit masks.
+/// What DNNL_MAX_CPU_ISA leaves of `limit`, of which oneDNN would forget the variable; other names leave all. The sets
+/// are bit masks.
 static int lessByEnvironment(int limit) {
   struct Known {
     const char *name;
     int set;
   };
-  static const Known known[] = {{"SSE41", dnnl_cpu_isa_sse41},     {"AVX", dnnl_cpu_isa_avx},         {"AVX2", dnnl_cpu_isa_avx2},
-                                {"AVX2_VNNI", dnnl_cpu_isa_avx2}, {"AVX512_MIC", dnnl_cpu_isa_avx2}, {"AVX512_MIC_4OPS", dnnl_cpu_isa_avx2}};
+  static const Known known[] = {{"SSE41", dnnl_cpu_isa_sse41},     {"AVX", dnnl_cpu_isa_avx},
+                                {"AVX2", dnnl_cpu_isa_avx2},       {"AVX2_VNNI", dnnl_cpu_isa_avx2},
+                                {"AVX512_MIC", dnnl_cpu_isa_avx2}, {"AVX512_MIC_4OPS", dnnl_cpu_isa_avx2}};
   const char *name = getenv("ONEDNN_MAX_CPU_ISA");
   if (!name)
     name = getenv("DNNL_MAX_CPU_ISA");
@@ -62,7 +64,8 @@ void limitInstructions(int level) {
   static const int limits[] = {0, dnnl_cpu_isa_sse41, dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, dnnl_cpu_isa_avx512_core};
   static int limited = 0;
   if (level != limited)
-    check(dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(lessByEnvironment(limits[level]))), "limit its instructions");
+    check(dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(lessByEnvironment(limits[level]))),
+          "limit its instructions");
   limited = level;
 }
 

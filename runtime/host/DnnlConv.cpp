@@ -146,8 +146,9 @@ public:
                              {turned ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, &x, result}},
                             pad(scratch));
       else if (bias.is_zero())
-        convolution.execute({{DNNL_ARG_SRC, &x, first}, {DNNL_ARG_WEIGHTS, &weights, prepared}, {DNNL_ARG_DST, &y, result}},
-                            pad(scratch));
+        convolution.execute(
+            {{DNNL_ARG_SRC, &x, first}, {DNNL_ARG_WEIGHTS, &weights, prepared}, {DNNL_ARG_DST, &y, result}},
+            pad(scratch));
       else
         convolution.execute({{DNNL_ARG_SRC, &x, first},
                              {DNNL_ARG_WEIGHTS, &weights, prepared},
@@ -205,8 +206,8 @@ private:
 
   void runPart(const float *dy, const float *px, float *dw, float *dbias, char *scratchpad) const {
     if (bias.is_zero())
-      convolution.execute(
-          {{DNNL_ARG_DIFF_DST, &y, dy}, {DNNL_ARG_SRC, &x, px}, {DNNL_ARG_DIFF_WEIGHTS, &weights, dw}}, scratchpad);
+      convolution.execute({{DNNL_ARG_DIFF_DST, &y, dy}, {DNNL_ARG_SRC, &x, px}, {DNNL_ARG_DIFF_WEIGHTS, &weights, dw}},
+                          scratchpad);
     else
       convolution.execute({{DNNL_ARG_DIFF_DST, &y, dy},
                            {DNNL_ARG_SRC, &x, px},

@@ -65,7 +65,8 @@ void onBusError(int signal, siginfo_t *info, void *) {
 
 void stopOnLostPages(const char *begin, size_t bytes) {
   snprintf(message, sizeof message,
-           "%s: error: the file of --offload-to lost some of its bytes: it was cut short or its disk failed; the last checkpoint is "
+           "%s: error: the file of --offload-to lost some of its bytes: it was cut short or its disk failed; the last "
+           "checkpoint is "
            "intact\n",
            program_invocation_short_name);
   lostBegin = begin;

@@ -19,7 +19,8 @@ constexpr int64_t pixelsPerTask = 1024;
 
 /// fn(channel, slot) for all guarded channels; their number.
 template <typename Function>
-int64_t forGuarded(const float *scale, const float *bias, int64_t channels, const InversionLimits &limits, Function fn) {
+int64_t forGuarded(const float *scale, const float *bias, int64_t channels, const InversionLimits &limits,
+                   Function fn) {
   int64_t slot = 0;
   for (int64_t c = 0; c < channels; ++c)
     if (isGuarded(scale[c], bias[c], limits))

@@ -37,8 +37,9 @@ struct Matmul::Impl {
     if (!product)
       own.run(pa, pb, alpha, pc, pad);
     else if (fusedBias)
-      product.execute({{DNNL_ARG_SRC, &a, pa}, {DNNL_ARG_WEIGHTS, &b, pb}, {DNNL_ARG_BIAS, &bias, pBias}, {DNNL_ARG_DST, &c, pc}},
-                      pad);
+      product.execute(
+          {{DNNL_ARG_SRC, &a, pa}, {DNNL_ARG_WEIGHTS, &b, pb}, {DNNL_ARG_BIAS, &bias, pBias}, {DNNL_ARG_DST, &c, pc}},
+          pad);
     else
       product.execute({{DNNL_ARG_SRC, &a, pa}, {DNNL_ARG_WEIGHTS, &b, pb}, {DNNL_ARG_DST, &c, pc}}, pad);
     if (ownBias)

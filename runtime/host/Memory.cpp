@@ -32,8 +32,8 @@ char *mapFile(const char *name, const char *file, size_t bytes, int &descriptor)
   unlink(file);
   if (address == MAP_FAILED) {
     close(descriptor);
-    throw MemoryNotAvailable("cannot reserve " + std::to_string(bytes) + " bytes in '" + file +
-                             "' for the " + name + " arena: " + strerror(full ? full : errno));
+    throw MemoryNotAvailable("cannot reserve " + std::to_string(bytes) + " bytes in '" + file + "' for the " + name +
+                             " arena: " + strerror(full ? full : errno));
   }
   return static_cast<char *>(address);
 }

@@ -53,8 +53,8 @@ void PackedPool::load(const Tensor &slot, float *x, int64_t elements, const char
     std::lock_guard<std::mutex> lock(mutex);
     piece = pieces.at(slot.offset);
     if (!piece.data)
-      throw MemoryNotAvailable("the pool of " + std::to_string(capacity) + " bytes for packed activations is full: '" + node +
-                               "' does not fit, and this step needs " + std::to_string(needed) +
+      throw MemoryNotAvailable("the pool of " + std::to_string(capacity) + " bytes for packed activations is full: '" +
+                               node + "' does not fit, and this step needs " + std::to_string(needed) +
                                " bytes at least; run with --offload-to FILE, which takes the rest, or compile with a "
                                "larger codec=zvc:pool=BYTES");
   }

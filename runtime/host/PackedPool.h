@@ -26,7 +26,8 @@ public:
   void load(const Tensor &slot, float *x, int64_t elements, const char *node) const;
 
   const char *begins() const { return begin; }
-  /// Most bytes in use at once, padding between tensors included, and what went to the spill arena, since the beginning.
+  /// Most bytes in use at once, padding between tensors included, and what went to the spill arena, since the
+  /// beginning.
   size_t peakBytes() const;
   size_t spilledBytes() const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file of the host runtime that is compiled for every x86-64 processor. It calls the C library alone: what the standard library
-// inlines may be linked from an object that is compiled for more.
+// The only file of the host runtime that is compiled for every x86-64 processor. It calls the C library alone: what the
+// standard library inlines may be linked from an object that is compiled for more.
 #include "runtime/host/Processor.h"
 
 #include <cerrno>
@@ -13,10 +13,13 @@
 /// What tells the levels apart; no processor has these and lacks the rest of its level.
 int sluice::processorLevel() {
   __builtin_cpu_init();
-  const bool v2 = __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-  const bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool v2 =
+      __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+  const bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
   return v4 ? 4 : v3 ? 3 : v2 ? 2 : 1;
 }
 #else
@@ -40,8 +43,9 @@ __attribute__((constructor(101))) static void refuseLesserProcessor() {
   char advice[100] = "and nothing can be built for less than x86-64-v2", line[400];
   if (level > 1)
     snprintf(advice, sizeof advice, "build it with --cpu=%s (in CMake: -DSLUICE_CPU=%s)", names[level], names[level]);
-  const int length = snprintf(line, sizeof line, "%s: error: this program was built for %s (%s), this processor has %s; %s\n",
-                              program_invocation_short_name, names[SLUICE_LEVEL], needs[SLUICE_LEVEL], names[level], advice);
+  const int length =
+      snprintf(line, sizeof line, "%s: error: this program was built for %s (%s), this processor has %s; %s\n",
+               program_invocation_short_name, names[SLUICE_LEVEL], needs[SLUICE_LEVEL], names[level], advice);
   // Nothing better can be done when even this fails.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, static_cast<size_t>(length));
   _exit(3);

@@ -44,12 +44,14 @@ struct Session::Impl {
 
   Impl(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize size)
       : faults(Faults::fromEnvironment()),
-        device((requireFreeMemory(deviceBytes + (hostFile && !size.bytes ? 0 : hostBytes)), "device"), deviceBytes, nullptr, faults),
+        device((requireFreeMemory(deviceBytes + (hostFile && !size.bytes ? 0 : hostBytes)), "device"), deviceBytes,
+               nullptr, faults),
         host("host", hostBytes, size.bytes ? nullptr : hostFile, faults), events(static_cast<size_t>(eventCount)) {
     if (size.bytes == 0)
       return;
     if (size.bytes > hostBytes)
-      throw std::invalid_argument("a pool of " + std::to_string(size.bytes) + " bytes in a host arena of " + std::to_string(hostBytes));
+      throw std::invalid_argument("a pool of " + std::to_string(size.bytes) + " bytes in a host arena of " +
+                                  std::to_string(hostBytes));
     if (hostFile)
       spill.emplace("spill", size.spill, hostFile, faults);
     pool.emplace(host.base() + hostBytes - size.bytes, size.bytes, spill ? spill->base() : nullptr, size.spill);
@@ -96,8 +98,8 @@ struct Session::Impl {
   void watch();
 };
 
-/// A copy that wakes up must not take the core of a thread that computes, which would wait for all of a copy shorter than a time slice.
-/// Where the system knows no such thing copies are only less hidden.
+/// A copy that wakes up must not take the core of a thread that computes, which would wait for all of a copy shorter
+/// than a time slice. Where the system knows no such thing copies are only less hidden.
 static void leaveRunningThreadsAlone() {
 #ifdef SCHED_BATCH
   const sched_param priority{};
@@ -225,7 +227,7 @@ struct Stream::Impl {
     double start = 0; ///< seconds since the session began
   } running;
   double reported = 0; ///< how long a task may run before it is named
-  std::thread thread; // last: it starts when all the rest exists
+  std::thread thread;  // last: it starts when all the rest exists
 };
 
 void Session::Impl::watch() {

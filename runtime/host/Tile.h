@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loop of our own products: a tile of results stays in registers while the depth runs by. The right factor lies
-// in rows of whole vectors, padded with zeros; the left one has any strides. Every element is one sum in the order of the
-// depth, whatever the tile's size, so that bits do not depend on how a product is cut.
+// The inner loop of our own products: a tile of results stays in registers while the depth runs by. The right factor
+// lies in rows of whole vectors, padded with zeros; the left one has any strides. Every element is one sum in the order
+// of the depth, whatever the tile's size, so that bits do not depend on how a product is cut.
 #pragma once
 
 #include "runtime/host/TileForm.h"

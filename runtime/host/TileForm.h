@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How our own products are cut into tiles, which decides about their workspaces. It follows from the level of x86-64 that the runtime is
-// compiled for, and the compiler, whose own runtime is for its machine, asks for that of programs for others.
+// How our own products are cut into tiles, which decides about their workspaces. It follows from the level of x86-64
+// that the runtime is compiled for, and the compiler, whose own runtime is for its machine, asks for that of programs
+// for others.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Zero-value compression after S. Shriram, A. Garg, P. Kulkarni, IPDPS 2019, Section III: for every 32 elements a mask
-// of those whose bit pattern is not zero, then those elements. (Their code tests `> 0`, which loses negatives.) A tensor
-// is cut into parts; one pass counts, a second packs all parts at their final places. A part that would not shrink is
-// stored as it is, so that the slot is never larger than the raw tensor and its table.
+// of those whose bit pattern is not zero, then those elements. (Their code tests `> 0`, which loses negatives.) A
+// tensor is cut into parts; one pass counts, a second packs all parts at their final places. A part that would not
+// shrink is stored as it is, so that the slot is never larger than the raw tensor and its table.
 #include "runtime/host/Codec.h"
 #include "runtime/host/Parallel.h"
 

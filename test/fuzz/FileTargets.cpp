@@ -105,7 +105,8 @@ Outcome runSafetensors(const std::string &input, const std::string &folder) {
     for (const Variable &variable : variables)
       if (file.contains(variable.name)) {
         std::string bytes(variable.tensor.bytes(), '\0');
-        TensorReader(file, variable.name, variable.tensor.type, variable.tensor.shape).read(0, bytes.data(), bytes.size());
+        TensorReader(file, variable.name, variable.tensor.type, variable.tensor.shape)
+            .read(0, bytes.data(), bytes.size());
       }
   });
 }

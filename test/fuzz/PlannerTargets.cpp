@@ -61,8 +61,8 @@ Outcome runProblem(const std::string &input, const std::string &) {
     if (!parseChain(input, file, error))
       return refused(error);
     const uint64_t hash = hashOf(input);
-    // Planning takes a thousand times longer than reading. Long chains are the business of measurements: exact strategies take minutes for them,
-    // within their limits.
+    // Planning takes a thousand times longer than reading. Long chains are the business of measurements: exact
+    // strategies take minutes for them, within their limits.
     if (hash >> 40 & 3 || file.chain.last() > 12)
       return Outcome::Accepted;
     const double memory = file.memory ? *file.memory : chainPeak(file.chain) / 2;

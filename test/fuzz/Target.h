@@ -59,8 +59,8 @@ Outcome runProfile(const std::string &input, const std::string &folder);
 
 std::string mutateModel(const std::string &input, const std::string &other, Random &random);
 std::string mutateNpy(const std::string &input, const std::string &other, Random &random);
-/// A safetensors file with checksums that are right, as somebody has it who means harm: readers stop at the first wrong one. As it is where it
-/// has no header.
+/// A safetensors file with checksums that are right, as somebody has it who means harm: readers stop at the first wrong
+/// one. As it is where it has no header.
 std::string withChecksums(const std::string &file);
 std::string mutateSafetensors(const std::string &input, const std::string &other, Random &random);
 std::string mutateText(const std::string &input, const std::string &other, Random &random);

@@ -192,7 +192,8 @@ std::string mutateNpy(const std::string &input, const std::string &other, Random
 }
 
 std::string mutateSafetensors(const std::string &input, const std::string &other, Random &random) {
-  const std::string changed = mutateFramed(unframe(input, 8, lengthAt(input, 0, 8)), unframe(other, 8, lengthAt(other, 0, 8)).header, 0, 8, random);
+  const std::string changed = mutateFramed(unframe(input, 8, lengthAt(input, 0, 8)),
+                                           unframe(other, 8, lengthAt(other, 0, 8)).header, 0, 8, random);
   return random.oneIn(2) ? changed : withChecksums(changed);
 }
 

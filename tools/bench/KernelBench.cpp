@@ -177,9 +177,8 @@ void elementwise(int64_t batch) {
     const double gigabytes = static_cast<double>(x.bytes()) * 1e-9;
     const double a = bestSeconds(session, [&] { statistics.run(stream, x, vector(0), vector(1), work); });
     const double b = bestSeconds(session, [&] { relu.run(stream, {x, mean, rstd, scale, bias}, {y}, {}, none); });
-    const double c = bestSeconds(session, [&] {
-      back.run(stream, {y, x, mean, rstd}, {y}, {vector(2), vector(3)}, work);
-    });
+    const double c =
+        bestSeconds(session, [&] { back.run(stream, {y, x, mean, rstd}, {y}, {vector(2), vector(3)}, work); });
     const double d = bestSeconds(session, [&] { memcpy(stream.address(y), stream.address(x), x.bytes()); });
     printf("%8d %6d | %6.1f %6.1f %6.1f %6.1f\n", static_cast<int>(channels), static_cast<int>(extent), gigabytes / a,
            2 * gigabytes / b, 3 * gigabytes / c, 2 * gigabytes / d);
@@ -190,7 +189,8 @@ void links() {
   puts("GB/s to host, to device, each of both | seconds that compute loses per GB copied beside it");
   for (int i = 0; i < 5; ++i) {
     const LinkRates rates = measureLinks();
-    printf("%6.2f %6.2f %6.2f | %6.4f\n", rates.toHost * 1e-9, rates.toDevice * 1e-9, rates.duplex * 1e-9, rates.contention.value_or(0) * 1e9);
+    printf("%6.2f %6.2f %6.2f | %6.4f\n", rates.toHost * 1e-9, rates.toDevice * 1e-9, rates.duplex * 1e-9,
+           rates.contention.value_or(0) * 1e9);
   }
 }
 

@@ -5,8 +5,8 @@
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Simulate.h"
-#include "passes/strategies/Registry.h"
 #include "passes/strategies/ChainProblem.h"
+#include "passes/strategies/Registry.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomChoices.h"
 #include "test/unit/planner/RandomProblems.h"
@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
   }
   std::printf("%ld instances clean\n", count);
   for (const auto &[name, t] : tallies)
-    std::printf("  %-14s %8ld plans, %8ld infeasible first, %8ld refused, %8.1f s\n", name.c_str(), t.plans, t.infeasible,
-                t.refused, t.seconds);
+    std::printf("  %-14s %8ld plans, %8ld infeasible first, %8ld refused, %8.1f s\n", name.c_str(), t.plans,
+                t.infeasible, t.refused, t.seconds);
   return 0;
 }

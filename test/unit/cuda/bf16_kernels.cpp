@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own kernels on bf16. They compute in float, so that what they store is, to the bit, what the same kernel gives for the same values in
-// f32, rounded to nearest even; the conformance set holds those to plain loops. Sums, which are f32, may be added in another order.
+// Our own kernels on bf16. They compute in float, so that what they store is, to the bit, what the same kernel gives
+// for the same values in f32, rounded to nearest even; the conformance set holds those to plain loops. Sums, which are
+// f32, may be added in another order.
 #include "Harness.h"
 
 #include <limits>
@@ -28,8 +29,10 @@ template <typename Run> void expectRounded(Run &&run) {
 TEST(Bf16Cast, RoundsToNearestEven) {
   const float infinity = std::numeric_limits<float>::infinity();
   // 1 + 2^-8 lies between 1 and 1 + 2^-7; 1 + 3 * 2^-8 between odd and even.
-  const std::vector<float> from = {1, 1.00390625f, 1.01171875f, 1.00390637f, -1.00390625f, 0.0f, -0.0f, 3.4e38f, 3.3962e38f, infinity, -infinity, 1e-40f, 65504};
-  const std::vector<uint16_t> want = {0x3f80, 0x3f80, 0x3f82, 0x3f81, 0xbf80, 0, 0x8000, 0x7f80, 0x7f80, 0x7f80, 0xff80, 0x0001, 0x4780};
+  const std::vector<float> from = {1,       1.00390625f, 1.01171875f, 1.00390637f, -1.00390625f, 0.0f, -0.0f,
+                                   3.4e38f, 3.3962e38f,  infinity,    -infinity,   1e-40f,       65504};
+  const std::vector<uint16_t> want = {0x3f80, 0x3f80, 0x3f82, 0x3f81, 0xbf80, 0,     0x8000,
+                                      0x7f80, 0x7f80, 0x7f80, 0xff80, 0x0001, 0x4780};
   Harness h;
   const Shape shape{static_cast<int64_t>(from.size())};
   const Tensor x = h.tensor(shape), y = h.tensor(shape, Layout::RowMajor, half), back = h.tensor(shape);
@@ -51,10 +54,12 @@ TEST(Bf16Cast, KeepsNaN) {
 }
 
 TEST(Bf16Cast, ChangesOrderOnTheWay) {
-  for (const Shape &shape : {Shape{16, 8, 3, 3}, Shape{5, 7, 3, 2}, Shape{33, 40, 1, 1}, Shape{64, 3, 7, 7}, Shape{1, 1, 1, 1}, Shape{2, 3, 40, 33}}) {
+  for (const Shape &shape : {Shape{16, 8, 3, 3}, Shape{5, 7, 3, 2}, Shape{33, 40, 1, 1}, Shape{64, 3, 7, 7},
+                             Shape{1, 1, 1, 1}, Shape{2, 3, 40, 33}}) {
     const Numbers values = randomNumbers(shape.elements(), 1);
     Harness h;
-    const Tensor rows = h.tensor(shape, Layout::RowMajor, values), turned = h.image(shape, half), back = h.tensor(shape);
+    const Tensor rows = h.tensor(shape, Layout::RowMajor, values), turned = h.image(shape, half),
+                 back = h.tensor(shape);
     Reorder("w", rows, turned, {}).run(h.session.compute, rows, turned);
     EXPECT_EQ(h.read(turned), halves(values));
     Reorder("w", turned, back, {}).run(h.session.compute, turned, back);
@@ -65,7 +70,8 @@ TEST(Bf16Cast, ChangesOrderOnTheWay) {
 TEST(Bf16Reorder, MovesHalves) {
   const Shape shape{3, 17, 5, 9};
   Harness h;
-  const Tensor x = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), half), y = h.tensor({5, 9, 3, 17}, Layout::RowMajor, half);
+  const Tensor x = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), half),
+               y = h.tensor({5, 9, 3, 17}, Layout::RowMajor, half);
   Reorder("t", x, y, {2, 3, 0, 1}).run(h.session.compute, x, y);
   const Numbers from = h.read(x), to = h.read(y);
   for (size_t n = 0; n < 3; ++n)
@@ -76,14 +82,16 @@ TEST(Bf16Reorder, MovesHalves) {
 
 TEST(Bf16Slab, OddChannelsGoInAndComeOut) {
   Harness h;
-  const Tensor large = h.image({2, 9, 3, 3}, half), small = h.tensor({2, 5, 3, 3}, Layout::NHWC, randomHalves(90, 1), half), back = h.image({2, 5, 3, 3}, half);
+  const Tensor large = h.image({2, 9, 3, 3}, half),
+               small = h.tensor({2, 5, 3, 3}, Layout::NHWC, randomHalves(90, 1), half),
+               back = h.image({2, 5, 3, 3}, half);
   clear(h.session.compute, large, "s");
   const Slab slab("s", large, small, 1, 3);
   slab.insert(h.session.compute, small, large);
   slab.extract(h.session.compute, large, back);
   EXPECT_EQ(h.read(back), h.read(small));
   const Numbers whole = h.read(large);
-  EXPECT_EQ(whole[2 * 9], 0);               // channel 2
+  EXPECT_EQ(whole[2 * 9], 0);                // channel 2
   EXPECT_EQ(whole[3 * 9], h.read(small)[0]); // channel 3
 }
 
@@ -103,8 +111,10 @@ TEST(Bf16Pool, MaximumAndItsGradient) {
         const MaxPool pool("p", p.x, p.y, p.window);
         const Tensor y = h.image(p.y, type), indices = h.image(p.y, indexType), dx = h.image(p.x, type);
         const Tensor space = h.workspace(pool);
-        pool.forward(h.session.compute, h.tensor(p.x, Layout::NHWC, randomHalves(p.x.elements(), 1), type), y, indices, space);
-        pool.backward(h.session.compute, h.tensor(p.y, Layout::NHWC, randomHalves(p.y.elements(), 2), type), indices, dx, space);
+        pool.forward(h.session.compute, h.tensor(p.x, Layout::NHWC, randomHalves(p.x.elements(), 1), type), y, indices,
+                     space);
+        pool.backward(h.session.compute, h.tensor(p.y, Layout::NHWC, randomHalves(p.y.elements(), 2), type), indices,
+                      dx, space);
         Numbers both = h.read(y);
         for (double v : h.read(dx))
           both.push_back(v);
@@ -132,10 +142,12 @@ TEST(Bf16Lrn, ForwardAndBackward) {
     expectRounded([&](Harness &h, DataType type) {
       const Shape shape{2, channels, 3, 4};
       const Lrn lrn("lrn", shape, 5, 0.1f, 0.75f, 1);
-      const Tensor x = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), type), y = h.image(shape, type), dx = h.image(shape, type);
+      const Tensor x = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), type), y = h.image(shape, type),
+                   dx = h.image(shape, type);
       const Tensor space = h.workspace(lrn);
       lrn.forward(h.session.compute, x, y, space);
-      lrn.backward(h.session.compute, h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 2), type), x, dx, space);
+      lrn.backward(h.session.compute, h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 2), type), x, dx,
+                   space);
       Numbers both = h.read(y);
       for (double v : h.read(dx))
         both.push_back(v);
@@ -196,8 +208,8 @@ TEST(Bf16SumTo, AddsInFloat) {
     Shape x, y;
     Layout layout;
   };
-  for (const Case &c : {Case{{4, 12, 5, 3}, {1, 12, 1, 1}, Layout::NHWC}, Case{{64, 130}, {130}, Layout::RowMajor}, Case{{3, 7, 900}, {3, 7, 1}, Layout::RowMajor},
-                        Case{{9000}, {}, Layout::RowMajor}}) {
+  for (const Case &c : {Case{{4, 12, 5, 3}, {1, 12, 1, 1}, Layout::NHWC}, Case{{64, 130}, {130}, Layout::RowMajor},
+                        Case{{3, 7, 900}, {3, 7, 1}, Layout::RowMajor}, Case{{9000}, {}, Layout::RowMajor}}) {
     const Numbers x = randomHalves(c.x.elements(), 1);
     Numbers results[2];
     for (DataType type : {full, half}) {
@@ -212,7 +224,8 @@ TEST(Bf16SumTo, AddsInFloat) {
 }
 
 TEST(Bf16Statistics, StayNearThoseOfDoubles) {
-  for (const Shape &shape : {Shape{4, 64, 28, 28}, Shape{3, 257, 9, 9}, Shape{8, 10}, Shape{2, 12, 30, 30}, Shape{1, 8, 3, 1}})
+  for (const Shape &shape :
+       {Shape{4, 64, 28, 28}, Shape{3, 257, 9, 9}, Shape{8, 10}, Shape{2, 12, 30, 30}, Shape{1, 8, 3, 1}})
     for (double center : {0.0, 100.0}) {
       const Numbers x = halves(randomNumbers(shape.elements(), 5, 2, center));
       const Layout layout = shape.rank == 4 ? Layout::NHWC : Layout::RowMajor;
@@ -262,11 +275,13 @@ struct Narrow {
   SLUICE_KERNEL Values<1> operator()(float a) const { return {{a}}; }
 };
 
-const Shape regions[] = {{2, 64, 9, 7}, {3, 3, 17, 5}, {2, 1100, 3, 3}, {2, 100, 5, 5}, {2, 40, 4, 1}, {1, 12, 33, 31}, {16, 24, 1, 1}};
+const Shape regions[] = {{2, 64, 9, 7}, {3, 3, 17, 5},   {2, 1100, 3, 3}, {2, 100, 5, 5},
+                         {2, 40, 4, 1}, {1, 12, 33, 31}, {16, 24, 1, 1}};
 
 template <DataType Type> Numbers forward(Harness &h, const Shape &shape) {
   const Tensor x = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), Type), y = h.image(shape, Type);
-  const Tensor mean = h.tensor({shape[1]}, Layout::RowMajor, randomNumbers(shape[1], 2)), scale = h.tensor({shape[1]}, Layout::RowMajor, randomNumbers(shape[1], 3));
+  const Tensor mean = h.tensor({shape[1]}, Layout::RowMajor, randomNumbers(shape[1], 2)),
+               scale = h.tensor({shape[1]}, Layout::RowMajor, randomNumbers(shape[1], 3));
   const Fused<NormalizeRelu<Type>> region("n", shape, Layout::NHWC, {x, channel(mean), channel(scale)}, {y}, {});
   region.run(h.session.compute, {x, channel(mean), channel(scale)}, {y}, {}, none);
   return h.read(y);
@@ -274,7 +289,8 @@ template <DataType Type> Numbers forward(Harness &h, const Shape &shape) {
 
 TEST(Bf16Fused, OutputsAreRoundedOnce) {
   for (const Shape &shape : regions)
-    expectRounded([&](Harness &h, DataType type) { return type == half ? forward<half>(h, shape) : forward<full>(h, shape); });
+    expectRounded(
+        [&](Harness &h, DataType type) { return type == half ? forward<half>(h, shape) : forward<full>(h, shape); });
 }
 
 struct BackwardResults {
@@ -282,8 +298,10 @@ struct BackwardResults {
 };
 template <DataType Type> BackwardResults backward(const Shape &shape) {
   Harness h;
-  const Tensor dy = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), Type), y = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 2), Type);
-  const Tensor scale = h.tensor({shape[1]}, Layout::RowMajor, randomNumbers(shape[1], 3)), a = h.tensor({shape[1]}), b = h.tensor({shape[1]});
+  const Tensor dy = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), Type),
+               y = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 2), Type);
+  const Tensor scale = h.tensor({shape[1]}, Layout::RowMajor, randomNumbers(shape[1], 3)), a = h.tensor({shape[1]}),
+               b = h.tensor({shape[1]});
   const Fused<ReluBackward<Type>> region("n", shape, Layout::NHWC, {dy, y, channel(scale)}, {dy}, {a, b});
   region.run(h.session.compute, {dy, y, channel(scale)}, {dy}, {a, b}, h.workspace(region)); // in place
   return {h.read(dy), h.read(a), h.read(b)};
@@ -303,9 +321,12 @@ TEST(Bf16Fused, SumsStayFloat) {
 TEST(Bf16Fused, MasksStandForHalves) {
   for (const Shape &shape : regions) {
     Harness h;
-    const Tensor dy = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), half), y = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 2), half);
-    const Tensor scale = h.tensor({shape[1]}, Layout::RowMajor, randomNumbers(shape[1], 3)), bits = h.tensor(shape, Layout::NHWC, DataType::Bit);
-    const Tensor dx = h.image(shape, half), maskedDx = h.image(shape, half), a = h.tensor({shape[1]}), b = h.tensor({shape[1]});
+    const Tensor dy = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), half),
+                 y = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 2), half);
+    const Tensor scale = h.tensor({shape[1]}, Layout::RowMajor, randomNumbers(shape[1], 3)),
+                 bits = h.tensor(shape, Layout::NHWC, DataType::Bit);
+    const Tensor dx = h.image(shape, half), maskedDx = h.image(shape, half), a = h.tensor({shape[1]}),
+                 b = h.tensor({shape[1]});
     const Fused<ReluBackward<half>> raw("n", shape, Layout::NHWC, {dy, y, channel(scale)}, {dx}, {a, b});
     const Fused<MaskedReluBackward> masked("n", shape, Layout::NHWC, {dy, bits, channel(scale)}, {maskedDx}, {a, b});
     const Tensor space = h.workspace(raw);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and matrix products of bf16 against their definition in double, with operands and results rounded where kernels store: a
-// result may round the other way where sums are close to a tie.
+// Convolutions and matrix products of bf16 against their definition in double, with operands and results rounded where
+// kernels store: a result may round the other way where sums are close to a tie.
 #include "ConvCases.h"
 
 namespace sluice {
@@ -38,7 +38,8 @@ TEST_P(Bf16Convolution, Forward) {
   }
   const Conv conv = make(ConvPass::Forward);
   const Tensor y = h.image(ys, half);
-  conv.forward(h.session.compute, image(c.x, x), image(c.w, w), c.bias ? h.tensor({c.w[0]}, Layout::RowMajor, b) : none, y, h.workspace(conv));
+  conv.forward(h.session.compute, image(c.x, x), image(c.w, w), c.bias ? h.tensor({c.w[0]}, Layout::RowMajor, b) : none,
+               y, h.workspace(conv));
   EXPECT_CLOSE(h.read(y), halves(want), rounded);
 }
 
@@ -87,7 +88,8 @@ class Bf16Matmul : public testing::TestWithParam<Product> {};
 /// Either result; a row is added before f32 results are stored, any other bias to what is.
 TEST_P(Bf16Matmul, RoundsItsResultOnce) {
   const Product &p = GetParam();
-  const Numbers a = randomHalves(p.a.elements(), 1), b = randomHalves(p.b.elements(), 2), bias = randomNumbers(p.bias.elements(), 3);
+  const Numbers a = randomHalves(p.a.elements(), 1), b = randomHalves(p.b.elements(), 2),
+                bias = randomNumbers(p.bias.elements(), 3);
   const bool biased = p.bias.rank > 0;
   for (DataType type : {DataType::F32, half}) {
     Harness h;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engines the installed cuDNN would choose on an H200, asked without a GPU: h200.json describes one as cuDNN writes it,
-// by NVIDIA's published numbers.
+// Which engines the installed cuDNN would choose on an H200, asked without a GPU: h200.json describes one as cuDNN
+// writes it, by NVIDIA's published numbers.
 #include "runtime/common/Windows.h"
 #include "runtime/cuda/ConvEngine.h"
 
@@ -21,14 +21,20 @@ struct Case {
 std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
 /// Of ResNet-50, VGG-16, DenseNet-121, MobileNet-v2, a ResNeXt, and odd ones.
-constexpr Case cases[] = {
-    {"resnet_stem", 256, 3, 224, 64, 7, 2, 3, 1},      {"resnet_expand", 256, 64, 56, 256, 1, 1, 0, 1},
-    {"resnet_3x3", 256, 128, 28, 128, 3, 1, 1, 1},     {"resnet_stride", 256, 128, 56, 128, 3, 2, 1, 1},
-    {"resnet_downsample", 256, 256, 56, 512, 1, 2, 0, 1}, {"vgg_first", 64, 3, 224, 64, 3, 1, 1, 1},
-    {"vgg_3x3", 64, 64, 224, 64, 3, 1, 1, 1},          {"dense_growth", 64, 128, 56, 32, 3, 1, 1, 1},
-    {"dense_bottleneck", 64, 224, 28, 128, 1, 1, 0, 1}, {"mobile_depthwise", 64, 96, 112, 96, 3, 2, 1, 96},
-    {"mobile_project", 64, 96, 56, 24, 1, 1, 0, 1},    {"resnext", 64, 256, 28, 256, 3, 1, 1, 32},
-    {"odd_channels", 7, 13, 31, 21, 3, 1, 1, 1},       {"one_image", 1, 64, 56, 64, 3, 1, 1, 1}};
+constexpr Case cases[] = {{"resnet_stem", 256, 3, 224, 64, 7, 2, 3, 1},
+                          {"resnet_expand", 256, 64, 56, 256, 1, 1, 0, 1},
+                          {"resnet_3x3", 256, 128, 28, 128, 3, 1, 1, 1},
+                          {"resnet_stride", 256, 128, 56, 128, 3, 2, 1, 1},
+                          {"resnet_downsample", 256, 256, 56, 512, 1, 2, 0, 1},
+                          {"vgg_first", 64, 3, 224, 64, 3, 1, 1, 1},
+                          {"vgg_3x3", 64, 64, 224, 64, 3, 1, 1, 1},
+                          {"dense_growth", 64, 128, 56, 32, 3, 1, 1, 1},
+                          {"dense_bottleneck", 64, 224, 28, 128, 1, 1, 0, 1},
+                          {"mobile_depthwise", 64, 96, 112, 96, 3, 2, 1, 96},
+                          {"mobile_project", 64, 96, 56, 24, 1, 1, 0, 1},
+                          {"resnext", 64, 256, 28, 256, 3, 1, 1, 32},
+                          {"odd_channels", 7, 13, 31, 21, 3, 1, 1, 1},
+                          {"one_image", 1, 64, 56, 64, 3, 1, 1, 1}};
 
 class ConvEngines : public testing::TestWithParam<Case> {
 protected:
@@ -44,8 +50,13 @@ protected:
     const Case &c = GetParam();
     const int64_t out = (c.h + 2 * c.pad - c.k) / c.stride + 1;
     const DataType type = precision == Precision::BF16 ? DataType::BF16 : DataType::F32;
-    return ConvEngine::choose({pass, {c.n, c.c, c.h, c.h}, {c.o, c.c / c.groups, c.k, c.k}, {c.n, c.o, out, out},
-                               {{c.k, c.k}, {c.stride, c.stride}, {c.pad, c.pad, c.pad, c.pad}, {1, 1}}, c.groups, type},
+    return ConvEngine::choose({pass,
+                               {c.n, c.c, c.h, c.h},
+                               {c.o, c.c / c.groups, c.k, c.k},
+                               {c.n, c.o, out, out},
+                               {{c.k, c.k}, {c.stride, c.stride}, {c.pad, c.pad, c.pad, c.pad}, {1, 1}},
+                               c.groups,
+                               type},
                               bytes, precision, reason, device);
   }
 
@@ -55,7 +66,8 @@ protected:
 TEST_P(ConvEngines, AreFoundWithinTheWorkspaceTheSameOnesEveryTime) {
   for (Precision precision : {Precision::FP32, Precision::TF32, Precision::BF16})
     for (ConvPass pass : {ConvPass::Forward, ConvPass::BackwardData, ConvPass::BackwardWeight}) {
-      SCOPED_TRACE("precision " + std::to_string(static_cast<int>(precision)) + ", pass " + std::to_string(static_cast<int>(pass)));
+      SCOPED_TRACE("precision " + std::to_string(static_cast<int>(precision)) + ", pass " +
+                   std::to_string(static_cast<int>(pass)));
       const auto engine = choose(pass, precision, limit);
       ASSERT_TRUE(engine) << reason;
       EXPECT_LE(engine->workspaceBytes(), limit);

@@ -18,11 +18,13 @@ Passes run(const ConvCase &c, DataType type, Precision precision, size_t limit) 
   const Shape ys = outputOf(c);
   const Layout order = type == DataType::BF16 ? Layout::NHWC : Layout::RowMajor;
   Harness h;
-  const Tensor x = h.tensor(c.x, Layout::NHWC, randomNumbers(c.x.elements(), 1), type), w = h.tensor(c.w, order, randomNumbers(c.w.elements(), 2), type),
+  const Tensor x = h.tensor(c.x, Layout::NHWC, randomNumbers(c.x.elements(), 1), type),
+               w = h.tensor(c.w, order, randomNumbers(c.w.elements(), 2), type),
                dy = h.tensor(ys, Layout::NHWC, randomNumbers(ys.elements(), 3), type);
   const Tensor y = h.image(ys, type), dx = h.image(c.x, type), dw = h.tensor(c.w);
   auto conv = [&](ConvPass pass) { return Conv("conv", pass, c.x, c.w, ys, windowOf(c), c.groups, false, {}, type); };
-  const Conv forward = conv(ConvPass::Forward), data = conv(ConvPass::BackwardData), weight = conv(ConvPass::BackwardWeight);
+  const Conv forward = conv(ConvPass::Forward), data = conv(ConvPass::BackwardData),
+             weight = conv(ConvPass::BackwardWeight);
   const int before = cudnn_frontend::executions;
   forward.forward(h.session.compute, x, w, none, y, h.workspace(forward));
   data.backwardData(h.session.compute, dy, w, dx, h.workspace(data));
@@ -33,7 +35,8 @@ Passes run(const ConvCase &c, DataType type, Precision precision, size_t limit) 
 }
 
 /// The emulator's fast engines pad each image to 16 KiB, the best takes 64 KiB more; turned weights take up to 10 KiB.
-constexpr size_t enough = size_t(64) << 20, some = size_t(108) << 10, scarce = size_t(44) << 10, nothing = size_t(12) << 10;
+constexpr size_t enough = size_t(64) << 20, some = size_t(108) << 10, scarce = size_t(44) << 10,
+                 nothing = size_t(12) << 10;
 constexpr ConvCase stem = {"stem", {8, 3, 32, 32}, {16, 3, 7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}, 1, false};
 
 TEST(ConvParts, CutsTheBatchWhereTensorCoresNeedIt) {
@@ -50,7 +53,8 @@ TEST(ConvParts, CutsTheBatchWhereTensorCoresNeedIt) {
 }
 
 TEST(ConvParts, CutsTheBatchForTheBestEngineWithoutTensorCores) {
-  const Passes whole = run(stem, DataType::F32, Precision::FP32, enough), parts = run(stem, DataType::F32, Precision::FP32, some);
+  const Passes whole = run(stem, DataType::F32, Precision::FP32, enough),
+               parts = run(stem, DataType::F32, Precision::FP32, some);
   EXPECT_EQ(whole.runs, 3);
   EXPECT_EQ(parts.runs, 12);
   EXPECT_EQ(parts.y, whole.y);

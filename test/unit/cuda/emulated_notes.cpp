@@ -15,7 +15,9 @@ TEST(Notes, NameAConvolutionThatCudnnDoesNotTake) {
   const Conv same("/same/Conv", ConvPass::Forward, {1, 3, 5, 5}, {2, 3, 2, 2}, {1, 2, 5, 5}, uneven, 1, false);
   buildPrimitives();
   const std::string notes = memoryNotes();
-  EXPECT_NE(notes.find("runs on a direct kernel, which is slow: cuDNN does not take it (the emulator refuses it)"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("runs on a direct kernel, which is slow: cuDNN does not take it (the emulator refuses it)"),
+            std::string::npos)
+      << notes;
   EXPECT_EQ(notes.find("/same/Conv"), std::string::npos) << notes; // one plan for one geometry
 }
 

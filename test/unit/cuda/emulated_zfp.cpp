@@ -8,8 +8,9 @@ namespace sluice {
 namespace {
 
 TEST(ZfpStream, IsThatOfLibzfp) {
-  for (const Tensor &like : {device(0, {2, 64, 8, 8}, Layout::NHWC), device(0, {3, 5, 7, 9}, Layout::NHWC), device(0, {1, 3, 33, 31}, Layout::NHWC),
-                             device(0, {17, 100}), device(0, {7}), device(0, {1, 1, 409, 1}, Layout::NHWC)})
+  for (const Tensor &like : {device(0, {2, 64, 8, 8}, Layout::NHWC), device(0, {3, 5, 7, 9}, Layout::NHWC),
+                             device(0, {1, 3, 33, 31}, Layout::NHWC), device(0, {17, 100}), device(0, {7}),
+                             device(0, {1, 1, 409, 1}, Layout::NHWC)})
     for (int rate : {2, 3, 8, 16, 31}) {
       Harness h(size_t(1) << 20);
       const Codec codec{Codec::Zfp, rate};

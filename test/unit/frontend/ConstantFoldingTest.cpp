@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folding of shape arithmetic, one small expression per op.
-#include "TextModel.h"
 #include "frontend/ConstantFolding.h"
+#include "TextModel.h"
 #include <cmath>
 #include <gmock/gmock.h>
 
@@ -54,14 +54,16 @@ TEST(ConstantFolding, Movement) {
   EXPECT_THAT(fold("Concat<axis = 0>(a, b)", {ints({1}), ints({2, 3})})->ints, ElementsAre(1, 2, 3));
   EXPECT_THAT(fold("Unsqueeze(a, b)", {HostTensor::scalar(4), ints({0})})->shape, ElementsAre(1));
   EXPECT_THAT(fold("Squeeze(a)", {ints({4})})->shape, ElementsAre());
-  EXPECT_THAT(fold("Range(a, b, c)", {HostTensor::scalar(2), HostTensor::scalar(9), HostTensor::scalar(3)})->ints, ElementsAre(2, 5, 8));
+  EXPECT_THAT(fold("Range(a, b, c)", {HostTensor::scalar(2), HostTensor::scalar(9), HostTensor::scalar(3)})->ints,
+              ElementsAre(2, 5, 8));
   EXPECT_THAT(fold("ReduceProd<keepdims = 0>(a)", {ints({2, 3, 4})})->ints, ElementsAre(24));
   EXPECT_THAT(fold("Expand(a, b)", {ints({3}), ints({2})})->ints, ElementsAre(3, 3));
 }
 
 TEST(ConstantFolding, SlicesForwardsAndBackwards) {
   auto slice = [](int64_t start, int64_t end, int64_t step) {
-    return fold("Slice(a, b, c, d, e)", {ints({1, 2, 3, 4}), ints({start}), ints({end}), ints({0}), ints({step})})->ints;
+    return fold("Slice(a, b, c, d, e)", {ints({1, 2, 3, 4}), ints({start}), ints({end}), ints({0}), ints({step})})
+        ->ints;
   };
   EXPECT_THAT(slice(1, 3, 1), ElementsAre(2, 3));
   EXPECT_THAT(slice(-2, INT64_MAX, 1), ElementsAre(3, 4));
@@ -81,29 +83,37 @@ TEST(ConstantFolding, ReversesPadTables) {
 }
 
 TEST(ConstantFolding, RefusesWhatIsOutside) {
-  EXPECT_THAT(fold("Gather<axis = 0>(a, b)", {ints({5, 6}), ints({2})}).error(), HasSubstr("index 2 is outside the extent 2"));
+  EXPECT_THAT(fold("Gather<axis = 0>(a, b)", {ints({5, 6}), ints({2})}).error(),
+              HasSubstr("index 2 is outside the extent 2"));
   EXPECT_THAT(fold("Gather<axis = 3>(a, b)", {ints({5, 6}), ints({0})}).error(), HasSubstr("axis 3 is outside rank 1"));
-  EXPECT_THAT(fold("Reshape(a, b)", {ints({1, 2, 3}), ints({2, -1})}).error(), HasSubstr("cannot reshape [3] to [2, 1]"));
+  EXPECT_THAT(fold("Reshape(a, b)", {ints({1, 2, 3}), ints({2, -1})}).error(),
+              HasSubstr("cannot reshape [3] to [2, 1]"));
   EXPECT_THAT(fold("Expand(a, b)", {ints({1}), ints({int64_t(1) << 40})}).error(), HasSubstr("expanded"));
 }
 
 TEST(ConstantFolding, LooksAtPermutationsBeforeItUsesThem) {
   HostTensor table = *fold("Reshape(a, b)", {ints({1, 2, 3, 4}), ints({2, 2})});
   for (const char *perm : {"[5, 0]", "[0, 0]", "[-1, 0]", "[0]", "[0, 1, 2]", "[4611686018427387904, 0]"})
-    EXPECT_THAT(fold(std::string("Transpose<perm = ") + perm + ">(a)", {table}).error(), HasSubstr("no permutation of 2 dimensions")) << perm;
-  EXPECT_THAT(fold("Transpose<perm = [0]>(a)", {HostTensor::scalar(1)}).error(), HasSubstr("no permutation of 0 dimensions"));
+    EXPECT_THAT(fold(std::string("Transpose<perm = ") + perm + ">(a)", {table}).error(),
+                HasSubstr("no permutation of 2 dimensions"))
+        << perm;
+  EXPECT_THAT(fold("Transpose<perm = [0]>(a)", {HostTensor::scalar(1)}).error(),
+              HasSubstr("no permutation of 0 dimensions"));
 }
 
 TEST(ConstantFolding, TypesThatAreMixed) {
   HostTensor half = floats({0.5});
-  EXPECT_THAT(fold("Range(a, b, c)", {HostTensor::scalar(0), HostTensor::scalar(2), half})->floats, ElementsAre(0, 0.5, 1, 1.5));
-  EXPECT_THAT(fold("Range(a, b, c)", {half, HostTensor::scalar(3), HostTensor::scalar(1)})->floats, ElementsAre(0.5, 1.5, 2.5));
+  EXPECT_THAT(fold("Range(a, b, c)", {HostTensor::scalar(0), HostTensor::scalar(2), half})->floats,
+              ElementsAre(0, 0.5, 1, 1.5));
+  EXPECT_THAT(fold("Range(a, b, c)", {half, HostTensor::scalar(3), HostTensor::scalar(1)})->floats,
+              ElementsAre(0.5, 1.5, 2.5));
   EXPECT_THAT(fold("Where(a, b, c)", {ints({1, 0}), ints({5}), floats({1e300})})->ints, ElementsAre(5, INT64_MAX));
   EXPECT_THAT(fold("Where(a, b, c)", {ints({0}), ints({5}), floats({NAN})})->ints, ElementsAre(INT64_MIN));
   EXPECT_THAT(fold("Reshape(a, b)", {ints({1, 2}), floats({2})}).error(), HasSubstr("shape must be integers"));
   EXPECT_THAT(fold("Expand(a, b)", {ints({1}), floats({2})}).error(), HasSubstr("shape must be integers"));
   EXPECT_THAT(fold("Unsqueeze(a, b)", {ints({1}), floats({0})}).error(), HasSubstr("axes must be integers"));
-  EXPECT_THAT(fold("Slice(a, b, c)", {ints({1, 2}), floats({0}), ints({1})}).error(), HasSubstr("starts must be integers"));
+  EXPECT_THAT(fold("Slice(a, b, c)", {ints({1, 2}), floats({0}), ints({1})}).error(),
+              HasSubstr("starts must be integers"));
 }
 
 /// Empty tensors have no elements to count, but loops run over their other extents.
@@ -113,8 +123,10 @@ TEST(ConstantFolding, EmptyTensorsOfManyRows) {
   EXPECT_FALSE(HostTensor::fits(empty.shape));
   EXPECT_THAT(fold("Concat<axis = 1>(a, b)", {empty, empty}).error(), HasSubstr("is too large to fold"));
   EXPECT_THAT(fold("Gather<axis = 1>(a, b)", {empty, ints({})}).error(), HasSubstr("is too large to fold"));
-  EXPECT_THAT(fold("Reshape<allowzero = 1>(a, b)", {ints({}), ints({int64_t(1) << 62, 0})}).error(), HasSubstr("cannot reshape"));
-  EXPECT_THAT(fold("Unsqueeze(a, b)", {ints({1}), ints(std::vector<int64_t>(40, 0))}).error(), HasSubstr("up to rank 32"));
+  EXPECT_THAT(fold("Reshape<allowzero = 1>(a, b)", {ints({}), ints({int64_t(1) << 62, 0})}).error(),
+              HasSubstr("cannot reshape"));
+  EXPECT_THAT(fold("Unsqueeze(a, b)", {ints({1}), ints(std::vector<int64_t>(40, 0))}).error(),
+              HasSubstr("up to rank 32"));
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the template holds beside the bytes that programs patch.
-#include "TextModel.h"
 #include "frontend/ExportTemplate.h"
+#include "TextModel.h"
 #include "frontend/Identity.h"
 #include "runtime/common/Export.h"
 
@@ -33,7 +33,8 @@ TEST(ExportTemplate, HoldsWhatEvaluationComputes) {
     on = Constant<value = bool {1}>()
     h, m, v = BatchNormalization<training_mode = 1>(x, scale, bias, mean, var)
     y = Dropout(h, ratio, on)
-  })", &offsets);
+  })",
+                          &offsets);
   EXPECT_EQ(offsets.size(), 4u);
   for (const auto &node : model.graph().node()) {
     if (node.op_type() == "BatchNormalization") {

@@ -25,9 +25,14 @@ TEST(ImportErrors, UnknownOp) {
 }
 
 TEST(ImportErrors, WeightsOfAnotherRankBeforeAnInlinedOp) {
-  for (const char *convolution : {"ConvTranspose(x, w)", "ConvTranspose(x, v)", "ConvTranspose(x, k)", "Conv(x, w)", "Conv(x, k)", "Conv(x, v)"})
-    EXPECT_THAT(errorOf("g (float[2, 4, 8] x) => (float[2, 4, 8] y) { h = " + std::string(convolution) + " y = Gelu(h) }", {}, 20), HasSubstr("(Conv"));
-  EXPECT_THAT(errorOf("g (float[2] x) => (float[2] y) { h = ConvTranspose(x, v) y = Gelu(h) }", {}, 20), HasSubstr("(ConvTranspose"));
+  for (const char *convolution :
+       {"ConvTranspose(x, w)", "ConvTranspose(x, v)", "ConvTranspose(x, k)", "Conv(x, w)", "Conv(x, k)", "Conv(x, v)"})
+    EXPECT_THAT(
+        errorOf("g (float[2, 4, 8] x) => (float[2, 4, 8] y) { h = " + std::string(convolution) + " y = Gelu(h) }", {},
+                20),
+        HasSubstr("(Conv"));
+  EXPECT_THAT(errorOf("g (float[2] x) => (float[2] y) { h = ConvTranspose(x, v) y = Gelu(h) }", {}, 20),
+              HasSubstr("(ConvTranspose"));
 }
 
 TEST(ImportErrors, ClipBoundsAreNumbers) {
@@ -52,46 +57,63 @@ TEST(ImportErrors, OpenDimensions) {
 TEST(ImportErrors, ShapesThatConflict) {
   EXPECT_THAT(errorOf("g (float[2, 5, 8, 8] x) => (float[2, 4, 6, 6] y) { y = Conv(x, k) }"),
               HasSubstr("node 'y' (Conv, opset 17): has 5 input channels but weights for 3 in each of 1 groups"));
-  EXPECT_THAT(errorOf("g (float[2, 5] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, w) }"), HasSubstr("inner extents 5 and 3"));
+  EXPECT_THAT(errorOf("g (float[2, 5] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, w) }"),
+              HasSubstr("inner extents 5 and 3"));
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { y = Add(x, v) }"), HasSubstr("do not broadcast"));
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 9] y) { y = Gemm<transB = 1>(x, w) }"),
               HasSubstr("output 'y' is declared as [2, 9] but the graph computes [2, 4]"));
-  EXPECT_THAT(errorOf("g (float[2, 3, 2, 2] x) => (float[2, 4, 1, 1] y) { y = Conv(x, k) }"), HasSubstr("does not fit"));
+  EXPECT_THAT(errorOf("g (float[2, 3, 2, 2] x) => (float[2, 4, 1, 1] y) { y = Conv(x, k) }"),
+              HasSubstr("does not fit"));
 }
 
 TEST(ImportErrors, ElementTypes) {
   EXPECT_THAT(errorOf("g (double[2, 3] x) => (double[2, 3] y) { y = Relu(x) }"),
               HasSubstr("input 'x' has element type float64; supported are float32 and int64"));
-  EXPECT_THAT(errorOf("g (int64[2, 3] x) => (int64[2, 3] y) { y = Relu(x) }"), HasSubstr("operand is not a float32 tensor"));
+  EXPECT_THAT(errorOf("g (int64[2, 3] x) => (int64[2, 3] y) { y = Relu(x) }"),
+              HasSubstr("operand is not a float32 tensor"));
 }
 
 TEST(ImportErrors, SizesThatOverflow) {
-  EXPECT_THAT(errorOf("g (float[4611686018427387904, 3] x) => (float[2, 3] y) { y = Relu(x) }"), HasSubstr("too large to address"));
+  EXPECT_THAT(errorOf("g (float[4611686018427387904, 3] x) => (float[2, 3] y) { y = Relu(x) }"),
+              HasSubstr("too large to address"));
   EXPECT_THAT(errorOf(R"(g (float[65536, 65536] x) => (float[1] y) {
     a = Unsqueeze<axes = [2, 3]>(x)
     b = Unsqueeze<axes = [0, 1]>(x)
-    y = Add(a, b) })", {}, 11), HasSubstr("its result of shape [65536, 65536, 65536, 65536] is too large to address"));
+    y = Add(a, b) })",
+                      {}, 11),
+              HasSubstr("its result of shape [65536, 65536, 65536, 65536] is too large to address"));
   // Ops that importers make with a type of their own are held to the same limits.
-  EXPECT_THAT(errorOf("g (float[2, 1] x) => (float[2, 3] y) { s = Constant<value_ints = [2, 2305843009213693952]>() y = Expand(x, s) }"),
-              HasSubstr("node 'y' (Expand, opset 17): its result of shape [2, 2305843009213693952] has 4611686018427387904 elements, more than the limit of 1099511627776"));
-  EXPECT_THAT(errorOf("g (float[2, 1] x) => (float[2, 3] y) { s = Constant<value_ints = [2, 4294967296]>() y = Expand(x, s) }"),
-              HasSubstr("has an extent of 4294967296, more than the limit of 2147483647"));
-  EXPECT_THAT(errorOf("g (float[2, 4294967296] x) => (float[2, 3] y) { y = Relu(x) }"),
-              HasSubstr("input 'x' of shape [2, 4294967296] has an extent of 4294967296, more than the limit of 2147483647"));
+  EXPECT_THAT(errorOf("g (float[2, 1] x) => (float[2, 3] y) { s = Constant<value_ints = [2, 2305843009213693952]>() y "
+                      "= Expand(x, s) }"),
+              HasSubstr("node 'y' (Expand, opset 17): its result of shape [2, 2305843009213693952] has "
+                        "4611686018427387904 elements, more than the limit of 1099511627776"));
+  EXPECT_THAT(
+      errorOf("g (float[2, 1] x) => (float[2, 3] y) { s = Constant<value_ints = [2, 4294967296]>() y = Expand(x, s) }"),
+      HasSubstr("has an extent of 4294967296, more than the limit of 2147483647"));
+  EXPECT_THAT(
+      errorOf("g (float[2, 4294967296] x) => (float[2, 3] y) { y = Relu(x) }"),
+      HasSubstr("input 'x' of shape [2, 4294967296] has an extent of 4294967296, more than the limit of 2147483647"));
 }
 
 TEST(ImportErrors, RanksThatTheRuntimeCannotHold) {
   const std::string why = "has rank 7, more than the limit of 6";
-  EXPECT_THAT(errorOf("g (float[2, 1, 1, 1, 1, 1, 3] x) => (float[2, 3] y) { y = Relu(x) }"), HasSubstr("input 'x' " + why));
+  EXPECT_THAT(errorOf("g (float[2, 1, 1, 1, 1, 1, 3] x) => (float[2, 3] y) { y = Relu(x) }"),
+              HasSubstr("input 'x' " + why));
   for (const char *op : {"Reshape(x, s)", "Expand(x, s)"})
-    EXPECT_THAT(errorOf(std::string("g (float[2, 3] x) => (float[2, 3] y) { s = Constant<value_ints = [1, 1, 1, 1, 1, 2, 3]>() y = ") + op + " }"),
-                HasSubstr("its result " + why));
-  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { s = Constant<value_ints = [0, 1, 2, 3, 4]>() y = Unsqueeze(x, s) }"),
-              HasSubstr("its result " + why));
+    EXPECT_THAT(
+        errorOf(std::string(
+                    "g (float[2, 3] x) => (float[2, 3] y) { s = Constant<value_ints = [1, 1, 1, 1, 1, 2, 3]>() y = ") +
+                op + " }"),
+        HasSubstr("its result " + why));
+  EXPECT_THAT(
+      errorOf(
+          "g (float[2, 3] x) => (float[2, 3] y) { s = Constant<value_ints = [0, 1, 2, 3, 4]>() y = Unsqueeze(x, s) }"),
+      HasSubstr("its result " + why));
   auto proto = parseModel("g (float[2, 3] x) => (float[2, 3] y) { y = Add(x, seven) }");
   addInitializer(proto, "seven", {1, 1, 1, 1, 1, 2, 3});
   EXPECT_THAT(ImportedModel(proto).error, HasSubstr("tensor 'seven' " + why));
-  auto state = parseModel("g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) { y = BatchNormalization(x, s, s, seven, s) }");
+  auto state =
+      parseModel("g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) { y = BatchNormalization(x, s, s, seven, s) }");
   addInitializer(state, "s", {3});
   addInitializer(state, "seven", {1, 1, 1, 1, 1, 1, 3});
   EXPECT_THAT(ImportedModel(state).error, HasSubstr("tensor 'seven' " + why));
@@ -114,12 +136,19 @@ TEST(ImportErrors, LimitsOfTheCommandLine) {
 /// Windows that are larger than the image read nothing there, but kernels walk over them.
 TEST(ImportErrors, WindowsThatNeverEnd) {
   for (const char *op : {"MaxPool", "AveragePool"})
-    EXPECT_THAT(errorOf(std::string("g (float[2, 3, 8, 8] x) => (float[2, 3, 9, 9] y) { y = ") + op +
-                        "<kernel_shape = [1073741824, 1073741824], pads = [536870912, 536870912, 536870912, 536870912]>(x) }"),
-                HasSubstr("windows of [1073741824, 1073741824] for a result of [2, 3, 9, 9] read more than 1099511627776 times"));
-  EXPECT_THAT(errorOf("g (float[2, 3, 8] x) => (float[2, 3, 9] y) { y = AveragePool<kernel_shape = [1073741824], pads = [536870912, 536870912]>(x) }"),
-              HasSubstr("windows of [1, 1073741824] for a result of [2, 3, 1, 9] read more than 4294967296 times outside the image"));
-  EXPECT_EQ(errorOf("g (float[64, 32, 1, 1] x) => (float[64, 32, 1, 1] y) { y = MaxPool<kernel_shape = [3, 3], auto_pad = \"SAME_UPPER\">(x) }"), "");
+    EXPECT_THAT(
+        errorOf(std::string("g (float[2, 3, 8, 8] x) => (float[2, 3, 9, 9] y) { y = ") + op +
+                "<kernel_shape = [1073741824, 1073741824], pads = [536870912, 536870912, 536870912, 536870912]>(x) }"),
+        HasSubstr(
+            "windows of [1073741824, 1073741824] for a result of [2, 3, 9, 9] read more than 1099511627776 times"));
+  EXPECT_THAT(
+      errorOf("g (float[2, 3, 8] x) => (float[2, 3, 9] y) { y = AveragePool<kernel_shape = [1073741824], pads = "
+              "[536870912, 536870912]>(x) }"),
+      HasSubstr(
+          "windows of [1, 1073741824] for a result of [2, 3, 1, 9] read more than 4294967296 times outside the image"));
+  EXPECT_EQ(errorOf("g (float[64, 32, 1, 1] x) => (float[64, 32, 1, 1] y) { y = MaxPool<kernel_shape = [3, 3], "
+                    "auto_pad = \"SAME_UPPER\">(x) }"),
+            "");
 }
 
 /// Gelu makes the ONNX library infer all shapes of the graph.
@@ -127,8 +156,11 @@ TEST(ImportErrors, DivisorsOfTheLibrarysShapeInference) {
   const std::string convolution = "Conv<strides = [0, 3], auto_pad = \"SAME_LOWER\">(x, k)";
   for (const std::string &op : {convolution, std::string("MaxPool<kernel_shape = [3, 3], strides = [1, 0]>(x)"),
                                 std::string("AveragePool<kernel_shape = [3, 3], strides = [0, 0]>(x)")})
-    EXPECT_THAT(errorOf("g (float[2, 3, 8, 8] x) => (float[2, 3, 8, 8] y) { h = " + op + " y = Gelu(h) }", {}, 20), HasSubstr("strides holds 0"));
-  EXPECT_THAT(errorOf("g (float[2, 4, 8, 8] x) => (float[2, 4, 8, 8] y) { h = DepthToSpace<blocksize = 4294967296>(x) y = Gelu(h) }", {}, 20),
+    EXPECT_THAT(errorOf("g (float[2, 3, 8, 8] x) => (float[2, 3, 8, 8] y) { h = " + op + " y = Gelu(h) }", {}, 20),
+                HasSubstr("strides holds 0"));
+  EXPECT_THAT(errorOf("g (float[2, 4, 8, 8] x) => (float[2, 4, 8, 8] y) { h = DepthToSpace<blocksize = 4294967296>(x) "
+                      "y = Gelu(h) }",
+                      {}, 20),
               HasSubstr("block size 4294967296 does not fit shape [2, 4, 8, 8]"));
 }
 
@@ -152,13 +184,18 @@ TEST(ImportErrors, WindowsWithMorePositionsThanKernelsTellApart) {
 
 /// Each number is within its limit, but oneDNN divided by zero or took gigabytes for the first two.
 TEST(ImportErrors, ConvolutionsOfExtentsThatKernelsDoNotHold) {
-  auto proto = parseModel("g (float[1, 1, 2147483646] x) => (float[1, 1, 2147483646] y) { y = Conv<pads = [1, 1]>(x, w) }");
+  auto proto =
+      parseModel("g (float[1, 1, 2147483646] x) => (float[1, 1, 2147483646] y) { y = Conv<pads = [1, 1]>(x, w) }");
   addInitializer(proto, "w", {1, 1, 3});
-  EXPECT_THAT(ImportedModel(proto, {}).error, HasSubstr("has an image of [1, 1, 2147483646], whose extent of 2147483646 is more than the 16777216"));
-  proto = parseModel("g (float[1, 1, 1, 2] x) => (float[1, 1, 3, 20000003] y) { y = ConvTranspose<strides = [1, 20000000]>(x, w) }");
+  EXPECT_THAT(ImportedModel(proto, {}).error,
+              HasSubstr("has an image of [1, 1, 2147483646], whose extent of 2147483646 is more than the 16777216"));
+  proto = parseModel(
+      "g (float[1, 1, 1, 2] x) => (float[1, 1, 3, 20000003] y) { y = ConvTranspose<strides = [1, 20000000]>(x, w) }");
   addInitializer(proto, "w", {1, 1, 3, 3});
-  EXPECT_THAT(ImportedModel(proto, {}).error, HasSubstr("has a result of [1, 3, 20000003], whose extent of 20000003 is more than the 16777216"));
-  proto = parseModel("g (float[20000000, 1, 4, 4] x) => (float[20000000, 1, 2, 2] y) { y = Conv(x, w) }"); // any number of images
+  EXPECT_THAT(ImportedModel(proto, {}).error,
+              HasSubstr("has a result of [1, 3, 20000003], whose extent of 20000003 is more than the 16777216"));
+  proto = parseModel(
+      "g (float[20000000, 1, 4, 4] x) => (float[20000000, 1, 2, 2] y) { y = Conv(x, w) }"); // any number of images
   addInitializer(proto, "w", {1, 1, 3, 3});
   EXPECT_EQ(ImportedModel(proto, {}).error, "");
 }
@@ -168,7 +205,8 @@ TEST(ImportErrors, OperandsOfOtherRanks) {
   addInitializer(proto, "k", {4, 3, 3, 3});
   addInitializer(proto, "b", {});
   EXPECT_THAT(ImportedModel(proto).error, HasSubstr("convolution has 4 outputs but a bias 'tensor<f32>'"));
-  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float y) { n = Constant<value_floats = [2.0]>() z = ReduceSum<keepdims = 0>(x) y = Resize(z, , n) }"),
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float y) { n = Constant<value_floats = [2.0]>() z = ReduceSum<keepdims = "
+                      "0>(x) y = Resize(z, , n) }"),
               HasSubstr("has an input of rank 0; windows slide over one or two dimensions"));
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float y) { z = ReduceSum<keepdims = 0>(x) y = Transpose<perm = [0]>(z) }"),
               HasSubstr("no permutation of its dimensions"));
@@ -210,7 +248,8 @@ TEST(ImportErrors, ViewsOfAForeignDomain) {
 }
 
 TEST(ImportErrors, OptionalOutputs) {
-  EXPECT_THAT(errorOf("g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) { p, i = MaxPool<kernel_shape = [1, 1]>(x) y = Add(p, i) }"),
+  EXPECT_THAT(errorOf("g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) { p, i = MaxPool<kernel_shape = [1, 1]>(x) y = "
+                      "Add(p, i) }"),
               HasSubstr("reads 'i', an optional output that is not supported"));
 }
 
@@ -224,8 +263,9 @@ TEST(ImportErrors, BatchesThatDataFilesCannotHold) {
               HasSubstr("input 'z' of shape [3] does not begin with the batch of 2 that 'x' has"));
   EXPECT_THAT(errorOf("g (float[2, 3] target) => (float[2, 3] y) { y = Relu(target) }"),
               HasSubstr("input 'target' has the name of the attached loss's target"));
-  EXPECT_THAT(errorOf("g (float[2, 3, 1] x) => (float[3, 2] y) { s = Constant<value_ints = [3, 2]>() y = Reshape(x, s) }"),
-              HasSubstr("output 'y' has shape [3, 2], which does not begin with the batch of 2"));
+  EXPECT_THAT(
+      errorOf("g (float[2, 3, 1] x) => (float[3, 2] y) { s = Constant<value_ints = [3, 2]>() y = Reshape(x, s) }"),
+      HasSubstr("output 'y' has shape [3, 2], which does not begin with the batch of 2"));
 }
 
 TEST(ImportErrors, NamesTooLongToMatch) {
@@ -235,7 +275,8 @@ TEST(ImportErrors, NamesTooLongToMatch) {
   addInitializer(proto, name, {3});
   TrainingSpec spec;
   spec.freeze = "(v|w)*x";
-  EXPECT_THAT(ImportedModel(proto, spec).error, HasSubstr("at most 4096 characters, 'wwwwwwwwwwwwwwwwwwww...' has 300000"));
+  EXPECT_THAT(ImportedModel(proto, spec).error,
+              HasSubstr("at most 4096 characters, 'wwwwwwwwwwwwwwwwwwww...' has 300000"));
 }
 
 TEST(ImportErrors, ConstantsOfTheWrongType) {
@@ -253,7 +294,9 @@ TEST(ImportErrors, LabelsThatNobodyChecks) {
   EXPECT_THAT(errorOf(R"(g (float[2, 3] x) => (float y) {
     l = Constant<value_ints = [0, 7]>()
     z = Gemm<transB = 1>(x, w)
-    y = SoftmaxCrossEntropyLoss(z, l) })", spec), HasSubstr("labels must be an input of the model"));
+    y = SoftmaxCrossEntropyLoss(z, l) })",
+                      spec),
+              HasSubstr("labels must be an input of the model"));
 }
 
 TEST(ImportErrors, Losses) {
@@ -261,15 +304,19 @@ TEST(ImportErrors, Losses) {
               HasSubstr("output 'y' has shape [3] but softmax-cross-entropy needs [batch, classes, ...]"));
   TrainingSpec spec;
   spec.loss = AttachedLoss::None;
-  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, w) }", spec), HasSubstr("is not a loss"));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, w) }", spec),
+              HasSubstr("is not a loss"));
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[4, 3] y) { y = Identity(w) }"), HasSubstr("depends on no input"));
 }
 
 TEST(TrainingSpec, RefusesUnknownWords) {
   EXPECT_EQ(parseLoss("hinge").error(), "--loss=hinge is unknown; use softmax-cross-entropy|mse|bce-with-logits|none");
-  EXPECT_EQ(checkPrecision("tf32", "host").error(), "--precision=tf32 is not available yet with --target=host; use fp32");
-  EXPECT_EQ(checkPrecision("bf16", "host").error(), "--precision=bf16 is not available yet with --target=host; use fp32");
-  EXPECT_EQ(checkPrecision("fp16", "cuda").error(), "--precision=fp16 is not available yet with --target=cuda; use fp32, tf32 or bf16");
+  EXPECT_EQ(checkPrecision("tf32", "host").error(),
+            "--precision=tf32 is not available yet with --target=host; use fp32");
+  EXPECT_EQ(checkPrecision("bf16", "host").error(),
+            "--precision=bf16 is not available yet with --target=host; use fp32");
+  EXPECT_EQ(checkPrecision("fp16", "cuda").error(),
+            "--precision=fp16 is not available yet with --target=cuda; use fp32, tf32 or bf16");
   EXPECT_TRUE(checkPrecision("bf16", "cuda"));
   TrainingSpec spec;
   EXPECT_FALSE(parseDim("N", spec));

@@ -47,7 +47,13 @@ TEST(Import, FixesDimensionsByName) {
   TrainingSpec spec;
   spec.dims = {{"N", 5}, {"x[1]", 3}};
   auto proto = withWeights(linear);
-  proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(1)->Clear();
+  proto.mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(1)
+      ->Clear();
   ImportedModel model(proto, spec);
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_THAT(extents(model.function("step").getArgument(0)), ElementsAre(5, 3));
@@ -62,7 +68,8 @@ TEST(Import, TakesNewerIrVersions) {
 }
 
 TEST(Import, CeilModeTakesAWindowThatIsOnlyBegun) {
-  auto proto = parseModel("g (float[2, 3, 1, 3] x) => (float[2, 3, 1, 2] y) { y = MaxPool<kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1>(x) }");
+  auto proto = parseModel("g (float[2, 3, 1, 3] x) => (float[2, 3, 1, 2] y) { y = MaxPool<kernel_shape = [2, 2], "
+                          "strides = [2, 2], ceil_mode = 1>(x) }");
   addInitializer(proto, "w", {1});
   TrainingSpec spec;
   spec.loss = AttachedLoss::Mse;
@@ -73,16 +80,20 @@ TEST(Import, CeilModeTakesAWindowThatIsOnlyBegun) {
 
 TEST(Import, CeilModeOutranksDeclaredRowsAndColumns) {
   auto poolTo = [](const std::string &declared) {
-    auto proto = parseModel("g (float[2, 3, 5, 5] x) => (float[" + declared + "] y) { y = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [3, 3], ceil_mode = 1>(x) }");
+    auto proto = parseModel(
+        "g (float[2, 3, 5, 5] x) => (float[" + declared +
+        "] y) { y = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [3, 3], ceil_mode = 1>(x) }");
     addInitializer(proto, "w", {1});
     TrainingSpec spec;
     spec.loss = AttachedLoss::Mse;
     return ImportedModel(proto, spec);
   };
-  ImportedModel model = poolTo("2, 3, 3, 3"); // as PyTorch's exporter has it; the third windows would begin behind the image
+  ImportedModel model =
+      poolTo("2, 3, 3, 3"); // as PyTorch's exporter has it; the third windows would begin behind the image
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_THAT(extents(model.only<train::MaxPoolOp>().getY()), ElementsAre(2, 3, 2, 2));
-  EXPECT_THAT(poolTo("2, 4, 3, 3").error, HasSubstr("output 'y' is declared as [2, 4, 3, 3] but the graph computes [2, 3, 2, 2]"));
+  EXPECT_THAT(poolTo("2, 4, 3, 3").error,
+              HasSubstr("output 'y' is declared as [2, 4, 3, 3] but the graph computes [2, 3, 2, 2]"));
 }
 
 TEST(Import, KeepsNamesThatTheFunctionsHave) {
@@ -101,7 +112,8 @@ TEST(Import, ReplacesAFixedBatchInReshapeLiterals) {
   ImportedModel model(withWeights(R"(g (float[1, 3, 1, 1] x) => (float[1, 4] y) {
     s = Constant<value = int64[2] {1, 3}>()
     f = Reshape(x, s)
-    y = Gemm<transB = 1>(f, w, b) })"), spec);
+    y = Gemm<transB = 1>(f, w, b) })"),
+                      spec);
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_THAT(extents(model.only<train::MatmulOp>().getY()), ElementsAre(6, 4));
 }
@@ -118,14 +130,16 @@ TEST(Import, FoldsShapeArithmetic) {
     open = Constant<value_ints = [-1]>()
     to = Concat<axis = 0>(n1, open)
     f = Reshape(x, to)
-    y = Gemm<transB = 1>(f, w, b) })"), spec);
+    y = Gemm<transB = 1>(f, w, b) })"),
+                      spec);
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_EQ(model.ops<train::ReshapeOp>().size(), 1u);
   EXPECT_THAT(extents(model.only<train::ReshapeOp>().getY()), ElementsAre(6, 3));
 }
 
 TEST(Import, ClipTakesAttributesAndInputs) {
-  ImportedModel early(withWeights("g (float[2, 3] x) => (float[2, 4] y) { h = Gemm<transB = 1>(x, w, b) y = Clip<min = 0.0, max = 6.0>(h) }", 7));
+  ImportedModel early(withWeights(
+      "g (float[2, 3] x) => (float[2, 4] y) { h = Gemm<transB = 1>(x, w, b) y = Clip<min = 0.0, max = 6.0>(h) }", 7));
   ASSERT_TRUE(early.module) << early.error;
   EXPECT_EQ(early.only<train::ClipOp>().getMax().convertToFloat(), 6.0f);
   ImportedModel late(withWeights(R"(g (float[2, 3] x) => (float[2, 4] y) {
@@ -139,7 +153,8 @@ TEST(Import, ClipTakesAttributesAndInputs) {
 
 TEST(Import, LossAbsorbsAFinalSoftmax) {
   for (const char *last : {"Softmax<axis = 1>", "LogSoftmax<axis = -1>"}) {
-    ImportedModel model(withWeights(std::string("g (float[2, 3] x) => (float[2, 4] y) { h = Gemm<transB = 1>(x, w, b) y = ") + last + "(h) }"));
+    ImportedModel model(withWeights(
+        std::string("g (float[2, 3] x) => (float[2, 4] y) { h = Gemm<transB = 1>(x, w, b) y = ") + last + "(h) }"));
     ASSERT_TRUE(model.module) << model.error;
     EXPECT_TRUE(model.ops<train::SoftmaxOp>().empty());
     EXPECT_TRUE(model.only<train::SoftmaxCrossEntropyOp>().getX().getDefiningOp<train::MatmulOp>());
@@ -149,9 +164,11 @@ TEST(Import, LossAbsorbsAFinalSoftmax) {
 TEST(Import, EarlySoftmaxFlattens) {
   ImportedModel model(withWeights(R"(g (float[2, 3, 4] x) => (float[2, 3, 4] y) {
     h = Softmax<axis = 1>(x)
-    y = MatMul(h, m) })", 11));
+    y = MatMul(h, m) })",
+                                  11));
   EXPECT_THAT(model.error, HasSubstr("m"));
-  auto proto = parseModel("g (float[2, 3, 4] x) => (float[2, 3, 4] y) { h = Softmax<axis = 1>(x) y = MatMul(h, m) }", 11);
+  auto proto =
+      parseModel("g (float[2, 3, 4] x) => (float[2, 3, 4] y) { h = Softmax<axis = 1>(x) y = MatMul(h, m) }", 11);
   addInitializer(proto, "m", {4, 4});
   ImportedModel flat(proto);
   ASSERT_TRUE(flat.module) << flat.error;
@@ -159,7 +176,8 @@ TEST(Import, EarlySoftmaxFlattens) {
 }
 
 TEST(Import, SqueezesScoresOfWholeImages) {
-  auto proto = parseModel("g (float[2, 3, 5, 5] x) => (float[2, 4, 1, 1] y) { h = Conv(x, k) y = GlobalAveragePool(h) }");
+  auto proto =
+      parseModel("g (float[2, 3, 5, 5] x) => (float[2, 4, 1, 1] y) { h = Conv(x, k) y = GlobalAveragePool(h) }");
   addInitializer(proto, "k", {4, 3, 1, 1});
   ImportedModel model(proto);
   ASSERT_TRUE(model.module) << model.error;
@@ -167,7 +185,8 @@ TEST(Import, SqueezesScoresOfWholeImages) {
 }
 
 TEST(Import, PadsToSame) {
-  auto proto = parseModel("g (float[2, 3, 6, 6] x) => (float[2, 4, 3, 3] y) { y = Conv<auto_pad = \"SAME_UPPER\", strides = [2, 2]>(x, k) }");
+  auto proto = parseModel("g (float[2, 3, 6, 6] x) => (float[2, 4, 3, 3] y) { y = Conv<auto_pad = \"SAME_UPPER\", "
+                          "strides = [2, 2]>(x, k) }");
   addInitializer(proto, "k", {4, 3, 3, 3});
   ImportedModel model(proto);
   ASSERT_TRUE(model.module) << model.error;
@@ -175,7 +194,8 @@ TEST(Import, PadsToSame) {
 }
 
 TEST(Import, OneDimensionIsAnImageOfHeightOne) {
-  auto proto = parseModel("g (float[2, 3, 9] x) => (float[2, 4, 5] y) { h = Conv<pads = [1, 1], strides = [2]>(x, k) y = MaxPool<kernel_shape = [1]>(h) }");
+  auto proto = parseModel("g (float[2, 3, 9] x) => (float[2, 4, 5] y) { h = Conv<pads = [1, 1], strides = [2]>(x, k) y "
+                          "= MaxPool<kernel_shape = [1]>(h) }");
   addInitializer(proto, "k", {4, 3, 3});
   ImportedModel model(proto);
   ASSERT_TRUE(model.module) << model.error;
@@ -209,7 +229,8 @@ TEST(Import, TransposedConvolutionSizes) {
 TEST(Import, UpsampleIsAnAsymmetricResize) {
   auto proto = parseModel(R"(g (float[1, 3, 2, 2] x) => (float[1, 4, 4, 4] y) {
     h = Upsample<mode = "nearest", scales = [1.0, 1.0, 2.0, 2.0]>(x)
-    y = Conv(h, k) })", 7);
+    y = Conv(h, k) })",
+                          7);
   addInitializer(proto, "k", {4, 3, 1, 1});
   ImportedModel model(proto);
   ASSERT_TRUE(model.module) << model.error;
@@ -224,7 +245,8 @@ TEST(Import, EndsInItsOwnLoss) {
   ImportedModel model(withWeights(R"(g (float[2, 3] x, int64[2] labels) => (float loss) {
     h = Gemm<transB = 1>(x, w, b)
     p = LogSoftmax<axis = 1>(h)
-    loss = NegativeLogLikelihoodLoss(p, labels) })"), spec);
+    loss = NegativeLogLikelihoodLoss(p, labels) })"),
+                      spec);
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_EQ(model.function("step").getArgAttrOfType<mlir::StringAttr>(1, "train.name"), "labels");
   EXPECT_TRUE(model.ops<train::SoftmaxOp>().empty());
@@ -244,7 +266,8 @@ TEST(Import, InlinesLocalFunctions) {
     function.add_input(input);
   function.add_output("r");
   function.add_opset_import()->set_version(17);
-  *function.add_node() = parseModel("g (float[2, 3] a) => (float[2, 4] r) { r = Gemm<transB = 1>(a, v, c) }").graph().node(0);
+  *function.add_node() =
+      parseModel("g (float[2, 3] a) => (float[2, 4] r) { r = Gemm<transB = 1>(a, v, c) }").graph().node(0);
   ImportedModel model(proto);
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_TRUE(model.only<train::MatmulOp>().getBias());

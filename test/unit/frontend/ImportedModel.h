@@ -42,6 +42,8 @@ struct ImportedModel {
   }
 };
 
-inline std::vector<int64_t> extents(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape().vec(); }
+inline std::vector<int64_t> extents(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape().vec();
+}
 
 } // namespace sluice

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that a file defines: what would keep the ONNX library's inliner busy for ever, or crash it, is refused before it sees them.
-#include "ImportedModel.h"
+// Functions that a file defines: what would keep the ONNX library's inliner busy for ever, or crash it, is refused
+// before it sees them.
 #include "frontend/LocalFunctions.h"
+#include "ImportedModel.h"
 #include <gmock/gmock.h>
 
 namespace sluice {
@@ -21,7 +22,8 @@ onnx::ModelProto callingModel(const std::string &function) {
 }
 
 /// y = calls of the others, one behind the other.
-void addFunction(onnx::ModelProto &model, const std::string &name, const std::vector<std::string> &calls, const std::string &domain = "local") {
+void addFunction(onnx::ModelProto &model, const std::string &name, const std::vector<std::string> &calls,
+                 const std::string &domain = "local") {
   onnx::FunctionProto *function = model.add_functions();
   function->set_domain(domain);
   function->set_name(name);
@@ -111,9 +113,12 @@ TEST(LocalFunctions, NestOnlySoDeep) {
 TEST(LocalFunctions, DoubleOnlySoOften) {
   auto model = callingModel("f0");
   for (int i = 0; i < 40; ++i)
-    addFunction(model, "f" + std::to_string(i), std::vector<std::string>(2, i == 39 ? "Relu" : "f" + std::to_string(i + 1)));
-  EXPECT_THAT(errorOf(model), HasSubstr("with its functions inlined the model has at least 2147483648 nodes, more than the limit of 200000; "
-                                        "raise it with --limit inlined-nodes=N"));
+    addFunction(model, "f" + std::to_string(i),
+                std::vector<std::string>(2, i == 39 ? "Relu" : "f" + std::to_string(i + 1)));
+  EXPECT_THAT(
+      errorOf(model),
+      HasSubstr("with its functions inlined the model has at least 2147483648 nodes, more than the limit of 200000; "
+                "raise it with --limit inlined-nodes=N"));
 }
 
 TEST(LocalFunctions, CopyOnlySoManyBytes) {
@@ -130,7 +135,8 @@ TEST(LocalFunctions, NodesAreCounted) {
   ASSERT_TRUE(parseLimit("nodes=3", limits));
   EXPECT_EQ(errorOf(model, limits), "");
   ASSERT_TRUE(parseLimit("nodes=2", limits));
-  EXPECT_THAT(errorOf(model, limits), HasSubstr("the model has 3 nodes, more than the limit of 2; raise it with --limit nodes=N"));
+  EXPECT_THAT(errorOf(model, limits),
+              HasSubstr("the model has 3 nodes, more than the limit of 2; raise it with --limit nodes=N"));
 }
 
 /// The library would look at the whole graph for each of them.
@@ -138,7 +144,8 @@ TEST(Compositions, AreTakenApartOnlySoOften) {
   std::string chain = "g (float[2, 3] x) => (float[2, 3] y) { a0 = Relu(x) ";
   for (int i = 0; i < 2000; ++i)
     chain += "a" + std::to_string(i + 1) + " = Gelu(a" + std::to_string(i) + ") ";
-  EXPECT_THAT(errorOf(parseModel(chain + "y = Relu(a2000) }", 20)), HasSubstr("2000 of its 2002 nodes are compositions of others"));
+  EXPECT_THAT(errorOf(parseModel(chain + "y = Relu(a2000) }", 20)),
+              HasSubstr("2000 of its 2002 nodes are compositions of others"));
 }
 
 TEST(Names, AreText) {

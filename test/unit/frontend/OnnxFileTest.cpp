@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are no models, or lie about themselves: always one error, never a crash. Damage is drawn from a fixed seed.
-#include "TextModel.h"
+// Files that are no models, or lie about themselves: always one error, never a crash. Damage is drawn from a fixed
+// seed.
 #include "frontend/OnnxFile.h"
+#include "TextModel.h"
 #include <gmock/gmock.h>
 #include <random>
 
@@ -22,7 +23,8 @@ std::string errorOf(const std::string &path) {
 }
 
 /// The one initializer moved to a file beside the model.
-onnx::ModelProto withExternalData(const std::string &location, const std::string &offset = "", const std::string &length = "") {
+onnx::ModelProto withExternalData(const std::string &location, const std::string &offset = "",
+                                  const std::string &length = "") {
   auto model = linearModel();
   onnx::TensorProto &tensor = *model.mutable_graph()->mutable_initializer(0);
   tensor.clear_raw_data();
@@ -105,7 +107,8 @@ TEST(OnnxFile, ComparesDataWithShapes) {
   TemporaryFolder folder;
   auto model = linearModel();
   model.mutable_graph()->mutable_initializer(0)->mutable_raw_data()->pop_back();
-  EXPECT_THAT(errorOf(folder.write(model)), HasSubstr("tensor 'w': data has 47 bytes but shape [3, 4] of float32 needs 48"));
+  EXPECT_THAT(errorOf(folder.write(model)),
+              HasSubstr("tensor 'w': data has 47 bytes but shape [3, 4] of float32 needs 48"));
   model = linearModel();
   model.mutable_graph()->mutable_initializer(0)->set_dims(0, int64_t(1) << 62);
   EXPECT_THAT(errorOf(folder.write(model)), HasSubstr("overflows"));
@@ -126,10 +129,12 @@ TEST(OnnxFile, RefusesExternalDataThatIsMissingOrShort) {
   EXPECT_THAT(errorOf(folder.write(withExternalData("w.bin"))), HasSubstr("w.bin' does not exist"));
   folder.write("w.bin", std::string(64, 'x'));
   EXPECT_THAT(errorOf(folder.write(withExternalData("w.bin", "17", "48"))), HasSubstr("'w.bin' has 64"));
-  EXPECT_THAT(errorOf(folder.write(withExternalData("w.bin", "0", "44"))), HasSubstr("length is 44 bytes but the shape needs 48"));
+  EXPECT_THAT(errorOf(folder.write(withExternalData("w.bin", "0", "44"))),
+              HasSubstr("length is 44 bytes but the shape needs 48"));
   EXPECT_THAT(errorOf(folder.write(withExternalData("w.bin", "9223372036854775807", "48"))), HasSubstr("has 64"));
   EXPECT_THAT(errorOf(folder.write(withExternalData("w.bin", "-1"))), HasSubstr("'-1' is not a number of bytes"));
-  EXPECT_THAT(errorOf(folder.write(withExternalData("w.bin", "99999999999999999999"))), HasSubstr("is not a number of bytes"));
+  EXPECT_THAT(errorOf(folder.write(withExternalData("w.bin", "99999999999999999999"))),
+              HasSubstr("is not a number of bytes"));
 }
 
 TEST(OnnxFile, KeepsExternalDataInsideTheFolder) {

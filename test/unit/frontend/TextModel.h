@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models for tests, written in ONNX's text form, with initializers of a uniform value added, and files that live as long as a test.
+// Models for tests, written in ONNX's text form, with initializers of a uniform value added, and files that live as
+// long as a test.
 #pragma once
 
 #include "onnx/defs/parser.h"
@@ -23,8 +24,8 @@ inline onnx::ModelProto parseModel(const std::string &graph, int opset = 17) {
 }
 
 /// The i-th element is value + i * step.
-inline void addInitializer(onnx::ModelProto &model, const std::string &name, const std::vector<int64_t> &shape, float value = 0.5f,
-                           float step = 0) {
+inline void addInitializer(onnx::ModelProto &model, const std::string &name, const std::vector<int64_t> &shape,
+                           float value = 0.5f, float step = 0) {
   onnx::TensorProto *tensor = model.mutable_graph()->add_initializer();
   tensor->set_name(name);
   tensor->set_data_type(onnx::TensorProto::FLOAT);

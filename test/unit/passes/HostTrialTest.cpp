@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that crash, give wrong results or do not exist are never chosen, and take no other with them.
+#include "passes/HostTrial.h"
 #include "ir/Sched.h"
 #include "ir/Train.h"
-#include "passes/HostTrial.h"
 
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"

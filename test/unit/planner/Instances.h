@@ -3,7 +3,8 @@
 
 namespace sluice::planner::test {
 
-/// How many random instances a test of the planner runs: fewer under sanitizers, where each takes more than ten times as long.
+/// How many random instances a test of the planner runs: fewer under sanitizers, where each takes more than ten times
+/// as long.
 constexpr unsigned instances(unsigned ordinarily) {
 #ifdef __SANITIZE_ADDRESS__
   return (ordinarily + 9) / 10;

@@ -77,7 +77,8 @@ TEST(Mixed, IsNeverSlowerThanAnotherStrategyOnRandomProblems) {
 }
 
 TEST(Mixed, MovesNothingThatTheBudgetHasRoomFor) {
-  // All tensors are below GREEDY's smallest copy: only plans of strategies that move every tensor reach the budget by copies.
+  // All tensors are below GREEDY's smallest copy: only plans of strategies that move every tensor reach the budget by
+  // copies.
   int moving = 0;
   for (unsigned seed = 0; seed < 20; ++seed) {
     test::RandomShape shape;
@@ -88,7 +89,8 @@ TEST(Mixed, MovesNothingThatTheBudgetHasRoomFor) {
     ASSERT_GT(smallestCopy(p), 64 * shape.unit);
     Options options = exact();
     options.executable = {"offload"};
-    const Bytes keep = peakBytes(p, expand(p, keepPlan(p))), budget = p.base + static_cast<Bytes>(0.8 * (keep - p.base));
+    const Bytes keep = peakBytes(p, expand(p, keepPlan(p))),
+                budget = p.base + static_cast<Bytes>(0.8 * (keep - p.base));
     const Answer answer = runStrategy(p, budget, "mixed", options);
     const Plan *plan = std::get_if<Plan>(&answer);
     for (size_t b = 0; plan && b < plan->decisions.size(); ++b)

@@ -62,7 +62,8 @@ TEST(Profile, ContentionIsReplacedOnlyByOneThatWasMeasured) {
   EXPECT_EQ(base.link.h2d, 2e9);
   EXPECT_EQ(base.link.contention, estimate);
   for (double measured : {0.0, 2.5e-10}) {
-    const std::string text = "{\"version\":1,\"links\":{\"d2h\":1e9,\"contention\":" + std::to_string(measured * 1e10) + "e-10}}";
+    const std::string text =
+        "{\"version\":1,\"links\":{\"d2h\":1e9,\"contention\":" + std::to_string(measured * 1e10) + "e-10}}";
     ASSERT_TRUE(parseProfile(text, own, error)) << error;
     overrideWith(base, own);
     ASSERT_TRUE(base.link.contention);
@@ -78,13 +79,15 @@ TEST(Profile, MalformedOnesAreRefused) {
       {R"({"version":1,"links":{"d2h":-3}})", "'d2h' is -3"},
       {R"({"version":1,"links":{"d2h":"fast"}})", "'d2h'"},
       {R"({"version":1,"links":{"d2h":1e9,"contention":-1e-10}})", "'contention' is -1e-10"},
-      {R"({"version":1,"links":{"d2h":1e9,"contention":2}})", "'contention' is 2, it must be a number of at least 0.0 and at most 1.0"},
+      {R"({"version":1,"links":{"d2h":1e9,"contention":2}})",
+       "'contention' is 2, it must be a number of at least 0.0 and at most 1.0"},
       {R"({"version":1,"links":{"d2h":1e9,"contention":1e400}})", "malformed"},
       {R"({"version":1,"links":{"d2h":1e9,"contention":null}})", "'contention' is null"},
       {R"({"version":1,"ops":[{"node":"a"}]})", "lacks"},
       {R"({"version":1,"ops":{}})", "'ops' is not an array"},
       {R"({"version":1,"ops":[{"node":"a","op":"b","seconds":1e300}]})", "'seconds' is 1e+300"},
-      {R"({"version":1,"ops":[{"node":"a","op":"b","seconds":1,"workspace_bytes":1e300}]})", "'workspace_bytes' is 1e+300"},
+      {R"({"version":1,"ops":[{"node":"a","op":"b","seconds":1,"workspace_bytes":1e300}]})",
+       "'workspace_bytes' is 1e+300"},
       {R"({"version":1,"links":{"d2h":1e-300}})", "'d2h' is 1e-300"},
       {R"({"version":1,"links":{"d2h":1e9,"latency_seconds":1e9}})", "'latency_seconds' is 1000000000.0"},
       {R"({"version":1,"threads":1e300})", "'threads' is 1e+300"},
@@ -101,7 +104,8 @@ TEST(Profile, MalformedOnesAreRefused) {
 }
 
 TEST(Profile, DeepNestingIsRefusedWithoutAStack) {
-  for (const std::string &text : {std::string(200000, '['), "{\"version\":" + std::string(200000, '[') + std::string(200000, ']') + "}"}) {
+  for (const std::string &text :
+       {std::string(200000, '['), "{\"version\":" + std::string(200000, '[') + std::string(200000, ']') + "}"}) {
     Profile profile;
     std::string error;
     EXPECT_FALSE(parseProfile(text, profile, error));
@@ -119,7 +123,9 @@ TEST(Profile, ADeviceHasWhatTimesAreEstimatedFrom) {
   };
   EXPECT_NE(load(R"({"version":1})").find("the profile has no 'links.d2h'"), std::string::npos);
   EXPECT_NE(load(R"({"version":1,"links":{"d2h":1e9}})").find("has no 'rates.memory_bandwidth'"), std::string::npos);
-  EXPECT_NE(load(R"({"version":1,"links":{"d2h":1e9},"rates":{"memory_bandwidth":1e9}})").find("has no 'rates.flops.fp32'"), std::string::npos);
+  EXPECT_NE(
+      load(R"({"version":1,"links":{"d2h":1e9},"rates":{"memory_bandwidth":1e9}})").find("has no 'rates.flops.fp32'"),
+      std::string::npos);
   EXPECT_EQ(load(R"({"version":1,"links":{"d2h":1e9},"rates":{"memory_bandwidth":1e9,"flops":{"fp32":1e12}}})"), "");
   Profile profile;
   std::string error;
@@ -131,10 +137,11 @@ TEST(Profile, ADeviceHasWhatTimesAreEstimatedFrom) {
 TEST(Profile, SamplesReplaceTheRoofline) {
   Profile profile;
   std::string error;
-  ASSERT_TRUE(parseProfile(R"({"version":1,"rates":{"flops":{"fp32":1e12},"memory_bandwidth":1e9,"launch_seconds":0.5},"samples":[
+  ASSERT_TRUE(parseProfile(
+      R"({"version":1,"rates":{"flops":{"fp32":1e12},"memory_bandwidth":1e9,"launch_seconds":0.5},"samples":[
       {"kind":"conv_forward","size":[64,64,4,8,9,1],"rate":2e11},{"kind":"conv_forward","size":[4,4,4,8,9,1],"rate":2e10},
       {"kind":"elementwise","size":[1024],"rate":1e9},{"kind":"elementwise","size":[1048576],"rate":8e9}]})",
-                           profile, error))
+      profile, error))
       << error;
   const auto conv = [&](double channels) {
     return profile.estimate({OpKind::Conv, 2e11, 1, "fp32", "conv_forward", {channels, channels, 4, 8, 9, 1}});
@@ -153,11 +160,14 @@ TEST(Profile, SamplesReplaceTheRoofline) {
 TEST(Profile, BadSamplesAreRefused) {
   Profile profile;
   std::string error;
-  for (const char *bad : {R"({"kind":"conv","size":[1]})", R"({"kind":"conv","size":[0],"rate":1e9})", R"({"kind":1,"size":[1],"rate":1e9})",
-                          R"({"kind":"conv","size":["a"],"rate":1e9})", R"({"kind":"conv","size":3,"rate":1e9})",
-                          R"({"kind":"conv","size":[1],"rate":0})", R"({"kind":"conv","size":[1],"rate":1e300})", R"(7)"})
+  for (const char *bad : {R"({"kind":"conv","size":[1]})", R"({"kind":"conv","size":[0],"rate":1e9})",
+                          R"({"kind":1,"size":[1],"rate":1e9})", R"({"kind":"conv","size":["a"],"rate":1e9})",
+                          R"({"kind":"conv","size":3,"rate":1e9})", R"({"kind":"conv","size":[1],"rate":0})",
+                          R"({"kind":"conv","size":[1],"rate":1e300})", R"(7)"})
     EXPECT_FALSE(parseProfile(std::string(R"({"version":1,"samples":[)") + bad + "]}", profile, error)) << bad;
-  EXPECT_FALSE(parseProfile(R"({"version":1,"samples":[{"kind":"a","size":[1],"rate":1e9},{"kind":"a","size":[1,2],"rate":1e9}]})", profile, error));
+  EXPECT_FALSE(parseProfile(
+      R"({"version":1,"samples":[{"kind":"a","size":[1],"rate":1e9},{"kind":"a","size":[1,2],"rate":1e9}]})", profile,
+      error));
   EXPECT_NE(error.find("another number of sizes"), std::string::npos) << error;
 }
 

@@ -33,8 +33,8 @@ inline void addCodecs(Problem &p, std::mt19937 &random) {
         buffer.encodings.push_back(
             {codec, buffer.bytes / (codec[0] == 'z' ? 5 : 2), 1e-5 * (random() % 50), 1e-5 * (random() % 50)});
     if (b + 1 < buffers && chance(0.4))
-      buffer.inversion = Inversion{{b + 1 + static_cast<int>(random() % (buffers - b - 1))}, 1e-5 * (1 + random() % 40),
-                                   buffer.bytes / 16};
+      buffer.inversion = Inversion{
+          {b + 1 + static_cast<int>(random() % (buffers - b - 1))}, 1e-5 * (1 + random() % 40), buffer.bytes / 16};
     if (buffer.inversion && chance(0.5)) { // a sum
       for (int other : {static_cast<int>(random() % buffers), static_cast<int>(random() % buffers)})
         if (other != b)

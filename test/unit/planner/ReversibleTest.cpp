@@ -3,8 +3,8 @@
 // v_(k+1) and from F_k run again.
 #include "passes/planner/Check.h"
 #include "passes/planner/Inversions.h"
-#include "passes/planner/Simulate.h"
 #include "passes/planner/Recomputation.h"
+#include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
 #include "passes/strategies/ChainProblem.h"
 
@@ -141,7 +141,8 @@ TEST(Reversible, TheCheckerWantsSourcesBackBeforeTheInversionAndParametersUnchan
   circle.decisions[net.v[5]] = v3; // v3 is rebuilt from v5
   EXPECT_NE(checkPlan(net.problem, circle, 1 << 20), "");
   Plan packed = plan;
-  packed.decisions[net.v[5]] = {Action::Offload, "fp16", v3.offloadAfter, v3.freeBefore, v3.prefetchAfter - 2, v3.neededBy - 1, ""};
+  packed.decisions[net.v[5]] = {Action::Offload, "fp16", v3.offloadAfter, v3.freeBefore, v3.prefetchAfter - 2,
+                                v3.neededBy - 1, ""};
   Problem halves = net.problem;
   halves.codecRates = {{"fp16", 1e6}};
   EXPECT_NE(checkPlan(halves, packed, 1 << 20).find("comes back from fp16"), std::string::npos);

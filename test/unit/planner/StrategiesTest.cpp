@@ -130,7 +130,8 @@ TEST(Strategies, VdnnppKeepsItsProtocolOnPrograms) {
       ASSERT_TRUE(std::holds_alternative<Plan>(answer));
       const Plan &plan = std::get<Plan>(answer);
       EXPECT_GT(std::count_if(plan.decisions.begin(), plan.decisions.end(),
-                              [](const Decision &d) { return d.action == Action::Offload; }), 2);
+                              [](const Decision &d) { return d.action == Action::Offload; }),
+                2);
       expectProtocol(lifted.problem, plan, synchronous);
       span[synchronous] = simulate(lifted.problem, plan).makespan;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions for tests, and their definition: strides, dilations, asymmetric pads, groups, depthwise, channels that fill no vector.
+// Convolutions for tests, and their definition: strides, dilations, asymmetric pads, groups, depthwise, channels that
+// fill no vector.
 #pragma once
 
 #include "Harness.h"

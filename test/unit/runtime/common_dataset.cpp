@@ -108,7 +108,8 @@ TEST(Dataset, SyntheticDataAreAFunctionOfTheSeed) {
 }
 
 TEST(Dataset, GathersTheSameWithSeveralThreads) {
-  const Input large[] = {{"x", {}, host(0, {9, 3, 160, 160}, Layout::NHWC), 0}, {"target", {}, host(0, {9, 65536}, Layout::RowMajor, DataType::I64), 7}};
+  const Input large[] = {{"x", {}, host(0, {9, 3, 160, 160}, Layout::NHWC), 0},
+                         {"target", {}, host(0, {9, 65536}, Layout::RowMajor, DataType::I64), 7}};
   Program program = programWith(large, 2, 9);
   for (int input : {0, 1}) {
     const size_t bytes = large[input].staging.bytes();

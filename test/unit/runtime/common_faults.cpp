@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every file operation of a whole run fails once, in every way that it can: tiny_program.cpp runs under faulty_files.cpp
-// with a checkpoint to go on from, a log, an export, a trace, gradients, a profile, an evaluation and host memory in a
-// file. Whatever happens, the run either does all that it was asked to, to the bit, or says in one line what failed and
-// leaves a checkpoint from which training ends where it would have ended.
+// Every file operation of a whole run fails once, in every way that it can: tiny_program.cpp runs under
+// faulty_files.cpp with a checkpoint to go on from, a log, an export, a trace, gradients, a profile, an evaluation and
+// host memory in a file. Whatever happens, the run either does all that it was asked to, to the bit, or says in one
+// line what failed and leaves a checkpoint from which training ends where it would have ended.
 #include "test/unit/runtime/TinyProgram.h"
 
 using namespace sluice;
@@ -27,8 +27,9 @@ protected:
     std::filesystem::copy(folder / "first", folder / "c");
     std::filesystem::remove(folder / "fired");
     const std::string preload = fault.empty() ? "" : "FAULT=" + fault + " LD_PRELOAD=" SLUICE_FAULTY_FILES " ";
-    return shell(preload + "timeout 60 ./tiny --data data --steps 6 --resume c --checkpoint c --checkpoint-every 2 --log log "
-                           "--export out.onnx --trace trace --dump-gradients gradients --evaluate data --offload-to slots" +
+    return shell(preload +
+                     "timeout 60 ./tiny --data data --steps 6 --resume c --checkpoint c --checkpoint-every 2 --log log "
+                     "--export out.onnx --trace trace --dump-gradients gradients --evaluate data --offload-to slots" +
                      (profiled() ? " --profile-out profile" : ""),
                  "offload");
   }
@@ -66,8 +67,8 @@ protected:
     EXPECT_EQ(folder.read("c/checkpoint.safetensors"), expected["c/checkpoint.safetensors"]);
   }
 
-  /// Until the program makes no further such call; later ones are the same few in turn, so that not each of them must fail. Returns how many
-  /// were reached.
+  /// Until the program makes no further such call; later ones are the same few in turn, so that not each of them must
+  /// fail. Returns how many were reached.
   int failEach(const std::string &call, const std::string &kind, bool harmless) {
     for (int n = 1;; n += 1 + n / 8) {
       const std::string fault = call + ":" + std::to_string(n) + ":" + kind;
@@ -78,7 +79,8 @@ protected:
         return n - 1;
       }
       const bool arena = call == "posix_fallocate" || kind == "lost";
-      EXPECT_TRUE(status == 0 || (!harmless && (arena ? status == 3 : status == 1 || (call == "open" && status == 3)))) << status << ": " << err;
+      EXPECT_TRUE(status == 0 || (!harmless && (arena ? status == 3 : status == 1 || (call == "open" && status == 3))))
+          << status << ": " << err;
       EXPECT_EQ(partials(), std::vector<std::string>());
       if (status == 0) {
         expectWhole();
@@ -112,14 +114,17 @@ TEST_P(HarmlessFaults, ChangeNothing) {
   EXPECT_GT(failEach(call, kind, true), 0);
 }
 
-// A program that gets no thread says so and ends; it neither hangs nor crashes, and does all that it was asked to where it can do without.
+// A program that gets no thread says so and ends; it neither hangs nor crashes, and does all that it was asked to where
+// it can do without.
 TEST_F(TinyProgram, WithoutAThreadEndsWithThree) {
   int failed = 0;
   for (int n = 1;; ++n) {
     SCOPED_TRACE(n);
     std::filesystem::remove(folder / "fired");
-    const int status = shell("FAULT=pthread_create:" + std::to_string(n) + ":EAGAIN LD_PRELOAD=" SLUICE_FAULTY_FILES
-                             " timeout 60 ./tiny --data data --threads 4 --steps 3 --checkpoint c", "offload");
+    const int status = shell("FAULT=pthread_create:" + std::to_string(n) +
+                                 ":EAGAIN LD_PRELOAD=" SLUICE_FAULTY_FILES
+                                 " timeout 60 ./tiny --data data --threads 4 --steps 3 --checkpoint c",
+                             "offload");
     if (!folder.has("fired")) {
       EXPECT_EQ(status, 0) << err;
       break;
@@ -137,14 +142,16 @@ std::string nameOf(const testing::TestParamInfo<std::pair<const char *, const ch
 
 using Fault = std::pair<const char *, const char *>;
 INSTANTIATE_TEST_SUITE_P(Calls, FileFaults,
-                         testing::Values(Fault{"open", "EACCES"}, Fault{"open", "EMFILE"}, Fault{"pread", "EIO"}, Fault{"pread", "zero"},
-                                         Fault{"pwrite", "ENOSPC"}, Fault{"pwrite", "EIO"}, Fault{"pwrite", "zero"},
-                                         Fault{"write", "ENOSPC"}, Fault{"write", "zero"}, Fault{"fsync", "EIO"}, Fault{"close", "EIO"},
-                                         Fault{"rename", "EROFS"}, Fault{"posix_fallocate", "ENOSPC"}, Fault{"write", "lost"}),
+                         testing::Values(Fault{"open", "EACCES"}, Fault{"open", "EMFILE"}, Fault{"pread", "EIO"},
+                                         Fault{"pread", "zero"}, Fault{"pwrite", "ENOSPC"}, Fault{"pwrite", "EIO"},
+                                         Fault{"pwrite", "zero"}, Fault{"write", "ENOSPC"}, Fault{"write", "zero"},
+                                         Fault{"fsync", "EIO"}, Fault{"close", "EIO"}, Fault{"rename", "EROFS"},
+                                         Fault{"posix_fallocate", "ENOSPC"}, Fault{"write", "lost"}),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Calls, HarmlessFaults,
-                         testing::Values(Fault{"pread", "half"}, Fault{"pread", "EINTR"}, Fault{"pwrite", "half"}, Fault{"pwrite", "EINTR"},
-                                         Fault{"write", "half"}, Fault{"write", "EINTR"}, Fault{"posix_fallocate", "EINTR"}),
+                         testing::Values(Fault{"pread", "half"}, Fault{"pread", "EINTR"}, Fault{"pwrite", "half"},
+                                         Fault{"pwrite", "EINTR"}, Fault{"write", "half"}, Fault{"write", "EINTR"},
+                                         Fault{"posix_fallocate", "EINTR"}),
                          nameOf);
 
 } // namespace

@@ -40,7 +40,8 @@ TEST_F(Files, APlantedFileOrLinkBesideTheOutputIsLeftAlone) {
   folder.write("victim", "precious");
   folder.write("c/checkpoint.safetensors.partial", "the user's own");
   for (int i = 0; i < 3; ++i)
-    std::filesystem::create_symlink(folder / "victim", folder / ("c/.sluice-" + std::to_string(getpid()) + "-" + std::to_string(i) + ".partial"));
+    std::filesystem::create_symlink(
+        folder / "victim", folder / ("c/.sluice-" + std::to_string(getpid()) + "-" + std::to_string(i) + ".partial"));
   {
     OutputFile file(folder / "c/checkpoint.safetensors");
     file.write("whole", 5);
@@ -62,7 +63,8 @@ TEST_F(Files, TwoWritersOfOneNameDoNotMeet) {
 }
 
 TEST_F(Files, WhatAKilledWriterLeftIsRemovedAndWhatALivingOneWritesIsNot) {
-  const std::string stale = folder.write(".sluice-1-0.partial", "half"), living = folder.write(".sluice-1-1.partial", "half");
+  const std::string stale = folder.write(".sluice-1-0.partial", "half"),
+                    living = folder.write(".sluice-1-1.partial", "half");
   folder.write(".sluice-x.partial", "no name of a writer's");
   const int holder = open(living.c_str(), O_RDONLY);
   ASSERT_EQ(flock(holder, LOCK_EX), 0);
@@ -82,12 +84,14 @@ TEST_F(Files, LongNamesAreWritten) {
 }
 
 TEST_F(Files, ASecondRunOnACheckpointFolderIsRefusedAndNamesTheFirst) {
-  EXPECT_EQ(shell("./tiny --data data --epochs 100000000 --checkpoint c --checkpoint-every 7 & first=$!; until test -s c/checkpoint.lock; do :; done; "
+  EXPECT_EQ(shell("./tiny --data data --epochs 100000000 --checkpoint c --checkpoint-every 7 & first=$!; until test -s "
+                  "c/checkpoint.lock; do :; done; "
                   "./tiny --data data --steps 9 --checkpoint c 2>second; echo $? >status; "
                   "./tiny --data data --checkpoint c --log nowhere/log 2>/dev/null; kill $first; wait $first"),
             143);
   EXPECT_EQ(folder.read("status"), "1\n");
-  EXPECT_THAT(folder.read("second"), testing::MatchesRegex("tiny: error: process [0-9]+ on .* writes its checkpoints to c; .*\n"));
+  EXPECT_THAT(folder.read("second"),
+              testing::MatchesRegex("tiny: error: process [0-9]+ on .* writes its checkpoints to c; .*\n"));
   SafetensorsFile(folder / "c/checkpoint.safetensors");
   EXPECT_EQ(names("c"), std::vector<std::string>{"checkpoint.safetensors"});
 }
@@ -128,10 +132,13 @@ TEST_F(Files, WhatARunReadsIsNotWrittenOver) {
   std::filesystem::create_hard_link(folder / "data/input.npy", folder / "other-name");
   std::filesystem::create_symlink(folder / "data/target.npy", folder / "link");
   for (std::string flag : {"--log", "--trace", "--dump-gradients", "--profile-out", "--export"}) {
-    expectKept("data/input.npy", "--data data --force " + flag + " data/input.npy", flag + " data/input.npy: is data/input.npy, which this run reads");
-    expectKept("data/input.npy", "--data data --force " + flag + " other-name", "is data/input.npy, which this run reads");
+    expectKept("data/input.npy", "--data data --force " + flag + " data/input.npy",
+               flag + " data/input.npy: is data/input.npy, which this run reads");
+    expectKept("data/input.npy", "--data data --force " + flag + " other-name",
+               "is data/input.npy, which this run reads");
     expectKept("data/target.npy", "--data data --force " + flag + " link", "is data/target.npy, which this run reads");
-    expectKept("c/checkpoint.safetensors", "--data data --resume c --force " + flag + " c/checkpoint.safetensors", "which this run reads");
+    expectKept("c/checkpoint.safetensors", "--data data --resume c --force " + flag + " c/checkpoint.safetensors",
+               "which this run reads");
     expectKept("tiny.onnx-template", "--data data --force " + flag + " tiny.onnx-template", "which this run reads");
     expectKept("tiny", "--data data --force " + flag + " tiny", "which this run reads");
   }
@@ -152,11 +159,13 @@ TEST_F(Files, WhatOthersWroteIsWrittenOverWithForceOnly) {
   std::filesystem::copy(folder / "thesis", folder / "c/checkpoint.safetensors");
   for (std::string flag : {"--log", "--trace", "--dump-gradients", "--profile-out", "--export"})
     expectKept("thesis", "--data data " + flag + " thesis", flag + " thesis: exists and was not written by " + flag, 1);
-  expectKept("c/checkpoint.safetensors", "--data data --checkpoint c", "exists and was not written by --checkpoint (c/checkpoint.safetensors: bad", 1);
+  expectKept("c/checkpoint.safetensors", "--data data --checkpoint c",
+             "exists and was not written by --checkpoint (c/checkpoint.safetensors: bad", 1);
   EXPECT_EQ(run("--data data --steps 1 --checkpoint c --log thesis --force"), 0) << err;
   EXPECT_EQ(losses("thesis").size(), 1u);
   // Its own files are no strangers, nor is an empty one.
-  const std::string all = "--data data --steps 1 --log log --trace trace --dump-gradients gradients --profile-out profile --checkpoint d";
+  const std::string all =
+      "--data data --steps 1 --log log --trace trace --dump-gradients gradients --profile-out profile --checkpoint d";
   folder.write("log", "");
   ASSERT_EQ(run(all), 0) << err;
   EXPECT_EQ(run(all), 0) << err;
@@ -174,9 +183,12 @@ TEST_F(Files, StandardStreamsThatAreClosedGetNoFile) {
 TEST(Printable, HidesWhatTerminalsObey) {
   EXPECT_EQ(printable("plain größe 张"), "plain größe 张");
   EXPECT_EQ(printable("a\x1b[2Jb\nc\rd\x7f"), "a\\x1b[2Jb\\x0ac\\x0dd\\x7f");
-  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");             // the control sequence introducer in one character
-  EXPECT_EQ(printable("\xe2\x80\xae" "x"), "\\xe2\\x80\\xaex"); // text from right to left
-  EXPECT_EQ(printable("\xff\xc0\xaf\xf8\x88\x80\x80\x80\xed\xa0\x80\xe2\x82"), "\\xff\\xc0\\xaf\\xf8\\x88\\x80\\x80\\x80\\xed\\xa0\\x80\\xe2\\x82");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b"); // the control sequence introducer in one character
+  EXPECT_EQ(printable("\xe2\x80\xae"
+                      "x"),
+            "\\xe2\\x80\\xaex"); // text from right to left
+  EXPECT_EQ(printable("\xff\xc0\xaf\xf8\x88\x80\x80\x80\xed\xa0\x80\xe2\x82"),
+            "\\xff\\xc0\\xaf\\xf8\\x88\\x80\\x80\\x80\\xed\\xa0\\x80\\xe2\\x82");
   EXPECT_EQ(printable(std::string(5000, 'x')), std::string(2000, 'x') + "... (5000 bytes)");
 }
 
@@ -190,7 +202,10 @@ TEST_F(Files, FlippedBitsAreFound) {
     folder.write("damaged", bytes);
     auto read = [&] {
       SafetensorsFile file(folder / "damaged");
-      for (auto [name, shape] : {std::pair<const char *, Shape>{"fc.weight", {3, 8}}, {"fc.bias", {3}}, {"fc.weight/momentum", {3, 8}}, {"fc.bias/momentum", {3}}}) {
+      for (auto [name, shape] : {std::pair<const char *, Shape>{"fc.weight", {3, 8}},
+                                 {"fc.bias", {3}},
+                                 {"fc.weight/momentum", {3, 8}},
+                                 {"fc.bias/momentum", {3}}}) {
         std::vector<char> values(static_cast<size_t>(shape.elements()) * 4);
         TensorReader(file, name, DataType::F32, shape).read(0, values.data(), values.size());
       }
@@ -203,7 +218,8 @@ TEST_F(Files, FlippedBitsAreFound) {
   std::string bytes = good;
   bytes[bytes.size() - 3] ^= 1;
   folder.write("c/checkpoint.safetensors", bytes);
-  expectFailure(1, "--data data --resume c", "c/checkpoint.safetensors: the file is damaged: the checksum of tensor 'fc.bias/momentum' is ");
+  expectFailure(1, "--data data --resume c",
+                "c/checkpoint.safetensors: the file is damaged: the checksum of tensor 'fc.bias/momentum' is ");
   folder.write("c/checkpoint.safetensors", unchecked(bytes));
   EXPECT_EQ(run("--data data --resume c"), 0) << err;
 }
@@ -224,7 +240,9 @@ TEST_F(Files, ChecksumsAreThoseOfTheStandard) {
 
 TEST_F(Files, ACheckpointOfAnotherModelIsRefusedAndKept) {
   ASSERT_EQ(run("--data data --steps 1 --checkpoint c", "other-model"), 0) << err;
-  expectFailure(1, "--data data --resume c", "c/checkpoint.safetensors: belongs to another model: 00000000deadbeef ('tiny.onnx'), this program trains 0123456789abcdef ('tiny.onnx')");
+  expectFailure(1, "--data data --resume c",
+                "c/checkpoint.safetensors: belongs to another model: 00000000deadbeef ('tiny.onnx'), this program "
+                "trains 0123456789abcdef ('tiny.onnx')");
   expectKept("c/checkpoint.safetensors", "--data data --checkpoint c", "belongs to another model", 1);
   EXPECT_EQ(run("--data data --steps 2 --resume c --checkpoint c", "other-model"), 0) << err;
   EXPECT_EQ(run("--data data --steps 1 --checkpoint c --force"), 0) << err;

@@ -18,8 +18,9 @@ protected:
 
   /// Runs the program beside `script`, which finds its number in $p and runs once steps are done.
   int beside(const std::string &script, const std::string &before = "", const std::string &after = "") {
-    return shell(before + "./tiny --data data --epochs 100000000 --checkpoint c --checkpoint-every 1000000000 --log log " + after +
-                 " & p=$!; until grep -q event...step log 2>/dev/null; do :; done; " + script + "; wait $p");
+    return shell(before +
+                 "./tiny --data data --epochs 100000000 --checkpoint c --checkpoint-every 1000000000 --log log " +
+                 after + " & p=$!; until grep -q event...step log 2>/dev/null; do :; done; " + script + "; wait $p");
   }
   void expectSaved() {
     EXPECT_GT(std::stoll(SafetensorsFile(folder / "c/checkpoint.safetensors").metadata().at("step")), 0);
@@ -44,17 +45,21 @@ TEST_F(Signals, EndARunWithACheckpoint) {
 // Whoever closes a terminal sends one after the other, and a pipe without a reader speaks at every write.
 TEST_F(Signals, HangupsAndBrokenPipesComeTwice) {
   const int status = beside("kill -TERM $p; kill -HUP $p; kill -PIPE $p; kill -HUP $p");
-  EXPECT_TRUE(status == 128 + SIGTERM || status == 128 + SIGHUP || status == 128 + SIGPIPE) << status; // the system delivers them in any order
+  EXPECT_TRUE(status == 128 + SIGTERM || status == 128 + SIGHUP || status == 128 + SIGPIPE)
+      << status; // the system delivers them in any order
   expectSaved();
 }
 
 TEST_F(Signals, TheReaderOfTheOutputMayGo) {
-  EXPECT_EQ(shell("{ ./tiny --data data --epochs 100000000 --evaluate data --checkpoint c --log log; echo $? >status; } | "
-                  "until grep -q evaluate log 2>/dev/null; do :; done"),
-            0);
+  EXPECT_EQ(
+      shell("{ ./tiny --data data --epochs 100000000 --evaluate data --checkpoint c --log log; echo $? >status; } | "
+            "until grep -q evaluate log 2>/dev/null; do :; done"),
+      0);
   EXPECT_EQ(folder.read("status"), "141\n");
   expectSaved();
-  EXPECT_EQ(shell("mkfifo pipe; ./tiny --data data --epochs 100000000 --checkpoint d --log pipe & head -n 9 pipe >/dev/null; wait $!"), 1);
+  EXPECT_EQ(shell("mkfifo pipe; ./tiny --data data --epochs 100000000 --checkpoint d --log pipe & head -n 9 pipe "
+                  ">/dev/null; wait $!"),
+            1);
   expectError("cannot write log pipe: Broken pipe");
   EXPECT_GT(std::stoll(SafetensorsFile(folder / "d/checkpoint.safetensors").metadata().at("step")), 0);
 }
@@ -66,7 +71,8 @@ TEST_F(Signals, ThatTheCallerSwitchedOffStayOff) {
 }
 
 TEST_F(Signals, ASecondOneEndsAStepThatHangs) {
-  const int status = shell("timeout 60 sh -c './tiny --data data --checkpoint c --log log & p=$!; until grep -q start log 2>/dev/null; do :; done; "
+  const int status = shell("timeout 60 sh -c './tiny --data data --checkpoint c --log log & p=$!; until grep -q start "
+                           "log 2>/dev/null; do :; done; "
                            "kill -INT $p; kill -TERM $p; wait $p'",
                            "hang");
   EXPECT_TRUE(status == 128 + SIGTERM || status == 128 + SIGINT) << status;
@@ -74,7 +80,9 @@ TEST_F(Signals, ASecondOneEndsAStepThatHangs) {
 
 // What a full disk ends is not lost: the steps before it are saved, and those whose loss is not finite are not.
 TEST_F(Signals, AnErrorBesideTrainingSavesWhatWasTrained) {
-  EXPECT_EQ(shell("prlimit --fsize=1500 ./tiny --data data --epochs 100 --log log --checkpoint c --checkpoint-every 1000000000"), 1);
+  EXPECT_EQ(shell("prlimit --fsize=1500 ./tiny --data data --epochs 100 --log log --checkpoint c --checkpoint-every "
+                  "1000000000"),
+            1);
   expectError("cannot write log log: File too large");
   EXPECT_GT(std::stoll(SafetensorsFile(folder / "c/checkpoint.safetensors").metadata().at("step")), 2);
 }

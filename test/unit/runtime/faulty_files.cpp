@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library for LD_PRELOAD that lets one file operation of a program fail. FAULT=CALL:N:KIND names the call, which of its
-// occurrences on files below the current folder (the first is 1), and what happens then:
+// A library for LD_PRELOAD that lets one file operation of a program fail. FAULT=CALL:N:KIND names the call, which of
+// its occurrences on files below the current folder (the first is 1), and what happens then:
 //   an error by name (EIO, ENOSPC, EINTR, ...); pthread_create counts as a call, too
 //   half     reads and writes move half of the bytes, at least one
 //   zero     reads and writes move none from here on: what is read has ended, what is written finds no room
@@ -44,8 +44,9 @@ bool below(int descriptor) {
 }
 
 int numberOf(const std::string &error) {
-  const std::pair<const char *, int> known[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EINTR", EINTR}, {"EACCES", EACCES},
-                                                {"EMFILE", EMFILE}, {"EROFS", EROFS},   {"EDQUOT", EDQUOT}, {"EAGAIN", EAGAIN}};
+  const std::pair<const char *, int> known[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EINTR", EINTR},
+                                                {"EACCES", EACCES}, {"EMFILE", EMFILE}, {"EROFS", EROFS},
+                                                {"EDQUOT", EDQUOT}, {"EAGAIN", EAGAIN}};
   for (auto [name, number] : known)
     if (error == name)
       return number;
@@ -99,15 +100,18 @@ template <typename Move> ssize_t moveBytes(const char *call, int descriptor, siz
 extern "C" {
 
 ssize_t pread(int descriptor, void *to, size_t bytes, off_t offset) {
-  return moveBytes("pread", descriptor, bytes, [=](size_t count) { return original("pread", &pread)(descriptor, to, count, offset); });
+  return moveBytes("pread", descriptor, bytes,
+                   [=](size_t count) { return original("pread", &pread)(descriptor, to, count, offset); });
 }
 
 ssize_t pwrite(int descriptor, const void *from, size_t bytes, off_t offset) {
-  return moveBytes("pwrite", descriptor, bytes, [=](size_t count) { return original("pwrite", &pwrite)(descriptor, from, count, offset); });
+  return moveBytes("pwrite", descriptor, bytes,
+                   [=](size_t count) { return original("pwrite", &pwrite)(descriptor, from, count, offset); });
 }
 
 ssize_t write(int descriptor, const void *from, size_t bytes) {
-  return moveBytes("write", descriptor, bytes, [=](size_t count) { return original("write", &write)(descriptor, from, count); });
+  return moveBytes("write", descriptor, bytes,
+                   [=](size_t count) { return original("write", &write)(descriptor, from, count); });
 }
 
 int open(const char *path, int flags, ...) {
@@ -118,7 +122,9 @@ int open(const char *path, int flags, ...) {
   return effectOn("open", path) == Error ? -1 : original("open", &open)(path, flags, mode);
 }
 
-int fsync(int descriptor) { return effectOn("fsync", descriptor) == Error ? -1 : original("fsync", &fsync)(descriptor); }
+int fsync(int descriptor) {
+  return effectOn("fsync", descriptor) == Error ? -1 : original("fsync", &fsync)(descriptor);
+}
 
 // Whatever it reports, the descriptor is gone.
 int close(int descriptor) {
@@ -129,7 +135,9 @@ int close(int descriptor) {
   return effect == Error ? -1 : closed;
 }
 
-int rename(const char *from, const char *to) { return effectOn("rename", to) == Error ? -1 : original("rename", &rename)(from, to); }
+int rename(const char *from, const char *to) {
+  return effectOn("rename", to) == Error ? -1 : original("rename", &rename)(from, to);
+}
 
 // Counted as if it were of a file, so that one library serves.
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *), void *argument) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways in which the host computes one convolution or product: ours on every geometry, cuts of the batch, what a limit
-// leaves, and that bits do not depend on the number of threads.
+// The ways in which the host computes one convolution or product: ours on every geometry, cuts of the batch, what a
+// limit leaves, and that bits do not depend on the number of threads.
 #include "ConvCases.h"
 
 #include "runtime/host/BlockedConv.h"
@@ -23,7 +23,8 @@ TEST_P(Algorithms, OursGivesWhatTheDefinitionSays) {
   for (ConvPass pass : passes) {
     const bool bias = GetParam().bias && pass != ConvPass::BackwardData;
     for (int64_t parts : {1, 2, 3, 64})
-      EXPECT_TRUE(convolutionWorks(geometryOf(GetParam(), pass), bias, {"blocked", parts})) << static_cast<int>(pass) << " in " << parts;
+      EXPECT_TRUE(convolutionWorks(geometryOf(GetParam(), pass), bias, {"blocked", parts}))
+          << static_cast<int>(pass) << " in " << parts;
   }
 }
 
@@ -35,13 +36,19 @@ TEST_P(Algorithms, CutsOfTheBatchGiveTheSame) {
     const std::vector<ConvCandidate> candidates = convCandidates(g, bias);
     const std::string first = candidates.front().name;
     for (const ConvCandidate &c : candidates)
-      EXPECT_TRUE(c.name != first || convolutionWorks(g, bias, c.algorithm())) << c.name << " in " << c.parts << " parts";
+      EXPECT_TRUE(c.name != first || convolutionWorks(g, bias, c.algorithm()))
+          << c.name << " in " << c.parts << " parts";
   }
 }
 
 /// They would take all memory of the machine where the model asks for it. Nothing is made, not even the algorithm.
 TEST(ConvTrial, LargerThanAGigabyteIsLeftOut) {
-  const ConvGeometry g = {ConvPass::Forward, {1, 1, 40000, 40000}, {1, 1, 1, 1}, {1, 1, 40000, 40000}, Window{{1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}}, 1};
+  const ConvGeometry g = {ConvPass::Forward,
+                          {1, 1, 40000, 40000},
+                          {1, 1, 1, 1},
+                          {1, 1, 40000, 40000},
+                          Window{{1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}},
+                          1};
   EXPECT_TRUE(convolutionWorks(g, false, {"unknown"}));
 }
 
@@ -49,7 +56,8 @@ TEST(ConvTrial, LargerThanAGigabyteIsLeftOut) {
 std::vector<float> resultOfOurs(const ConvGeometry &g, int count) {
   const int before = threads();
   setThreads(count);
-  const Shape &first = g.pass == ConvPass::Forward ? g.x : g.y, &second = g.pass == ConvPass::BackwardWeight ? g.x : g.w;
+  const Shape &first = g.pass == ConvPass::Forward ? g.x : g.y,
+              &second = g.pass == ConvPass::BackwardWeight ? g.x : g.w;
   const Shape &result = g.pass == ConvPass::Forward ? g.y : g.pass == ConvPass::BackwardData ? g.x : g.w;
   const Numbers a = randomNumbers(first.elements(), 1), b = randomNumbers(second.elements(), 2);
   std::vector<float> values(static_cast<size_t>(result.elements()));
@@ -57,8 +65,8 @@ std::vector<float> resultOfOurs(const ConvGeometry &g, int count) {
   std::vector<char> scratch(engine->workspaceBytes() + 64);
   void *aligned = scratch.data();
   size_t space = scratch.size();
-  engine->run(std::vector<float>(a.begin(), a.end()).data(), std::vector<float>(b.begin(), b.end()).data(), values.data(),
-              nullptr, static_cast<char *>(std::align(64, engine->workspaceBytes(), aligned, space)));
+  engine->run(std::vector<float>(a.begin(), a.end()).data(), std::vector<float>(b.begin(), b.end()).data(),
+              values.data(), nullptr, static_cast<char *>(std::align(64, engine->workspaceBytes(), aligned, space)));
   setThreads(before);
   return values;
 }
@@ -73,9 +81,11 @@ TEST_P(Algorithms, OursDoesNotDependOnThreads) {
 INSTANTIATE_TEST_SUITE_P(Shapes, Algorithms, testing::ValuesIn(convCases()),
                          [](const auto &info) { return std::string(info.param.name); });
 
-/// 64 to 64 channels on 2x2 pixels: oneDNN's gemm would take 1.2 MB for this weight gradient where it has no better one.
+/// 64 to 64 channels on 2x2 pixels: oneDNN's gemm would take 1.2 MB for this weight gradient where it has no better
+/// one.
 TEST(AlgorithmChoices, WorkspacesDoNotDependOnTheProcessor) {
-  const ConvGeometry g{ConvPass::BackwardWeight, {64, 64, 2, 2}, {64, 64, 3, 3}, {64, 64, 2, 2}, {{3, 3}, {1, 1}, {1, 1, 1, 1}}, 1};
+  const ConvGeometry g{
+      ConvPass::BackwardWeight, {64, 64, 2, 2}, {64, 64, 3, 3}, {64, 64, 2, 2}, {{3, 3}, {1, 1}, {1, 1, 1, 1}}, 1};
   size_t least = std::numeric_limits<size_t>::max();
   for (const ConvCandidate &c : convCandidates(g, false)) {
     EXPECT_EQ(c.name.find("gemm"), std::string::npos) << c.name;
@@ -102,9 +112,11 @@ TEST(AlgorithmChoices, OurProductsGiveTheSameAsTheOthers) {
   };
   for (const Case &p : {Case{{5, 7}, {7, 9}, {5, 9}, false, false}, Case{{300, 70}, {300, 130}, {70, 130}, true, false},
                         Case{{33, 600}, {45, 600}, {33, 45}, false, true}, Case{{64, 8}, {16, 64}, {8, 16}, true, true},
-                        Case{{3, 5, 8}, {3, 8, 4}, {3, 5, 4}, false, false}, Case{{2, 3, 5, 8}, {3, 8, 1}, {2, 3, 5, 1}, false, false}}) {
+                        Case{{3, 5, 8}, {3, 8, 4}, {3, 5, 4}, false, false},
+                        Case{{2, 3, 5, 8}, {3, 8, 1}, {2, 3, 5, 1}, false, false}}) {
     Harness h;
-    const Tensor a = h.tensor(p.a, Layout::RowMajor, randomNumbers(p.a.elements(), 1)), b = h.tensor(p.b, Layout::RowMajor, randomNumbers(p.b.elements(), 2));
+    const Tensor a = h.tensor(p.a, Layout::RowMajor, randomNumbers(p.a.elements(), 1)),
+                 b = h.tensor(p.b, Layout::RowMajor, randomNumbers(p.b.elements(), 2));
     const Tensor bias = h.tensor({p.c[p.c.rank - 1]}, Layout::RowMajor, randomNumbers(p.c[p.c.rank - 1], 3));
     const Tensor c = h.tensor(p.c), d = h.tensor(p.c);
     const Matmul any("any", p.a, p.b, p.c, p.transposeA, p.transposeB, 0.5f, 1, {p.c[p.c.rank - 1]});

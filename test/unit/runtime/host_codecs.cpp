@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codecs that only the host has: zero values give back every bit whatever they are, zfp writes libzfp's stream, sizes
-// are the promised ones, and a damaged slot is noticed.
+// The codecs that only the host has: zero values give back every bit whatever they are, zfp writes libzfp's stream,
+// sizes are the promised ones, and a damaged slot is noticed.
 #include "Harness.h"
 #include "ZfpReference.h"
 
@@ -44,7 +44,8 @@ Floats oddValues(int64_t count, double density, unsigned seed) {
 }
 
 TEST(ZeroValues, EveryBitComesBack) {
-  for (int64_t count : {int64_t(1), int64_t(31), int64_t(32), int64_t(33), zvcPart - 1, zvcPart, zvcPart + 1, 3 * zvcPart + 17})
+  for (int64_t count :
+       {int64_t(1), int64_t(31), int64_t(32), int64_t(33), zvcPart - 1, zvcPart, zvcPart + 1, 3 * zvcPart + 17})
     for (double density : {0.0, 0.05, 0.5, 0.97, 1.0}) {
       const Floats x = oddValues(count, density, 7);
       std::vector<char> slot;
@@ -69,12 +70,15 @@ TEST(ZeroValues, ADamagedSlotIsNoticed) {
     EXPECT_THROW(unpackZeroValues(slot.data(), slot.size(), count, back.data(), "x"), std::runtime_error) << at;
   }
   for (int64_t bytes : {int64_t(0), int64_t(8), used / 2, used - 1}) // the end is missing
-    EXPECT_THROW(unpackZeroValues(whole.data(), static_cast<size_t>(bytes), count, back.data(), "x"), std::runtime_error) << bytes;
+    EXPECT_THROW(unpackZeroValues(whole.data(), static_cast<size_t>(bytes), count, back.data(), "x"),
+                 std::runtime_error)
+        << bytes;
 }
 
 TEST(Zfp, WritesTheStreamOfLibzfp) {
-  for (const Tensor &x : {device(0, {2, 64, 56, 56}, Layout::NHWC), device(0, {3, 5, 7, 9}, Layout::NHWC), device(0, {1, 3, 33, 31}, Layout::NHWC),
-                          device(0, {17, 1000}), device(0, {7}), device(0, {1, 1, 4099, 1}, Layout::NHWC)})
+  for (const Tensor &x : {device(0, {2, 64, 56, 56}, Layout::NHWC), device(0, {3, 5, 7, 9}, Layout::NHWC),
+                          device(0, {1, 3, 33, 31}, Layout::NHWC), device(0, {17, 1000}), device(0, {7}),
+                          device(0, {1, 1, 4099, 1}, Layout::NHWC)})
     for (int rate : {3, 8, 16}) {
       const ZfpGrid grid = zfpGrid(x);
       ASSERT_EQ(grid.rows * grid.columns, x.shape.elements());
@@ -87,7 +91,8 @@ TEST(Zfp, WritesTheStreamOfLibzfp) {
       const std::vector<char> whole = zfpReference(values, grid, rate);
       ASSERT_LE(whole.size(), packed.size());
       EXPECT_LT(packed.size(), whole.size() + 8);
-      EXPECT_EQ(memcmp(packed.data(), whole.data(), whole.size()), 0) << grid.rows << " x " << grid.columns << " at " << rate;
+      EXPECT_EQ(memcmp(packed.data(), whole.data(), whole.size()), 0)
+          << grid.rows << " x " << grid.columns << " at " << rate;
       Floats back(values.size());
       unpackZfp(packed.data(), grid, rate, back.data());
       double difference = 0, norm = 0;
@@ -125,8 +130,10 @@ TEST(ZeroValues, ComeBackFromHostSlots) {
   EXPECT_TRUE(sameBits(read, values));
   EXPECT_EQ(session.packedBytes().raw, x.bytes());
   EXPECT_LT(session.packedBytes().packed, x.bytes() / 2);
-  EXPECT_THROW(copyToHost(session.toHost, x, host(0, {8}, Layout::RowMajor, DataType::U8), "x", codec), std::invalid_argument);
-  EXPECT_THROW(copyToHost(session.toHost, x, spill(0, slot.shape, Layout::RowMajor, DataType::U8), "x", codec), std::invalid_argument);
+  EXPECT_THROW(copyToHost(session.toHost, x, host(0, {8}, Layout::RowMajor, DataType::U8), "x", codec),
+               std::invalid_argument);
+  EXPECT_THROW(copyToHost(session.toHost, x, spill(0, slot.shape, Layout::RowMajor, DataType::U8), "x", codec),
+               std::invalid_argument);
 }
 
 /// Two tensors of 32 KiB, half of the first zero and none of the second, through a pool and back.
@@ -194,7 +201,9 @@ TEST_F(Pool, StopsWhereNothingTakesTheRest) {
   } catch (const MemoryNotAvailable &error) {
     const std::string what = error.what();
     EXPECT_NE(what.find("pool of " + std::to_string(second - 1) + " bytes"), std::string::npos) << what;
-    EXPECT_NE(what.find("needs " + std::to_string((first + 63) / 64 * 64 + (second + 63) / 64 * 64) + " bytes"), std::string::npos) << what;
+    EXPECT_NE(what.find("needs " + std::to_string((first + 63) / 64 * 64 + (second + 63) / 64 * 64) + " bytes"),
+              std::string::npos)
+        << what;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs that both targets have: half precision gives back every half and refuses what it cannot hold, on the device and
-// in copies; zfp errs by its rate; masks say what gradients ask and change no bit of a fused region.
+// Codecs that both targets have: half precision gives back every half and refuses what it cannot hold, on the device
+// and in copies; zfp errs by its rate; masks say what gradients ask and change no bit of a fused region.
 #include "Harness.h"
 
 #include <limits>
@@ -33,7 +33,9 @@ Floats throughCodec(const Codec &codec, const Shape &shape, Layout layout, const
   return back;
 }
 
-Floats throughHalf(const Floats &x) { return throughCodec(fp16, {static_cast<int64_t>(x.size())}, Layout::RowMajor, x); }
+Floats throughHalf(const Floats &x) {
+  return throughCodec(fp16, {static_cast<int64_t>(x.size())}, Layout::RowMajor, x);
+}
 
 TEST(CodecNames, AreParsed) {
   EXPECT_EQ(parseCodec("")->kind, Codec::None);
@@ -65,7 +67,15 @@ TEST(Half, EveryHalfComesBack) {
 }
 
 TEST(Half, RoundsToNearestEven) {
-  const Floats x = {1.0f + 0x1p-11f, 1.0f + 3 * 0x1p-11f, 1.0f + 0x1p-11f + 0x1p-20f, 65519.9f, 0x1p-25f, 0x1.8p-25f, -0x1p-26f, 1e-40f, -0.0f};
+  const Floats x = {1.0f + 0x1p-11f,
+                    1.0f + 3 * 0x1p-11f,
+                    1.0f + 0x1p-11f + 0x1p-20f,
+                    65519.9f,
+                    0x1p-25f,
+                    0x1.8p-25f,
+                    -0x1p-26f,
+                    1e-40f,
+                    -0.0f};
   const Floats want = {1.0f, 1.0f + 0x1p-9f, 1.0f + 0x1p-10f, 65504.0f, 0.0f, 0x1p-24f, -0.0f, 0.0f, -0.0f};
   EXPECT_TRUE(sameBits(throughHalf(x), want));
 }
@@ -99,7 +109,11 @@ TEST(Zfp, ErrorsFollowTheRate) {
     for (int rate : {3, 8, 11, 16, 31}) {
       const Numbers x = randomNumbers(shape.elements(), 3);
       const Floats back = throughZfp(shape, Layout::NHWC, rate, Floats(x.begin(), x.end()));
-      EXPECT_LE(relativeError(Numbers(back.begin(), back.end()), x), rate == 3 ? 0.9 : rate == 8 ? 0.05 : rate == 11 ? 0.02 : rate == 16 ? 1e-3 : 1e-6)
+      EXPECT_LE(relativeError(Numbers(back.begin(), back.end()), x), rate == 3    ? 0.9
+                                                                     : rate == 8  ? 0.05
+                                                                     : rate == 11 ? 0.02
+                                                                     : rate == 16 ? 1e-3
+                                                                                  : 1e-6)
           << shape[1] << " channels at " << rate;
     }
 }
@@ -142,7 +156,8 @@ TEST(PackingCopies, ComeBackFromHostSlots) {
     copyToDevice(session.toDevice, slot, back, "x", fp16);
     session.read(back, read.data());
     EXPECT_TRUE(sameBits(read, values)) << count;
-    EXPECT_THROW(copyToHost(session.toHost, x, host(0, {count}, Layout::RowMajor, DataType::U8), "x", fp16), std::invalid_argument);
+    EXPECT_THROW(copyToHost(session.toHost, x, host(0, {count}, Layout::RowMajor, DataType::U8), "x", fp16),
+                 std::invalid_argument);
   }
 }
 
@@ -191,7 +206,8 @@ struct MaskedReluBackward : ReluBackward {
 };
 
 TEST(Masks, InARegionChangeNoBit) {
-  for (const Shape &shape : {Shape{2, 64, 9, 7}, Shape{3, 3, 17, 5}, Shape{1, 1100, 3, 3}, Shape{2, 100, 5, 5}, Shape{2, 40, 4, 1}}) {
+  for (const Shape &shape :
+       {Shape{2, 64, 9, 7}, Shape{3, 3, 17, 5}, Shape{1, 1100, 3, 3}, Shape{2, 100, 5, 5}, Shape{2, 40, 4, 1}}) {
     Harness h;
     const Tensor dy = h.image(shape), y = h.image(shape), out = h.image(shape), maskedOut = h.image(shape);
     const Tensor scale = h.tensor({shape[1]}), sum = h.tensor({shape[1]}), maskedSum = h.tensor({shape[1]});
@@ -203,7 +219,8 @@ TEST(Masks, InARegionChangeNoBit) {
     h.write(y, values);
     h.write(scale, randomNumbers(shape[1], 3));
     const Fused<ReluBackward> raw("raw", shape, Layout::NHWC, {dy, y, channel(scale)}, {out}, {sum});
-    const Fused<MaskedReluBackward> masked("masked", shape, Layout::NHWC, {dy, bits, channel(scale)}, {maskedOut}, {maskedSum});
+    const Fused<MaskedReluBackward> masked("masked", shape, Layout::NHWC, {dy, bits, channel(scale)}, {maskedOut},
+                                           {maskedSum});
     const Tensor a = h.workspace(raw), b = h.workspace(masked);
     const Mask mask("mask", shape.elements(), false);
     mask.encode(h.session.compute, y, bits);
@@ -218,8 +235,10 @@ TEST(Masks, StandOnlyWhereTheRegionExpectsThem) {
   Harness h;
   const Shape shape{2, 8, 4, 4};
   const Tensor dy = h.image(shape), bits = h.tensor(shape, Layout::NHWC, DataType::Bit), scale = h.tensor({8});
-  EXPECT_THROW((Fused<ReluBackward>("n", shape, Layout::NHWC, {dy, bits, channel(scale)}, {dy}, {scale})), std::invalid_argument);
-  EXPECT_THROW((Fused<MaskedReluBackward>("n", shape, Layout::NHWC, {dy, dy, channel(scale)}, {dy}, {scale})), std::invalid_argument);
+  EXPECT_THROW((Fused<ReluBackward>("n", shape, Layout::NHWC, {dy, bits, channel(scale)}, {dy}, {scale})),
+               std::invalid_argument);
+  EXPECT_THROW((Fused<MaskedReluBackward>("n", shape, Layout::NHWC, {dy, dy, channel(scale)}, {dy}, {scale})),
+               std::invalid_argument);
 }
 
 } // namespace

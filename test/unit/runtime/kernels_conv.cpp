@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions against plain loops in double. Gradients are checked by the same loops; that those are gradients follows from <dy, conv(x, w)> being
-// linear in x and in w.
+// Convolutions against plain loops in double. Gradients are checked by the same loops; that those are gradients follows
+// from <dy, conv(x, w)> being linear in x and in w.
 #include "ConvCases.h"
 
 namespace sluice {
@@ -62,10 +62,8 @@ TEST_P(Convolution, BackwardWeight) {
   EXPECT_EQ(h.read(dw), first) << "two runs differ";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, Convolution,
-    testing::ValuesIn(convCases()),
-    [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Shapes, Convolution, testing::ValuesIn(convCases()),
+                         [](const auto &info) { return std::string(info.param.name); });
 
 /// GCC 12.2 turned these constants into {1, 1, 1, 1, 1, 1, 1, 1} with AVX-512, see runtime/Tensor.h.
 __attribute__((noinline)) int64_t sumOfPads(const Window &w) { return w.pads[0] + w.pads[1] + w.pads[2] + w.pads[3]; }

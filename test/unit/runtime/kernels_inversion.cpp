@@ -141,9 +141,10 @@ std::string checkOf(const Numbers &x, const Numbers &y, int64_t elements, int64_
 
 TEST(Cancellation, EndsTheStepBelowAThousandthOfTheSum) {
   EXPECT_EQ(checkOf({-1, 0.5}, {3, -1023}, 1000, 7), "");
-  EXPECT_EQ(checkOf({-1, 0.5}, {3, -1025}, 1000, 7),
-            "node 'sum': what is rebuilt from the sum is at most 1, the sum 1.02e+03: fewer than 14 bits are left of it; "
-            "compile without --allow-lossy=invert");
+  EXPECT_EQ(
+      checkOf({-1, 0.5}, {3, -1025}, 1000, 7),
+      "node 'sum': what is rebuilt from the sum is at most 1, the sum 1.02e+03: fewer than 14 bits are left of it; "
+      "compile without --allow-lossy=invert");
   EXPECT_NE(checkOf({0}, {1e-20}, 3, 512), "") << "nothing is left";
   EXPECT_EQ(checkOf({0}, {0}, 3, 512), "");
 }

@@ -34,7 +34,9 @@ TEST(Session, CopiesBetweenArenas) {
 TEST(Session, CopiesEveryByteAndNoOther) {
   constexpr int64_t largest = (1 << 20) + 131, margin = 256;
   Session session(2 * (largest + 2 * margin), largest + 2 * margin, 2);
-  const auto whole = [](size_t offset) { return device(offset, {largest + 2 * margin}, Layout::RowMajor, DataType::U8); };
+  const auto whole = [](size_t offset) {
+    return device(offset, {largest + 2 * margin}, Layout::RowMajor, DataType::U8);
+  };
   std::vector<unsigned char> values(largest + 2 * margin), back(values.size());
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<unsigned char>(i % 251 + 1);
@@ -53,7 +55,8 @@ TEST(Session, CopiesEveryByteAndNoOther) {
       session.read(whole(values.size()), back.data());
       const auto begin = back.begin() + margin + shift;
       EXPECT_TRUE(std::equal(begin, begin + bytes, values.begin() + margin + 2 * shift)) << bytes << ' ' << shift;
-      EXPECT_EQ(std::count(back.begin(), back.end(), 0), static_cast<int64_t>(back.size()) - bytes) << bytes << ' ' << shift;
+      EXPECT_EQ(std::count(back.begin(), back.end(), 0), static_cast<int64_t>(back.size()) - bytes)
+          << bytes << ' ' << shift;
     }
 }
 

@@ -39,7 +39,11 @@ int64_t recurse(volatile int64_t depth) {
 }
 
 TEST(Crash, SignalsBecomeOneLine) {
-  for (auto [signal, name] : {std::pair<int, const char *>{SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}, {SIGBUS, "SIGBUS"}})
+  for (auto [signal, name] : {std::pair<int, const char *>{SIGSEGV, "SIGSEGV"},
+                              {SIGABRT, "SIGABRT"},
+                              {SIGFPE, "SIGFPE"},
+                              {SIGILL, "SIGILL"},
+                              {SIGBUS, "SIGBUS"}})
     expectCrash(std::string("crashed with ") + name, [signal = signal] { raise(signal); });
 }
 
@@ -61,7 +65,8 @@ TEST(Failure, ShowsControlCharactersAndCutsWhatIsLong) {
     EXPECT_EQ(fail("sluicec", 1, message), 1);
     return testing::internal::GetCapturedStderr();
   };
-  EXPECT_EQ(printed("node 'a\nsluicec: error: b\x1b[31m\xff'"), "sluicec: error: node 'a\\x0asluicec: error: b\\x1b[31m\\xff'\n");
+  EXPECT_EQ(printed("node 'a\nsluicec: error: b\x1b[31m\xff'"),
+            "sluicec: error: node 'a\\x0asluicec: error: b\\x1b[31m\\xff'\n");
   std::string longName = printed("node '" + std::string(1 << 20, 'n') + "' (Relu, opset 17): cannot be imported");
   EXPECT_LT(longName.size(), 700u);
   EXPECT_NE(longName.find("(1048578 bytes)"), std::string::npos);

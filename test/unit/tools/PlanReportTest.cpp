@@ -18,8 +18,8 @@ TEST(PlanReport, MarkupAndBytesThatAreNoTextAreEscaped) {
   EXPECT_EQ(escaped("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"), "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
   const std::string unknown = "\xef\xbf\xbd";
   EXPECT_EQ(escaped(std::string("a\0b\n", 4)), "a" + unknown + "b" + unknown);
-  EXPECT_EQ(escaped("\xc3"), unknown);                       // cut off
-  EXPECT_EQ(escaped("\xc0\xbc"), unknown + unknown);         // '<' in two bytes
+  EXPECT_EQ(escaped("\xc3"), unknown);                                // cut off
+  EXPECT_EQ(escaped("\xc0\xbc"), unknown + unknown);                  // '<' in two bytes
   EXPECT_EQ(escaped("\xed\xa0\x80").find('\xed'), std::string::npos); // half of a surrogate pair
   EXPECT_EQ(escaped("\xe2\x80\xae").find('\xe2'), std::string::npos); // turns the direction of writing
 }

@@ -20,11 +20,14 @@ std::string gigabytes(Bytes bytes) { return digits(bytes / 1e9, 2); }
 } // namespace
 
 void freeLunchBatches(std::ostream &page) {
-  page << "# Experiment 12: ResNet-152 over the batch (FreeLunch, Figure 2)\n\n"
-          "Titan X profile, ratio 5. images/s and GB of the arena. Paper, at batch 44: FreeLunch up to 70 % faster than "
-          "synchronous swapping with up to\n35 % less memory, up to 32 % faster than recomputation, whose memory is larger for "
-          "ResNet-152.\n\n| batch | liveness only | synchronous swapping | recomputation (chen) | FreeLunch | over swapping | over "
-          "recomputation |\n|---|---|---|---|---|---|---|\n";
+  page
+      << "# Experiment 12: ResNet-152 over the batch (FreeLunch, Figure 2)\n\n"
+         "Titan X profile, ratio 5. images/s and GB of the arena. Paper, at batch 44: FreeLunch up to 70 % faster than "
+         "synchronous swapping with up to\n35 % less memory, up to 32 % faster than recomputation, whose memory is "
+         "larger for "
+         "ResNet-152.\n\n| batch | liveness only | synchronous swapping | recomputation (chen) | FreeLunch | over "
+         "swapping | over "
+         "recomputation |\n|---|---|---|---|---|---|---|\n";
   const Profile profile = profileOf("titan-x");
   for (int batch : {8, 16, 24, 32, 44}) {
     const Problem p = packed("resnet152", profile, batch);
@@ -33,49 +36,66 @@ void freeLunchBatches(std::ostream &page) {
     page << "| " << batch;
     for (const Outcome &o : {keep, swap, again, packing})
       page << " | " << digits(batch / o.seconds, 2) << ", " << gigabytes(o.arena) << " GB";
-    page << " | " << percent(swap.seconds / packing.seconds - 1) << " | " << percent(again.seconds / packing.seconds - 1) << " |\n";
+    page << " | " << percent(swap.seconds / packing.seconds - 1) << " | "
+         << percent(again.seconds / packing.seconds - 1) << " |\n";
   }
-  page << "\nSwapping is vdnnpp's `all` mode with synchronous=1, recomputation is chen at its smallest memory. FreeLunch's six "
-          "raw tensors and packed forms are\nplanned lives here, see passes/strategies/FreeLunch.cpp. The codec's rate is the "
-          "profile's estimate of 20 GB/s.\nWhere ours differs: compute by the roofline is about five times as fast as the "
-          "paper's (Table I: 11 images/s), so swapping loses more, and the codec\nstream, not compute, is what FreeLunch waits "
-          "for, so it loses to recomputation. Our swapping keeps nothing but the layers at work and so needs less memory\nthan "
+  page << "\nSwapping is vdnnpp's `all` mode with synchronous=1, recomputation is chen at its smallest memory. "
+          "FreeLunch's six "
+          "raw tensors and packed forms are\nplanned lives here, see passes/strategies/FreeLunch.cpp. The codec's rate "
+          "is the "
+          "profile's estimate of 20 GB/s.\nWhere ours differs: compute by the roofline is about five times as fast as "
+          "the "
+          "paper's (Table I: 11 images/s), so swapping loses more, and the codec\nstream, not compute, is what "
+          "FreeLunch waits "
+          "for, so it loses to recomputation. Our swapping keeps nothing but the layers at work and so needs less "
+          "memory\nthan "
           "packed forms; the paper's system does not.\n";
 }
 
 void freeLunchTables(std::ostream &page) {
   page << "# Experiment 13: asynchronous swapping, FreeLunch and the hybrid (FreeLunch, Tables I and III)\n\n"
-          "Titan X profile; images/s. Ratios to asynchronous swapping (vdnnpp, mode all) are what can be compared. Table II, FreeLunch "
-          "with an allocation and a\ncopy for every tensor, is a matter of allocators and cannot be simulated; ResNet-256 has no "
-          "published definition.\n\n| network (batch) | paper: swap -> FreeLunch -> hybrid | ratios | ours: swap -> FreeLunch -> hybrid | "
+          "Titan X profile; images/s. Ratios to asynchronous swapping (vdnnpp, mode all) are what can be compared. "
+          "Table II, FreeLunch "
+          "with an allocation and a\ncopy for every tensor, is a matter of allocators and cannot be simulated; "
+          "ResNet-256 has no "
+          "published definition.\n\n| network (batch) | paper: swap -> FreeLunch -> hybrid | ratios | ours: swap -> "
+          "FreeLunch -> hybrid | "
           "ratios | GB: swap, FreeLunch, hybrid |\n|---|---|---|---|---|---|\n";
   const Profile profile = profileOf("titan-x");
   const struct {
     const char *name;
     int batch;
     double swap, packing, hybrid;
-  } rows[] = {{"resnet32", 128, 314, 327, 318}, {"alexnet", 128, 290, 383, 366}, {"vgg16", 24, 19.9, 26.3, 23.3}, {"resnet152", 24, 10.68, 11.1, 11.52}};
+  } rows[] = {{"resnet32", 128, 314, 327, 318},
+              {"alexnet", 128, 290, 383, 366},
+              {"vgg16", 24, 19.9, 26.3, 23.3},
+              {"resnet152", 24, 10.68, 11.1, 11.52}};
   for (const auto &row : rows) {
     const Problem p = packed(row.name, profile, row.batch);
     const Outcome swap = outcome(p, "vdnnpp", {{"mode", "1"}}), packing = outcome(p, "freelunch"),
                   hybrid = outcome(p, "freelunch", {{"hybrid", "1"}});
     auto rate = [&](const Outcome &o) { return digits(row.batch / o.seconds, 1); };
-    page << "| " << row.name << " (" << row.batch << ") | " << digits(row.swap, 1) << " -> " << digits(row.packing, 1) << " -> "
-         << digits(row.hybrid, 1) << " | " << digits(row.packing / row.swap, 2) << ", " << digits(row.hybrid / row.swap, 2) << " | "
-         << rate(swap) << " -> " << rate(packing) << " -> " << rate(hybrid) << " | " << digits(swap.seconds / packing.seconds, 2) << ", "
-         << digits(swap.seconds / hybrid.seconds, 2) << " | " << gigabytes(swap.arena) << ", " << gigabytes(packing.arena) << ", "
-         << gigabytes(hybrid.arena) << " |\n";
+    page << "| " << row.name << " (" << row.batch << ") | " << digits(row.swap, 1) << " -> " << digits(row.packing, 1)
+         << " -> " << digits(row.hybrid, 1) << " | " << digits(row.packing / row.swap, 2) << ", "
+         << digits(row.hybrid / row.swap, 2) << " | " << rate(swap) << " -> " << rate(packing) << " -> " << rate(hybrid)
+         << " | " << digits(swap.seconds / packing.seconds, 2) << ", " << digits(swap.seconds / hybrid.seconds, 2)
+         << " | " << gigabytes(swap.arena) << ", " << gigabytes(packing.arena) << ", " << gigabytes(hybrid.arena)
+         << " |\n";
   }
-  page << "\nThe paper's ratios are those of whole systems (PyTorch with malloc and copies); ours hold everything but the schedule "
-          "equal. With compute as\nfast as the roofline says, swapping is bound by the link on the residual networks, which it was "
+  page << "\nThe paper's ratios are those of whole systems (PyTorch with malloc and copies); ours hold everything but "
+          "the schedule "
+          "equal. With compute as\nfast as the roofline says, swapping is bound by the link on the residual networks, "
+          "which it was "
           "not in the paper.\n";
 }
 
 void freeLunchSizes(std::ostream &page) {
-  page << "# Experiment 14: sizes of FreeLunch's buffers\n\nMiB, paper / ours. Rule behind the figures: a fifth of all "
-          "activations, plus 6 of 32 bits for the largest as the codec's worst case;\nthree (linear) or six (residual) raw tensors "
-          "of the largest size. Activations are the outputs of all layers, LRN, dropout and in-place ReLUs included.\n\n"
-          "| network (batch) | activations | largest | workspace | raw tensors | saved |\n|---|---|---|---|---|---|\n";
+  page
+      << "# Experiment 14: sizes of FreeLunch's buffers\n\nMiB, paper / ours. Rule behind the figures: a fifth of all "
+         "activations, plus 6 of 32 bits for the largest as the codec's worst case;\nthree (linear) or six (residual) "
+         "raw tensors "
+         "of the largest size. Activations are the outputs of all layers, LRN, dropout and in-place ReLUs included.\n\n"
+         "| network (batch) | activations | largest | workspace | raw tensors | saved |\n|---|---|---|---|---|---|\n";
   const struct {
     const char *name;
     int batch, image, raw;
@@ -86,12 +106,15 @@ void freeLunchSizes(std::ostream &page) {
     const LayerBytes bytes = layerBytes(row.name, row.batch, row.image);
     const double all = bytes.total / 1048576.0, largest = bytes.largest / 1048576.0;
     const double workspace = all / 5 + largest * 6 / 32, raw = row.raw * largest;
-    page << "| " << row.name << " (" << row.batch << ") | " << row.activations << " / " << digits(all, 1) << " | " << row.largest << " / "
-         << digits(largest, 1) << " | " << row.workspace << " / " << digits(workspace, 1) << " | " << row.buffers << " / "
-         << digits(raw, 1) << " | " << row.saved << " / " << percent(1 - (workspace + raw) / all) << " |\n";
+    page << "| " << row.name << " (" << row.batch << ") | " << row.activations << " / " << digits(all, 1) << " | "
+         << row.largest << " / " << digits(largest, 1) << " | " << row.workspace << " / " << digits(workspace, 1)
+         << " | " << row.buffers << " / " << digits(raw, 1) << " | " << row.saved << " / "
+         << percent(1 - (workspace + raw) / all) << " |\n";
   }
-  page << "\nResNet-152's largest tensor in the paper is the stem's output padded by one pixel on every side, 24x64x114x114; ours is "
-          "not padded. Which of its\nlayers make the paper's 4.6 GB is not published; all of them are more. From 4600 MiB and "
+  page << "\nResNet-152's largest tensor in the paper is the stem's output padded by one pixel on every side, "
+          "24x64x114x114; ours is "
+          "not padded. Which of its\nlayers make the paper's 4.6 GB is not published; all of them are more. From 4600 "
+          "MiB and "
           "76.1 the rule gives "
        << digits(4600.0 / 5 + 76.1 * 6 / 32, 1) << " and " << digits(6 * 76.1, 1) << ".\n";
 }

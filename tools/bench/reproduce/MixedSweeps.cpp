@@ -53,7 +53,8 @@ void sweep(std::ostream &page, const std::string &name, const Profile &profile) 
   }
   page << "| lower bound";
   for (double share : {0.3, 0.4, 0.6, 0.8})
-    page << " | " << percent(actionBound(p, p.base + static_cast<Bytes>(share * activations), exactActions()) / base - 1);
+    page << " | "
+         << percent(actionBound(p, p.base + static_cast<Bytes>(share * activations), exactActions()) / base - 1);
   page << " | |\n| mixed over its bound";
   for (double share : {0.3, 0.4, 0.6, 0.8}) {
     const Bytes budget = p.base + static_cast<Bytes>(share * activations) / 256 * 256;

@@ -276,7 +276,8 @@ void NetworkBuilder::offerLossy() {
   if (options.packed && zfp != profile.codecs.end())
     for (Buffer &buffer : problem.buffers)
       if (buffer.activation)
-        buffer.encodings.push_back({"zfp", (buffer.bytes + 4) / 5, buffer.bytes / zfp->second, buffer.bytes / zfp->second});
+        buffer.encodings.push_back(
+            {"zfp", (buffer.bytes + 4) / 5, buffer.bytes / zfp->second, buffer.bytes / zfp->second});
   if (!options.leaky)
     return;
   for (const Layer &relu : layers)

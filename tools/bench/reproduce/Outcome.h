@@ -15,7 +15,8 @@ struct Outcome {
 };
 
 /// The strategy's plan where memory is ample, lossy actions allowed. Throws std::runtime_error when there is none.
-Outcome outcome(const planner::Problem &problem, const std::string &strategy, const std::map<std::string, std::string> &knobs = {});
+Outcome outcome(const planner::Problem &problem, const std::string &strategy,
+                const std::map<std::string, std::string> &knobs = {});
 
 /// The same with the least memory that the strategy needs.
 Outcome leastOf(const planner::Problem &problem, const std::string &strategy);

@@ -28,17 +28,20 @@ void pinnedMemory(std::ostream &page) {
           "gives 10450.\n";
   // 32 values take a word of mask and the words that are not zero.
   auto saved = [](double zeros) { return zeros - 1.0 / 32; };
-  page << "\n## Zero-value compression on the host\n\nA share z of zeros saves z - 1/32. The paper saves 36 % on average on "
+  page << "\n## Zero-value compression on the host\n\nA share z of zeros saves z - 1/32. The paper saves 36 % on "
+          "average on "
           "AlexNet(128) and 67 % on VGG-16(16) (its abstract says\nup to 60 %), which are "
        << percent(0.36 + 1.0 / 32) << " and " << percent(0.67 + 1.0 / 32)
-       << " zeros; activations of trained networks are needed to measure them. Pinned memory by z, MiB:\n\n| network | none | 0.5 | "
+       << " zeros; activations of trained networks are needed to measure them. Pinned memory by z, MiB:\n\n| network | "
+          "none | 0.5 | "
           "0.7 |\n|---|---|---|---|\n";
   for (const auto &row : rows) {
     const double raw = pinnedBytes(row.name, profile, 128, row.image) / 1048576.0;
     page << "| " << row.name << " | " << digits(raw, 0) << " | " << digits(raw * (1 - saved(0.5)), 0) << " | "
          << digits(raw * (1 - saved(0.7)), 0) << " |\n";
   }
-  page << "\nIts load on the processor (150 to 180 of 800 %) and the iteration of 377 ms are measurements of that machine.\n";
+  page << "\nIts load on the processor (150 to 180 of 800 %) and the iteration of 377 ms are measurements of that "
+          "machine.\n";
 }
 
 } // namespace sluice::bench

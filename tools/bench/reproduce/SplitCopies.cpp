@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What copies in pieces would gain: every tensor of 16 MiB and more becomes two or four buffers that the same ops use,
-// so that the part that has left is free while the rest is under way, and a more urgent copy goes in between. Pieces may
-// lie anywhere here, but kernels need them side by side: plans in pieces promise more than can run.
+// so that the part that has left is free while the rest is under way, and a more urgent copy goes in between. Pieces
+// may lie anywhere here, but kernels need them side by side: plans in pieces promise more than can run.
 #include "tools/bench/reproduce/Outcome.h"
 #include "tools/bench/reproduce/Pages.h"
 
@@ -84,7 +84,8 @@ void sweep(std::ostream &page, const std::string &name, const Profile &profile) 
   const Seconds base = simulate(whole, keep).makespan;
   for (const char *strategy : {"mixed", "greedy"})
     for (double share : {0.4, 0.5, 0.6}) {
-      const Bytes budget = whole.base + static_cast<Bytes>(share * static_cast<double>(keep.arenaBytes - whole.base)) / 256 * 256;
+      const Bytes budget =
+          whole.base + static_cast<Bytes>(share * static_cast<double>(keep.arenaBytes - whole.base)) / 256 * 256;
       page << "| " << name << " | " << strategy << " | " << digits(100 * share, 0) << " %";
       for (int pieces : {1, 2, 4})
         page << " | " << overhead(Splitter(whole, pieces).problem, budget, strategy, base);
@@ -96,15 +97,19 @@ void sweep(std::ostream &page, const std::string &name, const Profile &profile) 
 
 void splitCopies(std::ostream &page) {
   page << "# Copies in pieces\n\n"
-          "Predicted overhead over keep, batch 32, fp32, 224x224 (U-Net 256x256), exact actions. Budgets are shares of keep's "
+          "Predicted overhead over keep, batch 32, fp32, 224x224 (U-Net 256x256), exact actions. Budgets are shares of "
+          "keep's "
           "activations. Tensors\n"
-          "of 16 MiB and more are copied whole, in two and in four pieces, each free or there on its own; pieces may lie "
+          "of 16 MiB and more are copied whole, in two and in four pieces, each free or there on its own; pieces may "
+          "lie "
           "anywhere, which\n"
-          "kernels do not allow, so that a plan in pieces may promise more than can run. In parentheses what compute waits for copies: no "
+          "kernels do not allow, so that a plan in pieces may promise more than can run. In parentheses what compute "
+          "waits for copies: no "
           "split of the\n"
           "same plan's copies saves more.\n\n";
   for (const char *device : {"titan-x", "v100-pcie"}) {
-    page << "## " << device << "\n\n| network | strategy | budget | whole | two pieces | four pieces |\n|---|---|---|---|---|---|\n";
+    page << "## " << device
+         << "\n\n| network | strategy | budget | whole | two pieces | four pieces |\n|---|---|---|---|---|---|\n";
     for (const char *name : {"resnet50", "vgg19", "unet_bn"})
       sweep(page, name, profileOf(device));
     page << "\n";

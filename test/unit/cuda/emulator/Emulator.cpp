@@ -82,8 +82,9 @@ void begin(Thread &thread) {
 
 void runBlock(size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    threads[i].index = dim3(static_cast<unsigned>(i) % blockSize.x, static_cast<unsigned>(i) / blockSize.x % blockSize.y,
-                            static_cast<unsigned>(i) / blockSize.x / blockSize.y);
+    threads[i].index =
+        dim3(static_cast<unsigned>(i) % blockSize.x, static_cast<unsigned>(i) / blockSize.x % blockSize.y,
+             static_cast<unsigned>(i) / blockSize.x / blockSize.y);
     begin(threads[i]);
   }
   for (size_t done = 0; done < count;) {
@@ -155,7 +156,9 @@ static int captureNumber = 0;
 
 static bool lost = false;
 cudaError_t cudaPeekAtLastError() { return lost ? cudaErrorLaunchFailure : cudaSuccess; }
-const char *cudaGetErrorName(cudaError_t error) { return error == cudaErrorLaunchFailure ? "cudaErrorLaunchFailure" : "error"; }
+const char *cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorLaunchFailure ? "cudaErrorLaunchFailure" : "error";
+}
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
   if (!lost)
     memcpy(to, from, bytes);

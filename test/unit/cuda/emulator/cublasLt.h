@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of cuBLASLt that runtime/cuda uses: products of column-major matrices by three loops in double. Of bf16 factors it
-// takes what the real one takes: two of them, a result of either type, a bias of the result's type where no extent is one;
-// and a workspace at a multiple of 256 bytes.
+// The part of cuBLASLt that runtime/cuda uses: products of column-major matrices by three loops in double. Of bf16
+// factors it takes what the real one takes: two of them, a result of either type, a bias of the result's type where no
+// extent is one; and a workspace at a multiple of 256 bytes.
 #pragma once
 
 #include "cuda_runtime.h"
@@ -30,7 +30,8 @@ enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
 };
-constexpr unsigned CUBLASLT_REDUCTION_SCHEME_MASK = 7, CUBLASLT_REDUCTION_SCHEME_INPLACE = 1, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4;
+constexpr unsigned CUBLASLT_REDUCTION_SCHEME_MASK = 7, CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,
+                   CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4;
 
 struct EmulatedProduct {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
@@ -118,7 +119,8 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t prod
         ld.columns != (turnB ? lb.rows : lb.columns))
       abort();
     if (la.type != lb.type || (la.type == CUDA_R_32F && ld.type != CUDA_R_32F) ||
-        (p.epilogue == CUBLASLT_EPILOGUE_BIAS && (ld.type != CUDA_R_32F || ld.rows == 1 || ld.columns == 1 || inner == 1)))
+        (p.epilogue == CUBLASLT_EPILOGUE_BIAS &&
+         (ld.type != CUDA_R_32F || ld.rows == 1 || ld.columns == 1 || inner == 1)))
       abort();
     for (int32_t i = 0; i < ld.count; ++i)
       for (int64_t column = 0; column < ld.columns; ++column)
@@ -128,7 +130,8 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t prod
             sum += la.at(a, i * la.stride + (turnA ? k + row * la.leading : row + k * la.leading)) *
                    lb.at(b, i * lb.stride + (turnB ? column + k * lb.leading : k + column * lb.leading));
           const double bias = p.epilogue == CUBLASLT_EPILOGUE_BIAS ? static_cast<double>(p.bias[row]) : 0;
-          ld.put(d, i * ld.stride + row + column * ld.leading, static_cast<float>(static_cast<double>(factor) * sum + bias));
+          ld.put(d, i * ld.stride + row + column * ld.leading,
+                 static_cast<float>(static_cast<double>(factor) * sum + bias));
         }
   });
   return CUBLAS_STATUS_SUCCESS;

@@ -69,7 +69,8 @@ inline unsigned long long atomicAdd(unsigned long long *address, unsigned long l
   *address += value;
   return before;
 }
-inline unsigned long long atomicCAS(unsigned long long *address, unsigned long long expected, unsigned long long value) {
+inline unsigned long long atomicCAS(unsigned long long *address, unsigned long long expected,
+                                    unsigned long long value) {
   const unsigned long long before = *address;
   *address = before == expected ? value : before;
   return before;
@@ -94,7 +95,8 @@ struct cudaDeviceProp {
   int major, minor;
 };
 struct cudaFuncAttributes {};
-constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
+                   cudaHostAllocDefault = 0;
 constexpr int cudaStreamCaptureModeRelaxed = 2;
 
 cudaError_t cudaMalloc(void **address, size_t bytes);
@@ -127,13 +129,16 @@ inline cudaError_t cudaDriverGetVersion(int *version) {
 inline cudaError_t cudaGetDeviceCount(int *count) { return *count = emulated("EMULATED_DEVICES", 1), cudaSuccess; }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *to, int) {
-  return *to = {"emulator", emulated("EMULATED_CAPABILITY", 90) / 10, emulated("EMULATED_CAPABILITY", 90) % 10}, cudaSuccess;
+  return *to = {"emulator", emulated("EMULATED_CAPABILITY", 90) / 10, emulated("EMULATED_CAPABILITY", 90) % 10},
+         cudaSuccess;
 }
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaPeekAtLastError(); }
 
 // A captured call is kept and made again by every launch of its graph; the graph's order is the order of the calls.
-inline cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, cudaSuccess; }
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  return *least = 0, *greatest = -5, cudaSuccess;
+}
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int priority);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int);

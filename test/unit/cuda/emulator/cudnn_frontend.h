@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, run by loops over whatever strides its
-// tensors have. Like the real one it refuses pads that differ from side to side, unless so many channels would take the
-// direct kernels too long here, and its fast engine pads channels that do not fill 16 bytes in
-// the workspace.
+// The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, run by loops over whatever strides
+// its tensors have. Like the real one it refuses pads that differ from side to side, unless so many channels would take
+// the direct kernels too long here, and its fast engine pads channels that do not fill 16 bytes in the workspace.
 #pragma once
 
 #include "cudnn.h"
@@ -46,8 +45,9 @@ struct Tensor_attributes {
   Tensor_attributes &set_data_type(DataType_t value) { return type = value, *this; }
   Tensor_attributes &set_output(bool) { return *this; }
   double value(const void *data, int64_t i) const {
-    return static_cast<double>(type == DataType_t::BFLOAT16 ? sluice::widened(static_cast<const sluice::BFloat16 *>(data)[i])
-                                                            : static_cast<const float *>(data)[i]);
+    return static_cast<double>(type == DataType_t::BFLOAT16
+                                   ? sluice::widened(static_cast<const sluice::BFloat16 *>(data)[i])
+                                   : static_cast<const float *>(data)[i]);
   }
   void put(void *data, int64_t i, float value) const {
     if (type == DataType_t::BFLOAT16)
@@ -88,18 +88,22 @@ public:
 
   /// Of one type, as engines want them.
   bool mixed() const { return x->type != y->type || w->type != y->type; }
-  Error validate() const { return {mixed() || (before != after && (pass == 0 ? x : y)->dim[1] < 24 && (pass == 2 ? x : w)->dim[1] < 64)}; }
+  Error validate() const {
+    return {mixed() || (before != after && (pass == 0 ? x : y)->dim[1] < 24 && (pass == 2 ? x : w)->dim[1] < 64)};
+  }
   Error build_operation_graph(cudnnHandle_t) const { return {}; }
   Error create_execution_plans(std::vector<HeurMode_t>) const { return {}; }
   Graph &deselect_numeric_notes(const std::vector<NumericalNote_t> &) { return *this; }
   Graph &select_numeric_notes(const std::vector<NumericalNote_t> &) { return tensorCores = true, *this; }
   Graph &deselect_workspace_greater_than(int64_t limit) { return workspaceLimit = limit, *this; }
-  /// The best engine has tensor cores and takes a workspace as scratch, too, the second less, the last one has none and takes
-  /// none. What is ranked third turns out to need more than it said.
+  /// The best engine has tensor cores and takes a workspace as scratch, too, the second less, the last one has none and
+  /// takes none. What is ranked third turns out to need more than it said.
   int64_t get_execution_plan_count() const { return 4; }
   Error build_plan_at_index(cudnnHandle_t, int64_t index) {
     constexpr int64_t scratch[] = {1 << 16, 1 << 8, 0, 0};
-    needed = index == 2 && workspaceLimit < unlimited ? workspaceLimit + 1 : index == 3 ? 0 : scratch[index] + paddedInput();
+    needed = index == 2 && workspaceLimit < unlimited ? workspaceLimit + 1
+             : index == 3                             ? 0
+                                                      : scratch[index] + paddedInput();
     return {index != 2 && (needed > workspaceLimit || (tensorCores && index == 3))};
   }
   int64_t get_workspace_size() const { return needed; }
