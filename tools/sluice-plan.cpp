@@ -237,8 +237,8 @@ std::string strategyHelp() {
   std::string text = "Strategies:\n";
   for (const Strategy &s : strategies()) {
     text += "  " + s.name + std::string(s.name.size() < 14 ? 14 - s.name.size() : 1, ' ') + s.summary;
-    for (const std::string &knob : s.knobs)
-      text += (knob == s.knobs.front() ? " [" : ", ") + knob + (knob == s.knobs.back() ? "]" : "");
+    for (const planner::Knob &knob : s.knobs)
+      text += (&knob == &s.knobs.front() ? " [" : ", ") + knob.name + (&knob == &s.knobs.back() ? "]" : "");
     text += "\n";
   }
   return text;

@@ -110,7 +110,7 @@ private:
 
 } // namespace
 
-Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
   if (best.feasible)
@@ -127,6 +127,14 @@ Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options
     improve(best, combiner.attempt(choice));
   }
   return answerOf(best, "autoswap", memory);
+}
+
+Strategy autoswapStrategy() {
+  Strategy s{"autoswap", "swap by priority scores (Zhang et al. 2019)", planAutoSwap, nullptr};
+  s.knobs = {{"min-size"}};
+  s.actions = {"offload"};
+  s.takenOver.stages = 64;
+  return s;
 }
 
 } // namespace sluice::planner

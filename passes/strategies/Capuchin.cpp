@@ -60,7 +60,7 @@ std::vector<Tensor> tensorsOf(const Combiner &combiner) {
 
 } // namespace
 
-Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
   if (best.feasible)
@@ -104,6 +104,13 @@ Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options
     improve(best, std::move(attempt));
   }
   return answerOf(std::move(best), "capuchin", memory);
+}
+
+Strategy capuchinStrategy() {
+  Strategy s{"capuchin", "swap by free time, then recompute by bytes per second (Peng et al. 2020)", planCapuchin,
+             nullptr};
+  s.actions = {"offload", "recompute"};
+  return s;
 }
 
 } // namespace sluice::planner

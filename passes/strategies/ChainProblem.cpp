@@ -160,26 +160,4 @@ Options everythingAllowed(Options options) {
   return options;
 }
 
-ChainAnswer chainChen(const Chain &chain, double memory, Release, const Options &options) {
-  return ChainProblem(chain, false).run(memory, planChen, options);
-}
-
-ChainAnswer chainRotor(const Chain &chain, double memory, Release, const Options &options) {
-  return ChainProblem(chain, false).run(memory, planRotor, options);
-}
-
-ChainAnswer chainCheckmate(const Chain &chain, double memory, Release, const Options &options) {
-  return ChainProblem(chain, false).run(memory, planCheckmate, options);
-}
-
-/// Whole stages as units: their tensors move or run again together. Lossy actions as those strategies were published
-/// that know them.
-ChainAnswer chainMixed(const Chain &chain, double memory, Release, const Options &options) {
-  if (options.allowLossy.empty() || chain.bandwidth == 0)
-    return ChainProblem(chain, true).run(memory, planMixed, options);
-  Options allowed = everythingAllowed(options);
-  allowed.allowLossy = options.allowLossy;
-  return publishedProblem(chain).run(memory, planMixed, withoutUnnamed(allowed));
-}
-
 } // namespace sluice::planner

@@ -19,6 +19,7 @@
 // Refuses larger graphs. Fails below the least peak that recomputation of what no gradient overwrites reaches; never
 // moves anything to the host.
 #include "passes/planner/Simulate.h"
+#include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/IntegerProgram.h"
 #include "passes/strategies/Strategies.h"
@@ -249,7 +250,7 @@ std::optional<Plan> Checkmate::solve(std::optional<Bytes> memory, long nodes) {
 
 } // namespace
 
-Answer planCheckmate(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planCheckmate(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
   if (best.feasible)
@@ -269,6 +270,19 @@ Answer planCheckmate(const Problem &problem, Bytes memory, const Options &option
     if (std::optional<Plan> plan = checkmate.solve(std::nullopt, nodes))
       improve(best, combiner.complete(std::move(*plan), {}));
   return answerOf(best, "checkmate", memory);
+}
+
+static ChainAnswer chainCheckmate(const Chain &chain, double memory, Release, const Options &options) {
+  return ChainProblem(chain, false).run(memory, planCheckmate, options);
+}
+
+Strategy checkmateStrategy() {
+  Strategy s{"checkmate", "optimal recomputation of small graphs by integer programming (Jain et al. 2020)",
+             planCheckmate, chainCheckmate};
+  s.knobs = {{"ops", 1e3}, {"nodes", 1e9}};
+  s.actions = {"recompute"};
+  s.takenOver = {12, 6}; // an integer program
+  return s;
 }
 
 } // namespace sluice::planner

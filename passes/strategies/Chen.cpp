@@ -14,6 +14,7 @@
 // Knobs: segments=0 (0: all lengths).
 //
 // Fails below the best border set plus one segment; recomputes what a link could have moved for free.
+#include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Stages.h"
 #include "passes/strategies/Strategies.h"
@@ -23,7 +24,7 @@
 
 namespace sluice::planner {
 
-Answer planChen(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planChen(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
   if (best.feasible)
@@ -53,6 +54,17 @@ Answer planChen(const Problem &problem, Bytes memory, const Options &options) {
     improve(best, combiner.attempt(choice));
   }
   return answerOf(best, "chen", memory);
+}
+
+static ChainAnswer chainChen(const Chain &chain, double memory, Release, const Options &options) {
+  return ChainProblem(chain, false).run(memory, planChen, options);
+}
+
+Strategy chenStrategy() {
+  Strategy s{"chen", "recompute segments between kept borders (Chen et al. 2016)", planChen, chainChen};
+  s.knobs = {{"segments", 1e6}};
+  s.actions = {"recompute"};
+  return s;
 }
 
 } // namespace sluice::planner

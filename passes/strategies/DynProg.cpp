@@ -213,7 +213,7 @@ std::vector<DynProgSet> dynprogSets(const Chain &chain, double memory, size_t co
   return sets;
 }
 
-ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options) {
+static ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options) {
   const std::vector<bool> none(chain.uF.size(), false);
   if (chainPeak(chain) <= memory)
     return offloadChain(chain, memory, none, release);
@@ -230,7 +230,7 @@ ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, con
 
 /// On op-level programs a stage is offloaded with all its activations. Its tensors die one by one there, so the chain
 /// overestimates what stays; sets for more memory than there is are tried, too.
-Answer planDynProg(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planDynProg(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
   if (best.feasible)
@@ -260,6 +260,13 @@ Answer planDynProg(const Problem &problem, Bytes memory, const Options &options)
       improve(best, combiner.attempt(choice));
     }
   return answerOf(best, "dynprog", memory);
+}
+
+Strategy dynprogStrategy() {
+  Strategy s{"dynprog", "offload the best set of stages (Beaumont et al. 2020)", planDynProg, chainDynProg};
+  s.knobs = {{"limit", 1e5}, {"sets", 1e5}};
+  s.actions = {"offload"};
+  return s;
 }
 
 } // namespace sluice::planner

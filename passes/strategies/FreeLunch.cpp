@@ -101,7 +101,7 @@ private:
 
 } // namespace
 
-Answer planFreeLunch(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planFreeLunch(const Problem &problem, Bytes memory, const Options &options) {
   const bool hybrid = numberKnob(options, "hybrid", 0) > 0;
   for (auto [wanted, action] : {std::pair(true, "zfp"), {hybrid, "offload"}})
     if (std::string missing = missingAction(options, "freelunch", action); wanted && !missing.empty())
@@ -125,10 +125,18 @@ Answer planFreeLunch(const Problem &problem, Bytes memory, const Options &option
   return answerOf(std::move(best), "freelunch", memory);
 }
 
-ChainAnswer chainFreeLunch(const Chain &chain, double memory, Release, const Options &options) {
+static ChainAnswer chainFreeLunch(const Chain &chain, double memory, Release, const Options &options) {
   if (chain.bandwidth == 0)
     return Refused{"strategy 'freelunch' takes its codec's rate from the link's, and the problem's 'bandwidth' is 0"};
   return publishedProblem(chain).run(memory, planFreeLunch, everythingAllowed(options));
+}
+
+Strategy freelunchStrategy() {
+  Strategy s{"freelunch", "compress activations in device memory (Patel et al.)", planFreeLunch, chainFreeLunch};
+  s.knobs = {{"buffers", 1e6}, {"ahead", 1e6}, {"hybrid"}};
+  s.actions = {"offload", "zfp"};
+  s.lossyAsPublished = true;
+  return s;
 }
 
 } // namespace sluice::planner

@@ -19,7 +19,7 @@
 
 namespace sluice::planner {
 
-Answer planGist(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planGist(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   if (!combiner.can("mask") && !combiner.can("argmax") && !combiner.can("counter"))
     return Refused{"strategy 'gist' needs codec 'mask', 'argmax' or 'counter', which the target does not execute"};
@@ -33,6 +33,13 @@ Answer planGist(const Problem &problem, Bytes memory, const Options &options) {
         choice.compressed.push_back(b);
   }
   return answerOf(combiner.attempt(choice), "gist", memory);
+}
+
+Strategy gistStrategy() {
+  Strategy s{"gist", "lossless encodings (Jain et al. 2018)", planGist, nullptr};
+  s.knobs = {{"dpr"}};
+  s.actions = {"mask", "argmax", "counter", "fp16"};
+  return s;
 }
 
 } // namespace sluice::planner

@@ -126,7 +126,7 @@ Bytes smallestCopy(const Problem &problem) {
   return static_cast<Bytes>(std::min(65536.0, link.latency * std::min(link.d2h, link.h2d)));
 }
 
-Answer planGreedy(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planGreedy(const Problem &problem, Bytes memory, const Options &options) {
   Plan plan = keepPlan(problem);
   plan.strategy = "greedy";
   if (peakBytes(problem, expand(problem, plan)) <= memory)
@@ -152,11 +152,18 @@ std::vector<bool> greedyPrefix(const Chain &chain, double memory) {
 }
 
 /// On chains the rule is the paper's to the letter: whole x_0..x_k.
-ChainAnswer chainGreedy(const Chain &chain, double memory, Release release, const Options &) {
+static ChainAnswer chainGreedy(const Chain &chain, double memory, Release release, const Options &) {
   ChainAnswer answer = bestOffload(chain, memory, {greedyPrefix(chain, memory)}, release);
   if (auto *none = std::get_if<ChainInfeasible>(&answer))
     none->smallestMemory = chain.bandwidth > 0 ? chainFloor(chain) : chainPeak(chain);
   return answer;
+}
+
+Strategy greedyStrategy() {
+  Strategy s{"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", planGreedy, chainGreedy};
+  s.knobs = {{"min-copy"}};
+  s.actions = {"offload"};
+  return s;
 }
 
 } // namespace sluice::planner

@@ -26,7 +26,7 @@
 
 namespace sluice::planner {
 
-Answer planHascoet(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planHascoet(const Problem &problem, Bytes memory, const Options &options) {
   const bool halves = numberKnob(options, "fp16", 1) > 0, inverts = numberKnob(options, "invert", 1) > 0;
   for (auto [wanted, action] : {std::pair(true, "offload"), {halves, "fp16"}, {inverts, "invert"}})
     if (std::string missing = missingAction(options, "hascoet", action); wanted && !missing.empty())
@@ -47,12 +47,21 @@ Answer planHascoet(const Problem &problem, Bytes memory, const Options &options)
 }
 
 /// x_i is the input of stage i. An inversion costs what the stage's forward op costs: it moves the same bytes.
-ChainAnswer chainHascoet(const Chain &chain, double memory, Release, const Options &options) {
+static ChainAnswer chainHascoet(const Chain &chain, double memory, Release, const Options &options) {
   if (chain.kinds.empty())
     return Refused{"strategy 'hascoet' chooses by kind of layer, and the problem has no 'op'"};
   if (chain.bandwidth == 0)
     return Refused{"strategy 'hascoet' offloads, and the problem's 'bandwidth' is 0"};
   return publishedProblem(chain).run(memory, planHascoet, everythingAllowed(options));
+}
+
+Strategy hascoetStrategy() {
+  Strategy s{"hascoet", "offload inputs of convolutions and pools in fp16, invert BatchNorm (Hascoet et al. 2019)",
+             planHascoet, chainHascoet};
+  s.knobs = {{"fp16"}, {"invert"}};
+  s.actions = {"offload", "fp16", "invert"};
+  s.lossyAsPublished = true;
+  return s;
 }
 
 } // namespace sluice::planner

@@ -11,7 +11,7 @@
 
 namespace sluice::planner {
 
-Answer planKeep(const Problem &problem, Bytes memory, const Options &) {
+static Answer planKeep(const Problem &problem, Bytes memory, const Options &) {
   const Bytes peak = peakBytes(problem, expand(problem, keepPlan(problem)));
   if (peak > memory)
     return Infeasible{peak, "keeping everything needs " + std::to_string(peak) + " bytes, memory is " +
@@ -21,6 +21,13 @@ Answer planKeep(const Problem &problem, Bytes memory, const Options &) {
 
 ChainAnswer chainKeep(const Chain &chain, double memory, Release release, const Options &) {
   return offloadChain(chain, memory, std::vector<bool>(chain.uF.size(), false), release);
+}
+
+Strategy keepStrategy() {
+  Strategy s{"keep", "every activation stays on the device", planKeep, chainKeep};
+  s.reference = true;
+  s.takenOver = {0, 0};
+  return s;
 }
 
 } // namespace sluice::planner

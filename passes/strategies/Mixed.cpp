@@ -24,8 +24,10 @@
 // whatever the others find).
 //
 // Fails below the live bytes of the smallest trial.
+#include "passes/planner/Bounds.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/Candidates.h"
+#include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Kernels.h"
 #include "passes/strategies/Stages.h"
 #include "passes/strategies/Strategies.h"
@@ -281,9 +283,36 @@ static Answer planWithKernels(const Problem &problem, Bytes memory, const Option
   return first && second && second->smallestMemory < first->smallestMemory ? std::move(other) : std::move(own);
 }
 
-Answer planMixed(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planMixed(const Problem &problem, Bytes memory, const Options &options) {
   Answer own = Mixed(problem, memory, options).run();
   return hasAlternatives(problem) ? planWithKernels(problem, memory, options, std::move(own)) : own;
+}
+
+/// Whole stages as units: their tensors move or run again together. Lossy actions as those strategies were published
+/// that know them.
+static ChainAnswer chainMixed(const Chain &chain, double memory, Release, const Options &options) {
+  if (options.allowLossy.empty() || chain.bandwidth == 0)
+    return ChainProblem(chain, true).run(memory, planMixed, options);
+  Options allowed = everythingAllowed(options);
+  allowed.allowLossy = options.allowLossy;
+  return publishedProblem(chain).run(memory, planMixed, withoutUnnamed(allowed));
+}
+
+Strategy mixedStrategy() {
+  Strategy s{"mixed", "encode, recompute and offload together; invert, compress and halve where allowed", planMixed,
+             chainMixed};
+  s.knobs = {{"trials", 1e7}, {"recompute"}, {"offload"}, {"encode"}, {"zvc"}, {"takeover"}};
+  s.actions = allActions();
+  s.takesOver = true;
+  s.takenOver = {0, 0};
+  return s;
+}
+
+Strategy autoStrategy() {
+  Strategy s = mixedStrategy();
+  s.name = "auto";
+  s.summary = "mixed";
+  return s;
 }
 
 } // namespace sluice::planner

@@ -221,7 +221,7 @@ std::vector<PofoSchedule> pofoSchedules(const Chain &chain, const RotorTable &ro
   return Pofo(chain, rotor, memory, std::max<size_t>(limit, 2)).run(count);
 }
 
-Answer planPofo(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planPofo(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
   if (best.feasible)
@@ -251,6 +251,13 @@ Answer planPofo(const Problem &problem, Bytes memory, const Options &options) {
   for (int step = 0; step <= 8; ++step)
     tryMemory(floor + (peak - floor) * step / 8);
   return answerOf(best, "pofo", memory);
+}
+
+Strategy pofoStrategy() {
+  Strategy s{"pofo", "recompute and offload blocks of a chain (Beaumont et al. 2021)", planPofo, nullptr};
+  s.knobs = {{"slots", 1e4}, {"limit", 1e5}, {"sets", 1e5}};
+  s.actions = {"offload", "recompute"};
+  return s;
 }
 
 } // namespace sluice::planner

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every strategy by name. Adding one is a file that defines it and a line in Registry.cpp.
+// Every strategy by name. Adding one is a file that describes it and a line in Registry.cpp.
 #pragma once
 
 #include "passes/planner/Plan.h"
 #include "passes/strategies/ChainPlan.h"
 
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -32,12 +33,28 @@ using PlanFunction = Answer (*)(const Problem &problem, Bytes memory, const Opti
 /// The same for a chain, as published: all that the strategy may do is allowed.
 using ChainFunction = ChainAnswer (*)(const Chain &chain, double memory, Release release, const Options &options);
 
+/// A number of at least 0 that --strategy=NAME,k=v sets.
+struct Knob {
+  std::string name;
+  double most = 1e15; ///< less where counts, tables or integer programs grow with it
+};
+
+/// What everybody else knows of a strategy.
 struct Strategy {
   std::string name;
-  std::string summary;            ///< one line for --help and reports
-  std::vector<std::string> knobs; ///< names that `Options::knobs` may hold; their values are numbers
+  std::string summary; ///< one line for --help and reports
   PlanFunction plan = nullptr;
   ChainFunction chain = nullptr; ///< null: chains are planned as op-level problems
+  std::vector<Knob> knobs = {};
+  std::set<std::string> actions = {}; ///< that its plans may consist of, besides "keep"
+  bool lossyAsPublished = false;      ///< on chains it uses its lossy actions whether options allow them or not
+  bool reference = false;             ///< its arena is what percentages refer to: packed as tightly as can be
+  bool takesOver = false;             ///< answers with the best of its own plan and those of the others
+
+  /// Where one that takes over asks this one, too: problems of so many ops, chains of so many stages at most.
+  struct {
+    size_t ops = std::numeric_limits<size_t>::max(), stages = std::numeric_limits<size_t>::max();
+  } takenOver = {};
 };
 
 /// All strategies, in the order of the reports.

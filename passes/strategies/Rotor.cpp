@@ -17,6 +17,7 @@
 //
 // Fails below the smallest table entry; never moves anything to the host.
 #include "passes/strategies/Rotor.h"
+#include "passes/strategies/ChainProblem.h"
 
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Stages.h"
@@ -176,7 +177,7 @@ std::vector<Plan> rotorPlans(const Problem &problem, int slots) {
   return plans;
 }
 
-Answer planRotor(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planRotor(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
   if (best.feasible)
@@ -186,6 +187,17 @@ Answer planRotor(const Problem &problem, Bytes memory, const Options &options) {
   for (Plan &plan : rotorPlans(problem, static_cast<int>(numberKnob(options, "slots", 0))))
     improve(best, combiner.complete(std::move(plan), {}));
   return answerOf(best, "rotor", memory);
+}
+
+static ChainAnswer chainRotor(const Chain &chain, double memory, Release, const Options &options) {
+  return ChainProblem(chain, false).run(memory, planRotor, options);
+}
+
+Strategy rotorStrategy() {
+  Strategy s{"rotor", "optimal rematerialization of a chain (Beaumont et al. 2019)", planRotor, chainRotor};
+  s.knobs = {{"slots", 1e4}};
+  s.actions = {"recompute"};
+  return s;
 }
 
 } // namespace sluice::planner

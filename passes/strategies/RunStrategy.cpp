@@ -15,7 +15,7 @@
 
 namespace sluice::planner {
 
-/// Sets peak and arena of a plan.
+/// Sets peak and arena of a plan. `budget`: packing ends when it is met.
 static void measure(const Problem &problem, const Options &options, Bytes budget, Plan &plan) {
   const Program program = expand(problem, plan);
   plan.peakBytes = peakBytes(problem, program);
@@ -23,8 +23,7 @@ static void measure(const Problem &problem, const Options &options, Bytes budget
   if (!options.pack)
     return;
   PackOptions limits;
-  // Keep's arena is the measure of every percentage, so it is packed as tightly as can be, whatever the budget.
-  limits.goodEnough = plan.strategy == "keep" ? 0 : budget - problem.base;
+  limits.goodEnough = budget - problem.base;
   const std::vector<PackItem> items = packItems(problem, program);
   // A node costs time in proportion to the items that it touches.
   limits.nodeLimit = std::min<int64_t>(options.packNodes, 20'000'000 / std::max<size_t>(items.size(), 1));
@@ -66,7 +65,7 @@ public:
           return answer;
         break;
       }
-      measure(problem, options, budget, *plan);
+      measure(problem, options, strategy.reference ? problem.base : budget, *plan);
       if (plan->arenaBytes <= budget)
         return checked(problem, *plan, budget);
       inner = tightened(problem, *plan, inner, budget);
@@ -99,21 +98,14 @@ private:
 
 } // namespace
 
-/// Most ops of a problem, or stages of a chain, at which mixed takes over a strategy's plan: mixed's limits.
-static size_t mixedLimit(const std::string &name, bool ofChain) {
-  if (name == "mixed" || name == "auto" || name == "keep")
-    return 0;
-  if (name == "checkmate") // an integer program
-    return ofChain ? 6 : 12;
-  const bool everySet = name.substr(0, 4) == "vdnn" || name == "autoswap" || name == "tflms";
-  return ofChain && everySet ? 64 : std::numeric_limits<size_t>::max();
-}
-
-/// False when a knob forbids an action that another strategy might use, and for all but mixed.
-static bool takesOver(const std::string &name, const Options &options) {
-  return (name == "mixed" || name == "auto") && numberKnob(options, "recompute", 1) > 0 &&
-         numberKnob(options, "offload", 1) > 0 && numberKnob(options, "encode", 1) > 0 &&
-         numberKnob(options, "takeover", 1) > 0;
+/// False when a knob forbids an action that another strategy might use.
+static bool takesOver(const Strategy &strategy, const Options &options) {
+  if (!strategy.takesOver)
+    return false;
+  for (const char *knob : {"recompute", "offload", "encode", "takeover"})
+    if (numberKnob(options, knob, 1) <= 0)
+      return false;
+  return true;
 }
 
 namespace {
@@ -131,8 +123,7 @@ public:
   Answer run() {
     const Seconds bound = actionBound(problem, budget, allowedActions(options));
     for (const Strategy &strategy : strategies())
-      if (problem.ops.size() <= mixedLimit(strategy.name, false) &&
-          (std::isinf(bestSpan) || bestSpan > bound * (1 + 1e-9)))
+      if (problem.ops.size() <= strategy.takenOver.ops && (std::isinf(bestSpan) || bestSpan > bound * (1 + 1e-9)))
         consider(strategy);
     if (auto *none = std::get_if<Infeasible>(&best))
       none->reason = tooSmall("mixed", none->smallestMemory, budget);
@@ -200,7 +191,7 @@ Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name
     return Refused{error};
   const Options allowed = withoutUnnamed(options);
   Answer answer = Planner(problem, *strategy, allowed).run(budget);
-  return takesOver(name, options) ? BestOfAll(problem, budget, allowed, std::move(answer)).run() : answer;
+  return takesOver(*strategy, options) ? BestOfAll(problem, budget, allowed, std::move(answer)).run() : answer;
 }
 
 static std::vector<bool> offloadedOf(const ChainPlan &plan) {
@@ -231,35 +222,34 @@ ChainAnswer runStrategy(const Chain &chain, double memory, Release release, cons
   if (!strategy)
     return Refused{error};
   ChainAnswer best = chainAnswerOf(chain, memory, release, *strategy, options);
-  if (!takesOver(name, options) || (std::holds_alternative<ChainPlan>(best) && chainPeak(chain) <= memory))
+  if (!takesOver(*strategy, options) || (std::holds_alternative<ChainPlan>(best) && chainPeak(chain) <= memory))
     return best;
   for (const Strategy &other : strategies())
-    // Lossy ones run as published on chains, allowed or not.
-    if (chain.uF.size() <= mixedLimit(other.name, true) && other.name != "hascoet" && other.name != "freelunch")
+    if (chain.uF.size() <= other.takenOver.stages && !other.lossyAsPublished)
       takeBetter(best, chainAnswerOf(chain, memory, release, other, {}));
   return best;
 }
 
 Seconds strategyBound(const Chain &chain, double memory, const std::string &name, const Options &options) {
-  const bool takesAll = (name == "mixed" || name == "auto") && !options.allowLossy.empty();
-  const bool inverts = name == "hascoet", packs = name == "freelunch";
-  if (takesAll || inverts || packs) {
-    // The merged problem moves what a stage saves as a unit; mixed may drop it alone.
+  std::string error;
+  const Strategy *strategy = findStrategy(name, options, error);
+  if (!strategy)
+    throw std::invalid_argument(error);
+  const bool takesAll = strategy->takesOver && !options.allowLossy.empty();
+  if (takesAll || strategy->lossyAsPublished) {
+    // The merged problem moves what a stage saves as a unit; one that takes over may drop it alone.
     const bool apart = std::any_of(chain.saved.begin(), chain.saved.end(), [](double v) { return v > 0; });
     if (chain.bandwidth == 0 || (takesAll && apart))
       return chainCompute(chain);
     const ChainProblem lifted = publishedProblem(chain);
-    std::set<std::string> actions = {"offload", packs ? "zfp" : "fp16", packs ? "zfp" : "invert"};
-    if (takesAll) {
-      Options allowed = everythingAllowed({});
+    Options allowed = everythingAllowed({});
+    allowed.executable = strategy->actions;
+    if (takesAll)
       allowed.allowLossy = options.allowLossy;
-      actions = allowedActions(allowed);
-    }
-    return actionBound(lifted.problem, lifted.bytes(memory), actions);
+    return actionBound(lifted.problem, lifted.bytes(memory), allowedActions(allowed));
   }
-  const bool recomputes = name == "chen" || name == "rotor" || name == "checkmate";
-  const bool both = name == "mixed" || name == "auto" || name == "superneurons" || name == "capuchin" || name == "pofo";
-  return recomputes || both ? chainRecomputeBound(chain, memory, both) : chainBound(chain, memory);
+  const bool moves = strategy->actions.count("offload");
+  return strategy->actions.count("recompute") ? chainRecomputeBound(chain, memory, moves) : chainBound(chain, memory);
 }
 
 } // namespace sluice::planner

@@ -1,48 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strategies' entry points, one file each; see that file for source, rule and limits. Call them through Registry.h.
+// What strategies share: parts of one that others build on, knobs, and what options let them do.
 #pragma once
 
 #include "passes/strategies/Registry.h"
 
 namespace sluice::planner {
 
-Answer planKeep(const Problem &problem, Bytes memory, const Options &options);
-Answer planGreedy(const Problem &problem, Bytes memory, const Options &options);
-Answer planChen(const Problem &problem, Bytes memory, const Options &options);
-Answer planDynProg(const Problem &problem, Bytes memory, const Options &options);
-Answer planRotor(const Problem &problem, Bytes memory, const Options &options);
-Answer planVdnn(const Problem &problem, Bytes memory, const Options &options);
-Answer planVdnnpp(const Problem &problem, Bytes memory, const Options &options);
-Answer planVdnnAll(const Problem &problem, Bytes memory, const Options &options);
-Answer planVdnnConv(const Problem &problem, Bytes memory, const Options &options);
-Answer planVdnnAconv(const Problem &problem, Bytes memory, const Options &options);
-Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options);
-Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options);
-Answer planTflms(const Problem &problem, Bytes memory, const Options &options);
-Answer planSuperNeurons(const Problem &problem, Bytes memory, const Options &options);
-Answer planHascoet(const Problem &problem, Bytes memory, const Options &options);
-Answer planFreeLunch(const Problem &problem, Bytes memory, const Options &options);
-Answer planGist(const Problem &problem, Bytes memory, const Options &options);
-Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options);
-Answer planPofo(const Problem &problem, Bytes memory, const Options &options);
-Answer planCheckmate(const Problem &problem, Bytes memory, const Options &options);
-Answer planMixed(const Problem &problem, Bytes memory, const Options &options);
-
+/// keep's answer for a chain.
 ChainAnswer chainKeep(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainGreedy(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainChen(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainRotor(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainCheckmate(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainVdnnAll(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainVdnnConv(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainVdnnAconv(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainHascoet(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainFreeLunch(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainMixed(const Chain &chain, double memory, Release release, const Options &options);
-ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options);
 
 /// Rotor's schedules for every memory of its table, fewest bytes first; `slots` 0 chooses by length. Not yet completed
 /// by a Combiner.

@@ -28,7 +28,7 @@ static bool isCheckpoint(OpKind kind) {
   return kind == OpKind::Conv || kind == OpKind::FullyConnected || kind == OpKind::Join || kind == OpKind::Concat;
 }
 
-Answer planSuperNeurons(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planSuperNeurons(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
   if (best.feasible)
@@ -68,6 +68,13 @@ Answer planSuperNeurons(const Problem &problem, Bytes memory, const Options &opt
   everything.recomputed = cheap;
   improve(best, combiner.attempt(everything));
   return answerOf(std::move(best), "superneurons", memory);
+}
+
+Strategy superneuronsStrategy() {
+  Strategy s{"superneurons", "checkpoints to the host, cheap layers again (Wang et al. 2018)", planSuperNeurons,
+             nullptr};
+  s.actions = {"offload", "recompute"};
+  return s;
 }
 
 } // namespace sluice::planner

@@ -52,7 +52,7 @@ static Attempt settle(const Problem &problem, Bytes memory, int threshold, int a
   return attempt;
 }
 
-Answer planTflms(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planTflms(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
   if (!best.feasible && !combiner.can("offload"))
@@ -67,6 +67,14 @@ Answer planTflms(const Problem &problem, Bytes memory, const Options &options) {
       improve(best, settle(problem, memory, threshold > 0 ? threshold : std::max(2, static_cast<int>(share * n)),
                            distance > 0 ? distance : ahead));
   return answerOf(best, "tflms", memory);
+}
+
+Strategy tflmsStrategy() {
+  Strategy s{"tflms", "swap by distance in the graph (Le et al. 2018)", planTflms, nullptr};
+  s.knobs = {{"threshold", 1e6}, {"ahead", 1e6}};
+  s.actions = {"offload"};
+  s.takenOver.stages = 64;
+  return s;
 }
 
 } // namespace sluice::planner

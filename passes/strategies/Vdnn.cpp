@@ -99,17 +99,17 @@ ChainAnswer chainMode(const Chain &chain, double memory, Release release, Mode m
 
 } // namespace
 
-Answer planVdnnAll(const Problem &p, Bytes memory, const Options &o) {
+static Answer planVdnnAll(const Problem &p, Bytes memory, const Options &o) {
   return planMode(p, memory, o, Mode::All, "vdnn-all");
 }
-Answer planVdnnConv(const Problem &p, Bytes memory, const Options &o) {
+static Answer planVdnnConv(const Problem &p, Bytes memory, const Options &o) {
   return planMode(p, memory, o, Mode::Conv, "vdnn-conv");
 }
-Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
+static Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
   return planMode(p, memory, o, Mode::AlternateConv, "vdnn-aconv");
 }
 
-Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   const std::vector<int> fast = fastestKernels(problem), small = smallestKernels(problem);
   Choice none, conv, all;
@@ -160,7 +160,7 @@ std::pair<std::vector<bool>, std::vector<bool>> above(const std::vector<double> 
 
 } // namespace
 
-Answer planVdnn(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planVdnn(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
   if (best.feasible)
@@ -191,18 +191,18 @@ Answer planVdnn(const Problem &problem, Bytes memory, const Options &options) {
 
 std::vector<int> vdnnInputs(const Problem &problem, int mode) { return inputsOf(problem, modeOf(mode)); }
 
-ChainAnswer chainVdnnAll(const Chain &c, double memory, Release release, const Options &) {
+static ChainAnswer chainVdnnAll(const Chain &c, double memory, Release release, const Options &) {
   return chainMode(c, memory, release, Mode::All, "vdnn-all");
 }
-ChainAnswer chainVdnnConv(const Chain &c, double memory, Release release, const Options &) {
+static ChainAnswer chainVdnnConv(const Chain &c, double memory, Release release, const Options &) {
   return chainMode(c, memory, release, Mode::Conv, "vdnn-conv");
 }
-ChainAnswer chainVdnnAconv(const Chain &c, double memory, Release release, const Options &) {
+static ChainAnswer chainVdnnAconv(const Chain &c, double memory, Release release, const Options &) {
   return chainMode(c, memory, release, Mode::AlternateConv, "vdnn-aconv");
 }
 
 /// Chains have one kernel a stage, so dyn is the first of nothing, conv, all that fits.
-ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, const Options &options) {
+static ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, const Options &options) {
   ChainAnswer answer = chainKeep(chain, memory, release, options);
   double least = chainPeak(chain);
   for (Mode mode : {Mode::Conv, Mode::All}) {
@@ -217,7 +217,7 @@ ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, con
 
 std::vector<bool> vdnnSet(const Chain &chain, int mode) { return chosenLayers(chain.kinds, modeOf(mode)); }
 
-ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const Options &) {
+static ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const Options &) {
   const size_t n = chain.uF.size();
   std::vector<double> ratio(n);
   for (size_t i = 0; i < n; ++i)
@@ -229,6 +229,44 @@ ChainAnswer chainVdnn(const Chain &chain, double memory, Release release, const 
     sets.push_back(second);
   }
   return bestOffload(chain, memory, sets, release);
+}
+
+Strategy vdnnStrategy() {
+  Strategy s{"vdnn", "threshold on time per byte, as Beaumont et al. 2020 compare with", planVdnn, chainVdnn};
+  s.actions = {"offload"};
+  s.takenOver.stages = 64;
+  return s;
+}
+
+Strategy vdnnAllStrategy() {
+  Strategy s{"vdnn-all", "offload every layer's input (Rhu et al. 2016)", planVdnnAll, chainVdnnAll};
+  s.knobs = {{"kernels"}};
+  s.actions = {"offload"};
+  s.takenOver.stages = 64;
+  return s;
+}
+
+Strategy vdnnConvStrategy() {
+  Strategy s{"vdnn-conv", "offload every convolution's input", planVdnnConv, chainVdnnConv};
+  s.knobs = {{"kernels"}};
+  s.actions = {"offload"};
+  s.takenOver.stages = 64;
+  return s;
+}
+
+Strategy vdnnAconvStrategy() {
+  Strategy s{"vdnn-aconv", "offload every second convolution's input", planVdnnAconv, chainVdnnAconv};
+  s.knobs = {{"kernels"}};
+  s.actions = {"offload"};
+  s.takenOver.stages = 64;
+  return s;
+}
+
+Strategy vdnnDynStrategy() {
+  Strategy s{"vdnn-dyn", "the first vdnn mode that fits, fastest kernels first", planVdnnDyn, chainVdnnDyn};
+  s.actions = {"offload"};
+  s.takenOver.stages = 64;
+  return s;
 }
 
 } // namespace sluice::planner

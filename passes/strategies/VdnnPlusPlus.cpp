@@ -226,7 +226,7 @@ private:
 
 } // namespace
 
-ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release, const Options &options) {
+static ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release, const Options &options) {
   if (chain.kinds.empty())
     return Refused{"strategy 'vdnnpp' chooses by kind of layer, and the problem has no 'op'"};
   if (chain.bandwidth == 0)
@@ -248,7 +248,7 @@ ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release, const Option
   return best;
 }
 
-Answer planVdnnpp(const Problem &problem, Bytes memory, const Options &options) {
+static Answer planVdnnpp(const Problem &problem, Bytes memory, const Options &options) {
   if (!options.executable.count("offload"))
     return Refused{"strategy 'vdnnpp' needs action 'offload', which the target does not execute"};
   const int mode = static_cast<int>(std::min(4.0, numberKnob(options, "mode", 0)));
@@ -260,6 +260,14 @@ Answer planVdnnpp(const Problem &problem, Bytes memory, const Options &options) 
     if (mode == 0 || mode == m)
       improve(best, protocol.attempt(vdnnInputs(problem, m)));
   return answerOf(std::move(best), "vdnnpp", memory);
+}
+
+Strategy vdnnppStrategy() {
+  Strategy s{"vdnnpp", "vdnn with copies that outlive their layer (Shriram et al. 2019)", planVdnnpp, chainVdnnpp};
+  s.knobs = {{"mode"}, {"synchronous"}};
+  s.actions = {"offload"};
+  s.takenOver.stages = 64;
+  return s;
 }
 
 } // namespace sluice::planner
