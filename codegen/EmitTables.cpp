@@ -149,7 +149,10 @@ int64_t variableCount(const Document &d) {
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
   auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
   auto strategy = plan ? plan.getAs<StringAttr>("strategy") : StringAttr();
-  auto seconds = plan ? plan.getAs<FloatAttr>("seconds") : FloatAttr();
+  auto seconds = [&](StringRef key) {
+    auto value = plan ? plan.getAs<FloatAttr>(key) : FloatAttr();
+    return llvm::formatv("{0:E}", value ? value.getValueAsDouble() : 0.0).str();
+  };
   StringRef optimizer = moduleWord(d, "train.optimizer", "sgd");
   const char *rule = optimizer == "adam" ? "Adam" : optimizer == "adamw" ? "AdamW" : "Sgd";
   auto line = [&](const Twine &field, const Twine &value) { out << "  program." << field << " = " << value << ";\n"; };
@@ -173,7 +176,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("workspaceLimit", Twine(d.options.workspaceLimit));
   line("precision", Twine("Precision::") + moduleWord(d, "train.precision", "fp32").upper());
   line("events", Twine(d.events.size()));
-  line("predictedSecondsPerStep", llvm::formatv("{0:E}", seconds ? seconds.getValueAsDouble() : 0.0).str());
+  line("predictedSecondsPerStep", seconds("seconds"));
+  line("predictedSecondsOfLongest", seconds("longest"));
   line("variables", "variables");
   line("variableCount", Twine(variableCount(d)));
   line("inputs", "inputs");

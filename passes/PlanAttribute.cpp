@@ -102,7 +102,7 @@ DictionaryAttr sluice::planAttribute(MLIRContext *context, const planner::Proble
       .set("base", summary.base)
       .set("floor", summary.floor);
   all.set("keep_arena", summary.keepArena).set("keep_seconds", summary.keepSeconds).set("seconds", summary.seconds);
-  all.set("lower_bound", summary.lowerBound).set("arena", int64_t(plan.arenaBytes));
+  all.set("lower_bound", summary.lowerBound).set("longest", summary.longest).set("arena", int64_t(plan.arenaBytes));
   if (!plan.alternatives.empty()) {
     SmallVector<int64_t> chosen(plan.alternatives.begin(), plan.alternatives.end());
     all.add("alternatives", b.getDenseI64ArrayAttr(chosen));
@@ -119,6 +119,7 @@ PlanSummary sluice::summaryOfAttribute(DictionaryAttr attribute) {
   s.keepSeconds = real(attribute, "keep_seconds");
   s.seconds = real(attribute, "seconds");
   s.lowerBound = real(attribute, "lower_bound");
+  s.longest = real(attribute, "longest");
   return s;
 }
 

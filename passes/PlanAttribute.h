@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attribute `train.plan` of @step: what plan-memory decided, for apply-plan, schedule preface and reports.
-//   {strategy, budget, base, floor, keep_arena, keep_seconds, seconds, lower_bound, arena,
+//   {strategy, budget, base, floor, keep_arena, keep_seconds, seconds, lower_bound, longest, arena,
 //    decisions = [{storage, name, bytes, first, last, action, codec, offload_after, free_before, prefetch_after,
 //    needed_by, reason, node, seconds, stall,
 //                  frees_nothing}...],
@@ -24,6 +24,7 @@ constexpr llvm::StringLiteral exitStatusName = "train.exit_status";
 struct PlanSummary {
   int64_t budget = 0, base = 0, floor = 0, keepArena = 0;
   double keepSeconds = 0, seconds = 0, lowerBound = 0;
+  double longest = 0; ///< of any single kernel or copy
 };
 
 /// `costs` and `nodes` (ONNX nodes that made them) by buffer.

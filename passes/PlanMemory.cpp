@@ -30,6 +30,18 @@ namespace {
 
 constexpr int64_t unlimited = int64_t(1) << 60;
 
+/// Seconds of the longest kernel or copy of the plan.
+double longestTask(const planner::Problem &problem, const planner::Plan &plan) {
+  double longest = 0;
+  for (const planner::Op &op : problem.ops)
+    longest = std::max(longest, op.seconds);
+  const double rate = std::min(problem.link.d2h, problem.link.h2d);
+  for (auto [buffer, decision] : llvm::zip(problem.buffers, plan.decisions))
+    if (decision.action == planner::Action::Offload && rate > 0)
+      longest = std::max(longest, static_cast<double>(buffer.bytes) / rate);
+  return longest;
+}
+
 struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   using PlanMemoryBase::PlanMemoryBase;
 
@@ -92,6 +104,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return failure();
     planner::Timeline timeline = simulate(problem, plan);
     summary.seconds = timeline.makespan;
+    summary.longest = longestTask(problem, plan);
     summary.lowerBound = planner::actionBound(problem, summary.budget, planner::allowedActions(request.options));
     std::vector<std::string> nodes;
     for (const planner::Buffer &buffer : problem.buffers)

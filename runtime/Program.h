@@ -61,6 +61,7 @@ struct Program {
   Precision precision;
   int events; ///< number of events used
   double predictedSecondsPerStep;
+  double predictedSecondsOfLongest; ///< of its kernels and copies
   const Variable *variables; ///< names are unique
   int variableCount;
   const Input *inputs; ///< model inputs in order, then the target (absent when the graph ends in its own loss)

@@ -39,17 +39,17 @@ static void requireUnused(const std::string &path) {
     throw UsageError(text("--offload-to ", path, ": exists already"));
 }
 
-/// A kernel that runs for a hundred times what the whole step was predicted to take will hardly end; who waits for it
+/// A kernel that runs for a hundred times what the longest one was predicted to take will hardly end; who waits for it
 /// learns which one it is.
 static void watch(Session &session, const std::string &name, const Program &program) {
-  watchStreams(
-      session, std::max(10.0, 100 * program.predictedSecondsPerStep),
-      [name, step = program.predictedSecondsPerStep](const char *, const char *node, const char *op, double seconds) {
-        std::fprintf(stderr,
-                     "%s: warning: node '%s' (%s) has been running for %.0f s, the whole step was predicted to take "
-                     "%.3g; interrupt twice to end without it\n",
-                     printable(name).c_str(), printable(node).c_str(), op, seconds, step);
-      });
+  const double longest = program.predictedSecondsOfLongest;
+  watchStreams(session, std::max(10.0, 100 * longest),
+               [name, longest](const char *, const char *node, const char *op, double seconds) {
+                 std::fprintf(stderr,
+                              "%s: warning: node '%s' (%s) has been running for %.0f s, no kernel or copy was "
+                              "predicted to take more than %.3g; interrupt twice to end without it\n",
+                              printable(name).c_str(), printable(node).c_str(), op, seconds, longest);
+               });
 }
 
 static std::atomic<bool> running{false};

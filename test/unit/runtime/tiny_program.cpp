@@ -123,6 +123,7 @@ int main(int argc, char **argv) {
   program.threads = 1;
   program.events = 3;
   program.predictedSecondsPerStep = 1e-4;
+  program.predictedSecondsOfLongest = 1e-5;
   program.variables = variables;
   program.variableCount = 4;
   program.inputs = inputs;
