@@ -9,8 +9,7 @@ using namespace sluice;
 using namespace sluice::codegen;
 
 std::string codegen::codecText(Codec codec) {
-  static const char *const kinds[] = {"None", "Fp16", "Zvc", "Zfp"};
-  std::string kind = std::string("Codec{Codec::") + kinds[codec.kind];
+  std::string kind = std::string("Codec{Codec::") + factsOf(codec)->kindName;
   return kind + (codec.kind == Codec::Zfp ? ", " + std::to_string(codec.rate) : "") + "}";
 }
 

@@ -40,6 +40,10 @@ Tensor tensorOf(mlir::RankedTensorType type);
 /// codecs of other elements than f32 (halves are half as large already), and of vectors.
 mlir::RankedTensorType packedType(mlir::RankedTensorType raw, llvm::StringRef codec);
 
+/// The codec of this name if copies can apply it, and the names of all such.
+std::optional<Codec> codecOfCopies(llvm::StringRef name);
+std::string codecsOfCopies();
+
 /// A tensor of the op. In a call, an operand that the op leaves out is `none`.
 struct Slot {
   enum Kind { In, Out, Scratch } kind;
@@ -286,7 +290,7 @@ template <typename Maker> bool makeCodecs(const KernelOp &op, Maker &m) {
   if (op.kernel != "encode" && op.kernel != "decode")
     return false;
   const bool encodes = op.kernel == "encode";
-  if (op.word("codec") == "mask")
+  if (const CodecFacts *facts = findCodec(op.word("codec")); facts && facts->readDirectly)
     m.simple("Mask", "", KernelCall{"encode", {in(0), out(0)}}, op.ins[0].getNumElements(), op.present("positive"));
   else
     m.simple("Packing", "", KernelCall{encodes ? "encode" : "decode", {in(0), out(0)}},

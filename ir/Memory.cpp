@@ -17,10 +17,25 @@ RankedTensorType sluice::packedType(RankedTensorType raw, StringRef codec) {
   return RankedTensorType::get({packedBytes(*known, tensorOf(raw))}, IntegerType::get(context, 8));
 }
 
+std::optional<Codec> sluice::codecOfCopies(StringRef name) {
+  auto codec = parseCodec(std::string_view(name.data(), name.size()));
+  const CodecFacts *facts = codec ? factsOf(*codec) : nullptr;
+  return facts && facts->onCopies ? codec : std::nullopt;
+}
+
+std::string sluice::codecsOfCopies() {
+  std::string list;
+  for (const CodecFacts &facts : codecTable)
+    if (facts.onCopies)
+      list += (list.empty() ? "" : " and ") + std::string(facts.name);
+  return list;
+}
+
 /// Whether `packed` is what `codec` makes of `raw` on the device.
 static LogicalResult checkPacked(Operation *op, Type raw, Type packed, StringRef codec) {
   RankedTensorType wanted = packedType(cast<RankedTensorType>(raw), codec);
-  if (!wanted || codec.empty() || codec.starts_with("zvc"))
+  const CodecFacts *facts = findCodec(std::string_view(codec.data(), codec.size()));
+  if (!wanted || !facts || !(facts->onDevice || facts->readDirectly))
     return op->emitOpError() << "knows no codec '" << codec << "' for " << raw;
   if (wanted != packed)
     return op->emitOpError() << "with codec '" << codec << "' packs " << raw << " as " << wanted << ", not " << packed;
@@ -32,8 +47,8 @@ LogicalResult EncodeOp::verify() {
 } // C1
 
 LogicalResult DecodeOp::verify() { // C1
-  if (getCodec() == "mask")
-    return emitOpError() << "cannot rebuild " << getX().getType() << " from a mask";
+  if (const CodecFacts *facts = findCodec(std::string_view(getCodec())); facts && facts->readDirectly)
+    return emitOpError() << "cannot rebuild " << getX().getType() << " from a " << getCodec();
   return checkPacked(*this, getX().getType(), getPacked().getType(), getCodec());
 }
 
@@ -42,9 +57,8 @@ LogicalResult OffloadOp::verify() {
     return emitOpError() << "copies " << getX().getType() << " into " << getHandle().getType();
   if (!getCodec()) // C2
     return success();
-  auto codec = parseCodec(std::string_view(getCodec()->data(), getCodec()->size()));
-  if (!codec || (codec->kind != Codec::Fp16 && codec->kind != Codec::Zvc))
-    return emitOpError() << "knows no codec '" << *getCodec() << "'; there are fp16 and zvc";
+  if (!codecOfCopies(*getCodec()))
+    return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << codecsOfCopies();
   if (!packedType(cast<RankedTensorType>(getX().getType()), *getCodec()))
     return emitOpError() << "packs f32 tensors of rank 2 and more only, not " << getX().getType();
   return success();

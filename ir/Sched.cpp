@@ -205,9 +205,9 @@ LogicalResult CopyOp::verify() {
   int64_t wanted = device.getBytes();
   bool pooled = poolBytes(getCodec()) > 0;
   if (getCodec()) {
-    auto codec = sluice::parseCodec(std::string_view(getCodec()->data(), getCodec()->size()));
-    if (!codec || (codec->kind != sluice::Codec::Fp16 && codec->kind != sluice::Codec::Zvc))
-      return emitOpError() << "knows no codec '" << *getCodec() << "'; there are fp16 and zvc";
+    auto codec = sluice::codecOfCopies(*getCodec());
+    if (!codec)
+      return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << sluice::codecsOfCopies();
     wanted = sluice::packedBytes(*codec, sluice::device(0, {wanted / 4}));
   }
   if (pooled != (host.getSpace() == Space::Spill)) // C3

@@ -123,18 +123,19 @@ private:
     if (!content || !codec)
       return d.action == Action::Encode && content && d.codec == "mask" && maskIsPositive(content, buffers);
     bool packs = !!packedType(cast<RankedTensorType>(content.getType()), d.codec);
+    const CodecFacts *facts = factsOf(*codec);
     if (d.action == Action::Offload)
-      return codec->kind != Codec::Zfp;
-    return d.action == Action::Compress && packs && (codec->kind == Codec::Fp16 || codec->kind == Codec::Zfp);
+      return !facts || facts->onCopies;
+    return d.action == Action::Compress && packs && facts && facts->onDevice;
   }
 
-  /// zfp's errors are absolute: a small slope would multiply them. Sums need all bits.
+  /// Where an inversion sets nothing aside, its sources need all bits.
   bool sourcesSuffice(int s) const {
     StorageInversion inversion = inverters.lookup(s);
     bool halves = !!inversion.op.asideType(inversion.operand);
     return llvm::all_of(inversion.sources, [&](int source) {
-      StringRef codec = StringRef(plan.decisions[source].codec).split(':').first;
-      return codec != "zfp" && (codec != "fp16" || halves);
+      const CodecFacts *codec = findCodec(plan.decisions[source].codec);
+      return !codec || codec->exact || (codec->guardedInversion && halves);
     });
   }
 

@@ -179,8 +179,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   LogicalResult checkLossy(const planner::Plan &plan, const planner::Options &options) {
     for (const planner::Decision &d : plan.decisions) {
       std::string needed = d.action == planner::Action::Invert ? "invert" : d.codec.substr(0, d.codec.find(':'));
-      bool lossy = needed == "invert" || needed == "fp16" || needed == "zfp";
-      if (lossy && !options.allowLossy.count(needed))
+      if (llvm::is_contained(planner::lossyActions(), needed) && !options.allowLossy.count(needed))
         return failWith(getOperation(), 2) << "strategy '" << strategy << "' uses " << needed
                                            << ", which is lossy; allow it with --allow-lossy=" << needed;
     }

@@ -3,8 +3,7 @@
 #include "passes/PlanRequest.h"
 
 #include "passes/Budget.h"
-
-#include "runtime/Codec.h"
+#include "passes/planner/Bounds.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -18,18 +17,20 @@ using namespace sluice;
 /// target. bf16 activations are as small as fp16 makes them, no other codec takes them, and their 8 bits are too few to
 /// rebuild anything from.
 static std::set<std::string> executableActions(StringRef target, StringRef precision) {
-  std::set<std::string> actions = {"keep", "offload", "recompute", "argmax", "counter", "mask"};
-  if (precision != "bf16")
-    actions.insert({"fp16", "zfp", "invert"});
-  if (target == "host")
-    actions.insert("zvc");
+  std::set<std::string> actions = planner::allActions();
+  if (precision == "bf16")
+    for (const std::string &lossy : planner::lossyActions())
+      actions.erase(lossy);
+  if (target != "host")
+    actions.erase("zvc");
   return actions;
 }
 
 /// fp16, zvc or zvc:pool=SIZE, the last also without `codec=` before it.
 static std::string takeCodec(StringRef value, PlanRequest &request) {
   auto [codec, pool] = value.split(':');
-  if ((codec != "fp16" && codec != "zvc") || (value.contains(':') && (codec != "zvc" || !pool.consume_front("pool="))))
+  const CodecFacts *facts = findCodec(codec.str());
+  if (!facts || !facts->onCopies || (value.contains(':') && (codec != "zvc" || !pool.consume_front("pool="))))
     return "codec '" + value.str() + "' in --strategy is unknown; copies can pack with fp16, zvc or zvc:pool=SIZE";
   request.codec = codec.str();
   if (!value.contains(':'))

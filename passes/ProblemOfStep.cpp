@@ -34,9 +34,9 @@ public:
     problem.base = persistentBytes(module);
     problem.alignment = slotAlignment;
     problem.link = profile.link;
-    for (const char *codec : {"fp16", "zvc"}) // what copies can apply on their way
-      if (auto rate = profile.codecs.find(codec); rate != profile.codecs.end())
-        problem.codecRates.emplace_back(codec, rate->second);
+    for (const CodecFacts &codec : codecTable)
+      if (auto rate = profile.codecs.find(codec.name); codec.onCopies && rate != profile.codecs.end())
+        problem.codecRates.emplace_back(codec.name, rate->second);
     for (auto [index, storage] : llvm::enumerate(buffers.all()))
       if (storage.kind == Storage::Kind::Transient)
         addBuffer(index, storage);
@@ -123,8 +123,7 @@ private:
         problem.buffers[buffer].offloadable = false;
   }
 
-  /// Masks for what gradients only compare with 0; packed forms for floats that have them, but not zfp, which does not
-  /// keep zeros, where gradients ask for the sign.
+  /// Masks for what gradients only compare with 0; packed forms for floats that have them.
   void addEncodings(func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
     SmallVector<Value> contents = forwardContents(step, buffers);
     for (planner::Buffer &buffer : problem.buffers) {
@@ -139,13 +138,15 @@ private:
       }
       if (buffer.bytes < smallestMoved)
         continue;
-      for (auto [codec, exact] : {std::pair<const char *, StringRef>{"fp16", "fp16"}, {"zfp", zfp}})
-        if (auto rate = profile.codecs.find(codec); rate != profile.codecs.end() && rate->second > 0 &&
-                                                    !(StringRef(codec) == "zfp" && boundsAreRead(content, buffers))) {
-          double seconds = buffer.bytes / rate->second;
-          if (RankedTensorType packed = packedType(type, exact))
-            buffer.encodings.push_back({codec, bytes(packed), seconds, seconds});
-        }
+      for (const CodecFacts &codec : codecTable) {
+        auto rate = profile.codecs.find(codec.name);
+        if (!codec.onDevice || rate == profile.codecs.end() || rate->second <= 0 ||
+            (!codec.keepsSigns && boundsAreRead(content, buffers)))
+          continue;
+        const double seconds = buffer.bytes / rate->second;
+        if (RankedTensorType packed = packedType(type, codec.kind == Codec::Zfp ? zfp : StringRef(codec.name)))
+          buffer.encodings.push_back({codec.name, bytes(packed), seconds, seconds});
+      }
     }
   }
 

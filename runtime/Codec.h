@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a tensor is packed: names, sizes and the kernels that pack and unpack on the device. Sizes follow from shape and
-// layout alone, so that the compiler can plan them; what zvc saves within its slot is only known at run time.
+// How a tensor is packed: sizes, and the kernels that pack and unpack. Sizes follow from shape and layout alone, so
+// that the compiler can plan them; what zvc saves within its slot is only known at run time. Names: CodecTable.h.
 #pragma once
 
+#include "runtime/CodecTable.h"
 #include "runtime/Kernels.h"
-
-#include <optional>
-#include <string_view>
 
 namespace sluice {
 
@@ -15,58 +13,6 @@ namespace sluice {
 struct ValueNotStorable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-
-/// Codecs for F32 tensors.
-/// - fp16: IEEE half precision, rounded to nearest even. Infinities and NaN survive; a finite value that would become
-///   infinite is refused (ValueNotStorable).
-/// - zvc: exact. Zeros (of the whole bit pattern, so -0.0 survives) are left out; host memory only. The slot has room
-///   for the raw bytes. With `zvc:pool=BYTES` it lies in the spill arena, which takes what that much host memory,
-///   shared by all such tensors, does not hold.
-/// - zfp: P. Lindstrom, Fixed-Rate Compressed Floating-Point Arrays, TVCG 2014: `rate` bits a value, in blocks of 4x4
-///   of the physical order; `zfp` alone means 8, `zfp:12` another rate from 2 to 31. Values that are not finite are
-///   refused.
-struct Codec {
-  enum Kind : uint8_t { None, Fp16, Zvc, Zfp };
-  Kind kind = None;
-  int rate = 8;     ///< zfp only
-  int64_t pool = 0; ///< zvc only: bytes of host memory that all such tensors share; 0: each has its own slot
-};
-
-/// Decimal digits and nothing else, at most 10^18; else 0.
-inline int64_t parsePoolBytes(std::string_view digits) {
-  int64_t bytes = 0;
-  for (char c : digits) {
-    if (c < '0' || c > '9' || bytes >= int64_t(100'000'000'000'000'000))
-      return 0;
-    bytes = 10 * bytes + c - '0';
-  }
-  return bytes;
-}
-
-/// "" is None; nothing for an unknown name.
-inline std::optional<Codec> parseCodec(std::string_view name) {
-  if (name.empty())
-    return Codec{};
-  if (name == "fp16")
-    return Codec{Codec::Fp16};
-  if (name == "zvc")
-    return Codec{Codec::Zvc};
-  if (constexpr std::string_view pooled = "zvc:pool="; name.substr(0, pooled.size()) == pooled) {
-    const int64_t bytes = parsePoolBytes(name.substr(pooled.size()));
-    return bytes > 0 ? std::optional(Codec{Codec::Zvc, 8, bytes}) : std::nullopt;
-  }
-  if (name.substr(0, 3) != "zfp")
-    return std::nullopt;
-  name.remove_prefix(3);
-  if (name.empty())
-    return Codec{Codec::Zfp};
-  int rate = 0;
-  for (char c : name.substr(1))
-    rate = c >= '0' && c <= '9' && rate < 100 ? 10 * rate + c - '0' : 1000;
-  if (name[0] != ':' || rate < 2 || rate > 31)
-    return std::nullopt;
-  return Codec{Codec::Zfp, rate};
-}
 
 /// The tensor as zfp sees it: `rows` rows of `columns` neighbours in memory. Among the splits of the physical order,
 /// the one that pads least to blocks of 4x4.
@@ -122,7 +68,7 @@ private:
   bool positive;
 };
 
-/// fp16 and zfp in device memory. `packed` is U8 and packedBytes(codec, x) long.
+/// Codecs that pack in device memory. `packed` is U8 and packedBytes(codec, x) long.
 class Packing : public Kernel {
 public:
   Packing(const char *node, Codec codec, const Tensor &x);
@@ -134,7 +80,7 @@ private:
   Tensor x;
 };
 
-/// Copies between the arenas that pack on the way out and unpack on the way back: fp16, or zvc in host memory. The host
+/// Copies between the arenas that pack on the way out and unpack on the way back: codecs of copies. The host
 /// tensor is U8 and packedBytes(codec, device tensor) long.
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec);
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec);

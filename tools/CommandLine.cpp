@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command line of sluicec. A value whose capability does not exist yet is refused with a message that says so.
 #include "passes/Budget.h"
+#include "passes/planner/Bounds.h"
 #include "passes/strategies/Registry.h"
 #include "tools/Driver.h"
 #include "tools/Failure.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -177,8 +180,8 @@ std::string convert(const Words &w, DriverOptions &o) {
     return "--memory-budget takes bytes, 600MiB, 8GiB, 40% or 40%act, not '" + o.pipeline.budget + "'";
   std::stringstream lossy(w.allowLossy);
   for (std::string name; std::getline(lossy, name, ',');)
-    if (name != "fp16" && name != "zfp" && name != "invert" && name != "algorithms")
-      return "--allow-lossy knows no '" + name + "'; there are fp16, zfp, invert and algorithms";
+    if (const auto known = planner::lossyActions(); !llvm::is_contained(known, name) && name != "algorithms")
+      return "--allow-lossy knows no '" + name + "'; there are " + llvm::join(known, ", ") + " and algorithms";
   o.pipeline.allowLossy = w.allowLossy;
   constexpr size_t longestPattern = 1000; // the standard library descends into brackets on its stack
   if (o.spec.freeze.size() > longestPattern)

@@ -175,7 +175,11 @@ std::vector<int> PositionBound::peaks() const {
 Seconds PositionBound::at(int position) const {
   const Op &op = problem.ops[position];
   double missing = static_cast<double>(live[position] - memory);
-  const double perByte = can("fp16") ? 0.5 : 1, never = std::numeric_limits<double>::infinity();
+  const double never = std::numeric_limits<double>::infinity();
+  double perByte = 1;
+  for (const CodecFacts &packing : codecTable)
+    if (packing.onCopies && can(packing.name))
+      perByte = std::min(perByte, 1.0 / packing.linkDivisor);
   Removal link = {0, perByte / problem.link.d2h, perByte / problem.link.h2d}, codec = {0, never, never};
   std::vector<std::pair<double, Seconds>> parts;
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
@@ -220,11 +224,27 @@ Seconds PositionBound::at(int position) const {
 
 } // namespace
 
-std::set<std::string> exactActions() { return {"keep", "offload", "recompute", "mask", "argmax", "counter", "zvc"}; }
+std::vector<std::string> lossyActions() {
+  std::vector<std::string> lossy;
+  for (const CodecFacts &codec : codecTable)
+    if (!codec.exact)
+      lossy.push_back(codec.name);
+  lossy.push_back("invert");
+  return lossy;
+}
+
+std::set<std::string> exactActions() {
+  std::set<std::string> exact = {"keep", "offload", "recompute"};
+  for (const CodecFacts &codec : codecTable)
+    if (codec.exact)
+      exact.insert(codec.name);
+  return exact;
+}
 
 std::set<std::string> allActions() {
   std::set<std::string> all = exactActions();
-  all.insert({"fp16", "zfp", "invert"});
+  for (const std::string &lossy : lossyActions())
+    all.insert(lossy);
   return all;
 }
 

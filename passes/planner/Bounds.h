@@ -16,6 +16,7 @@ namespace sluice::planner {
 Bytes memoryFloor(const Problem &problem);
 
 /// Names of actions and codecs, as in Options::executable: those that keep every bit, and all.
+std::vector<std::string> lossyActions();
 std::set<std::string> exactActions();
 std::set<std::string> allActions();
 

@@ -153,10 +153,11 @@ void Placement::place(int b) {
 void placeInversions(const Problem &problem, Plan &plan) { Placement(problem, plan).run(); }
 
 bool mayRound(const Problem &problem, const Plan &plan, int buffer, const std::string &codec) {
-  for (size_t b = 0; b < plan.decisions.size() && (codec == "zfp" || codec == "fp16"); ++b)
+  const CodecFacts *facts = findCodec(codec);
+  for (size_t b = 0; b < plan.decisions.size() && facts && !facts->exact; ++b)
     if (plan.decisions[b].action == Action::Invert) {
       const Inversion &inversion = *problem.buffers[b].inversion;
-      if ((codec == "zfp" || !inversion.fromHalves) &&
+      if ((!facts->guardedInversion || !inversion.fromHalves) &&
           std::find(inversion.sources.begin(), inversion.sources.end(), buffer) != inversion.sources.end())
         return false;
     }

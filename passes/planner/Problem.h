@@ -7,6 +7,8 @@
 // views share one buffer and an in-place op both reads and writes it.
 #pragma once
 
+#include "runtime/CodecTable.h"
+
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -53,9 +55,8 @@ struct Op {
   const std::vector<int> &writesWhen(bool again) const { return again && rerun ? rerun->writes : writes; }
 };
 
-/// A smaller form of a buffer. "mask" (1-bit ReLU mask), "argmax" (pool indices) and "counter" (dropout mask from its
-/// counter) are all that the backward readers need: they read the form itself. "fp16" and "zfp" are packed bytes that
-/// must be unpacked first, and lose precision.
+/// A smaller form of a buffer, by its name in CodecTable.h: all that the backward readers need, or packed bytes that
+/// must be unpacked first.
 struct Encoding {
   std::string codec;
   Bytes bytes = 0; ///< size of the encoded form, 0 when it is derived from a counter
@@ -64,7 +65,8 @@ struct Encoding {
 
 /// True for codecs whose form the readers use as it is: exact, and for Action::Encode. Others are for Action::Compress.
 inline bool readDirectly(const std::string &codec) {
-  return codec == "mask" || codec == "argmax" || codec == "counter";
+  const CodecFacts *facts = findCodec(codec);
+  return facts && facts->readDirectly;
 }
 
 /// The buffer's value can be rebuilt, inexactly, from the final forward content of others: BatchNorm + LeakyReLU from

@@ -29,9 +29,9 @@ const char *streamName(Stream stream) {
 }
 
 Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision) {
-  const Bytes raw = problem.buffers[buffer].bytes;
-  // zvc packs on the host: the link carries raw bytes.
-  return decision.codec == "fp16" ? (raw + 1) / 2 : raw;
+  const CodecFacts *codec = findCodec(decision.codec);
+  const Bytes raw = problem.buffers[buffer].bytes, divisor = codec ? codec->linkDivisor : 1;
+  return (raw + divisor - 1) / divisor;
 }
 
 double copyRateLimit(const Problem &problem, int buffer, const Decision &decision) {

@@ -2,6 +2,7 @@
 // The table of strategies, their knobs, and what options let them do.
 #include "passes/strategies/Registry.h"
 
+#include "passes/planner/Bounds.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
@@ -44,8 +45,6 @@ const std::vector<Strategy> &strategies() {
   static const std::vector<Strategy> all = {SLUICE_STRATEGIES(SLUICE_DESCRIBE)};
   return all;
 }
-
-static constexpr const char *lossyActions[] = {"fp16", "zfp", "invert"};
 
 std::vector<std::string> strategyNames() {
   std::vector<std::string> names;
@@ -102,7 +101,7 @@ const Strategy *findStrategy(const std::string &name, const Options &options, st
 
 std::set<std::string> allowedActions(const Options &options) {
   std::set<std::string> actions = options.executable;
-  for (const char *lossy : lossyActions)
+  for (const std::string &lossy : lossyActions())
     if (!options.allowLossy.count(lossy))
       actions.erase(lossy);
   return actions;
@@ -116,7 +115,7 @@ Options withoutUnnamed(Options options) {
 std::string missingAction(const Options &options, const std::string &strategy, const std::string &action) {
   if (options.executable.count(action))
     return "";
-  for (const char *lossy : lossyActions)
+  for (const std::string &lossy : lossyActions())
     if (action == lossy && !options.allowLossy.count(action))
       return "strategy '" + strategy + "' needs '" + action +
              "', which is lossy and must be named: --allow-lossy=" + action;

@@ -3,6 +3,7 @@
 
 #include "runtime/common/Trace.h"
 
+#include "runtime/CodecTable.h"
 #include "runtime/Kernels.h"
 #include "runtime/common/Log.h"
 #include "runtime/common/OutputFile.h"
@@ -91,7 +92,8 @@ std::map<std::string, CodecUse> codecsIn(const std::vector<OpRecord> &records) {
   std::map<std::string, CodecUse> codecs;
   for (const OpRecord &record : records) {
     const std::string op = record.op, codec = op.substr(op.rfind(' ') + 1);
-    if (record.bytes > 0 && (codec == "fp16" || codec == "zvc" || codec == "zfp")) {
+    const CodecFacts *facts = findCodec(codec);
+    if (record.bytes > 0 && facts && facts->kind != Codec::None) {
       codecs[codec].bytes += static_cast<double>(record.bytes);
       codecs[codec].seconds += record.end - record.start;
     }

@@ -215,7 +215,8 @@ void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
 }
 
 Packing::Packing(const char *node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
-  if ((codec.kind != Codec::Fp16 && codec.kind != Codec::Zfp) || x.type != DataType::F32)
+  const CodecFacts *facts = factsOf(codec);
+  if (!facts || !facts->onDevice || x.type != DataType::F32)
     throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
   packs = true;
 }

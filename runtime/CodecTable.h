@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What everybody asks about codecs, in one table: verifiers, planner, command line, code generation, both runtimes.
+// Sizes and kernels are in Codec.h. Standard library only. The checkers of plans and of placed programs keep facts of
+// their own on purpose.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace sluice {
+
+/// How floats are packed; None: not at all.
+/// - fp16: IEEE half precision, rounded to nearest even. Infinities and NaN survive; a finite value that would become
+///   infinite is refused (ValueNotStorable).
+/// - zvc: exact. Zeros (of the whole bit pattern, so -0.0 survives) are left out; host memory only. The slot has room
+///   for the raw bytes. With `zvc:pool=BYTES` it lies in the spill arena, which takes what that much host memory,
+///   shared by all such tensors, does not hold.
+/// - zfp: P. Lindstrom, Fixed-Rate Compressed Floating-Point Arrays, TVCG 2014: `rate` bits a value, in blocks of 4x4
+///   of the physical order; `zfp` alone means 8, `zfp:12` another rate from 2 to 31. Values that are not finite are
+///   refused.
+struct Codec {
+  enum Kind : uint8_t { None, Fp16, Zvc, Zfp };
+  Kind kind = None;
+  int rate = 8;     ///< zfp only
+  int64_t pool = 0; ///< zvc only: bytes of host memory that all such tensors share; 0: each has its own slot
+};
+
+/// Facts about a form that a tensor is kept in. Three of them are no codecs of floats, but what gradients read instead:
+/// a mask (1 bit an element), a pool's indices, the counter that a dropout mask is drawn from again.
+struct CodecFacts {
+  const char *name;      ///< in plans, profiles and flags, without parameters
+  Codec::Kind kind;      ///< None: no codec of floats
+  const char *kindName;  ///< the enumerator, for emitted source
+  bool exact;            ///< else it must be named in --allow-lossy
+  bool readDirectly;     ///< readers take the form itself (Action::Encode)
+  bool onDevice;         ///< packs in device memory, and unpacks before anyone reads (Action::Compress)
+  bool onCopies;         ///< copies between device and host can apply it on their way
+  int linkDivisor;       ///< raw bytes by those that such a copy sends over the link, rounded up
+  bool keepsSigns;       ///< zeros stay zeros and signs stay: gradients may compare what came back with 0
+  bool guardedInversion; ///< of lossy ones: what came back can be inverted where digits that get lost are set aside
+};
+
+constexpr CodecFacts codecTable[] = {
+    // name, kind, kindName, exact, readDirectly, onDevice, onCopies, linkDivisor, keepsSigns, guardedInversion
+    {"mask", Codec::None, "", true, true, false, false, 1, true, true},
+    {"argmax", Codec::None, "", true, true, false, false, 1, true, true},
+    {"counter", Codec::None, "", true, true, false, false, 1, true, true},
+    {"fp16", Codec::Fp16, "Fp16", false, false, true, true, 2, true, true},
+    // Packs on the host: the link carries raw bytes.
+    {"zvc", Codec::Zvc, "Zvc", true, false, false, true, 1, true, true},
+    // Errors are absolute: zeros and signs get lost, and the inverse of a small slope would multiply them.
+    {"zfp", Codec::Zfp, "Zfp", false, false, true, false, 1, false, false},
+};
+
+/// By name, whatever parameters follow it; null for an unknown one and for "".
+constexpr const CodecFacts *findCodec(std::string_view name) {
+  const std::string_view base = name.substr(0, name.find(':'));
+  for (const CodecFacts &facts : codecTable)
+    if (base == facts.name)
+      return &facts;
+  return nullptr;
+}
+
+/// Of a codec of floats; null for None.
+constexpr const CodecFacts *factsOf(Codec codec) {
+  for (const CodecFacts &facts : codecTable)
+    if (codec.kind != Codec::None && facts.kind == codec.kind)
+      return &facts;
+  return nullptr;
+}
+
+/// Decimal digits and nothing else, at most 10^18; else 0.
+inline int64_t parsePoolBytes(std::string_view digits) {
+  int64_t bytes = 0;
+  for (char c : digits) {
+    if (c < '0' || c > '9' || bytes >= int64_t(100'000'000'000'000'000))
+      return 0;
+    bytes = 10 * bytes + c - '0';
+  }
+  return bytes;
+}
+
+/// A codec of floats with its parameters. "" is None; nothing for an unknown name or parameter.
+inline std::optional<Codec> parseCodec(std::string_view name) {
+  if (name.empty())
+    return Codec{};
+  const CodecFacts *facts = findCodec(name);
+  if (!facts || facts->kind == Codec::None)
+    return std::nullopt;
+  Codec codec{facts->kind};
+  const size_t colon = name.find(':');
+  if (colon == name.npos)
+    return codec;
+  const std::string_view parameter = name.substr(colon + 1);
+  if (constexpr std::string_view pool = "pool="; codec.kind == Codec::Zvc && parameter.substr(0, pool.size()) == pool) {
+    codec.pool = parsePoolBytes(parameter.substr(pool.size()));
+    return codec.pool > 0 ? std::optional(codec) : std::nullopt;
+  }
+  codec.rate = 0;
+  for (char c : parameter)
+    codec.rate = c >= '0' && c <= '9' && codec.rate < 100 ? 10 * codec.rate + c - '0' : 1000;
+  if (codec.kind != Codec::Zfp || codec.rate < 2 || codec.rate > 31)
+    return std::nullopt;
+  return codec;
+}
+
+} // namespace sluice
