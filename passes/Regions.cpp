@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Merging, repeating and simplifying the regions of train.fused ops; the contracts are in the header.
 #include "passes/Regions.h"
 
 #include "mlir/IR/Dominance.h"

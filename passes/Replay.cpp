@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Walks a placed program in issue order with a vector clock per stream and collects the accesses to its buffers.
 #include "passes/Replay.h"
 
 #include "ir/Train.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes records and waits, and leaves out those that the clocks show to be implied.
 #include "passes/StreamClocks.h"
 
 using namespace mlir;

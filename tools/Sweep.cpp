@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs strategies over budgets and writes what becomes of each as a table.
 #include "tools/Sweep.h"
 
 #include "passes/planner/Bounds.h"

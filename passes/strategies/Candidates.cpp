@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Ranks the tensors of a program by what dropping them frees against what their return costs.
 #include "passes/strategies/Candidates.h"
 
 #include <algorithm>

@@ -94,12 +94,13 @@ esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 pack=$work/sluice_gpu_check
-mkdir -p "$pack/tests" "$pack/googletest"
+mkdir -p "$pack/test/unit/runtime" "$pack/test/unit/cuda" "$pack/googletest"
 emit_checked
 emit_inverted
 emit_measured
 [ -d "$pack/runtime" ] || die "no program was emitted: there is nothing to pack"
-cp test/unit/runtime/{Harness,ConvCases}.h test/unit/runtime/kernels_*.cpp test/unit/cuda/bf16_*.cpp "$pack/tests/"
+cp test/unit/runtime/{Harness,ConvCases}.h test/unit/runtime/kernels_*.cpp "$pack/test/unit/runtime/"
+cp test/unit/cuda/Halves.h test/unit/cuda/bf16_*.cpp "$pack/test/unit/cuda/"
 cp -r /usr/src/googletest/googletest/{include,src} /usr/src/googletest/googlemock/{include,src} "$pack/googletest/" ||
   die "GoogleTest's sources are missing in /usr/src/googletest"
 cp /usr/share/doc/googletest/copyright "$pack/googletest/LICENSE" 2>/dev/null

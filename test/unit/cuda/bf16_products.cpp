@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and matrix products of bf16 against their definition in double, with operands and results rounded where
 // kernels store: a result may round the other way where sums are close to a tie.
-#include "ConvCases.h"
+#include "test/unit/cuda/Halves.h"
+#include "test/unit/runtime/ConvCases.h"
 
 namespace sluice {
 namespace {
 
-constexpr DataType half = DataType::BF16;
 /// Of results that are rounded like the reference, but for ties; of f32 ones.
 constexpr double rounded = 1e-3, exactly = 1e-5;
-
-Numbers halves(Numbers values) {
-  for (double &v : values)
-    v = static_cast<double>(widened(bfloat16Of(static_cast<float>(v))));
-  return values;
-}
-Numbers randomHalves(int64_t count, unsigned seed) { return halves(randomNumbers(count, seed)); }
 
 class Bf16Convolution : public testing::TestWithParam<ConvCase> {
 protected:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions whose engines do not fit the workspace for a whole batch.
-#include "ConvCases.h"
+#include "test/unit/runtime/ConvCases.h"
 
 #include <cudnn_frontend.h>
 

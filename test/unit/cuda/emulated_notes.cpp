@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the cuda runtime says before a run of kernels that cuDNN has no engine for.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 namespace sluice {
 namespace {

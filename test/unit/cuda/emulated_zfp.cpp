@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels' zfp stream is libzfp's, bit for bit, and what they unpack is what libzfp unpacks. On the emulator alone:
 // machines with a GPU need no libzfp.
-#include "Harness.h"
-#include "ZfpReference.h"
+#include "test/unit/runtime/Harness.h"
+#include "test/unit/runtime/ZfpReference.h"
 
 namespace sluice {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folding of shape arithmetic, one small expression per op.
 #include "frontend/ConstantFolding.h"
-#include "TextModel.h"
+#include "test/unit/frontend/TextModel.h"
 #include <cmath>
 #include <gmock/gmock.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the template holds beside the bytes that programs patch.
 #include "frontend/ExportTemplate.h"
-#include "TextModel.h"
 #include "frontend/Identity.h"
 #include "runtime/common/Export.h"
+#include "test/unit/frontend/TextModel.h"
 
 namespace sluice {
 namespace {

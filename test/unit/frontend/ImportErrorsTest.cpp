@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors name node, op type and opset, and both sides of a conflict.
-#include "ImportedModel.h"
+#include "test/unit/frontend/ImportedModel.h"
 #include <gmock/gmock.h>
 #include <limits>
 

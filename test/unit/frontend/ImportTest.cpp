@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What importers make of the forms in which exporters and opsets write the same op.
-#include "ImportedModel.h"
 #include "ir/TensorName.h"
+#include "test/unit/frontend/ImportedModel.h"
 #include <gmock/gmock.h>
 
 namespace sluice {

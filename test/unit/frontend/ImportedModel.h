@@ -2,9 +2,9 @@
 // Import of a model written in ONNX's text form, for tests: the module, or the error without the path.
 #pragma once
 
-#include "TextModel.h"
 #include "frontend/OnnxImport.h"
 #include "ir/Train.h"
+#include "test/unit/frontend/TextModel.h"
 
 namespace sluice {
 

@@ -2,7 +2,7 @@
 // Functions that a file defines: what would keep the ONNX library's inliner busy for ever, or crash it, is refused
 // before it sees them.
 #include "frontend/LocalFunctions.h"
-#include "ImportedModel.h"
+#include "test/unit/frontend/ImportedModel.h"
 #include <gmock/gmock.h>
 
 namespace sluice {

@@ -2,7 +2,7 @@
 // Files that are no models, or lie about themselves: always one error, never a crash. Damage is drawn from a fixed
 // seed.
 #include "frontend/OnnxFile.h"
-#include "TextModel.h"
+#include "test/unit/frontend/TextModel.h"
 #include <gmock/gmock.h>
 #include <random>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tensors of a model are parameters, states and constants, and where their first values come from.
-#include "ImportedModel.h"
+#include "test/unit/frontend/ImportedModel.h"
 #include <gmock/gmock.h>
 
 namespace sluice {

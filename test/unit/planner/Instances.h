@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// How many random instances the tests of the planner run.
 #pragma once
 
 namespace sluice::planner::test {

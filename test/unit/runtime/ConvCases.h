@@ -3,7 +3,7 @@
 // fill no vector.
 #pragma once
 
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 namespace sluice {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ways in which the host computes one convolution or product: ours on every geometry, cuts of the batch, what a
 // limit leaves, and that bits do not depend on the number of threads.
-#include "ConvCases.h"
+#include "test/unit/runtime/ConvCases.h"
 
 #include "runtime/host/BlockedConv.h"
 #include "runtime/host/BlockedMatmul.h"

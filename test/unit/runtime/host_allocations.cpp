@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // No kernel takes memory of its own while it runs: all of it lies in the arena, or the budget would be a lie. This
 // program puts counters in front of the allocator; small objects (closures, descriptions of memory) pass.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 #include <atomic>
 #include <cerrno>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The codecs that only the host has: zero values give back every bit whatever they are, zfp writes libzfp's stream,
 // sizes are the promised ones, and a damaged slot is noticed.
-#include "Harness.h"
-#include "ZfpReference.h"
+#include "test/unit/runtime/Harness.h"
+#include "test/unit/runtime/ZfpReference.h"
 
 #include "runtime/host/Codec.h"
 

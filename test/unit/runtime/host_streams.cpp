@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams run in order, events order them across each other, errors stop a session, poison finds stale reads and stray
 // writes.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 #include "runtime/common/Watchdog.h"
 #include "runtime/host/Parallel.h"

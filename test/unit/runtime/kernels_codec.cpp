@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codecs that both targets have: half precision gives back every half and refuses what it cannot hold, on the device
 // and in copies; zfp errs by its rate; masks say what gradients ask and change no bit of a fused region.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions against plain loops in double. Gradients are checked by the same loops; that those are gradients follows
 // from <dy, conv(x, w)> being linear in x and in w.
-#include "ConvCases.h"
+#include "test/unit/runtime/ConvCases.h"
 
 namespace sluice {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions: broadcasting in every position, in-place outputs, sums that repeat bit for bit with any number of threads,
 // dropout.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a BatchNorm read, rebuilt from what the leaky ReLU behind it wrote; sums whose addend has lost its digits.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 #include <algorithm>
 #include <cmath>

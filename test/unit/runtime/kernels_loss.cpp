@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses and softmax: values in double, gradients against finite differences, extreme logits, targets out of range.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products against plain loops: transposition, batches that broadcast, every form of bias.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 namespace sluice {
 namespace {

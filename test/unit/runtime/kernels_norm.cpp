@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch statistics (also far from zero, where a naive variance loses all digits), their running form, LRN against plain
 // loops and finite differences.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 namespace sluice {
 namespace {

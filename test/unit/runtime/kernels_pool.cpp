@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling against plain loops: overlapping windows, pads, dilations, windows that reach over the edge (ceil mode),
 // ties, NaN, both kinds of indices.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a session promises on either target, as far as tests can see it without looking inside: copies, events, poison,
 // gradients shown, and steps that repeat although they were captured.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 #include <cstdlib>
 #include <numeric>

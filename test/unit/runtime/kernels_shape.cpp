@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that move, sum or repeat elements, and Resize, against plain index arithmetic.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 #include <numeric>
 

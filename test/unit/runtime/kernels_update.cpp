@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer updates: three steps of PyTorch's formulas in double, as torch.optim documents them.
-#include "Harness.h"
+#include "test/unit/runtime/Harness.h"
 
 namespace sluice {
 namespace {
