@@ -70,19 +70,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     planner::Answer keep = runStrategy(problem, unlimited, "keep", {});
     if (auto *refused = std::get_if<planner::Refused>(&keep))
       return module.emitError() << "planning failed: " << refused->reason;
-    PlanSummary summary;
     int64_t evaluation = evaluationArena(profile);
-    summary.keepArena = std::max(std::get<planner::Plan>(keep).arenaBytes, evaluation);
-    summary.base = problem.base;
-    summary.floor = std::max(planner::memoryFloor(problem), evaluation);
-    summary.keepSeconds = simulate(problem, std::get<planner::Plan>(keep)).makespan;
-    summary.budget = unlimited;
-    if (!budget.empty()) {
-      auto bytes = parseBudget(budget, summary.keepArena, summary.base);
-      if (!bytes)
-        return module.emitError() << "'" << budget << "' is no budget; write bytes, 600MiB, 8GiB, 40% or 40%act";
-      summary.budget = *bytes;
-    }
+    PlanSummary summary = summaryOfKeep(problem, std::get<planner::Plan>(keep), evaluation);
+    if (failed(readBudget(summary)))
+      return failure();
     const int64_t memory = std::max(summary.budget, evaluation) - shrink,
                   hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : unlimited;
     const auto copied = [&](const planner::Plan &plan) { return hostBytes(problem, request, plan); };
@@ -114,6 +105,27 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       if (d.codec == "zfp" || d.codec == "zvc")
         d.codec = d.codec == "zfp" ? request.zfp : request.zvc;
     step->setAttr(planAttributeName, planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
+    return success();
+  }
+
+  /// What percentages refer to, without a budget.
+  static PlanSummary summaryOfKeep(const planner::Problem &problem, const planner::Plan &keep, int64_t evaluation) {
+    PlanSummary summary;
+    summary.keepArena = std::max(keep.arenaBytes, evaluation);
+    summary.base = problem.base;
+    summary.floor = std::max(planner::memoryFloor(problem), evaluation);
+    summary.keepSeconds = simulate(problem, keep).makespan;
+    summary.budget = unlimited;
+    return summary;
+  }
+
+  LogicalResult readBudget(PlanSummary &summary) {
+    if (budget.empty())
+      return success();
+    auto bytes = parseBudget(budget, summary.keepArena, summary.base);
+    if (!bytes)
+      return getOperation().emitError() << "'" << budget << "' is no budget; write bytes, 600MiB, 8GiB, 40% or 40%act";
+    summary.budget = *bytes;
     return success();
   }
 

@@ -1,338 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depth-first search over canonical packings: items are placed in order of non-decreasing offset, each at the lowest
-// offset that the items placed before it allow.
-//
-// From MiniMalloc: section floors, dominance by what would still fit below, hatless items, decomposition where no
-// unplaced item crosses from one section to the next, after which the parts are sorted anew by what is left of them;
-// three static orders in turn, with doubling node limits. Ours: an offset is ruled out for all when some section could
-// no longer take what it still has to (the "deadline" below), floors keep a witness item so that most placements
-// recompute few of them, and states that failed once are not searched again.
-//
-// Complexity: exponential; each node costs O(unplaced items + neighbours + affected sections * items in a section), so
-// both nodes and what they look at are limited; space is quadratic in the items.
+// Which capacities a packing is searched for: first the one that is good enough, then half of what remains between what
+// is known to fail and the best packing so far; with MiniMalloc's three orders in turn and doubling node limits.
 #include "passes/planner/PackSearch.h"
 
+#include "passes/planner/CapacitySearch.h"
 #include "passes/planner/PackInstance.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 
 namespace sluice::planner {
 
 namespace {
 
-constexpr Bytes none = std::numeric_limits<Bytes>::max();
-
-using Progress = FailedStates::Progress;
-
-/// One search for a packing within `capacity`, under one of the static orders.
-class Search {
-public:
-  enum class Outcome { Found, Exhausted, OutOfNodes };
-
-  /// `orders` counts the orders that any search of the same capacity has sorted; a tie broken by one of them means
-  /// nothing in another.
-  Search(const PackInstance &instance, int heuristic, Bytes capacity, int64_t nodeLimit, int64_t workLimit,
-         FailedStates &failed, int64_t &orders)
-      : in(instance), heuristic(heuristic), capacity(capacity), nodeLimit(nodeLimit), workLimit(workLimit),
-        failed(failed), orders(orders), rank(in.items.size()), offset(in.items.size(), -1), lowest(in.items.size(), 0),
-        unplacedNeighbours(in.items.size()), floor(in.sections.size(), 0), rest(in.totals),
-        crossing(in.sections.size(), 0), witness(in.sections.size(), -1) {
-    for (size_t i = 0; i < in.items.size(); ++i) {
-      unplacedNeighbours[i] = in.items[i].neighbours.size();
-      for (int s = in.items[i].first; s < in.items[i].last; ++s)
-        ++crossing[s];
-    }
-    for (size_t s = 0; s < in.sections.size(); ++s)
-      witness[s] = in.sections[s].empty() ? -1 : in.sections[s][0];
-  }
-
-  Outcome run() {
-    if (std::any_of(rest.begin(), rest.end(), [&](Bytes total) { return total > capacity; }))
-      return Outcome::Exhausted;
-    std::vector<int> all(in.items.size());
-    std::iota(all.begin(), all.end(), 0);
-    if (solveParts(all))
-      return Outcome::Found;
-    return nodes >= nodeLimit || work > workLimit ? Outcome::OutOfNodes : Outcome::Exhausted;
-  }
-
-  int64_t nodes = 0, work = 0; ///< work: items that were looked at
-  const std::vector<Bytes> &offsets() const { return offset; }
-
-private:
-  struct Candidate {
-    Bytes offset;
-    int item;
-  };
-  struct Undo {
-    enum Kind { Lowest, Floor } kind;
-    int index, oldWitness;
-    Bytes old;
-  };
-
-  bool solveParts(const std::vector<int> &unplaced);
-  void sortAnew(std::vector<int> &part);
-  bool solve(const std::vector<int> &unplaced, const Progress &at);
-  bool descend(const std::vector<int> &unplaced, int placed, int64_t order);
-  std::vector<Candidate> candidates(const std::vector<int> &unplaced, const Progress &at) const;
-  FailedStates::Key keyOf(const std::vector<int> &unplaced) const;
-  bool splits(int item) const;
-  bool place(int item, Bytes at);
-  bool raise(int item, Bytes to);
-  bool refresh(int section);
-  void unwind(size_t placedBefore, size_t mark);
-
-  const PackInstance &in;
-  const int heuristic;
-  const Bytes capacity;
-  const int64_t nodeLimit, workLimit;
-  FailedStates &failed;
-  int64_t &orders;
-  std::vector<int> rank; ///< in the order of the part that an item belongs to
-  std::vector<Bytes> offset, lowest;
-  std::vector<int> unplacedNeighbours;
-  std::vector<Bytes> floor, rest; ///< of a section: lowest offset of an unplaced item, total size of the unplaced ones
-  std::vector<int> crossing;      ///< unplaced items that live in a section and in the next one
-  std::vector<int> witness;       ///< unplaced item that attains the floor
-  std::vector<int> placedItems;   ///< in order of placement
-  std::vector<Undo> log;
-};
-
-/// Ranks by MiniMalloc's orders WAT, TAW, TWA: W width of the lifetime, A area, T largest total of a section that the
-/// item crosses, of what is still unplaced; all descending.
-void Search::sortAnew(std::vector<int> &part) {
-  std::vector<std::pair<std::array<double, 3>, int>> keyed;
-  for (int i : part) {
-    const auto &item = in.items[i];
-    const double w = item.width, a = w * static_cast<double>(item.size);
-    const double t = static_cast<double>(*std::max_element(rest.begin() + item.first, rest.begin() + item.last + 1));
-    const std::array<double, 3> keys[] = {{-w, -a, -t}, {-t, -a, -w}, {-t, -w, -a}};
-    keyed.push_back({keys[heuristic], i});
-  }
-  std::sort(keyed.begin(), keyed.end());
-  for (size_t k = 0; k < keyed.size(); ++k) {
-    part[k] = keyed[k].second;
-    rank[part[k]] = static_cast<int>(k);
-  }
-}
-
-/// Solves the parts that share no section one by one, small ones first: one that fails fails the whole.
-bool Search::solveParts(const std::vector<int> &unplaced) {
-  std::vector<int> byStart(unplaced);
-  std::sort(byStart.begin(), byStart.end(), [&](int a, int b) {
-    return in.items[a].first != in.items[b].first ? in.items[a].first < in.items[b].first : a < b;
-  });
-  std::vector<std::vector<int>> parts;
-  int end = -1;
-  for (int i : byStart) {
-    if (in.items[i].first > end)
-      parts.emplace_back();
-    parts.back().push_back(i);
-    end = std::max(end, in.items[i].last);
-  }
-  std::stable_sort(parts.begin(), parts.end(), [](const auto &a, const auto &b) { return a.size() < b.size(); });
-  for (std::vector<int> &part : parts) {
-    sortAnew(part);
-    if (!solve(part, {0, ++orders, -1}))
-      return false;
-  }
-  return true;
-}
-
-FailedStates::Key Search::keyOf(const std::vector<int> &unplaced) const {
-  FailedStates::Key key;
-  for (int i : unplaced)
-    key.add(i, lowest[i]);
-  return key;
-}
-
-std::vector<Search::Candidate> Search::candidates(const std::vector<int> &unplaced, const Progress &at) const {
-  Bytes height = none, fullest = 0;
-  int first = in.sections.size(), end = 0;
-  for (int i : unplaced) {
-    const auto &item = in.items[i];
-    // A floating item without unplaced neighbours is never lifted.
-    if (lowest[i] < at.offset && item.fixed < 0 && unplacedNeighbours[i] == 0)
-      return {};
-    if (item.fixed < 0)
-      height = std::min(height, lowest[i] + item.size);
-    first = std::min(first, item.first);
-    end = std::max(end, item.last + 1);
-  }
-  for (int s = first; s < end; ++s)
-    fullest = std::max(fullest, rest[s]);
-  const Bytes deadline = capacity - fullest;
-  std::vector<Candidate> found;
-  for (int i : unplaced) {
-    const Bytes fixed = in.items[i].fixed, here = fixed >= 0 ? fixed : lowest[i];
-    // Below `at` an item would float: it has to wait until a neighbour lifts it. At `at` the order breaks the tie.
-    if (lowest[i] < at.offset && fixed < at.offset)
-      continue;
-    if (here < height && here <= deadline && (here > at.offset || rank[i] > at.rank))
-      found.push_back({here, i});
-  }
-  std::sort(found.begin(), found.end(), [&](const Candidate &a, const Candidate &b) {
-    return a.offset != b.offset ? a.offset < b.offset : rank[a.item] < rank[b.item];
-  });
-  return found;
-}
-
-bool Search::solve(const std::vector<int> &unplaced, const Progress &at) {
-  if (unplaced.empty())
-    return true;
-  work += unplaced.size();
-  const FailedStates::Key key = keyOf(unplaced);
-  if (failed.contains(key, at))
-    return false;
-  for (const Candidate &c : candidates(unplaced, at)) {
-    if (++nodes > nodeLimit || work > workLimit)
-      return false;
-    const size_t mark = log.size(), placedBefore = placedItems.size();
-    if (place(c.item, c.offset) && descend(unplaced, c.item, at.order))
-      return true;
-    unwind(placedBefore, mark);
-    if (nodes > nodeLimit || work > workLimit)
-      return false;
-    // Nothing will ever stand on a hatless item, so placing it now took nothing from the others.
-    if (unplacedNeighbours[c.item] == 0)
-      break;
-  }
-  failed.add(key, at);
-  return false;
-}
-
-/// True when no unplaced item connects the sections of `item`, which was placed, any more.
-bool Search::splits(int item) const {
-  const auto &i = in.items[item];
-  return std::find(crossing.begin() + i.first, crossing.begin() + i.last, 0) != crossing.begin() + i.last;
-}
-
-/// What is left after `placed`. Parts get an order of their own; when they fail, the ranks are as before.
-bool Search::descend(const std::vector<int> &unplaced, int placed, int64_t order) {
-  std::vector<int> left;
-  left.reserve(unplaced.size());
-  for (int i : unplaced)
-    if (i != placed)
-      left.push_back(i);
-  if (!splits(placed))
-    return solve(left, {offset[placed], order, rank[placed]});
-  std::vector<int> ranks;
-  for (int i : left)
-    ranks.push_back(rank[i]);
-  if (solveParts(left))
-    return true;
-  for (size_t k = 0; k < left.size(); ++k)
-    rank[left[k]] = ranks[k];
-  return false;
-}
-
-bool Search::raise(int i, Bytes to) {
-  to = (to + in.items[i].alignment - 1) / in.items[i].alignment * in.items[i].alignment;
-  if (to <= lowest[i])
-    return true;
-  log.push_back({Undo::Lowest, i, 0, lowest[i]});
-  lowest[i] = to;
-  return to + in.items[i].size <= capacity && (in.items[i].fixed < 0 || to <= in.items[i].fixed);
-}
-
-/// Recomputes the floor of a section whose witness was placed or raised; false when the section overflows.
-bool Search::refresh(int s) {
-  Bytes least = none;
-  int by = -1;
-  work += in.sections[s].size();
-  for (int i : in.sections[s])
-    if (offset[i] < 0 && lowest[i] < least) {
-      least = lowest[i];
-      by = i;
-    }
-  if (by < 0)
-    return true;
-  log.push_back({Undo::Floor, s, witness[s], floor[s]});
-  floor[s] = least;
-  witness[s] = by;
-  return least + rest[s] <= capacity;
-}
-
-bool Search::place(int item, Bytes at) {
-  const auto &placed = in.items[item];
-  work += placed.neighbours.size();
-  offset[item] = at;
-  placedItems.push_back(item);
-  for (int s = placed.first; s <= placed.last; ++s)
-    rest[s] -= placed.size;
-  for (int s = placed.first; s < placed.last; ++s)
-    --crossing[s];
-  bool ok = at + placed.size <= capacity;
-  int first = placed.first, last = placed.last;
-  for (int n : placed.neighbours) {
-    --unplacedNeighbours[n];
-    if (offset[n] >= 0 || !ok)
-      continue;
-    const Bytes before = lowest[n];
-    ok = raise(n, at + placed.size);
-    if (lowest[n] != before) {
-      first = std::min(first, in.items[n].first);
-      last = std::max(last, in.items[n].last);
-    }
-  }
-  for (int s = first; ok && s <= last; ++s)
-    if (witness[s] >= 0 && (offset[witness[s]] >= 0 || lowest[witness[s]] != floor[s]))
-      ok = refresh(s);
-  return ok;
-}
-
-/// Takes back every placement since, those of solved parts included.
-void Search::unwind(size_t placedBefore, size_t mark) {
-  while (log.size() > mark) {
-    const Undo &u = log.back();
-    if (u.kind == Undo::Lowest) {
-      lowest[u.index] = u.old;
-    } else {
-      floor[u.index] = u.old;
-      witness[u.index] = u.oldWitness;
-    }
-    log.pop_back();
-  }
-  for (; placedItems.size() > placedBefore; placedItems.pop_back()) {
-    const int item = placedItems.back();
-    const auto &placed = in.items[item];
-    offset[item] = -1;
-    for (int s = placed.first; s <= placed.last; ++s)
-      rest[s] += placed.size;
-    for (int s = placed.first; s < placed.last; ++s)
-      ++crossing[s];
-    for (int n : placed.neighbours)
-      ++unplacedNeighbours[n];
-  }
-}
-
 /// Asks for `capacity` with at most `limit` nodes: the orders in turn, each with as many nodes as the others, twice as
 /// many every round.
-Search::Outcome searchCapacity(const PackInstance &in, Bytes capacity, int64_t limit, int64_t workLimit,
-                               Packing &best) {
+CapacitySearch::Outcome searchCapacity(const PackInstance &in, Bytes capacity, int64_t limit, int64_t workLimit,
+                                       Packing &best) {
   int64_t used = 0, orders = 0;
   for (int64_t length = 4 * in.items.size(); used < limit && best.work < workLimit; length *= 2) {
     FailedStates failed(3 * length);
     for (int heuristic = 0; heuristic < 3 && used < limit && best.work < workLimit; ++heuristic) {
-      Search search(in, heuristic, capacity, std::min(length, limit - used), workLimit - best.work, failed, orders);
-      const Search::Outcome outcome = search.run();
+      CapacitySearch search(in, heuristic, capacity, std::min(length, limit - used), workLimit - best.work, failed,
+                            orders);
+      const CapacitySearch::Outcome outcome = search.run();
       used += std::max<int64_t>(search.nodes, 1);
       best.nodes += search.nodes;
       best.work += search.work;
-      if (outcome == Search::Outcome::Found) {
+      if (outcome == CapacitySearch::Outcome::Found) {
         best.offsets = search.offsets();
         best.height = 0;
         for (size_t i = 0; i < in.items.size(); ++i)
           best.height = std::max(best.height, best.offsets[i] + in.items[i].size);
         best.method = "search";
       }
-      if (outcome != Search::Outcome::OutOfNodes)
+      if (outcome != CapacitySearch::Outcome::OutOfNodes)
         return outcome;
     }
   }
-  return Search::Outcome::OutOfNodes;
+  return CapacitySearch::Outcome::OutOfNodes;
 }
 
 } // namespace
@@ -348,10 +53,10 @@ void searchPacking(const std::vector<PackItem> &items, const PackOptions &option
     // With a height that is good enough nothing else is worth a node.
     const int64_t share =
         options.goodEnough >= load && ask == target ? left : std::max<int64_t>(1000, left / (ask == target ? 2 : 4));
-    const Search::Outcome outcome = searchCapacity(in, ask, share, options.workLimit, best);
-    if (outcome == Search::Outcome::Exhausted && ask == refuted + 1)
+    const CapacitySearch::Outcome outcome = searchCapacity(in, ask, share, options.workLimit, best);
+    if (outcome == CapacitySearch::Outcome::Exhausted && ask == refuted + 1)
       refuted = ask;
-    const Bytes low = outcome == Search::Outcome::Found ? target : ask;
+    const Bytes low = outcome == CapacitySearch::Outcome::Found ? target : ask;
     const Bytes next = low + (best.height - low) / 2;
     if (next == ask || next >= best.height)
       break;

@@ -14,17 +14,25 @@
 
 namespace sluice::planner {
 
-ChainProblem::ChainProblem(const Chain &chain, bool merged) : chain(chain) {
-  const int n = chain.uF.size();
-  bool whole = true;
+/// 1 where all sizes are integers (`whole`) with a sum of at most 2^50, else the power of two that brings the sum
+/// there.
+static double scaleOf(const Chain &chain, bool &whole) {
   double total = 1;
+  whole = true;
   for (const auto *list : {&chain.x, &chain.y, &chain.exF, &chain.exB, &chain.saved})
     for (double v : *list) {
       whole = whole && v == std::floor(v);
       total += v;
     }
-  if (!whole || total > std::ldexp(1.0, 50))
-    scale = std::ldexp(1.0, 50 - static_cast<int>(std::ceil(std::log2(total))));
+  if (whole && total <= std::ldexp(1.0, 50))
+    return 1;
+  return std::ldexp(1.0, 50 - static_cast<int>(std::ceil(std::log2(total))));
+}
+
+ChainProblem::ChainProblem(const Chain &chain, bool merged) : chain(chain) {
+  bool whole;
+  scale = scaleOf(chain, whole);
+  const int n = chain.uF.size();
   auto up = [&](double v) { return static_cast<Bytes>(std::ceil(v * scale)); };
   auto buffer = [&](const std::string &name, double size, int stage) {
     Buffer b;

@@ -155,11 +155,41 @@ __device__ inline void storePartials(const View &view, const Total (&totals)[Sum
   }
 }
 
+/// Adds what the rows so far gave to the totals, and begins anew.
+template <typename Total, int Sums>
+__device__ inline void drain(float (&run)[Sums][Cut::vector], Total (&totals)[Sums][Cut::vector]) {
+  for (int s = 0; s < Sums; ++s)
+    for (int i = 0; i < Cut::vector; ++i)
+      totals[s][i] += static_cast<Total>(run[s][i]), run[s][i] = 0;
+}
+
+/// The region for `count` neighbouring elements of a row: stores its outputs and adds its sums to `run`.
+template <typename F, bool Whole, bool Streamed, size_t... I, size_t... O>
+__device__ inline void fusedRow(const F &f, const FusedView<F::inputs + F::outputs, F::sums> &view,
+                                const FusedPointers<F> &p, const float (&in)[F::inputs + 1][Cut::vector],
+                                const float (&streamed)[F::inputs + 1][Cut::vector], Element &element, int64_t row,
+                                int64_t column, int count, float (&run)[F::sums > 0 ? F::sums : 1][Cut::vector],
+                                std::index_sequence<I...> inputs, std::index_sequence<O...>) {
+  [[maybe_unused]] float out[F::outputs + 1][Cut::vector];
+#pragma unroll
+  for (int i = 0; i < Cut::vector; ++i) {
+    element.index = static_cast<uint64_t>(row * view.rowExtent + column + i);
+    const Values<F::outputs + F::sums> value = callFused<F, Streamed>(f, in, streamed, i, element, inputs);
+    for (int o = 0; o < F::outputs; ++o)
+      out[o][i] = value.v[o];
+    for (int s = 0; s < F::sums; ++s)
+      run[s][i] += Whole || i < count ? value.v[F::outputs + s] : 0.0f;
+  }
+  (storeOutput<F, static_cast<int>(O), Whole>(p, view.offset(F::inputs + static_cast<int>(O), row) + column, out[O],
+                                              count),
+   ...);
+}
+
 /// Streamed: Whole, and every isVector() operand is the same in all rows.
 template <typename F, bool Whole, bool Streamed, size_t... I, size_t... O>
 __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outputs, F::sums> &view,
                                  const FusedPointers<F> &p, std::index_sequence<I...> inputs,
-                                 std::index_sequence<O...>) {
+                                 std::index_sequence<O...> outputs) {
   using Walk = FusedWalk<F>;
   using Total = typename Walk::Total;
   constexpr int sums = F::sums > 0 ? F::sums : 1, block = 32, vector = Cut::vector,
@@ -203,32 +233,16 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
       const int64_t row = firstRow + u * lanes;
       if (count[u] == 0)
         continue;
-      [[maybe_unused]] float out[F::outputs + 1][vector];
-#pragma unroll
-      for (int i = 0; i < vector; ++i) {
-        element.index = static_cast<uint64_t>(row * view.rowExtent + column + i);
-        const Values<F::outputs + F::sums> value = callFused<F, Streamed>(f, in[u], in[0], i, element, inputs);
-        for (int o = 0; o < F::outputs; ++o)
-          out[o][i] = value.v[o];
-        for (int s = 0; s < F::sums; ++s)
-          run[s][i] += Whole || i < count[u] ? value.v[F::outputs + s] : 0.0f;
-      }
-      (storeOutput<F, static_cast<int>(O), Whole>(p, view.offset(F::inputs + static_cast<int>(O), row) + column, out[O],
-                                                  count[u]),
-       ...);
+      fusedRow<F, Whole, Streamed>(f, view, p, in[u], in[0], element, row, column, count[u], run, inputs, outputs);
       if (F::sums > 0 && !Walk::narrow && ++inRun == block) {
         inRun = 0;
-        for (int s = 0; s < F::sums; ++s)
-          for (int i = 0; i < vector; ++i)
-            totals[s][i] += static_cast<Total>(run[s][i]), run[s][i] = 0;
+        drain(run, totals);
       }
     }
   }
   if constexpr (F::sums > 0) {
     __shared__ double shared[Cut::threads * vector];
-    for (int s = 0; s < F::sums; ++s)
-      for (int i = 0; i < vector; ++i)
-        totals[s][i] += static_cast<Total>(run[s][i]);
+    drain(run, totals);
     storePartials<F::sums>(view, totals, p.partials, tile, chunk, shared);
   }
 }

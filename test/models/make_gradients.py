@@ -45,31 +45,44 @@ def ints(*values):
     return np.array(values, np.int64)
 
 
+X, IMAGE = (2, 3, 4, 5), (2, 4, 5, 6)
+
+
 def make_cases():
-    x, image = (2, 3, 4, 5), (2, 4, 5, 6)
+    make_elementwise_cases()
+    make_convolution_cases()
+    make_pool_and_norm_cases()
+    make_product_cases()
+    make_shape_cases()
+
+
+def make_elementwise_cases():
     for op in ("Relu", "Sigmoid", "Tanh", "HardSwish", "HardSigmoid", "Neg", "LeakyRelu", "Identity"):
-        case(op.lower(), op, [spread(*x)], nhwc=True)
-    case("leakyrelu_zero", "LeakyRelu", [spread(*x)], alpha=0.0)
-    case("leakyrelu_negative", "LeakyRelu", [spread(*x)], alpha=-0.3)
-    case("clip", "Clip", [spread(*x)], {1: np.float32(-1), 2: np.float32(1)}, nhwc=True)
-    case("square", "Pow", [spread(*x)], {1: np.float32(2)})
+        case(op.lower(), op, [spread(*X)], nhwc=True)
+    case("leakyrelu_zero", "LeakyRelu", [spread(*X)], alpha=0.0)
+    case("leakyrelu_negative", "LeakyRelu", [spread(*X)], alpha=-0.3)
+    case("clip", "Clip", [spread(*X)], {1: np.float32(-1), 2: np.float32(1)}, nhwc=True)
+    case("square", "Pow", [spread(*X)], {1: np.float32(2)})
     for op in ("Add", "Sub", "Mul", "Div"):
-        full = spread(*x) + (np.sign(spread(*x)) if op != "Div" else 0)
-        divisor = 1.5 + random.random(x) if op == "Div" else spread(*x)
+        full = spread(*X) + (np.sign(spread(*X)) if op != "Div" else 0)
+        divisor = 1.5 + random.random(X) if op == "Div" else spread(*X)
         case(op.lower(), op, [full, divisor], nhwc=True)
         case(op.lower() + "_channel", op, [full, divisor[:1, :, :1, :1]], nhwc=True)
         case(op.lower() + "_row", op, [full, divisor[0, 0, 0]], nhwc=True)
         case(op.lower() + "_scalar", op, [full, divisor[0, 0, 0, 0]])
         case(op.lower() + "_both", op, [full[:, :1, :, :1], divisor[:1, :, :1]])
-    case("sum", "Sum", [normal(*x), normal(1, 3, 1, 5), normal(5)])
+    case("sum", "Sum", [normal(*X), normal(1, 3, 1, 5), normal(5)])
+
+
+def make_convolution_cases():
     pads = {"pads": [1, 0, 2, 1]}
     for name, shape, attributes in (("conv", (6, 4, 3, 3), pads), ("conv_strides", (3, 4, 2, 3), {"strides": [2, 3]}),
                                     ("conv_dilations", (3, 4, 2, 2), {"dilations": [2, 3], "pads": [2, 1, 0, 1]}),
                                     ("conv_groups", (6, 2, 3, 3), {"group": 2, "strides": [2, 1], **pads}),
                                     ("conv_depthwise", (8, 1, 3, 2), {"group": 4, **pads}), ("conv_pointwise", (5, 4, 1, 1), {}),
                                     ("conv_same", (3, 4, 3, 3), {"auto_pad": "SAME_UPPER", "strides": [2, 2]})):
-        case(name, "Conv", [normal(*image), normal(*shape), normal(shape[0])], **attributes)
-        case(name + "_plain", "Conv", [normal(*image), normal(*shape)], **attributes)
+        case(name, "Conv", [normal(*IMAGE), normal(*shape), normal(shape[0])], **attributes)
+        case(name + "_plain", "Conv", [normal(*IMAGE), normal(*shape)], **attributes)
     small = (2, 4, 3, 4)
     for name, shape, attributes in (("deconv", (4, 3, 3, 3), {"strides": [2, 2], "pads": [1, 1, 0, 1]}),
                                     ("deconv_output_padding", (4, 3, 2, 2), {"strides": [3, 2], "output_padding": [1, 1]}),
@@ -77,24 +90,30 @@ def make_cases():
                                     ("deconv_dilations", (4, 2, 2, 2), {"dilations": [2, 2]})):
         group = attributes.get("group", 1)
         case(name, "ConvTranspose", [normal(*small), normal(*shape), normal(shape[1] * group)], **attributes)
+
+
+def make_pool_and_norm_cases():
     for name, attributes in (("pool", {"kernel_shape": [2, 2], "strides": [2, 2]}),
                              ("pool_pads", {"kernel_shape": [3, 3], "strides": [2, 1], "pads": [1, 1, 0, 1]}),
                              ("pool_ceil", {"kernel_shape": [2, 3], "strides": [2, 2], "ceil_mode": 1})):
-        case("max" + name, "MaxPool", [spread(*image)], **attributes)
+        case("max" + name, "MaxPool", [spread(*IMAGE)], **attributes)
         if "ceil_mode" not in attributes:
-            case("average" + name, "AveragePool", [normal(*image)], **attributes)
-    case("maxpool_dilations", "MaxPool", [spread(*image)], kernel_shape=[2, 2], dilations=[2, 3])
-    case("averagepool_include", "AveragePool", [normal(*image)], kernel_shape=[3, 2], pads=[1, 1, 1, 0], count_include_pad=1)
-    case("globalaverage", "GlobalAveragePool", [normal(*image)])
-    case("globalmax", "GlobalMaxPool", [spread(*image)])
-    case("mean", "ReduceMean", [normal(*image)], {1: ints(1, 3)}, nhwc=True, keepdims=0)
-    case("reducesum", "ReduceSum", [normal(*image)], {1: ints(-1)}, keepdims=1)
+            case("average" + name, "AveragePool", [normal(*IMAGE)], **attributes)
+    case("maxpool_dilations", "MaxPool", [spread(*IMAGE)], kernel_shape=[2, 2], dilations=[2, 3])
+    case("averagepool_include", "AveragePool", [normal(*IMAGE)], kernel_shape=[3, 2], pads=[1, 1, 1, 0], count_include_pad=1)
+    case("globalaverage", "GlobalAveragePool", [normal(*IMAGE)])
+    case("globalmax", "GlobalMaxPool", [spread(*IMAGE)])
+    case("mean", "ReduceMean", [normal(*IMAGE)], {1: ints(1, 3)}, nhwc=True, keepdims=0)
+    case("reducesum", "ReduceSum", [normal(*IMAGE)], {1: ints(-1)}, keepdims=1)
     case("lrn", "LRN", [normal(2, 7, 3, 4)], size=3, alpha=0.4, beta=0.75, bias=1.5)
     case("lrn_wide", "LRN", [normal(2, 7, 2, 3)], size=5, alpha=0.9, beta=0.5, bias=2.0)
     case("batchnorm", "BatchNormalization", [normal(3, 4, 3, 5), normal(4), normal(4)],
          {3: np.zeros(4, np.float32), 4: np.ones(4, np.float32)}, training_mode=1)
     case("batchnorm_2d", "BatchNormalization", [normal(6, 5), normal(5), normal(5)],
          {3: np.zeros(5, np.float32), 4: np.ones(5, np.float32)}, training_mode=1)
+
+
+def make_product_cases():
     case("gemm", "Gemm", [normal(4, 6), normal(6, 3), normal(3)])
     case("gemm_transposed", "Gemm", [normal(6, 4), normal(3, 6), normal(4, 1)], transA=1, transB=1, alpha=0.5, beta=1.5)
     case("gemm_plain", "Gemm", [normal(4, 6), normal(3, 6)], transB=1)
@@ -104,16 +123,19 @@ def make_cases():
     case("matmul_broadcast", "MatMul", [normal(2, 1, 4, 3), normal(3, 3, 2)])
     for op in ("Softmax", "LogSoftmax"):
         case(op.lower(), op, [normal(4, 7)], axis=1)
-        case(op.lower() + "_channels", op, [normal(*x)], axis=1, nhwc=True)
-        case(op.lower() + "_rows", op, [normal(*x)], axis=-1)
+        case(op.lower() + "_channels", op, [normal(*X)], axis=1, nhwc=True)
+        case(op.lower() + "_rows", op, [normal(*X)], axis=-1)
+
+
+def make_shape_cases():
     case("concat", "Concat", [normal(2, 3, 4, 5), normal(2, 2, 4, 5), normal(2, 1, 4, 5)], axis=1, nhwc=True)
     case("concat_rows", "Concat", [normal(2, 3, 4, 5), normal(2, 3, 4, 2)], axis=3, nhwc=True)
-    case("slice", "Slice", [normal(*image)], {1: ints(1, 2), 2: ints(3, 6), 3: ints(1, 3)}, nhwc=True)
-    case("gather", "Gather", [normal(*image)], {1: ints(2)}, axis=1)
-    case("pad", "Pad", [normal(*x)], {1: ints(0, 1, 2, 0, 0, 0, 1, 3)}, nhwc=True)
-    case("reshape", "Reshape", [normal(*x)], {1: ints(3, -1)}, nhwc=True)
-    case("flatten", "Flatten", [normal(*x)], nhwc=True)
-    case("transpose", "Transpose", [normal(*x)], perm=[2, 0, 3, 1], nhwc=True)
+    case("slice", "Slice", [normal(*IMAGE)], {1: ints(1, 2), 2: ints(3, 6), 3: ints(1, 3)}, nhwc=True)
+    case("gather", "Gather", [normal(*IMAGE)], {1: ints(2)}, axis=1)
+    case("pad", "Pad", [normal(*X)], {1: ints(0, 1, 2, 0, 0, 0, 1, 3)}, nhwc=True)
+    case("reshape", "Reshape", [normal(*X)], {1: ints(3, -1)}, nhwc=True)
+    case("flatten", "Flatten", [normal(*X)], nhwc=True)
+    case("transpose", "Transpose", [normal(*X)], perm=[2, 0, 3, 1], nhwc=True)
     case("squeeze", "Squeeze", [normal(2, 1, 5, 1)], {1: ints(1, 3)}, nhwc=True)
     case("unsqueeze", "Unsqueeze", [normal(3, 5)], {1: ints(0, 2)})
     case("expand", "Expand", [normal(3, 1, 5)], {1: ints(2, 1, 4, 1)})

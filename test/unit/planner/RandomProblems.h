@@ -100,34 +100,40 @@ inline void overwriteActivations(Problem &p, std::mt19937 &random, double chance
   }
 }
 
-/// A well-formed problem; the same one for the same seed.
-inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
-  std::mt19937 random(seed);
-  auto below = [&](int n) { return static_cast<int>(random() % n); };
-  auto chance = [&](double p) { return random() % 1000 < p * 1000; };
-  Problem p;
-  p.base = below(100) * 256;
-  const double rate = shape.slowLink ? 2e7 : 1e9;
-  p.link = {rate, rate * (1 + below(3)) / 2, chance(0.3) ? 0 : rate * 0.8, chance(0.5) ? 1e-5 : 0};
-  if (seed % 5 == 1) // a share of compute's time while one direction is busy, or more than all of it
-    p.link.contention = (seed % 2 ? 0.4 : 1.5) / rate;
+/// Makes the parts of a random problem in turn, all from one generator.
+struct RandomProblem {
+  RandomProblem(unsigned seed, const RandomShape &shape) : shape(shape), random(seed) {}
 
-  auto addBuffer = [&](const std::string &name, Bytes bytes, bool activation) {
+  int below(int n) { return static_cast<int>(random() % n); }
+  bool chance(double share) { return random() % 1000 < share * 1000; }
+
+  int addBuffer(const std::string &name, Bytes bytes, bool activation) {
     Buffer b;
     b.name = name;
     b.bytes = bytes;
     b.activation = b.offloadable = activation;
     p.buffers.push_back(b);
     return static_cast<int>(p.buffers.size()) - 1;
-  };
-  std::vector<int> values = {addBuffer("input", shape.unit * (1 + below(64)), true)};
-  Op load;
-  load.name = "load";
-  load.writes = values;
-  load.recomputable = false;
-  p.ops.push_back(load);
-  p.buffers[0].producers = {};
-  for (int i = 0; i < shape.forwardOps; ++i) {
+  }
+
+  void addLink(unsigned seed) {
+    const double rate = shape.slowLink ? 2e7 : 1e9;
+    p.link = {rate, rate * (1 + below(3)) / 2, chance(0.3) ? 0 : rate * 0.8, chance(0.5) ? 1e-5 : 0};
+    if (seed % 5 == 1) // a share of compute's time while one direction is busy, or more than all of it
+      p.link.contention = (seed % 2 ? 0.4 : 1.5) / rate;
+  }
+
+  void addInput() {
+    values = {addBuffer("input", shape.unit * (1 + below(64)), true)};
+    Op load;
+    load.name = "load";
+    load.writes = values;
+    load.recomputable = false;
+    p.ops.push_back(load);
+    p.buffers[0].producers = {};
+  }
+
+  void addForwardOp(int i) {
     Op op;
     op.name = "f" + std::to_string(i);
     op.kind = static_cast<OpKind>(below(5));
@@ -154,18 +160,20 @@ inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
     }
     p.ops.push_back(op);
   }
-  // Backward: op i reads some of what its forward op saw, the incoming gradients, and adds to the outgoing ones.
-  const int forward = p.ops.size();
-  std::vector<int> gradient(p.buffers.size(), -1);
-  const int activations = p.buffers.size();
-  gradient[values.back()] = addBuffer("seed gradient", p.buffers[values.back()].bytes, false);
-  Op loss;
-  loss.name = "loss";
-  loss.phase = Phase::Backward;
-  loss.reads = {values.back()};
-  loss.writes = {gradient[values.back()]};
-  p.ops.push_back(loss);
-  for (int k = forward - 1; k > 0; --k) {
+
+  void addLoss() {
+    gradient.assign(p.buffers.size(), -1);
+    gradient[values.back()] = addBuffer("seed gradient", p.buffers[values.back()].bytes, false);
+    Op loss;
+    loss.name = "loss";
+    loss.phase = Phase::Backward;
+    loss.reads = {values.back()};
+    loss.writes = {gradient[values.back()]};
+    p.ops.push_back(loss);
+  }
+
+  /// Reads some of what forward op k saw, the incoming gradients, and adds to the outgoing ones.
+  void addBackwardOp(int k) {
     const Op f = p.ops[k];
     Op op;
     op.name = "b" + std::to_string(k);
@@ -175,7 +183,7 @@ inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
     op.seconds = f.seconds * 2;
     op.workspace = f.workspace;
     if (gradient[f.writes[0]] < 0)
-      continue;
+      return;
     op.reads = {gradient[f.writes[0]]};
     for (int b : f.reads)
       if (chance(0.7))
@@ -195,6 +203,27 @@ inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
     }
     p.ops.push_back(op);
   }
+
+  const RandomShape &shape;
+  std::mt19937 random;
+  Problem p;
+  std::vector<int> values;   ///< what forward ops gave, the newest last
+  std::vector<int> gradient; ///< by buffer; -1: none yet
+};
+
+/// A well-formed problem; the same one for the same seed.
+inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
+  RandomProblem made(seed, shape);
+  Problem &p = made.p;
+  p.base = made.below(100) * 256;
+  made.addLink(seed);
+  made.addInput();
+  for (int i = 0; i < shape.forwardOps; ++i)
+    made.addForwardOp(i);
+  const int forward = p.ops.size(), activations = p.buffers.size();
+  made.addLoss();
+  for (int k = forward - 1; k > 0; --k)
+    made.addBackwardOp(k);
   for (int b = 0; b < activations; ++b) {
     bool later = false;
     for (size_t k = forward; k < p.ops.size(); ++k)
@@ -204,7 +233,7 @@ inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
   std::mt19937 places(seed + 1);
   overwriteActivations(p, places, shape.overwriteChance);
   if (shape.codecs)
-    addCodecs(p, random);
+    addCodecs(p, made.random);
   return p;
 }
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verifiers of the ops that declare their result types: views and broadcasts, elementwise ops, train.fused.
+#include "ir/Train.h"
+#include "runtime/common/FusedGeometry.h"
+
+using namespace mlir;
+using namespace sluice::train;
+
+static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+LogicalResult ReshapeOp::verify() {
+  if (elements(getX().getType()) != elements(getY().getType())) // C1
+    return emitOpError() << "reshapes " << elements(getX().getType()) << " elements into "
+                         << elements(getY().getType());
+  return success();
+}
+
+LogicalResult ReorderOp::verify() {
+  auto x = ranked(getX()), y = ranked(getY());
+  if (x.getShape() != y.getShape() || x.getElementType() != y.getElementType()) // C1
+    return emitOpError() << "changes more than the layout: " << x << " to " << y;
+  return success();
+}
+
+static LogicalResult checkBroadcast(Operation *op, Type small, Type large) {
+  SmallVector<int64_t> shape;
+  auto from = cast<RankedTensorType>(small).getShape(), to = cast<RankedTensorType>(large).getShape();
+  if (!broadcast(from, to, shape) || ArrayRef<int64_t>(shape) != to)
+    return op->emitOpError() << small << " does not broadcast to " << large;
+  return success();
+}
+LogicalResult BroadcastToOp::verify() { return checkBroadcast(*this, getX().getType(), getY().getType()); } // C1
+LogicalResult SumToOp::verify() { return checkBroadcast(*this, getY().getType(), getX().getType()); }       // C1
+
+/// C1 of elementwise ops, C2 of train.fused: `domain` is the shape that the rule runs over.
+static LogicalResult checkDomain(Operation *op, RankedTensorType domain, llvm::function_ref<bool(unsigned)> isChannel,
+                                 llvm::function_ref<bool(unsigned)> isSum) {
+  int64_t channels = domain.getRank() < 2 ? 0 : domain.getDimSize(1);
+  auto fits = [&](RankedTensorType type, bool vector) {
+    SmallVector<int64_t> shape;
+    return vector
+               ? type.getShape() == ArrayRef<int64_t>{channels}
+               : broadcast(type.getShape(), domain.getShape(), shape) && ArrayRef<int64_t>(shape) == domain.getShape();
+  };
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+    auto type = ranked(op->getOperand(i));
+    if (!fits(type, isChannel(i)))
+      return op->emitOpError() << "operand " << i << " of type " << type << " does not fit " << domain;
+    if (type.getRank() == 4 && domain.getRank() == 4 && layoutOf(type) != layoutOf(domain))
+      return op->emitOpError() << "operand " << i << " of type " << type << " has another layout than " << domain;
+  }
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    if (auto type = ranked(op->getResult(i)); isSum(i) ? !fits(type, true) : type != domain)
+      return op->emitOpError() << "result " << i << " of type " << type << " does not fit " << domain;
+  return success();
+}
+
+LogicalResult sluice::train::verifyElementwise(Operation *op) {
+  auto rule = cast<Elementwise>(op);
+  auto isSum = [&](unsigned i) { return rule.isSumResult(i); };
+  RankedTensorType domain = ranked(isSum(0) ? op->getOperand(0) : op->getResult(0));
+  return checkDomain(op, domain, [&](unsigned i) { return rule.isChannelOperand(i); }, isSum); // C1
+}
+
+RankedTensorType FusedOp::domain() {
+  return cast<RankedTensorType>(fullResults() ? getResult(0).getType() : getOperand(0).getType());
+}
+
+LogicalResult FusedOp::verify() {
+  Block &block = getBody().front();
+  auto yield = dyn_cast<YieldOp>(block.back());
+  size_t yielded = yield ? yield.getNumOperands() : 0;
+  if (getSums() > getNumResults() || block.getNumArguments() != getNumOperands() || yielded != getNumResults()) // C1
+    return emitOpError() << "has " << getNumOperands() << " operands for " << block.getNumArguments()
+                         << " region arguments and " << getNumResults() << " results, " << getSums()
+                         << " of them sums, for " << yielded << " yielded values";
+  if (getNumOperands() == 0 || getNumResults() == 0)
+    return emitOpError() << "needs an operand and a result";
+  if (getNumOperands() + getNumResults() > FusedGeometry::maxOperands) // C4
+    return emitOpError() << "has " << getNumOperands() << " operands and " << getNumResults()
+                         << " results, a kernel walks over " << FusedGeometry::maxOperands << " tensors";
+  for (unsigned i = 0; i < getNumOperands(); ++i) // C3
+    if (auto type = ranked(getOperand(i)); type.getElementType().isInteger(1) && type.getShape() != domain().getShape())
+      return emitOpError() << "mask " << i << " of type " << type << " does not fit " << domain();
+  return checkDomain(
+      *this, domain(), [&](unsigned i) { return isChannel(i); }, [&](unsigned i) { return i >= fullResults(); }); // C2
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions of the host runtime: four streams over the arenas, what outlives a step, and what is asked of it afterwards.
+#include "runtime/host/StreamState.h"
+
+#include <cstring>
+
+namespace sluice {
+
+Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize pool)
+    : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile, pool)), compute(*this, "compute"),
+      toHost(*this, "to host"), toDevice(*this, "to device"), codec(*this, "codec") {}
+
+// Every wait's record was enqueued before it, so all streams run dry whichever is joined first.
+Session::~Session() = default;
+
+void Session::enqueue(const std::function<void(Session &)> &body) {
+  if (impl->pool)
+    impl->pool->beginStep();
+  body(*this);
+}
+void Session::enableGraphs(bool) {}
+
+void Session::release(const Tensor &tensor) {
+  if (!impl->faults.poison || !tensor.present)
+    return;
+  void *bytes = compute.address(tensor);
+  compute.launch("release", "poison", [bytes, size = tensor.bytes()] { memset(bytes, 0xff, size); });
+}
+
+void Session::synchronize() {
+  compute.impl->drain();
+  toHost.impl->drain();
+  toDevice.impl->drain();
+  codec.impl->drain();
+  impl->rethrow();
+  if (impl->faults.poison) {
+    impl->device.checkGuards();
+    impl->host.checkGuards();
+    if (impl->spill)
+      impl->spill->checkGuards();
+  }
+}
+
+void Session::read(const Tensor &tensor, void *to) {
+  synchronize();
+  memcpy(to, compute.address(tensor), tensor.bytes());
+}
+
+void Session::write(const Tensor &tensor, const void *from) {
+  synchronize();
+  memcpy(compute.address(tensor), from, tensor.bytes());
+}
+
+void Session::captureGradient(const char *parameter, const Tensor &gradient) {
+  if (!onGradient)
+    return;
+  const void *data = compute.address(gradient);
+  compute.launch(parameter, "capture gradient",
+                 [this, parameter, gradient, data] { onGradient(parameter, gradient, data); });
+}
+
+size_t Session::peak(Space space) const {
+  const size_t touched = space == Space::Spill ? 0 : impl->peaks[static_cast<int>(space)].load();
+  if (space != Space::Host || !impl->pool || impl->pool->peakBytes() == 0)
+    return touched;
+  return impl->pool->begins() - impl->host.base() + impl->pool->peakBytes();
+}
+
+void Session::notePacked(size_t raw, size_t packed) {
+  impl->rawBytes += raw;
+  impl->packedBytes += packed;
+}
+
+Session::PackedBytes Session::packedBytes() const {
+  const size_t spilled = impl->pool ? impl->pool->spilledBytes() : 0, peak = impl->pool ? impl->pool->peakBytes() : 0;
+  return {impl->rawBytes, impl->packedBytes, spilled, peak};
+}
+
+PackedPool *Session::packedPool() const { return impl->pool ? &*impl->pool : nullptr; }
+
+void Session::enableRecording(bool on) { impl->recording = on; }
+
+std::vector<OpRecord> Session::takeRecords() {
+  std::vector<OpRecord> all;
+  for (Stream *stream : {&compute, &toHost, &toDevice, &codec}) {
+    std::lock_guard<std::mutex> lock(stream->impl->recordMutex);
+    all.insert(all.end(), stream->impl->records.begin(), stream->impl->records.end());
+    stream->impl->records.clear();
+  }
+  return all;
+}
+
+} // namespace sluice
