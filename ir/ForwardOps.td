@@ -29,7 +29,7 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
     Lives in a slot of its own through the whole program. `value` holds constants that are small or equal everywhere; without it the
     first value follows `init`: `file` takes the initializer of the same name from the model.
 
-    - C1: the type is a static f32 or i64 tensor.
+    - C1: its elements are f32 or i64.
     - C2: `value`, when present, has that type.
 
     ```mlir

@@ -52,6 +52,22 @@ LogicalResult DecodeOp::verify() { // C1
   return checkPacked(*this, getX().getType(), getPacked().getType(), getCodec());
 }
 
+LogicalResult AwaitOp::verify() {
+  if (!isa_and_nonnull<OffloadOp, EncodeOp>(getHandle().getDefiningOp())) // C1
+    return emitOpError() << "waits for a value that neither train.offload nor train.encode gives";
+  for (Operation *user : getHandle().getUsers()) // C2
+    if (user != getOperation() && isa<AwaitOp, PrefetchOp, DecodeOp>(user) && user->getBlock() == (*this)->getBlock() &&
+        user->isBeforeInBlock(*this))
+      return emitOpError() << "comes after a '" << user->getName() << "' of the same value, which it has to precede";
+  return success();
+}
+
+LogicalResult PrefetchOp::verify() {
+  if (cast<HostHandleType>(getHandle().getType()).getTensor() != getX().getType()) // C1
+    return emitOpError() << "copies " << getHandle().getType() << " back as " << getX().getType();
+  return success();
+}
+
 LogicalResult OffloadOp::verify() {
   if (cast<HostHandleType>(getHandle().getType()).getTensor() != getX().getType()) // C1
     return emitOpError() << "copies " << getX().getType() << " into " << getHandle().getType();

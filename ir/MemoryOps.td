@@ -35,13 +35,15 @@ def Train_AwaitOp : Train_Op<"await", []> {
   let description = [{
     Compute waits here for the copy out, or for the codec stream.
 
-    - C1: every offload or encoding has one await at most, after it and before its prefetch or decoding.
+    - C1: what it waits for is a train.offload or train.encode.
+    - C2: each of them has one await at most, before its prefetch or decoding.
 
     ```mlir
     train.await %h : (!train.host<tensor<16x64x112x112xf32>>) -> ()
     ```
   }];
   let arguments = (ins AnyTypeOf<[Train_HostHandle, Train_Tensor]>:$handle);
+  let hasVerifier = 1;
 }
 def Train_PrefetchOp : Train_Op<"prefetch", []> {
   let summary = "copies a tensor back from host memory; the first reader waits for it";
@@ -56,6 +58,7 @@ def Train_PrefetchOp : Train_Op<"prefetch", []> {
   }];
   let arguments = (ins Train_HostHandle:$handle);
   let results = (outs Train_Tensor:$x);
+  let hasVerifier = 1;
 }
 
 def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_Costed]> {

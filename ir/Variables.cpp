@@ -23,9 +23,10 @@ static LogicalResult checkType(Operation *op, VariableOp variable, Type type) {
 
 LogicalResult VariableOp::verify() {
   auto type = cast<RankedTensorType>(getType());
-  if (!type.hasStaticShape() || !(type.getElementType().isF32() || type.getElementType().isInteger(64))) // C1
-    return emitOpError() << "needs a static f32 or i64 tensor, has " << type;
-  if (getValue() && cast<ShapedType>(getValue()->getType()).getShape() != type.getShape()) // C2
+  if (!type.getElementType().isF32() && !type.getElementType().isInteger(64)) // C1
+    return emitOpError() << "needs f32 or i64 elements, has " << type;
+  auto value = getValue() ? cast<ShapedType>(getValue()->getType()) : type;
+  if (value.getShape() != type.getShape() || value.getElementType() != type.getElementType()) // C2
     return emitOpError() << "has a value of type " << getValue()->getType() << " but is " << type;
   return success();
 }

@@ -41,6 +41,43 @@ func.func @offload_c2(%x: tensor<8x8xi8>) {
 
 // -----
 
+func.func @await_c1(%x: tensor<8x8xf32>) {
+  // expected-error @below {{waits for a value that neither train.offload nor train.encode gives}}
+  train.await %x : (tensor<8x8xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @await_c2(%x: tensor<8x8xf32>) {
+  %h = train.offload %x : (tensor<8x8xf32>) -> !train.host<tensor<8x8xf32>>
+  train.await %h : (!train.host<tensor<8x8xf32>>) -> ()
+  // expected-error @below {{comes after a 'train.await' of the same value, which it has to precede}}
+  train.await %h : (!train.host<tensor<8x8xf32>>) -> ()
+  return
+}
+
+// -----
+
+func.func @await_c2_prefetch(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %h = train.offload %x : (tensor<8x8xf32>) -> !train.host<tensor<8x8xf32>>
+  %y = train.prefetch %h : (!train.host<tensor<8x8xf32>>) -> tensor<8x8xf32>
+  // expected-error @below {{comes after a 'train.prefetch' of the same value, which it has to precede}}
+  train.await %h : (!train.host<tensor<8x8xf32>>) -> ()
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @prefetch_c1(%x: tensor<8x8xf32>) {
+  %h = train.offload %x : (tensor<8x8xf32>) -> !train.host<tensor<8x8xf32>>
+  // expected-error @below {{copies '!train.host<tensor<8x8xf32>>' back as 'tensor<4x8xf32>'}}
+  %y = train.prefetch %h : (!train.host<tensor<8x8xf32>>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
 func.func @fused_c3(%x: tensor<8x4x2x2xf32>, %m: tensor<4x1x1xi1>) {
   // expected-error @below {{mask 1 of type 'tensor<4x1x1xi1>' does not fit}}
   %0 = train.fused (%x, %m : tensor<8x4x2x2xf32>, tensor<4x1x1xi1>) channels [] sums 0 -> (tensor<8x4x2x2xf32>) {

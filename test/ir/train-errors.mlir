@@ -327,12 +327,22 @@ func.func @loss_backward_c1_target(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
 // -----
 
 // expected-error @below {{static, of at most 6 dimensions and less than 2^63 bytes}}
-train.variable @variable_c1 role(parameter) init(zero) : tensor<?x3xf32>
+train.variable @variable_of_unknown_size role(parameter) init(zero) : tensor<?x3xf32>
+
+// -----
+
+// expected-error @below {{needs f32 or i64 elements, has 'tensor<2x3xi32>'}}
+train.variable @variable_c1 role(parameter) init(zero) : tensor<2x3xi32>
 
 // -----
 
 // expected-error @below {{has a value of type 'tensor<2xf32>' but is 'tensor<3xf32>'}}
 train.variable @variable_c2 role(constant) init(file) : tensor<3xf32> {value = dense<1.0> : tensor<2xf32>}
+
+// -----
+
+// expected-error @below {{has a value of type 'tensor<3xi64>' but is 'tensor<3xf32>'}}
+train.variable @variable_c2_elements role(constant) init(file) : tensor<3xf32> {value = dense<1> : tensor<3xi64>}
 
 // -----
 
@@ -394,6 +404,40 @@ train.variable @v role(state) init(zero) : tensor<3xf32>
 func.func @update_statistics_c1(%m: tensor<3xf32>) {
   // expected-error @below {{uses variable 'w' as 'tensor<3xf32>', but it is 'tensor<2x3xf32>'}}
   train.update_statistics @v, @w, %m, %m {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 8 : i64} : tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+// What estimate-cost attaches.
+
+func.func @a3_seconds(%x: tensor<2x3xf32>) {
+  // expected-error @below {{needs 'train.cost' of seconds and workspace bytes >= 0, has {seconds = -1.000000e+00 : f64, workspace = 0 : i64}}}
+  %y = train.relu %x {train.cost = {seconds = -1.0 : f64, workspace = 0 : i64}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @a3_alternatives(%x: tensor<2x3xf32>) {
+  // expected-error @below {{needs 'train.algorithm' of a name, parts >= 1 and granted bytes >= 0}}
+  %y = train.relu %x {train.cost = {seconds = 1.0 : f64, workspace = 0 : i64, alternatives = [{seconds = 1.0 : f64, workspace = 0 : i64}]}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @a5_fields(%x: tensor<2x3xf32>) {
+  // expected-error @below {{needs 'train.algorithm' of a name, parts >= 1 and granted bytes >= 0, has {name = "x"}}}
+  %y = train.relu %x {train.algorithm = {name = "x"}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @a5_parts(%x: tensor<2x3xf32>) {
+  // expected-error @below {{needs 'train.algorithm' of a name, parts >= 1 and granted bytes >= 0, has {granted = 0 : i64, name = "x", parts = 0 : i64}}}
+  %y = train.relu %x {train.algorithm = {name = "x", parts = 0 : i64, granted = 0 : i64}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
 
