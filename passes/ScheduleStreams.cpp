@@ -9,6 +9,7 @@
 #include "passes/Buffers.h"
 #include "passes/Passes.h"
 #include "passes/StreamClocks.h"
+#include "runtime/CodecTable.h"
 
 #include "mlir/IR/IRMapping.h"
 
