@@ -122,6 +122,18 @@ def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
     A cut point is a value that alone separates the forward graph: after its op, no other activation is read by a later forward op. Every
     op gets `train.stage`; a backward op has the stage of its forward op. Fused ops whose operand nobody reads later, backward ops
     included, get `train.in_place`: per result the operand whose bytes it takes, or -1.
+
+    ```mlir
+    %a = train.conv %x, %w ... {train.forward = 0} : ...
+    %b = train.fused (%a : ...) channels [] sums 0 -> (...) {train.forward = 1, train.rule = "relu"} {...}
+    %c = train.conv %b, %v ... {train.forward = 2} : ...
+    ```
+    becomes
+    ```mlir
+    %a = train.conv %x, %w ... {train.forward = 0, train.stage = 0} : ...
+    %b = train.fused (%a : ...) channels [] sums 0 -> (...) {train.forward = 1, train.in_place = array<i64: 0>, train.rule = "relu", train.stage = 1} {...}
+    %c = train.conv %b, %v ... {train.forward = 2, train.stage = 2} : ...
+    ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let statistics = [Statistic<"stages", "stages", "stages found">, Statistic<"inPlace", "in-place", "results that take an operand's bytes">];
@@ -159,6 +171,16 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
     The only bridge between IR and planner: builds planner::Problem from the ops of @step and the buffers that they share, runs the strategy
     and leaves its checked plan as the attribute `train.plan` of @step, for apply-plan and for reports. `keep`'s arena and the base, which
     percentages refer to, are there as well. A budget that no plan of the strategy meets is an error that names the smallest feasible one.
+
+    ```mlir
+    func.func @step(...) -> tensor<f32> {
+    ```
+    becomes, with `strategy=greedy,min-copy=1` and `budget=80%act`,
+    ```mlir
+    func.func @step(...) -> tensor<f32> attributes {train.plan = {strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560,
+        decisions = [{name = "fc1_y", bytes = 16384, action = "offload", offload_after = 1, free_before = 3, prefetch_after = 6, needed_by = 8, ...},
+                     {name = "fc2_y", bytes = 16384, action = "keep", ...}, ...], recomputes = [], ...}} {
+    ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let options = [Option<"strategy", "strategy", "std::string", "\"auto\"", "NAME[,k=v...]">,
