@@ -62,7 +62,7 @@ struct Program {
   int events; ///< number of events used
   double predictedSecondsPerStep;
   double predictedSecondsOfLongest; ///< of its kernels and copies
-  const Variable *variables; ///< names are unique
+  const Variable *variables;        ///< names are unique
   int variableCount;
   const Input *inputs; ///< model inputs in order, then the target (absent when the graph ends in its own loss)
   int inputCount;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds, and runs all tests. Ends with ctest's count.
 #
-#   tools/test.sh             all tests of the ordinary build
+#   tools/test.sh             conventions (tools/lint.sh), then all tests of the ordinary build
 #   tools/test.sh asan|tsan   unit tests under a sanitizer (tsan: those of the host runtime, which alone has threads), and
 #                             programs that do all that plans can ask for
 #   tools/test.sh fuzz [MINUTES]   libFuzzer on everything that is read, models first (default: 10 minutes); goes on from what it found
@@ -54,7 +54,14 @@ fuzz() {
 }
 
 install_packages
-if [ "$preset" = fuzz ]; then install_missing clang libclang-rt-dev; fi
+case $preset${matrix:-} in
+  release)
+    install_missing clang-format-22
+    say "checking the conventions"
+    tools/lint.sh --check || { say "tests have not run: mend what tools/lint.sh found"; exit 1; }
+    ;;
+  fuzz) install_missing clang libclang-rt-dev ;;
+esac
 install_onnx
 install_cudnn_frontend
 build "$preset"

@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The conventions of CONTRIBUTING that need parsing: includes, heads and sizes of files, and what .td files promise.
+
+Reads the names of the files from standard input, prints a finding a line, `file:line: what is wrong; what to do`, and last how many files
+and functions there are. C++ is read as clang-format leaves it, .td files as their descriptions are written: a constraint is a line `- C1: ...` in the
+description of an op, interface, dialect or pass, its negative test a function `@conv_c1...` in a part of a .mlir file that expects an error.
+"""
+import ast
+import pathlib
+import re
+import sys
+from dataclasses import dataclass
+
+MOST_LINES = 360
+MOST_FUNCTION_LINES = 60
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+CXX = (".cpp", ".h", ".cu", ".cuh")
+SIZED = CXX + (".td", ".py", ".sh")
+
+# What the files of a folder may include of the project, the innermost folder first; tools and tests may include everything.
+MAY_INCLUDE = {
+    "passes/planner": ("passes/planner", "runtime"),
+    "passes/strategies": ("passes/planner", "passes/strategies"),
+    "runtime": ("runtime",),
+    "ir": ("ir", "runtime"),
+    "frontend": ("frontend", "ir", "runtime"),
+    "passes": ("passes", "ir", "runtime"),
+    "codegen": ("codegen", "ir", "runtime"),
+}
+KNOW_NO_MLIR = ("runtime", "passes/planner", "passes/strategies", "test/unit/runtime", "test/unit/cuda", "test/unit/planner")
+PROJECT = ("frontend/", "ir/", "passes/", "codegen/", "runtime/", "tools/", "test/")
+STAND_INS = "test/unit/cuda/emulator"  # headers of the CUDA toolkit, found by their own names
+
+findings = []
+
+
+def report(path, line, text):
+    findings.append(f"{path}:{line}: {text}")
+
+
+def read(path):
+    return pathlib.Path(path).read_text(encoding="utf-8")
+
+
+def line_of(text, position):
+    return text.count("\n", 0, position) + 1
+
+
+# Files -----------------------------------------------------------------------------------------------------------------
+
+
+def check_head(path, text):
+    lines = (text.split("\n") + ["", ""])[:3]
+    if path.endswith(CXX + (".td",)):
+        if lines[0] != f"// {SPDX}":
+            report(path, 1, f"does not open with its license; make '// {SPDX}' the first line")
+        elif not re.match(r"// *\S", lines[1]):
+            report(path, 2, "does not say what the file is for; let a comment follow the license")
+    elif SPDX not in lines[0] + lines[1]:
+        report(path, 1, f"does not open with its license; add '# {SPDX}' behind the interpreter")
+
+
+def inside(path, folders):
+    return any(path.startswith(folder + "/") for folder in folders)
+
+
+def check_includes(path, text):
+    home = next((folder for folder in MAY_INCLUDE if inside(path, [folder])), None)
+    for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)', text, re.M):
+        quoted, name = match[1] == '"', match[2]
+        line = line_of(text, match.start())
+        if inside(path, KNOW_NO_MLIR) and re.match(r"(mlir|llvm)[/-]", name):
+            report(path, line, f"includes {name}, but this folder knows nothing of MLIR; move what needs it to passes/")
+        if home and name.startswith(PROJECT) and not inside(name, MAY_INCLUDE[home]):
+            allowed = ", ".join(folder + "/" for folder in MAY_INCLUDE[home])
+            report(path, line, f"includes {name}, but {home}/ may include {allowed} only; move what both need there")
+        if quoted and ("/" not in name or name.startswith(".")) and not inside(path, [STAND_INS]):
+            report(path, line, f"includes {name} by a relative path; write its path from the root of the repository")
+
+
+# C++ functions ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Function:
+    path: str
+    name: str  # as written in front of the parameters: FusedOp::verify
+    argument: str  # what is in the parentheses: ConvOp of INFER(ConvOp)
+    first: int
+    last: int
+    text: str  # with the comment above it
+
+    def length(self):
+        return self.last - self.first + 1
+
+
+TOKENS = re.compile(
+    r"""//[^\n]*|/\*.*?\*/                           # comments
+      | ^[ \t]*\#(?:\\\n|[^\n])*                      # directives
+      | R"(?P<raw>\w*)\(.*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])'(?:\\.|[^'\\\n])+'
+      | [{}();]""",
+    re.S | re.M | re.X)
+TEMPLATE = re.compile(r"\s*(?:(?:public|private|protected):\s*)*(?:template\s*<[^()]*?>\s*(?=[\w:]|\[\[))*", re.S)
+
+
+def opens_function(head):
+    """Whether a brace behind `head`, all that stands between the last statement and it, begins a function."""
+    head = head[TEMPLATE.match(head).end():]
+    if re.match(r"(inline\s+)?(namespace|class|struct|union|enum|extern)\b", head) and not re.match(r"struct \w+ \w+\(", head):
+        return False
+    return "(" in head and not head.rstrip().endswith("=")
+
+
+def functions_of(path, text):
+    """All functions outside of others, by their braces; lambdas and local classes belong to the function around them."""
+    lines = text.split("\n")
+    result, braces, parentheses, start = [], [], 0, 0
+    for token in TOKENS.finditer(text):
+        mark = token[0]
+        if mark == "(":
+            parentheses += 1
+        elif mark == ")":
+            parentheses -= 1
+        elif mark == "{":
+            head = re.sub(r"//[^\n]*|/\*.*?\*/", "", text[start:token.start()], flags=re.S)
+            within = any(kind for kind, _, _ in braces) or parentheses > 0
+            braces.append((not within and opens_function(head), start, parentheses))
+            if not within:
+                start = token.end()
+        elif mark == "}":
+            if not braces:
+                report(path, line_of(text, token.start()), "has a brace that lint cannot match; open and close it in one branch of #if")
+                return result
+            is_function, begin, parentheses = braces.pop()
+            if is_function and re.match(r"\s*[,{]", text[token.end():token.end() + 200]):
+                start = begin  # Name() : member{...}, other{...} { goes on
+            elif is_function:
+                result.append(function(path, text, lines, begin, token.end()))
+                start = token.end()
+            elif not any(kind for kind, _, _ in braces) and parentheses == 0:
+                start = token.end()
+        elif mark == ";":
+            if parentheses == 0:
+                start = token.end()
+        elif not text[start:token.start()].strip():
+            start = token.end()  # a comment or directive between statements
+    if braces:
+        report(path, len(lines), "has a brace that lint cannot match; open and close it in one branch of #if")
+    return result
+
+
+def function(path, text, lines, begin, end):
+    begin += TEMPLATE.match(text[begin:]).start(0) + len(text[begin:]) - len(text[begin:].lstrip())
+    first, last = line_of(text, begin), line_of(text, end)
+    comment = first - 1
+    while comment > 0 and lines[comment - 1].lstrip().startswith("//"):
+        comment -= 1
+    head = text[begin:end]
+    name = re.search(r"([\w:~]+|operator\S+)\s*\(\s*(\w*)", head[TEMPLATE.match(head).end():])
+    return Function(path, name[1], name[2], first, last, "\n".join(lines[comment:last]))
+
+
+def python_functions(path, text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield Function(path, node.name, "", node.lineno, node.end_lineno, "")
+
+
+def check_sizes(path, text, functions):
+    count = text.count("\n")
+    if count > MOST_LINES:
+        report(path, count, f"has {count} lines, more than {MOST_LINES}; split it where its subject changes")
+    for each in functions:
+        if each.length() > MOST_FUNCTION_LINES:
+            report(path, each.first, f"{each.name} has {each.length()} lines, more than {MOST_FUNCTION_LINES}; give a part of it a name")
+
+
+# What .td files promise ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Definition:
+    path: str
+    line: int
+    name: str  # ConvOp, without the dialect's prefix
+    base: str  # class that it is a def of
+    mnemonic: str
+    text: str
+    constraints: dict  # C1 -> line
+
+    def field(self, name):
+        match = re.search(rf"\blet {name} = (\[\{{.*?\}}\]|\"[^\n]*\")", self.text, re.S)
+        return match[1].strip('[]{} \n"') if match else ""
+
+
+def definitions_of(path, text):
+    for match in re.finditer(r'^def (?:Train_|Sched_)?(\w+) : (\w+)(?:<"([^"]*)")?.*?(?=^def |^class |^#endif|\Z)', text, re.S | re.M):
+        line = line_of(text, match.start())
+        constraints = {}
+        for constraint in re.finditer(r"^ *- ([A-Z]\d+): ", match[0], re.M):
+            constraints[constraint[1]] = line + match[0].count("\n", 0, constraint.start())
+        yield Definition(path, line, match[1], match[2], match[3] or "", match[0], constraints)
+
+
+def is_op(definition):
+    return definition.mnemonic and definition.name.endswith("Op")
+
+
+def owner_of(definition):
+    """Name that negative tests give to the owner of constraints, `conv` of @conv_c1; passes and dialects have letters of their own."""
+    if is_op(definition):
+        return definition.mnemonic
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", definition.name).lower()
+
+
+def check_described(what, definition):
+    for field in ("summary", "description"):
+        if not definition.field(field):
+            report(definition.path, definition.line, f"{what} has no {field}; write one")
+    if "```mlir" not in definition.field("description"):
+        report(definition.path, definition.line, f"{what} shows no example; end its description with one in ```mlir")
+
+
+def check_ops(ops, tests):
+    used = set(re.findall(r"\b(?:train|sched)\.\w+", "\n".join(tests.values())))
+    for definition in ops:
+        name = pathlib.Path(definition.path).name
+        dialect = "sched" if name.startswith("Sched") else "train"
+        op = f"{dialect}.{definition.mnemonic}"
+        check_described(op, definition)
+        if op not in used:
+            report(definition.path, definition.line, f"{op} is in no lit test; add it to one under test/")
+
+
+def check_passes(passes, files):
+    flags = [definition.mnemonic.removeprefix("sluice-") for definition in passes]
+    for definition, flag in zip(passes, flags):
+        check_described(definition.mnemonic, definition)
+        for wanted in (f"passes/{definition.name}.cpp", f"test/passes/{flag}.mlir", f"test/passes/{flag}-errors.mlir"):
+            if wanted not in files:
+                report(definition.path, definition.line, f"{definition.mnemonic} has no {wanted}; add it")
+    for path in files:
+        name = re.fullmatch(r"test/passes/([\w-]+)\.mlir", path)
+        if name and not any(name[1] == flag or name[1].startswith(flag + "-") for flag in flags):
+            report(path, 1, "is named after no pass; begin its name with a flag of passes/Passes.td without sluice-")
+
+
+def verifier_text(definition, functions):
+    """The functions that verify the definition, and those of their files that they call."""
+    if definition.base == "Pass":
+        return "\n".join(f.text for f in functions if f.path.startswith("passes/") and f.path.count("/") == 1)
+    named = definition.field("verify")
+    found = [f for f in functions if f.path.startswith("ir/") and (
+        re.fullmatch(rf"{definition.name}::verify\w*", f.name) or (f.name == "INFER" and f.argument == definition.name)
+        or (named and f.name.split("::")[-1] in re.findall(r"\w+", named)))]
+    for caller in found:  # grows
+        for callee in functions:
+            if callee.path == caller.path and callee not in found and re.search(rf"\b{re.escape(callee.name)}\b", caller.text):
+                found.append(callee)
+    return "\n".join(f.text for f in found)
+
+
+def check_constraints(definitions, functions, tests):
+    sections = [(path, section) for path, text in tests.items() if path.endswith(".mlir")
+                for section in re.split(r"^// -----$", text, flags=re.M) if "expected-error" in section]
+    named = {}
+    for path, section in sections:
+        for match in re.finditer(r"@(?:(\w+?)_)?([a-z]\d+)(?:_\w+)?\b", section):
+            named.setdefault((match[1] or "", match[2].upper()), path)
+    known = set()
+    for definition in definitions:
+        verifier = verifier_text(definition, functions) if definition.constraints else ""
+        for number, (constraint, line) in enumerate(definition.constraints.items(), 1):
+            where = f"{constraint} of {definition.mnemonic or definition.name}"
+            if int(constraint[1:]) != number:
+                report(definition.path, line, f"{where} is the {number}. in its list; number constraints from 1 without gaps")
+            if not re.search(rf"//.*\b{constraint}\b", verifier):
+                report(definition.path, line, f"{where} is cited by no verifier; check it and write '// {constraint}' there")
+            own = constraint[0] == "C"  # other letters are one owner's alone
+            owner = owner_of(definition) if own else ""
+            known.add((owner, constraint))
+            if not any(key[1] == constraint and (key[0] == owner or not own) for key in named):
+                test = f"@{owner}_{constraint.lower()}" if own else f"@{constraint.lower()}"
+                report(definition.path, line, f"{where} has no negative test; add {test} with the error that it expects")
+    for (owner, constraint), path in sorted(named.items()):
+        if constraint[0] == "C" and owner and (owner, constraint) not in known:
+            report(path, 1, f"tests {constraint} of {owner}, which has no such constraint; name the test after one that exists")
+
+
+# -----------------------------------------------------------------------------------------------------------------------
+
+
+def main():
+    files = sys.stdin.read().split()
+    functions, definitions, tests = [], [], {}
+    for path in files:
+        if path.startswith("test/") and path.endswith((".mlir", ".test")):
+            tests[path] = read(path)
+        if not path.endswith(SIZED):
+            continue
+        text = read(path)
+        check_head(path, text)
+        own = []
+        if path.endswith(CXX):
+            check_includes(path, text)
+            own = functions_of(path, text)
+            functions += own
+        elif path.endswith(".py"):
+            own = list(python_functions(path, text))
+        elif path.endswith(".td"):
+            definitions += definitions_of(path, text)
+        check_sizes(path, text, own)
+    check_ops([d for d in definitions if is_op(d)], tests)
+    check_passes([d for d in definitions if d.base == "Pass"], files)
+    check_constraints(definitions, functions, tests)
+    for finding in findings:
+        print(finding)
+    lengths = sorted(f.length() for f in functions) or [0]
+    print(f"{sum(path.endswith(CXX) for path in files)} files of C++ with {len(functions)} functions of {lengths[len(lengths) // 2]} lines (p50), "
+          f"{lengths[len(lengths) * 9 // 10]} (p90), {lengths[-1]} (longest)")
+
+
+main()
