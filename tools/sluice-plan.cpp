@@ -237,7 +237,7 @@ std::string strategyHelp() {
   std::string text = "Strategies:\n";
   for (const Strategy &s : strategies()) {
     text += "  " + s.name + std::string(s.name.size() < 14 ? 14 - s.name.size() : 1, ' ') + s.summary;
-    for (const planner::Knob &knob : s.knobs)
+    for (const Knob &knob : s.knobs)
       text += (&knob == &s.knobs.front() ? " [" : ", ") + knob.name + (&knob == &s.knobs.back() ? "]" : "");
     text += "\n";
   }
