@@ -256,7 +256,8 @@ def verifier_text(definition, functions):
         or (named and f.name.split("::")[-1] in re.findall(r"\w+", named)))]
     for caller in found:  # grows
         for callee in functions:
-            if callee.path == caller.path and callee not in found and re.search(rf"\b{re.escape(callee.name)}\b", caller.text):
+            called = re.search(rf"\b{re.escape(callee.name)}[(<]", caller.text) and callee.name != "INFER"
+            if called and callee.path == caller.path and callee not in found:
                 found.append(callee)
     return "\n".join(f.text for f in found)
 
