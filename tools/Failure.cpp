@@ -26,6 +26,7 @@ constexpr size_t longestWord = 500, longestMessage = 6000;
 const char *programName = "sluicec";
 char context[256];
 std::atomic<void (*)()> cleanup{nullptr};
+pid_t owner = 0; ///< whose crashes are reported; a child that tries something out may die of it in silence
 alignas(16) char signalStack[1 << 16];
 
 void put(const char *text) {
@@ -52,6 +53,11 @@ std::string shortened(const std::string &text) {
 }
 
 void onSignal(int number) {
+  if (getpid() != owner) {
+    std::signal(number, SIG_DFL);
+    raise(number);
+    return;
+  }
   const char *name = number == SIGSEGV   ? "SIGSEGV"
                      : number == SIGABRT ? "SIGABRT"
                      : number == SIGFPE  ? "SIGFPE"
@@ -73,7 +79,7 @@ extern "C" [[noreturn]] void __assert_fail(const char *assertion, const char *, 
 
 void sluice::crash(const char *what, const char *detail) {
   static std::atomic<bool> crashing{false};
-  if (crashing.exchange(true))
+  if (crashing.exchange(true) || (owner && getpid() != owner))
     _exit(4); // while it was being reported, or on another thread
   for (const char *part : {programName, ": error: ", static_cast<const char *>(context), context[0] ? ": " : "",
                            "internal error: ", what, detail, "\n"})
@@ -97,6 +103,7 @@ void sluice::setCrashCleanup(void (*function)()) { cleanup = function; }
 
 void sluice::reportCrashes(const char *program) {
   programName = program;
+  owner = getpid();
   stack_t stack{};
   stack.ss_sp = signalStack;
   stack.ss_size = sizeof signalStack;

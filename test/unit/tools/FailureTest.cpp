@@ -10,6 +10,8 @@
 #include <exception>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 namespace sluice {
@@ -52,6 +54,21 @@ TEST(Crash, StackOverflowsAreReported) {
   expectCrash("crashed with SIGSEGV", [] { std::exit(static_cast<int>(recurse(0))); });
 }
 #endif
+
+/// Neither said nor cleaned up after: outputs are the parent's.
+TEST(Crash, ChildrenDieOfTheirSignals) {
+  auto parent = [] {
+    reportCrashes("sluicec");
+    setCrashCleanup([] { std::fputs("cleaned", stderr); });
+    const pid_t child = fork();
+    if (child == 0)
+      raise(SIGSEGV);
+    int status = 0;
+    waitpid(child, &status, 0);
+    std::exit(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV ? 0 : 1);
+  };
+  EXPECT_EXIT(parent(), testing::ExitedWithCode(0), "^$");
+}
 
 TEST(Crash, WhatLibrariesReportOnTheirOwnIsOneLineToo) {
   expectCrash("assertion failed: 1 == 2", [] { __assert_fail("1 == 2", "file.cpp", 1, "f"); });
