@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The conventions that a script can check: format of C++, includes, heads and sizes of files, what .td files promise, the reference pages.
 #
-#   tools/lint.sh --check   a finding a line, `file:line: what is wrong; what to do`; exit status 1 when there is one
+#   tools/lint.sh --check   a finding a line, `file:line: what is wrong; what to do`; exit status 1 when there is one, 77
+#                           where a tool is missing that it needs
 #   tools/lint.sh --fix     formats C++ and writes docs/reference anew; the rest is yours
 set -euo pipefail
 shopt -s inherit_errexit
@@ -57,6 +58,11 @@ check() {
   [ "$count" -eq 0 ]
 }
 
+need() { "$@" >/dev/null 2>&1 || { echo "lint: nothing was checked: '$*' fails here"; exit 77; }; }
+
+need clang-format-22 --version
+need mlir-tblgen-22 --version
+need git -c safe.directory='*' rev-parse --git-dir
 case ${1:-} in
   --check) check ;;
   --fix)
