@@ -98,4 +98,8 @@ std::string emitKernels(const Document &document);
 std::string emitFunctions(const Document &document);
 std::string emitTables(const Document &document);
 
+/// Figures of `train.plan`; 0, or `keep`, where the module was never planned.
+double planReal(const Document &d, llvm::StringRef key);
+std::string strategyOf(const Document &d);
+
 } // namespace sluice::codegen

@@ -12,18 +12,17 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
-/// Figures of `train.plan`, 0 where the module was never planned.
 static int64_t planInteger(const Document &d, StringRef key) {
   auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
   auto value = plan ? plan.getAs<IntegerAttr>(key) : IntegerAttr();
   return value ? value.getInt() : 0;
 }
-static double planReal(const Document &d, StringRef key) {
+double codegen::planReal(const Document &d, StringRef key) {
   auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
   auto value = plan ? plan.getAs<FloatAttr>(key) : FloatAttr();
   return value ? value.getValueAsDouble() : 0;
 }
-static std::string strategyOf(const Document &d) {
+std::string codegen::strategyOf(const Document &d) {
   auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
   auto name = plan ? plan.getAs<StringAttr>("strategy") : StringAttr();
   return name ? name.str() : "keep";

@@ -147,12 +147,7 @@ int64_t variableCount(const Document &d) {
 }
 
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
-  auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
-  auto strategy = plan ? plan.getAs<StringAttr>("strategy") : StringAttr();
-  auto seconds = [&](StringRef key) {
-    auto value = plan ? plan.getAs<FloatAttr>(key) : FloatAttr();
-    return llvm::formatv("{0:E}", value ? value.getValueAsDouble() : 0.0).str();
-  };
+  auto seconds = [&](StringRef key) { return llvm::formatv("{0:E}", planReal(d, key)).str(); };
   StringRef optimizer = moduleWord(d, "train.optimizer", "sgd");
   const char *rule = optimizer == "adam" ? "Adam" : optimizer == "adamw" ? "AdamW" : "Sgd";
   auto line = [&](const Twine &field, const Twine &value) { out << "  program." << field << " = " << value << ";\n"; };
@@ -161,7 +156,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("commandLine", stringLiteral(d.options.commandLine));
   if (!d.options.identity.empty())
     line("identity", stringLiteral(d.options.identity));
-  line("strategy", stringLiteral(strategy ? strategy.getValue() : "keep"));
+  line("strategy", stringLiteral(strategyOf(d)));
   line("batch", Twine(d.batch()));
   line("deviceBytes", Twine(*d.step.getDevice()));
   line("hostBytes", Twine(*d.step.getHost()));

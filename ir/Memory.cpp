@@ -18,7 +18,7 @@ RankedTensorType sluice::packedType(RankedTensorType raw, StringRef codec) {
 }
 
 std::optional<Codec> sluice::codecOfCopies(StringRef name) {
-  auto codec = parseCodec(std::string_view(name.data(), name.size()));
+  auto codec = parseCodec(name);
   const CodecFacts *facts = codec ? factsOf(*codec) : nullptr;
   return facts && facts->onCopies ? codec : std::nullopt;
 }
@@ -34,7 +34,7 @@ std::string sluice::codecsOfCopies() {
 /// Whether `packed` is what `codec` makes of `raw` on the device.
 static LogicalResult checkPacked(Operation *op, Type raw, Type packed, StringRef codec) {
   RankedTensorType wanted = packedType(cast<RankedTensorType>(raw), codec);
-  const CodecFacts *facts = findCodec(std::string_view(codec.data(), codec.size()));
+  const CodecFacts *facts = findCodec(codec);
   if (!wanted || !facts || !(facts->onDevice || facts->readDirectly))
     return op->emitOpError() << "knows no codec '" << codec << "' for " << raw;
   if (wanted != packed)
@@ -47,7 +47,7 @@ LogicalResult EncodeOp::verify() {
 } // C1
 
 LogicalResult DecodeOp::verify() { // C1
-  if (const CodecFacts *facts = findCodec(std::string_view(getCodec())); facts && facts->readDirectly)
+  if (const CodecFacts *facts = findCodec(getCodec()); facts && facts->readDirectly)
     return emitOpError() << "cannot rebuild " << getX().getType() << " from a " << getCodec();
   return checkPacked(*this, getX().getType(), getPacked().getType(), getCodec());
 }

@@ -134,8 +134,7 @@ int Buffers::placeResult(OpResult result) {
     return add({Storage::Kind::Host, size, source.name + "_host", "", 0, {}});
   }
   if (auto encode = dyn_cast<EncodeOp>(result.getOwner())) {
-    const std::string suffix =
-        findCodec(encode.getCodec().str())->readDirectly ? "_" + encode.getCodec().str() : "_packed";
+    const std::string suffix = findCodec(encode.getCodec())->readDirectly ? "_" + encode.getCodec().str() : "_packed";
     return add(
         {Storage::Kind::Transient, bytes(result.getType()), storages[of(encode.getX())].name + suffix, "", 0, {}});
   }

@@ -29,7 +29,7 @@ static std::set<std::string> executableActions(StringRef target, StringRef preci
 /// fp16, zvc or zvc:pool=SIZE, the last also without `codec=` before it.
 static std::string takeCodec(StringRef value, PlanRequest &request) {
   auto [codec, pool] = value.split(':');
-  const CodecFacts *facts = findCodec(codec.str());
+  const CodecFacts *facts = findCodec(codec);
   if (!facts || !facts->onCopies || (value.contains(':') && (codec != "zvc" || !pool.consume_front("pool="))))
     return "codec '" + value.str() + "' in --strategy is unknown; copies can pack with fp16, zvc or zvc:pool=SIZE";
   request.codec = codec.str();

@@ -265,7 +265,7 @@ LogicalResult Scheduler::schedule(Operation *op) {
     clocks.wait(op->getLoc(), Stream::Compute, packed[buffers.of(await.getHandle())]);
   } else if (auto in = dyn_cast<train::PrefetchOp>(op)) {
     prefetch(in);
-  } else if (auto pack = dyn_cast<train::EncodeOp>(op); pack && !findCodec(pack.getCodec().str())->readDirectly) {
+  } else if (auto pack = dyn_cast<train::EncodeOp>(op); pack && !findCodec(pack.getCodec())->readDirectly) {
     encode(pack);
   } else if (auto unpack = dyn_cast<train::DecodeOp>(op)) {
     decode(unpack);
