@@ -52,8 +52,8 @@ check_reference() {
 check() {
   local said count
   said=$(check_format; check_reference; files | tools/lint.py)
-  count=$(printf '%s' "$said" | grep -c '' || true) # the last line, which is no finding, has no end
-  [ "$((count -= 1))" -eq 0 ] || printf '%s\n' "${said%$'\n'*}"
+  count=$(($(wc -l <<<"$said") - 1)) # the last line is no finding
+  [ "$count" -eq 0 ] || printf '%s\n' "${said%$'\n'*}"
   echo "lint: findings: $count, in ${said##*$'\n'}"
   [ "$count" -eq 0 ]
 }

@@ -15,7 +15,8 @@ namespace sluice::planner {
 /// base; what a backward op may read in encoded form counts with its smallest form.
 Bytes memoryFloor(const Problem &problem);
 
-/// Names of actions and codecs, as in Options::executable: those that keep every bit, and all.
+/// Names of actions and codecs, as in Options::executable: those that are lossy, those that keep every bit, and
+/// all.
 std::vector<std::string> lossyActions();
 std::set<std::string> exactActions();
 std::set<std::string> allActions();

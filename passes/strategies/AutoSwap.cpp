@@ -130,7 +130,7 @@ static Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &
 }
 
 Strategy autoswapStrategy() {
-  Strategy s{"autoswap", "swap by priority scores (Zhang et al. 2019)", planAutoSwap, nullptr};
+  Strategy s{"autoswap", "swap by priority scores (Zhang et al. 2019)", planAutoSwap};
   s.knobs = {{"min-size"}};
   s.actions = {"offload"};
   s.takenOver.stages = 64;

@@ -107,8 +107,7 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
 }
 
 Strategy capuchinStrategy() {
-  Strategy s{"capuchin", "swap by free time, then recompute by bytes per second (Peng et al. 2020)", planCapuchin,
-             nullptr};
+  Strategy s{"capuchin", "swap by free time, then recompute by bytes per second (Peng et al. 2020)", planCapuchin};
   s.actions = {"offload", "recompute"};
   return s;
 }

@@ -19,7 +19,6 @@
 // Refuses larger graphs. Fails below the least peak that recomputation of what no gradient overwrites reaches; never
 // moves anything to the host.
 #include "passes/planner/Simulate.h"
-#include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/IntegerProgram.h"
 #include "passes/strategies/Strategies.h"
@@ -272,13 +271,9 @@ static Answer planCheckmate(const Problem &problem, Bytes memory, const Options 
   return answerOf(best, "checkmate", memory);
 }
 
-static ChainAnswer chainCheckmate(const Chain &chain, double memory, Release, const Options &options) {
-  return ChainProblem(chain, false).run(memory, planCheckmate, options);
-}
-
 Strategy checkmateStrategy() {
   Strategy s{"checkmate", "optimal recomputation of small graphs by integer programming (Jain et al. 2020)",
-             planCheckmate, chainCheckmate};
+             planCheckmate};
   s.knobs = {{"ops", 1e3}, {"nodes", 1e9}};
   s.actions = {"recompute"};
   s.takenOver = {12, 6}; // an integer program

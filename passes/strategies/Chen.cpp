@@ -14,7 +14,6 @@
 // Knobs: segments=0 (0: all lengths).
 //
 // Fails below the best border set plus one segment; recomputes what a link could have moved for free.
-#include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Stages.h"
 #include "passes/strategies/Strategies.h"
@@ -56,12 +55,8 @@ static Answer planChen(const Problem &problem, Bytes memory, const Options &opti
   return answerOf(best, "chen", memory);
 }
 
-static ChainAnswer chainChen(const Chain &chain, double memory, Release, const Options &options) {
-  return ChainProblem(chain, false).run(memory, planChen, options);
-}
-
 Strategy chenStrategy() {
-  Strategy s{"chen", "recompute segments between kept borders (Chen et al. 2016)", planChen, chainChen};
+  Strategy s{"chen", "recompute segments between kept borders (Chen et al. 2016)", planChen};
   s.knobs = {{"segments", 1e6}};
   s.actions = {"recompute"};
   return s;

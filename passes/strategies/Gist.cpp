@@ -36,7 +36,7 @@ static Answer planGist(const Problem &problem, Bytes memory, const Options &opti
 }
 
 Strategy gistStrategy() {
-  Strategy s{"gist", "lossless encodings (Jain et al. 2018)", planGist, nullptr};
+  Strategy s{"gist", "lossless encodings (Jain et al. 2018)", planGist};
   s.knobs = {{"dpr"}};
   s.actions = {"mask", "argmax", "counter", "fp16"};
   return s;

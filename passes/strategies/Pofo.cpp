@@ -254,7 +254,7 @@ static Answer planPofo(const Problem &problem, Bytes memory, const Options &opti
 }
 
 Strategy pofoStrategy() {
-  Strategy s{"pofo", "recompute and offload blocks of a chain (Beaumont et al. 2021)", planPofo, nullptr};
+  Strategy s{"pofo", "recompute and offload blocks of a chain (Beaumont et al. 2021)", planPofo};
   s.knobs = {{"slots", 1e4}, {"limit", 1e5}, {"sets", 1e5}};
   s.actions = {"offload", "recompute"};
   return s;

@@ -44,7 +44,7 @@ struct Strategy {
   std::string name;
   std::string summary; ///< one line for --help and reports
   PlanFunction plan = nullptr;
-  ChainFunction chain = nullptr; ///< null: chains are planned as op-level problems
+  ChainFunction chain = nullptr; ///< null: as op-level problems, whose units are stages where `actions` can move them
   std::vector<Knob> knobs = {};
   std::set<std::string> actions = {}; ///< that its plans may consist of, besides "keep"
   bool lossyAsPublished = false;      ///< on chains it uses its lossy actions whether options allow them or not

@@ -17,7 +17,6 @@
 //
 // Fails below the smallest table entry; never moves anything to the host.
 #include "passes/strategies/Rotor.h"
-#include "passes/strategies/ChainProblem.h"
 
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Stages.h"
@@ -189,12 +188,8 @@ static Answer planRotor(const Problem &problem, Bytes memory, const Options &opt
   return answerOf(best, "rotor", memory);
 }
 
-static ChainAnswer chainRotor(const Chain &chain, double memory, Release, const Options &options) {
-  return ChainProblem(chain, false).run(memory, planRotor, options);
-}
-
 Strategy rotorStrategy() {
-  Strategy s{"rotor", "optimal rematerialization of a chain (Beaumont et al. 2019)", planRotor, chainRotor};
+  Strategy s{"rotor", "optimal rematerialization of a chain (Beaumont et al. 2019)", planRotor};
   s.knobs = {{"slots", 1e4}};
   s.actions = {"recompute"};
   return s;

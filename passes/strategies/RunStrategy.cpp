@@ -203,8 +203,9 @@ static std::vector<bool> offloadedOf(const ChainPlan &plan) {
 
 static ChainAnswer chainAnswerOf(const Chain &chain, double memory, Release release, const Strategy &strategy,
                                  const Options &options) {
+  const bool moves = strategy.actions.count("offload");
   ChainAnswer answer = strategy.chain ? strategy.chain(chain, memory, release, options)
-                                      : ChainProblem(chain, true).run(memory, strategy.plan, options);
+                                      : ChainProblem(chain, moves).run(memory, strategy.plan, options);
   if (auto *plan = std::get_if<ChainPlan>(&answer); plan && plan->rawCopiesOnly)
     if (std::string error = checkChain(chain, memory, offloadedOf(*plan), release, plan->timeline); !error.empty())
       throw std::logic_error("chain plan of strategy '" + strategy.name + "' fails the checker: " + error);

@@ -71,8 +71,7 @@ static Answer planSuperNeurons(const Problem &problem, Bytes memory, const Optio
 }
 
 Strategy superneuronsStrategy() {
-  Strategy s{"superneurons", "checkpoints to the host, cheap layers again (Wang et al. 2018)", planSuperNeurons,
-             nullptr};
+  Strategy s{"superneurons", "checkpoints to the host, cheap layers again (Wang et al. 2018)", planSuperNeurons};
   s.actions = {"offload", "recompute"};
   return s;
 }

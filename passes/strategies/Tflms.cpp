@@ -70,7 +70,7 @@ static Answer planTflms(const Problem &problem, Bytes memory, const Options &opt
 }
 
 Strategy tflmsStrategy() {
-  Strategy s{"tflms", "swap by distance in the graph (Le et al. 2018)", planTflms, nullptr};
+  Strategy s{"tflms", "swap by distance in the graph (Le et al. 2018)", planTflms};
   s.knobs = {{"threshold", 1e6}, {"ahead", 1e6}};
   s.actions = {"offload"};
   s.takenOver.stages = 64;

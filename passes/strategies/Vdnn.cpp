@@ -231,42 +231,30 @@ static ChainAnswer chainVdnn(const Chain &chain, double memory, Release release,
   return bestOffload(chain, memory, sets, release);
 }
 
+static Strategy described(const char *name, const char *summary, PlanFunction plan, ChainFunction chain,
+                          std::vector<Knob> knobs) {
+  Strategy s{name, summary, plan, chain, std::move(knobs)};
+  s.actions = {"offload"};
+  s.takenOver.stages = 64;
+  return s;
+}
+
 Strategy vdnnStrategy() {
-  Strategy s{"vdnn", "threshold on time per byte, as Beaumont et al. 2020 compare with", planVdnn, chainVdnn};
-  s.actions = {"offload"};
-  s.takenOver.stages = 64;
-  return s;
+  return described("vdnn", "threshold on time per byte, as Beaumont et al. 2020 compare with", planVdnn, chainVdnn, {});
 }
-
 Strategy vdnnAllStrategy() {
-  Strategy s{"vdnn-all", "offload every layer's input (Rhu et al. 2016)", planVdnnAll, chainVdnnAll};
-  s.knobs = {{"kernels"}};
-  s.actions = {"offload"};
-  s.takenOver.stages = 64;
-  return s;
+  return described("vdnn-all", "offload every layer's input (Rhu et al. 2016)", planVdnnAll, chainVdnnAll,
+                   {{"kernels"}});
 }
-
 Strategy vdnnConvStrategy() {
-  Strategy s{"vdnn-conv", "offload every convolution's input", planVdnnConv, chainVdnnConv};
-  s.knobs = {{"kernels"}};
-  s.actions = {"offload"};
-  s.takenOver.stages = 64;
-  return s;
+  return described("vdnn-conv", "offload every convolution's input", planVdnnConv, chainVdnnConv, {{"kernels"}});
 }
-
 Strategy vdnnAconvStrategy() {
-  Strategy s{"vdnn-aconv", "offload every second convolution's input", planVdnnAconv, chainVdnnAconv};
-  s.knobs = {{"kernels"}};
-  s.actions = {"offload"};
-  s.takenOver.stages = 64;
-  return s;
+  return described("vdnn-aconv", "offload every second convolution's input", planVdnnAconv, chainVdnnAconv,
+                   {{"kernels"}});
 }
-
 Strategy vdnnDynStrategy() {
-  Strategy s{"vdnn-dyn", "the first vdnn mode that fits, fastest kernels first", planVdnnDyn, chainVdnnDyn};
-  s.actions = {"offload"};
-  s.takenOver.stages = 64;
-  return s;
+  return described("vdnn-dyn", "the first vdnn mode that fits, fastest kernels first", planVdnnDyn, chainVdnnDyn, {});
 }
 
 } // namespace sluice::planner
