@@ -12,8 +12,8 @@ namespace detail {
 
 template <bool Steps, DataType From, DataType To> struct Scaled {
   static constexpr int inputs = 1, outputs = 1, sums = 0;
-  static constexpr bool steps[] = {Steps};
-  static constexpr DataType types[] = {From, To};
+  static constexpr bool steps[1] = {Steps};
+  static constexpr DataType types[2] = {From, To};
   float scale = 1;
   SLUICE_KERNEL Values<1> operator()(float x) const { return {{x * scale}}; }
 };
