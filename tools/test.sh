@@ -77,7 +77,10 @@ if [ -n "${matrix:-}" ]; then
 fi
 say "running the tests"
 selection=()
-[ "$preset" = release ] || selection=(--exclude-regex '_NOT_BUILT|^(lit|lint|matrix)$|^(kernels|allocations|models)_')
+case $preset in
+  asan) selection=(--exclude-regex '_NOT_BUILT|^(lit|lint|matrix)$|^(kernels|allocations|models)_') ;;
+  tsan) selection=(--exclude-regex '_NOT_BUILT|^(lit|lint|matrix)$|^(kernels|allocations|models)_|^fuzz-') ;;
+esac
 ctest --test-dir "$folder" --parallel "$(nproc)" --output-on-failure "${selection[@]}"
 case $preset in
   asan) train_sanitized address,undefined ;;

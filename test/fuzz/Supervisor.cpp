@@ -102,11 +102,15 @@ void outOfMemory() {
   finding("more than 2 GiB of memory");
 }
 
-rlim_t addressSpace() {
+/// Beyond what the process has already; AddressSanitizer's shadow needs it all.
+void limitAddressSpace() {
+#if !defined(__SANITIZE_ADDRESS__)
   std::ifstream in("/proc/self/statm");
   rlim_t pages = 0;
   in >> pages;
-  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+  rlimit limit = {pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + memoryPerChild, RLIM_INFINITY};
+  setrlimit(RLIMIT_AS, &limit);
+#endif
 }
 
 void prepareChild() {
@@ -122,10 +126,7 @@ void prepareChild() {
     sigaction(signal, &action, nullptr);
   void *frames[1];
   backtrace(frames, 1); // loads its library now, not in the handler
-#if !defined(__SANITIZE_ADDRESS__)
-  rlimit limit = {addressSpace() + memoryPerChild, RLIM_INFINITY};
-  setrlimit(RLIMIT_AS, &limit);
-#endif
+  limitAddressSpace();
   rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
   std::set_new_handler(outOfMemory);

@@ -29,8 +29,10 @@ int64_t Random::number() {
     return static_cast<int64_t>(below(5));
   case 3:
     return static_cast<int64_t>(below(20)) - 4;
-  case 4: // near a power of two, of either sign
-    return static_cast<int64_t>((uint64_t{1} << below(64)) + below(3) - 1) * (oneIn(4) ? -1 : 1);
+  case 4: { // near a power of two, of either sign
+    const uint64_t near = (uint64_t{1} << below(64)) + below(3) - 1;
+    return static_cast<int64_t>(oneIn(4) ? 0 - near : near);
+  }
   case 5:
     return pick(std::initializer_list<int64_t>{least, least + 1, most, most - 1, -1});
   case 6: // products of two of them overflow or just do not
