@@ -25,7 +25,7 @@ Document::Document(ModuleOp module, const EmitOptions &options, Names given)
   }
   for (sched::ProgramOp program : {step, evaluate})
     if (program)
-      makeKernelObjects(program);
+      makeKernelCalls(program);
 }
 
 static std::string sharedKey(sched::BufferOp buffer) {

@@ -6,7 +6,7 @@
 #include "codegen/EmitFused.h"
 #include "codegen/EmitProgram.h"
 #include "codegen/Text.h"
-#include "ir/KernelTable.h"
+#include "ir/RuntimeTypes.h"
 #include "ir/Sched.h"
 #include "ir/Train.h"
 
@@ -16,12 +16,12 @@
 
 namespace sluice::codegen {
 
-/// A kernel object of the emitted file: `Conv conv1{"/conv1/Conv", ...};` and its one call.
-struct KernelObject {
-  std::string name, declaration;
-  std::vector<std::string> arguments; ///< of the call, after the stream
-  std::string method;
-  bool scratch = false; ///< its workspace is checked against the slot
+/// A call of the emitted file: of a kernel object, `Conv conv1{"/conv1/Conv", ...};`, or of a function of the runtime.
+struct KernelCallText {
+  std::string object, declaration;   ///< empty for a function
+  std::string method;                ///< or function
+  std::vector<std::string> operands; ///< behind the stream
+  bool scratch = false;              ///< the object's workspace is checked against the slot
 };
 
 class Document {
@@ -43,8 +43,8 @@ public:
   /// The same in a constant expression: the first of an input's two slots.
   std::string constant(mlir::Value buffer, mlir::RankedTensorType type) const;
   const std::string &eventOf(mlir::Value event) const { return eventNames.at(event.getAsOpaquePointer()); }
-  /// Kernels of a run, in call order; names are handed out once.
-  const std::vector<KernelObject> &kernelsOf(sched::RunOp run) const { return kernels.at(run.getOperation()); }
+  /// Of a run, in order; names are handed out once.
+  const std::vector<KernelCallText> &callsOf(sched::RunOp run) const { return kernels.at(run.getOperation()); }
   /// Copies of the next batch, which the runtime does while a step runs, and the waits and records that go with them.
   bool isRuntimesBusiness(mlir::Operation *op) const { return skipped.count(op) != 0; }
   /// True for the buffer whose declaration stands for all that are the same bytes.
@@ -73,14 +73,14 @@ private:
   void noteTypes(sched::ProgramOp program);
   void skipNextBatch(sched::ProgramOp program);
   void nameEvents(sched::ProgramOp program);
-  void makeKernelObjects(sched::ProgramOp program);
+  void makeKernelCalls(sched::ProgramOp program);
   std::string fitted(const std::string &name, mlir::Value buffer, mlir::RankedTensorType type) const;
 
   std::map<std::string, mlir::Value> persistent; ///< by key: the first buffer that stands for those bytes
   std::map<const void *, std::string> tensorNames;
   std::map<const void *, mlir::RankedTensorType> tensorTypes;
   std::map<const void *, std::string> eventNames;
-  std::map<mlir::Operation *, std::vector<KernelObject>> kernels;
+  std::map<mlir::Operation *, std::vector<KernelCallText>> kernels;
   std::set<mlir::Operation *> skipped;
 };
 

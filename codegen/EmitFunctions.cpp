@@ -80,33 +80,17 @@ private:
   }
 
   void printRun(llvm::raw_ostream &out, sched::RunOp run) {
-    const char *note = run.getParameters().get(train::attr::recompute) ? "computed again instead of kept"
-                       : run.getParameters().get(train::attr::inverse) ? "rebuilds what it read instead of keeping it"
-                                                                       : "";
+    const char *note = run.getRecompute() ? "computed again instead of kept"
+                       : run.getInverse() ? "rebuilds what it read instead of keeping it"
+                                          : "";
     printNode(out, run.getLoc(), note);
-    std::string node = stringLiteral(train::nodeName(run.getLoc()));
-    if (run.getKernel() == "update")
-      return printUpdate(out, run, node);
-    if (run.getKernel() == "pad_slab")
-      out << "  clear(s.compute, " << d.use(run.getOuts()[0], run.outType(0)) << ", " << node << ");\n";
-    for (const KernelObject &kernel : d.kernelsOf(run))
-      out << "  k->" << kernel.name << "." << kernel.method << "(s." << stream(run.getStream()) << ", "
-          << llvm::join(kernel.arguments, ", ") << ");\n";
-  }
-
-  void printUpdate(llvm::raw_ostream &out, sched::RunOp run, const std::string &node) {
-    auto parameter =
-        symbols.lookup<train::VariableOp>(run.getParameters().getAs<FlatSymbolRefAttr>("parameter").getAttr());
-    auto rule = static_cast<train::UpdateRule>(run.getParameters().getAs<IntegerAttr>("rule").getInt());
-    std::string gradient = d.use(run.getIns()[0], run.inType(0));
-    out << "  s.captureGradient(" << stringLiteral(train::tensorName(parameter)) << ", " << gradient << ");\n";
-    SmallVector<std::string> arguments = {d.use(run.getOuts()[0], run.outType(0)), gradient};
-    for (unsigned i = 1; i < run.getOuts().size(); ++i)
-      arguments.push_back(d.use(run.getOuts()[i], run.outType(i)));
-    if (rule != train::UpdateRule::Sgd)
-      arguments.push_back(rule == train::UpdateRule::AdamW ? "/*decoupled=*/true" : "/*decoupled=*/false");
-    out << "  " << (rule == train::UpdateRule::Sgd ? "updateSgd" : "updateAdam") << "(s.compute, "
-        << llvm::join(arguments, ", ") << ", " << node << ");\n";
+    if (run.getParameter())
+      out << "  s.captureGradient("
+          << stringLiteral(train::tensorName(symbols.lookup<train::VariableOp>(*run.getParameter()))) << ", "
+          << d.use(run.getIns()[0], run.inType(0)) << ");\n";
+    for (const KernelCallText &call : d.callsOf(run))
+      out << "  " << (call.object.empty() ? "" : "k->" + call.object + ".") << call.method << "(s."
+          << stream(run.getStream()) << ", " << llvm::join(call.operands, ", ") << ");\n";
   }
 
   void printCopy(llvm::raw_ostream &out, sched::CopyOp copy) {
@@ -118,7 +102,7 @@ private:
         << d.nameOf(copy.getFrom()) << ", " << d.nameOf(copy.getTo()) << ", "
         << stringLiteral(train::nodeName(copy.getLoc()));
     if (copy.getCodec())
-      out << ", " << codecText(*parseCodec(copy.getCodec()->str()));
+      out << ", " << codecText(*parseCodec(*copy.getCodec()));
     out << ");\n";
   }
 
@@ -132,7 +116,7 @@ private:
 
 bool isBackward(Operation &op) {
   auto run = dyn_cast<sched::RunOp>(op);
-  return run && run.getParameters().get(train::attr::backward);
+  return run && run.getBackward();
 }
 
 } // namespace

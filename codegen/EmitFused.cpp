@@ -10,17 +10,6 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
-bool codegen::isChannelOperand(sched::RunOp run, unsigned i) {
-  auto channels = run.getParameters().getAs<DenseI64ArrayAttr>("channels");
-  return channels && llvm::is_contained(channels.asArrayRef(), static_cast<int64_t>(i));
-}
-
-static int64_t sumsOf(sched::RunOp run) { return run.getParameters().getAs<IntegerAttr>("sums").getInt(); }
-
-RankedTensorType codegen::domainOf(sched::RunOp run) {
-  return static_cast<int64_t>(run.getOuts().size()) > sumsOf(run) ? run.outType(0) : run.inType(0);
-}
-
 namespace {
 
 class Printer {
@@ -119,7 +108,7 @@ private:
 std::string FusedTable::objectFor(sched::RunOp run) {
   Printer printer(run.getBody().front());
   std::string parameters = printer.parameters(), body = printer.body();
-  RankedTensorType domain = domainOf(run);
+  RankedTensorType domain = run.domain();
   std::string steps, types;
   bool allF32 = true;
   auto noteType = [&](RankedTensorType type) {
@@ -130,9 +119,9 @@ std::string FusedTable::objectFor(sched::RunOp run) {
   for (unsigned i = 0; i < run.getIns().size(); ++i) {
     noteType(run.inType(i));
     steps += std::string(i ? ", " : "") +
-             (train::advancesInnermost(run.inType(i), isChannelOperand(run, i), domain) ? "true" : "false");
+             (train::advancesInnermost(run.inType(i), run.isChannel(i), domain) ? "true" : "false");
   }
-  int64_t sums = sumsOf(run), outputs = static_cast<int64_t>(run.getOuts().size()) - sums;
+  int64_t sums = *run.getSums(), outputs = static_cast<int64_t>(run.getOuts().size()) - sums;
   for (unsigned i = 0; i < outputs; ++i)
     noteType(run.outType(i));
   std::string object;
@@ -149,8 +138,7 @@ std::string FusedTable::objectFor(sched::RunOp run) {
       << body << "  }\n};\n";
   auto [known, isNew] = byBody.try_emplace(object);
   if (isNew) {
-    auto rule = run.getParameters().getAs<StringAttr>(train::attr::rule);
-    known->second = names.unique(camelCase(rule ? rule.getValue() : "fused"));
+    known->second = names.unique(camelCase(run.getRule().value_or("fused")));
     text += "\nstruct " + known->second + " {\n" + object;
   }
   return known->second;

@@ -23,9 +23,4 @@ private:
   std::string text;
 };
 
-/// Whether operand `i` of a fused run is a [C] vector indexed by dimension 1.
-bool isChannelOperand(sched::RunOp run, unsigned i);
-/// Type whose shape the region runs over.
-mlir::RankedTensorType domainOf(sched::RunOp run);
-
 } // namespace sluice::codegen

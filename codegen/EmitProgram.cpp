@@ -120,10 +120,11 @@ std::string codegen::emitKernels(const Document &d) {
   for (sched::ProgramOp program : {d.step, d.evaluate})
     if (program)
       for (auto run : program.getBody().getOps<sched::RunOp>())
-        for (const KernelObject &kernel : d.kernelsOf(run)) {
-          out << "  const " << kernel.declaration << "\n";
-          if (kernel.scratch)
-            checks += "  k->" + kernel.name + ".checkWorkspace(" + d.nameOf(run.getScratch()) + ");\n";
+        for (const KernelCallText &call : d.callsOf(run)) {
+          if (!call.object.empty())
+            out << "  const " << call.declaration << "\n";
+          if (call.scratch)
+            checks += "  k->" + call.object + ".checkWorkspace(" + d.nameOf(run.getScratch()) + ");\n";
         }
   out << "};\nstatic std::unique_ptr<const Kernels> k;\n\n";
   out << "SLUICE_SEQUENCE static void makeKernels() {\n  k = std::make_unique<const Kernels>();\n" << checks << "}\n";

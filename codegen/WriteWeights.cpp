@@ -2,7 +2,7 @@
 // Writes first values through the runtime's own safetensors writer, see WriteWeights.h.
 #include "codegen/WriteWeights.h"
 
-#include "ir/KernelTable.h"
+#include "ir/RuntimeTypes.h"
 #include "ir/TensorName.h"
 #include "runtime/common/Safetensors.h"
 

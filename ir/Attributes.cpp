@@ -24,14 +24,16 @@ static LogicalResult verifyInPlace(Operation *op, Attribute value) {
   return success();
 }
 
+LogicalResult AlgorithmAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t parts,
+                                    int64_t granted) {
+  if (parts < 1 || granted < 0)
+    return emitError() << "an algorithm has parts >= 1 and granted bytes >= 0, not " << parts << " and " << granted;
+  return success();
+}
+
 static LogicalResult verifyAlgorithm(Operation *op, Attribute value) {
-  auto algorithm = dyn_cast_or_null<DictionaryAttr>(value);
-  auto name = algorithm ? algorithm.getAs<StringAttr>("name") : StringAttr();
-  auto parts = algorithm ? algorithm.getAs<IntegerAttr>("parts") : IntegerAttr();
-  auto granted = algorithm ? algorithm.getAs<IntegerAttr>("granted") : IntegerAttr();
-  if (!name || !parts || !granted || parts.getInt() < 1 || granted.getInt() < 0)
-    return op->emitOpError() << "needs '" << attr::algorithm << "' of a name, parts >= 1 and granted bytes >= 0, has "
-                             << value;
+  if (!isa_and_nonnull<AlgorithmAttr>(value))
+    return op->emitOpError() << "needs '" << attr::algorithm << "' to be a #train.algorithm, has " << value;
   return success();
 }
 

@@ -263,7 +263,7 @@ def Train_YieldOp : Train_Op<"yield", [Terminator, Pure]> {
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
-def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide", "isResultWide"]>,
+def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel, ["opKind", "resultSuffix"]>, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide", "isResultWide"]>,
     Pure, SingleBlock, IsolatedFromAbove,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>, Train_LayoutAware, Train_Recomputable,
     DeclareOpInterfaceMethods<Train_Invertible>]> {

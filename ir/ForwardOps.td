@@ -77,9 +77,10 @@ def Train_BatchNormOp : Train_ForwardOp<"batch_norm", [DeclareOpInterfaceMethods
   let results = (outs Train_Float:$y, Train_Vector:$mean, Train_Vector:$rstd);
 }
 
-def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>,
+def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>,
     Pure, Train_Costed, Train_Recomputable,
     InferTypeOpAdaptorWithIsCompatible, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_KernelFacts<"Norm", object = "_statistics", results = ["_mean", "_rstd"]>.decl;
   let summary = "mean and 1/sqrt(variance + epsilon) of every channel";
   let description = [{
     Created by fuse from train.batch_norm.
@@ -92,7 +93,8 @@ def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [DeclareOpIn
   let results = (outs Train_Vector:$mean, Train_Vector:$rstd);
 }
 
-def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_PrecisionAware, Train_LayoutAware]> {
+def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_KernelFacts<"Pool", results = ["", "_indices"]>.decl;
   let summary = "maximum over windows, and which window position won";
   let description = [{
     `indices` counts positions inside the window, row by row; it is all that the backward op reads.
@@ -110,7 +112,8 @@ def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_PrecisionAware, Train_L
   let results = (outs Train_Real:$y, Train_Tensor:$indices);
 }
 
-def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_PrecisionAware, Train_LayoutAware]> {
+def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_KernelFacts<"Pool">.decl;
   let summary = "mean over windows";
   let description = [{
     Global average pooling is a window as large as the image.
@@ -127,7 +130,8 @@ def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_PrecisionAware,
   let results = (outs Train_Real:$y);
 }
 
-def Train_LrnOp : Train_ForwardOp<"lrn", [Train_PrecisionAware, Train_LayoutAware]> {
+def Train_LrnOp : Train_ForwardOp<"lrn", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_KernelFacts<"Norm">.decl;
   let summary = "local response normalization across channels";
   let description = [{
     y = x / (bias + alpha/size * sum of x^2 over `size` channels)^beta. The backward op computes the denominator again.
@@ -140,7 +144,7 @@ def Train_LrnOp : Train_ForwardOp<"lrn", [Train_PrecisionAware, Train_LayoutAwar
   let results = (outs Train_Real:$y);
 }
 
-def Train_SoftmaxOp : Train_ForwardOp<"softmax", [Train_PrecisionAware]> {
+def Train_SoftmaxOp : Train_ForwardOp<"softmax", [Train_OwnKernel, Train_PrecisionAware]> {
   let summary = "softmax, or its logarithm, along one dimension";
   let description = [{
     When it is the model's last op before a softmax cross-entropy, the frontend lets the loss absorb it.
@@ -155,8 +159,8 @@ def Train_SoftmaxOp : Train_ForwardOp<"softmax", [Train_PrecisionAware]> {
   let results = (outs Train_Real:$y);
 }
 
-def Train_ConcatOp : Train_ForwardOp<"concat", [Train_PrecisionAware, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_Follow.decl;
+def Train_ConcatOp : Train_ForwardOp<"concat", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_Follow.decl # Train_KernelFacts<"Concat", launch = "insert">.decl;
   let summary = "tensors side by side along one dimension";
   let description = [{
     - C1: one operand at least; all extents but that of `axis` agree.
@@ -169,8 +173,8 @@ def Train_ConcatOp : Train_ForwardOp<"concat", [Train_PrecisionAware, Train_Layo
   let results = (outs Train_Real:$y);
 }
 
-def Train_SliceOp : Train_ForwardOp<"slice", [Train_PrecisionAware, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_Follow.decl;
+def Train_SliceOp : Train_ForwardOp<"slice", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_Follow.decl # Train_KernelFacts<"Other", launch = "extract">.decl;
   let summary = "the slab [start, start + length) of one dimension";
   let description = [{
     The gradient of concat, and ONNX Split and Slice with step 1.
@@ -201,7 +205,7 @@ def Train_ReshapeOp : Train_ShapedOp<"reshape", [Train_PrecisionAware]> {
   let results = (outs Train_Tensor:$y);
 }
 
-def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_PrecisionAware]> {
+def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_OwnKernel, Train_PrecisionAware]> {
   let summary = "logical dimensions permuted: y.dim(i) = x.dim(permutation[i])";
   let description = [{
     - C1: permutation is one of 0..rank-1.
@@ -214,7 +218,7 @@ def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_PrecisionAware]> {
   let results = (outs Train_Real:$y);
 }
 
-def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_PrecisionAware, Train_LayoutAware]> {
+def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "the same tensor in another physical layout";
   let description = [{
     Created by assign-layouts. A view where both layouts put the elements in the same order (one channel, or a 1x1 image).
@@ -230,8 +234,9 @@ def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_PrecisionAware, Train_Lay
   let extraClassDeclaration = "::sluice::train::LayoutWish layoutWish() { return ::sluice::train::LayoutWish::RowMajor; }";
 }
 
-def Train_CastOp : Train_Op<"cast", [Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
+def Train_CastOp : Train_Op<"cast", [Train_OwnKernel, Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
     Train_Costed, Train_Recomputable]> {
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_cast">.decl # "::llvm::StringRef resultSuffix(unsigned, bool);";
   let summary = "the same tensor in another floating-point type, rounded to nearest even";
   let description = [{
     Created by assign-precision, once for each tensor, just before its first reader. A convolution's weights change their order with it, to what
@@ -248,7 +253,7 @@ def Train_CastOp : Train_Op<"cast", [Pure, DeclareOpInterfaceMethods<Train_Preci
   let hasVerifier = 1;
 }
 
-def Train_ResizeOp : Train_ForwardOp<"resize", [Train_PrecisionAware, Train_LayoutAware]> {
+def Train_ResizeOp : Train_ForwardOp<"resize", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "spatial resize of x [N,C,H,W] to `size`, nearest or bilinear";
   let description = [{
     - C1: x has rank 4; size is two positive extents; scales are positive.
@@ -263,7 +268,7 @@ def Train_ResizeOp : Train_ForwardOp<"resize", [Train_PrecisionAware, Train_Layo
   let results = (outs Train_Real:$y);
 }
 
-def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>]> {
+def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>]> {
   let summary = "x repeated to a larger shape by numpy's rules, times `factor`";
   let description = [{
     Gradient of train.sum_to; row-major.
@@ -278,7 +283,7 @@ def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to", [DeclareOpInterfaceMeth
   let results = (outs Train_Real:$y);
 }
 
-def Train_SumToOp : Train_ShapedOp<"sum_to", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>]> {
+def Train_SumToOp : Train_ShapedOp<"sum_to", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>]> {
   let summary = "sum of x over the dimensions that the smaller result shape broadcasts, times `factor`";
   let description = [{
     Gradient of a broadcast; with factor 1/count, a mean. Row-major.
@@ -293,7 +298,8 @@ def Train_SumToOp : Train_ShapedOp<"sum_to", [DeclareOpInterfaceMethods<Train_Pr
   let results = (outs Train_Float:$y);
 }
 
-class Train_LossOp<string mnemonic, list<Trait> traits = []> : Train_ForwardOp<mnemonic, traits> {
+class Train_LossOp<string mnemonic> : Train_ForwardOp<mnemonic, [Train_OwnKernel]> {
+  let extraClassDeclaration = Train_KernelFacts<"Loss", launch = "loss">.decl;
   let results = (outs Train_Scalar:$loss);
 }
 def Train_SoftmaxCrossEntropyOp : Train_LossOp<"softmax_cross_entropy"> {
@@ -330,7 +336,7 @@ def Train_BceWithLogitsOp : Train_LossOp<"bce_with_logits"> {
   let arguments = (ins Train_Float:$x, Train_Float:$target);
 }
 
-def Train_CountCorrectOp : Train_Op<"count_correct", [Pure, Train_Costed]> {
+def Train_CountCorrectOp : Train_Op<"count_correct", [Train_OwnKernel, Pure, Train_Costed]> {
   let summary = "number of samples whose largest logit is the target's; evaluation only";
   let description = [{
     ```mlir

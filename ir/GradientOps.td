@@ -11,9 +11,10 @@ class Train_GradientOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnem
   let hasVerifier = 1;
 }
 
-def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
+def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_dx", results = ["_dx"]>.decl;
   let summary = "gradient of a convolution with respect to its input";
   let description = [{
     - C1: the convolution with these attributes maps dx and w to dy.
@@ -27,9 +28,10 @@ def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [DeclareOp
       DenseI64ArrayAttr:$dilations, I64Attr:$group);
   let results = (outs Train_Real:$dx);
 }
-def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>,
+def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isResultLayoutFixed"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_dw", results = ["_dw", "_db"]>.decl;
   let summary = "gradient of a convolution with respect to its weights, and to its bias where it has one";
   let description = [{
     - C1: the convolution with these attributes maps x, dw and dbias to dy.
@@ -56,7 +58,8 @@ def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_L
   let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$scale, Train_Vector:$mean, Train_Vector:$rstd);
   let results = (outs Train_Float:$dx, Train_Vector:$dscale, Train_Vector:$dbias);
 }
-def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_PrecisionAware, Train_LayoutAware]> {
+def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_KernelFacts<"Pool">.decl;
   let summary = "sends every gradient to the window position that won";
   let description = [{
     - C1: the pool with these attributes, rounding down or up, maps dx to dy and indices.
@@ -70,7 +73,8 @@ def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_Preci
       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations);
   let results = (outs Train_Real:$dx);
 }
-def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Train_PrecisionAware, Train_LayoutAware]> {
+def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_KernelFacts<"Pool">.decl;
   let summary = "spreads every gradient evenly over its window";
   let description = [{
     - C1: the pool with these attributes, rounding down or up, maps dx to dy.
@@ -84,7 +88,8 @@ def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Tra
       DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
   let results = (outs Train_Real:$dx);
 }
-def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_PrecisionAware, Train_LayoutAware]> {
+def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_KernelFacts<"Norm">.decl;
   let summary = "gradient of train.lrn; computes the denominator again from x";
   let description = [{
     - C1: dy, x and dx have one shape of rank 4.
@@ -96,7 +101,7 @@ def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_PrecisionAware
   let arguments = (ins Train_Real:$dy, Train_Real:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
   let results = (outs Train_Real:$dx);
 }
-def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward", [Train_PrecisionAware]> {
+def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward", [Train_OwnKernel, Train_PrecisionAware]> {
   let summary = "gradient of train.softmax; reads its result";
   let description = [{
     - C1: dy, y and dx have one shape; 0 <= axis < rank.
@@ -108,7 +113,7 @@ def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward", [Train_Precis
   let arguments = (ins Train_Real:$dy, Train_Real:$y, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$logarithm);
   let results = (outs Train_Real:$dx);
 }
-def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [Train_PrecisionAware, Train_LayoutAware]> {
+def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "gradient of train.resize";
   let description = [{
     - C1: dx has rank 4 and dy's batch and channels; scales are positive.
@@ -121,8 +126,8 @@ def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [Train_Precisio
       Train_NearestMode:$nearest);
   let results = (outs Train_Real:$dx);
 }
-def Train_PadSlabOp : Train_GradientOp<"pad_slab", [Train_PrecisionAware, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_Follow.decl;
+def Train_PadSlabOp : Train_GradientOp<"pad_slab", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_Follow.decl # Train_KernelFacts<"Other", launch = "insert">.decl;
   let summary = "gradient of train.slice: zeros, with dy in the slab that starts at `start`";
   let description = [{
     - C1: the slice of dx from `start` with dy's extent along `axis` has dy's shape.
@@ -134,7 +139,8 @@ def Train_PadSlabOp : Train_GradientOp<"pad_slab", [Train_PrecisionAware, Train_
   let arguments = (ins Train_Real:$dy, I64Attr:$axis, I64Attr:$start);
   let results = (outs Train_Real:$dx);
 }
-def Train_LossBackwardOp : Train_GradientOp<"loss_backward"> {
+def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel]> {
+  let extraClassDeclaration = Train_KernelFacts<"Loss">.decl;
   let summary = "gradient of the attached loss with respect to the model's output";
   let description = [{
     `loss` names the forward op. Reads the logits and the target side by side, class by class, so both are row-major; the upstream gradient

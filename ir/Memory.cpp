@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verifiers of the memory ops; the constraints are numbered in MemoryOps.td. Sizes of packed tensors are the runtime's.
-#include "ir/KernelTable.h"
+#include "ir/RuntimeTypes.h"
 
 using namespace mlir;
 using namespace sluice;
@@ -10,7 +10,7 @@ RankedTensorType sluice::packedType(RankedTensorType raw, StringRef codec) {
   MLIRContext *context = raw.getContext();
   if (codec == "mask" && train::isReal(raw))
     return RankedTensorType::get(raw.getShape(), IntegerType::get(context, 1), raw.getEncoding());
-  auto known = parseCodec(std::string_view(codec.data(), codec.size()));
+  auto known = parseCodec(codec);
   // Statistics, [C] vectors, are too small to gain from it and too sensitive to be rounded.
   if (!known || !raw.getElementType().isF32() || raw.getRank() < 2)
     return {};

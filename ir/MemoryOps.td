@@ -61,7 +61,8 @@ def Train_PrefetchOp : Train_Op<"prefetch", []> {
   let hasVerifier = 1;
 }
 
-def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_Costed]> {
+def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_OwnKernel, Train_Costed]> {
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_guard", results = ["_guarded"]>.decl;
   let summary = "saves the channels of x that train.invert_batch_norm_leaky_relu could not rebuild";
   let description = [{
     A channel is guarded when 2^-24 * (1 + |bias / scale|) > 1e-5, which bounds the error of (x - mean) * rstd rebuilt from fp32 values; also
@@ -80,7 +81,8 @@ def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_Coste
   let results = (outs Train_Float:$aside);
   let hasVerifier = 1;
 }
-def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", [Train_Costed]> {
+def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", [Train_OwnKernel, Train_Costed]> {
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_invert", results = ["_inverted"]>.decl;
   let summary = "x of z = leaky_relu((x - mean) * rstd * scale + bias), up to rounding";
   let description = [{
     u = z where z > 0, else z / alpha; x = (u - bias) / scale / rstd + mean. Guarded channels come from `aside`, see train.save_guarded_channels, also for `half`.
@@ -99,7 +101,8 @@ def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", 
   let results = (outs Train_Float:$x);
   let hasVerifier = 1;
 }
-def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_Costed]> {
+def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_OwnKernel, Train_Costed]> {
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_check", results = ["_maxima"]>.decl;
   let summary = "ends the step when x, rebuilt by subtracting from y, is so small against y that it has lost its digits";
   let description = [{
     y = x + f was rounded to 2^-24 of itself, so y - f is off by as much: by 2^-24 |y| / |x| relative to x. A step where max |x| < 2^-10 max |y|
@@ -116,7 +119,8 @@ def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_Costed]> {
   let results = (outs Train_Float:$maxima);
   let hasVerifier = 1;
 }
-def Train_EncodeOp : Train_Op<"encode", [Train_Costed]> {
+def Train_EncodeOp : Train_Op<"encode", [Train_OwnKernel, Train_Costed]> {
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_encode">.decl;
   let summary = "packs x into fewer bytes on the device";
   let description = [{
     `mask` keeps one bit an element for gradients that only compare x with 0, which read it directly: !(x <= 0), or x > 0 with `positive`
@@ -134,7 +138,8 @@ def Train_EncodeOp : Train_Op<"encode", [Train_Costed]> {
   let results = (outs Train_Tensor:$packed);
   let hasVerifier = 1;
 }
-def Train_DecodeOp : Train_Op<"decode", [Train_Costed]> {
+def Train_DecodeOp : Train_Op<"decode", [Train_OwnKernel, Train_Costed]> {
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_decode">.decl;
   let summary = "unpacks what train.encode packed; the first reader waits for it";
   let description = [{
     Runs on the codec stream once compute has reached this point; the result's bytes are live from here on.

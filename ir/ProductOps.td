@@ -5,9 +5,10 @@
 
 include "ir/ForwardOps.td"
 
-def Train_ConvOp : Train_ForwardOp<"conv", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide"]>,
+def Train_ConvOp : Train_ForwardOp<"conv", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Conv">.decl;
   let summary = "2-D convolution of x [N,C,H,W] with w [O,C/group,kh,kw]";
   let description = [{
     `pads` are top, left, bottom, right.
@@ -26,9 +27,10 @@ def Train_ConvOp : Train_ForwardOp<"conv", [DeclareOpInterfaceMethods<Train_Prec
   let results = (outs Train_Real:$y);
 }
 
-def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
+def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Conv", launch = "conv_backward_data">.decl;
   let summary = "transposed 2-D convolution of x [N,C,H,W] with w [C,O/group,kh,kw]";
   let description = [{
     The data gradient of the convolution with the same attributes that maps y to x. A bias is an elementwise add after it.
@@ -46,9 +48,10 @@ def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [DeclareOpInterfac
   let results = (outs Train_Real:$y);
 }
 
-def Train_MatmulOp : Train_ForwardOp<"matmul", [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide", "mayStoreWide"]>,
+def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide", "mayStoreWide"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"FullyConnected">.decl;
   let summary = "alpha * op(a) op(b) + beta * bias over the last two dimensions";
   let description = [{
     ONNX's Gemm and MatMul, and their gradients. Leading dimensions are batches that broadcast. Row-major.

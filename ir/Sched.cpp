@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration, printing and verification of the sched dialect. The constraints are numbered in SchedOps.td.
-#include "ir/KernelTable.h"
+#include "ir/RuntimeTypes.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -11,10 +11,17 @@ using namespace sluice::sched;
 #include "ir/SchedDialect.cpp.inc"
 #include "ir/SchedEnums.cpp.inc"
 
+#define GET_ATTRDEF_CLASSES
+#include "ir/SchedAttrs.cpp.inc"
+
 #define GET_TYPEDEF_CLASSES
 #include "ir/SchedTypes.cpp.inc"
 
 void SchedDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/SchedAttrs.cpp.inc"
+      >();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "ir/SchedTypes.cpp.inc"
@@ -34,7 +41,7 @@ SmallVector<Operation *> sluice::sched::steps(ProgramOp program) {
 }
 
 int64_t sluice::sched::poolBytes(std::optional<StringRef> codec) {
-  auto known = codec ? parseCodec(std::string_view(codec->data(), codec->size())) : std::nullopt;
+  auto known = codec ? parseCodec(*codec) : std::nullopt;
   return known ? known->pool : 0;
 }
 
@@ -176,6 +183,82 @@ static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffer
   return success();
 }
 
+/// The operand names one of the run's tensors, or none.
+static bool isThere(RunOp op, OperandAttr operand) {
+  const bool in = operand.getKind() == OperandKind::In, isNumbered = in || operand.getKind() == OperandKind::Out;
+  const size_t there = in ? op.getIns().size() : op.getOuts().size();
+  return !isNumbered || static_cast<size_t>(*operand.getIndex()) < there;
+}
+
+/// C8: a constructor's arguments name tensors as well.
+static LogicalResult checkCalls(RunOp op) {
+  bool scratchIsTaken = !op.getScratch() || op.isFused();
+  for (auto call : op.getCalls().getAsRange<CallAttr>()) {
+    scratchIsTaken |= call.usesScratch();
+    SmallVector<Attribute> named(call.getOperands().begin(), call.getOperands().end());
+    llvm::append_range(named, call.getArguments());
+    for (Attribute attribute : named)
+      if (auto operand = dyn_cast<OperandAttr>(attribute); operand && !isThere(op, operand))
+        return op.emitOpError() << "'" << op.getKernel() << "' calls " << call.getMethod() << " with " << operand
+                                << " of " << op.getIns().size() << " ins and " << op.getOuts().size() << " outs";
+  }
+  if (!scratchIsTaken)
+    return op.emitOpError() << "'" << op.getKernel() << "' has a scratch that none of its calls takes";
+  return success();
+}
+
+/// C7
+static LogicalResult checkRegion(RunOp op) {
+  if (op.isFused() != op.getChannels().has_value() || op.isFused() != op.getSums().has_value() ||
+      op.isFused() != op.getCalls().empty())
+    return op.emitOpError() << "'" << op.getKernel() << "' needs calls, or a region with channels and sums";
+  if (!op.isFused())
+    return success();
+  for (int64_t channel : op.getChannelsAttr().asArrayRef())
+    if (channel < 0 || channel >= static_cast<int64_t>(op.getIns().size()))
+      return op.emitOpError() << "'" << op.getKernel() << "' has " << op.getIns().size() << " ins, and channel "
+                              << channel;
+  if (*op.getSums() > op.getOuts().size())
+    return op.emitOpError() << "'" << op.getKernel() << "' has " << op.getOuts().size() << " outs, and "
+                            << *op.getSums() << " sums";
+  return success();
+}
+
+bool CallAttr::usesScratch() {
+  return llvm::any_of(getOperands(), [](OperandAttr slot) { return slot.getKind() == OperandKind::Scratch; });
+}
+
+LogicalResult CallAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, ArrayAttr arguments,
+                               StringAttr method, ArrayRef<OperandAttr>) {
+  for (Attribute argument : arguments)
+    if (!isa<BoolAttr, IntegerAttr, FloatAttr, DenseI64ArrayAttr, OperandAttr, WindowAttr, EnumeratorAttr, CodecAttr,
+             sluice::train::AlgorithmAttr>(argument))
+      return emitError() << "no constructor behind " << method << " takes " << argument;
+  return success();
+}
+
+LogicalResult OperandAttr::verify(function_ref<InFlightDiagnostic()> emitError, OperandKind kind,
+                                  std::optional<int64_t> index) {
+  const bool numbered = kind == OperandKind::In || kind == OperandKind::Out;
+  if (numbered ? index.value_or(-1) < 0 : index.has_value())
+    return emitError() << stringifyOperandKind(kind) << (numbered ? " needs a number >= 0" : " has no number");
+  return success();
+}
+
+LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError, DenseI64ArrayAttr kernel,
+                                 DenseI64ArrayAttr strides, DenseI64ArrayAttr pads, DenseI64ArrayAttr dilations) {
+  if (kernel.size() != 2 || strides.size() != 2 || pads.size() != 4 || dilations.size() != 2)
+    return emitError() << "a window has 2 extents, 2 strides, 4 pads and 2 dilations, not " << kernel.size() << ", "
+                       << strides.size() << ", " << pads.size() << " and " << dilations.size();
+  return success();
+}
+
+LogicalResult CodecAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr name) {
+  if (!parseCodec(name.getValue()))
+    return emitError() << "knows no codec of floats '" << name.getValue() << "'";
+  return success();
+}
+
 LogicalResult RunOp::verify() {
   if (getInVersions().size() != getIns().size() || getOutVersions().size() != getOuts().size()) // C5
     return emitOpError() << "'" << getKernel() << "' has " << getIns().size() << " ins and " << getOuts().size()
@@ -186,6 +269,8 @@ LogicalResult RunOp::verify() {
   bool packs = getKernel() == "encode" || getKernel() == "decode";
   if (getStream() != Stream::Compute && !(getStream() == Stream::Codec && packs)) // C6
     return emitOpError() << "'" << getKernel() << "' does not run on " << stringifyStream(getStream());
+  if (failed(checkRegion(*this)) || failed(checkCalls(*this)))
+    return failure();
   if (!getScratch())
     return success();
   BufferOp scratch = definition(getScratch());

@@ -15,6 +15,9 @@
 
 #include "ir/SchedDialect.h.inc"
 
+#define GET_ATTRDEF_CLASSES
+#include "ir/SchedAttrs.h.inc"
+
 #define GET_TYPEDEF_CLASSES
 #include "ir/SchedTypes.h.inc"
 

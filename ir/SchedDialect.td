@@ -30,6 +30,7 @@ def SchedDialect : Dialect {
 
     After schedule-streams buffers have sizes; after assign-slots also offsets and lifetimes, and the program its arena sizes.
   }];
+  let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
 }
 
@@ -54,6 +55,60 @@ def Sched_Stream : I32EnumAttr<"Stream", "queue of work that runs in order", [
     I32EnumAttrCase<"ToDevice", 2, "h2d">,
     I32EnumAttrCase<"Codec", 3, "codec">]> {
   let cppNamespace = "::sluice::sched";
+}
+
+def Sched_OperandKind : I32EnumAttr<"OperandKind", "where an operand of a call lies", [
+    I32EnumAttrCase<"In", 0, "in">,
+    I32EnumAttrCase<"Out", 1, "out">,
+    I32EnumAttrCase<"Scratch", 2, "scratch">,
+    I32EnumAttrCase<"None", 3, "none">]> {
+  let cppNamespace = "::sluice::sched";
+  let genSpecializedAttr = 0;
+}
+class Sched_Attr<string name, string attrMnemonic> : AttrDef<SchedDialect, name> { let mnemonic = attrMnemonic; }
+
+def Sched_OperandAttr : Sched_Attr<"Operand", "operand"> {
+  let summary = "a tensor of the run: one of its ins or outs by number, its scratch, or none where the op leaves an operand out";
+  let parameters = (ins EnumParameter<Sched_OperandKind>:$kind, OptionalParameter<"::std::optional<int64_t>">:$index);
+  let assemblyFormat = "`<` $kind ($index^)? `>`";
+  let genVerifyDecl = 1;
+}
+def Sched_WindowAttr : Sched_Attr<"Window", "window"> {
+  let summary = "a window of convolution or pooling: kernel, strides, pads (top, left, bottom, right), dilations";
+  let parameters = (ins "::mlir::DenseI64ArrayAttr":$kernel, "::mlir::DenseI64ArrayAttr":$strides, "::mlir::DenseI64ArrayAttr":$pads,
+      "::mlir::DenseI64ArrayAttr":$dilations);
+  let assemblyFormat = "`<` $kernel `,` $strides `,` $pads `,` $dilations `>`";
+  let genVerifyDecl = 1;
+}
+def Sched_EnumeratorAttr : Sched_Attr<"Enumerator", "enumerator"> {
+  let summary = "an enumerator of the runtime, by the name of its type and its own";
+  let parameters = (ins "::mlir::StringAttr":$type, "::mlir::StringAttr":$name);
+  let assemblyFormat = "`<` $type `,` $name `>`";
+}
+def Sched_CodecAttr : Sched_Attr<"Codec", "codec"> {
+  let summary = "a codec of floats as in plans, `zfp:12`";
+  let parameters = (ins "::mlir::StringAttr":$name);
+  let assemblyFormat = "`<` $name `>`";
+  let genVerifyDecl = 1;
+}
+def Sched_CallAttr : Sched_Attr<"Call", "call"> {
+  let summary = "a call of a kernel object of the runtime, or of one of its functions";
+  let description = [{
+    `kernel` is the class of the object, `arguments` what its constructor takes behind the node's name, `method` the method and `operands` what it
+    takes behind the stream. Without a class `method` is a function, which takes stream, operands, arguments and the node. Arguments are numbers and
+    truth values, `array<i64>` for shapes and permutations, #sched.operand for a tensor with its layout and type, #sched.window, #sched.enumerator,
+    #sched.codec and #train.algorithm.
+
+    ```mlir
+    #sched.call<"MaxPool", [array<i64: 8, 4, 4, 4>, array<i64: 8, 4, 2, 2>, #sched.window<[2, 2], [2, 2], [0, 0, 0, 0], [1, 1]>], "forward",
+        <in 0>, <out 0>, <out 1>, <scratch>>
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$kernel, "::mlir::ArrayAttr":$arguments, "::mlir::StringAttr":$method,
+      OptionalArrayRefParameter<"::sluice::sched::OperandAttr">:$operands);
+  let assemblyFormat = "`<` $kernel `,` $arguments `,` $method (`,` $operands^)? `>`";
+  let extraClassDeclaration = "bool usesScratch();";
+  let genVerifyDecl = 1;
 }
 
 #endif

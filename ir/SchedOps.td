@@ -85,13 +85,16 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
 }
 
 def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
-  let summary = "enqueues one kernel on the compute stream, or one that packs or unpacks a tensor on the codec stream";
+  let summary = "enqueues the kernels of one op on the compute stream, or what packs or unpacks a tensor on the codec stream";
   let description = [{
-    `kernel` is the mnemonic of the train op that it came from, `parameters` that op's attributes. `ins` are read and `outs` written, in
-    the order of the op's operands and results; types are those of the values there (a view has its own). Operands that the op leaves out are left
-    out here too. What a kernel updates appears in both lists: `update` reads gradient, parameter, states and writes parameter, states;
-    `update_statistics` reads mean, rstd and both running vectors and writes the latter; `count_correct` reads logits, target and the count and writes it. A
-    fused kernel has its region. The location names the ONNX node.
+    `kernel` is the mnemonic of the train op that it came from, `calls` what that op's HasKernel says; a fused op has its region instead, with its
+    `channels` and `sums`. `ins` are read and `outs` written, in the order of the op's operands and results; types are those of the values there
+    (a view has its own). Operands that the op leaves out are left out here too. What a kernel updates appears in both lists: `update` reads gradient,
+    parameter, states and writes parameter, states; `update_statistics` reads mean, rstd and both running vectors and writes the latter; `count_correct`
+    reads logits, target and the count and writes it. The location names the ONNX node.
+
+    `backward` stands on what belongs to the backward half, `recompute` on what runs again, `inverse` on what an inversion runs. `suffix` tells the
+    object of several kernels of one node apart, `rule` names a region, `parameter` is the variable of an update.
 
     - C1: as many types as buffers in ins and in outs.
     - C2: each buffer has exactly the bytes of its type, so that a write leaves nothing of what was there before.
@@ -99,28 +102,37 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     - C4: scratch is a buffer of its own: not among ins or outs, not persistent.
     - C5: as many versions as buffers in ins and in outs.
     - C6: kernels run on compute, `encode` and `decode` also on codec; no kernel runs on a copy stream.
+    - C7: it has calls, or a region with channels and sums; a channel is one of ins, a sum one of outs.
+    - C8: calls name ins and outs that are there, and where there is a scratch, one of them takes it.
 
     `versions` say which content of each buffer is meant: 0 is what it held before the step, n what its n-th write in this step left. They
     are written down when the graph is scheduled, so that verify-schedule can tell from the program alone that every read sees the write
     that it was meant to see, in-place kernels included.
 
     ```mlir
-    sched.run compute "conv" ins(%images : tensor<16x3x32x32xf32>, %w : tensor<64x3x3x3xf32>) outs(%conv1_y : tensor<16x64x32x32xf32>)
-        scratch(%conv1_scratch) versions [0, 0] -> [1] parameters {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>}
+    sched.run compute "softmax" ins(%x : tensor<16x10xf32>) outs(%y : tensor<16x10xf32>) versions [1] -> [1]
+        calls [#sched.call<"Softmax", [array<i64: 16, 10>, 1 : i64, false], "forward", <in 0>, <out 0>>]
     ```
   }];
   let arguments = (ins Sched_Stream:$stream, StrAttr:$kernel, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs, Optional<Sched_Buffer>:$scratch,
       TypeArrayAttr:$in_types, TypeArrayAttr:$out_types, DenseI64ArrayAttr:$in_versions, DenseI64ArrayAttr:$out_versions,
-      DictionaryAttr:$parameters);
+      TypedArrayAttrBase<Sched_CallAttr, "calls of the runtime">:$calls, UnitAttr:$backward, UnitAttr:$recompute, UnitAttr:$inverse,
+      DefaultValuedStrAttr<StrAttr, "">:$suffix, OptionalAttr<FlatSymbolRefAttr>:$parameter, OptionalAttr<StrAttr>:$rule,
+      OptionalAttr<DenseI64ArrayAttr>:$channels, OptionalAttr<I64Attr>:$sums);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{
     $stream $kernel `ins` `` custom<TypedBuffers>($ins, $in_types) `outs` `` custom<TypedBuffers>($outs, $out_types)
-    (`scratch` `(` $scratch^ `)`)? `versions` $in_versions `->` $out_versions `parameters` $parameters ($body^)? attr-dict
+    (`scratch` `(` $scratch^ `)`)? `versions` $in_versions `->` $out_versions `calls` $calls (`channels` $channels^)? (`sums` $sums^)?
+    attr-dict-with-keyword ($body^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType inType(unsigned i);
     ::mlir::RankedTensorType outType(unsigned i);
+    /// Whether it is a fused region, and then: whether an in is a [C] vector indexed by dimension 1; the type whose shape the region runs over.
+    bool isFused() { return !getBody().empty(); }
+    bool isChannel(unsigned i) { return ::llvm::is_contained(*getChannels(), static_cast<int64_t>(i)); }
+    ::mlir::RankedTensorType domain() { return getOuts().size() > *getSums() ? outType(0) : inType(0); }
   }];
   let extraClassDefinition = [{
     ::mlir::RankedTensorType $cppClass::inType(unsigned i) {

@@ -3,6 +3,9 @@
 // methods share.
 #pragma once
 
+#include "ir/Sched.h"
+#include "passes/planner/OpKind.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -60,9 +63,9 @@ std::string identifierOf(llvm::StringRef nodeName);
 /// ops: the ordinal of the forward op that they belong to. `stage`: see linearize. `recompute`: unit, on clones.
 /// `inverse`: unit, on what an inversion runs. `in_place`: array<i64>, per result the operand whose buffer it takes, or
 /// -1. `cost`: dictionary with `seconds` (f64) and `workspace` (i64), with --allow-lossy=algorithms also
-/// `alternatives`, an array of such dictionaries with the `algorithm` of each, the one in use first. `algorithm`:
-/// dictionary with `name`, `parts` and `granted`, see Algorithm in runtime/Kernels.h. `rule`, on fused ops: the
-/// elementwise ops that it gathers, "normalize+relu".
+/// `alternatives`, an array of such dictionaries with the `algorithm` of each, the one in use first. `algorithm`: which
+/// of several ways the op's kernel computes. `rule`, on fused ops: the elementwise ops that it gathers,
+/// "normalize+relu".
 namespace attr {
 constexpr llvm::StringLiteral forward = "train.forward", backward = "train.backward", stage = "train.stage",
                               recompute = "train.recompute", inverse = "train.inverse", inPlace = "train.in_place",

@@ -34,13 +34,13 @@ def TrainDialect : Dialect {
     - A1: `train.forward`, `train.backward` and `train.stage` are i64 >= 0; an op is forward or backward, not both.
     - A2: `train.in_place` has an entry per result: -1, or an operand of the result's type that no other result takes.
     - A3: `train.cost` holds `seconds` (float) and `workspace` (integer), both >= 0, and may hold `alternatives`, an array of such dictionaries
-      with an `algorithm` each.
+      with an `algorithm` each, a #train.algorithm.
     - A4: `train.recompute` stands on Recomputable ops.
-    - A5: `train.algorithm` holds `name`, `parts` >= 1 and `granted` bytes >= 0: which of several ways the op's kernel computes.
+    - A5: `train.algorithm` is a #train.algorithm: which of several ways the kernel computes in.
 
     Tensor types are builtin; shapes are logical (NCHW); no encoding means row-major.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect", "::sluice::sched::SchedDialect"];
   let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -58,6 +58,14 @@ def Train_LayoutAttr : AttrDef<TrainDialect, "Layout"> {
   let summary = "encoding of a tensor type that is not row-major";
   let parameters = (ins EnumParameter<Train_LayoutKind>:$kind);
   let assemblyFormat = "`<` $kind `>`";
+}
+
+def Train_AlgorithmAttr : AttrDef<TrainDialect, "Algorithm"> {
+  let mnemonic = "algorithm";
+  let summary = "which of several ways a kernel computes, see Algorithm in runtime/Kernels.h: parts >= 1, granted bytes >= 0";
+  let parameters = (ins "::mlir::StringAttr":$name, DefaultValuedParameter<"int64_t", "1">:$parts, DefaultValuedParameter<"int64_t", "0">:$granted);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 def Train_Role : I32EnumAttr<"Role", "what a variable is for", [

@@ -21,6 +21,34 @@ def Train_Differentiable : OpInterface<"Differentiable"> {
   ];
 }
 
+def Train_HasKernel : OpInterface<"HasKernel"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{
+    What of the runtime computes an op, on either target. The compiler asks the kernels for their workspaces by it, schedule-streams puts it
+    into the program, and codegen prints it. All that plans, reports and names ask of an op because of its kernel stands here too.
+  }];
+  let methods = [
+    InterfaceMethod<"calls of the runtime, in order; none where the op's region is the kernel", "::llvm::SmallVector<::sluice::sched::CallAttr>", "kernelCalls">,
+    InterfaceMethod<"what the op mainly is, for planners", "::sluice::planner::OpKind", "opKind", (ins), "", "return ::sluice::planner::OpKind::Other;">,
+    InterfaceMethod<"the name of the kernel object behind the node's; empty: `_grad` in the backward half, else nothing", "::llvm::StringRef", "objectSuffix",
+      (ins), "", "return {};">,
+    InterfaceMethod<"same for the buffer of a result, in the forward or the backward half; empty: `_y`, `_grad`, or by what the op is cloned for",
+      "::llvm::StringRef", "resultSuffix", (ins "unsigned":$result, "bool":$backward), "", "return {};">,
+    InterfaceMethod<"the name under which programs record the time of the first call", "::std::string", "launchName", (ins), "", [{
+      return $_op->getName().stripDialect().str();
+    }]>,
+  ];
+}
+def Train_OwnKernel : DeclareOpInterfaceMethods<Train_HasKernel>;
+/// For ops whose kind, and whose names if they have any, are fixed.
+class Train_KernelFacts<string kind, string object = "", list<string> results = [], string launch = ""> {
+  string decl = "::sluice::planner::OpKind opKind() { return ::sluice::planner::OpKind::" # kind # "; }\n"
+    # !if(!empty(object), "", "::llvm::StringRef objectSuffix() { return \"" # object # "\"; }\n")
+    # !if(!empty(results), "", "::llvm::StringRef resultSuffix(unsigned result, bool) {\n"
+        # "  const char *const suffixes[] = {\"" # !interleave(results, "\", \"") # "\"};\n  return suffixes[result];\n}\n")
+    # !if(!empty(launch), "", "::std::string launchName() { return \"" # launch # "\"; }\n");
+}
+
 def Train_Costed : OpInterface<"Costed"> {
   let cppNamespace = "::sluice::train";
   let description = [{ Arithmetic and memory traffic of one execution, for the roofline estimate. Workspace belongs to a target's

@@ -5,7 +5,8 @@
 
 include "ir/GradientOps.td"
 
-def Train_UpdateOp : Train_Op<"update", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed]> {
+def Train_UpdateOp : Train_Op<"update", [Train_OwnKernel, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed]> {
+  let extraClassDeclaration = Train_KernelFacts<"Update">.decl # "::std::string launchName();";
   let summary = "one optimizer step on a parameter, placed right after its gradient";
   let description = [{
     Hyperparameters are run-time flags of the program.
@@ -22,7 +23,8 @@ def Train_UpdateOp : Train_Op<"update", [DeclareOpInterfaceMethods<SymbolUserOpI
   let assemblyFormat = "$parameter `,` $gradient `rule` `(` $rule `)` `states` $states attr-dict `:` type($gradient)";
 }
 
-def Train_UpdateStatisticsOp : Train_Op<"update_statistics", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed]> {
+def Train_UpdateStatisticsOp : Train_Op<"update_statistics", [Train_OwnKernel, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed]> {
+  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_running">.decl;
   let summary = "running mean and variance of a BatchNorm take in this batch";
   let description = [{
     running = (1 - momentum) * running + momentum * batch; the variance is unbiased with `count` elements a channel (PyTorch's meaning).

@@ -8,7 +8,7 @@
 #include "passes/PlanAttribute.h"
 #include "passes/ProblemOfStep.h"
 
-#include "ir/KernelTable.h"
+#include "ir/RuntimeTypes.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_APPLYPLAN

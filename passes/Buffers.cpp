@@ -3,7 +3,7 @@
 // one.
 #include "passes/Buffers.h"
 
-#include "ir/KernelTable.h"
+#include "ir/RuntimeTypes.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -32,6 +32,14 @@ bool sluice::isFree(Operation *op) {
   return isa<ReadOp, func::ReturnOp>(op) || (op->getNumResults() == 1 && viewSource(op->getResult(0)));
 }
 
+LogicalResult sluice::checkKernels(ModuleOp module) {
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    for (Operation &op : function.getOps())
+      if (!isFree(&op) && !isa<HasKernel>(op))
+        return op.emitOpError() << "has no kernel; run sluice-fuse first";
+  return success();
+}
+
 /// Variables that the op changes.
 static SmallVector<StringRef> changedVariables(Operation *op) {
   SmallVector<StringRef> names;
@@ -48,29 +56,13 @@ static SmallVector<StringRef> changedVariables(Operation *op) {
 /// What a result is called behind its node's name.
 static StringRef suffixOf(OpResult result, bool backward) {
   Operation *op = result.getOwner();
-  unsigned i = result.getResultNumber();
-  if (isa<ConvBackwardWeightOp>(op))
-    return i == 0 ? "_dw" : "_db";
-  if (isa<ConvBackwardDataOp>(op))
-    return "_dx";
-  if (isa<BatchNormStatisticsOp>(op))
-    return i == 0 ? "_mean" : "_rstd";
-  if (isa<SaveGuardedChannelsOp>(op))
-    return "_guarded";
-  if (isa<InvertBatchNormLeakyReluOp>(op))
-    return "_inverted";
-  if (isa<MaxPoolOp>(op) && i == 1)
-    return "_indices";
-  if (auto fused = dyn_cast<FusedOp>(op); fused && i >= fused.fullResults())
-    return backward ? "_dsum" : "_sum";
+  auto kernel = dyn_cast<HasKernel>(op);
+  if (StringRef own = kernel ? kernel.resultSuffix(result.getResultNumber(), backward) : ""; !own.empty())
+    return own;
   if (op->hasAttr(attr::recompute))
     return "_again";
   if (op->hasAttr(attr::inverse))
     return isForward(op) ? "_apart" : "_inverted";
-  if (isa<CheckCancellationOp>(op))
-    return "_maxima";
-  if (isa<CastOp>(op))
-    return "_cast";
   return backward ? "_grad" : "_y";
 }
 

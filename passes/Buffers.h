@@ -80,6 +80,9 @@ mlir::Value viewSource(mlir::Value result);
 /// terminator).
 bool isFree(mlir::Operation *op);
 
+/// Whether all other ops of the train functions have kernels; else an error names one. Before plans are applied.
+mlir::LogicalResult checkKernels(mlir::ModuleOp module);
+
 /// Bytes that outlive a step: variables, both batch slots of every argument, and results of all train functions of the
 /// module. The planner's base; assign-slots puts them at the start of the device arena.
 int64_t persistentBytes(mlir::ModuleOp module);

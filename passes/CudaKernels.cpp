@@ -1,67 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of ir/KernelTable.h go to the same arithmetic that the runtime's constructors use.
+// The arguments of a kernel's constructor go to the same arithmetic that the runtime's constructors use.
 #include "passes/CudaKernels.h"
 
+#include "ir/KernelCall.h"
 #include "passes/HostKernels.h"
 #include "runtime/cuda/Cut.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
 using namespace sluice;
+using sched::CallAttr;
 
-namespace {
+/// Bytes that a call needs of at most `limit`.
+using Workspace = int64_t (*)(Operation *op, CallAttr call, int64_t limit);
 
-template <typename K> struct Class {};
+static int64_t convolution(Operation *op, CallAttr call, int64_t limit) {
+  const bool isF32 = call.getArguments().size() == 8;
+  return cuda::convolutionScratch(limit, argument<ConvPass>(op, call, 0), argument<Shape>(op, call, 1),
+                                  argument<Shape>(op, call, 2), argument<Shape>(op, call, 3),
+                                  argument<bool>(op, call, 6), isF32 ? DataType::F32 : argument<DataType>(op, call, 8));
+}
+static int64_t product(Operation *op, CallAttr call, int64_t limit) {
+  return cuda::matmulScratch(limit, argument<Shape>(op, call, 0), argument<Shape>(op, call, 1),
+                             argument<Shape>(op, call, 2));
+}
+static int64_t statistics(Operation *op, CallAttr call, int64_t) {
+  return cuda::statisticsScratch(argument<Shape>(op, call, 0));
+}
+static int64_t sumTo(Operation *op, CallAttr call, int64_t) {
+  return SumCut("", argument<Tensor>(op, call, 0), argument<Tensor>(op, call, 1)).scratch();
+}
+static int64_t loss(Operation *, CallAttr, int64_t) { return cuda::lossScratch; }
+static int64_t nothing(Operation *, CallAttr, int64_t) { return 0; } // the host's kernels take scratch
 
-struct CudaWorkspace {
-  int64_t limit, bytes = 0;
-
-  template <typename K, typename... Arguments>
-  void kernel(const char *, const std::string &, const KernelCall &, const Arguments &...arguments) {
-    bytes = std::max(bytes, of(Class<K>(), arguments...));
-  }
-  template <typename... Arguments>
-  void simple(const char *, const std::string &, const KernelCall &, const Arguments &...) {}
-
-private:
-  int64_t of(Class<Conv>, ConvPass pass, const ShapeArgument &x, const ShapeArgument &w, const ShapeArgument &y,
-             const Window &, int64_t, bool bias, const Algorithm &, DataType type = DataType::F32) {
-    return cuda::convolutionScratch(limit, pass, x.shape, w.shape, y.shape, bias, type);
-  }
-  template <typename... Rest>
-  int64_t of(Class<Matmul>, const ShapeArgument &a, const ShapeArgument &b, const ShapeArgument &c, const Rest &...) {
-    return cuda::matmulScratch(limit, a.shape, b.shape, c.shape);
-  }
-  int64_t of(Class<BatchNormStatistics>, const ShapeArgument &x, float) { return cuda::statisticsScratch(x.shape); }
-  int64_t of(Class<Loss>, LossKind, const ShapeArgument &) { return cuda::lossScratch; }
-  int64_t of(Class<SumTo>, const TensorArgument &x, const TensorArgument &y, float) {
-    return SumCut("", x.tensor, y.tensor).scratch();
-  }
-  template <typename K, typename... Arguments> int64_t of(Class<K>, const Arguments &...) { return 0; }
-};
-
-int64_t fusedWorkspace(const KernelOp &op) {
-  const FusedOperands operands = fusedOperands(op);
-  if (operands.sums == 0)
+static int64_t fusedWorkspace(train::FusedOp region) {
+  if (region.getSums() == 0)
     return 0;
-  const FusedGeometry geometry = geometryOf(op, operands);
-  return sumScratch(Cut(geometry.rows, geometry.rowExtent, Cut::sumTasks), static_cast<int>(operands.sums));
+  const FusedGeometry geometry = geometryOf(region);
+  return sumScratch(Cut(geometry.rows, geometry.rowExtent, Cut::sumTasks), static_cast<int>(region.getSums()));
 }
 
-} // namespace
-
-static int64_t workspaceOf(const KernelOp &op, int64_t limit) {
-  if (op.kernel == "fused")
-    return fusedWorkspace(op);
-  CudaWorkspace maker{limit};
-  makeKernels(op, maker);
-  return maker.bytes;
+static int64_t workspaceOf(Operation *op, int64_t limit) {
+  if (auto fused = dyn_cast<train::FusedOp>(op))
+    return fusedWorkspace(fused);
+  CallAttr call = callWithScratch(op);
+  if (!call)
+    return 0;
+  auto workspace = llvm::StringSwitch<Workspace>(call.getKernel())
+                       .Case("Conv", convolution)
+                       .Case("Matmul", product)
+                       .Case("BatchNormStatistics", statistics)
+                       .Case("SumTo", sumTo)
+                       .Case("Loss", loss)
+                       .Cases({"MaxPool", "AveragePool", "Lrn"}, nothing)
+                       .Default(nullptr);
+  if (!workspace)
+    llvm::report_fatal_error("the cuda runtime says nothing of the scratch of " + Twine(call.getKernel().getValue()));
+  return workspace(op, call, limit);
 }
 
 int64_t sluice::defaultCudaWorkspace(llvm::StringRef precision) {
   return int64_t(precision == "fp32" ? 256 : 64) << 20;
 }
 
-std::vector<KernelAlgorithm> sluice::cudaAlgorithms(mlir::Operation *trainOp, int64_t limit) {
-  const KernelOp op = kernelOf(trainOp);
+std::vector<KernelAlgorithm> sluice::cudaAlgorithms(Operation *op, int64_t limit) {
   std::vector<KernelAlgorithm> offered(1);
   offered[0].workspace = workspaceOf(op, limit);
   // Engines without any workspace are the exception; one that the smallest cut fits has a few MiB.

@@ -7,7 +7,6 @@
 #include "passes/CudaKernels.h"
 #include "passes/HostKernels.h"
 #include "passes/KernelWork.h"
-#include "passes/OpKinds.h"
 #include "passes/Passes.h"
 #include "passes/planner/Profile.h"
 
@@ -22,31 +21,10 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-planner::OpKind sluice::kindOf(Operation *op) {
-  using planner::OpKind;
-  if (isa<ConvOp, ConvTransposeOp, ConvBackwardDataOp, ConvBackwardWeightOp>(op))
-    return OpKind::Conv;
-  if (isa<MaxPoolOp, AveragePoolOp, MaxPoolBackwardOp, AveragePoolBackwardOp>(op))
-    return OpKind::Pool;
-  if (isa<MatmulOp>(op))
-    return OpKind::FullyConnected;
-  if (isa<ConcatOp>(op))
-    return OpKind::Concat;
-  if (isa<BatchNormStatisticsOp, LrnOp, LrnBackwardOp>(op))
-    return OpKind::Norm;
-  if (isa<SoftmaxCrossEntropyOp, MseOp, BceWithLogitsOp, LossBackwardOp>(op))
-    return OpKind::Loss;
-  if (isa<UpdateOp, UpdateStatisticsOp>(op))
-    return OpKind::Update;
-  if (auto fused = dyn_cast<FusedOp>(op)) {
-    // A normalization has per-channel operands, a join more than one full-shape operand.
-    if (!fused.getChannels().empty())
-      return OpKind::Norm;
-    if (!fused.getBody().getOps<UniformOp>().empty())
-      return OpKind::Dropout;
-    return fused.getNumOperands() > 1 && isForward(op) ? OpKind::Join : OpKind::Activation;
-  }
-  return OpKind::Other;
+/// How often the kernel's launchName() is recorded: once for every object, or for a region or function.
+static int callsOf(HasKernel kernel) {
+  auto isObject = [](sched::CallAttr call) { return !call.getKernel().empty(); };
+  return std::max(1, static_cast<int>(llvm::count_if(kernel.kernelCalls(), isObject)));
 }
 
 namespace {
@@ -61,7 +39,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
       getOperation().emitError() << error;
       return signalPassFailure();
     }
-    if (failed(choose()))
+    if (failed(checkKernels(getOperation())) || failed(choose()))
       return signalPassFailure();
     const std::vector<double> seconds = predict(device);
     for (auto [choice, predicted] : llvm::zip(choices, seconds))
@@ -92,15 +70,15 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     std::vector<Name> names;
     const int64_t touched = bytesTouched();
     for (const AlgorithmChoice &choice : choices) {
-      const Calls calls = callsOf(choice.op);
-      names.emplace_back(nodeName(choice.op->getLoc()), calls.name);
+      auto kernel = cast<HasKernel>(choice.op);
+      names.emplace_back(nodeName(choice.op->getLoc()), kernel.launchName());
       seconds.push_back(device.estimate(workOf(choice.op, touched)) * choice.offered[choice.chosen].slowness /
                         choice.fastest);
       if (!isInStep(choice.op))
         continue;
       auto &[sum, count] = ofStep[names.back()];
       sum += seconds.back();
-      count += calls.count;
+      count += callsOf(kernel);
     }
     for (size_t i = 0; i < choices.size(); ++i) {
       const auto *measured = device.measured(names[i].first, names[i].second);

@@ -1,99 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the kernels of ir/KernelTable.h for their workspaces and algorithms.
+// Asks the runtime's kernels for their workspaces and algorithms.
 #include "passes/HostKernels.h"
 
-#include "runtime/Fused.h"
+#include "ir/KernelCall.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/MatmulEngine.h"
 #include "runtime/host/Processor.h"
 #include "runtime/host/TileForm.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
 using namespace sluice;
+using sched::CallAttr;
 
 namespace {
 
-Shape runtimeArgument(const ShapeArgument &argument) { return argument.shape; }
-Tensor runtimeArgument(const TensorArgument &argument) { return argument.tensor; }
-template <typename T> T runtimeArgument(T argument) { return argument; }
+using Offered = std::vector<KernelAlgorithm>;
+/// What one call offers, `node` and `op` being those whose call it is.
+using Offers = Offered (*)(Operation *op, CallAttr call, const char *node);
 
-template <typename K> struct Class {};
+/// Without a choice: what the very object needs that the generated program will build.
+template <typename K, typename... Arguments, unsigned... I>
+Offered constructed(Operation *op, CallAttr call, const char *node, std::integer_sequence<unsigned, I...>) {
+  KernelAlgorithm only;
+  only.workspace = static_cast<int64_t>(K(node, argument<Arguments>(op, call, I)...).workspaceBytes());
+  return {only};
+}
+template <typename K, typename... Arguments> Offered workspaceOf(Operation *op, CallAttr call, const char *node) {
+  return constructed<K, Arguments...>(op, call, node, std::make_integer_sequence<unsigned, sizeof...(Arguments)>());
+}
 
-/// Collects what makeKernels() names. Only ops of one kernel have a choice.
-struct Offers {
-  const char *node;
-  bool ask = true; ///< the runtime for what it offers; else only for the geometry
-  std::vector<KernelAlgorithm> offered = {};
-  std::optional<HostTrialCase> convolution = {};
+HostTrialCase convolutionOf(Operation *op, CallAttr call, const char *node) {
+  const auto pass = argument<ConvPass>(op, call, 0);
+  const auto x = argument<Shape>(op, call, 1), w = argument<Shape>(op, call, 2), y = argument<Shape>(op, call, 3);
+  const auto window = argument<Window>(op, call, 4);
+  const auto groups = argument<int64_t>(op, call, 5);
+  const bool bias = argument<bool>(op, call, 6), isF32 = call.getArguments().size() == 8;
+  if (!isF32)
+    throw std::invalid_argument(std::string("'") + node + "': the host computes convolutions in f32 only");
+  checkConvolution(node, x, w, y, window, groups);
+  return {{pass, x, w, y, window, groups}, bias && pass != ConvPass::BackwardData, "", 1};
+}
 
-  template <typename K, typename... Arguments>
-  void kernel(const char *, const std::string &, const KernelCall &, const Arguments &...arguments) {
-    of(Class<K>(), runtimeArgument(arguments)...);
-  }
-  template <typename... Arguments>
-  void simple(const char *, const std::string &, const KernelCall &, const Arguments &...) {}
+Offered convolution(Operation *op, CallAttr call, const char *node) {
+  Offered offered;
+  const HostTrialCase trial = convolutionOf(op, call, node);
+  for (const ConvCandidate &c : convCandidates(trial.geometry, trial.bias))
+    offered.push_back({c.name, c.parts, 0, c.slowness, static_cast<int64_t>(c.workspace)});
+  return offered;
+}
 
-private:
-  void of(Class<Conv>, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias, Algorithm,
-          DataType type = DataType::F32) {
-    if (type != DataType::F32)
-      throw std::invalid_argument(std::string("'") + node + "': the host computes convolutions in f32 only");
-    checkConvolution(node, x, w, y, window, groups);
-    convolution = {{pass, x, w, y, window, groups}, bias && pass != ConvPass::BackwardData, "", 1};
-    for (const ConvCandidate &c :
-         ask ? convCandidates(convolution->geometry, convolution->bias) : std::vector<ConvCandidate>())
-      offered.push_back({c.name, c.parts, 0, c.slowness, static_cast<int64_t>(c.workspace)});
-  }
-  void of(Class<Matmul>, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1,
-          Shape bias = {}, Algorithm = {}, DataType = DataType::F32, DataType = DataType::F32) {
-    for (const MatmulCandidate &m :
-         ask ? matmulCandidates({a, b, c, transposeA, transposeB, alpha, beta, bias}) : std::vector<MatmulCandidate>())
-      offered.push_back({m.name, 1, 0, m.slowness, static_cast<int64_t>(m.workspace)});
-  }
-  template <typename K, typename... Arguments> void of(Class<K>, const Arguments &...arguments) {
-    if (!ask)
-      return;
-    if (offered.empty())
-      offered.emplace_back();
-    offered.front().workspace =
-        std::max(offered.front().workspace, static_cast<int64_t>(K(node, arguments...).workspaceBytes()));
-  }
-};
+Offered product(Operation *op, CallAttr call, const char *) {
+  const size_t given = call.getArguments().size();
+  MatmulGeometry geometry{argument<Shape>(op, call, 0),
+                          argument<Shape>(op, call, 1),
+                          argument<Shape>(op, call, 2),
+                          argument<bool>(op, call, 3),
+                          argument<bool>(op, call, 4),
+                          given > 5 ? argument<float>(op, call, 5) : 1,
+                          given > 6 ? argument<float>(op, call, 6) : 1,
+                          given > 7 ? argument<Shape>(op, call, 7) : Shape()};
+  Offered offered;
+  for (const MatmulCandidate &m : matmulCandidates(geometry))
+    offered.push_back({m.name, 1, 0, m.slowness, static_cast<int64_t>(m.workspace)});
+  return offered;
+}
+
+/// By class, for those whose methods take scratch.
+Offers offersOf(StringRef kernel) {
+  return llvm::StringSwitch<Offers>(kernel)
+      .Case("Conv", convolution)
+      .Case("Matmul", product)
+      .Case("MaxPool", workspaceOf<MaxPool, Shape, Shape, Window>)
+      .Case("AveragePool", workspaceOf<AveragePool, Shape, Shape, Window, bool>)
+      .Case("BatchNormStatistics", workspaceOf<BatchNormStatistics, Shape, float>)
+      .Case("Lrn", workspaceOf<Lrn, Shape, int64_t, float, float, float>)
+      .Case("Loss", workspaceOf<Loss, LossKind, Shape>)
+      .Case("SumTo", workspaceOf<SumTo, Tensor, Tensor, float>)
+      .Default(nullptr);
+}
 
 } // namespace
 
-FusedGeometry sluice::geometryOf(const KernelOp &region, const FusedOperands &operands) {
+CallAttr sluice::callWithScratch(Operation *op) {
+  CallAttr found;
+  for (CallAttr call : cast<train::HasKernel>(op).kernelCalls())
+    if (call.usesScratch()) {
+      assert(!found && "one scratch has room for one call");
+      found = call;
+    }
+  return found;
+}
+
+FusedGeometry sluice::geometryOf(train::FusedOp region) {
+  const RankedTensorType domain = region.domain();
+  const Tensor whole = tensorOf(domain);
+  std::vector<Tensor> inputs, sums;
   bool steps[FusedGeometry::maxOperands] = {};
-  std::copy(operands.steps.begin(), operands.steps.end(), steps);
-  std::vector<Tensor> sums;
-  for (size_t i = operands.outputs; i < region.outs.size(); ++i)
-    sums.push_back(tensorOf(region.outs[i]));
-  TensorList inputs(operands.inputs.data(), operands.inputs.size()), sumList(sums.data(), sums.size());
-  return FusedGeometry(region.node.c_str(), operands.shape, operands.layout, inputs, steps, {}, sumList);
+  for (auto [i, value] : llvm::enumerate(region.getInputs())) {
+    auto type = cast<RankedTensorType>(value.getType());
+    Tensor operand = tensorOf(type);
+    if (region.isChannel(i)) // [C,1,...], behind an absent batch dimension
+      for (int d = 1; d < whole.shape.rank - 1; ++d)
+        operand.shape.append(1);
+    inputs.push_back(operand);
+    steps[i] = train::advancesInnermost(type, region.isChannel(i), domain);
+  }
+  for (Value sum : region.getOutputs().drop_front(region.fullResults()))
+    sums.push_back(tensorOf(cast<RankedTensorType>(sum.getType())));
+  return FusedGeometry(train::nodeName(region.getLoc()).c_str(), whole.shape, whole.layout,
+                       TensorList(inputs.data(), inputs.size()), steps, {}, TensorList(sums.data(), sums.size()));
 }
 
 static int levelOfPrograms = 0;
 
-std::vector<KernelAlgorithm> sluice::hostAlgorithms(mlir::Operation *trainOp) {
+Offered sluice::hostAlgorithms(Operation *op) {
   const tile::PlannedFor planned(levelOfPrograms);
-  const KernelOp op = kernelOf(trainOp);
-  Offers offers{op.node.c_str()};
-  makeKernels(op, offers);
-  if (offers.offered.empty())
-    offers.offered.emplace_back();
-  if (op.kernel == "fused")
-    offers.offered.front().workspace = static_cast<int64_t>(geometryOf(op, fusedOperands(op)).workspaceBytes());
-  return offers.offered;
+  if (auto fused = dyn_cast<train::FusedOp>(op)) {
+    KernelAlgorithm only;
+    only.workspace = static_cast<int64_t>(geometryOf(fused).workspaceBytes());
+    return {only};
+  }
+  CallAttr call = callWithScratch(op);
+  if (!call)
+    return Offered(1);
+  Offers offers = offersOf(call.getKernel());
+  if (!offers)
+    llvm::report_fatal_error("the host runtime says nothing of the scratch of " +
+                             llvm::Twine(call.getKernel().getValue()));
+  return offers(op, call, train::nodeName(op->getLoc()).c_str());
 }
 
-std::optional<HostTrialCase> sluice::trialOf(mlir::Operation *op, const KernelAlgorithm &algorithm) {
+std::optional<HostTrialCase> sluice::trialOf(Operation *op, const KernelAlgorithm &algorithm) {
   if (algorithm.name.empty() || algorithm.name == "blocked")
     return std::nullopt;
-  const KernelOp kernel = kernelOf(op);
-  Offers offers{kernel.node.c_str(), false};
-  makeKernels(kernel, offers);
-  if (offers.convolution)
-    offers.convolution->name = algorithm.name, offers.convolution->parts = algorithm.parts;
-  return offers.convolution;
+  CallAttr call = callWithScratch(op);
+  if (!call || call.getKernel() != "Conv")
+    return std::nullopt;
+  HostTrialCase trial = convolutionOf(op, call, train::nodeName(op->getLoc()).c_str());
+  trial.name = algorithm.name, trial.parts = algorithm.parts;
+  return trial;
 }
 
 bool HostTrialCase::operator<(const HostTrialCase &other) const {

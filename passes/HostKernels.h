@@ -2,7 +2,7 @@
 // What the host runtime's kernels say about themselves at compile time.
 #pragma once
 
-#include "ir/KernelTable.h"
+#include "ir/RuntimeTypes.h"
 #include "passes/KernelAlgorithms.h"
 #include "runtime/common/DirectConv.h"
 #include "runtime/common/FusedGeometry.h"
@@ -35,6 +35,9 @@ std::optional<HostTrialCase> trialOf(mlir::Operation *op, const KernelAlgorithm 
 bool works(const HostTrialCase &trial);
 
 /// How the kernel of a fused region, on either target, walks its operands; outputs, which never shape it, are left out.
-FusedGeometry geometryOf(const KernelOp &region, const FusedOperands &operands);
+FusedGeometry geometryOf(train::FusedOp region);
+
+/// The one call of the op's kernel that takes a scratch, null without one.
+sched::CallAttr callWithScratch(mlir::Operation *op);
 
 } // namespace sluice

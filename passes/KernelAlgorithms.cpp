@@ -14,11 +14,8 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-DictionaryAttr KernelAlgorithm::attribute(MLIRContext *context) const {
-  Builder b(context);
-  return b.getDictionaryAttr({b.getNamedAttr("granted", b.getI64IntegerAttr(granted)),
-                              b.getNamedAttr("name", b.getStringAttr(name)),
-                              b.getNamedAttr("parts", b.getI64IntegerAttr(parts))});
+AlgorithmAttr KernelAlgorithm::attribute(MLIRContext *context) const {
+  return AlgorithmAttr::get(context, StringAttr::get(context, name), parts, granted);
 }
 
 std::vector<int> AlgorithmChoice::unbeaten() const {

@@ -3,7 +3,7 @@
 // processor, the limit and the step's other ops; never on times, so that bits do not depend on a profile.
 #pragma once
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "ir/Train.h"
 
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ struct KernelAlgorithm {
   int64_t workspace = 0; ///< bytes
 
   /// The attribute `train.algorithm`.
-  mlir::DictionaryAttr attribute(mlir::MLIRContext *context) const;
+  train::AlgorithmAttr attribute(mlir::MLIRContext *context) const;
 };
 
 /// What one op can do, fastest first; one entry without a name where there is nothing to choose.

@@ -3,7 +3,6 @@
 #include "passes/KernelWork.h"
 
 #include "ir/Train.h"
-#include "passes/OpKinds.h"
 
 #include <cmath>
 
@@ -46,25 +45,9 @@ static void describeProduct(planner::Work &work, MatmulOp op) {
                                    double(a[a.size() - (op.getTransposeA() ? 2 : 1)]), double(result.back()));
 }
 
-Calls sluice::callsOf(Operation *op) {
-  if (auto concat = dyn_cast<ConcatOp>(op))
-    return {"insert", static_cast<int>(concat->getNumOperands())};
-  if (isa<SliceOp>(op))
-    return {"extract"};
-  if (isa<PadSlabOp>(op))
-    return {"insert"};
-  if (isa<SoftmaxCrossEntropyOp, MseOp, BceWithLogitsOp>(op))
-    return {"loss"};
-  if (isa<ConvTransposeOp>(op))
-    return {"conv_backward_data"};
-  if (auto update = dyn_cast<UpdateOp>(op))
-    return {"update_" + stringifyUpdateRule(update.getRule()).str()};
-  return {op->getName().stripDialect().str()};
-}
-
 planner::Work sluice::workOf(Operation *op, int64_t touched) {
   planner::Work work;
-  work.kind = kindOf(op);
+  work.kind = cast<HasKernel>(op).opKind();
   work.precision = rateOf(op);
   if (auto costed = dyn_cast<Costed>(op)) {
     work.flops = static_cast<double>(costed.flops());

@@ -14,11 +14,4 @@ namespace sluice {
 /// tools/Calibrate.cpp), in a step that touches so many bytes.
 planner::Work workOf(mlir::Operation *op, int64_t touched);
 
-/// The name under which programs record the op's kernel, and how often they call it.
-struct Calls {
-  std::string name;
-  int count = 1;
-};
-Calls callsOf(mlir::Operation *op);
-
 } // namespace sluice

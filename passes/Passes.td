@@ -244,12 +244,12 @@ def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    sched.run compute "conv" ins(%x : ..., %w : ...) outs(%conv1_y : ...) versions [0, 0] -> [1] parameters {...}
+    sched.run compute "conv" ins(%x : ..., %w : ...) outs(%conv1_y : ...) versions [0, 0] -> [1] calls [...]
     %conv1_y_ready = sched.record compute "conv1_y_ready"
     sched.wait d2h %conv1_y_ready
     sched.copy d2h %conv1_y -> %conv1_y_host versions 1 -> 1
     %conv1_y_host_copied = sched.record d2h "conv1_y_host_copied"
-    sched.run compute "matmul" ins(%conv1_y : ..., %v : ...) outs(%fc_y : ...) versions [1, 0] -> [1] parameters {...}
+    sched.run compute "matmul" ins(%conv1_y : ..., %v : ...) outs(%fc_y : ...) versions [1, 0] -> [1] calls [...]
     sched.wait compute %conv1_y_host_copied
     ```
   }];

@@ -55,6 +55,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     auto step = module.lookupSymbol<func::FuncOp>("step");
     if (!step)
       return module.emitError() << "needs a function @step";
+    if (failed(checkKernels(module)))
+      return failure();
     planner::Profile profile;
     if (failed(loadProfiles(profile)))
       return failure();

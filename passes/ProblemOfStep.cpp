@@ -4,9 +4,8 @@
 
 #include "passes/InvertedStorages.h"
 #include "passes/Masks.h"
-#include "passes/OpKinds.h"
 
-#include "ir/KernelTable.h"
+#include "ir/RuntimeTypes.h"
 
 using namespace mlir;
 using namespace sluice;
@@ -70,7 +69,7 @@ private:
   void addOp(Operation *op) {
     planner::Op planned;
     planned.name = nodeName(op->getLoc()) + " " + op->getName().stripDialect().str();
-    planned.kind = kindOf(op);
+    planned.kind = cast<HasKernel>(op).opKind();
     planned.phase = isForward(op)       ? planner::Phase::Forward
                     : isa<UpdateOp>(op) ? planner::Phase::Update
                                         : planner::Phase::Backward;

@@ -54,6 +54,7 @@ private:
   Recorded copy(Location loc, Stream stream, Value from, Value to, StringAttr codec, int64_t fromVersion,
                 int64_t toVersion);
   void run(Operation *op, Stream stream);
+  void copyFacts(Operation *op, RunOp run);
 
   func::FuncOp function;
   sched::ProgramOp program;
@@ -215,19 +216,31 @@ void Scheduler::run(Operation *op, Stream stream) {
   SmallVector<Attribute> inTypes, outTypes;
   collect(reads, op->getOperands(), ins, inTypes);
   collect(writes, op->getResults(), outs, outTypes);
-  SmallVector<NamedAttribute> parameters;
-  for (NamedAttribute attribute : op->getAttrs())
-    if (attribute.getName() != train::attr::cost && attribute.getName() != train::attr::inPlace)
-      parameters.push_back(attribute);
+  auto kernel = cast<train::HasKernel>(op);
+  auto calls = kernel.kernelCalls();
   auto run = RunOp::create(b, op->getLoc(), stream, op->getName().stripDialect(), ins, outs, scratches.lookup(op),
                            b.getArrayAttr(inTypes), b.getArrayAttr(outTypes), readVersions,
                            llvm::map_to_vector(writes, [&](int s) { return content.lookup(s).first; }),
-                           b.getDictionaryAttr(parameters));
-  if (op->getNumRegions() && !op->getRegion(0).empty()) {
-    IRMapping mapping;
-    op->getRegion(0).cloneInto(&run.getBody(), mapping);
-  }
+                           b.getArrayAttr(SmallVector<Attribute>(calls.begin(), calls.end())), {}, {}, {},
+                           kernel.objectSuffix(), {}, {}, {}, {});
+  copyFacts(op, run);
   clocks.issued(stream);
+}
+
+/// What the program says of an op besides its kernel's calls.
+void Scheduler::copyFacts(Operation *op, RunOp run) {
+  run.setBackward(op->hasAttr(train::attr::backward));
+  run.setRecompute(op->hasAttr(train::attr::recompute));
+  run.setInverse(op->hasAttr(train::attr::inverse));
+  if (auto update = dyn_cast<train::UpdateOp>(op))
+    run.setParameterAttr(update.getParameterAttr());
+  if (auto fused = dyn_cast<train::FusedOp>(op)) {
+    run.setChannelsAttr(fused.getChannelsAttr());
+    run.setSumsAttr(fused.getSumsAttr());
+    run.setRuleAttr(fused->getAttrOfType<StringAttr>(train::attr::rule));
+    IRMapping mapping;
+    fused.getBody().cloneInto(&run.getBody(), mapping);
+  }
 }
 
 /// In-place ops and updates overwrite bytes; whoever reads an older value of those bytes was ordered wrongly by an
@@ -269,8 +282,10 @@ LogicalResult Scheduler::schedule(Operation *op) {
     encode(pack);
   } else if (auto unpack = dyn_cast<train::DecodeOp>(op)) {
     decode(unpack);
-  } else {
+  } else if (isa<train::HasKernel>(op)) {
     kernel(op);
+  } else {
+    return op->emitOpError() << "has no kernel; run sluice-fuse first";
   }
   return success();
 }

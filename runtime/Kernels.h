@@ -328,8 +328,9 @@ void clear(Stream &, const Tensor &, const char *node);
 /// Optimizer updates with PyTorch's formulas; hyperparameters come from Session::state. All tensors have w's size and
 /// layout. sgd: d = dw + weightDecay*w; m = step==1 ? d : momentum*m + d; w -= lr*m.
 void updateSgd(Stream &, const Tensor &w, const Tensor &dw, const Tensor &momentum, const char *node);
-/// adam adds weightDecay*w to dw; adamw (decoupled) shrinks w by lr*weightDecay first.
-void updateAdam(Stream &, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq,
-                bool decoupled, const char *node);
+/// Coupled (adam): weightDecay*w is added to dw. Decoupled (adamw): w shrinks by lr*weightDecay first.
+enum class WeightDecay { Coupled, Decoupled };
+void updateAdam(Stream &, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq, WeightDecay,
+                const char *node);
 
 } // namespace sluice

@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "passes/planner": ("passes/planner", "runtime"),
     "passes/strategies": ("passes/planner", "passes/strategies"),
     "runtime": ("runtime",),
-    "ir": ("ir", "runtime"),
+    "ir": ("ir", "runtime", "passes/planner/OpKind.h"),
     "frontend": ("frontend", "ir", "runtime"),
     "passes": ("passes", "ir", "runtime"),
     "codegen": ("codegen", "ir", "runtime"),
@@ -62,7 +62,7 @@ def check_head(path, text):
 
 
 def inside(path, folders):
-    return any(path.startswith(folder + "/") for folder in folders)
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)
 
 
 def check_includes(path, text):
@@ -73,8 +73,8 @@ def check_includes(path, text):
         if inside(path, KNOW_NO_MLIR) and re.match(r"(mlir|llvm)[/-]", name):
             report(path, line, f"includes {name}, but this folder knows nothing of MLIR; move what needs it to passes/")
         if home and name.startswith(PROJECT) and not inside(name, MAY_INCLUDE[home]):
-            allowed = ", ".join(folder + "/" for folder in MAY_INCLUDE[home])
-            report(path, line, f"includes {name}, but {home}/ may include {allowed} only; move what both need there")
+            allowed = ", ".join(MAY_INCLUDE[home])
+            report(path, line, f"includes {name}, but {home} may include {allowed} only; move what both need there")
         if quoted and ("/" not in name or name.startswith(".")) and not inside(path, [STAND_INS]):
             report(path, line, f"includes {name} by a relative path; write its path from the root of the repository")
 
@@ -157,7 +157,7 @@ def function(path, text, lines, begin, end):
     while comment > 0 and lines[comment - 1].lstrip().startswith("//"):
         comment -= 1
     head = text[begin:end]
-    name = re.search(r"([\w:~]+|operator\S+)\s*\(\s*(\w*)", head[TEMPLATE.match(head).end():])
+    name = re.search(r"([\w:~]+(?:<[^()]*>)?|operator[^(]+)\s*\(\s*(\w*)", head[TEMPLATE.match(head).end():])
     return Function(path, name[1], name[2], first, last, "\n".join(lines[comment:last]))
 
 

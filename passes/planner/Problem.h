@@ -7,6 +7,7 @@
 // views share one buffer and an in-place op both reads and writes it.
 #pragma once
 
+#include "passes/planner/OpKind.h"
 #include "runtime/CodecTable.h"
 
 #include <cstdint>
@@ -20,8 +21,6 @@ namespace sluice::planner {
 using Bytes = int64_t;
 using Seconds = double;
 
-/// What an op mainly is; strategies that choose by kind (vDNN, SuperNeurons, Gist, ...) ask for it.
-enum class OpKind { Conv, Pool, Activation, Norm, FullyConnected, Join, Concat, Dropout, Loss, Update, Other };
 enum class Phase { Forward, Backward, Update };
 
 /// Another way to run an op, e.g. a convolution algorithm with less workspace. Alternative 0 is the one in use.

@@ -44,7 +44,8 @@ void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &
 }
 
 void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq,
-                bool decoupled, const char *node) {
+                WeightDecay decay, const char *node) {
+  const bool decoupled = decay == WeightDecay::Decoupled;
   for (const Tensor *other : {&dw, &expAvg, &expAvgSq})
     checkUpdate(node, w, *other);
   float *pw = stream.data<float>(w), *pm = stream.data<float>(expAvg), *pv = stream.data<float>(expAvgSq);

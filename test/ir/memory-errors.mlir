@@ -90,10 +90,12 @@ func.func @fused_c3(%x: tensor<8x4x2x2xf32>, %m: tensor<4x1x1xi1>) {
 
 // -----
 
+#f = #sched.call<"F", [], "run">
+
 sched.program @run_c6 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'relu' does not run on codec}}
-  sched.run codec "relu" ins(%a : tensor<1xf32>) outs(%a : tensor<1xf32>) versions [0] -> [1] parameters {}
+  sched.run codec "relu" ins(%a : tensor<1xf32>) outs(%a : tensor<1xf32>) versions [0] -> [1] calls [#f]
 }
 
 // -----

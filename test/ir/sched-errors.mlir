@@ -132,49 +132,59 @@ sched.program @buffer_c5 {
 sched.program @run_c1 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'f' has 1 outs and 0 types}}
-  "sched.run"(%a) <{stream = 0 : i32, kernel = "f", in_types = [], out_types = [], in_versions = array<i64>, out_versions = array<i64: 1>, parameters = {}, operandSegmentSizes = array<i32: 0, 1, 0>}> ({}) : (!sched.buffer) -> ()
+  "sched.run"(%a) <{stream = 0 : i32, kernel = "f", in_types = [], out_types = [], in_versions = array<i64>, out_versions = array<i64: 1>, calls = [#sched.call<"F", [], "run">], operandSegmentSizes = array<i32: 0, 1, 0>}> ({}) : (!sched.buffer) -> ()
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 sched.program @run_c2 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'f' uses 'a' as 'tensor<2xf32>' of 8 bytes, but it has 4}}
-  sched.run compute "f" ins() outs(%a : tensor<2xf32>) versions [] -> [1] parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<2xf32>) versions [] -> [1] calls [#f]
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // What is left of the buffer would be what some other step wrote.
 
 sched.program @run_c2_part {
   %a = sched.buffer "a" device bytes(8)
   // expected-error @below {{'f' uses 'a' as 'tensor<1xf32>' of 4 bytes, but it has 8}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#f]
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 sched.program @run_c3 {
   %a = sched.buffer "a" host bytes(4)
   // expected-error @below {{'f' works on 'a', which is in host memory}}
-  sched.run compute "f" ins(%a : tensor<1xf32>) outs() versions [0] -> [] parameters {}
+  sched.run compute "f" ins(%a : tensor<1xf32>) outs() versions [0] -> [] calls [#f]
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 sched.program @run_c4 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'f' needs a scratch buffer of its own on the device}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) scratch(%a) versions [] -> [1] parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) scratch(%a) versions [] -> [1] calls [#sched.call<"F", [], "run", <scratch>>]
 }
 
 // -----
 
+#f = #sched.call<"F", [], "run">
+
 sched.program @run_c5 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'f' has 0 ins and 1 outs, but versions of 0 and 2}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1, 2] parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1, 2] calls [#f]
 }
 
 // -----
@@ -201,4 +211,118 @@ sched.program @wait_c1 {
   %e = sched.record compute "e"
   // expected-error @below {{makes compute wait for an event of its own}}
   sched.wait compute %e
+}
+
+// -----
+
+sched.program @run_c7_nothing {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'f' needs calls, or a region with channels and sums}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls []
+}
+
+// -----
+
+#f = #sched.call<"F", [], "run">
+
+sched.program @run_c7_both {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'f' needs calls, or a region with channels and sums}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#f] channels [] sums 0 {
+    %one = arith.constant 1.0 : f32
+    train.yield %one : f32
+  }
+}
+
+// -----
+
+sched.program @run_c7_channel {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'fused' has 0 ins, and channel 0}}
+  sched.run compute "fused" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [] channels [0] sums 0 {
+    %one = arith.constant 1.0 : f32
+    train.yield %one : f32
+  }
+}
+
+// -----
+
+sched.program @run_c7_sums {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'fused' has 1 outs, and 2 sums}}
+  sched.run compute "fused" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [] channels [] sums 2 {
+    %one = arith.constant 1.0 : f32
+    train.yield %one : f32
+  }
+}
+
+// -----
+
+sched.program @run_c8_operand {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'f' calls "run" with #sched.operand<in 0> of 0 ins and 1 outs}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [], "run", <in 0>>]
+}
+
+// -----
+
+sched.program @run_c8_argument {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'f' calls "run" with #sched.operand<out 1> of 0 ins and 1 outs}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [#sched.operand<out 1>], "run", <out 0>>]
+}
+
+// -----
+
+#f = #sched.call<"F", [], "run">
+
+sched.program @run_c8_scratch {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  %s = sched.buffer "s" device bytes(256)
+  // expected-error @below {{'f' has a scratch that none of its calls takes}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) scratch(%s) versions [] -> [1] calls [#f]
+}
+
+// -----
+
+sched.program @operand_number {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{in needs a number >= 0}}
+  // expected-error @below {{failed to parse Sched_CallAttr parameter 'operands'}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [], "run", <in>>]
+}
+
+// -----
+
+sched.program @operand_no_number {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{scratch has no number}}
+  // expected-error @below {{failed to parse Sched_CallAttr parameter 'operands'}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [], "run", <scratch 1>>]
+}
+
+// -----
+
+sched.program @window {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{a window has 2 extents, 2 strides, 4 pads and 2 dilations, not 3, 2, 4 and 2}}
+  // expected-error @below {{failed to parse Sched_CallAttr parameter 'arguments'}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [#sched.window<[1, 1, 1], [1, 1], [0, 0, 0, 0], [1, 1]>], "run">]
+}
+
+// -----
+
+sched.program @codec {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{knows no codec of floats 'mask'}}
+  // expected-error @below {{failed to parse Sched_CallAttr parameter 'arguments'}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [#sched.codec<"mask">], "run">]
+}
+
+// -----
+
+sched.program @argument {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{no constructor behind "run" takes "text"}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", ["text"], "run">]
 }

@@ -8,11 +8,11 @@
 // CHECK-NEXT: %y = sched.buffer "y" device bytes(256) at(1024) live(1, 3)
 // CHECK-NEXT: %y_host = sched.buffer "y_host" host bytes(256) at(0) live(2, 3)
 // CHECK-NEXT: %work = sched.buffer "work" device bytes(512) at(1280) live(1, 1)
-// CHECK-NEXT: sched.run compute "matmul" ins(%x : tensor<8x8xf32>, %w : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) scratch(%work) versions [0, 0] -> [1] parameters {transpose_a = false}
+// CHECK-NEXT: sched.run compute "matmul" ins(%x : tensor<8x8xf32>, %w : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) scratch(%work) versions [0, 0] -> [1] calls [#sched.call<"Matmul", [array<i64: 8, 8>, array<i64: 8, 8>, array<i64: 8, 8>, false, true], "run", <in 0>, <in 1>, <none>, <out 0>, <scratch>>] attributes {backward, suffix = "_dx"}
 // CHECK-NEXT: %ready = sched.record compute "ready"
 // CHECK-NEXT: sched.wait d2h %ready
 // CHECK-NEXT: sched.copy d2h %y -> %y_host versions 1 -> 1
-// CHECK-NEXT: sched.run compute "fused" ins(%y : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {sums = 1 : i64} {
+// CHECK-NEXT: sched.run compute "fused" ins(%y : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [] channels [] sums 1 {
 // CHECK-NEXT: ^bb0(%[[S:.*]]: f32):
 // CHECK-NEXT: train.yield %[[S]] : f32
 sched.program @step device(4096) host(512) base(768) {
@@ -22,11 +22,11 @@ sched.program @step device(4096) host(512) base(768) {
   %y = sched.buffer "y" device bytes(256) at(1024) live(1, 3)
   %y_host = sched.buffer "y_host" host bytes(256) at(0) live(2, 3)
   %work = sched.buffer "work" device bytes(512) at(1280) live(1, 1)
-  sched.run compute "matmul" ins(%x : tensor<8x8xf32>, %w : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) scratch(%work) versions [0, 0] -> [1] parameters {transpose_a = false}
+  sched.run compute "matmul" ins(%x : tensor<8x8xf32>, %w : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) scratch(%work) versions [0, 0] -> [1] calls [#sched.call<"Matmul", [array<i64: 8, 8>, array<i64: 8, 8>, array<i64: 8, 8>, false, true], "run", <in 0>, <in 1>, <none>, <out 0>, <scratch>>] attributes {backward, suffix = "_dx"}
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %y -> %y_host versions 1 -> 1
-  sched.run compute "fused" ins(%y : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {sums = 1 : i64} {
+  sched.run compute "fused" ins(%y : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [] channels [] sums 1 {
   ^bb0(%s: f32):
     train.yield %s : f32
   }

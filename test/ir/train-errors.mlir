@@ -420,7 +420,7 @@ func.func @a3_seconds(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @a3_alternatives(%x: tensor<2x3xf32>) {
-  // expected-error @below {{needs 'train.algorithm' of a name, parts >= 1 and granted bytes >= 0}}
+  // expected-error @below {{needs 'train.algorithm' to be a #train.algorithm, has <<NULL ATTRIBUTE>>}}
   %y = train.relu %x {train.cost = {seconds = 1.0 : f64, workspace = 0 : i64, alternatives = [{seconds = 1.0 : f64, workspace = 0 : i64}]}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
@@ -428,7 +428,7 @@ func.func @a3_alternatives(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @a5_fields(%x: tensor<2x3xf32>) {
-  // expected-error @below {{needs 'train.algorithm' of a name, parts >= 1 and granted bytes >= 0, has {name = "x"}}}
+  // expected-error @below {{needs 'train.algorithm' to be a #train.algorithm, has {name = "x"}}}
   %y = train.relu %x {train.algorithm = {name = "x"}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
@@ -436,8 +436,8 @@ func.func @a5_fields(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @a5_parts(%x: tensor<2x3xf32>) {
-  // expected-error @below {{needs 'train.algorithm' of a name, parts >= 1 and granted bytes >= 0, has {granted = 0 : i64, name = "x", parts = 0 : i64}}}
-  %y = train.relu %x {train.algorithm = {name = "x", parts = 0 : i64, granted = 0 : i64}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // expected-error @below {{an algorithm has parts >= 1 and granted bytes >= 0, not 0 and 0}}
+  %y = train.relu %x {train.algorithm = #train.algorithm<name = "x", parts = 0>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
 

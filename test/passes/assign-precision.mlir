@@ -1,5 +1,4 @@
 // RUN: sluice-opt %s --split-input-file --sluice-assign-precision | FileCheck %s
-// RUN: sluice-opt %s --split-input-file --sluice-assign-precision --sluice-estimate-cost="device=%S/inputs/round.json target=cuda" | FileCheck %s --check-prefix=COST
 // A network from its image to its update in bf16: what products read is narrow, what stays wide and where casts stand.
 
 module attributes {train.precision = "bf16"} {
@@ -140,11 +139,10 @@ func.func @layer_norm(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf3
 
 // -----
 
-// Any other precision leaves everything as it is; products run at its rate: 2 * 64^3 operations at 4 GFLOP/s.
+// Any other precision leaves everything as it is.
 module attributes {train.precision = "tf32"} {
 // CHECK-LABEL: func.func @tf32
 // CHECK-NOT: bf16
-// COST: train.matmul {{.*}}train.cost = {seconds = 1.310720e-04 : f64
 func.func @tf32(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %y = train.matmul %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   return %y : tensor<64x64xf32>

@@ -1,10 +1,12 @@
 // RUN: sluice-opt --sluice-assign-slots="budget=1024 host-budget=256" --split-input-file --verify-diagnostics %s
 
+#f = #sched.call<"F", [], "run">
+
 // expected-error @below {{placed device arena needs 1280 bytes, the budget is 1024}}
 module @device_budget {
   sched.program @step {
     %a = sched.buffer "a" device bytes(1100)
-    sched.run compute "f" ins() outs(%a : tensor<275xf32>) versions [] -> [1] parameters {}
+    sched.run compute "f" ins() outs(%a : tensor<275xf32>) versions [] -> [1] calls [#f]
   }
 }
 

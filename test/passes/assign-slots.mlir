@@ -3,6 +3,8 @@
 // @step: a lives in steps 1-2, b in 2-3, c in 3-4, 1024 bytes each; two at a time, so c takes a's bytes: 1536 + 2048 = 3584.
 // @evaluate: one buffer of 512 bytes, in the same space.
 
+#f = #sched.call<"F", [], "run">
+
 // CHECK-LABEL: sched.program @step device(3584) host(512) base(1536) attributes {sched.live = 3584 : i64}
 // CHECK: "w" device bytes(100) variable(@w) at(0)
 // CHECK: "x" device bytes(300) input("x") batch(0) at(256)
@@ -24,10 +26,10 @@ sched.program @step {
   %b = sched.buffer "b" device bytes(1000)
   %c = sched.buffer "c" device bytes(1000)
   %unused = sched.buffer "unused" device bytes(1000000)
-  sched.run compute "f" ins(%x : tensor<75xf32>, %w : tensor<25xf32>) outs(%a : tensor<250xf32>) versions [0, 0] -> [1] parameters {}
-  sched.run compute "f" ins(%a : tensor<250xf32>) outs(%b : tensor<250xf32>) versions [1] -> [1] parameters {}
-  sched.run compute "f" ins(%b : tensor<250xf32>) outs(%c : tensor<250xf32>) versions [1] -> [1] parameters {}
-  sched.run compute "f" ins(%c : tensor<250xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {}
+  sched.run compute "f" ins(%x : tensor<75xf32>, %w : tensor<25xf32>) outs(%a : tensor<250xf32>) versions [0, 0] -> [1] calls [#f]
+  sched.run compute "f" ins(%a : tensor<250xf32>) outs(%b : tensor<250xf32>) versions [1] -> [1] calls [#f]
+  sched.run compute "f" ins(%b : tensor<250xf32>) outs(%c : tensor<250xf32>) versions [1] -> [1] calls [#f]
+  sched.run compute "f" ins(%c : tensor<250xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f]
 }
 
 // CHECK-LABEL: sched.program @evaluate device(3584) host(512) base(1536)
@@ -38,6 +40,6 @@ sched.program @evaluate {
   %x = sched.buffer "x" device bytes(300) input("x") batch(0)
   %y = sched.buffer "y" device bytes(400)
   %loss = sched.buffer "loss" device bytes(4) result(0)
-  sched.run compute "f" ins(%x : tensor<75xf32>) outs(%y : tensor<100xf32>) versions [0] -> [1] parameters {}
-  sched.run compute "f" ins(%y : tensor<100xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {}
+  sched.run compute "f" ins(%x : tensor<75xf32>) outs(%y : tensor<100xf32>) versions [0] -> [1] calls [#f]
+  sched.run compute "f" ins(%y : tensor<100xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f]
 }

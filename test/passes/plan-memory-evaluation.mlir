@@ -12,8 +12,8 @@ func.func @step(%x: tensor<64x64xf32> {train.name = "x"}, %target: tensor<64x64x
   return %loss : tensor<f32>
 }
 func.func @evaluate(%x: tensor<64x64xf32> {train.name = "x"}, %target: tensor<64x64xf32> {train.name = "target"}) -> tensor<f32> {
-  %a = train.sigmoid %x {train.forward = 0 : i64} : (tensor<64x64xf32>) -> tensor<64x64xf32>
-  %b = train.tanh %x {train.forward = 1 : i64} : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %a = train.softmax %x {axis = 1 : i64, train.forward = 0 : i64} : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %b = train.softmax %x {axis = 1 : i64, logarithm = true, train.forward = 1 : i64} : (tensor<64x64xf32>) -> tensor<64x64xf32>
   %c = train.matmul %a, %b {train.forward = 2 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   %loss = train.mse %c, %target {train.forward = 3 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<f32>
   return %loss : tensor<f32>

@@ -1,6 +1,8 @@
 // RUN: sluice-opt --sluice-verify-schedule --split-input-file --verify-diagnostics %s
 // The program of verify-schedule.mlir with one mistake each.
 
+#f = #sched.call<"F", [], "run">
+
 // An offset that is no multiple of 256.
 
 sched.program @v1_alignment device(1024) host(256) base(256) {
@@ -10,23 +12,25 @@ sched.program @v1_alignment device(1024) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // A buffer that sticks out of its arena.
 
@@ -37,23 +41,25 @@ sched.program @v1_arena device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // A transient among what outlives the step.
 
@@ -64,23 +70,25 @@ sched.program @v1_base device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // A lifetime that ends before the copy out.
 
@@ -90,24 +98,26 @@ sched.program @v2_in_flight device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   // expected-error @below {{V2: step 2, d2h copy of 'a', uses 'a', which lives in steps 1 to 1}}
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // A host slot that is given up before the copy back.
 
@@ -117,24 +127,26 @@ sched.program @v2_host device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 4)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   // expected-error @below {{V2: step 5, h2d copy of 'host', uses 'host', which lives in steps 2 to 4}}
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // Compute waits for the copy out at the end only.
 
@@ -144,24 +156,26 @@ sched.program @v2_dropped_await device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   // expected-error @below {{V2: 'a' is given up after step 2, but compute has not waited for step 2, d2h copy of 'a'}}
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
   sched.wait compute %out
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // The wait comes behind the step that reuses the bytes, and the lifetime says so.
 
@@ -173,23 +187,25 @@ sched.program @v3_shared device(512) host(256) base(256) {
   // expected-note @below {{'b' lives in steps 3 to 4, 'a' in steps 1 to 3}}
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
   sched.wait compute %out
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // d2h copies without waiting for what compute writes.
 
@@ -199,23 +215,25 @@ sched.program @v5_dropped_ready device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   // expected-error @below {{V5: d2h copy of 'a' is the first op of d2h, which has not waited for compute: the step before may still be running}}
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // The same, where d2h at least waits for the step before.
 
@@ -228,23 +246,25 @@ sched.program @v3_early_copy device(512) host(256) base(256) {
   %begin = sched.record compute "begin"
   sched.wait d2h %begin
   // expected-note @unknown {{step 1 on compute}}
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   // expected-error @below {{V3: step 2, d2h copy of 'a', reads 'a' without waiting for step 1, f of 'fa', which writes 'a' in the same bytes}}
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // Nobody waits for the copy back.
 
@@ -255,22 +275,24 @@ sched.program @v5_dropped_prefetch_wait device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // The copy back starts before the copy out has ended.
 
@@ -282,24 +304,26 @@ sched.program @v3_early_prefetch device(512) host(256) base(256) {
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
   %begin = sched.record compute "begin"
   sched.wait h2d %begin
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   // expected-note @below {{step 2 on d2h}}
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   // expected-error @below {{V3: step 5, h2d copy of 'host', reads 'host' without waiting for step 2, d2h copy of 'a', which writes 'host' in the same bytes}}
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // The copy back waits for the copy out, but not for the readers of the bytes that it writes.
 
@@ -309,25 +333,27 @@ sched.program @v3_reuse_in_use device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f]
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
   // expected-note @below {{step 3 on compute}}
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {}
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {}
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f]
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f]
   %free = sched.record compute "free"
   sched.wait h2d %out
   // expected-error @below {{V3: step 5, h2d copy of 'host', writes 'back' without waiting for step 3, f of '', which writes 'b' in the same bytes}}
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {}
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f]
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // Reader and writer change places.
 
@@ -337,24 +363,26 @@ sched.program @v4_swapped device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(256) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
   // expected-error @unknown {{V4: step 3, f of 'fc', reads 'b', whose bytes step 1, f of 'fa', has overwritten with 'a'}}
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [0] -> [1] parameters {} loc("fc")
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [0] -> [1] calls [#f] loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // A host slot that is read but was never written.
 
@@ -364,21 +392,23 @@ sched.program @v4_host_unwritten device(512) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 4)
   %b = sched.buffer "b" device bytes(256) at(256) live(2, 3)
   %back = sched.buffer "back" device bytes(256) at(256) live(4, 5)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   %free = sched.record compute "free"
   sched.wait h2d %free
   // expected-error @below {{V4: step 4, h2d copy of 'host', reads 'host', which nothing has written}}
   sched.copy h2d %host -> %back versions 0 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // The copy back may start when step 3 is over, which is before its bytes are its own.
 
@@ -388,46 +418,50 @@ sched.program @v2_early device(768) host(256) base(256) {
   %host = sched.buffer "host" host bytes(256) at(0) live(2, 5)
   %b = sched.buffer "b" device bytes(256) at(256) live(3, 4)
   %back = sched.buffer "back" device bytes(256) at(512) live(5, 6)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %host versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
-  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] parameters {} loc("fb")
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fb")
   %free = sched.record compute "free"
-  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fc")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
   sched.wait h2d %free
   // expected-error @below {{V2: step 5, h2d copy of 'host', may use 'back' right after step 3, but it lives from step 5}}
   sched.copy h2d %host -> %back versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // Two in-place kernels change places: no byte is read before it is written, but the second was meant to come first.
 
 sched.program @v4_in_place device(512) host(0) base(256) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 4)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   // expected-error @unknown {{V4: step 2, f of 'fc', is meant to read version 2 of 'a', but the one there is 1}}
-  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%a : tensor<64xf32>) versions [2] -> [3] parameters {} loc("fc")
-  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%a : tensor<64xf32>) versions [1] -> [2] parameters {} loc("fb")
-  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%loss : tensor<f32>) versions [3] -> [1] parameters {} loc("fd")
+  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%a : tensor<64xf32>) versions [2] -> [3] calls [#f] loc("fc")
+  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%a : tensor<64xf32>) versions [1] -> [2] calls [#f] loc("fb")
+  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%loss : tensor<f32>) versions [3] -> [1] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // Two writers of one buffer change places, and nobody reads between them.
 
 sched.program @v4_writers device(256) host(0) base(256) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   // expected-error @unknown {{V4: step 1, f of 'fb', leaves version 2 of 'loss', but the one there is 1}}
-  sched.run compute "f" ins() outs(%loss : tensor<f32>) versions [] -> [2] parameters {} loc("fb")
-  sched.run compute "f" ins() outs(%loss : tensor<f32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%loss : tensor<f32>) versions [] -> [2] calls [#f] loc("fb")
+  sched.run compute "f" ins() outs(%loss : tensor<f32>) versions [] -> [1] calls [#f] loc("fa")
 }
 
 // -----
@@ -450,6 +484,8 @@ sched.program @unplaced {
 
 // -----
 
+#f = #sched.call<"F", [], "run">
+
 // A slot that sticks out of the spill arena.
 
 sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
@@ -458,7 +494,7 @@ sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
   // expected-error @below {{V1: 'slot' has 272 bytes at 0 of a spill arena of 256 bytes}}
   %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
   %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
@@ -470,10 +506,12 @@ sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
   sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // A buffer in the pool.
 
@@ -484,7 +522,7 @@ sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
   // expected-error @below {{V1: 'staging' has 300 bytes at 0 of a host arena of 256 bytes before its pool}}
   %staging = sched.buffer "staging" host bytes(300) input("x") at(0)
   %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
@@ -496,10 +534,12 @@ sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
   sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // A pool that is larger than copies say, and none.
 
@@ -508,7 +548,7 @@ sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(51
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
   %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
   %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   // expected-error @below {{V1: has a pool of 4096 bytes, the program one of 8192}}
@@ -521,10 +561,12 @@ sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(51
   sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
@@ -534,7 +576,7 @@ sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
   // expected-note @below {{'other' lives in steps 2 to 3}}
   %other = sched.buffer "other" spill bytes(256) at(256) live(2, 3)
   %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {} loc("fa")
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
@@ -546,10 +588,12 @@ sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
   sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
-  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] parameters {} loc("fd")
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // Ends that are no 64-bit numbers, of an offset and of a size.
 
@@ -557,19 +601,23 @@ sched.program @v1_offset_overflow device(512) host(0) base(256) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   // expected-error @below {{V1: 'a' has 256 bytes at 9223372036854775552 of a device arena of 512 bytes}}
   %a = sched.buffer "a" device bytes(256) at(9223372036854775552) live(1, 1)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f]
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 sched.program @v1_size_overflow device(512) host(0) base(256) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   // expected-error @below {{V1: 'a' has 9223372036854775807 bytes at 256 of a device arena of 512 bytes}}
   %a = sched.buffer "a" device bytes(9223372036854775807) at(256) live(1, 1)
-  sched.run compute "f" ins() outs(%loss : tensor<f32>) scratch(%a) versions [] -> [1] parameters {}
+  sched.run compute "f" ins() outs(%loss : tensor<f32>) scratch(%a) versions [] -> [1] calls [#sched.call<"F", [], "run", <scratch>>]
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // The next step would find the batch of the one before.
 
@@ -579,19 +627,23 @@ sched.program @v4_next_batch device(768) host(256) base(768) {
   // expected-error @below {{V4: 'x_next' is read after the step, but nothing has written it}}
   %x_next = sched.buffer "x_next" device bytes(256) input("x") batch(1) at(512) : tensor<64xf32>
   %x_staging = sched.buffer "x_staging" host bytes(256) input("x") at(0) : tensor<64xf32>
-  sched.run compute "f" ins(%x : tensor<64xf32>) outs(%loss : tensor<f32>) versions [0] -> [1] parameters {}
+  sched.run compute "f" ins(%x : tensor<64xf32>) outs(%loss : tensor<f32>) versions [0] -> [1] calls [#f]
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 sched.program @v4_result device(512) host(0) base(256) {
   // expected-error @below {{V4: 'loss' is read after the step, but nothing has written it}}
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 1)
-  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] parameters {}
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f]
 }
 
 // -----
+
+#f = #sched.call<"F", [], "run">
 
 // Everything agrees on 128 bytes but the variable that they are for.
 
@@ -600,5 +652,5 @@ sched.program @v6_variable device(512) host(0) base(512) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   // expected-error @below {{V6: 'w' has 128 bytes, but 'tensor<64xf32>' needs 256}}
   %w = sched.buffer "w" device bytes(128) variable(@w) at(256)
-  sched.run compute "f" ins(%w : tensor<32xf32>) outs(%loss : tensor<f32>) versions [0] -> [1] parameters {}
+  sched.run compute "f" ins(%w : tensor<32xf32>) outs(%loss : tensor<f32>) versions [0] -> [1] calls [#f]
 }

@@ -63,7 +63,7 @@ TEST_F(Update, AdamAndAdamW) {
       }
       h.write(tdw, gradient);
       h.session.state.step = step;
-      updateAdam(h.session.compute, tw, tdw, tm, tv, decoupled, "w");
+      updateAdam(h.session.compute, tw, tdw, tm, tv, decoupled ? WeightDecay::Decoupled : WeightDecay::Coupled, "w");
     }
     EXPECT_CLOSE(h.read(tw), w, 1e-5);
     EXPECT_CLOSE(h.read(tm), m, 1e-5);

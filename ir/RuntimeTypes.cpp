@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types in the runtime's terms, see RuntimeTypes.h; what codecs make of them is in Memory.cpp.
+#include "ir/RuntimeTypes.h"
+
+using namespace mlir;
+using namespace sluice;
+
+Shape sluice::shapeOf(RankedTensorType type) {
+  // Verified ops have no such types: this guards the array.
+  if (type.getRank() > Shape::maxRank)
+    llvm::report_fatal_error("a tensor has more dimensions than the runtime can hold");
+  Shape shape;
+  for (int64_t extent : type.getShape())
+    shape.append(extent);
+  return shape;
+}
+
+Tensor sluice::tensorOf(RankedTensorType type) {
+  Type element = type.getElementType();
+  DataType data = element.isInteger(64)   ? DataType::I64
+                  : element.isInteger(32) ? DataType::I32
+                  : element.isInteger(8)  ? DataType::U8
+                  : element.isInteger(1)  ? DataType::Bit
+                  : element.isBF16()      ? DataType::BF16
+                                          : DataType::F32;
+  Layout layout = train::layoutOf(type) == train::LayoutKind::NHWC ? Layout::NHWC : Layout::RowMajor;
+  return device(0, shapeOf(type), layout, data);
+}
