@@ -90,7 +90,9 @@ private:
         .Case([&](math::TanhOp) { return call("hyperbolicTangent"); })
         .Case([&](train::UniformOp u) {
           random = true;
-          return "uniform(randomKey(element.seed, " + std::to_string(u.getKey()) + "u, element.step), element.index)";
+          const std::string group = u.getGroup() == 1 ? "" : " / " + std::to_string(u.getGroup());
+          return "uniform(randomKey(element.seed, " + std::to_string(u.getKey()) + "u, element.step), element.index" +
+                 group + ")";
         })
         .Default([](Operation *other) -> std::string {
           llvm::report_fatal_error(llvm::Twine("codegen cannot print the scalar op ") +

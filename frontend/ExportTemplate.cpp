@@ -3,6 +3,7 @@
 // GraphProto.initializer (5), TensorProto.name (8) and raw_data (9).
 #include "frontend/ExportTemplate.h"
 
+#include "frontend/RandomDraws.h"
 #include "runtime/common/Export.h"
 
 #include <onnx/onnx_pb.h>
@@ -119,6 +120,16 @@ void dropNodes(onnx::GraphProto &graph, const std::set<std::string> &names) {
   graph.mutable_node()->Swap(&kept);
 }
 
+/// Products that drop activations at random give way to the activation.
+void stopDropping(onnx::GraphProto &graph) {
+  const RandomDraws draws(graph);
+  for (onnx::NodeProto &node : *graph.mutable_node())
+    if (const int kept = draws.droppedInput(node); kept >= 0) {
+      node.set_op_type("Identity");
+      node.mutable_input()->DeleteSubrange(1 - kept, 1);
+    }
+}
+
 /// Training forms become those that --evaluate computes: BatchNorm with running statistics, Dropout off.
 void useInferenceForms(onnx::GraphProto &graph) {
   std::set<std::string> read;
@@ -174,6 +185,7 @@ Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<Tr
     fill(added, FileTensor{onnx::TensorProto::FLOAT, tensor->shape, zeros});
   }
   dropNodes(graph, names);
+  stopDropping(graph);
   useInferenceForms(graph);
   // Before version 4 every initializer had to be an input as well.
   model.set_ir_version(std::max<int64_t>(model.ir_version(), 4));

@@ -3,12 +3,16 @@
 // of one hash.
 #include "frontend/Identity.h"
 
+#include "frontend/RandomDraws.h"
+
 #include <onnx/onnx_pb.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace sluice {
 
@@ -33,15 +37,21 @@ std::string tensorWords(const std::string &name, const onnx::TensorProto &tensor
   return words.all();
 }
 
-/// Without what the export of a trained model changes: training forms of Dropout and BatchNormalization.
-std::string nodeWords(const onnx::NodeProto &node) {
+/// Without what the export of a trained model changes: training forms of Dropout and BatchNormalization, and random
+/// drops, which become the tensor that they were of.
+std::string nodeWords(const onnx::NodeProto &node, const RandomDraws &draws) {
+  const int dropped = draws.droppedInput(node);
+  std::vector<std::string> operands(node.input().begin(), node.input().end());
+  if (dropped >= 0)
+    operands = {operands[static_cast<size_t>(dropped)]};
+  else if (node.op_type() == "Dropout" && operands.size() > 2)
+    operands.resize(2);
   Words words;
   words.add(node.domain());
-  words.add(node.op_type());
-  const int operands = node.op_type() == "Dropout" ? std::min(2, node.input_size()) : node.input_size();
-  words.add(std::to_string(operands));
-  for (int i = 0; i < operands; ++i)
-    words.add(node.input(i));
+  words.add(dropped >= 0 ? "Identity" : node.op_type());
+  words.add(std::to_string(operands.size()));
+  for (const std::string &operand : operands)
+    words.add(operand);
   words.add(node.output_size() ? node.output(0) : "");
   std::set<std::string> attributes;
   for (onnx::AttributeProto attribute : node.attribute()) {
@@ -59,6 +69,7 @@ std::string nodeWords(const onnx::NodeProto &node) {
 std::string modelIdentity(const onnx::ModelProto &model) {
   const onnx::GraphProto &graph = model.graph();
   std::set<std::string> tensors; // Constant nodes that are trained become initializers in an export
+  const RandomDraws draws(graph);
   Words words;
   for (const onnx::TensorProto &tensor : graph.initializer())
     tensors.insert(tensorWords(tensor.name(), tensor));
@@ -66,7 +77,7 @@ std::string modelIdentity(const onnx::ModelProto &model) {
     if (node.op_type() == "Constant" && node.attribute_size() == 1 && node.attribute(0).has_t())
       tensors.insert(tensorWords(node.output(0), node.attribute(0).t()));
     else
-      words.add(nodeWords(node));
+      words.add(nodeWords(node, draws));
   }
   for (const std::string &tensor : tensors)
     words.add(tensor);

@@ -244,6 +244,7 @@ const NodeImporters &nodeImporters() {
     addJoins(importers);
     addResizes(importers);
     addLosses(importers);
+    addRandom(importers);
     return importers;
   }();
   return table;

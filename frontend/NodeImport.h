@@ -12,6 +12,14 @@
 
 namespace sluice {
 
+/// A tensor of random numbers as far as it is known: uniform ones, or, once these were compared, truth values and their
+/// multiples. It becomes no tensor of the step: what it multiplies is dropped by it (OnnxRandom.cpp).
+struct RandomDraw {
+  std::vector<int64_t> shape;
+  std::optional<double> keep; ///< probability of not being 0, once compared
+  double value = 1;           ///< then
+};
+
 /// What the importers of one function share.
 struct FunctionImport {
   const OnnxFile &file;
@@ -26,9 +34,10 @@ struct FunctionImport {
   llvm::StringMap<HostTensor> hosts;   ///< folded values
   llvm::StringMap<HostTensor> copies;  ///< small tensors of the file, copied when first asked for
   llvm::StringMap<mlir::Value> reads;  ///< train.read per variable
-  int64_t dropouts = 0;                ///< keys given so far
-  int64_t constantBytes = 0;           ///< of folded values
-  std::string error;                   ///< of the current node, the first one wins
+  llvm::StringMap<RandomDraw> draws;
+  int64_t dropouts = 0;      ///< keys given so far
+  int64_t constantBytes = 0; ///< of folded values
+  std::string error;         ///< of the current node, the first one wins
 };
 
 class NodeImport {
@@ -121,7 +130,11 @@ void addViews(NodeImporters &table);
 void addJoins(NodeImporters &table);
 void addResizes(NodeImporters &table);
 void addLosses(NodeImporters &table);
+void addRandom(NodeImporters &table);
 const NodeImporters &nodeImporters();
+
+/// An op that multiplies or divides by a draw, or converts one; nothing where no input is a draw.
+std::optional<mlir::LogicalResult> importOfDraw(NodeImport &node);
 
 inline mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return typeOf(value).getShape(); }

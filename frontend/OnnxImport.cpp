@@ -160,6 +160,8 @@ LogicalResult importNode(NodeImport &node) {
     return success();
   if (tryFold(node))
     return success(node.shared().error.empty());
+  if (auto drawn = importOfDraw(node))
+    return *drawn;
   auto importer = nodeImporters().find(type);
   if (importer == nodeImporters().end())
     return node.error("this op is not supported");
@@ -228,7 +230,7 @@ private:
     func::FuncOp function = *declared;
     FunctionImport state{file,     graph, spec, variables, OpBuilder::atBlockEnd(&function.getBody().front()),
                          training, {},    {},   {},        {},
-                         {},       0,     0,    {}};
+                         {},       {},    0,    0,         {}};
     for (auto [input, argument] : llvm::zip(graph.inputs, function.getArguments()))
       state.values[input.name] = argument;
     for (const auto &initializer : file.model().graph().initializer())
@@ -253,7 +255,8 @@ private:
   Status refuse(const onnx::NodeProto &proto, const FunctionImport &state) {
     // An input that nothing made explains more than the type error it leads to.
     for (const std::string &input : proto.input())
-      if (!input.empty() && !state.values.count(input) && !state.sources.count(input) && !state.hosts.count(input))
+      if (!input.empty() && !state.values.count(input) && !state.sources.count(input) && !state.hosts.count(input) &&
+          !state.draws.count(input))
         return Error{describe(proto, file.opset()) + ": reads '" + input +
                      "', an optional output that is not supported"};
     return Error{describe(proto, file.opset()) + ": " + (state.error.empty() ? "cannot be imported" : state.error)};

@@ -86,7 +86,7 @@ RULE(ScaleOp) {
 RULE(DropoutOp) {
   SCALAR;
   double ratio = getRatio().convertToDouble();
-  Value draw = UniformOp::create(builder, getLoc(), builder.getF32Type(), getKey());
+  Value draw = UniformOp::create(builder, getLoc(), builder.getF32Type(), getKey(), getGroup());
   Value kept = s.mul(v[0], s.constant(ratio < 1 ? 1 / (1 - ratio) : 0));
   return {s.select(s.compare(P::OLT, draw, s.constant(ratio)), s.constant(0), kept)};
 }

@@ -30,7 +30,7 @@ UNARY(SigmoidOp, SigmoidBackwardOp::create(b, getLoc(), getX().getType(), dy, ge
 UNARY(TanhOp, TanhBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
 UNARY(ScaleOp, ScaleOp::create(b, getLoc(), dy, getFactorAttr()))
 // The same draw keeps the same elements, so the gradient of dropout is dropout.
-UNARY(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr()))
+UNARY(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr(), getGroupAttr()))
 // With a positive slope the result has the operand's sign.
 UNARY(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), dy,
                                                getAlpha().convertToDouble() > 0 ? getY() : getX(), getAlphaAttr()))

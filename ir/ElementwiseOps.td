@@ -80,12 +80,16 @@ def Train_ScaleOp : Train_PointwiseOp<"scale"> {
 def Train_DropoutOp : Train_PointwiseOp<"dropout"> {
   let summary = "x / (1 - ratio) with probability 1 - ratio, else 0";
   let description = [{
-    The draw is a function of (seed, key, step, element), so the backward op and a recomputed clone draw the same mask and nothing is kept.
+    The draw is a function of (seed, key, step, element), so the backward op and a recomputed clone draw the same mask and nothing is kept. `group`
+    neighbours in the physical order share one draw: all elements of a sample, for stochastic depth by row.
+
+    - C1: group >= 1 divides the number of elements.
+
     ```mlir
     %y = train.dropout %x {ratio = 5.0e-1 : f32, key = 7 : i64} : (tensor<8x4xf32>) -> tensor<8x4xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, F32Attr:$ratio, I64Attr:$key);
+  let arguments = (ins Train_Float:$x, F32Attr:$ratio, I64Attr:$key, DefaultValuedAttr<I64Attr, "1">:$group);
 }
 def Train_AddOp : Train_BinaryOp<"add"> {
   let summary = "a + b with broadcasting; sums of gradients too";
@@ -243,12 +247,12 @@ def Train_ChannelAffineBackwardOp : Train_ElementwiseOp<"channel_affine_backward
 def Train_UniformOp : Train_Op<"uniform", []> {
   let summary = "inside a region: the element's draw from [0, 1) of generator `key` in this step";
   let description = [{
-    A function of (seed, key, step, element index in the physical order of the region's shape).
+    A function of (seed, key, step, element index in the physical order of the region's shape divided by `group`).
     ```mlir
     %u = train.uniform {key = 7 : i64} : () -> f32
     ```
   }];
-  let arguments = (ins I64Attr:$key);
+  let arguments = (ins I64Attr:$key, DefaultValuedAttr<I64Attr, "1">:$group);
   let results = (outs F32:$u);
 }
 

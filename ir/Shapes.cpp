@@ -269,6 +269,14 @@ INFER(SoftmaxCrossEntropyOp) { return lossType(loc, ranked(op.getX()), ranked(op
 INFER(MseOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), false, types); }
 INFER(BceWithLogitsOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), false, types); }
 
+INFER(DropoutOp) {
+  const int64_t count = elements(op.getX().getType()), group = op.getGroup();
+  if (group < 1 || count % group) // C1
+    return fail(loc, "groups of ", group, " do not divide ", count, " elements");
+  types.push_back(op.getX().getType());
+  return success();
+}
+
 #define SAME_TYPE(Op)                                                                                                  \
   INFER(Op) {                                                                                                          \
     types.push_back(op.getX().getType());                                                                              \
@@ -280,7 +288,6 @@ SAME_TYPE(ClipOp)
 SAME_TYPE(SigmoidOp)
 SAME_TYPE(TanhOp)
 SAME_TYPE(ScaleOp)
-SAME_TYPE(DropoutOp)
 SAME_TYPE(ChannelAffineOp)
 
 static LogicalResult broadcastType(MaybeLoc loc, RankedTensorType a, RankedTensorType b, Types &types) {

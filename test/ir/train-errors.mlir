@@ -486,3 +486,12 @@ func.func @fused_c4(%x: tensor<2xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @dropout_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{groups of 4 do not divide 6 elements}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.dropout %x {ratio = 5.0e-1 : f32, key = 7 : i64, group = 4 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}

@@ -56,6 +56,14 @@ func.func @dropout(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   return %y : tensor<8x4xf32>
 }
 
+// One draw for a sample.
+// CHECK-LABEL: func.func @stochastic_depth
+// CHECK: train.uniform {group = 4 : i64, key = 7 : i64} : () -> f32
+func.func @stochastic_depth(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %y = train.dropout %x {ratio = 7.5e-1 : f32, key = 7 : i64, group = 4 : i64} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %y : tensor<8x4xf32>
+}
+
 // dx = scale * rstd * ((dy - dbias / 32) - xhat * dscale / 32)
 // CHECK-LABEL: func.func @normalize_backward
 // CHECK: channels [2, 3, 4, 5, 6] sums 0

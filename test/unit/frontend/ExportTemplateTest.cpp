@@ -47,6 +47,30 @@ TEST(ExportTemplate, HoldsWhatEvaluationComputes) {
   }
 }
 
+TEST(ExportTemplate, DropsNothingAtRandom) {
+  constexpr char graph[] = R"(g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) {
+    keep = Constant<value = float {0.8}>()
+    size = Constant<value = int64[4] {2, 1, 1, 1}>()
+    h, m, v = BatchNormalization<training_mode = 1>(x, scale, bias, mean, var)
+    empty = ConstantOfShape(size)
+    draw = RandomUniformLike(empty)
+    kept = Less(draw, keep)
+    number = Cast<to = 1>(kept)
+    mask = Div(number, keep)
+    dropped = Mul(h, mask)
+    y = Mul(dropped, keep)
+  })";
+  auto original = parseModel(graph), exported = templateOf(graph);
+  for (const char *name : {"scale", "bias", "mean", "var"})
+    addInitializer(original, name, {3}, 0.25f);
+  EXPECT_EQ(modelIdentity(exported), modelIdentity(original));
+  const auto &nodes = exported.graph().node();
+  EXPECT_EQ(nodes[nodes.size() - 2].op_type(), "Identity");
+  ASSERT_EQ(nodes[nodes.size() - 2].input_size(), 1);
+  EXPECT_EQ(nodes[nodes.size() - 2].input(0), "h");
+  EXPECT_EQ(nodes[nodes.size() - 1].op_type(), "Mul");
+}
+
 constexpr char trained[] = R"(g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) {
     on = Constant<value = bool {1}>()
     ratio = Constant<value = float {0.5}>()

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// One walk over the nodes, which are in topological order: random numbers, and what becomes of them alone.
+#include "frontend/RandomDraws.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+RandomDraws::RandomDraws(const onnx::GraphProto &graph) {
+  for (const onnx::TensorProto &initializer : graph.initializer())
+    constants.insert(initializer.name());
+  for (const onnx::NodeProto &node : graph.node()) {
+    const std::string &type = node.op_type();
+    const auto &inputs = node.input();
+    const auto isDraw = [&](const std::string &name) { return draws.count(name) != 0; };
+    const auto isKnown = [&](const std::string &name) { return isDraw(name) || constants.count(name); };
+    const bool starts = type == "RandomUniform" || type == "RandomUniformLike" || type == "Bernoulli";
+    const bool goesOn =
+        std::any_of(inputs.begin(), inputs.end(), isDraw) && std::all_of(inputs.begin(), inputs.end(), isKnown);
+    if (node.output_size() == 1 && (starts || goesOn))
+      draws.insert(node.output(0));
+    else if (type == "Constant" && node.output_size() == 1)
+      constants.insert(node.output(0));
+  }
+}
+
+int RandomDraws::droppedInput(const onnx::NodeProto &node) const {
+  if (node.op_type() != "Mul" || node.input_size() != 2 || (node.output_size() && draws.count(node.output(0))))
+    return -1;
+  for (int input : {0, 1})
+    if (draws.count(node.input(1 - input)))
+      return input;
+  return -1;
+}
+
+} // namespace sluice

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random numbers as exporters write them out become train.dropout, or are refused.
+#include "test/unit/frontend/ImportedModel.h"
+#include <gmock/gmock.h>
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+/// x [2,3,4,4] times `mask`, which `nodes` make.
+onnx::ModelProto droppedBy(const std::string &nodes) {
+  auto model = parseModel("g (float[2, 3, 4, 4] x) => (float[2, 4] y) {"
+                          " keep = Constant<value = float {0.75}>()"
+                          " samples = Constant<value = int64[4] {2, 1, 1, 1}>()"
+                          " all = Constant<value = int64[1] {1}>()"
+                          " channels = Constant<value = int64[4] {2, 3, 1, 1}>() " +
+                          nodes + " h = Mul(mask, x) f = Flatten(h) y = Gemm<transB = 1>(f, w) }");
+  addInitializer(model, "w", {4, 48}, 0.1f, 0.01f);
+  return model;
+}
+
+constexpr const char *draw = "e = ConstantOfShape(samples) u = RandomUniformLike(e) ";
+
+TEST(RandomDraws, DropSamplesAsStochasticDepthDoes) {
+  ImportedModel model(droppedBy(std::string(draw) + "l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(c, keep)"));
+  ASSERT_TRUE(model.module) << model.error;
+  auto dropout = model.only<train::DropoutOp>();
+  EXPECT_EQ(dropout.getGroup(), 48u);
+  EXPECT_FLOAT_EQ(dropout.getRatio().convertToFloat(), 0.25f);
+  EXPECT_TRUE(model.ops<train::ScaleOp>().empty());
+  EXPECT_TRUE(model.ops<train::DropoutOp>("evaluate").empty());
+  EXPECT_TRUE(model.ops<train::ScaleOp>("evaluate").empty());
+}
+
+TEST(RandomDraws, DropWholeBatchesAndElements) {
+  ImportedModel batch(
+      droppedBy("u = RandomUniform<shape = [1]>() l = GreaterOrEqual(u, keep) c = Cast<to = 1>(l) mask = Identity(c)"));
+  ASSERT_TRUE(batch.module) << batch.error;
+  EXPECT_EQ(batch.only<train::DropoutOp>().getGroup(), 96u);
+  EXPECT_FLOAT_EQ(batch.only<train::DropoutOp>().getRatio().convertToFloat(), 0.75f);
+  // Nobody has divided by the probability: dropout's own division is taken back, and evaluation has the mean.
+  EXPECT_FLOAT_EQ(batch.only<train::ScaleOp>().getFactor().convertToFloat(), 0.25f);
+  EXPECT_FLOAT_EQ(batch.only<train::ScaleOp>("evaluate").getFactor().convertToFloat(), 0.25f);
+  ImportedModel elements(
+      droppedBy("u = RandomUniformLike(x) l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(c, keep)"));
+  ASSERT_TRUE(elements.module) << elements.error;
+  EXPECT_EQ(elements.only<train::DropoutOp>().getGroup(), 1u);
+}
+
+TEST(RandomDraws, OfBernoulli) {
+  ImportedModel model(droppedBy("p = ConstantOfShape<value = float[1] {0.5}>(samples) c = Bernoulli(p)"
+                                " two = Constant<value = float {2.0}>() mask = Mul(c, two)"));
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.only<train::DropoutOp>().getGroup(), 48u);
+  EXPECT_TRUE(model.ops<train::ScaleOp>().empty());
+}
+
+TEST(RandomDraws, DropNothingWithoutDropout) {
+  TrainingSpec spec;
+  spec.dropout = DropoutMode::Off;
+  ImportedModel model(droppedBy(std::string(draw) + "l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(c, keep)"), spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_TRUE(model.ops<train::DropoutOp>().empty());
+}
+
+TEST(RandomDraws, RefuseWhatIsNoDropout) {
+  auto errorOf = [](const std::string &nodes) { return ImportedModel(droppedBy(nodes)).error; };
+  EXPECT_THAT(errorOf("u = RandomUniformLike<low = -1.0>(x) mask = Identity(u)"),
+              HasSubstr("only draws from [0, 1) are supported, not from [-1.0"));
+  EXPECT_THAT(errorOf(std::string(draw) + "mask = Identity(u)"),
+              HasSubstr("can only multiply an activation once they are compared with a number"));
+  EXPECT_THAT(errorOf(std::string(draw) + "l = Less(u, u) c = Cast<to = 1>(l) mask = Identity(c)"),
+              HasSubstr("can only be compared with one number that is known at compile time"));
+  EXPECT_THAT(errorOf(std::string(draw) + "mask = Sigmoid(u)"),
+              HasSubstr("(Sigmoid, opset 17): random numbers can only be compared with a number"));
+  EXPECT_THAT(
+      errorOf("e = ConstantOfShape(channels) u = RandomUniformLike(e) l = Less(u, keep) mask = Cast<to = 1>(l)"),
+      HasSubstr("a random tensor of [2, 3, 1, 1] cannot drop parts of [2, 3, 4, 4]"));
+  EXPECT_THAT(errorOf(std::string(draw) + "l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(keep, c)"),
+              HasSubstr("can only be multiplied with one number, or divided by one that is not 0"));
+  EXPECT_THAT(errorOf("p = Constant<value = float[2] {0.5, 0.25}>() mask = Bernoulli(p)"),
+              HasSubstr("only one probability for all elements is supported"));
+  EXPECT_THAT(errorOf("p = Constant<value = float {1.5}>() mask = Bernoulli(p)"), HasSubstr("a probability is 1.5"));
+}
+
+} // namespace
+} // namespace sluice
