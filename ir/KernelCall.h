@@ -110,4 +110,9 @@ template <> ConvPass argument<ConvPass>(mlir::Operation *op, sched::CallAttr cal
 template <> LossKind argument<LossKind>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 template <> DataType argument<DataType>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 
+/// The same of an argument with a default, which calls may leave out.
+template <typename T> T argumentOr(T otherwise, mlir::Operation *op, sched::CallAttr call, unsigned i) {
+  return i < call.getArguments().size() ? argument<T>(op, call, i) : otherwise;
+}
+
 } // namespace sluice

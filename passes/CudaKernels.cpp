@@ -16,10 +16,9 @@ using sched::CallAttr;
 using Workspace = int64_t (*)(Operation *op, CallAttr call, int64_t limit);
 
 static int64_t convolution(Operation *op, CallAttr call, int64_t limit) {
-  const bool isF32 = call.getArguments().size() == 8;
   return cuda::convolutionScratch(limit, argument<ConvPass>(op, call, 0), argument<Shape>(op, call, 1),
                                   argument<Shape>(op, call, 2), argument<Shape>(op, call, 3),
-                                  argument<bool>(op, call, 6), isF32 ? DataType::F32 : argument<DataType>(op, call, 8));
+                                  argument<bool>(op, call, 6), argumentOr(DataType::F32, op, call, 8));
 }
 static int64_t product(Operation *op, CallAttr call, int64_t limit) {
   return cuda::matmulScratch(limit, argument<Shape>(op, call, 0), argument<Shape>(op, call, 1),

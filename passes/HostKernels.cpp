@@ -36,8 +36,8 @@ HostTrialCase convolutionOf(Operation *op, CallAttr call, const char *node) {
   const auto x = argument<Shape>(op, call, 1), w = argument<Shape>(op, call, 2), y = argument<Shape>(op, call, 3);
   const auto window = argument<Window>(op, call, 4);
   const auto groups = argument<int64_t>(op, call, 5);
-  const bool bias = argument<bool>(op, call, 6), isF32 = call.getArguments().size() == 8;
-  if (!isF32)
+  const bool bias = argument<bool>(op, call, 6);
+  if (argumentOr(DataType::F32, op, call, 8) != DataType::F32)
     throw std::invalid_argument(std::string("'") + node + "': the host computes convolutions in f32 only");
   checkConvolution(node, x, w, y, window, groups);
   return {{pass, x, w, y, window, groups}, bias && pass != ConvPass::BackwardData, "", 1};
@@ -52,15 +52,9 @@ Offered convolution(Operation *op, CallAttr call, const char *node) {
 }
 
 Offered product(Operation *op, CallAttr call, const char *) {
-  const size_t given = call.getArguments().size();
-  MatmulGeometry geometry{argument<Shape>(op, call, 0),
-                          argument<Shape>(op, call, 1),
-                          argument<Shape>(op, call, 2),
-                          argument<bool>(op, call, 3),
-                          argument<bool>(op, call, 4),
-                          given > 5 ? argument<float>(op, call, 5) : 1,
-                          given > 6 ? argument<float>(op, call, 6) : 1,
-                          given > 7 ? argument<Shape>(op, call, 7) : Shape()};
+  MatmulGeometry geometry{argument<Shape>(op, call, 0),  argument<Shape>(op, call, 1),    argument<Shape>(op, call, 2),
+                          argument<bool>(op, call, 3),   argument<bool>(op, call, 4),     argumentOr(1.0f, op, call, 5),
+                          argumentOr(1.0f, op, call, 6), argumentOr(Shape(), op, call, 7)};
   Offered offered;
   for (const MatmulCandidate &m : matmulCandidates(geometry))
     offered.push_back({m.name, 1, 0, m.slowness, static_cast<int64_t>(m.workspace)});
