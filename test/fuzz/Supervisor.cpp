@@ -30,8 +30,12 @@ using namespace sluice::fuzz;
 namespace {
 
 constexpr uint64_t inputsPerChild = 20'000; ///< caches of libraries start anew
-constexpr int secondsPerInput = 10;         ///< of processor time
-constexpr int wallSeconds = 120;            ///< without any progress, for what waits and does not compute
+#if defined(__SANITIZE_ADDRESS__)
+constexpr int secondsPerInput = 100; ///< of processor time; checks take their own
+#else
+constexpr int secondsPerInput = 10; ///< of processor time
+#endif
+constexpr int wallSeconds = 120; ///< without any progress, for what waits and does not compute
 constexpr size_t mostCorpusBytes = 100'000;
 constexpr rlim_t memoryPerChild = rlim_t{2} << 30;
 
@@ -89,7 +93,7 @@ void note(const std::string &what) {
 void onSignal(int signal) {
   char name[] = "signal 00: ";
   name[7] = static_cast<char>('0' + signal / 10), name[8] = static_cast<char>('0' + signal % 10);
-  std::strncat(shared->what, signal == SIGPROF ? "more than 10 s of processor time: " : name,
+  std::strncat(shared->what, signal == SIGPROF ? "too much processor time: " : name,
                sizeof shared->what - std::strlen(shared->what) - 1);
   void *frames[48];
   int count = backtrace(frames, 48);
