@@ -106,7 +106,7 @@ std::string checkStrategy(const std::string &strategy) {
   return "--strategy knows no '" + name + "'; there are " + known;
 }
 
-/// What the contract names and this compiler cannot do yet.
+/// Flags that exclude each other.
 std::string refuse(const DriverOptions &o) {
   if (o.maxBatch && (o.pipeline.budget.empty() || o.pipeline.budget.find('%') != std::string::npos))
     return "--max-batch needs --memory-budget in bytes: a share of keep's arena would grow with the batch";
@@ -176,6 +176,7 @@ std::string convert(const Words &w, DriverOptions &o) {
     return e;
   if (!w.workspaceLimit.empty() && !size("--workspace-limit", w.workspaceLimit, o.pipeline.workspaceLimit))
     return e;
+  // The words alone: what a percentage is of, plan-memory knows.
   if (!o.pipeline.budget.empty() && !parseBudget(o.pipeline.budget, 1 << 20, 0))
     return "--memory-budget takes bytes, 600MiB, 8GiB, 40% or 40%act, not '" + o.pipeline.budget + "'";
   std::stringstream lossy(w.allowLossy);
