@@ -247,12 +247,12 @@ def Train_ChannelAffineBackwardOp : Train_ElementwiseOp<"channel_affine_backward
 def Train_UniformOp : Train_Op<"uniform", []> {
   let summary = "inside a region: the element's draw from [0, 1) of generator `key` in this step";
   let description = [{
-    A function of (seed, key, step, element index in the physical order of the region's shape divided by `group`).
+    A function of (seed, key, step, i / `group`), i being the element's index in the physical order of the region's shape.
     ```mlir
     %u = train.uniform {key = 7 : i64} : () -> f32
     ```
   }];
-  let arguments = (ins I64Attr:$key, DefaultValuedAttr<I64Attr, "1">:$group);
+  let arguments = (ins I64Attr:$key, DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$group);
   let results = (outs F32:$u);
 }
 
@@ -300,8 +300,9 @@ def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel
   let assemblyFormat = "`(` $inputs `:` type($inputs) `)` `channels` $channels `sums` $sums `->` `(` type($outputs) `)` attr-dict-with-keyword $body";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Channel sums want the channels innermost, whatever the operands have.
-    ::sluice::train::LayoutWish layoutWish() { return getSums() ? ::sluice::train::LayoutWish::ChannelsLast : ::sluice::train::LayoutWish::Follow; }
+    /// Channel sums want the channels innermost, whatever the operands have. So do draws: they go by the physical order, which has to be one for the
+    /// forward and the backward region of a dropout.
+    ::sluice::train::LayoutWish layoutWish();
     /// Type whose shape the region runs over: the first full result's, or operand 0's when all results are sums.
     ::mlir::RankedTensorType domain();
     bool isChannel(unsigned operand) { return ::llvm::is_contained(getChannels(), static_cast<int64_t>(operand)); }

@@ -9,3 +9,7 @@ bool ConvOp::isLayoutFixed(unsigned operand) { return operand == 1; }
 bool ConvTransposeOp::isLayoutFixed(unsigned operand) { return operand == 1; }
 bool ConvBackwardDataOp::isLayoutFixed(unsigned operand) { return operand == 1; }
 bool ConvBackwardWeightOp::isResultLayoutFixed(unsigned result) { return result == 0; }
+
+LayoutWish FusedOp::layoutWish() {
+  return getSums() || !getBody().getOps<UniformOp>().empty() ? LayoutWish::ChannelsLast : LayoutWish::Follow;
+}

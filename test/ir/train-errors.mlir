@@ -495,3 +495,15 @@ func.func @dropout_c1(%x: tensor<2x3xf32>) {
   %y = train.dropout %x {ratio = 5.0e-1 : f32, key = 7 : i64, group = 4 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
+
+// -----
+
+func.func @uniform_of_no_group(%x: tensor<2x3xf32>) {
+  %y = train.fused (%x : tensor<2x3xf32>) channels [] sums 0 -> (tensor<2x3xf32>) {
+  ^bb0(%s: f32):
+    // expected-error @below {{attribute 'group' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+    %u = train.uniform {key = 7 : i64, group = 0 : i64} : () -> f32
+    train.yield %u : f32
+  }
+  return
+}

@@ -66,3 +66,19 @@ func.func @dense_loss(%x: tensor<8x3x8x8xf32>, %target: tensor<8x3x8x8xf32>, %w:
   %dw = train.conv_backward_weight %dy, %x {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x3x8x8xf32>, tensor<8x3x8x8xf32>) -> tensor<3x3x1x1xf32>
   return %dw : tensor<3x3x1x1xf32>
 }
+
+// Draws go by the physical order: a region with one is channels-last even between reshapes, as it is between convolutions.
+// CHECK-LABEL: func.func @draws
+// CHECK: %[[R:.*]] = train.reorder %{{.*}} -> tensor<4x6x4x4xf32, #train.layout<nhwc>>
+// CHECK-NEXT: train.fused(%[[R]] : tensor<4x6x4x4xf32, #train.layout<nhwc>>)
+func.func @draws(%x: tensor<4x96xf32>) -> tensor<4x96xf32> {
+  %r = train.reshape %x : (tensor<4x96xf32>) -> tensor<4x6x4x4xf32>
+  %y = train.fused (%r : tensor<4x6x4x4xf32>) channels [] sums 0 -> (tensor<4x6x4x4xf32>) {
+  ^bb0(%s: f32):
+    %u = train.uniform {key = 7 : i64} : () -> f32
+    %0 = arith.mulf %s, %u : f32
+    train.yield %0 : f32
+  }
+  %z = train.reshape %y : (tensor<4x6x4x4xf32>) -> tensor<4x96xf32>
+  return %z : tensor<4x96xf32>
+}
