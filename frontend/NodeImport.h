@@ -7,17 +7,20 @@
 
 #include "frontend/Attributes.h"
 #include "frontend/OnnxGraph.h"
+#include "frontend/RandomDraws.h"
 #include "frontend/Variables.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace sluice {
 
-/// A tensor of random numbers as far as it is known: uniform ones, or, once these were compared, truth values and their
-/// multiples. It becomes no tensor of the step: what it multiplies is dropped by it (OnnxRandom.cpp).
+/// A tensor of random numbers as far as it is known: uniform ones, or, once these were compared, a mask of 0 and
+/// `value`. It becomes no tensor of the step: what it multiplies is dropped by it (OnnxRandom.cpp).
 struct RandomDraw {
   std::vector<int64_t> shape;
-  std::optional<double> keep; ///< probability of not being 0, once compared
-  double value = 1;           ///< then
+  int64_t key;                ///< of all dropouts by this draw
+  std::optional<double> keep; ///< probability of `value`, once compared
+  double value = 1;
+  bool isCompared = false; ///< by some node: another comparison would have to see the same numbers
 };
 
 /// What the importers of one function share.
@@ -35,6 +38,7 @@ struct FunctionImport {
   llvm::StringMap<HostTensor> copies;  ///< small tensors of the file, copied when first asked for
   llvm::StringMap<mlir::Value> reads;  ///< train.read per variable
   llvm::StringMap<RandomDraw> draws;
+  RandomDraws randomDraws;   ///< as exports find them
   int64_t dropouts = 0;      ///< keys given so far
   int64_t constantBytes = 0; ///< of folded values
   std::string error;         ///< of the current node, the first one wins
@@ -78,6 +82,8 @@ public:
   mlir::LogicalResult result(mlir::Value value, int output = 0);
   /// The first output is a value known at compile time.
   mlir::LogicalResult fold(HostTensor value);
+  /// The input that an export puts in place of this product by a random mask; -1 for other nodes.
+  int droppedInput() const { return function.randomDraws.droppedInput(node); }
   /// Whether a live node reads the output.
   bool used(int output) const { return output < node.output_size() && !node.output(output).empty(); }
   mlir::LogicalResult error(const std::string &message);
@@ -133,7 +139,7 @@ void addLosses(NodeImporters &table);
 void addRandom(NodeImporters &table);
 const NodeImporters &nodeImporters();
 
-/// An op that multiplies or divides by a draw, or converts one; nothing where no input is a draw.
+/// An op that compares, converts, scales or multiplies by a draw; nothing where no input is a draw.
 std::optional<mlir::LogicalResult> importOfDraw(NodeImport &node);
 
 inline mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }

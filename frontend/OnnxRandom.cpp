@@ -22,10 +22,14 @@ LogicalResult draws(NodeImport &node, RandomDraw draw) {
   return success();
 }
 
-/// Of a tensor that the node takes for its shape alone, or for its values.
+/// Of a tensor that the node takes for its shape alone.
 std::optional<std::vector<int64_t>> shapeAt(NodeImport &node, int input) {
+  if (const RandomDraw *draw = drawAt(node, input))
+    return draw->shape;
   if (const HostTensor *known = node.known(input))
     return known->shape;
+  if (const Source *source = node.source(input))
+    return source->shape;
   Value x = node.tensor(input);
   return x ? std::optional(shapeOf(x).vec()) : std::nullopt;
 }
@@ -37,7 +41,7 @@ LogicalResult importUniform(NodeImport &node) {
                       std::to_string(high) + ")");
   const bool like = node.proto().op_type() == "RandomUniformLike";
   auto shape = like ? shapeAt(node, 0) : std::optional(node.attributes.integers("shape"));
-  return shape ? draws(node, {*shape, {}, 1}) : failure();
+  return shape ? draws(node, {*shape, node.shared().dropouts++, {}}) : failure();
 }
 
 /// Whether `probability` is one, or an error.
@@ -57,78 +61,84 @@ LogicalResult importBernoulli(NodeImport &node) {
       return node.error("only one probability for all elements is supported");
   if (keep->size() == 0 || !isProbability(node, keep->number(0)))
     return node.error("needs a probability");
-  return draws(node, {keep->shape, keep->number(0), 1});
+  return draws(node, {keep->shape, node.shared().dropouts++, keep->number(0)});
 }
 
 /// The draw is below, or above, a single number with the probability that results.
-LogicalResult compare(NodeImport &node, RandomDraw draw, bool drawIsFirst) {
-  const HostTensor *bound = node.folded(drawIsFirst ? 1 : 0);
-  if (draw.keep || !bound || bound->size() != 1 || std::isnan(bound->number(0)))
-    return node.error("random numbers can only be compared with one number that is known at compile time");
+LogicalResult compare(NodeImport &node, RandomDraw &draw, bool drawIsFirst) {
+  const HostTensor *bound = node.known(drawIsFirst ? 1 : 0);
+  if (draw.keep || draw.isCompared || !bound || bound->size() != 1 || bound->shape.size() > draw.shape.size() ||
+      std::isnan(bound->number(0)))
+    return node.error("random numbers can only be compared once, with one number that is known at compile time");
+  draw.isCompared = true;
+  RandomDraw mask = draw;
   const bool less = StringRef(node.proto().op_type()).starts_with("Less");
   const double below = std::clamp(bound->number(0), 0.0, 1.0);
-  draw.keep = less == drawIsFirst ? below : 1 - below;
-  return draws(node, std::move(draw));
+  mask.keep = less == drawIsFirst ? below : 1 - below;
+  return draws(node, std::move(mask));
 }
 
-/// How many neighbours of x share an element of the draw; 0 where these are no neighbours.
-int64_t groupOf(ArrayRef<int64_t> x, std::vector<int64_t> draw) {
+/// How many neighbours of x share an element of the draw; 0 where these are no neighbours. A batch that --batch has
+/// replaced is replaced in the draw as well.
+int64_t groupOf(ArrayRef<int64_t> x, std::vector<int64_t> draw, int64_t replacedBatch) {
   if (draw.size() > x.size())
     return 0;
+  if (replacedBatch && draw.size() == x.size() && !x.empty() && draw[0] == replacedBatch)
+    draw[0] = x[0];
   draw.insert(draw.begin(), x.size() - draw.size(), 1);
-  size_t same = 0;
-  while (same < x.size() && draw[same] == x[same])
-    ++same;
+  size_t own = x.size(); // dimensions that have numbers of their own
+  while (own > 0 && draw[own - 1] == 1)
+    --own;
+  if (!std::equal(draw.begin(), draw.begin() + static_cast<int64_t>(own), x.begin()))
+    return 0;
   int64_t group = 1;
-  for (size_t i = same; i < x.size(); ++i) {
-    if (draw[i] != 1)
-      return 0;
-    group *= x[i];
-  }
+  for (int64_t extent : x.drop_front(own))
+    group *= extent;
   // Images may lie with their channels innermost: only samples and single elements are neighbours for certain.
-  return x.size() == 4 && same > 1 && group > 1 ? 0 : group;
+  return x.size() == 4 && own > 1 && group > 1 ? 0 : group;
 }
 
-/// x * draw: dropout, but for a factor.
-LogicalResult drop(NodeImport &node, Value x, const RandomDraw &draw) {
-  const int64_t key = node.shared().dropouts++;
+/// x * draw, which is dropout.
+LogicalResult drop(NodeImport &node, int input, const RandomDraw &draw) {
+  Value x = node.tensor(input);
   if (!x)
     return failure();
-  if (!draw.keep)
-    return node.error("random numbers can only multiply an activation once they are compared with a number");
-  const int64_t group = groupOf(shapeOf(x), draw.shape);
+  // An export has the activation in place of the product, and evaluation the mean: both are x.
+  if (!draw.keep || !(std::abs(draw.value * *draw.keep - 1) <= 1e-4) || node.droppedInput() != input)
+    return node.error("random numbers can only multiply an activation as dropout does: compared with a probability and "
+                      "divided by it");
+  const int64_t group = groupOf(shapeOf(x), draw.shape, node.graph().replacedBatch);
   if (!group)
     return node.error("a random tensor of " + shapeText(draw.shape) + " cannot drop parts of " +
                       shapeText(shapeOf(x).vec()) + "; supported are one number for all, a sample, or an element");
-  Value y = x;
-  const bool drops = node.training() && node.spec().dropout != DropoutMode::Off && *draw.keep < 1;
-  if (drops) {
-    auto op = node.make<train::DropoutOp>(x, node.f32(1 - *draw.keep), static_cast<uint64_t>(key),
-                                          static_cast<uint64_t>(group));
-    y = op ? op.getY() : Value();
-  }
-  // Dropout has divided by the probability, and so means do.
-  const double factor = draw.value * *draw.keep;
-  if (y && !(std::abs(factor - 1) <= 1e-6)) {
-    auto op = node.make<train::ScaleOp>(y, node.f32(factor));
-    y = op ? op.getY() : Value();
-  }
-  return node.result(y);
+  if (!node.training() || node.spec().dropout == DropoutMode::Off || *draw.keep == 1)
+    return node.result(x);
+  auto op = node.make<train::DropoutOp>(x, node.f32(1 - *draw.keep), static_cast<uint64_t>(draw.key),
+                                        static_cast<uint64_t>(group));
+  return op ? node.result(op) : failure();
 }
 
 LogicalResult multiply(NodeImport &node, RandomDraw draw, int other) {
   const bool divides = node.proto().op_type() == "Div";
   if (drawAt(node, other))
     return node.error("products of random numbers are not supported");
-  if (const HostTensor *factor = node.folded(other)) {
-    if (factor->size() != 1 || (divides && (other == 0 || factor->number(0) == 0)))
-      return node.error("random numbers can only be multiplied with one number, or divided by one that is not 0");
-    draw.value *= divides ? 1 / factor->number(0) : factor->number(0);
-    return draws(node, std::move(draw));
-  }
-  if (divides)
-    return node.error("divisions of activations and random numbers are not supported");
-  return drop(node, node.tensor(other), draw);
+  const HostTensor *factor = node.known(other);
+  if (!factor && !divides)
+    return drop(node, other, draw);
+  if (!draw.keep || !factor || factor->size() != 1 || factor->shape.size() > draw.shape.size() ||
+      (divides && (other == 0 || factor->number(0) == 0)))
+    return node.error("random numbers can only be multiplied with one number, or divided by one that is not 0, once "
+                      "they are compared");
+  draw.value *= divides ? 1 / factor->number(0) : factor->number(0);
+  return draws(node, std::move(draw));
+}
+
+/// A mask as numbers or truth values; either is 0 and 1 until it is scaled.
+LogicalResult convert(NodeImport &node, RandomDraw draw) {
+  const bool toFloat = node.attributes.integer("to", onnx::TensorProto::FLOAT) == onnx::TensorProto::FLOAT;
+  if (!draw.keep || (!toFloat && draw.value != 1))
+    return node.error("random numbers can only be converted once they are compared, and to float32 once scaled");
+  return draws(node, std::move(draw));
 }
 
 } // namespace
@@ -139,16 +149,16 @@ std::optional<LogicalResult> importOfDraw(NodeImport &node) {
     ++input;
   if (input == node.inputs())
     return std::nullopt;
-  RandomDraw draw = *drawAt(node, input);
+  RandomDraw &draw = *drawAt(node, input);
   const StringRef type = node.proto().op_type();
   if (type == "RandomUniformLike")
     return importUniform(node);
   if (type.starts_with("Less") || type.starts_with("Greater"))
-    return compare(node, std::move(draw), input == 0);
-  if (type == "Cast" || type == "Identity")
-    return draws(node, std::move(draw));
+    return compare(node, draw, input == 0);
+  if (type == "Cast" || type == "CastLike" || type == "Identity")
+    return input == 0 ? convert(node, draw) : node.error("nothing can be cast like random numbers");
   if (type == "Mul" || type == "Div")
-    return multiply(node, std::move(draw), 1 - input);
+    return multiply(node, draw, 1 - input);
   return node.error("random numbers can only be compared with a number and multiply an activation");
 }
 

@@ -35,17 +35,38 @@ TEST(RandomDraws, DropSamplesAsStochasticDepthDoes) {
 
 TEST(RandomDraws, DropWholeBatchesAndElements) {
   ImportedModel batch(
-      droppedBy("u = RandomUniform<shape = [1]>() l = GreaterOrEqual(u, keep) c = Cast<to = 1>(l) mask = Identity(c)"));
+      droppedBy("quarter = Constant<value = float {0.25}>() u = RandomUniform<shape = [1]>()"
+                " l = GreaterOrEqual(u, keep) c = Cast<to = 1>(l) d = Div(c, quarter) mask = Identity(d)"));
   ASSERT_TRUE(batch.module) << batch.error;
   EXPECT_EQ(batch.only<train::DropoutOp>().getGroup(), 96u);
   EXPECT_FLOAT_EQ(batch.only<train::DropoutOp>().getRatio().convertToFloat(), 0.75f);
-  // Nobody has divided by the probability: dropout's own division is taken back, and evaluation has the mean.
-  EXPECT_FLOAT_EQ(batch.only<train::ScaleOp>().getFactor().convertToFloat(), 0.25f);
-  EXPECT_FLOAT_EQ(batch.only<train::ScaleOp>("evaluate").getFactor().convertToFloat(), 0.25f);
   ImportedModel elements(
       droppedBy("u = RandomUniformLike(x) l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(c, keep)"));
   ASSERT_TRUE(elements.module) << elements.error;
   EXPECT_EQ(elements.only<train::DropoutOp>().getGroup(), 1u);
+}
+
+// The file's batch of 2 is in the mask's shape, too: it must not become one number for all of 8 samples.
+TEST(RandomDraws, DropSamplesOfAnotherBatch) {
+  TrainingSpec spec;
+  spec.batch = 8;
+  ImportedModel model(droppedBy(std::string(draw) + "l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(c, keep)"), spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.only<train::DropoutOp>().getGroup(), 48u);
+}
+
+TEST(RandomDraws, OneMaskIsOneDrawWhereverItDrops) {
+  auto proto = droppedBy(std::string(draw) + "l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(c, keep)"
+                                             " r = Relu(x) q = Mul(r, mask) s = Flatten(q) t = Gemm<transB = 1>(s, w)");
+  auto &nodes = *proto.mutable_graph()->mutable_node();
+  nodes[nodes.size() - 1].set_output(0, "z");
+  auto *sum = proto.mutable_graph()->add_node();
+  sum->set_op_type("Add"), sum->add_input("z"), sum->add_input("t"), sum->add_output("y");
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  auto both = model.ops<train::DropoutOp>();
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].getKey(), both[1].getKey());
 }
 
 TEST(RandomDraws, OfBernoulli) {
@@ -69,14 +90,18 @@ TEST(RandomDraws, RefuseWhatIsNoDropout) {
   EXPECT_THAT(errorOf("u = RandomUniformLike<low = -1.0>(x) mask = Identity(u)"),
               HasSubstr("only draws from [0, 1) are supported, not from [-1.0"));
   EXPECT_THAT(errorOf(std::string(draw) + "mask = Identity(u)"),
-              HasSubstr("can only multiply an activation once they are compared with a number"));
+              HasSubstr("can only be converted once they are compared"));
   EXPECT_THAT(errorOf(std::string(draw) + "l = Less(u, u) c = Cast<to = 1>(l) mask = Identity(c)"),
-              HasSubstr("can only be compared with one number that is known at compile time"));
+              HasSubstr("can only be compared once, with one number that is known at compile time"));
+  EXPECT_THAT(errorOf(std::string(draw) + "v = Mul(u, keep) l = Less(v, keep) mask = Cast<to = 1>(l)"),
+              HasSubstr("once they are compared"));
+  EXPECT_THAT(errorOf(std::string(draw) + "l = Less(u, keep) mask = Cast<to = 1>(l)"),
+              HasSubstr("(Mul, opset 17): random numbers can only multiply an activation as dropout does"));
   EXPECT_THAT(errorOf(std::string(draw) + "mask = Sigmoid(u)"),
               HasSubstr("(Sigmoid, opset 17): random numbers can only be compared with a number"));
-  EXPECT_THAT(
-      errorOf("e = ConstantOfShape(channels) u = RandomUniformLike(e) l = Less(u, keep) mask = Cast<to = 1>(l)"),
-      HasSubstr("a random tensor of [2, 3, 1, 1] cannot drop parts of [2, 3, 4, 4]"));
+  EXPECT_THAT(errorOf("e = ConstantOfShape(channels) u = RandomUniformLike(e) l = Less(u, keep) c = Cast<to = 1>(l)"
+                      " mask = Div(c, keep)"),
+              HasSubstr("a random tensor of [2, 3, 1, 1] cannot drop parts of [2, 3, 4, 4]"));
   EXPECT_THAT(errorOf(std::string(draw) + "l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(keep, c)"),
               HasSubstr("can only be multiplied with one number, or divided by one that is not 0"));
   EXPECT_THAT(errorOf("p = Constant<value = float[2] {0.5, 0.25}>() mask = Bernoulli(p)"),
