@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel objects of the emitted file: ir/RuntimeTypes.h says which class with which arguments, this prints them.
+// Kernel objects of the emitted file: the calls of a sched.run say which class with which arguments, this prints them.
 #include "codegen/Document.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -81,7 +81,8 @@ CallAttr sluice::callWithScratch(Operation *op) {
   CallAttr found;
   for (CallAttr call : cast<train::HasKernel>(op).kernelCalls())
     if (call.usesScratch()) {
-      assert(!found && "one scratch has room for one call");
+      if (found)
+        llvm::report_fatal_error("two calls of " + llvm::Twine(op->getName().getStringRef()) + " take one scratch");
       found = call;
     }
   return found;
