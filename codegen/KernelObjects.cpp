@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel objects of the emitted file: the calls of a sched.run say which class with which arguments, this prints them.
 #include "codegen/Document.h"
+#include "ir/KernelCall.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace sluice;
@@ -16,8 +16,7 @@ std::string codegen::codecText(Codec codec) {
 }
 
 std::string codegen::dataTypeText(DataType type) {
-  static const char *const names[] = {"F32", "BF16", "I64", "I32", "U8", "Bit"};
-  return std::string("DataType::") + names[static_cast<int>(type)];
+  return std::string("DataType::") + Enumerators<DataType>::names[static_cast<int>(type)];
 }
 
 namespace {

@@ -30,18 +30,18 @@ struct FunctionImport {
   const TrainingSpec &spec;
   Variables &variables;
   mlir::OpBuilder builder;
-  bool training; ///< @step, else @evaluate
+  bool training;           ///< @step, else @evaluate
+  RandomDraws randomDraws; ///< as exports find them
 
-  llvm::StringMap<mlir::Value> values; ///< activations
-  llvm::StringMap<Source> sources;     ///< tensors that become variables when an op reads them
-  llvm::StringMap<HostTensor> hosts;   ///< folded values
-  llvm::StringMap<HostTensor> copies;  ///< small tensors of the file, copied when first asked for
-  llvm::StringMap<mlir::Value> reads;  ///< train.read per variable
-  llvm::StringMap<RandomDraw> draws;
-  RandomDraws randomDraws;   ///< as exports find them
+  llvm::StringMap<mlir::Value> values = {}; ///< activations
+  llvm::StringMap<Source> sources = {};     ///< tensors that become variables when an op reads them
+  llvm::StringMap<HostTensor> hosts = {};   ///< folded values
+  llvm::StringMap<HostTensor> copies = {};  ///< small tensors of the file, copied when first asked for
+  llvm::StringMap<mlir::Value> reads = {};  ///< train.read per variable
+  llvm::StringMap<RandomDraw> draws = {};
   int64_t dropouts = 0;      ///< keys given so far
   int64_t constantBytes = 0; ///< of folded values
-  std::string error;         ///< of the current node, the first one wins
+  std::string error = {};    ///< of the current node, the first one wins
 };
 
 class NodeImport {

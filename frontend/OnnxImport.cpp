@@ -228,22 +228,8 @@ private:
     if (!declared)
       return declared.takeError();
     func::FuncOp function = *declared;
-    FunctionImport state{file,
-                         graph,
-                         spec,
-                         variables,
-                         OpBuilder::atBlockEnd(&function.getBody().front()),
-                         training,
-                         {},
-                         {},
-                         {},
-                         {},
-                         {},
-                         {},
-                         RandomDraws(file.model().graph()),
-                         0,
-                         0,
-                         {}};
+    OpBuilder body = OpBuilder::atBlockEnd(&function.getBody().front());
+    FunctionImport state{file, graph, spec, variables, body, training, RandomDraws(file.model().graph())};
     for (auto [input, argument] : llvm::zip(graph.inputs, function.getArguments()))
       state.values[input.name] = argument;
     for (const auto &initializer : file.model().graph().initializer())

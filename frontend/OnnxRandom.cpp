@@ -44,14 +44,6 @@ LogicalResult importUniform(NodeImport &node) {
   return shape ? draws(node, {*shape, node.shared().dropouts++, {}}) : failure();
 }
 
-/// Whether `probability` is one, or an error.
-bool isProbability(NodeImport &node, double probability) {
-  if (probability >= 0 && probability <= 1)
-    return true;
-  (void)node.error("a probability is " + std::to_string(probability) + ", must be from 0 to 1");
-  return false;
-}
-
 LogicalResult importBernoulli(NodeImport &node) {
   const HostTensor *keep = node.constant(0, "the probability");
   if (!keep)
@@ -59,8 +51,10 @@ LogicalResult importBernoulli(NodeImport &node) {
   for (int64_t i = 1; i < keep->size(); ++i)
     if (keep->number(i) != keep->number(0))
       return node.error("only one probability for all elements is supported");
-  if (keep->size() == 0 || !isProbability(node, keep->number(0)))
-    return node.error("needs a probability");
+  if (keep->size() == 0)
+    return node.error("draws nothing");
+  if (const double p = keep->number(0); !(p >= 0 && p <= 1))
+    return node.error("a probability is " + std::to_string(p) + ", must be from 0 to 1");
   return draws(node, {keep->shape, node.shared().dropouts++, keep->number(0)});
 }
 

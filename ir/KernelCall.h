@@ -98,7 +98,7 @@ sched::WindowAttr windowOf(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> k
                            llvm::ArrayRef<int64_t> pads, mlir::DenseI64ArrayAttr dilations = {});
 
 /// Reads the argument back; another type than the class's constructor takes ends the program, naming the class. `op` is
-/// the op whose call it is. The names in an Algorithm live as long as the MLIR context.
+/// the op whose call it is.
 template <typename T> T argument(mlir::Operation *op, sched::CallAttr call, unsigned i);
 template <> bool argument<bool>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 template <> int64_t argument<int64_t>(mlir::Operation *op, sched::CallAttr call, unsigned i);
