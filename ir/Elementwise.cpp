@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scalar rule of every elementwise op, written with arith and math ops on f32. The order of operations here is the
 // order in which every target computes; generated kernels are compiled without contraction.
-#include "ir/Train.h"
+#include "ir/Rules.h"
 
 using namespace mlir;
+using namespace sluice;
 using namespace sluice::train;
 
 namespace {
@@ -144,3 +145,24 @@ bool NormalizeReduceOp::isChannelOperand(unsigned i) { return i > 1; }
 bool ChannelAffineReduceOp::isChannelOperand(unsigned i) { return i > 1; }
 bool NormalizeReduceOp::isSumResult(unsigned) { return true; }
 bool ChannelAffineReduceOp::isSumResult(unsigned) { return true; }
+
+INFER(DropoutOp) {
+  const int64_t count = elements(op.getX().getType()), group = op.getGroup();
+  if (group < 1 || count % group) // C1
+    return fail(loc, "groups of ", group, " do not divide ", count, " elements");
+  types.push_back(op.getX().getType());
+  return success();
+}
+
+static LogicalResult broadcastType(MaybeLoc loc, RankedTensorType a, RankedTensorType b, Types &types) {
+  SmallVector<int64_t> shape;
+  if (!broadcast(a.getShape(), b.getShape(), shape))
+    return fail(loc, "operands ", a, " and ", b, " do not broadcast");
+  types.push_back(RankedTensorType::get(shape, a.getElementType(),
+                                        a.getShape() == ArrayRef<int64_t>(shape) ? a.getEncoding() : b.getEncoding()));
+  return success();
+}
+INFER(AddOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
+INFER(SubOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
+INFER(MulOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
+INFER(DivOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient rules of the elementwise ops, one short rule each. Rules read an op's result where they can, so that its
 // operand need not live.
-#include "ir/Train.h"
+#include "ir/Rules.h"
 
 using namespace mlir;
+using namespace sluice;
 using namespace sluice::train;
 
 /// Adds `gradient` to `operand`, summed over the dimensions in which the operand was broadcast.
@@ -14,26 +15,16 @@ static void addSummed(OpBuilder &b, Location loc, Gradients &gradients, Value op
   gradients.add(b, loc, operand, gradient);
 }
 
-#define GRADIENT(Op) LogicalResult Op::buildGradients(OpBuilder &b, Gradients &gradients)
-
-#define UNARY(Op, Expression)                                                                                          \
-  GRADIENT(Op) {                                                                                                       \
-    Value dy = gradients.of(getY());                                                                                   \
-    if (dy && gradients.wanted(getX()))                                                                                \
-      gradients.add(b, getLoc(), getX(), Expression);                                                                  \
-    return success();                                                                                                  \
-  }
-
-UNARY(ReluOp, ReluBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
-UNARY(ClipOp, ClipBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getMinAttr(), getMaxAttr()))
-UNARY(SigmoidOp, SigmoidBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
-UNARY(TanhOp, TanhBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
-UNARY(ScaleOp, ScaleOp::create(b, getLoc(), dy, getFactorAttr()))
+SINGLE(ReluOp, ReluBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
+SINGLE(ClipOp, ClipBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getMinAttr(), getMaxAttr()))
+SINGLE(SigmoidOp, SigmoidBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
+SINGLE(TanhOp, TanhBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
+SINGLE(ScaleOp, ScaleOp::create(b, getLoc(), dy, getFactorAttr()))
 // The same draw keeps the same elements, so the gradient of dropout is dropout.
-UNARY(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr(), getGroupAttr()))
+SINGLE(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr(), getGroupAttr()))
 // With a positive slope the result has the operand's sign.
-UNARY(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), dy,
-                                               getAlpha().convertToDouble() > 0 ? getY() : getX(), getAlphaAttr()))
+SINGLE(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), dy,
+                                                getAlpha().convertToDouble() > 0 ? getY() : getX(), getAlphaAttr()))
 
 GRADIENT(AddOp) {
   Value dy = gradients.of(getY());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise ops, forward and backward: one scalar rule each (Elementwise.cpp), one gradient rule each for the forward ones
-// (Gradients.cpp). The frontend and build-backward create them, the fuse pass gathers them into train.fused, whose region holds arith and
+// (ElementwiseGradients.cpp). The frontend and build-backward create them, the fuse pass gathers them into train.fused, whose region holds arith and
 // math ops on scalars. Nothing after fuse sees them.
 #ifndef SLUICE_IR_ELEMENTWISE_OPS
 #define SLUICE_IR_ELEMENTWISE_OPS
@@ -17,7 +17,18 @@ class Train_PointwiseOp<string mnemonic, list<Trait> traits = []> : Train_Elemen
     DeclareOpInterfaceMethods<Train_Differentiable>, Train_Recomputable, InferTypeOpAdaptorWithIsCompatible] # traits> {
   let results = (outs Train_Float:$y);
 }
-class Train_UnaryOp<string mnemonic, list<Trait> traits = []> : Train_PointwiseOp<mnemonic, traits> {
+/// A pointwise op whose result has the type of its first operand, x.
+class Train_LikeXOp<string mnemonic, list<Trait> traits = []> : Train_PointwiseOp<mnemonic, traits> {
+  let extraClassDefinition = [{
+    bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange a, ::mlir::TypeRange b) { return compatibleTypes(a, b); }
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *, std::optional<::mlir::Location>, Adaptor op,
+                                                      ::llvm::SmallVectorImpl<::mlir::Type> &types) {
+      types.push_back(op.getX().getType());
+      return ::mlir::success();
+    }
+  }];
+}
+class Train_UnaryOp<string mnemonic, list<Trait> traits = []> : Train_LikeXOp<mnemonic, traits> {
   let arguments = (ins Train_Float:$x);
 }
 class Train_BinaryOp<string mnemonic> : Train_PointwiseOp<mnemonic> {
@@ -33,7 +44,7 @@ def Train_ReluOp : Train_UnaryOp<"relu"> {
     ```
   }];
 }
-def Train_LeakyReluOp : Train_PointwiseOp<"leaky_relu"> {
+def Train_LeakyReluOp : Train_LikeXOp<"leaky_relu"> {
   let summary = "x where x > 0, else alpha * x; for alpha > 0 the gradient reads the result, else x";
   let description = [{
     ```mlir
@@ -42,7 +53,7 @@ def Train_LeakyReluOp : Train_PointwiseOp<"leaky_relu"> {
   }];
   let arguments = (ins Train_Float:$x, F32Attr:$alpha);
 }
-def Train_ClipOp : Train_PointwiseOp<"clip"> {
+def Train_ClipOp : Train_LikeXOp<"clip"> {
   let summary = "x limited to [min, max]; ReLU6 is clip to [0, 6]";
   let description = [{
     The gradient passes where min < x < max, as for ReLU6 and hardtanh in PyTorch; it reads the result.
@@ -68,7 +79,7 @@ def Train_TanhOp : Train_UnaryOp<"tanh"> {
     ```
   }];
 }
-def Train_ScaleOp : Train_PointwiseOp<"scale"> {
+def Train_ScaleOp : Train_LikeXOp<"scale"> {
   let summary = "factor * x";
   let description = [{
     ```mlir
@@ -123,7 +134,7 @@ def Train_DivOp : Train_BinaryOp<"div"> {
     ```
   }];
 }
-def Train_ChannelAffineOp : Train_PointwiseOp<"channel_affine", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand"]>,
+def Train_ChannelAffineOp : Train_LikeXOp<"channel_affine", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>]> {
   let summary = "(x - mean) / sqrt(variance + epsilon) * scale + bias with given statistics";
   let description = [{

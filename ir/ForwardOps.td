@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward tensor ops with kernels of their own. The frontend creates them; all live until codegen, except train.batch_norm, which the
-// fuse pass splits into statistics and an elementwise part.
+// Forward tensor ops with kernels of their own, but for products and normalizations. The frontend creates them; all live until codegen.
 #ifndef SLUICE_IR_FORWARD_OPS
 #define SLUICE_IR_FORWARD_OPS
 
@@ -59,40 +58,6 @@ def Train_ReadOp : Train_Op<"read", [Pure, DeclareOpInterfaceMethods<SymbolUserO
   let assemblyFormat = "$variable attr-dict `:` type($result)";
 }
 
-def Train_BatchNormOp : Train_ForwardOp<"batch_norm", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
-    Train_LayoutAware]> {
-  let summary = "normalization by the batch's own mean and variance per channel";
-  let description = [{
-    y = (x - mean) * rstd * scale + bias with rstd = 1/sqrt(biased variance + epsilon). mean and rstd feed the backward op and the
-    update of the running statistics. The fuse pass splits it.
-
-    - C1: scale and bias are [C] with C = x.dim(1).
-
-    ```mlir
-    %y, %mean, %rstd = train.batch_norm %x, %scale, %bias {epsilon = 1.0e-5 : f32}
-        : (tensor<16x64x32x32xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<16x64x32x32xf32>, tensor<64xf32>, tensor<64xf32>)
-    ```
-  }];
-  let arguments = (ins Train_Float:$x, Train_Vector:$scale, Train_Vector:$bias, F32Attr:$epsilon);
-  let results = (outs Train_Float:$y, Train_Vector:$mean, Train_Vector:$rstd);
-}
-
-def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>,
-    Pure, Train_Costed, Train_Recomputable,
-    InferTypeOpAdaptorWithIsCompatible, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_KernelFacts<"Norm", object = "_statistics", results = ["_mean", "_rstd"]>.decl;
-  let summary = "mean and 1/sqrt(variance + epsilon) of every channel";
-  let description = [{
-    Created by fuse from train.batch_norm.
-
-    ```mlir
-    %mean, %rstd = train.batch_norm_statistics %x {epsilon = 1.0e-5 : f32} : (tensor<16x64x32x32xf32>) -> (tensor<64xf32>, tensor<64xf32>)
-    ```
-  }];
-  let arguments = (ins Train_Real:$x, F32Attr:$epsilon);
-  let results = (outs Train_Vector:$mean, Train_Vector:$rstd);
-}
-
 def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
   let extraClassDeclaration = Train_KernelFacts<"Pool", results = ["", "_indices"]>.decl;
   let summary = "maximum over windows, and which window position won";
@@ -127,20 +92,6 @@ def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_OwnKernel, Trai
   }];
   let arguments = (ins Train_Real:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
       DefaultValuedAttr<BoolAttr, "false">:$ceil_mode, DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
-  let results = (outs Train_Real:$y);
-}
-
-def Train_LrnOp : Train_ForwardOp<"lrn", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_KernelFacts<"Norm">.decl;
-  let summary = "local response normalization across channels";
-  let description = [{
-    y = x / (bias + alpha/size * sum of x^2 over `size` channels)^beta. The backward op computes the denominator again.
-
-    ```mlir
-    %y = train.lrn %x {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<8x96x27x27xf32>) -> tensor<8x96x27x27xf32>
-    ```
-  }];
-  let arguments = (ins Train_Real:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
   let results = (outs Train_Real:$y);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient ops with kernels of their own, one per backward kernel. build-backward creates them through the Differentiable methods in
-// Gradients.cpp. What an op reads of the forward pass are its operands: that list is what the planner plans. Gradients of matmul,
+// the files of rules. What an op reads of the forward pass are its operands: that list is what the planner plans. Gradients of matmul,
 // concat, slice, reshape and conv_transpose are forward ops again; those of elementwise ops are in ElementwiseOps.td.
 #ifndef SLUICE_IR_GRADIENT_OPS
 #define SLUICE_IR_GRADIENT_OPS
@@ -45,19 +45,6 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train
       DenseI64ArrayAttr:$dilations, I64Attr:$group);
   let results = (outs Train_Float:$dw, Optional<Train_Vector>:$dbias);
 }
-def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_LayoutAware]> {
-  let summary = "gradients of train.batch_norm with respect to x, scale and bias; split by fuse";
-  let description = [{
-    - C1: dy, x and dx have one shape, all others are [C] with C = x.dim(1).
-
-    ```mlir
-    %dx, %ds, %db = train.batch_norm_backward %dy, %x, %scale, %mean, %rstd : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>,
-        tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
-    ```
-  }];
-  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$scale, Train_Vector:$mean, Train_Vector:$rstd);
-  let results = (outs Train_Float:$dx, Train_Vector:$dscale, Train_Vector:$dbias);
-}
 def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
   let extraClassDeclaration = Train_KernelFacts<"Pool">.decl;
   let summary = "sends every gradient to the window position that won";
@@ -86,19 +73,6 @@ def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Tra
   }];
   let arguments = (ins Train_Real:$dy, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
       DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
-  let results = (outs Train_Real:$dx);
-}
-def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_KernelFacts<"Norm">.decl;
-  let summary = "gradient of train.lrn; computes the denominator again from x";
-  let description = [{
-    - C1: dy, x and dx have one shape of rank 4.
-
-    ```mlir
-    %dx = train.lrn_backward %dy, %x {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<8x96x27x27xf32>, tensor<8x96x27x27xf32>) -> tensor<8x96x27x27xf32>
-    ```
-  }];
-  let arguments = (ins Train_Real:$dy, Train_Real:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
   let results = (outs Train_Real:$dx);
 }
 def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward", [Train_OwnKernel, Train_PrecisionAware]> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Invertible methods: which fused regions can be undone, and the ops that do it.
-#include "ir/Train.h"
+#include "ir/Rules.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -9,6 +9,7 @@
 #include <optional>
 
 using namespace mlir;
+using namespace sluice;
 using namespace sluice::train;
 
 namespace {
@@ -215,4 +216,22 @@ LogicalResult CheckCancellationOp::verify() {
     return emitOpError() << "compares " << getX().getType() << " with " << getY().getType() << " in " << maxima
                          << ", which must be two of one type in [parts, 2]";
   return success();
+}
+
+KERNEL(SaveGuardedChannelsOp) {
+  KernelCalls calls(*this);
+  return calls.object("BatchNormInversion", "save", {in(0), in(1), in(2), out(0)}, calls.shape(in(0)),
+                      calls.shape(out(0))[0], 1.0f, getHalf());
+}
+
+KERNEL(InvertBatchNormLeakyReluOp) {
+  KernelCalls calls(*this);
+  return calls.object("BatchNormInversion", "invert", {in(0), in(1), in(2), in(3), in(4), in(5), out(0)},
+                      calls.shape(in(0)), calls.shape(in(5))[0], getAlpha(), getHalf());
+}
+
+KERNEL(CheckCancellationOp) {
+  KernelCalls calls(*this);
+  return calls.object("CancellationCheck", "run", {in(0), in(1), out(0)}, elements(getX().getType()),
+                      calls.shape(out(0))[0]);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verifiers of the memory ops; the constraints are numbered in MemoryOps.td. Sizes of packed tensors are the runtime's.
-#include "ir/RuntimeTypes.h"
+#include "ir/Rules.h"
 
 using namespace mlir;
 using namespace sluice;
@@ -79,3 +79,16 @@ LogicalResult OffloadOp::verify() {
     return emitOpError() << "packs f32 tensors of rank 2 and more only, not " << getX().getType();
   return success();
 }
+
+static Calls packing(Operation *op, StringRef method, StringRef codec, Slot raw) {
+  MLIRContext *context = op->getContext();
+  return KernelCalls(op).object("Packing", method, {in(0), out(0)},
+                                sched::CodecAttr::get(context, StringAttr::get(context, codec)), raw);
+}
+KERNEL(EncodeOp) {
+  if (findCodec(getCodec())->readDirectly)
+    return KernelCalls(*this).object("Mask", "encode", {in(0), out(0)}, elements(getX().getType()), getPositive());
+  return packing(*this, "encode", getCodec(), in(0));
+}
+
+KERNEL(DecodeOp) { return packing(*this, "decode", getCodec(), out(0)); }

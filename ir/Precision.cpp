@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PrecisionAware methods, together, their verifier and that of train.cast.
+// The verifier of the interface PrecisionAware.
 #include "ir/Train.h"
 
 using namespace mlir;
@@ -9,32 +9,6 @@ bool sluice::train::isReal(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && isa<FloatType>(tensor.getElementType());
 }
-
-PrecisionWish ConvOp::precisionWish() { return PrecisionWish::Product; }
-PrecisionWish ConvTransposeOp::precisionWish() { return PrecisionWish::Product; }
-PrecisionWish ConvBackwardDataOp::precisionWish() { return PrecisionWish::Product; }
-PrecisionWish ConvBackwardWeightOp::precisionWish() { return PrecisionWish::Product; }
-PrecisionWish MatmulOp::precisionWish() { return PrecisionWish::Product; }
-PrecisionWish BatchNormStatisticsOp::precisionWish() { return PrecisionWish::Mixed; }
-PrecisionWish FusedOp::precisionWish() { return PrecisionWish::Mixed; }
-PrecisionWish SumToOp::precisionWish() { return PrecisionWish::Mixed; }
-PrecisionWish BroadcastToOp::precisionWish() { return PrecisionWish::Mixed; }
-PrecisionWish CastOp::precisionWish() { return PrecisionWish::Mixed; }
-
-// Biases are parameters; they join sums that are f32.
-bool ConvOp::isOperandWide(unsigned i) { return i >= 2; }
-bool MatmulOp::isOperandWide(unsigned i) { return i >= 2; }
-bool FusedOp::isOperandWide(unsigned i) { return isChannel(i); }
-
-// The optimizer adds weight gradients to f32 parameters. Sums stand for many values: means, variances, gradients of
-// what was broadcast.
-bool ConvBackwardWeightOp::isResultWide(unsigned) { return true; }
-bool BatchNormStatisticsOp::isResultWide(unsigned) { return true; }
-bool FusedOp::isResultWide(unsigned i) { return i >= fullResults(); }
-bool SumToOp::isResultWide(unsigned) { return true; }
-
-// cuBLASLt stores sums as they are; cuDNN's engines that do so are few.
-bool MatmulOp::mayStoreWide() { return true; }
 
 static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
@@ -62,12 +36,5 @@ LogicalResult sluice::train::verifyPrecision(Operation *op) {
   for (auto [i, result] : llvm::enumerate(op->getResults()))
     if (failed(check(result, aware.isResultWide(i), aware.mayStoreWide(), "result " + Twine(i))))
       return failure();
-  return success();
-}
-
-LogicalResult CastOp::verify() {
-  auto x = cast<RankedTensorType>(getX().getType()), y = cast<RankedTensorType>(getY().getType());
-  if (x.getShape() != y.getShape() || x.getElementType() == y.getElementType()) // C1
-    return emitOpError() << "changes no element type, or more than that and the layout: " << x << " to " << y;
   return success();
 }

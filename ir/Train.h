@@ -103,6 +103,9 @@ LayoutKind layoutOf(mlir::Type type);
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutKind layout);
 /// The tensor has floats, f32 or bf16; no masks, indices, class ids or packed bytes.
 bool isReal(mlir::Type type);
+/// Whether a declared result type may stand for an inferred one: it may differ in its encoding, and floats in their
+/// width. Layouts and precision are assigned after the op is made, and have verifiers of their own.
+bool compatibleTypes(mlir::TypeRange a, mlir::TypeRange b);
 /// Numpy's broadcast of two shapes; false when they conflict.
 bool broadcast(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b, llvm::SmallVectorImpl<int64_t> &out);
 /// True when a tensor of this shape has the same bytes in row-major and NHWC order (not rank 4, or one channel, or a

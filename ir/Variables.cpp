@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verifiers of the ops that name variables.
-#include "ir/Train.h"
+#include "ir/Rules.h"
 
 using namespace mlir;
+using namespace sluice;
 using namespace sluice::train;
 
 /// The variable that `symbol` names, or an error at `op` that names both.
@@ -68,3 +69,15 @@ LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table)
   }
   return success();
 }
+
+// In: gradient, parameter, states; out: parameter, states.
+// Optimizers. In: gradient, parameter, states; out: parameter, states.
+
+KERNEL(UpdateOp) {
+  if (getRule() == UpdateRule::Sgd)
+    return KernelCalls(*this).function("updateSgd", {out(0), in(0), out(1)});
+  const Enumerator decay{"WeightDecay", getRule() == UpdateRule::AdamW ? "Decoupled" : "Coupled"};
+  return KernelCalls(*this).function("updateAdam", {out(0), in(0), out(1), out(2)}, decay);
+}
+
+std::string UpdateOp::launchName() { return "update_" + stringifyUpdateRule(getRule()).str(); }

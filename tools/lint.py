@@ -122,6 +122,9 @@ def functions_of(path, text):
             parentheses += 1
         elif mark == ")":
             parentheses -= 1
+            call = re.match(r"(?:\s|//[^\n]*\n)*[A-Z_]+\(", text[start:])
+            if parentheses == 0 and call and not re.match(r"\s*\{", text[token.end():]):
+                start = token.end()  # a macro that stands for whole functions
         elif mark == "{":
             head = re.sub(r"//[^\n]*|/\*.*?\*/", "", text[start:token.start()], flags=re.S)
             within = any(kind for kind, _, _ in braces) or parentheses > 0
@@ -247,7 +250,7 @@ def check_passes(passes, files):
 
 
 def verifier_text(definition, functions):
-    """The functions that verify the definition, and those of their files that they call."""
+    """The functions that verify the definition, and those of their files and of ir/Rules that they call."""
     if definition.base == "Pass":
         return "\n".join(f.text for f in functions if f.path.startswith("passes/") and f.path.count("/") == 1)
     named = definition.field("verify")
@@ -257,7 +260,7 @@ def verifier_text(definition, functions):
     for caller in found:  # grows
         for callee in functions:
             called = re.search(rf"\b{re.escape(callee.name)}[(<]", caller.text) and callee.name != "INFER"
-            if called and callee.path == caller.path and callee not in found:
+            if called and callee.path in (caller.path, "ir/Rules.h", "ir/Rules.cpp") and callee not in found:
                 found.append(callee)
     return "\n".join(f.text for f in found)
 

@@ -1,36 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verifiers of the ops that declare their result types: views and broadcasts, elementwise ops, train.fused.
-#include "ir/Train.h"
+// train.fused, and what it shares with the ops that it is made of: the shapes that a rule runs over.
+#include "ir/Rules.h"
 #include "runtime/common/FusedGeometry.h"
 
 using namespace mlir;
+using namespace sluice;
 using namespace sluice::train;
-
-static RankedTensorType ranked(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-LogicalResult ReshapeOp::verify() {
-  if (elements(getX().getType()) != elements(getY().getType())) // C1
-    return emitOpError() << "reshapes " << elements(getX().getType()) << " elements into "
-                         << elements(getY().getType());
-  return success();
-}
-
-LogicalResult ReorderOp::verify() {
-  auto x = ranked(getX()), y = ranked(getY());
-  if (x.getShape() != y.getShape() || x.getElementType() != y.getElementType()) // C1
-    return emitOpError() << "changes more than the layout: " << x << " to " << y;
-  return success();
-}
-
-static LogicalResult checkBroadcast(Operation *op, Type small, Type large) {
-  SmallVector<int64_t> shape;
-  auto from = cast<RankedTensorType>(small).getShape(), to = cast<RankedTensorType>(large).getShape();
-  if (!broadcast(from, to, shape) || ArrayRef<int64_t>(shape) != to)
-    return op->emitOpError() << small << " does not broadcast to " << large;
-  return success();
-}
-LogicalResult BroadcastToOp::verify() { return checkBroadcast(*this, getX().getType(), getY().getType()); } // C1
-LogicalResult SumToOp::verify() { return checkBroadcast(*this, getY().getType(), getX().getType()); }       // C1
 
 /// C1 of elementwise ops, C2 of train.fused: `domain` is the shape that the rule runs over.
 static LogicalResult checkDomain(Operation *op, RankedTensorType domain, llvm::function_ref<bool(unsigned)> isChannel,
@@ -84,4 +59,34 @@ LogicalResult FusedOp::verify() {
       return emitOpError() << "mask " << i << " of type " << type << " does not fit " << domain();
   return checkDomain(
       *this, domain(), [&](unsigned i) { return isChannel(i); }, [&](unsigned i) { return i >= fullResults(); }); // C2
+}
+
+KERNEL(FusedOp) { return {}; }
+
+planner::OpKind FusedOp::opKind() {
+  using planner::OpKind;
+  // A normalization has per-channel operands, a join more than one full-shape operand.
+  if (!getChannels().empty())
+    return OpKind::Norm;
+  if (!getBody().getOps<UniformOp>().empty())
+    return OpKind::Dropout;
+  return getNumOperands() > 1 && isForward(*this) ? OpKind::Join : OpKind::Activation;
+}
+
+StringRef FusedOp::resultSuffix(unsigned result, bool backward) {
+  return result < fullResults() ? "" : backward ? "_dsum" : "_sum";
+}
+
+int64_t FusedOp::flops() {
+  int64_t perElement = static_cast<int64_t>(getBody().front().getOperations().size()) - 1;
+  return elements(domain()) * std::max<int64_t>(1, perElement);
+}
+
+PrecisionWish FusedOp::precisionWish() { return PrecisionWish::Mixed; }
+
+bool FusedOp::isOperandWide(unsigned i) { return isChannel(i); }
+bool FusedOp::isResultWide(unsigned i) { return i >= fullResults(); }
+
+LayoutWish FusedOp::layoutWish() {
+  return getSums() || !getBody().getOps<UniformOp>().empty() ? LayoutWish::ChannelsLast : LayoutWish::Follow;
 }

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions, transposed ones and their gradients.
+#include "ir/Rules.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+INFER(ConvOp) {
+  auto x = ranked(op.getX()), w = ranked(op.getW());
+  int64_t group = op.getGroup();
+  if (x.getRank() != 4 || w.getRank() != 4 || group < 1 || x.getDimSize(1) != group * w.getDimSize(1) ||
+      w.getDimSize(0) % group) // C1
+    return fail(loc, "convolution of ", x, " with weights ", w, " in ", group, " groups does not fit");
+  auto s = op.getStrides(), p = op.getPads(), d = op.getDilations();
+  if (!positive(s, 2) || !nonNegative(p, 4) || !positive(d, 2)) // C2
+    return fail(loc, "convolution needs 2 positive strides, 4 pads >= 0 and 2 positive dilations");
+  int64_t h = windowExtent(x.getDimSize(2), w.getDimSize(2), s[0], p[0], p[2], d[0]);
+  int64_t v = windowExtent(x.getDimSize(3), w.getDimSize(3), s[1], p[1], p[3], d[1]);
+  if (h < 1 || v < 1)
+    return fail(loc, "convolution window ", w.getDimSize(2), "x", w.getDimSize(3),
+                " does not fit into the padded image of ", x);
+  if (op.getBias() && ranked(op.getBias()).getShape() != ArrayRef<int64_t>{w.getDimSize(0)}) // C3
+    return fail(loc, "convolution has ", w.getDimSize(0), " outputs but a bias ", ranked(op.getBias()));
+  types.push_back(like(x, {x.getDimSize(0), w.getDimSize(0), h, v}));
+  return success();
+}
+
+INFER(ConvTransposeOp) {
+  auto x = ranked(op.getX()), w = ranked(op.getW());
+  int64_t group = op.getGroup();
+  auto size = op.getOutputSize(), s = op.getStrides(), p = op.getPads(), d = op.getDilations();
+  if (x.getRank() != 4 || w.getRank() != 4 || group < 1 || x.getDimSize(1) != w.getDimSize(0) ||
+      w.getDimSize(0) % group) // C1
+    return fail(loc, "transposed convolution of ", x, " with weights ", w, " in ", group, " groups does not fit");
+  if (!positive(s, 2) || !nonNegative(p, 4) || !positive(d, 2) || !positive(size, 2))
+    return fail(loc, "transposed convolution needs 2 positive strides, 4 pads >= 0, 2 positive dilations and a "
+                     "positive output size");
+  for (int i = 0; i < 2; ++i) // C2
+    if (windowExtent(size[i], w.getDimSize(2 + i), s[i], p[i], p[2 + i], d[i]) != x.getDimSize(2 + i))
+      return fail(loc, "transposed convolution cannot map extent ", x.getDimSize(2 + i), " to ", size[i]);
+  types.push_back(like(x, {x.getDimSize(0), w.getDimSize(1) * group, size[0], size[1]}));
+  return success();
+}
+
+GRADIENT(ConvOp) {
+  Value dy = gradients.of(getY());
+  if (!dy)
+    return success();
+  bool bias = getBias() && gradients.wanted(getBias());
+  if (gradients.wanted(getW()) || bias) {
+    auto op = ConvBackwardWeightOp::create(b, getLoc(), getW().getType(), bias ? getBias().getType() : Type(), dy,
+                                           getX(), getStridesAttr(), getPadsAttr(), getDilationsAttr(), getGroupAttr());
+    if (gradients.wanted(getW()))
+      gradients.add(b, getLoc(), getW(), op.getDw());
+    if (bias)
+      gradients.add(b, getLoc(), getBias(), op.getDbias());
+  }
+  if (gradients.wanted(getX()))
+    gradients.add(b, getLoc(), getX(),
+                  ConvBackwardDataOp::create(b, getLoc(), getX().getType(), dy, getW(), getStridesAttr(), getPadsAttr(),
+                                             getDilationsAttr(), getGroupAttr()));
+  return success();
+}
+
+bool ConvOp::isWeightOperand(unsigned i) { return i >= 1; }
+
+// y is the data gradient of a convolution that maps y to x: its gradients are that convolution and its weight gradient.
+GRADIENT(ConvTransposeOp) {
+  Value dy = gradients.of(getY());
+  if (dy && gradients.wanted(getW())) {
+    auto op = ConvBackwardWeightOp::create(b, getLoc(), getW().getType(), Type(), getX(), dy, getStridesAttr(),
+                                           getPadsAttr(), getDilationsAttr(), getGroupAttr());
+    gradients.add(b, getLoc(), getW(), op.getDw());
+  }
+  if (dy && gradients.wanted(getX()))
+    gradients.add(b, getLoc(), getX(),
+                  ConvOp::create(b, getLoc(), dy, getW(), Value(), getStridesAttr(), getPadsAttr(), getDilationsAttr(),
+                                 getGroupAttr()));
+  return success();
+}
+
+bool ConvTransposeOp::isWeightOperand(unsigned i) { return i == 1; }
+
+template <typename Op> static ConvOp::Properties convolutionOf(Op op) {
+  ConvOp::Properties p;
+  p.strides = op.getStridesAttr(), p.pads = op.getPadsAttr(), p.dilations = op.getDilationsAttr(),
+  p.group = op.getGroupAttr();
+  return p;
+}
+
+LogicalResult ConvBackwardDataOp::verify() {
+  return mirrors<ConvOp>(*this, {getDx(), getW()}, convolutionOf(*this), {getDy()});
+}
+
+LogicalResult ConvBackwardWeightOp::verify() {
+  SmallVector<Value> operands{getX(), getDw()};
+  if (getDbias())
+    operands.push_back(getDbias());
+  return mirrors<ConvOp>(*this, operands, convolutionOf(*this), {getDy()});
+}
+
+/// Element types are the last arguments, left out where all are F32.
+template <typename Op>
+static KernelCalls convolution(Op op, ConvPass pass, Slot x, Slot w, Slot y, bool bias, StringRef method,
+                               ArrayRef<Slot> operands) {
+  KernelCalls calls(op);
+  const Shape weight = calls.shape(w);
+  calls.object("Conv", method, operands, pass, calls.shape(x), weight, calls.shape(y),
+               windowOf(op.getContext(), {weight[2], weight[3]}, op.getStrides(), op.getPads(), op.getDilationsAttr()),
+               static_cast<int64_t>(op.getGroup()), bias, calls.algorithm());
+  if (calls.type(x) != DataType::F32)
+    calls.with(calls.type(x));
+  return calls;
+}
+
+KERNEL(ConvOp) {
+  return convolution(*this, ConvPass::Forward, in(0), in(1), out(0), !!getBias(), "forward",
+                     {in(0), in(1), getBias() ? in(2) : noSlot, out(0), scratchSlot});
+}
+
+KERNEL(ConvBackwardDataOp) {
+  return convolution(*this, ConvPass::BackwardData, out(0), in(1), in(0), false, "backwardData",
+                     {in(0), in(1), out(0), scratchSlot});
+}
+
+KERNEL(ConvBackwardWeightOp) {
+  return convolution(*this, ConvPass::BackwardWeight, in(1), out(0), in(0), !!getDbias(), "backwardWeight",
+                     {in(0), in(1), out(0), getDbias() ? out(1) : noSlot, scratchSlot});
+}
+
+KERNEL(ConvTransposeOp) { // the data gradient of the convolution that maps y to x
+  return convolution(*this, ConvPass::BackwardData, out(0), in(1), in(0), false, "backwardData",
+                     {in(0), in(1), out(0), scratchSlot});
+}
+
+/// Every element of `output` takes one multiply-add for every weight of its filter.
+static int64_t convFlops(Type output, Type weights) {
+  auto w = cast<RankedTensorType>(weights);
+  return 2 * elements(output) * (elements(w) / w.getDimSize(0));
+}
+
+int64_t ConvOp::flops() { return convFlops(getY().getType(), getW().getType()); }
+int64_t ConvTransposeOp::flops() { return convFlops(getX().getType(), getW().getType()); }
+int64_t ConvBackwardDataOp::flops() { return convFlops(getDy().getType(), getW().getType()); }
+int64_t ConvBackwardWeightOp::flops() { return convFlops(getDy().getType(), getDw().getType()); }
+
+PrecisionWish ConvOp::precisionWish() { return PrecisionWish::Product; }
+PrecisionWish ConvTransposeOp::precisionWish() { return PrecisionWish::Product; }
+PrecisionWish ConvBackwardDataOp::precisionWish() { return PrecisionWish::Product; }
+PrecisionWish ConvBackwardWeightOp::precisionWish() { return PrecisionWish::Product; }
+
+// Biases are parameters; they join sums that are f32.
+bool ConvOp::isOperandWide(unsigned i) { return i >= 2; }
+
+// The optimizer adds weight gradients to f32 parameters. Sums stand for many values: means, variances, gradients of
+// what was broadcast.
+bool ConvBackwardWeightOp::isResultWide(unsigned) { return true; }
+
+bool ConvOp::isLayoutFixed(unsigned operand) { return operand == 1; }
+bool ConvTransposeOp::isLayoutFixed(unsigned operand) { return operand == 1; }
+bool ConvBackwardDataOp::isLayoutFixed(unsigned operand) { return operand == 1; }
+bool ConvBackwardWeightOp::isResultLayoutFixed(unsigned result) { return result == 0; }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, losses and their gradients.
+#include "ir/Rules.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+INFER(SoftmaxOp) {
+  auto x = ranked(op.getX());
+  if (op.getAxis() >= static_cast<uint64_t>(x.getRank())) // C1
+    return fail(loc, "softmax axis ", op.getAxis(), " of ", x);
+  types.push_back(x);
+  return success();
+}
+
+static LogicalResult lossType(MaybeLoc loc, RankedTensorType x, RankedTensorType target, bool classes, Types &types) {
+  SmallVector<int64_t> wanted(x.getShape());
+  if (classes && x.getRank() >= 2)
+    wanted.erase(wanted.begin() + 1);
+  if (x.getRank() < (classes ? 2 : 0) || target.getShape() != ArrayRef<int64_t>(wanted)) // C1
+    return fail(loc, "loss of ", x, " against a target of ", target);
+  types.push_back(RankedTensorType::get({}, x.getElementType()));
+  return success();
+}
+
+INFER(SoftmaxCrossEntropyOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), true, types); }
+INFER(MseOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), false, types); }
+INFER(BceWithLogitsOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), false, types); }
+
+SINGLE(SoftmaxOp,
+       SoftmaxBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getAxisAttr(), getLogarithmAttr()))
+
+// A loss is the last op: its own upstream gradient is 1.
+#define LOSS(Op)                                                                                                       \
+  GRADIENT(Op) {                                                                                                       \
+    if (gradients.wanted(getX()))                                                                                      \
+      gradients.add(b, getLoc(), getX(),                                                                               \
+                    LossBackwardOp::create(b, getLoc(), getX().getType(), getX(), getTarget(),                         \
+                                           Op::getOperationName().drop_front(6)));                                     \
+    return success();                                                                                                  \
+  }
+
+LOSS(SoftmaxCrossEntropyOp)
+LOSS(MseOp)
+LOSS(BceWithLogitsOp)
+
+LogicalResult SoftmaxBackwardOp::verify() {
+  SoftmaxOp::Properties p;
+  p.axis = getAxisAttr();
+  return failed(sameShapes(*this, {getDy(), getY()})) ? failure() : mirrors<SoftmaxOp>(*this, {getDx()}, p, {getDy()});
+}
+
+LogicalResult LossBackwardOp::verify() {
+  if (failed(sameShapes(*this, {getX(), getDx()})))
+    return failure();
+  ValueRange operands = getOperands();
+  if (getLoss() == "softmax_cross_entropy")
+    return mirrors<SoftmaxCrossEntropyOp>(*this, operands, {}, {});
+  if (getLoss() == "mse")
+    return mirrors<MseOp>(*this, operands, {}, {});
+  if (getLoss() == "bce_with_logits")
+    return mirrors<BceWithLogitsOp>(*this, operands, {}, {});
+  return emitOpError() << "knows no loss '" << getLoss() << "'";
+}
+
+template <typename Op> static Calls softmax(Op op, StringRef method, ArrayRef<Slot> operands) {
+  KernelCalls calls(op);
+  return calls.object("Softmax", method, operands, calls.shape(in(0)), static_cast<int64_t>(op.getAxis()),
+                      op.getLogarithm());
+}
+
+KERNEL(SoftmaxOp) { return softmax(*this, "forward", {in(0), out(0)}); }
+KERNEL(SoftmaxBackwardOp) { return softmax(*this, "backward", {in(0), in(1), out(0)}); }
+
+static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot> operands) {
+  KernelCalls calls(op);
+  return calls.object("Loss", method, operands, kind, calls.shape(in(0)));
+}
+
+static constexpr Slot lossOperands[] = {in(0), in(1), out(0), scratchSlot};
+
+KERNEL(SoftmaxCrossEntropyOp) { return loss(*this, LossKind::SoftmaxCrossEntropy, "forward", lossOperands); }
+KERNEL(MseOp) { return loss(*this, LossKind::MeanSquaredError, "forward", lossOperands); }
+KERNEL(BceWithLogitsOp) { return loss(*this, LossKind::BceWithLogits, "forward", lossOperands); }
+
+KERNEL(LossBackwardOp) {
+  auto kind = llvm::StringSwitch<std::optional<LossKind>>(getLoss())
+                  .Case("softmax_cross_entropy", LossKind::SoftmaxCrossEntropy)
+                  .Case("mse", LossKind::MeanSquaredError)
+                  .Case("bce_with_logits", LossKind::BceWithLogits)
+                  .Default(std::nullopt);
+  return loss(*this, kind.value(), "backward", {in(0), in(1), out(0)}); // C1 has checked it
+}
+
+KERNEL(CountCorrectOp) { return loss(*this, LossKind::SoftmaxCrossEntropy, "countCorrect", {in(0), in(1), out(0)}); }

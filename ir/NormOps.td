@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalizations and their gradients. The fuse pass splits train.batch_norm into statistics and an elementwise part.
+#ifndef SLUICE_IR_NORM_OPS
+#define SLUICE_IR_NORM_OPS
+
+include "ir/GradientOps.td"
+
+def Train_BatchNormOp : Train_ForwardOp<"batch_norm", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+    Train_LayoutAware]> {
+  let summary = "normalization by the batch's own mean and variance per channel";
+  let description = [{
+    y = (x - mean) * rstd * scale + bias with rstd = 1/sqrt(biased variance + epsilon). mean and rstd feed the backward op and the
+    update of the running statistics. The fuse pass splits it.
+
+    - C1: scale and bias are [C] with C = x.dim(1).
+
+    ```mlir
+    %y, %mean, %rstd = train.batch_norm %x, %scale, %bias {epsilon = 1.0e-5 : f32}
+        : (tensor<16x64x32x32xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<16x64x32x32xf32>, tensor<64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Vector:$scale, Train_Vector:$bias, F32Attr:$epsilon);
+  let results = (outs Train_Float:$y, Train_Vector:$mean, Train_Vector:$rstd);
+}
+
+def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_LayoutAware]> {
+  let summary = "gradients of train.batch_norm with respect to x, scale and bias; split by fuse";
+  let description = [{
+    - C1: dy, x and dx have one shape, all others are [C] with C = x.dim(1).
+
+    ```mlir
+    %dx, %ds, %db = train.batch_norm_backward %dy, %x, %scale, %mean, %rstd : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>,
+        tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$scale, Train_Vector:$mean, Train_Vector:$rstd);
+  let results = (outs Train_Float:$dx, Train_Vector:$dscale, Train_Vector:$dbias);
+}
+
+def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>,
+    Pure, Train_Costed, Train_Recomputable,
+    InferTypeOpAdaptorWithIsCompatible, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_KernelFacts<"Norm", object = "_statistics", results = ["_mean", "_rstd"]>.decl;
+  let summary = "mean and 1/sqrt(variance + epsilon) of every channel";
+  let description = [{
+    Created by fuse from train.batch_norm.
+
+    ```mlir
+    %mean, %rstd = train.batch_norm_statistics %x {epsilon = 1.0e-5 : f32} : (tensor<16x64x32x32xf32>) -> (tensor<64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Real:$x, F32Attr:$epsilon);
+  let results = (outs Train_Vector:$mean, Train_Vector:$rstd);
+}
+
+def Train_LrnOp : Train_ForwardOp<"lrn", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_KernelFacts<"Norm">.decl;
+  let summary = "local response normalization across channels";
+  let description = [{
+    y = x / (bias + alpha/size * sum of x^2 over `size` channels)^beta. The backward op computes the denominator again.
+
+    ```mlir
+    %y = train.lrn %x {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<8x96x27x27xf32>) -> tensor<8x96x27x27xf32>
+    ```
+  }];
+  let arguments = (ins Train_Real:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
+  let results = (outs Train_Real:$y);
+}
+
+def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+  let extraClassDeclaration = Train_KernelFacts<"Norm">.decl;
+  let summary = "gradient of train.lrn; computes the denominator again from x";
+  let description = [{
+    - C1: dy, x and dx have one shape of rank 4.
+
+    ```mlir
+    %dx = train.lrn_backward %dy, %x {size = 5 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<8x96x27x27xf32>, tensor<8x96x27x27xf32>) -> tensor<8x96x27x27xf32>
+    ```
+  }];
+  let arguments = (ins Train_Real:$dy, Train_Real:$x, I64Attr:$size, F32Attr:$alpha, F32Attr:$beta, F32Attr:$bias);
+  let results = (outs Train_Real:$dx);
+}
+
+#endif

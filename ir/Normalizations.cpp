@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalizations and their gradients. The elementwise parts of batch normalization are in Elementwise.cpp.
+#include "ir/Rules.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+INFER(BatchNormOp) {
+  auto x = ranked(op.getX()), scale = ranked(op.getScale());
+  if (x.getRank() < 2 || scale.getShape() != ArrayRef<int64_t>{x.getDimSize(1)} || ranked(op.getBias()) != scale) // C1
+    return fail(loc, "batch normalization of ", x, " has scale ", scale, " and bias ", ranked(op.getBias()));
+  types.append({x, scale, scale});
+  return success();
+}
+
+INFER(BatchNormStatisticsOp) {
+  auto x = ranked(op.getX());
+  if (x.getRank() < 2)
+    return fail(loc, "batch normalization needs rank 2 or more, has ", x);
+  auto channel = RankedTensorType::get({x.getDimSize(1)}, Float32Type::get(context));
+  types.append({channel, channel});
+  return success();
+}
+
+INFER(LrnOp) {
+  if (ranked(op.getX()).getRank() != 4 || op.getSize() < 1)
+    return fail(loc, "lrn needs rank 4 and a positive size, has ", ranked(op.getX()), " and ", op.getSize());
+  types.push_back(op.getX().getType());
+  return success();
+}
+
+GRADIENT(BatchNormOp) {
+  Value dy = gradients.of(getY());
+  if (!dy)
+    return success();
+  auto op = BatchNormBackwardOp::create(b, getLoc(), getX().getType(), getScale().getType(), getBias().getType(), dy,
+                                        getX(), getScale(), getMean(), getRstd());
+  for (auto [operand, gradient] :
+       {std::pair<Value, Value>{getScale(), op.getDscale()}, {getBias(), op.getDbias()}, {getX(), op.getDx()}})
+    if (gradients.wanted(operand))
+      gradients.add(b, getLoc(), operand, gradient);
+  return success();
+}
+
+bool BatchNormOp::isWeightOperand(unsigned i) { return i >= 1; }
+
+SINGLE(LrnOp, LrnBackwardOp::create(b, getLoc(), getX().getType(), dy, getX(), getSizeAttr(), getAlphaAttr(),
+                                    getBetaAttr(), getBiasAttr()))
+
+LogicalResult BatchNormBackwardOp::verify() {
+  BatchNormOp::Properties p;
+  p.epsilon = FloatAttr::get(Float32Type::get(getContext()), 0);
+  if (failed(mirrors<BatchNormOp>(*this, {getX(), getScale(), getScale()}, p, {getDy(), getMean(), getRstd()})))
+    return failure();
+  return mirrors<BatchNormOp>(*this, {getDx(), getDscale(), getDbias()}, p, {getX(), getScale(), getScale()});
+}
+
+LogicalResult LrnBackwardOp::verify() {
+  LrnOp::Properties p;
+  p.size = getSizeAttr();
+  return failed(sameShapes(*this, {getDy(), getX()})) ? failure() : mirrors<LrnOp>(*this, {getDx()}, p, {getDy()});
+}
+
+KERNEL(BatchNormStatisticsOp) {
+  KernelCalls calls(*this);
+  return calls.object("BatchNormStatistics", "run", {in(0), out(0), out(1), scratchSlot}, calls.shape(in(0)),
+                      getEpsilon());
+}
+
+KERNEL(UpdateStatisticsOp) { // out: the running vectors
+  KernelCalls calls(*this);
+  return calls.object("UpdateStatistics", "run", {in(0), in(1), out(0), out(1)}, calls.shape(in(0))[0],
+                      static_cast<int64_t>(getCount()), getMomentum(), getEpsilon());
+}
+
+template <typename Op> static Calls normalization(Op op, StringRef method, ArrayRef<Slot> operands) {
+  KernelCalls calls(op);
+  return calls.object("Lrn", method, operands, calls.shape(in(0)), static_cast<int64_t>(op.getSize()), op.getAlpha(),
+                      op.getBeta(), op.getBias());
+}
+
+KERNEL(LrnOp) { return normalization(*this, "forward", {in(0), out(0), scratchSlot}); }
+KERNEL(LrnBackwardOp) { return normalization(*this, "backward", {in(0), in(1), out(0), scratchSlot}); }
+
+PrecisionWish BatchNormStatisticsOp::precisionWish() { return PrecisionWish::Mixed; }
+
+bool BatchNormStatisticsOp::isResultWide(unsigned) { return true; }

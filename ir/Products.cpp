@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products; their gradients are products again.
+#include "ir/Rules.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+INFER(MatmulOp) {
+  auto a = ranked(op.getA()), b = ranked(op.getB());
+  if (a.getRank() < 2 || b.getRank() < 2)
+    return fail(loc, "matrix product needs rank 2 or more, has ", a, " and ", b);
+  int64_t m = a.getDimSize(a.getRank() - (op.getTransposeA() ? 1 : 2)),
+          k = a.getDimSize(a.getRank() - (op.getTransposeA() ? 2 : 1));
+  int64_t l = b.getDimSize(b.getRank() - (op.getTransposeB() ? 1 : 2)),
+          n = b.getDimSize(b.getRank() - (op.getTransposeB() ? 2 : 1));
+  SmallVector<int64_t> shape;
+  if (k != l || !broadcast(a.getShape().drop_back(2), b.getShape().drop_back(2), shape)) // C1
+    return fail(loc, "matrix product of ", a, " and ", b, " does not fit: inner extents ", k, " and ", l);
+  if (op.getBias()) { // C2
+    SmallVector<int64_t> out;
+    auto bias = ranked(op.getBias());
+    if (a.getRank() != 2 || b.getRank() != 2 || bias.getRank() > 2 || !broadcast(bias.getShape(), {m, n}, out) ||
+        out != SmallVector<int64_t>{m, n})
+      return fail(loc, "bias ", bias, " does not broadcast to ", m, "x", n);
+  }
+  shape.append({m, n});
+  types.push_back(RankedTensorType::get(shape, a.getElementType()));
+  return success();
+}
+
+/// alpha * op(a) op(b), summed over broadcast batches to `type`.
+static Value product(OpBuilder &b, Location loc, Value x, Value y, bool tx, bool ty, FloatAttr alpha, Type type) {
+  Value result =
+      MatmulOp::create(b, loc, x, y, Value(), b.getBoolAttr(tx), b.getBoolAttr(ty), alpha, b.getF32FloatAttr(1));
+  if (cast<RankedTensorType>(result.getType()).getShape() != cast<RankedTensorType>(type).getShape())
+    result = SumToOp::create(b, loc, type, result, b.getF32FloatAttr(1));
+  return result;
+}
+
+/// [batch..., M, K] as [batch * M, K].
+static Value flattenRows(OpBuilder &b, Location loc, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t columns = type.getShape().back();
+  return ReshapeOp::create(
+      b, loc, RankedTensorType::get({type.getNumElements() / columns, columns}, type.getElementType()), value);
+}
+
+GRADIENT(MatmulOp) {
+  Value dy = gradients.of(getY());
+  if (!dy)
+    return success();
+  Value a = getA(), w = getB();
+  bool ta = getTransposeA(), tb = getTransposeB();
+  if (gradients.wanted(w)) {
+    Value rows = a, rowGradients = dy;
+    // One large product instead of a batch of small ones and their sum.
+    if (cast<RankedTensorType>(w.getType()).getRank() == 2 && cast<RankedTensorType>(a.getType()).getRank() > 2 &&
+        !ta) {
+      rows = flattenRows(b, getLoc(), a);
+      rowGradients = flattenRows(b, getLoc(), dy);
+    }
+    gradients.add(b, getLoc(), w,
+                  tb ? product(b, getLoc(), rowGradients, rows, true, ta, getAlphaAttr(), w.getType())
+                     : product(b, getLoc(), rows, rowGradients, !ta, false, getAlphaAttr(), w.getType()));
+  }
+  if (getBias() && gradients.wanted(getBias()))
+    gradients.add(b, getLoc(), getBias(), SumToOp::create(b, getLoc(), getBias().getType(), dy, getBetaAttr()));
+  if (gradients.wanted(a))
+    gradients.add(b, getLoc(), a,
+                  ta ? product(b, getLoc(), w, dy, tb, true, getAlphaAttr(), a.getType())
+                     : product(b, getLoc(), dy, w, false, !tb, getAlphaAttr(), a.getType()));
+  return success();
+}
+
+bool MatmulOp::isWeightOperand(unsigned) { return true; }
+
+/// As many of the last arguments as differ from the constructor's defaults.
+KERNEL(MatmulOp) {
+  KernelCalls calls(*this);
+  const float alpha = getAlpha().convertToFloat(), beta = getBeta().convertToFloat();
+  const Shape bias = getBias() ? calls.shape(in(2)) : Shape();
+  const AlgorithmAttr algorithm = calls.algorithm();
+  calls.object("Matmul", "run", {in(0), in(1), getBias() ? in(2) : noSlot, out(0), scratchSlot}, calls.shape(in(0)),
+               calls.shape(in(1)), calls.shape(out(0)), getTransposeA(), getTransposeB());
+  const bool halves = calls.type(in(0)) != DataType::F32;
+  const bool chosen = halves || !algorithm.getName().empty() || algorithm.getGranted();
+  if (chosen || getBias() || alpha != 1 || beta != 1)
+    calls.with(alpha, beta);
+  if (chosen || getBias())
+    calls.with(bias);
+  if (chosen)
+    calls.with(algorithm);
+  if (halves)
+    calls.with(calls.type(in(0)), calls.type(out(0)));
+  return calls;
+}
+
+int64_t MatmulOp::flops() {
+  auto a = cast<RankedTensorType>(getA().getType());
+  int64_t inner = a.getDimSize(a.getRank() - (getTransposeA() ? 2 : 1));
+  return 2 * elements(getY().getType()) * inner;
+}
+
+PrecisionWish MatmulOp::precisionWish() { return PrecisionWish::Product; }
+
+bool MatmulOp::isOperandWide(unsigned i) { return i >= 2; }
+
+// cuBLASLt stores sums as they are; cuDNN's engines that do so are few.
+bool MatmulOp::mayStoreWide() { return true; }
