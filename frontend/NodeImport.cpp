@@ -222,11 +222,12 @@ Value NodeImport::reshape(Value x, ArrayRef<int64_t> shape) {
   return train::ReshapeOp::create(function.builder, location, type, x);
 }
 
-Value NodeImport::scalar(double number, const std::string &purpose) {
+Value NodeImport::filled(std::vector<int64_t> shape, double number, const std::string &purpose) {
   Source source;
   source.name = node.output(0) + "/" + purpose;
-  source.value = HostTensor::zeros({}, /*integral=*/false);
+  source.value = HostTensor::zeros({}, /*integral=*/false); // one element stands for all
   source.value->floats[0] = number;
+  source.shape = std::move(shape);
   source.elementType = onnx::TensorProto::FLOAT;
   source.constantNode = source.invented = true;
   return readSource(source, {});

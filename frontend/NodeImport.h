@@ -104,12 +104,15 @@ public:
   }
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
   static llvm::APFloat f32(double number) { return llvm::APFloat(static_cast<float>(number)); }
-  /// A single-element constant.
-  mlir::Value scalar(double number, const std::string &purpose);
+  /// A constant, equal everywhere; `purpose` names it behind the node's output.
+  mlir::Value filled(std::vector<int64_t> shape, double number, const std::string &purpose);
+  mlir::Value scalar(double number, const std::string &purpose) { return filled({}, number, purpose); }
 
 private:
   template <typename Op> static constexpr unsigned resultsOf() {
-    return std::is_same_v<Op, train::BatchNormOp> ? 3 : std::is_same_v<Op, train::MaxPoolOp> ? 2 : 1;
+    return Op::template hasTrait<mlir::OpTrait::OneResult>()           ? 1
+           : Op::template hasTrait<mlir::OpTrait::NResults<2>::Impl>() ? 2
+                                                                       : 3;
   }
   /// Infers the result types of a new op and verifies it; erases it when that fails.
   bool finish(mlir::Operation *op);

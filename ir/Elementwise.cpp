@@ -141,7 +141,7 @@ bool ChannelAffineOp::isChannelOperand(unsigned i) { return i > 0; }
 bool ChannelAffineBackwardOp::isChannelOperand(unsigned i) { return i > 0; }
 bool NormalizeOp::isChannelOperand(unsigned i) { return i > 0; }
 bool NormalizeBackwardOp::isChannelOperand(unsigned i) { return i > 1; }
-bool NormalizeReduceOp::isChannelOperand(unsigned i) { return i > 1; }
+bool NormalizeReduceOp::isChannelOperand(unsigned i) { return i > 1 && ranked(getOperand(i)).getRank() == 1; }
 bool ChannelAffineReduceOp::isChannelOperand(unsigned i) { return i > 1; }
 bool NormalizeReduceOp::isSumResult(unsigned) { return true; }
 bool ChannelAffineReduceOp::isSumResult(unsigned) { return true; }

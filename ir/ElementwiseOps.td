@@ -160,14 +160,14 @@ def Train_NormalizeOp : Train_ElementwiseOp<"normalize", [DeclareOpInterfaceMeth
   let results = (outs Train_Float:$y);
 }
 def Train_NormalizeReduceOp : Train_ElementwiseOp<"normalize_reduce", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand", "isSumResult"]>]> {
-  let summary = "the two channel sums of BatchNorm's gradient: sum dy * xhat and sum dy";
+  let summary = "the two channel sums of a normalization's gradient: sum dy * xhat and sum dy";
   let description = [{
-    With xhat = (x - mean) * rstd they are the gradients of scale and bias.
+    With xhat = (x - mean) * rstd they are the gradients of scale and bias. mean and rstd are those of channels, [C], or broadcast to x.
     ```mlir
     %dscale, %dbias = train.normalize_reduce %dy, %x, %mean, %rstd : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
     ```
   }];
-  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$mean, Train_Vector:$rstd);
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Float:$mean, Train_Float:$rstd);
   let results = (outs Train_Vector:$dscale, Train_Vector:$dbias);
 }
 def Train_NormalizeBackwardOp : Train_ElementwiseOp<"normalize_backward", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand"]>]> {
