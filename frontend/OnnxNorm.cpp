@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchNormalization, in inference or training form alike, LRN and Dropout.
+// BatchNormalization, in inference or training form alike, LayerNormalization, LRN and Dropout.
 #include "frontend/NodeImport.h"
 #include <cmath>
 
@@ -81,6 +81,31 @@ LogicalResult importBatchNorm(NodeImport &node) {
   return y ? node.result(node.reshape(y, shapeOf(x))) : failure();
 }
 
+/// Dimensions from `axis` on are normalized together: rows of as many columns.
+LogicalResult importLayerNorm(NodeImport &node) {
+  Value x = node.tensor(0), scale = node.tensor(1, {Use::Scale}),
+        bias = node.has(2) ? node.tensor(2, {Use::Bias}) : Value();
+  int64_t axis = x ? node.axis(node.attributes.integer("axis", -1), shapeOf(x).size()) : -1;
+  if (!scale || axis < 0 || (node.has(2) && !bias))
+    return failure();
+  auto normalized = shapeOf(x).drop_front(axis);
+  for (Value vector : {scale, bias})
+    if (vector && shapeOf(vector) != normalized)
+      return node.error("normalizes the dimensions " + shapeText(normalized.vec()) + " of an input of shape " +
+                        shapeText(shapeOf(x).vec()) + " but has a scale or bias of shape " +
+                        shapeText(shapeOf(vector).vec()) + "; they must be equal");
+  if (node.used(1) || node.used(2))
+    return node.error(
+        "gives out its mean or its inverse deviation, which is not supported; read only the first output");
+  const int64_t columns = llvm::product_of(normalized);
+  if (!bias)
+    bias = node.filled({columns}, 0, "bias");
+  auto norm = node.make<train::LayerNormOp>(node.reshape(x, {typeOf(x).getNumElements() / columns, columns}),
+                                            node.reshape(scale, {columns}), node.reshape(bias, {columns}),
+                                            node.f32(node.attributes.number("epsilon", 1e-5f)));
+  return norm ? node.result(node.reshape(norm.getY(), shapeOf(x))) : failure();
+}
+
 LogicalResult importLrn(NodeImport &node) {
   Value x = node.tensor(0), image = x ? channelImage(node, x) : Value();
   if (!image)
@@ -126,6 +151,7 @@ LogicalResult importDropout(NodeImport &node) {
 
 void addNormalizations(NodeImporters &table) {
   table["BatchNormalization"] = importBatchNorm;
+  table["LayerNormalization"] = importLayerNorm;
   table["LRN"] = importLrn;
   table["Dropout"] = importDropout;
 }

@@ -81,4 +81,41 @@ def Train_LrnBackwardOp : Train_GradientOp<"lrn_backward", [Train_OwnKernel, Tra
   let results = (outs Train_Real:$dx);
 }
 
+def Train_LayerNormOp : Train_ForwardOp<"layer_norm", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["isOperandWide", "isResultWide"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Norm", results = ["", "_mean", "_rstd"]>.decl;
+  let summary = "normalization of every row by its own mean and variance";
+  let description = [{
+    y = (x - mean) * rstd * scale + bias with rstd = 1/sqrt(biased variance + epsilon). Rows are all dimensions before the normalized ones.
+    Gradients of scale and bias are those of train.normalize_reduce.
+
+    - C1: x has rank 2; scale and bias are [C] with C = x.dim(1).
+
+    ```mlir
+    %y, %mean, %rstd = train.layer_norm %x, %scale, %bias {epsilon = 1.0e-6 : f32}
+        : (tensor<512x96xf32>, tensor<96xf32>, tensor<96xf32>) -> (tensor<512x96xf32>, tensor<512x1xf32>, tensor<512x1xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Real:$x, Train_Vector:$scale, Train_Vector:$bias, F32Attr:$epsilon);
+  let results = (outs Train_Real:$y, Train_Float:$mean, Train_Float:$rstd);
+}
+
+def Train_LayerNormBackwardOp : Train_GradientOp<"layer_norm_backward", [Train_OwnKernel,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["isOperandWide"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Norm">.decl;
+  let summary = "gradient of train.layer_norm with respect to x";
+  let description = [{
+    With xhat = (x - mean) * rstd and g = dy * scale: dx = rstd * (g - mean of g - xhat * mean of g * xhat), means over the row.
+
+    - C1: dy, x and dx have one shape; train.layer_norm maps x and scale to dy, mean and rstd.
+
+    ```mlir
+    %dx = train.layer_norm_backward %dy, %x, %scale, %mean, %rstd : (tensor<512x96xf32>, tensor<512x96xf32>, tensor<96xf32>,
+        tensor<512x1xf32>, tensor<512x1xf32>) -> tensor<512x96xf32>
+    ```
+  }];
+  let arguments = (ins Train_Real:$dy, Train_Real:$x, Train_Vector:$scale, Train_Float:$mean, Train_Float:$rstd);
+  let results = (outs Train_Real:$dx);
+}
+
 #endif

@@ -86,3 +86,54 @@ KERNEL(LrnBackwardOp) { return normalization(*this, "backward", {in(0), in(1), o
 PrecisionWish BatchNormStatisticsOp::precisionWish() { return PrecisionWish::Mixed; }
 
 bool BatchNormStatisticsOp::isResultWide(unsigned) { return true; }
+
+// Layer normalization.
+
+INFER(LayerNormOp) {
+  auto x = ranked(op.getX()), scale = ranked(op.getScale()), bias = ranked(op.getBias());
+  if (x.getRank() != 2 || scale.getShape() != x.getShape().drop_front() || bias != scale) // C1
+    return fail(loc, "layer normalization of ", x, " has scale ", scale, " and bias ", bias);
+  auto row = RankedTensorType::get({x.getDimSize(0), 1}, Float32Type::get(context));
+  types.append({x, row, row});
+  return success();
+}
+
+GRADIENT(LayerNormOp) {
+  Value dy = gradients.of(getY());
+  if (dy && (gradients.wanted(getScale()) || gradients.wanted(getBias()))) {
+    auto sums = NormalizeReduceOp::create(b, getLoc(), getScale().getType(), getBias().getType(), dy, getX(), getMean(),
+                                          getRstd());
+    for (auto [operand, gradient] :
+         {std::pair<Value, Value>{getScale(), sums.getDscale()}, {getBias(), sums.getDbias()}})
+      if (gradients.wanted(operand))
+        gradients.add(b, getLoc(), operand, gradient);
+  }
+  if (dy && gradients.wanted(getX()))
+    gradients.add(
+        b, getLoc(), getX(),
+        LayerNormBackwardOp::create(b, getLoc(), getX().getType(), dy, getX(), getScale(), getMean(), getRstd()));
+  return success();
+}
+
+LogicalResult LayerNormBackwardOp::verify() {
+  LayerNormOp::Properties p;
+  p.epsilon = FloatAttr::get(Float32Type::get(getContext()), 0);
+  if (failed(sameShapes(*this, {getDy(), getX(), getDx()})))
+    return failure();
+  return mirrors<LayerNormOp>(*this, {getX(), getScale(), getScale()}, p, {getDy(), getMean(), getRstd()});
+}
+
+KERNEL(LayerNormOp) {
+  KernelCalls calls(*this);
+  return calls.object("LayerNorm", "forward", {in(0), in(1), in(2), out(0), out(1), out(2)}, calls.shape(in(0)),
+                      getEpsilon());
+}
+KERNEL(LayerNormBackwardOp) { // it reads no epsilon: rstd has it
+  KernelCalls calls(*this);
+  return calls.object("LayerNorm", "backward", {in(0), in(1), in(2), in(3), in(4), out(0)}, calls.shape(in(0)), 0.0f);
+}
+
+bool LayerNormOp::isWeightOperand(unsigned i) { return i >= 1; }
+bool LayerNormOp::isOperandWide(unsigned i) { return i >= 1; }
+bool LayerNormOp::isResultWide(unsigned i) { return i >= 1; }
+bool LayerNormBackwardOp::isOperandWide(unsigned i) { return i >= 2; }

@@ -150,6 +150,22 @@ private:
   float epsilon;
 };
 
+/// y = (x - mean) * rstd * scale + bias for every row of x [rows, columns], with the row's own mean and
+/// rstd = 1/sqrt(biased variance + epsilon) (J. L. Ba et al., Layer Normalization, arXiv:1607.06450, eq. 3). scale and
+/// bias [columns], mean and rstd [rows, 1] are F32. y may be x, dx may be dy or x.
+class LayerNorm : public Kernel {
+public:
+  LayerNorm(const char *node, Shape x, float epsilon);
+  void forward(Stream &, const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &y, const Tensor &mean,
+               const Tensor &rstd) const;
+  void backward(Stream &, const Tensor &dy, const Tensor &x, const Tensor &scale, const Tensor &mean,
+                const Tensor &rstd, const Tensor &dx) const;
+
+private:
+  int64_t rows, columns;
+  float epsilon;
+};
+
 /// running = (1 - momentum) * running + momentum * batch, with PyTorch's meaning of momentum and the unbiased variance
 /// var * count / (count - 1), where var = 1/rstd^2 - epsilon.
 class UpdateStatistics : public Kernel {

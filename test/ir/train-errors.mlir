@@ -278,6 +278,23 @@ func.func @average_pool_backward_c1(%d: tensor<2x3x2x2xf32>) {
 
 // -----
 
+func.func @layer_norm_c1(%x: tensor<6x3xf32>, %s: tensor<6xf32>) {
+  // expected-error @below {{layer normalization of 'tensor<6x3xf32>' has scale 'tensor<6xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %m, %r = train.layer_norm %x, %s, %s {epsilon = 1.0e-5 : f32} : (tensor<6x3xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<6x3xf32>, tensor<6x1xf32>, tensor<6x1xf32>)
+  return
+}
+
+// -----
+
+func.func @layer_norm_backward_c1(%d: tensor<6x3xf32>, %s: tensor<3xf32>, %m: tensor<3x1xf32>) {
+  // expected-error @below {{is no gradient of 'train.layer_norm'}}
+  %dx = train.layer_norm_backward %d, %d, %s, %m, %m : (tensor<6x3xf32>, tensor<6x3xf32>, tensor<3xf32>, tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<6x3xf32>
+  return
+}
+
+// -----
+
 func.func @lrn_backward_c1(%d: tensor<2x3x2x2xf32>, %x: tensor<2x3x2x3xf32>) {
   // expected-error @below {{has tensors of unlike shapes}}
   %dx = train.lrn_backward %d, %x {size = 3 : i64, alpha = 1.0e-4 : f32, beta = 7.5e-1 : f32, bias = 1.0 : f32} : (tensor<2x3x2x2xf32>, tensor<2x3x2x3xf32>) -> tensor<2x3x2x2xf32>

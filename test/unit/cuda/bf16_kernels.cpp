@@ -138,6 +138,26 @@ TEST(Bf16Lrn, ForwardAndBackward) {
     });
 }
 
+TEST(Bf16LayerNorm, ForwardAndBackward) {
+  for (int64_t columns : {11, 96})
+    expectRounded([&](Harness &h, DataType type) {
+      const Shape shape{7, columns};
+      const LayerNorm norm("ln", shape, 1e-5f);
+      const Tensor x = h.tensor(shape, Layout::RowMajor, randomHalves(shape.elements(), 1), type),
+                   dy = h.tensor(shape, Layout::RowMajor, randomHalves(shape.elements(), 2), type);
+      const Tensor scale = h.tensor({columns}, Layout::RowMajor, randomHalves(columns, 3)),
+                   bias = h.tensor({columns}, Layout::RowMajor, randomHalves(columns, 4));
+      const Tensor y = h.tensor(shape, Layout::RowMajor, type), dx = h.tensor(shape, Layout::RowMajor, type);
+      const Tensor mean = h.tensor({7, 1}), rstd = h.tensor({7, 1});
+      norm.forward(h.session.compute, x, scale, bias, y, mean, rstd);
+      norm.backward(h.session.compute, dy, x, scale, mean, rstd, dx);
+      Numbers both = h.read(y);
+      for (double v : h.read(dx))
+        both.push_back(v);
+      return both;
+    });
+}
+
 TEST(Bf16Resize, ForwardAndBackward) {
   const Shape x{2, 12, 5, 6}, y{2, 12, 10, 9};
   for (ResizeMode mode : {ResizeMode::Nearest, ResizeMode::Linear})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch statistics (also far from zero, where a naive variance loses all digits), their running form, LRN against plain
-// loops and finite differences.
+// Batch statistics (also far from zero, where a naive variance loses all digits), their running form, layer
+// normalization and LRN against plain loops and finite differences.
 #include "test/unit/runtime/Harness.h"
 
 namespace sluice {
@@ -129,6 +129,52 @@ TEST_P(LrnTest, ForwardAndBackward) {
 INSTANTIATE_TEST_SUITE_P(Parameters, LrnTest,
                          testing::Values(LrnCase{5, 1e-1, 0.75, 1}, LrnCase{4, 0.5, 0.5, 2}, LrnCase{1, 1, 1, 1},
                                          LrnCase{21, 2, 0.75, 1}));
+
+class LayerNormTest : public testing::TestWithParam<Shape> {
+protected:
+  const Shape shape = GetParam();
+  const int64_t rows = shape[0], columns = shape[1];
+  const Numbers scale = randomNumbers(columns, 4, 1, 1), bias = randomNumbers(columns, 5);
+
+  Numbers reference(const Numbers &x) const {
+    Numbers y(x.size());
+    for (int64_t r = 0; r < rows; ++r) {
+      double sum = 0, squares = 0;
+      for (int64_t c = 0; c < columns; ++c)
+        sum += x[static_cast<size_t>(r * columns + c)];
+      const double mean = sum / static_cast<double>(columns);
+      for (int64_t c = 0; c < columns; ++c)
+        squares += std::pow(x[static_cast<size_t>(r * columns + c)] - mean, 2);
+      const double rstd = 1 / std::sqrt(squares / static_cast<double>(columns) + 1e-3);
+      for (int64_t c = 0; c < columns; ++c) {
+        const auto at = static_cast<size_t>(r * columns + c), column = static_cast<size_t>(c);
+        y[at] = (x[at] - mean) * rstd * scale[column] + bias[column];
+      }
+    }
+    return y;
+  }
+};
+
+TEST_P(LayerNormTest, ForwardAndBackward) {
+  for (double center : {0.0, 100.0}) {
+    const Numbers x = randomNumbers(shape.elements(), 1, 2, center), dy = randomNumbers(shape.elements(), 2),
+                  d = randomNumbers(shape.elements(), 3);
+    Harness h;
+    const LayerNorm norm("ln", shape, 1e-3f);
+    const Tensor tx = h.tensor(shape, Layout::RowMajor, x), tdy = h.tensor(shape, Layout::RowMajor, dy);
+    const Tensor tscale = h.tensor({columns}, Layout::RowMajor, scale),
+                 tbias = h.tensor({columns}, Layout::RowMajor, bias);
+    const Tensor y = h.tensor(shape), dx = h.tensor(shape), mean = h.tensor({rows, 1}), rstd = h.tensor({rows, 1});
+    norm.forward(h.session.compute, tx, tscale, tbias, y, mean, rstd);
+    norm.backward(h.session.compute, tdy, tx, tscale, mean, rstd, dx);
+    EXPECT_CLOSE(h.read(y), reference(x), center == 0 ? 1e-6 : 2e-5);
+    const double want = slope([&](const Numbers &at) { return dot(reference(at), dy); }, x, d);
+    EXPECT_NEAR(dot(h.read(dx), d), want, 1e-4 * std::fabs(want) + 1e-4);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LayerNormTest,
+                         testing::Values(Shape{1, 7}, Shape{5, 33}, Shape{64, 96}, Shape{3, 1000}, Shape{4, 2}));
 
 } // namespace
 } // namespace sluice
