@@ -165,6 +165,7 @@ void addElementwise(NodeImporters &table) {
   table["Relu"] = importUnary<train::ReluOp>;
   table["Sigmoid"] = importUnary<train::SigmoidOp>;
   table["Tanh"] = importUnary<train::TanhOp>;
+  table["Erf"] = importUnary<train::ErfOp>;
   table["LeakyRelu"] = importLeakyRelu;
   table["Clip"] = importClip;
   table["HardSigmoid"] = importHardSigmoid;

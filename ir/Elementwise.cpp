@@ -3,6 +3,8 @@
 // order in which every target computes; generated kernels are compiled without contraction.
 #include "ir/Rules.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
@@ -20,6 +22,7 @@ struct Scalar {
   Value div(Value x, Value y) const { return arith::DivFOp::create(b, loc, x, y); }
   Value compare(arith::CmpFPredicate p, Value x, Value y) const { return arith::CmpFOp::create(b, loc, p, x, y); }
   Value select(Value c, Value x, Value y) const { return arith::SelectOp::create(b, loc, c, x, y); }
+  Value exp(Value x) const { return math::ExpOp::create(b, loc, x); }
   /// 1 / sqrt(variance + epsilon)
   Value rstd(Value variance, const llvm::APFloat &epsilon) const {
     return div(constant(1), math::SqrtOp::create(b, loc, add(variance, constant(epsilon.convertToDouble()))));
@@ -68,7 +71,7 @@ RULE(ClipBackwardOp) {
 }
 RULE(SigmoidOp) {
   SCALAR;
-  Value e = math::ExpOp::create(builder, getLoc(), s.sub(s.constant(0), v[0]));
+  Value e = s.exp(s.sub(s.constant(0), v[0]));
   return {s.div(s.constant(1), s.add(s.constant(1), e))};
 }
 RULE(SigmoidBackwardOp) {
@@ -79,6 +82,11 @@ RULE(TanhOp) { return {math::TanhOp::create(builder, getLoc(), v[0])}; }
 RULE(TanhBackwardOp) {
   SCALAR;
   return {s.mul(v[0], s.sub(s.constant(1), s.mul(v[1], v[1])))};
+}
+RULE(ErfOp) { return {math::ErfOp::create(builder, getLoc(), v[0])}; }
+RULE(ErfBackwardOp) {
+  SCALAR;
+  return {s.mul(s.mul(v[0], s.constant(M_2_SQRTPI)), s.exp(s.sub(s.constant(0), s.mul(v[1], v[1]))))};
 }
 RULE(ScaleOp) {
   SCALAR;

@@ -19,6 +19,7 @@ SINGLE(ReluOp, ReluBackwardOp::create(b, getLoc(), getX().getType(), dy, getY())
 SINGLE(ClipOp, ClipBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getMinAttr(), getMaxAttr()))
 SINGLE(SigmoidOp, SigmoidBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
 SINGLE(TanhOp, TanhBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
+SINGLE(ErfOp, ErfBackwardOp::create(b, getLoc(), getX().getType(), dy, getX()))
 SINGLE(ScaleOp, ScaleOp::create(b, getLoc(), dy, getFactorAttr()))
 // The same draw keeps the same elements, so the gradient of dropout is dropout.
 SINGLE(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr(), getGroupAttr()))

@@ -79,6 +79,14 @@ def Train_TanhOp : Train_UnaryOp<"tanh"> {
     ```
   }];
 }
+def Train_ErfOp : Train_UnaryOp<"erf"> {
+  let summary = "error function; the gradient reads x";
+  let description = [{
+    ```mlir
+    %y = train.erf %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+}
 def Train_ScaleOp : Train_LikeXOp<"scale"> {
   let summary = "factor * x";
   let description = [{
@@ -224,6 +232,15 @@ def Train_SigmoidBackwardOp : Train_PointwiseBackwardOp<"sigmoid_backward"> {
     ```
   }];
   let arguments = (ins Train_Float:$dy, Train_Float:$y);
+}
+def Train_ErfBackwardOp : Train_PointwiseBackwardOp<"erf_backward"> {
+  let summary = "dy * 2/sqrt(pi) * exp(-x * x)";
+  let description = [{
+    ```mlir
+    %dx = train.erf_backward %dy, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$x);
 }
 def Train_TanhBackwardOp : Train_PointwiseBackwardOp<"tanh_backward"> {
   let summary = "dy * (1 - y * y)";

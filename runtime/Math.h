@@ -57,4 +57,28 @@ SLUICE_KERNEL float hyperbolicTangent(float x) {
   return size < 0.625f ? small : x < 0 ? -large : large;
 }
 
+/// Error function. Coefficients are a minimax fit of erf(x) / x - 1 in x^2, and of log(1 - erf(x)) up to 4, above which
+/// the result is 1.
+SLUICE_KERNEL float errorFunction(float x) {
+  const float size = x < 0 ? -x : x, z = x * x;
+  float p = -6.013393286e-4f;
+  p = p * z + 4.998000804e-3f;
+  p = p * z - 2.677023225e-2f;
+  p = p * z + 1.128192693e-1f;
+  p = p * z - 3.761250675e-1f;
+  p = p * z + 1.283791512e-1f;
+  const float small = p * x + x;
+  const float limited = size > 4.0f ? 4.0f : size; // NaN stays
+  float q = -2.118426164e-5f;
+  q = q * limited + 4.354780540e-4f;
+  q = q * limited - 4.175902344e-3f;
+  q = q * limited + 2.513195202e-2f;
+  q = q * limited - 1.082991064e-1f;
+  q = q * limited - 6.333299279e-1f;
+  q = q * limited - 1.129523158f;
+  q = q * limited + 1.763620676e-4f;
+  const float large = 1.0f - exponential(q);
+  return size < 0.921875f ? small : x < 0 ? -large : large;
+}
+
 } // namespace sluice

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our exponential and tanh against double precision over their whole range, and at the edges.
+// Our exponential, tanh and erf against double precision over their whole range, and at the edges.
 #include "runtime/Math.h"
 
 #include <gtest/gtest.h>
@@ -48,16 +48,31 @@ TEST(Math, HyperbolicTangent) {
   EXPECT_TRUE(std::isnan(hyperbolicTangent(std::nanf(""))));
 }
 
+TEST(Math, ErrorFunction) {
+  double worst = 0;
+  for (int i = -50000; i <= 50000; ++i) {
+    const float x = static_cast<float>(i) * 1e-4f;
+    if (i)
+      worst = std::max(worst, ulps(errorFunction(x), std::erf(static_cast<double>(x))));
+  }
+  EXPECT_LE(worst, 2);
+  EXPECT_EQ(errorFunction(0), 0);
+  EXPECT_FLOAT_EQ(errorFunction(1e-30f), 1.1283792e-30f);
+  EXPECT_EQ(errorFunction(infinity), 1);
+  EXPECT_EQ(errorFunction(-infinity), -1);
+  EXPECT_TRUE(std::isnan(errorFunction(std::nanf(""))));
+}
+
 TEST(Math, VectorsAndScalarsAgree) {
   std::vector<float> x(1003), all(1003);
   for (size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>(i) * 0.1f - 50;
   for (size_t i = 0; i < x.size(); ++i)
-    all[i] = exponential(x[i]) + hyperbolicTangent(x[i]);
+    all[i] = exponential(x[i]) + hyperbolicTangent(x[i]) + errorFunction(x[i]);
   for (size_t i = 0; i < x.size(); ++i) {
     volatile float alone = x[i];
     const float value = alone;
-    EXPECT_EQ(all[i], exponential(value) + hyperbolicTangent(value));
+    EXPECT_EQ(all[i], exponential(value) + hyperbolicTangent(value) + errorFunction(value));
   }
 }
 
