@@ -102,6 +102,15 @@ LogicalResult importLeakyRelu(NodeImport &node) {
   return op ? node.result(op) : failure();
 }
 
+LogicalResult importGelu(NodeImport &node) {
+  Value x = node.tensor(0);
+  const std::string form = node.attributes.text("approximate", "none");
+  if (form != "none" && form != "tanh")
+    return node.error("approximate is '" + form + "', must be none or tanh");
+  auto op = x ? node.make<train::GeluOp>(x, form == "tanh") : train::GeluOp();
+  return op ? node.result(op) : failure();
+}
+
 LogicalResult importNeg(NodeImport &node) { return node.result(scaled(node, node.tensor(0), -1)); }
 
 /// alpha * x + beta, limited to [0, 1].
@@ -166,6 +175,7 @@ void addElementwise(NodeImporters &table) {
   table["Sigmoid"] = importUnary<train::SigmoidOp>;
   table["Tanh"] = importUnary<train::TanhOp>;
   table["Erf"] = importUnary<train::ErfOp>;
+  table["Gelu"] = importGelu;
   table["LeakyRelu"] = importLeakyRelu;
   table["Clip"] = importClip;
   table["HardSigmoid"] = importHardSigmoid;

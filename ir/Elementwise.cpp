@@ -23,6 +23,14 @@ struct Scalar {
   Value compare(arith::CmpFPredicate p, Value x, Value y) const { return arith::CmpFOp::create(b, loc, p, x, y); }
   Value select(Value c, Value x, Value y) const { return arith::SelectOp::create(b, loc, c, x, y); }
   Value exp(Value x) const { return math::ExpOp::create(b, loc, x); }
+  /// The probability that gelu multiplies x by: that of a normal variable below x, or its approximation by tanh.
+  Value below(Value x, bool tanh) const {
+    Value inner = mul(x, constant(M_SQRT1_2));
+    if (tanh)
+      inner = mul(constant(M_SQRT2 * M_2_SQRTPI / 2), add(x, mul(constant(0.044715), mul(x, mul(x, x)))));
+    Value odd = tanh ? math::TanhOp::create(b, loc, inner).getResult() : math::ErfOp::create(b, loc, inner).getResult();
+    return mul(constant(0.5), add(constant(1), odd));
+  }
   /// 1 / sqrt(variance + epsilon)
   Value rstd(Value variance, const llvm::APFloat &epsilon) const {
     return div(constant(1), math::SqrtOp::create(b, loc, add(variance, constant(epsilon.convertToDouble()))));
@@ -87,6 +95,22 @@ RULE(ErfOp) { return {math::ErfOp::create(builder, getLoc(), v[0])}; }
 RULE(ErfBackwardOp) {
   SCALAR;
   return {s.mul(s.mul(v[0], s.constant(M_2_SQRTPI)), s.exp(s.sub(s.constant(0), s.mul(v[1], v[1]))))};
+}
+RULE(GeluOp) {
+  SCALAR;
+  return {s.mul(v[0], s.below(v[0], getTanh()))};
+}
+// With p for `below`: p + x p'. p' is the normal density, or with u for tanh's argument 2 p (1 - p) u'.
+RULE(GeluBackwardOp) {
+  SCALAR;
+  Value x = v[1], p = s.below(x, getTanh()), square = s.mul(x, x), density;
+  if (getTanh())
+    density = s.mul(
+        s.mul(s.mul(s.constant(2), p), s.sub(s.constant(1), p)),
+        s.mul(s.constant(M_SQRT2 * M_2_SQRTPI / 2), s.add(s.constant(1), s.mul(s.constant(3 * 0.044715), square))));
+  else
+    density = s.mul(s.constant(M_SQRT1_2 * M_2_SQRTPI / 2), s.exp(s.mul(s.constant(-0.5), square)));
+  return {s.mul(v[0], s.add(p, s.mul(x, density)))};
 }
 RULE(ScaleOp) {
   SCALAR;

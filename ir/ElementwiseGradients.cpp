@@ -20,6 +20,7 @@ SINGLE(ClipOp, ClipBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(),
 SINGLE(SigmoidOp, SigmoidBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
 SINGLE(TanhOp, TanhBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
 SINGLE(ErfOp, ErfBackwardOp::create(b, getLoc(), getX().getType(), dy, getX()))
+SINGLE(GeluOp, GeluBackwardOp::create(b, getLoc(), getX().getType(), dy, getX(), getTanhAttr()))
 SINGLE(ScaleOp, ScaleOp::create(b, getLoc(), dy, getFactorAttr()))
 // The same draw keeps the same elements, so the gradient of dropout is dropout.
 SINGLE(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr(), getGroupAttr()))

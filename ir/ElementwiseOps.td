@@ -87,6 +87,16 @@ def Train_ErfOp : Train_UnaryOp<"erf"> {
     ```
   }];
 }
+def Train_GeluOp : Train_LikeXOp<"gelu"> {
+  let summary = "Gaussian error linear unit, exact or by tanh; the gradient reads x";
+  let description = [{
+    x/2 * (1 + erf(x/sqrt(2))), or with `tanh` x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) (D. Hendrycks, K. Gimpel, arXiv:1606.08415, section 2).
+    ```mlir
+    %y = train.gelu %x {tanh = false} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, DefaultValuedAttr<BoolAttr, "false">:$tanh);
+}
 def Train_ScaleOp : Train_LikeXOp<"scale"> {
   let summary = "factor * x";
   let description = [{
@@ -241,6 +251,15 @@ def Train_ErfBackwardOp : Train_PointwiseBackwardOp<"erf_backward"> {
     ```
   }];
   let arguments = (ins Train_Float:$dy, Train_Float:$x);
+}
+def Train_GeluBackwardOp : Train_PointwiseBackwardOp<"gelu_backward"> {
+  let summary = "dy times the slope of train.gelu at x";
+  let description = [{
+    ```mlir
+    %dx = train.gelu_backward %dy, %x {tanh = false} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, DefaultValuedAttr<BoolAttr, "false">:$tanh);
 }
 def Train_TanhBackwardOp : Train_PointwiseBackwardOp<"tanh_backward"> {
   let summary = "dy * (1 - y * y)";

@@ -23,7 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 import compare
 
 OPS = """Add AveragePool BatchNormalization Clip Concat Conv ConvTranspose DepthToSpace Div Erf Expand Flatten Gather Gemm GlobalAveragePool
-GlobalMaxPool HardSigmoid HardSwish Identity LRN LayerNormalization LeakyRelu LogSoftmax MatMul MaxPool Mul Neg Pad Pow ReduceMean ReduceSum Relu Reshape
+Gelu GlobalMaxPool HardSigmoid HardSwish Identity LRN LayerNormalization LeakyRelu LogSoftmax MatMul MaxPool Mul Neg Pad Pow ReduceMean ReduceSum Relu Reshape
 Resize Sigmoid Slice Softmax SpaceToDepth Split Squeeze Sub Sum Tanh Transpose Unsqueeze Upsample Swish""".split()
 LARGEST = 200_000
 

@@ -9,6 +9,7 @@ A case is one ONNX node. Operand i of case NAME is the initializer NAME/i and th
 the model's input, which is zero, so that the graph depends on an input, and in the variants that end in `_nhwc` through a 1x1 average pool as
 well, which gives it the channels-last layout. All results are flattened and joined; the loss is their mean squared error against random
 targets, so a case contributes (2/n) * sum over its outputs of (y - t) dy. onnx.reference computes y in float64."""
+import math
 import pathlib
 
 import numpy as np
@@ -18,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 from safetensors.numpy import save_file
 
 EPSILON = 1e-5
-OPSET = 18
+OPSET = 20
 CASES = {}  # name -> (op, operands, attributes, constants, nhwc); constants: operand index -> int64 or float32 array that is not trained
 random = np.random.default_rng(7)
 
@@ -54,6 +55,7 @@ def make_cases():
     make_pool_and_norm_cases()
     make_product_cases()
     make_shape_cases()
+    make_transformer_cases()
 
 
 def make_elementwise_cases():
@@ -111,6 +113,15 @@ def make_pool_and_norm_cases():
          {3: np.zeros(4, np.float32), 4: np.ones(4, np.float32)}, training_mode=1)
     case("batchnorm_2d", "BatchNormalization", [normal(6, 5), normal(5), normal(5)],
          {3: np.zeros(5, np.float32), 4: np.ones(5, np.float32)}, training_mode=1)
+
+
+def make_transformer_cases():
+    case("layernorm", "LayerNormalization", [normal(3, 4, 6), normal(6), normal(6)])
+    case("layernorm_image", "LayerNormalization", [normal(2, 3, 4, 5), normal(3, 4, 5), normal(3, 4, 5)], axis=1, epsilon=1e-3)
+    case("layernorm_scale", "LayerNormalization", [normal(4, 5), normal(5)], axis=-1)
+    for op in ("Erf", "Gelu"):
+        case(op.lower(), op, [spread(*X)], nhwc=True)
+    case("gelu_tanh", "Gelu", [spread(*X)], approximate="tanh")
 
 
 def make_product_cases():
@@ -171,6 +182,9 @@ def lrn(x, size, alpha, beta, bias):
     return x / (bias + alpha / size * square) ** beta
 
 
+erf = np.vectorize(math.erf)  # onnx.reference rounds it to float32
+
+
 class Alone:
     """One case as a float64 model of its own."""
     def __init__(self, op, operands, attributes, constants):
@@ -197,6 +211,9 @@ class Alone:
             return conv_transpose(*self.feeds.values(), **self.attributes)
         if self.op == "LRN":
             return lrn(*self.feeds.values(), **self.attributes)
+        if self.op == "Erf" or (self.op == "Gelu" and not self.attributes):
+            x, = self.feeds.values()
+            return erf(x) if self.op == "Erf" else x / 2 * (1 + erf(x / math.sqrt(2)))
         return np.asarray(self.evaluator.run(None, self.feeds)[0], np.float64)
 
     def differences(self, target):
