@@ -159,6 +159,8 @@ def Train_ReshapeOp : Train_ShapedOp<"reshape", [Train_PrecisionAware]> {
 def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_OwnKernel, Train_PrecisionAware]> {
   let summary = "logical dimensions permuted: y.dim(i) = x.dim(permutation[i])";
   let description = [{
+    A view where both layouts put the elements in the same order: to [N,H,W,C] and back where images are NHWC.
+
     - C1: permutation is one of 0..rank-1.
 
     ```mlir

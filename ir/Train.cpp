@@ -112,6 +112,19 @@ bool sluice::train::layoutsCoincide(RankedTensorType type) {
   return type.getDimSize(1) == 1 || type.getDimSize(2) * type.getDimSize(3) == 1;
 }
 
+/// Dimensions of more than one element, outermost first.
+static SmallVector<int64_t> physicalOrder(RankedTensorType type) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
+  if (layoutOf(type) == LayoutKind::NHWC)
+    order = {0, 2, 3, 1};
+  llvm::erase_if(order, [&](int64_t dimension) { return type.getDimSize(dimension) == 1; });
+  return order;
+}
+
+bool sluice::train::keepsOrder(RankedTensorType x, RankedTensorType y, ArrayRef<int64_t> permutation) {
+  return physicalOrder(x) == llvm::map_to_vector(physicalOrder(y), [&](int64_t i) { return permutation[i]; });
+}
+
 void sluice::train::copyOrdinal(Operation *from, Operation *to) {
   for (StringRef name : {attr::forward, attr::backward})
     if (Attribute ordinal = from->getAttr(name))

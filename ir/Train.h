@@ -111,6 +111,8 @@ bool broadcast(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b, llvm::Small
 /// True when a tensor of this shape has the same bytes in row-major and NHWC order (not rank 4, or one channel, or a
 /// 1x1 image).
 bool layoutsCoincide(mlir::RankedTensorType type);
+/// Whether x and y = transpose(x), in their layouts, have the same bytes.
+bool keepsOrder(mlir::RankedTensorType x, mlir::RankedTensorType y, llvm::ArrayRef<int64_t> permutation);
 /// Parts whose largest |x| and |y| train.check_cancellation writes, two floats each.
 constexpr int64_t cancellationParts = 512;
 /// Whether an operand of a fused region over `domain` advances along the innermost physical dimension, or is constant

@@ -4,7 +4,7 @@
 //  for nothing;
 //  2. every op's operands are brought into the layout that it wants, through a train.reorder shared by later users of
 //  the same layout;
-//  3. its rank-4 results get the layout that it gives.
+//  3. its rank-4 results get the layout that it gives. A transpose that can be a view in some layout is one.
 #include "passes/Passes.h"
 
 namespace sluice {
@@ -71,7 +71,24 @@ private:
     return largest ? layoutOf(largest.getType()) : LayoutKind::RowMajor;
   }
 
+  /// Whether the transpose of x as it lies is a view in some layout, which its result gets.
+  static bool becomesView(Operation *op) {
+    auto transpose = dyn_cast<TransposeOp>(op);
+    for (LayoutKind layout : {LayoutKind::RowMajor, LayoutKind::NHWC}) {
+      if (!transpose || (layout == LayoutKind::NHWC && !rank4(transpose.getY())))
+        return false;
+      auto type = withLayout(transpose.getY().getType(), layout);
+      if (keepsOrder(transpose.getX().getType(), type, transpose.getPermutation())) {
+        transpose.getY().setType(type);
+        return true;
+      }
+    }
+    return false;
+  }
+
   void assign(Operation *op) {
+    if (becomesView(op))
+      return;
     auto aware = dyn_cast<LayoutAware>(op);
     LayoutKind layout = target(op);
     for (OpOperand &operand : op->getOpOperands())

@@ -18,6 +18,10 @@ Value sluice::viewSource(Value result) {
     return reshape.getX();
   if (auto reorder = dyn_cast_or_null<ReorderOp>(op))
     return layoutsCoincide(cast<RankedTensorType>(reorder.getX().getType())) ? reorder.getX() : Value();
+  if (auto transpose = dyn_cast_or_null<TransposeOp>(op))
+    return keepsOrder(transpose.getX().getType(), transpose.getY().getType(), transpose.getPermutation())
+               ? transpose.getX()
+               : Value();
   return {};
 }
 

@@ -82,3 +82,18 @@ func.func @draws(%x: tensor<4x96xf32>) -> tensor<4x96xf32> {
   %z = train.reshape %y : (tensor<4x6x4x4xf32>) -> tensor<4x96xf32>
   return %z : tensor<4x96xf32>
 }
+
+// To [N,H,W,C] and back: the bytes of NHWC images as they are. A transpose that moves them is row-major.
+// CHECK-LABEL: func.func @views
+// CHECK: %[[Y:.*]] = train.conv {{.*}} -> tensor<8x4x6x6xf32, #train.layout<nhwc>>
+// CHECK-NEXT: %[[T:.*]] = train.transpose %[[Y]] {permutation = array<i64: 0, 2, 3, 1>} : (tensor<8x4x6x6xf32, #train.layout<nhwc>>) -> tensor<8x6x6x4xf32>
+// CHECK-NEXT: %[[B:.*]] = train.transpose %[[T]] {permutation = array<i64: 0, 3, 1, 2>} : (tensor<8x6x6x4xf32>) -> tensor<8x4x6x6xf32, #train.layout<nhwc>>
+// CHECK-NEXT: %[[R:.*]] = train.reorder %[[B]] : {{.*}} -> tensor<8x4x6x6xf32>
+// CHECK-NEXT: %[[C:.*]] = train.transpose %[[R]] {permutation = array<i64: 0, 1, 3, 2>} : (tensor<8x4x6x6xf32>) -> tensor<8x4x6x6xf32>
+func.func @views(%x: tensor<8x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<8x4x6x6xf32> {
+  %y = train.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<8x4x6x6xf32>
+  %t = train.transpose %y {permutation = array<i64: 0, 2, 3, 1>} : (tensor<8x4x6x6xf32>) -> tensor<8x6x6x4xf32>
+  %b = train.transpose %t {permutation = array<i64: 0, 3, 1, 2>} : (tensor<8x6x6x4xf32>) -> tensor<8x4x6x6xf32>
+  %c = train.transpose %b {permutation = array<i64: 0, 1, 3, 2>} : (tensor<8x4x6x6xf32>) -> tensor<8x4x6x6xf32>
+  return %c : tensor<8x4x6x6xf32>
+}
