@@ -5,6 +5,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
+  let summary = "what exports write out as several ops becomes one";
+  let description = [{
+    1. x/2 * (1 + erf(x/sqrt(2))) becomes train.gelu, whatever the order of its factors, where nobody else reads what lies between. Its gradient
+       reads x alone, while those of the parts read three tensors.
+    2. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
+
+    Constants that nobody reads any longer go.
+
+    ```mlir
+    %a = train.div %x, %sqrt2 : ...
+    %b = train.erf %a : ...
+    %c = train.add %b, %one : ...
+    %d = train.mul %x, %c : ...
+    %y = train.scale %d {factor = 5.0e-1 : f32} : ...
+    ```
+    becomes
+    ```mlir
+    %y = train.gelu %x : ...
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"gelus", "gelus", "train.gelu made">, Statistic<"products", "products", "factors read without their transpose">];
+}
+
 def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
   let summary = "append gradient and update ops to the forward part of @step";
   let description = [{

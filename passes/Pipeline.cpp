@@ -18,8 +18,10 @@ using namespace sluice;
 static constexpr int maxReplans = 12;
 
 static void addUntilLinearized(OpPassManager &pm, Stage until, const PipelineOptions &options) {
-  if (until >= Stage::Training)
+  if (until >= Stage::Training) {
+    pm.addPass(createRecompose());
     pm.addPass(createBuildBackward());
+  }
   if (until < Stage::Linearized)
     return;
   // Kernels that round otherwise leave signs as exact as they were; what comes back rounded does not.

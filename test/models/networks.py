@@ -5,6 +5,8 @@ import torch
 from torch import nn
 import torch.nn.functional as F
 
+from convnext import ConvNext
+
 
 class Mlp(nn.Sequential):
     """Three linear layers."""
@@ -328,6 +330,7 @@ NETWORKS = {
     "leaky": (LeakyResNet, (3, 12, 12), 10, 8),
     "signal": (Signal, (3, 37), 3, 8),
     "reversible": (Reversible, (3, 12, 12), 10, 8),
+    "convnext": (ConvNext, (3, 12, 12), 10, 8),
 }
 
 # Deeper ones, so that much less than keep's memory is enough: name: (module, shape of a sample). Without references: they are compared

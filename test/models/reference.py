@@ -99,7 +99,7 @@ def record(model, x, target, batch, folder, hyperparameters, keep_final=True, ru
     load_initializers(model, folder / "model.onnx")
     model.train()
     for module in model.modules():
-        if isinstance(module, torch.nn.Dropout):
+        if isinstance(module, torch.nn.Dropout) or type(module).__name__ == "StochasticDepth":  # torchvision's
             module.p = 0.0
         if frozen and isinstance(module, torch.nn.BatchNorm2d):
             module.eval()

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// recompose: each train.erf and train.matmul is looked at with the few ops around it; constants that nobody reads any
+// longer go last, in one walk over the module.
+#include "passes/Passes.h"
+
+#include <cmath>
+
+namespace sluice {
+#define GEN_PASS_DEF_RECOMPOSE
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+namespace {
+
+/// Decimals of the constants differ from export to export.
+bool isAbout(std::optional<double> number, double wanted) {
+  return number && std::fabs(*number - wanted) < 1e-5 * wanted;
+}
+
+class Recomposer {
+public:
+  explicit Recomposer(ModuleOp module) : module(module), symbols(module) {}
+  int gelus = 0, products = 0;
+
+  void run() {
+    SmallVector<Operation *> found;
+    module.walk([&](Operation *op) {
+      if (isa<ErfOp, MatmulOp>(op))
+        found.push_back(op);
+    });
+    for (Operation *op : found)
+      if (auto erf = dyn_cast<ErfOp>(op))
+        recomposeGelu(erf);
+      else
+        recomposeProduct(cast<MatmulOp>(op));
+    if (gelus)
+      eraseUnread();
+  }
+
+private:
+  /// The number that a tensor holds everywhere, if it is a constant of one element.
+  std::optional<double> constant(Value value) {
+    auto read = value.getDefiningOp<ReadOp>();
+    auto variable = read ? symbols.lookup<VariableOp>(read.getVariable()) : VariableOp();
+    if (!variable || variable.getRole() != Role::Constant || elements(read.getType()) != 1)
+      return std::nullopt;
+    auto number = dyn_cast_or_null<DenseFPElementsAttr>(variable.getValueAttr());
+    return number ? std::optional(number.getSplatValue<APFloat>().convertToDouble()) : std::nullopt;
+  }
+
+  /// value = factor * (what is returned); another value as it is, with factor 1.
+  Value unscaled(Value value, double &factor) {
+    factor = 1;
+    if (auto scale = value.getDefiningOp<ScaleOp>()) {
+      factor = scale.getFactor().convertToDouble();
+      return scale.getX();
+    }
+    Operation *op = value.getDefiningOp();
+    if (!isa_and_nonnull<MulOp, DivOp>(op) || op->getOperand(0).getType() != value.getType())
+      return value;
+    if (std::optional<double> number = constant(op->getOperand(1))) {
+      factor = isa<MulOp>(op) ? *number : 1 / *number;
+      return op->getOperand(0);
+    }
+    return value;
+  }
+
+  /// The only op that reads the value, if it is an Op.
+  template <typename Op> static Op onlyReader(Value value) {
+    return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
+  }
+
+  /// x/2 * (1 + erf(x / sqrt(2))) with the factors in any order.
+  void recomposeGelu(ErfOp erf) {
+    double inner, outer = 1, factor;
+    Value x = unscaled(erf.getX(), inner);
+    auto sum = onlyReader<AddOp>(erf.getY());
+    if (!isAbout(inner, M_SQRT1_2) || !sum || !isAbout(constant(sum.getA() == erf.getY() ? sum.getB() : sum.getA()), 1))
+      return;
+    Value product = sum.getY();
+    bool multiplied = false; // by x
+    while (!multiplied || !isAbout(outer, 0.5)) {
+      if (auto scale = onlyReader<ScaleOp>(product)) {
+        outer *= scale.getFactor().convertToDouble();
+        product = scale.getY();
+        continue;
+      }
+      auto multiply = onlyReader<MulOp>(product);
+      if (!multiply || multiply.getType() != x.getType())
+        return;
+      Value other = multiply.getA() == product ? multiply.getB() : multiply.getA();
+      if (std::optional<double> number = constant(other)) {
+        outer *= *number;
+      } else if (!multiplied && unscaled(other, factor) == x) {
+        multiplied = true;
+        outer *= factor;
+      } else if (!multiplied && other == x) { // itself a product by a constant
+        multiplied = true;
+      } else {
+        return;
+      }
+      product = multiply.getY();
+    }
+    replaceByGelu(x, product);
+  }
+
+  /// A matrix that a transpose of its last two dimensions gives is read as it was. Not a left factor of more
+  /// dimensions: the product with its rows would no longer be a single one.
+  void recomposeProduct(MatmulOp product) {
+    for (unsigned factor : {0u, 1u}) {
+      auto transpose = product->getOperand(factor).getDefiningOp<TransposeOp>();
+      const int64_t rank = transpose ? transpose.getY().getType().getRank() : 0;
+      SmallVector<int64_t> last = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+      if (rank >= 2)
+        std::swap(last[rank - 2], last[rank - 1]);
+      if (rank < 2 || transpose.getPermutation() != ArrayRef<int64_t>(last) || (factor == 0 && rank > 2))
+        continue;
+      product->setOperand(factor, transpose.getX());
+      if (factor == 0)
+        product.setTransposeA(!product.getTransposeA());
+      else
+        product.setTransposeB(!product.getTransposeB());
+      eraseUnused(transpose);
+      ++products;
+    }
+  }
+
+  void replaceByGelu(Value x, Value product) {
+    OpBuilder b(product.getDefiningOp());
+    Value gelu = GeluOp::create(b, product.getLoc(), x);
+    product.replaceAllUsesWith(gelu);
+    eraseUnused(product.getDefiningOp());
+    ++gelus;
+  }
+
+  /// Erases the op and what only it read.
+  void eraseUnused(Operation *op) {
+    if (!op || !op->use_empty() || !isPure(op))
+      return;
+    SmallVector<Value> operands(op->getOperands());
+    op->erase();
+    for (Value operand : operands)
+      eraseUnused(operand.getDefiningOp());
+  }
+
+  void eraseUnread() {
+    llvm::DenseSet<StringAttr> read;
+    module.walk([&](Operation *op) {
+      for (NamedAttribute attribute : op->getAttrs())
+        attribute.getValue().walk([&](FlatSymbolRefAttr symbol) { read.insert(symbol.getAttr()); });
+    });
+    for (auto variable : llvm::make_early_inc_range(module.getOps<VariableOp>()))
+      if (variable.getRole() == Role::Constant && !read.contains(variable.getSymNameAttr()))
+        variable.erase();
+  }
+
+  ModuleOp module;
+  SymbolTable symbols;
+};
+
+struct Recompose : sluice::impl::RecomposeBase<Recompose> {
+  void runOnOperation() override {
+    Recomposer recomposer(getOperation());
+    recomposer.run();
+    gelus += recomposer.gelus;
+    products += recomposer.products;
+  }
+};
+
+} // namespace

@@ -1,0 +1,70 @@
+// RUN: sluice-opt %s --sluice-recompose | FileCheck %s
+// What exports write for gelu: the legacy exporter of PyTorch (x * (1 + erf(x/sqrt2)) * 0.5), its present one (x * (0.5 * (1 + erf))), and
+// the reciprocal as a factor with half of x. The constants go with their last reader; others stay.
+
+// CHECK: module
+// CHECK-NOT: train.variable @root
+// CHECK-NOT: train.variable @one
+// CHECK: train.variable @unread
+module {
+  train.variable @root role(constant) init(file) : tensor<f32> {value = dense<1.41421354> : tensor<f32>}
+  train.variable @one role(constant) init(file) : tensor<f32> {value = dense<1.0> : tensor<f32>}
+  train.variable @half role(constant) init(file) : tensor<f32> {value = dense<0.5> : tensor<f32>}
+  train.variable @unread role(parameter) init(file) : tensor<f32>
+
+  // CHECK-LABEL: func.func @legacy
+  // CHECK-NEXT: %[[Y:.*]] = train.gelu %arg0 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // CHECK-NEXT: return %[[Y]]
+  func.func @legacy(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+    %root = train.read @root : tensor<f32>
+    %one = train.read @one : tensor<f32>
+    %a = train.div %x, %root : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %b = train.erf %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %c = train.add %b, %one : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %d = train.mul %x, %c : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %y = train.scale %d {factor = 5.0e-1 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    return %y : tensor<8x4xf32>
+  }
+
+  // CHECK-LABEL: func.func @dynamo
+  // CHECK-NEXT: %[[Y:.*]] = train.gelu %arg0
+  // CHECK-NEXT: return %[[Y]]
+  func.func @dynamo(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+    %root = train.read @root : tensor<f32>
+    %one = train.read @one : tensor<f32>
+    %half = train.read @half : tensor<f32>
+    %a = train.div %x, %root : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %b = train.erf %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %c = train.add %one, %b : (tensor<f32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %d = train.mul %c, %half : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %y = train.mul %x, %d : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    return %y : tensor<8x4xf32>
+  }
+
+  // A linear layer as PyTorch exports it, and scores of attention.
+  // CHECK-LABEL: func.func @transposed
+  // CHECK-NEXT: %[[Y:.*]] = train.matmul %arg0, %arg1 {transpose_b = true} : (tensor<2x8x4xf32>, tensor<5x4xf32>) -> tensor<2x8x5xf32>
+  // CHECK-NEXT: %[[Z:.*]] = train.matmul %arg2, %arg0 {transpose_a = true, transpose_b = true} : (tensor<4x8xf32>, tensor<2x8x4xf32>) -> tensor<2x8x8xf32>
+  // CHECK-NEXT: return %[[Y]], %[[Z]]
+  func.func @transposed(%x: tensor<2x8x4xf32>, %w: tensor<5x4xf32>, %v: tensor<4x8xf32>) -> (tensor<2x8x5xf32>, tensor<2x8x8xf32>) {
+    %t = train.transpose %w {permutation = array<i64: 1, 0>} : (tensor<5x4xf32>) -> tensor<4x5xf32>
+    %y = train.matmul %x, %t : (tensor<2x8x4xf32>, tensor<4x5xf32>) -> tensor<2x8x5xf32>
+    %u = train.transpose %v {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+    %k = train.transpose %x {permutation = array<i64: 0, 2, 1>} : (tensor<2x8x4xf32>) -> tensor<2x4x8xf32>
+    %z = train.matmul %u, %k : (tensor<8x4xf32>, tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
+    return %y, %z : tensor<2x8x5xf32>, tensor<2x8x8xf32>
+  }
+
+  // CHECK-LABEL: func.func @half_of_x
+  // CHECK-NEXT: %[[Y:.*]] = train.gelu %arg0
+  // CHECK-NEXT: return %[[Y]]
+  func.func @half_of_x(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+    %one = train.read @one : tensor<f32>
+    %h = train.scale %x {factor = 5.0e-1 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %a = train.scale %x {factor = 0.707106769 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %b = train.erf %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %c = train.add %b, %one : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %y = train.mul %h, %c : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    return %y : tensor<8x4xf32>
+  }
+}
