@@ -105,9 +105,15 @@ static std::string buildCuda(const std::string &source, const std::string &execu
   return compileTo(executable, *compiler, arguments);
 }
 
-std::string sluice::codegen::buildExecutable(const std::string &source, const std::string &executable,
-                                             const std::string &target, const std::string &cpu) {
-  return target == "cuda" ? buildCuda(source, executable) : buildHost(source, executable, cpu);
+std::string sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, Target target,
+                                             const std::string &cpu) {
+  switch (target) {
+  case Target::Host:
+    return buildHost(source, executable, cpu);
+  case Target::Cuda:
+    return buildCuda(source, executable);
+  }
+  llvm_unreachable("no target");
 }
 
 /// CMakeLists.txt of a standalone project; runtime/CMakeLists.txt is the one of the repository.
@@ -132,20 +138,21 @@ static std::string copyLibrary(const fs::path &headers, const fs::path &to, std:
   return "";
 }
 
-std::string sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name,
-                                               const std::string &target, const std::string &cpu) {
+std::string sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
+                                               const std::string &cpu) {
   fs::path root = sourceRoot(), project = folder;
   if (root.empty())
     return "the runtime's sources are missing: looked for " SLUICE_SOURCE_DIR;
-  bool cuda = target == "cuda";
-  std::string lists = projectLists(root / "codegen" / (cuda ? "CudaProject.cmake" : "HostProject.cmake"), name, cpu);
+  std::string lists = projectLists(root / "codegen" / factsOf(target).project, name, cpu);
   try {
     fs::copy(root / "runtime", project / "runtime", fs::copy_options::recursive);
-    fs::remove_all(project / "runtime" / (cuda ? "host" : "cuda"));
+    for (const TargetFacts &other : targetTable)
+      if (other.target != target)
+        fs::remove_all(project / "runtime" / other.name);
     std::string error =
         copyLibrary(SLUICE_JSON_INCLUDE "/nlohmann", project / "third_party/nlohmann",
                     {"/usr/share/doc/nlohmann-json3-dev/copyright", SLUICE_JSON_INCLUDE "/../LICENSE.MIT"});
-    if (error.empty() && cuda)
+    if (error.empty() && target == Target::Cuda)
       error = copyLibrary(SLUICE_CUDNN_FRONTEND, project / "third_party/cudnn_frontend/include",
                           {SLUICE_CUDNN_FRONTEND "/../LICENSE"});
     if (!error.empty())

@@ -45,12 +45,13 @@ Result<InitialValues> parseInitialValues(const std::string &word) { return parse
 Result<BatchNormMode> parseBatchNormMode(const std::string &word) { return parse("batch-norm", batchNorms, word); }
 Result<DropoutMode> parseDropoutMode(const std::string &word) { return parse("dropout", dropouts, word); }
 
-Status checkPrecision(const std::string &word, const std::string &target) {
-  if (word == "fp32" || ((word == "tf32" || word == "bf16") && target == "cuda"))
+Status checkPrecision(const std::string &word, Target target) {
+  if (word == "fp32" || ((word == "tf32" || word == "bf16") && factsOf(target).reducedPrecision))
     return Success{};
-  const std::string known = target == "cuda" ? "fp32, tf32 or bf16" : "fp32";
+  const std::string known = factsOf(target).reducedPrecision ? "fp32, tf32 or bf16" : "fp32";
   if (word == "tf32" || word == "bf16" || word == "fp16")
-    return Error{"--precision=" + word + " is not available yet with --target=" + target + "; use " + known};
+    return Error{"--precision=" + word + " is not available yet with --target=" + factsOf(target).name + "; use " +
+                 known};
   return Error{"--precision=" + word + " is unknown; use " + known};
 }
 

@@ -7,6 +7,7 @@
 
 #include "frontend/Limits.h"
 #include "frontend/Result.h"
+#include "runtime/TargetTable.h"
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -41,7 +42,7 @@ Result<InitialValues> parseInitialValues(const std::string &word);
 Result<BatchNormMode> parseBatchNormMode(const std::string &word);
 Result<DropoutMode> parseDropoutMode(const std::string &word);
 /// fp32 everywhere, tf32 on cuda; the other words of the contract are refused as such.
-Status checkPrecision(const std::string &word, const std::string &target);
+Status checkPrecision(const std::string &word, Target target);
 /// Adds `NAME=N` to the spec.
 Status parseDim(const std::string &argument, TrainingSpec &spec);
 

@@ -59,10 +59,6 @@ static int64_t workspaceOf(Operation *op, int64_t limit) {
   return workspace(op, call, limit);
 }
 
-int64_t sluice::defaultCudaWorkspace(llvm::StringRef precision) {
-  return int64_t(precision == "fp32" ? 256 : 64) << 20;
-}
-
 std::vector<KernelAlgorithm> sluice::cudaAlgorithms(Operation *op, int64_t limit) {
   std::vector<KernelAlgorithm> offered(1);
   offered[0].workspace = workspaceOf(op, limit);

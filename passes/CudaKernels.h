@@ -6,9 +6,6 @@
 
 namespace sluice {
 
-/// --workspace-limit where none is given. Engines of f32 without tensor cores need more than those of other precisions.
-int64_t defaultCudaWorkspace(llvm::StringRef precision);
-
 /// What the cuda target's kernel of the op can be granted, the most within `limit` first. Which engine runs is known on
 /// the GPU only, so that the slowness of smaller grants is a guess: that of the implicit product without a workspace.
 std::vector<KernelAlgorithm> cudaAlgorithms(mlir::Operation *op, int64_t limit);

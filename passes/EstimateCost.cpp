@@ -21,6 +21,16 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+static std::vector<KernelAlgorithm> kernelAlgorithms(Target target, Operation *op, int64_t limit) {
+  switch (target) {
+  case Target::Host:
+    return hostAlgorithms(op);
+  case Target::Cuda:
+    return cudaAlgorithms(op, limit);
+  }
+  llvm_unreachable("no target");
+}
+
 /// How often the kernel's launchName() is recorded: once for every object, or for a region or function.
 static int callsOf(HasKernel kernel) {
   auto isObject = [](sched::CallAttr call) { return !call.getKernel().empty(); };
@@ -51,14 +61,12 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
   /// Step 1.
   LogicalResult choose() {
     auto precision = getOperation()->getAttrOfType<StringAttr>("train.precision");
-    const bool cuda = target == "cuda";
     const int64_t limit =
-        cuda && workspaceLimit == 0 ? defaultCudaWorkspace(precision ? precision.getValue() : "fp32") : workspaceLimit;
+        workspaceLimit ? workspaceLimit : factsOf(target).workspaceLimit(precision ? precision.getValue() : "fp32");
     choices.clear();
     for (auto function : getOperation().getOps<func::FuncOp>())
-      llvm::append_range(choices, choicesOf(function, [&](Operation *op) {
-                           return cuda ? cudaAlgorithms(op, limit) : hostAlgorithms(op);
-                         }));
+      llvm::append_range(choices,
+                         choicesOf(function, [&](Operation *op) { return kernelAlgorithms(target, op, limit); }));
     return chooseAlgorithms(choices, limit, alternatives);
   }
 

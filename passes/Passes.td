@@ -187,7 +187,7 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
                  Option<"profile", "profile", "std::string", "", "measured times that replace estimates, a .json file">,
                  Option<"workspaceLimit", "workspace-limit", "int64_t", "0", "largest workspace of one kernel in bytes; 0: follows from the step">,
                  Option<"alternatives", "alternatives", "bool", "false", "also the ways in which plans may compute an op instead">,
-                 Option<"target", "target", "std::string", "\"host\"", "host or cuda: whose kernels are asked for their workspaces">];
+                 Option<"target", "target", "Target", "Target::Host", "host or cuda: whose kernels are asked for their workspaces", "TargetWords()">];
 }
 
 def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
@@ -213,7 +213,7 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
                  Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
                  Option<"profile", "profile", "std::string", "", "measured link and codec rates, a .json file">,
                  Option<"allowLossy", "allow-lossy", "std::string", "", "of fp16, zfp and invert, separated by commas">,
-                 Option<"target", "target", "std::string", "\"host\"", "host or cuda: whose programs carry the plan out">,
+                 Option<"target", "target", "Target", "Target::Host", "host or cuda: whose programs carry the plan out", "TargetWords()">,
                  Option<"shrink", "shrink", "int64_t", "0", "bytes to plan below the budget, for what packing costs on top">,
                  Option<"hostBudget", "host-budget", "int64_t", "0", "largest host arena in bytes; 0: no limit">];
 }

@@ -2,6 +2,8 @@
 // The order of the passes; nothing else knows it. Stages have the names of sluicec --emit.
 #pragma once
 
+#include "runtime/TargetTable.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 #include <cstdint>
@@ -12,7 +14,7 @@ namespace sluice {
 enum class Stage { Forward, Training, Linearized, Planned, Scheduled, Placed };
 
 struct PipelineOptions {
-  std::string target = "host";          ///< host or cuda
+  Target target = Target::Host;
   std::string device = "host", profile; ///< profile to plan for; measured times
   std::string strategy = "auto";        ///< NAME[,k=v...]
   std::string budget;                   ///< see Budget.h; empty: no limit

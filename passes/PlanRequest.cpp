@@ -16,12 +16,12 @@ using namespace sluice;
 /// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a
 /// target. bf16 activations are as small as fp16 makes them, no other codec takes them, and their 8 bits are too few to
 /// rebuild anything from.
-static std::set<std::string> executableActions(StringRef target, StringRef precision) {
+static std::set<std::string> executableActions(Target target, StringRef precision) {
   std::set<std::string> actions = planner::allActions();
   if (precision == "bf16")
     for (const std::string &lossy : planner::lossyActions())
       actions.erase(lossy);
-  if (target != "host")
+  if (!factsOf(target).packsZeros)
     actions.erase("zvc");
   return actions;
 }
@@ -56,8 +56,8 @@ static std::string takeKnob(StringRef part, PlanRequest &request) {
   return "";
 }
 
-std::string sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy,
-                                     const std::string &target, const std::string &precision, PlanRequest &request) {
+std::string sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
+                                     const std::string &precision, PlanRequest &request) {
   SmallVector<StringRef> parts, lossy;
   StringRef(strategy).split(parts, ',');
   request.name = parts.empty() ? "" : parts[0].str();
@@ -69,7 +69,7 @@ std::string sluice::parsePlanRequest(const std::string &strategy, const std::str
     request.options.allowLossy.insert(name.str());
   request.options.executable = executableActions(target, precision);
   if (!request.codec.empty() && !request.options.executable.count(request.codec))
-    return "codec '" + request.codec + "' in --strategy is not available for --target=" + target +
+    return "codec '" + request.codec + "' in --strategy is not available for --target=" + factsOf(target).name +
            (precision == "bf16" ? " --precision=bf16" : "");
   return "";
 }

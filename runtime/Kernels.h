@@ -12,6 +12,7 @@
 #pragma once
 
 #include "runtime/Stream.h"
+#include "runtime/TargetTable.h"
 
 #include <memory>
 #include <string>
@@ -28,7 +29,6 @@ int threads();
 /// do.
 void limitInstructions(int level);
 
-enum class Target { Host, Cuda };
 /// Which runtime this program is linked with.
 Target runtimeTarget();
 

@@ -24,7 +24,7 @@ namespace {
 struct Words {
   std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", batchNorm = "train",
               dropout = "keep";
-  std::string precision = "fp32", hostBudget, workspaceLimit, allowLossy;
+  std::string target = factsOf(Target::Host).name, precision = "fp32", hostBudget, workspaceLimit, allowLossy;
   std::vector<std::string> dims, limits;
   std::string batch, threads;
 };
@@ -35,7 +35,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
                  "forward|training|linearized|planned|scheduled|placed|source|project|binary|report (default binary)");
   app.add_option("-o", o.output, "output file; a directory for project");
   app.add_flag("--force", o.force, "write over files that sluicec did not write");
-  app.add_option("--target", o.target, "host|cuda (default host)");
+  app.add_option("--target", w.target, "host|cuda (default host)");
   app.add_option("--cpu", o.cpu,
                  "native|x86-64-v2|v3|v4: what a host program and its runtime are built for (default native: "
                  "processors like this one)");
@@ -95,6 +95,18 @@ std::string takeEmit(const std::string &word, Emit &emit) {
          "'; there are forward, training, linearized, planned, scheduled, placed, source, project, binary, report";
 }
 
+std::string takeTarget(const std::string &word, Target &target) {
+  std::string known;
+  for (const TargetFacts &facts : targetTable) {
+    if (word == facts.name) {
+      target = facts.target;
+      return "";
+    }
+    known += (known.empty() ? "" : " and ") + std::string(facts.name);
+  }
+  return "--target knows no '" + word + "'; there are " + known;
+}
+
 /// An unknown strategy is a mistake of the command line, not of the model.
 std::string checkStrategy(const std::string &strategy) {
   std::string name = strategy.substr(0, strategy.find(',')), known;
@@ -132,7 +144,7 @@ std::string takeCpu(DriverOptions &o) {
     }
   if (o.level == 0)
     return "--cpu knows no '" + o.cpu + "'; there are native, x86-64-v2, x86-64-v3 and x86-64-v4";
-  return o.target == "host" ? "" : "--cpu=" + o.cpu + " is for --target=host";
+  return factsOf(o.pipeline.target).levels ? "" : "--cpu=" + o.cpu + " is for --target=host";
 }
 
 /// First message of a word that makes no sense, or nothing.
@@ -152,12 +164,9 @@ std::string convert(const Words &w, DriverOptions &o) {
       !(e = take(parseBatchNormMode(w.batchNorm), o.spec.batchNorm)).empty() ||
       !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty())
     return e;
-  if (o.target != "host" && o.target != "cuda")
-    return "--target knows no '" + o.target + "'; there are host and cuda";
-  o.pipeline.target = o.target;
-  if (!(e = takeCpu(o)).empty())
+  if (!(e = takeTarget(w.target, o.pipeline.target)).empty() || !(e = takeCpu(o)).empty())
     return e;
-  if (Status precision = checkPrecision(w.precision, o.target); !precision)
+  if (Status precision = checkPrecision(w.precision, o.pipeline.target); !precision)
     return precision.error();
   o.spec.precision = w.precision;
   for (const std::string &dim : w.dims)
@@ -219,11 +228,12 @@ std::optional<int> sluice::parseCommandLine(int argc, char **argv, DriverOptions
   if (std::string message = convert(words, options); !message.empty())
     return usage(message);
   options.deviceNamed = app.count("--device") > 0;
-  if (options.target == "cuda" && !options.deviceNamed)
-    options.pipeline.device = "h200";
-  if (options.calibrate && (options.target == "cuda" || options.deviceNamed))
+  const TargetFacts &target = factsOf(options.pipeline.target);
+  if (target.device && !options.deviceNamed)
+    options.pipeline.device = target.device;
+  if (options.calibrate && (target.device || options.deviceNamed))
     return usage("--calibrate measures this machine, which " +
-                 (options.target == "cuda" ? std::string("--target=cuda") : "--device=" + options.pipeline.device) +
+                 (target.device ? std::string("--target=") + target.name : "--device=" + options.pipeline.device) +
                  " does not plan for");
   for (int i = 0; i < argc; ++i)
     options.commandLine += (i ? " " : "") + (i ? std::string(argv[i]) : std::string("sluicec"));

@@ -142,7 +142,7 @@ Status Destinations::checkProject(const fs::path &folder) const {
 fs::path sluice::outputPath(const DriverOptions &options) {
   fs::path output = options.output;
   if (output.empty()) {
-    const std::string source = options.target == "cuda" ? ".cu" : ".cpp";
+    const std::string source = factsOf(options.pipeline.target).suffix;
     output = fs::path(options.model).stem().string() + (options.emit == Emit::Source    ? source
                                                         : options.emit == Emit::Project ? "-project"
                                                         : options.emit == Emit::Report  ? "-report.html"

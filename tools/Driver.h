@@ -15,7 +15,6 @@ enum class Emit { Forward, Training, Linearized, Planned, Scheduled, Placed, Sou
 struct DriverOptions {
   std::string model, output;
   Emit emit = Emit::Binary;
-  std::string target = "host";
   std::string cpu = "native"; ///< what a host program is built for: native, x86-64-v2, x86-64-v3 or x86-64-v4
   int level = 0;              ///< 2 to 4 as `cpu` says, 0: native
   TrainingSpec spec;

@@ -11,7 +11,6 @@
 #include "frontend/ExportTemplate.h"
 #include "frontend/Identity.h"
 #include "ir/Train.h"
-#include "passes/CudaKernels.h"
 #include "passes/HostKernels.h"
 #include "runtime/common/File.h"
 #include "runtime/common/OutputFile.h"
@@ -95,8 +94,8 @@ std::string levelText(ModuleOp module) {
   return text + "\n";
 }
 
-const char *programFile(const DriverOptions &options) {
-  return options.target == "cuda" ? "program.cu" : "program.cpp";
+std::string programFile(const DriverOptions &options) {
+  return std::string("program") + factsOf(options.pipeline.target).suffix;
 }
 
 /// Source, weights, and what --emit makes of them, in `folder`.
@@ -113,8 +112,10 @@ public:
     emit.identity = modelIdentity(file.model());
     emit.threads = options.threads;
     emit.level = reachableLevel(options.level);
-    emit.workspaceLimit = options.pipeline.workspaceLimit ? options.pipeline.workspaceLimit
-                                                          : defaultCudaWorkspace(options.spec.precision);
+    // Where none is given, that of cuda for either target; host programs ask for none.
+    emit.workspaceLimit = options.pipeline.workspaceLimit
+                              ? options.pipeline.workspaceLimit
+                              : factsOf(Target::Cuda).workspaceLimit(options.spec.precision);
     if (codegen::needsWeights(module)) {
       emit.weightsFile = true;
       emit.weightsName = name + ".safetensors";
@@ -176,7 +177,7 @@ Status emitProject(const DriverOptions &options, const fs::path &folder, const f
                    const Destinations &destinations) {
   codegen::Names names;
   if (std::string error = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()),
-                                                     options.target, options.cpu);
+                                                     options.pipeline.target, options.cpu);
       !error.empty())
     return Error{options.output + ": " + error};
   Turn turn(output);
@@ -218,7 +219,7 @@ Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs
     return free;
   codegen::limitCompiler({options.spec.limits.compilerSeconds, options.spec.limits.compilerBytes});
   if (std::string error = codegen::buildExecutable((folder / programFile(options)).string(), (folder / name).string(),
-                                                   options.target, options.cpu);
+                                                   options.pipeline.target, options.cpu);
       !error.empty())
     return Error{output.string() + ": " + error};
   if (std::error_code ignored; !fs::is_regular_file(folder / name, ignored))

@@ -170,7 +170,7 @@ bool isPlanned(const DriverOptions &options) { return !options.listParameters &&
 } // namespace
 
 void sluice::chooseDevice(DriverOptions &options) {
-  if (options.deviceNamed || options.target == "cuda" || !isPlanned(options))
+  if (options.deviceNamed || factsOf(options.pipeline.target).device || !isPlanned(options))
     return;
   std::string &device = options.pipeline.device;
   if (const char *named = std::getenv("SLUICE_DEVICE"); named && *named) {

@@ -59,7 +59,7 @@ ModelProblem problemOfModel(const DriverOptions &options) {
   if (!step)
     return fail(4, options.model + ": the module has no function @step");
   PlanRequest request;
-  if (error = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.target,
+  if (error = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.pipeline.target,
                                options.spec.precision, request);
       !error.empty())
     return fail(2, error);

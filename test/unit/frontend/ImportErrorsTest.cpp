@@ -311,13 +311,13 @@ TEST(ImportErrors, Losses) {
 
 TEST(TrainingSpec, RefusesUnknownWords) {
   EXPECT_EQ(parseLoss("hinge").error(), "--loss=hinge is unknown; use softmax-cross-entropy|mse|bce-with-logits|none");
-  EXPECT_EQ(checkPrecision("tf32", "host").error(),
+  EXPECT_EQ(checkPrecision("tf32", Target::Host).error(),
             "--precision=tf32 is not available yet with --target=host; use fp32");
-  EXPECT_EQ(checkPrecision("bf16", "host").error(),
+  EXPECT_EQ(checkPrecision("bf16", Target::Host).error(),
             "--precision=bf16 is not available yet with --target=host; use fp32");
-  EXPECT_EQ(checkPrecision("fp16", "cuda").error(),
+  EXPECT_EQ(checkPrecision("fp16", Target::Cuda).error(),
             "--precision=fp16 is not available yet with --target=cuda; use fp32, tf32 or bf16");
-  EXPECT_TRUE(checkPrecision("bf16", "cuda"));
+  EXPECT_TRUE(checkPrecision("bf16", Target::Cuda));
   TrainingSpec spec;
   EXPECT_FALSE(parseDim("N", spec));
   EXPECT_FALSE(parseDim("N=0", spec));
