@@ -30,6 +30,7 @@ namespace sluice::planner {
   X(freelunchStrategy)                                                                                                 \
   X(gistStrategy)                                                                                                      \
   X(capuchinStrategy)                                                                                                  \
+  X(dtrStrategy)                                                                                                       \
   X(chenStrategy)                                                                                                      \
   X(rotorStrategy)                                                                                                     \
   X(pofoStrategy)                                                                                                      \
