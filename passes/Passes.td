@@ -8,8 +8,8 @@ include "mlir/Pass/PassBase.td"
 def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
   let summary = "what exports write out as several ops becomes one";
   let description = [{
-    1. x/2 * (1 + erf(x/sqrt(2))) becomes train.gelu, whatever the order of its factors, where nobody else reads what lies between. Its gradient
-       reads x alone, while those of the parts read three tensors.
+    1. x/2 * (1 + erf(x/sqrt(2))) becomes train.gelu, and so does its form by tanh, whatever the order of the factors, where nobody else reads
+       what lies between. Its gradient reads x alone, while those of the parts read three tensors.
     2. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
 
     Constants that nobody reads any longer go.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// recompose: each train.erf and train.matmul is looked at with the few ops around it; constants that nobody reads any
-// longer go last, in one walk over the module.
+// recompose: each train.erf, train.tanh and train.matmul is looked at with the few ops around it; constants that nobody
+// reads any longer go last, in one walk over the module.
 #include "passes/Passes.h"
 
 #include <cmath>
@@ -29,14 +29,14 @@ public:
   void run() {
     SmallVector<Operation *> found;
     module.walk([&](Operation *op) {
-      if (isa<ErfOp, MatmulOp>(op))
+      if (isa<ErfOp, TanhOp, MatmulOp>(op))
         found.push_back(op);
     });
     for (Operation *op : found)
-      if (auto erf = dyn_cast<ErfOp>(op))
-        recomposeGelu(erf);
+      if (auto product = dyn_cast<MatmulOp>(op))
+        recomposeProduct(product);
       else
-        recomposeProduct(cast<MatmulOp>(op));
+        recomposeGelu(op);
     if (gelus)
       eraseUnread();
   }
@@ -74,12 +74,29 @@ private:
     return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
   }
 
-  /// x/2 * (1 + erf(x / sqrt(2))) with the factors in any order.
-  void recomposeGelu(ErfOp erf) {
+  /// x of the sum x + 0.044715 x^3; null for another value.
+  Value summandOfCube(Value value) {
+    auto sum = value.getDefiningOp<AddOp>();
+    for (int i = 0; sum && i < 2; ++i) {
+      double factor;
+      Value x = sum->getOperand(i);
+      auto cube = unscaled(sum->getOperand(1 - i), factor).getDefiningOp<MulOp>();
+      auto square = cube ? (cube.getA() == x ? cube.getB() : cube.getA()).getDefiningOp<MulOp>() : MulOp();
+      if (isAbout(factor, 0.044715) && square && (cube.getA() == x || cube.getB() == x) && square.getA() == x &&
+          square.getB() == x)
+        return x;
+    }
+    return {};
+  }
+
+  /// x/2 * (1 + erf(x / sqrt(2))), or 1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)) instead, with the factors in any order.
+  void recomposeGelu(Operation *odd) {
+    const bool tanh = isa<TanhOp>(odd);
     double inner, outer = 1, factor;
-    Value x = unscaled(erf.getX(), inner);
-    auto sum = onlyReader<AddOp>(erf.getY());
-    if (!isAbout(inner, M_SQRT1_2) || !sum || !isAbout(constant(sum.getA() == erf.getY() ? sum.getB() : sum.getA()), 1))
+    Value argument = unscaled(odd->getOperand(0), inner), x = tanh ? summandOfCube(argument) : argument;
+    auto sum = onlyReader<AddOp>(odd->getResult(0));
+    if (!x || !isAbout(inner, tanh ? M_SQRT1_2 * M_2_SQRTPI : M_SQRT1_2) || !sum ||
+        !isAbout(constant(sum.getA() == odd->getResult(0) ? sum.getB() : sum.getA()), 1))
       return;
     Value product = sum.getY();
     bool multiplied = false; // by x
@@ -105,7 +122,7 @@ private:
       }
       product = multiply.getY();
     }
-    replaceByGelu(x, product);
+    replaceByGelu(x, product, tanh);
   }
 
   /// A matrix that a transpose of its last two dimensions gives is read as it was. Not a left factor of more
@@ -129,9 +146,9 @@ private:
     }
   }
 
-  void replaceByGelu(Value x, Value product) {
+  void replaceByGelu(Value x, Value product, bool tanh) {
     OpBuilder b(product.getDefiningOp());
-    Value gelu = GeluOp::create(b, product.getLoc(), x);
+    Value gelu = GeluOp::create(b, product.getLoc(), x, tanh);
     product.replaceAllUsesWith(gelu);
     eraseUnused(product.getDefiningOp());
     ++gelus;

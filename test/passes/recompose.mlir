@@ -41,6 +41,23 @@ module {
     return %y : tensor<8x4xf32>
   }
 
+  // CHECK-LABEL: func.func @by_tanh
+  // CHECK-NEXT: %[[Y:.*]] = train.gelu %arg0 {tanh = true}
+  // CHECK-NEXT: return %[[Y]]
+  func.func @by_tanh(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+    %one = train.read @one : tensor<f32>
+    %h = train.scale %x {factor = 5.0e-1 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %q = train.mul %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %k = train.mul %q, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %s = train.scale %k {factor = 4.471500e-02 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %a = train.add %x, %s : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %u = train.scale %a {factor = 0.797884583 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %t = train.tanh %u : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %c = train.add %one, %t : (tensor<f32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %y = train.mul %h, %c : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    return %y : tensor<8x4xf32>
+  }
+
   // A linear layer as PyTorch exports it, and scores of attention.
   // CHECK-LABEL: func.func @transposed
   // CHECK-NEXT: %[[Y:.*]] = train.matmul %arg0, %arg1 {transpose_b = true} : (tensor<2x8x4xf32>, tensor<5x4xf32>) -> tensor<2x8x5xf32>
