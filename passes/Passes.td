@@ -212,7 +212,7 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
                  Option<"budget", "budget", "std::string", "", "bytes, 8GiB, 40% or 40%act; empty for no limit">,
                  Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
                  Option<"profile", "profile", "std::string", "", "measured link and codec rates, a .json file">,
-                 Option<"allowLossy", "allow-lossy", "std::string", "", "of fp16, zfp and invert, separated by commas">,
+                 Option<"allowLossy", "allow-lossy", "std::string", "", "actions that round, separated by commas">,
                  Option<"target", "target", "Target", "Target::Host", "host or cuda: whose programs carry the plan out", "TargetWords()">,
                  Option<"shrink", "shrink", "int64_t", "0", "bytes to plan below the budget, for what packing costs on top">,
                  Option<"hostBudget", "host-budget", "int64_t", "0", "largest host arena in bytes; 0: no limit">];

@@ -18,7 +18,7 @@ struct PipelineOptions {
   std::string device = "host", profile; ///< profile to plan for; measured times
   std::string strategy = "auto";        ///< NAME[,k=v...]
   std::string budget;                   ///< see Budget.h; empty: no limit
-  std::string allowLossy;               ///< of fp16, zfp, invert and algorithms, separated by commas
+  std::string allowLossy;               ///< actions that round, and algorithms, separated by commas
   int64_t hostBudget = 0;               ///< bytes; 0: no limit
   int64_t workspaceLimit = 0;           ///< bytes; 0: follows from the model, see estimate-cost
 };

@@ -64,7 +64,8 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
                  "would raise the smallest budget; cuda: 64MiB, 256MiB in fp32)");
   app.add_option("--strategy", o.pipeline.strategy, "NAME[,k=v...] (default auto)");
   app.add_option("--allow-lossy", w.allowLossy,
-                 "fp16,zfp,invert,algorithms: what plans may do that rounds otherwise than keep");
+                 llvm::join(planner::lossyActions(), ",") +
+                     ",algorithms: what plans may do that rounds otherwise than keep");
   app.add_option("--device", o.pipeline.device,
                  "device profile: a name or a .json file (default: this machine as measured, or $SLUICE_DEVICE; h200 "
                  "with --target=cuda)");

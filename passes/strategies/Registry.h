@@ -15,7 +15,7 @@ namespace sluice::planner {
 
 struct Options {
   std::map<std::string, std::string> knobs; ///< k=v of --strategy=NAME,k=v; an unknown one is refused by name
-  /// Of "fp16", "zfp", "invert": the others are off, executable or not; "algorithms": problems have alternatives then.
+  /// Of lossyActions(): the others are off, executable or not; "algorithms": problems have alternatives then.
   std::set<std::string> allowLossy;
   /// Actions and codecs that the target can execute: "offload", "recompute", "mask", "argmax", "counter", "zvc",
   /// "fp16", "zfp", "invert". Strategies use no others; "keep" always works. A strategy whose rule needs more is
