@@ -124,8 +124,8 @@ def Train_EncodeOp : Train_Op<"encode", [Train_OwnKernel, Train_Costed]> {
   let summary = "packs x into fewer bytes on the device";
   let description = [{
     `mask` keeps one bit an element for gradients that only compare x with 0, which read it directly: !(x <= 0), or x > 0 with `positive`
-    (they differ for NaN). It runs on the compute stream. `fp16` and `zfp` (fixed rate: 8 bits a value, `zfp:RATE` for another)
-    round; they run on the codec stream, and x's bytes stay live until the train.await of the result.
+    (they differ for NaN). It runs on the compute stream. `fp16`, `int8` and `zfp` (fixed rate: 8 bits a value, `zfp:RATE` for
+    another) round; they run on the codec stream, and x's bytes stay live until the train.await of the result.
 
     - C1: a mask has x's shape and layout and i1 elements; other codecs give the i8 vector whose length the codec has for x, which is f32.
 

@@ -41,6 +41,10 @@ inline ZfpGrid zfpGrid(const Tensor &x) {
 constexpr int64_t zvcPart = int64_t(1) << 15;
 constexpr int64_t zvcParts(int64_t elements) { return (elements + zvcPart - 1) / zvcPart; }
 
+/// Values that share a scale. Behind the integers of all blocks, the last one filled up with zeros, lie their scales.
+constexpr int64_t int8Block = 64;
+constexpr int64_t int8Blocks(int64_t elements) { return (elements + int8Block - 1) / int8Block; }
+
 /// Bytes of the slot that holds `x` packed.
 inline int64_t packedBytes(Codec codec, const Tensor &x) {
   const int64_t elements = x.shape.elements();
@@ -53,6 +57,8 @@ inline int64_t packedBytes(Codec codec, const Tensor &x) {
     return 4 * elements + 8 * (zvcParts(elements) + 1);
   case Codec::Zfp:
     return (zfpGrid(x).blocks() * 16 * codec.rate + 63) / 64 * 8;
+  case Codec::Int8:
+    return int8Blocks(elements) * (int8Block + 4);
   }
   return 0;
 }

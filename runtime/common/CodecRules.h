@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What codecs of both runtimes share: half precision one value at a time, what they refuse, and the checks of slots.
+// What codecs of both runtimes share: half precision and int8 one value at a time, what they refuse, names of records,
+// and the checks of slots.
 #pragma once
 
 #include "runtime/Codec.h"
 #include "runtime/Math.h"
 
+#include <cmath>
 #include <string>
 
 namespace sluice {
@@ -48,6 +50,18 @@ SLUICE_KERNEL bool overflowsHalf(float x) {
 /// is 126 at most, and the 32-bit numbers that it decodes to, whatever was rounded, times 2^(e - 30) at most 2^127.
 SLUICE_KERNEL bool overflowsZfp(float x) { return (bitsOfFloat(x) & 0x7fffffff) >= 0x7e800000; }
 
+/// The bits of |x|, which order as magnitudes do: not finite from 0x7f800000 on.
+SLUICE_KERNEL uint32_t magnitudeBits(float x) { return bitsOfFloat(x) & 0x7fffffff; }
+
+/// A value as int8 of a block whose largest magnitude is `largest`, above 0. Divides before it multiplies, so that
+/// neither the largest floats nor denormals leave their range; nothing here can be contracted to other bits.
+SLUICE_KERNEL int8_t int8Of(float x, float largest) {
+  const float nearest = rintf(x / largest * 127.0f);
+  const float kept = x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; // of what rounds to 0
+  return static_cast<int8_t>(nearest == 0 ? kept : nearest);
+}
+SLUICE_KERNEL float floatOfInt8(int8_t q, float largest) { return static_cast<float>(q) / 127.0f * largest; }
+
 inline ValueNotStorable halfRefused(float value, const char *node) {
   return ValueNotStorable("fp16 cannot hold the value " + std::to_string(value) + " of '" + node +
                           "': its largest is 65504");
@@ -58,6 +72,23 @@ inline ValueNotStorable zfpRefused(const char *node, float value) {
   return ValueNotStorable("zfp cannot hold '" + std::string(node) +
                           (finite ? "': a value is 2^126 or more in magnitude, of which rounding could make infinity"
                                   : "': a value is infinite or NaN"));
+}
+
+/// What a codec says of a value that it does not take.
+inline ValueNotStorable valueRefused(Codec::Kind kind, float value, const char *node) {
+  if (kind == Codec::Fp16)
+    return halfRefused(value, node);
+  if (kind == Codec::Zfp)
+    return zfpRefused(node, value);
+  return ValueNotStorable("int8 cannot hold '" + std::string(node) + "': a value is infinite or NaN");
+}
+
+/// Of records of packing in device memory; they outlive the program.
+inline const char *encodeName(Codec codec) {
+  return codec.kind == Codec::Zfp ? "encode zfp" : codec.kind == Codec::Int8 ? "encode int8" : "encode fp16";
+}
+inline const char *decodeName(Codec codec) {
+  return codec.kind == Codec::Zfp ? "decode zfp" : codec.kind == Codec::Int8 ? "decode int8" : "decode fp16";
 }
 
 /// Throws std::invalid_argument naming `node` when `packed` is not what `codec` makes of `x`.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks, half precision and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take eight
-// neighbouring values, so that both sides move 16 bytes at a time; slots begin at multiples of 64 bytes. Copies that
-// pack read and write the locked host arena from the kernel, without a staging slot: few blocks saturate the link and
-// leave the device to the compute stream. Zero values are left to the host target, because what a graph captures has
-// fixed sizes.
+// Masks, half precision, int8 and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take
+// eight neighbouring values, so that sides of floats and halves move 16 bytes at a time; slots begin at multiples of 64
+// bytes. Copies that pack read and write the locked host arena from the kernel, without a staging slot: few blocks
+// saturate the link and leave the device to the compute stream. Zero values are left to the host target, because what a
+// graph captures has fixed sizes.
 #include "runtime/cuda/Codec.h"
 
 #include "runtime/common/CodecRules.h"
@@ -19,7 +19,7 @@ namespace sluice {
 namespace {
 
 /// Of the first refused value: its kernel's node as an address of this process (0: none); its bits, and above them
-/// whether zfp refused it.
+/// the codec that refused it.
 __device__ unsigned long long refused[2];
 bool packs = false;
 
@@ -41,9 +41,9 @@ __device__ inline float fromHalf(uint16_t h) {
 #endif
 }
 
-__device__ inline void refuse(unsigned long long node, float value, bool zfp) {
+__device__ inline void refuse(unsigned long long node, float value, Codec::Kind kind) {
   if (atomicCAS(&refused[0], 0ull, node) == 0)
-    refused[1] = static_cast<unsigned long long>(zfp) << 32 | bitsOfFloat(value);
+    refused[1] = static_cast<unsigned long long>(kind) << 32 | bitsOfFloat(value);
 }
 
 __global__ void packHalfKernel(const float *x, uint16_t *packed, int64_t count, unsigned long long node) {
@@ -61,7 +61,7 @@ __global__ void packHalfKernel(const float *x, uint16_t *packed, int64_t count, 
     for (int i = 0; i < group; ++i) {
       out[i] = toHalf(in[i]);
       if (overflowsHalf(in[i]))
-        refuse(node, in[i], false);
+        refuse(node, in[i], Codec::Fp16);
     }
     if (here == group) {
       uint4 eight;
@@ -88,6 +88,46 @@ __global__ void unpackHalfKernel(const uint16_t *packed, float *x, int64_t count
     for (int half = 0; half < 2; ++half)
       *reinterpret_cast<float4 *>(x + at + 4 * half) = make_float4(
           fromHalf(in[4 * half]), fromHalf(in[4 * half + 1]), fromHalf(in[4 * half + 2]), fromHalf(in[4 * half + 3]));
+  }
+}
+
+/// Eight neighbouring threads share a block and find its largest magnitude together. All threads of a warp go round
+/// equally often. The last block is stored whole.
+__global__ void packBytesKernel(const float *x, int8_t *packed, float *largest, int64_t count,
+                                unsigned long long node) {
+  const int64_t groups = int8Blocks(count) * (int8Block / group), whole = (groups + 31) / 32 * 32;
+  SLUICE_GRID_LOOP(g, whole) {
+    float in[group] = {};
+    for (int64_t i = 0; i < group && g * group + i < count; ++i)
+      in[i] = x[g * group + i];
+    uint32_t bits = 0;
+    for (float value : in)
+      bits = max(bits, magnitudeBits(value));
+    for (int distance = 4; distance > 0; distance /= 2)
+      bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, distance));
+    const bool finite = bits < 0x7f800000;
+    if (!finite)
+      refuse(node, floatOfBits(bits), Codec::Int8);
+    int8_t out[group];
+    for (int i = 0; i < group; ++i)
+      out[i] = finite ? int8Of(in[i], bits ? floatOfBits(bits) : 1.0f) : 0;
+    if (g < groups) {
+      uint2 eight;
+      memcpy(&eight, out, sizeof eight);
+      *reinterpret_cast<uint2 *>(packed + g * group) = eight;
+      largest[g / (int8Block / group)] = floatOfBits(bits);
+    }
+  }
+}
+
+__global__ void unpackBytesKernel(const int8_t *packed, const float *largest, float *x, int64_t count) {
+  SLUICE_GRID_LOOP(g, (count + group - 1) / group) {
+    const uint2 eight = *reinterpret_cast<const uint2 *>(packed + g * group);
+    int8_t in[group];
+    memcpy(in, &eight, sizeof eight);
+    const float scale = largest[g / (int8Block / group)];
+    for (int64_t i = 0; i < group && g * group + i < count; ++i)
+      x[g * group + i] = floatOfInt8(in[i], scale);
   }
 }
 
@@ -135,7 +175,7 @@ __global__ void packZfpKernel(const float *x, uint16_t *packed, ZfpGrid grid, in
     loadBlock(x, grid, at / across * 4, at % across * 4, block);
     for (float value : block)
       if (overflowsZfp(value))
-        return refuse(node, value, true);
+        return refuse(node, value, Codec::Zfp);
     zfp::packBlock(block, rate, packed + at * rate);
   }
 }
@@ -174,6 +214,18 @@ void unpackZfp(cudaStream_t stream, const void *packed, float *x, const Tensor &
       static_cast<const uint16_t *>(packed), x, grid, rate);
 }
 
+void packInt8(cudaStream_t stream, const float *x, void *packed, int64_t count, const char *node) {
+  auto *values = static_cast<int8_t *>(packed);
+  auto *largest = reinterpret_cast<float *>(values + int8Blocks(count) * int8Block);
+  packBytesKernel<<<blocksFor(count, group * blockThreads), blockThreads, 0, stream>>>(
+      x, values, largest, count, reinterpret_cast<uintptr_t>(node));
+}
+void unpackInt8(cudaStream_t stream, const void *packed, float *x, int64_t count) {
+  const auto *values = static_cast<const int8_t *>(packed);
+  const auto *largest = reinterpret_cast<const float *>(values + int8Blocks(count) * int8Block);
+  unpackBytesKernel<<<blocksFor(count, group * blockThreads), blockThreads, 0, stream>>>(values, largest, x, count);
+}
+
 void requireHalf(const char *node, Codec codec) {
   if (codec.kind != Codec::Fp16)
     throw std::invalid_argument("copies for '" + std::string(node) +
@@ -192,9 +244,7 @@ void checkRefused() {
     return;
   const auto *node = reinterpret_cast<const char *>(static_cast<uintptr_t>(note[0]));
   const float value = floatOfBits(static_cast<uint32_t>(note[1]));
-  if (note[1] >> 32)
-    throw zfpRefused(node, value);
-  throw halfRefused(value, node);
+  throw valueRefused(static_cast<Codec::Kind>(note[1] >> 32), value, node);
 }
 
 void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
@@ -228,10 +278,12 @@ void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) c
   auto work = [&] {
     if (codec.kind == Codec::Zfp)
       packZfp(native(stream), raw, to, x, codec.rate, node);
+    else if (codec.kind == Codec::Int8)
+      packInt8(native(stream), raw, to, x.shape.elements(), node);
     else
       packHalf(native(stream), raw, to, x.shape.elements(), node, all);
   };
-  stream.launch(node, codec.kind == Codec::Zfp ? "encode zfp" : "encode fp16", work, x.bytes());
+  stream.launch(node, encodeName(codec), work, x.bytes());
 }
 
 void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) const {
@@ -241,10 +293,12 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
   auto work = [&] {
     if (codec.kind == Codec::Zfp)
       unpackZfp(native(stream), from, raw, x, codec.rate);
+    else if (codec.kind == Codec::Int8)
+      unpackInt8(native(stream), from, raw, x.shape.elements());
     else
       unpackHalf(native(stream), from, raw, x.shape.elements(), all);
   };
-  stream.launch(node, codec.kind == Codec::Zfp ? "decode zfp" : "decode fp16", work, x.bytes());
+  stream.launch(node, decodeName(codec), work, x.bytes());
 }
 
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {

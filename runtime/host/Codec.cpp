@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks and half precision, and the dispatch of all codecs to streams. Work on a copy stream runs beside compute: the
-// pool is then mostly taken, and parallel loops run on the stream's own thread.
+// Masks, half precision and int8, and the dispatch of all codecs to streams. Work on a copy stream runs beside compute:
+// the pool is then mostly taken, and parallel loops run on the stream's own thread.
 #include "runtime/host/Codec.h"
 
 #include "runtime/common/CodecRules.h"
@@ -46,9 +46,46 @@ uint16_t toHalf(float x) { return halfOfFloat(x); }
 float fromHalf(uint16_t h) { return floatOfHalf(h); }
 #endif
 
-/// Names of records; they outlive the program.
-const char *encodeName(Codec codec) { return codec.kind == Codec::Zfp ? "encode zfp" : "encode fp16"; }
-const char *decodeName(Codec codec) { return codec.kind == Codec::Zfp ? "decode zfp" : "decode fp16"; }
+/// A block's largest magnitude; its bits tell whether it is finite.
+float packBlock(const float *x, int8_t *packed) {
+  uint32_t bits = 0;
+  for (int i = 0; i < int8Block; ++i)
+    bits = std::max(bits, magnitudeBits(x[i]));
+  const float largest = floatOfBits(bits), divisor = bits ? largest : 1.0f;
+  if (bits < 0x7f800000)
+    for (int i = 0; i < int8Block; ++i)
+      packed[i] = int8Of(x[i], divisor);
+  return largest;
+}
+
+void packInt8(const float *x, int64_t elements, void *packed, const char *node) {
+  auto *values = static_cast<int8_t *>(packed);
+  auto *largest = reinterpret_cast<float *>(values + int8Block * int8Blocks(elements));
+  std::atomic<int64_t> refused{-1};
+  parallelRanges(int8Blocks(elements), grain / int8Block, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t at = block * int8Block, here = std::min(int8Block, elements - at);
+      float last[int8Block] = {};
+      if (here < int8Block)
+        std::copy_n(x + at, here, last);
+      largest[block] = packBlock(here < int8Block ? last : x + at, values + at);
+      if (magnitudeBits(largest[block]) >= 0x7f800000)
+        refused = block;
+    }
+  });
+  if (refused >= 0)
+    throw valueRefused(Codec::Int8, largest[refused.load()], node);
+}
+
+void unpackInt8(const void *packed, int64_t elements, float *x) {
+  const auto *values = static_cast<const int8_t *>(packed);
+  const auto *largest = reinterpret_cast<const float *>(values + int8Block * int8Blocks(elements));
+  parallelRanges(int8Blocks(elements), grain / int8Block, [=](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block)
+      for (int64_t i = block * int8Block; i < std::min(elements, (block + 1) * int8Block); ++i)
+        x[i] = floatOfInt8(values[i], largest[block]);
+  });
+}
 
 int64_t packIntoSlot(const float *x, int64_t elements, void *slot) {
   auto *offsets = static_cast<int64_t *>(slot);
@@ -131,6 +168,8 @@ void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) c
   auto work = [this, raw, to] {
     if (codec.kind == Codec::Zfp)
       packZfp(raw, zfpGrid(x), codec.rate, to, node);
+    else if (codec.kind == Codec::Int8)
+      packInt8(raw, x.shape.elements(), to, node);
     else
       packHalf(raw, x.shape.elements(), to, node);
   };
@@ -144,6 +183,8 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
   auto work = [this, from, raw] {
     if (codec.kind == Codec::Zfp)
       unpackZfp(from, zfpGrid(x), codec.rate, raw);
+    else if (codec.kind == Codec::Int8)
+      unpackInt8(from, x.shape.elements(), raw);
     else
       unpackHalf(from, x.shape.elements(), raw);
   };

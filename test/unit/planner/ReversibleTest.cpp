@@ -146,6 +146,11 @@ TEST(Reversible, TheCheckerWantsSourcesBackBeforeTheInversionAndParametersUnchan
   Problem halves = net.problem;
   halves.codecRates = {{"fp16", 1e6}};
   EXPECT_NE(checkPlan(halves, packed, 1 << 20).find("comes back from fp16"), std::string::npos);
+  for (const char *codec : {"zfp", "int8"}) {
+    packed.decisions[net.v[5]].action = Action::Compress;
+    packed.decisions[net.v[5]].codec = codec;
+    EXPECT_NE(checkPlan(halves, packed, 1 << 20).find(std::string("comes back from ") + codec), std::string::npos);
+  }
   Problem larger = net.problem;
   for (Buffer &b : larger.buffers)
     if (b.inversion)

@@ -42,7 +42,9 @@ TEST(CodecNames, AreParsed) {
   EXPECT_EQ(parseCodec("fp16")->kind, Codec::Fp16);
   EXPECT_EQ(parseCodec("zfp")->rate, 8);
   EXPECT_EQ(parseCodec("zfp:12")->rate, 12);
-  for (const char *wrong : {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2"})
+  EXPECT_EQ(parseCodec("int8")->kind, Codec::Int8);
+  for (const char *wrong :
+       {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2", "int8:4", "int4"})
     EXPECT_FALSE(parseCodec(wrong)) << wrong;
 }
 
