@@ -230,7 +230,6 @@ LogicalResult AssignSlots::finish() {
       program.setPoolAttr(builder.getI64IntegerAttr(pool));
       program.setSpillAttr(builder.getI64IntegerAttr(arena(Space::Spill).size()));
     }
-    program->setAttr("sched.live", builder.getI64IntegerAttr(arena(Space::Device).base + arena(Space::Device).live));
   }
   deviceBytes = arena(Space::Device).size();
   hostBytes = arena(Space::Host).size();

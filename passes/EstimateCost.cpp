@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // estimate-cost, in order:
 //  1. ask the target's kernels in which ways they can compute every op, with which workspaces, and choose one for each;
-//  2. ask the profile for the time of such an op, by its arithmetic and traffic, or because a program measured it;
-//  3. sum up the stages of @step.
+//  2. ask the profile for the time of such an op, by its arithmetic and traffic, or because a program measured it.
 #include "passes/Buffers.h"
 #include "passes/CudaKernels.h"
 #include "passes/HostKernels.h"
@@ -54,8 +53,6 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     const std::vector<double> seconds = predict(device);
     for (auto [choice, predicted] : llvm::zip(choices, seconds))
       setCost(choice, predicted);
-    if (auto step = getOperation().lookupSymbol<func::FuncOp>("step"))
-      summarize(step);
   }
 
   /// Step 1.
@@ -131,47 +128,6 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     op->setAttr(attr::cost, b.getDictionaryAttr(entries));
     if (!chosen.name.empty() || chosen.granted)
       op->setAttr(attr::algorithm, chosen.attribute(op->getContext()));
-  }
-
-  /// Step 3. Saved: activations of the stage that its backward ops read; boundary: what the next stage reads.
-  static void summarize(func::FuncOp step) {
-    struct Stage {
-      double forward = 0, backward = 0;
-      int64_t saved = 0, boundary = 0;
-    };
-    std::vector<Stage> stages;
-    auto stageOf = [](Operation *op) {
-      auto number = op->getAttrOfType<IntegerAttr>(attr::stage);
-      return number ? number.getInt() : int64_t(0);
-    };
-    for (Operation &op : step.getBody().front().without_terminator()) {
-      auto cost = op.getAttrOfType<DictionaryAttr>(attr::cost);
-      if (!cost)
-        continue;
-      size_t number = stageOf(&op);
-      stages.resize(std::max(stages.size(), number + 1));
-      double seconds = cost.getAs<FloatAttr>("seconds").getValueAsDouble();
-      (isForward(&op) ? stages[number].forward : stages[number].backward) += seconds;
-      if (!isForward(&op))
-        continue;
-      for (Value result : op.getResults()) {
-        bool saved = false, boundary = false;
-        for (Operation *user : result.getUsers()) {
-          saved |= !isForward(user) && !user->hasTrait<OpTrait::IsTerminator>();
-          boundary |= isForward(user) && stageOf(user) != static_cast<int64_t>(number);
-        }
-        stages[number].saved += saved && !boundary ? bytes(result.getType()) : 0;
-        stages[number].boundary += boundary ? bytes(result.getType()) : 0;
-      }
-    }
-    Builder b(step.getContext());
-    SmallVector<Attribute> list;
-    for (const Stage &stage : stages)
-      list.push_back(b.getDictionaryAttr({b.getNamedAttr("boundary", b.getI64IntegerAttr(stage.boundary)),
-                                          b.getNamedAttr("saved", b.getI64IntegerAttr(stage.saved)),
-                                          b.getNamedAttr("u_b", b.getF64FloatAttr(stage.backward)),
-                                          b.getNamedAttr("u_f", b.getF64FloatAttr(stage.forward))}));
-    step->setAttr("train.stages", b.getArrayAttr(list));
   }
 
   std::vector<AlgorithmChoice> choices;

@@ -172,7 +172,8 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
     Measured times of `profile` replace estimates where node and op agree. Workspaces are asked from the target's own kernels, on the
     host for the thread count of the plan. Where a kernel can compute in several ways, the fastest that fits `workspace-limit` becomes
     `train.algorithm`; without a limit none may exceed the largest activation, nor raise the largest sum of what an op touches, of gradients
-    that live across it, and of its workspace, unless everything else is twice as slow. With `alternatives` the cost lists all that no other beats in time and workspace. @step gets `train.stages`: per stage forward and backward seconds, saved and boundary bytes.
+    that live across it, and of its workspace, unless everything else is twice as slow. With `alternatives` the cost lists all
+    that no other beats in time and workspace.
 
     ```mlir
     %y = train.matmul %x, %w {...} : ...

@@ -5,7 +5,7 @@
 
 #f = #sched.call<"F", [], "run">
 
-// CHECK-LABEL: sched.program @step device(3584) host(512) base(1536) attributes {sched.live = 3584 : i64}
+// CHECK-LABEL: sched.program @step device(3584) host(512) base(1536)
 // CHECK: "w" device bytes(100) variable(@w) at(0)
 // CHECK: "x" device bytes(300) input("x") batch(0) at(256)
 // CHECK: "x_next" device bytes(300) input("x") batch(1) at(768)

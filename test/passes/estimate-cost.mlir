@@ -6,13 +6,12 @@ train.variable @w role(parameter) init(zero) : tensor<100x100xf32>
 train.variable @"w/momentum" role(optimizer) init(zero) : tensor<100x100xf32>
 
 // CHECK-LABEL: func.func @step
-// Stage 0 forward is the product; its backward part is 2e-3 of product and 2e-4 of update. Saved: nothing but what crosses into stage 1.
-// CHECK-SAME: train.stages = [{boundary = 40000 : i64, saved = 0 : i64, u_b = 2.200000e-03 : f64, u_f = 2.000000e-03 : f64}
-// Stage 1: the loss reads 80000 bytes and writes 4; its gradient reads 80000 and writes 40000.
-// CHECK-SAME: {boundary = 0 : i64, saved = 0 : i64, u_b = 1.200000e-04 : f64, u_f = 8.000400e-05 : f64}]
 // 2 * 100^3 operations; 3 * 40000 bytes take less.
 // CHECK: train.matmul {{.*}}train.cost = {seconds = 2.000000e-03 : f64, workspace = {{[0-9]+}} : i64}
 // MEASURED: train.matmul {{.*}}train.cost = {seconds = 2.500000e-01 : f64
+// The loss reads 80000 bytes and writes 4; its gradient reads 80000 and writes 40000.
+// CHECK: train.mse {{.*}}train.cost = {seconds = 8.000400e-05 : f64
+// CHECK: train.loss_backward {{.*}}train.cost = {seconds = 1.200000e-04 : f64
 // An update reads the gradient, and reads and writes parameter and momentum: 5 * 40000 bytes.
 // CHECK: train.update {{.*}}train.cost = {seconds = 2.000000e-04 : f64, workspace = 0 : i64}
 // Views cost nothing and carry nothing.
