@@ -209,24 +209,23 @@ std::string convert(const Words &w, DriverOptions &o) {
 
 } // namespace
 
-std::optional<int> sluice::parseCommandLine(int argc, char **argv, DriverOptions &options) {
-  CLI::App app("sluicec compiles an ONNX model into a program that trains it inside a memory budget");
-  Words words;
-  declare(app, options, words);
+std::optional<int> sluice::parseCommandLine(const std::vector<std::string> &words, DriverOptions &options) {
+  CLI::App app("sluicec compiles an ONNX model into a program that trains it inside a memory budget", "sluicec");
+  Words values;
+  declare(app, options, values);
   // The parser would take the next argument for the value of `--flag=`.
-  for (int i = 1; i < argc; ++i)
-    if (std::string_view word = argv[i];
-        word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1)
+  for (std::string_view word : words)
+    if (word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1)
       return usage(std::string(word) + " has no value");
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // it takes them from the back
   } catch (const CLI::CallForHelp &) {
     std::cout << app.help();
     return 0;
   } catch (const CLI::ParseError &error) {
     return usage(error.what());
   }
-  if (std::string message = convert(words, options); !message.empty())
+  if (std::string message = convert(values, options); !message.empty())
     return usage(message);
   options.deviceNamed = app.count("--device") > 0;
   const TargetFacts &target = factsOf(options.pipeline.target);
@@ -236,7 +235,8 @@ std::optional<int> sluice::parseCommandLine(int argc, char **argv, DriverOptions
     return usage("--calibrate measures this machine, which " +
                  (target.device ? std::string("--target=") + target.name : "--device=" + options.pipeline.device) +
                  " does not plan for");
-  for (int i = 0; i < argc; ++i)
-    options.commandLine += (i ? " " : "") + (i ? std::string(argv[i]) : std::string("sluicec"));
+  options.commandLine = "sluicec";
+  for (const std::string &word : words)
+    options.commandLine += " " + word;
   return std::nullopt;
 }

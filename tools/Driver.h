@@ -26,8 +26,9 @@ struct DriverOptions {
   std::string commandLine;  ///< as given, for the preface of emitted source
 };
 
-/// Nothing when compilation should go on; else the exit status (0 after --help).
-std::optional<int> parseCommandLine(int argc, char **argv, DriverOptions &options);
+/// `words`: what stands behind the program's name. Nothing when compilation should go on; else the exit status (0 after
+/// --help).
+std::optional<int> parseCommandLine(const std::vector<std::string> &words, DriverOptions &options);
 
 /// Runs the compiler; returns the exit status. Errors are one line on stderr.
 int compile(const DriverOptions &options);

@@ -118,14 +118,11 @@ CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &
 }
 
 ModelProblem problemOfModel(const std::string &model, const std::vector<std::string> &flags) {
-  std::vector<std::string> words = {"sluice-plan", model};
+  std::vector<std::string> words = {model};
   words.insert(words.end(), flags.begin(), flags.end());
-  std::vector<char *> argv;
-  for (std::string &word : words)
-    argv.push_back(word.data());
   ModelProblem result;
   DriverOptions options;
-  if (auto status = parseCommandLine(static_cast<int>(argv.size()), argv.data(), options)) {
+  if (auto status = parseCommandLine(words, options)) {
     result.status = *status;
     return result;
   }

@@ -8,6 +8,7 @@
 #include "tools/MachineProfile.h"
 #include "tools/StandardOutput.h"
 
+#include <algorithm>
 #include <csignal>
 
 int main(int argc, char **argv) {
@@ -15,7 +16,7 @@ int main(int argc, char **argv) {
   std::signal(SIGXFSZ, SIG_IGN); // a limit on file sizes is an error of the write, as a full disk is
   sluice::reportCrashes("sluicec");
   sluice::DriverOptions options;
-  if (auto status = sluice::parseCommandLine(argc, argv, options))
+  if (auto status = sluice::parseCommandLine({argv + std::min(argc, 1), argv + argc}, options))
     return sluice::finishOutput("sluicec", *status);
   sluice::chooseDevice(options);
   return sluice::finishOutput("sluicec", sluice::compile(options));

@@ -41,15 +41,12 @@ uint64_t hashOf(const std::string &input) {
 }
 
 DriverOptions optionsOf(const std::string &model, const std::string &flags) {
-  std::vector<std::string> words = {"sluicec", model, "--threads=2"};
+  std::vector<std::string> words = {model, "--threads=2"};
   std::istringstream stream(flags);
   for (std::string word; stream >> word;)
     words.push_back(word);
-  std::vector<char *> arguments;
-  for (std::string &word : words)
-    arguments.push_back(word.data());
   DriverOptions options;
-  if (auto status = parseCommandLine(static_cast<int>(arguments.size()), arguments.data(), options))
+  if (parseCommandLine(words, options))
     finding("sluicec does not take '" + flags + "'");
   return options;
 }
