@@ -7,6 +7,7 @@
 #include "passes/Passes.h"
 #include "passes/PlanAttribute.h"
 #include "passes/ProblemOfStep.h"
+#include "passes/planner/Words.h"
 
 #include "ir/RuntimeTypes.h"
 
@@ -69,8 +70,8 @@ private:
       if (d.action == Action::Keep || d.action == Action::Recompute)
         continue;
       if (!executable(s, d))
-        return step.emitError() << "the plan wants to " << actionName(d.action) << " '" << buffers[s].name << "'"
-                                << (d.codec.empty() ? "" : " with " + d.codec)
+        return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << buffers[s].name
+                                << "'" << (d.codec.empty() ? "" : " with " + d.codec)
                                 << ", which generated programs cannot do";
       bool leaves = 0 <= d.offloadAfter && d.offloadAfter < d.freeBefore && d.freeBefore < count;
       bool returns = d.freeBefore <= d.prefetchAfter + 1 && d.prefetchAfter < d.neededBy && d.neededBy < count;

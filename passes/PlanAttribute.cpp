@@ -2,22 +2,12 @@
 // Writing and reading of `train.plan`, see PlanAttribute.h.
 #include "passes/PlanAttribute.h"
 
+#include "passes/planner/Words.h"
+
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace sluice;
-using planner::Action;
-
-static constexpr std::pair<Action, const char *> actionNames[] = {
-    {Action::Keep, "keep"},     {Action::Offload, "offload"}, {Action::Compress, "compress"},
-    {Action::Encode, "encode"}, {Action::Invert, "invert"},   {Action::Recompute, "recompute"}};
-
-const char *sluice::actionName(Action action) {
-  for (auto [value, name] : actionNames)
-    if (value == action)
-      return name;
-  return "?";
-}
 
 namespace {
 
@@ -80,7 +70,7 @@ DictionaryAttr sluice::planAttribute(MLIRContext *context, const planner::Proble
         .set("bytes", problem.buffers[i].bytes);
     entry.set("first", lives.first[i])
         .set("last", lives.last[i])
-        .set("action", StringRef(actionName(d.action)))
+        .set("action", StringRef(planner::actionName(d.action)))
         .set("codec", StringRef(d.codec));
     entry.set("offload_after", int64_t(d.offloadAfter)).set("free_before", int64_t(d.freeBefore));
     entry.set("prefetch_after", int64_t(d.prefetchAfter))
@@ -135,9 +125,8 @@ planner::Plan sluice::planOfAttribute(DictionaryAttr attribute, int storages) {
       if (storage < 0 || storage >= storages)
         continue;
       planner::Decision &d = plan.decisions[storage];
-      for (auto [value, name] : actionNames)
-        if (auto text = entry.getAs<StringAttr>("action"); text && text.getValue() == name)
-          d.action = value;
+      if (auto action = entry.getAs<StringAttr>("action"))
+        d.action = planner::findAction(action.getValue()).value_or(d.action);
       if (auto codec = entry.getAs<StringAttr>("codec"))
         d.codec = codec.str();
       if (auto reason = entry.getAs<StringAttr>("reason"))

@@ -35,7 +35,4 @@ mlir::DictionaryAttr planAttribute(mlir::MLIRContext *context, const planner::Pr
 planner::Plan planOfAttribute(mlir::DictionaryAttr attribute, int storages);
 PlanSummary summaryOfAttribute(mlir::DictionaryAttr attribute);
 
-/// "keep", "offload", "compress", "encode", "invert", "recompute".
-const char *actionName(planner::Action action);
-
 } // namespace sluice

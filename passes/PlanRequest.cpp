@@ -26,7 +26,7 @@ static std::set<std::string> executableActions(Target target, StringRef precisio
   return actions;
 }
 
-/// fp16, zvc or zvc:pool=SIZE, the last also without `codec=` before it.
+/// fp16, zvc or zvc:pool=SIZE.
 static std::string takeCodec(StringRef value, PlanRequest &request) {
   auto [codec, pool] = value.split(':');
   const CodecFacts *facts = findCodec(codec);
@@ -41,29 +41,28 @@ static std::string takeCodec(StringRef value, PlanRequest &request) {
              : "pool '" + pool.str() + "' of zvc in --strategy is no size; write bytes, 600MiB or 8GiB";
 }
 
-static std::string takeKnob(StringRef part, PlanRequest &request) {
-  auto [key, value] = part.split('=');
-  if (key.empty() || value.empty())
-    return "'" + part.str() + "' in --strategy is no k=v";
+/// What is said of codecs, for any strategy; the pool also without `codec=` before it.
+static std::string takeKnob(const std::string &key, const std::string &value, PlanRequest &request) {
   if (key == "codec" || key == "zvc:pool")
-    return takeCodec(key == "codec" ? value : part, request);
-  if (key == "rate" && !parseCodec(("zfp:" + value).str()))
-    return "rate '" + value.str() + "' in --strategy is none of zfp's, from 2 to 31 bits a value";
+    return takeCodec(key == "codec" ? value : key + "=" + value, request);
+  if (key == "rate" && !parseCodec("zfp:" + value))
+    return "rate '" + value + "' in --strategy is none of zfp's, from 2 to 31 bits a value";
   if (key == "rate")
-    request.zfp = ("zfp:" + value).str();
+    request.zfp = "zfp:" + value;
   else
-    request.options.knobs[key.str()] = value.str();
+    request.options.knobs[key] = value;
   return "";
 }
 
 std::string sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
                                      const std::string &precision, PlanRequest &request) {
-  SmallVector<StringRef> parts, lossy;
-  StringRef(strategy).split(parts, ',');
-  request.name = parts.empty() ? "" : parts[0].str();
-  for (StringRef part : ArrayRef(parts).drop_front())
-    if (std::string error = takeKnob(part, request); !error.empty())
+  std::map<std::string, std::string> knobs;
+  if (std::string error = planner::parseStrategy(strategy, request.name, knobs); !error.empty())
+    return error;
+  for (const auto &[key, value] : knobs)
+    if (std::string error = takeKnob(key, value, request); !error.empty())
       return error;
+  SmallVector<StringRef> lossy;
   StringRef(allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
   for (StringRef name : lossy)
     request.options.allowLossy.insert(name.str());

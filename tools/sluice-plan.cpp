@@ -3,6 +3,7 @@
 // over a model's budgets. Exit status: 0; 1 bad input; 2 usage; 3 infeasible, with the answer on stdout; 4 internal
 // error.
 #include "passes/planner/Files.h"
+#include "passes/planner/Words.h"
 #include "passes/strategies/Registry.h"
 #include "runtime/common/File.h"
 #include "runtime/common/OutputFile.h"
@@ -52,35 +53,10 @@ std::string readFile(const std::string &path) {
 }
 
 /// "1500000", "600MiB", "8GiB".
-double parseSize(const std::string &text, const char *option) {
-  char *end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  const std::pair<const char *, double> units[] = {
-      {"", 1}, {"B", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
-  for (const auto &[name, factor] : units)
-    if (unit == name && end != text.c_str() && value >= 0 && value * factor <= 1e30)
-      return value * factor;
+double sizeOf(const std::string &text, const char *option) {
+  if (const std::optional<double> bytes = sluice::parseBytes(text))
+    return *bytes;
   throw Failure{Usage, std::string(option) + " is '" + text + "', it must be a size such as 1500000, 600MiB or 8GiB"};
-}
-
-/// NAME[,k=v...]
-std::string parseStrategy(const std::string &text, Options &options) {
-  std::istringstream stream(text);
-  std::string name, knob;
-  std::getline(stream, name, ',');
-  while (std::getline(stream, knob, ',')) {
-    const size_t equals = knob.find('=');
-    if (equals == std::string::npos)
-      throw Failure{Usage, "--strategy: '" + knob + "' is not of the form k=v"};
-    options.knobs[knob.substr(0, equals)] = knob.substr(equals + 1);
-  }
-  return name;
-}
-
-const char *actionName(Action action) {
-  static const char *const names[] = {"keep", "offload", "compress", "encode", "invert", "recompute"};
-  return names[static_cast<int>(action)];
 }
 
 ordered_json toJson(const ChainPlan &plan, Seconds bound) {
@@ -117,7 +93,9 @@ int planProblem(const Arguments &arguments) {
   std::stringstream lossy(arguments.allowLossy);
   for (std::string codec; std::getline(lossy, codec, ',');)
     options.allowLossy.insert(codec);
-  const std::string name = parseStrategy(arguments.strategy, options);
+  std::string name;
+  if (const std::string wrong = parseStrategy(arguments.strategy, name, options.knobs); !wrong.empty())
+    throw Failure{Usage, wrong};
   if (arguments.release != "whole" && arguments.release != "partial")
     throw Failure{Usage, "--release is '" + arguments.release + "', it must be whole or partial"};
   const Release release = arguments.release == "whole" ? Release::Whole : Release::Partial;
@@ -126,7 +104,7 @@ int planProblem(const Arguments &arguments) {
   if (!parseChain(readFile(arguments.problem), file, error))
     throw Failure{BadInput, arguments.problem + ": " + error};
   if (!arguments.memory.empty())
-    file.memory = parseSize(arguments.memory, "--memory");
+    file.memory = sizeOf(arguments.memory, "--memory");
   if (!file.memory)
     throw Failure{Usage, arguments.problem + ": no 'memory' in the file and no --memory"};
   const ChainAnswer answer = runStrategy(file.chain, *file.memory, release, name, options);
@@ -159,7 +137,7 @@ int packProblem(const Arguments &arguments) {
   options.nodeLimit = arguments.nodes > 0 ? arguments.nodes : 400'000'000 / std::max<int64_t>(items.size(), 200);
   options.workLimit = arguments.nodes > 0 ? std::numeric_limits<int64_t>::max() : 20'000'000'000;
   const bool limited = !arguments.capacity.empty();
-  const double capacity = limited ? parseSize(arguments.capacity, "--capacity") : 0;
+  const double capacity = limited ? sizeOf(arguments.capacity, "--capacity") : 0;
   if (capacity > 1e18)
     throw Failure{Usage, "--capacity is " + arguments.capacity + " bytes, above 1e18"};
   options.goodEnough = static_cast<Bytes>(capacity);

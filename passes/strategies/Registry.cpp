@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <sstream>
 
 namespace sluice::planner {
 
@@ -52,6 +53,19 @@ std::vector<std::string> strategyNames() {
   for (const Strategy &s : strategies())
     names.push_back(s.name);
   return names;
+}
+
+std::string parseStrategy(const std::string &words, std::string &name, std::map<std::string, std::string> &knobs) {
+  std::istringstream stream(words);
+  std::string part;
+  std::getline(stream, name, ',');
+  while (std::getline(stream, part, ',')) {
+    const size_t equals = part.find('=');
+    if (equals == 0 || equals >= part.size() - 1)
+      return "'" + part + "' in --strategy is no k=v";
+    knobs[part.substr(0, equals)] = part.substr(equals + 1);
+  }
+  return "";
 }
 
 static std::string listed(const std::vector<std::string> &names) {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// See Words.h.
+#include "passes/planner/Words.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace sluice {
+
+std::optional<double> leadingNumber(const std::string &text, std::string &unit) {
+  const size_t end = text.find_first_not_of("0123456789.");
+  const std::string digits = text.substr(0, end);
+  unit = end == std::string::npos ? "" : text.substr(end);
+  if (digits.empty() || digits == "." || digits.find('.') != digits.rfind('.') || digits.size() > 20)
+    return std::nullopt;
+  return std::strtod(digits.c_str(), nullptr);
+}
+
+std::optional<double> parseBytes(const std::string &text) {
+  constexpr std::pair<const char *, double> units[] = {
+      {"", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  std::string unit;
+  const std::optional<double> number = leadingNumber(text, unit);
+  for (const auto &[name, factor] : units)
+    if (number && unit == name)
+      return *number * factor;
+  return std::nullopt;
+}
+
+namespace planner {
+
+static constexpr std::pair<Action, const char *> actionNames[] = {
+    {Action::Keep, "keep"},     {Action::Offload, "offload"}, {Action::Compress, "compress"},
+    {Action::Encode, "encode"}, {Action::Invert, "invert"},   {Action::Recompute, "recompute"}};
+
+const char *actionName(Action action) {
+  for (const auto &[value, name] : actionNames)
+    if (value == action)
+      return name;
+  return "?";
+}
+
+std::optional<Action> findAction(std::string_view name) {
+  for (const auto &[value, known] : actionNames)
+    if (name == known)
+      return value;
+  return std::nullopt;
+}
+
+} // namespace planner
+
+} // namespace sluice

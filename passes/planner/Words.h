@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words that command lines, plans and reports share: sizes and actions.
+#pragma once
+
+#include "passes/planner/Plan.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace sluice {
+
+/// A plain decimal number at the start of `text`; the rest goes to `unit`. Nothing for signs, exponents, hex and the
+/// like.
+std::optional<double> leadingNumber(const std::string &text, std::string &unit);
+
+/// Bytes of "8GiB", "600MiB", "4KiB", "1500000", not rounded. Nothing when malformed or negative.
+std::optional<double> parseBytes(const std::string &text);
+
+namespace planner {
+
+const char *actionName(Action action);
+/// Nothing for an unknown name.
+std::optional<Action> findAction(std::string_view name);
+
+} // namespace planner
+
+} // namespace sluice
