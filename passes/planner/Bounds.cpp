@@ -32,10 +32,11 @@ Bytes memoryFloor(const Problem &problem) {
     Bytes bytes = aligned(problem, leastWorkspace(op));
     for (int b : touched) {
       Bytes least = problem.buffers[b].bytes;
-      // A backward op may read the encoded form instead.
+      // A backward op may read the encoded form instead; what is packed comes back as a whole before anybody reads it.
       if (op.phase != Phase::Forward)
         for (const Encoding &e : problem.buffers[b].encodings)
-          least = std::min(least, e.bytes);
+          if (readDirectly(e.codec))
+            least = std::min(least, e.bytes);
       bytes += aligned(problem, least);
     }
     floor = std::max(floor, bytes);

@@ -12,7 +12,7 @@
 namespace sluice::planner {
 
 /// The budget that no plan of whole tensors can pass, in bytes: the largest op's inputs, outputs and workspace, plus
-/// base; what a backward op may read in encoded form counts with its smallest form.
+/// base; what a backward op may read in encoded form counts with its smallest such form.
 Bytes memoryFloor(const Problem &problem);
 
 /// Names of actions and codecs, as in Options::executable: those that are lossy, those that keep every bit, and

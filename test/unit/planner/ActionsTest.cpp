@@ -76,6 +76,15 @@ static Problem twoLayers() {
   return p;
 }
 
+TEST(Bounds, FloorCountsFormsThatAreReadAsTheyAre) {
+  Problem p = twoLayers();
+  EXPECT_EQ(memoryFloor(p), 400); // the backward of f touches four tensors
+  p.buffers[0].encodings = p.buffers[1].encodings = {{"fp16", 50, 1, 1}};
+  EXPECT_EQ(memoryFloor(p), 400);
+  p.buffers[1].encodings.push_back({"mask", 10, 1, 0});
+  EXPECT_EQ(memoryFloor(p), 310);
+}
+
 static Plan away(const Problem &p, Action action, const std::string &codec) {
   Plan plan = keepPlan(p);
   plan.decisions[0] = {action, codec, 1, 2, 3, 4, ""};
