@@ -107,11 +107,11 @@ LogicalResult importShape(NodeImport &node) {
 
 /// Identity and float casts of a tensor of the file. PyTorch's exporter shares initializers of equal values through
 /// Identity nodes that bear the lost names: tensors that are the same everywhere (fresh scales, biases, statistics)
-/// become variables of their own.
+/// become variables of their own. What is folded stays so.
 bool importAlias(NodeImport &node) {
   const Source *source = node.source(0);
   bool cast = node.proto().op_type() == "Cast";
-  if (!source || (!cast && node.proto().op_type() != "Identity") ||
+  if (!source || node.shared().hosts.count(node.proto().input(0)) || (!cast && node.proto().op_type() != "Identity") ||
       (cast && source->elementType != onnx::TensorProto::FLOAT) ||
       (cast && node.attributes.integer("to", 0) != onnx::TensorProto::FLOAT))
     return false;

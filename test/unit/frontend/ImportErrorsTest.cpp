@@ -35,6 +35,18 @@ TEST(ImportErrors, WeightsOfAnotherRankBeforeAnInlinedOp) {
               HasSubstr("(ConvTranspose"));
 }
 
+TEST(ImportErrors, LayerNormalization) {
+  auto proto = parseModel("g (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = LayerNormalization<axis = 1>(x, scale) }");
+  addInitializer(proto, "scale", {4});
+  EXPECT_THAT(ImportedModel(proto).error,
+              HasSubstr("(LayerNormalization, opset 17): normalizes the dimensions [3, 4] of an input of "
+                        "shape [2, 3, 4] but has a scale or bias of shape [4]; they must be equal"));
+  EXPECT_THAT(errorOf("g (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = LayerNormalization<axis = 3>(x, x) }"),
+              HasSubstr("axis"));
+  EXPECT_THAT(errorOf("g (float[2, 4] x) => (float[2, 4] y) { y = Gelu<approximate = \"fast\">(x) }", {}, 20),
+              HasSubstr("approximate is 'fast', must be none or tanh"));
+}
+
 TEST(ImportErrors, ClipBoundsAreNumbers) {
   auto proto = parseModel("g (float[2, 3] x) => (float[2, 4] y) { h = Clip(x, low) y = Gemm<transB = 1>(h, w) }");
   addInitializer(proto, "w", {4, 3});

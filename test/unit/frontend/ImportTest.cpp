@@ -137,6 +137,35 @@ TEST(Import, FoldsShapeArithmetic) {
   EXPECT_THAT(extents(model.only<train::ReshapeOp>().getY()), ElementsAre(6, 3));
 }
 
+/// PyTorch's exporter casts numbers that are float already on the way to attention's scale.
+TEST(Import, CastsOfWhatIsFoldedStayFolded) {
+  ImportedModel model(withWeights(R"(g (float[2, 4] x) => (float[2, 3] y) {
+    extents = Shape<start = 1>(x)
+    width = Cast<to = 1>(extents)
+    again = Cast<to = 1>(width)
+    root = Sqrt(again)
+    h = Mul(x, root)
+    y = Gemm(h, w) })"));
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.only<train::ScaleOp>().getFactor().convertToFloat(), 2.0f);
+}
+
+TEST(Import, LayerNormalization) {
+  auto proto = parseModel(R"(g (float[2, 3, 4, 5] x) => (float[2, 3, 4, 5] y) {
+    h = LayerNormalization<axis = 2, epsilon = 0.5>(x, scale)
+    y = LayerNormalization<axis = -3>(h, all, all) })");
+  addInitializer(proto, "scale", {4, 5});
+  addInitializer(proto, "all", {3, 4, 5});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  auto norms = model.ops<train::LayerNormOp>();
+  ASSERT_EQ(norms.size(), 2u);
+  EXPECT_THAT(extents(norms[0].getY()), ElementsAre(6, 20));
+  EXPECT_EQ(norms[0].getEpsilon().convertToFloat(), 0.5f);
+  EXPECT_THAT(extents(norms[0].getBias()), ElementsAre(20)) << "zeros where there is no bias";
+  EXPECT_THAT(extents(norms[1].getY()), ElementsAre(2, 60));
+}
+
 TEST(Import, ClipTakesAttributesAndInputs) {
   ImportedModel early(withWeights(
       "g (float[2, 3] x) => (float[2, 4] y) { h = Gemm<transB = 1>(x, w, b) y = Clip<min = 0.0, max = 6.0>(h) }", 7));
