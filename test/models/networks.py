@@ -5,7 +5,7 @@ import torch
 from torch import nn
 import torch.nn.functional as F
 
-from convnext import ConvNext
+from modern import ConvNext, Vit
 
 
 class Mlp(nn.Sequential):
@@ -331,6 +331,7 @@ NETWORKS = {
     "signal": (Signal, (3, 37), 3, 8),
     "reversible": (Reversible, (3, 12, 12), 10, 8),
     "convnext": (ConvNext, (3, 12, 12), 10, 8),
+    "vit": (Vit, (3, 8, 8), 10, 8),
 }
 
 # Deeper ones, so that much less than keep's memory is enough: name: (module, shape of a sample). Without references: they are compared
