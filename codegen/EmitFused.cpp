@@ -88,6 +88,7 @@ private:
         .Case([&](math::SqrtOp) { return call("sqrtf"); })
         .Case([&](math::ExpOp) { return call("exponential"); })
         .Case([&](math::TanhOp) { return call("hyperbolicTangent"); })
+        .Case([&](math::LogOp) { return call("logarithm"); })
         .Case([&](math::ErfOp) { return call("errorFunction"); })
         .Case([&](train::UniformOp u) {
           random = true;

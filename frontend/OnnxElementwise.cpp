@@ -64,14 +64,16 @@ LogicalResult importMul(NodeImport &node) {
   return importBinary<train::MulOp, Use::Factor>(node);
 }
 
-LogicalResult importSum(NodeImport &node) {
+Value sumOf(NodeImport &node) {
   Value sum = node.tensor(0);
   for (int i = 1; sum && i < node.inputs(); ++i) {
     auto op = makeBinary<train::AddOp>(node, sum, node.tensor(i));
     sum = op ? op.getY() : Value();
   }
-  return node.result(sum);
+  return sum;
 }
+
+LogicalResult importSum(NodeImport &node) { return node.result(sumOf(node)); }
 
 Value clipped(NodeImport &node, Value x, double low, double high) {
   auto op = x ? node.make<train::ClipOp>(x, node.f32(low), node.f32(high)) : train::ClipOp();
@@ -100,6 +102,55 @@ LogicalResult importLeakyRelu(NodeImport &node) {
   auto op =
       x ? node.make<train::LeakyReluOp>(x, node.f32(node.attributes.number("alpha", 0.01f))) : train::LeakyReluOp();
   return op ? node.result(op) : failure();
+}
+
+Value elu(NodeImport &node, Value x, double alpha) {
+  if (alpha < 0) {
+    (void)node.error("alpha is " + std::to_string(alpha) + ", must not be negative");
+    return {};
+  }
+  auto op = x ? node.make<train::EluOp>(x, node.f32(alpha)) : train::EluOp();
+  return op ? op.getY() : Value();
+}
+
+LogicalResult importElu(NodeImport &node) {
+  return node.result(elu(node, node.tensor(0), node.attributes.number("alpha", 1)));
+}
+
+LogicalResult importSelu(NodeImport &node) {
+  Value y = elu(node, node.tensor(0), node.attributes.number("alpha", 1.67326319217681884765625f));
+  return node.result(scaled(node, y, node.attributes.number("gamma", 1.05070102214813232421875f)));
+}
+
+/// alpha * elu(x / alpha)
+LogicalResult importCelu(NodeImport &node) {
+  const double alpha = node.attributes.number("alpha", 1);
+  if (!(alpha > 0))
+    return node.error("alpha is " + std::to_string(alpha) + ", must be positive");
+  return node.result(scaled(node, elu(node, scaled(node, node.tensor(0), 1 / alpha), 1), alpha));
+}
+
+/// x / (1 + |x|)
+LogicalResult importSoftsign(NodeImport &node) {
+  Value x = node.tensor(0), one = x ? node.scalar(1, "one") : Value();
+  auto size = one ? node.make<train::AbsOp>(x) : train::AbsOp();
+  auto sum = size ? node.make<train::AddOp>(size, one) : train::AddOp();
+  auto op = sum ? node.make<train::DivOp>(x, sum) : train::DivOp();
+  return op ? node.result(op) : failure();
+}
+
+/// x * tanh(softplus(x))
+LogicalResult importMish(NodeImport &node) {
+  Value x = node.tensor(0);
+  auto plus = x ? node.make<train::SoftplusOp>(x) : train::SoftplusOp();
+  auto gate = plus ? node.make<train::TanhOp>(plus) : train::TanhOp();
+  auto op = gate ? node.make<train::MulOp>(x, gate) : train::MulOp();
+  return op ? node.result(op) : failure();
+}
+
+LogicalResult importMean(NodeImport &node) {
+  Value sum = sumOf(node);
+  return node.result(scaled(node, sum, 1.0 / node.inputs()));
 }
 
 LogicalResult importGelu(NodeImport &node) {
@@ -176,6 +227,17 @@ void addElementwise(NodeImporters &table) {
   table["Tanh"] = importUnary<train::TanhOp>;
   table["Erf"] = importUnary<train::ErfOp>;
   table["Gelu"] = importGelu;
+  table["Exp"] = importUnary<train::ExpOp>;
+  table["Log"] = importUnary<train::LogOp>;
+  table["Sqrt"] = importUnary<train::SqrtOp>;
+  table["Reciprocal"] = importUnary<train::ReciprocalOp>;
+  table["Abs"] = importUnary<train::AbsOp>;
+  table["Softplus"] = importUnary<train::SoftplusOp>;
+  table["Elu"] = importElu;
+  table["Selu"] = importSelu;
+  table["Celu"] = importCelu;
+  table["Softsign"] = importSoftsign;
+  table["Mish"] = importMish;
   table["LeakyRelu"] = importLeakyRelu;
   table["Clip"] = importClip;
   table["HardSigmoid"] = importHardSigmoid;
@@ -185,6 +247,7 @@ void addElementwise(NodeImporters &table) {
   table["Mul"] = importMul;
   table["Div"] = importBinary<train::DivOp, Use::Factor>;
   table["Sum"] = importSum;
+  table["Mean"] = importMean;
   table["Neg"] = importNeg;
   table["Pow"] = importPow;
   table["Cast"] = importCast;

@@ -23,6 +23,13 @@ struct Scalar {
   Value compare(arith::CmpFPredicate p, Value x, Value y) const { return arith::CmpFOp::create(b, loc, p, x, y); }
   Value select(Value c, Value x, Value y) const { return arith::SelectOp::create(b, loc, c, x, y); }
   Value exp(Value x) const { return math::ExpOp::create(b, loc, x); }
+  Value log(Value x) const { return math::LogOp::create(b, loc, x); }
+  Value negative(Value x) const { return sub(constant(0), x); }
+  /// log(1 + x) for x >= 0: what 1 + x rounds away of x, the factor gives back (W. Kahan).
+  Value log1p(Value x) const {
+    Value sum = add(constant(1), x), lost = div(x, sub(sum, constant(1)));
+    return select(compare(arith::CmpFPredicate::OEQ, sum, constant(1)), x, mul(log(sum), lost));
+  }
   /// The probability that gelu multiplies x by: that of a normal variable below x, or its approximation by tanh.
   Value below(Value x, bool tanh) const {
     Value inner = mul(x, constant(M_SQRT1_2));
@@ -111,6 +118,45 @@ RULE(GeluBackwardOp) {
   else
     density = s.mul(s.constant(M_SQRT1_2 * M_2_SQRTPI / 2), s.exp(s.mul(s.constant(-0.5), square)));
   return {s.mul(v[0], s.add(p, s.mul(x, density)))};
+}
+RULE(ExpOp) {
+  SCALAR;
+  return {s.exp(v[0])};
+}
+RULE(LogOp) {
+  SCALAR;
+  return {s.log(v[0])};
+}
+RULE(SqrtOp) { return {math::SqrtOp::create(builder, getLoc(), v[0])}; }
+RULE(ReciprocalOp) {
+  SCALAR;
+  return {s.div(s.constant(1), v[0])};
+}
+RULE(AbsOp) {
+  SCALAR;
+  return {s.select(s.compare(P::OLT, v[0], s.constant(0)), s.negative(v[0]), v[0])};
+}
+RULE(AbsBackwardOp) {
+  SCALAR;
+  Value falling = s.select(s.compare(P::OLT, v[1], s.constant(0)), s.negative(v[0]), s.constant(0));
+  return {s.select(s.compare(P::OGT, v[1], s.constant(0)), v[0], falling)};
+}
+// max(x, 0) + log(1 + e^-|x|), so that nothing overflows.
+RULE(SoftplusOp) {
+  SCALAR;
+  Value positive = s.compare(P::OGT, v[0], s.constant(0)), negative = s.negative(v[0]);
+  Value rest = s.log1p(s.exp(s.select(positive, negative, v[0])));
+  return {s.add(s.select(positive, v[0], s.constant(0)), rest)};
+}
+RULE(EluOp) {
+  SCALAR;
+  Value below = s.mul(s.constant(getAlpha().convertToDouble()), s.sub(s.exp(v[0]), s.constant(1)));
+  return {s.select(s.compare(P::OGT, v[0], s.constant(0)), v[0], below)};
+}
+RULE(EluBackwardOp) {
+  SCALAR;
+  Value below = s.mul(v[0], s.add(v[1], s.constant(getAlpha().convertToDouble())));
+  return {s.select(s.compare(P::OGT, v[1], s.constant(0)), v[0], below)};
 }
 RULE(ScaleOp) {
   SCALAR;

@@ -21,6 +21,15 @@ SINGLE(SigmoidOp, SigmoidBackwardOp::create(b, getLoc(), getX().getType(), dy, g
 SINGLE(TanhOp, TanhBackwardOp::create(b, getLoc(), getX().getType(), dy, getY()))
 SINGLE(ErfOp, ErfBackwardOp::create(b, getLoc(), getX().getType(), dy, getX()))
 SINGLE(GeluOp, GeluBackwardOp::create(b, getLoc(), getX().getType(), dy, getX(), getTanhAttr()))
+SINGLE(ExpOp, MulOp::create(b, getLoc(), dy, getY()))
+SINGLE(LogOp, DivOp::create(b, getLoc(), dy, getX()))
+SINGLE(SqrtOp, DivOp::create(b, getLoc(), ScaleOp::create(b, getLoc(), dy, b.getF32FloatAttr(0.5f)), getY()))
+SINGLE(ReciprocalOp,
+       ScaleOp::create(b, getLoc(), MulOp::create(b, getLoc(), dy, MulOp::create(b, getLoc(), getY(), getY())),
+                       b.getF32FloatAttr(-1)))
+SINGLE(AbsOp, AbsBackwardOp::create(b, getLoc(), getX().getType(), dy, getX()))
+SINGLE(SoftplusOp, MulOp::create(b, getLoc(), dy, SigmoidOp::create(b, getLoc(), getX())))
+SINGLE(EluOp, EluBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getAlphaAttr()))
 SINGLE(ScaleOp, ScaleOp::create(b, getLoc(), dy, getFactorAttr()))
 // The same draw keeps the same elements, so the gradient of dropout is dropout.
 SINGLE(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr(), getGroupAttr()))

@@ -3,6 +3,7 @@
 include "ir/ForwardOps.td"
 include "ir/ProductOps.td"
 include "ir/ElementwiseOps.td"
+include "ir/ActivationOps.td"
 include "ir/GradientOps.td"
 include "ir/NormOps.td"
 include "ir/UpdateOps.td"

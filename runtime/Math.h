@@ -44,6 +44,28 @@ SLUICE_KERNEL float exponential(float x) {
   return p * first * second;
 }
 
+/// Natural logarithm; -infinity of 0, NaN of what is less.
+SLUICE_KERNEL float logarithm(float x) {
+  const bool denormal = x < 1.17549435e-38f;
+  const uint32_t bits = bitsOfFloat(denormal ? x * 8388608.0f : x); // 2^23
+  const float mantissa = floatOfBits((bits & 0x007fffffu) | 0x3f000000u);
+  const bool low = mantissa < 0.70710678f;
+  const int32_t exponent = static_cast<int32_t>(bits >> 23) - 126 - (denormal ? 23 : 0) - (low ? 1 : 0);
+  const float r = (low ? mantissa + mantissa : mantissa) - 1.0f, z = r * r, n = static_cast<float>(exponent);
+  float p = 7.0376836292e-2f;
+  p = p * r - 1.1514610310e-1f;
+  p = p * r + 1.1676998740e-1f;
+  p = p * r - 1.2420140846e-1f;
+  p = p * r + 1.4249322787e-1f;
+  p = p * r - 1.6668057665e-1f;
+  p = p * r + 2.0000714765e-1f;
+  p = p * r - 2.4999993993e-1f;
+  p = p * r + 3.3333331174e-1f;
+  const float value = n * 0.693359375f + (r + (p * r * z + n * -2.12194440e-4f - 0.5f * z));
+  const float infinite = floatOfBits(0x7f800000u);
+  return x > 0 ? (x < infinite ? value : x) : x == 0 ? -infinite : floatOfBits(0x7fc00000u);
+}
+
 /// Hyperbolic tangent.
 SLUICE_KERNEL float hyperbolicTangent(float x) {
   const float size = x < 0 ? -x : x, z = x * x;

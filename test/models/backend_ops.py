@@ -22,9 +22,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import compare
 
-OPS = """Add AveragePool BatchNormalization Clip Concat Conv ConvTranspose DepthToSpace Div Erf Expand Flatten Gather Gemm GlobalAveragePool
-Gelu GlobalMaxPool HardSigmoid HardSwish Identity LRN LayerNormalization LeakyRelu LogSoftmax MatMul MaxPool Mul Neg Pad Pow ReduceMean ReduceSum Relu Reshape
-Resize Sigmoid Slice Softmax SpaceToDepth Split Squeeze Sub Sum Tanh Transpose Unsqueeze Upsample Swish""".split()
+OPS = """Abs Add AveragePool BatchNormalization Celu Clip Concat Conv ConvTranspose DepthToSpace Div Elu Erf Exp Expand Flatten Gather Gemm GlobalAveragePool
+Gelu GlobalMaxPool HardSigmoid HardSwish Identity LRN LayerNormalization LeakyRelu Log LogSoftmax MatMul MaxPool Mean Mish Mul Neg Pad Pow ReduceMean Reciprocal ReduceSum Relu Reshape
+Resize Selu Sigmoid Slice Softmax Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Tanh Transpose Unsqueeze Upsample Swish""".split()
 LARGEST = 200_000
 
 

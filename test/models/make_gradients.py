@@ -119,6 +119,13 @@ def make_transformer_cases():
     case("layernorm", "LayerNormalization", [normal(3, 4, 6), normal(6), normal(6)])
     case("layernorm_image", "LayerNormalization", [normal(2, 3, 4, 5), normal(3, 4, 5), normal(3, 4, 5)], axis=1, epsilon=1e-3)
     case("layernorm_scale", "LayerNormalization", [normal(4, 5), normal(5)], axis=-1)
+    for op in ("Exp", "Abs", "Softplus", "Elu", "Selu", "Softsign"):
+        case(op.lower(), op, [spread(*X)], nhwc=op == "Softplus")
+    for op in ("Log", "Sqrt", "Reciprocal"):
+        case(op.lower(), op, [0.5 + random.random(X)])
+    case("celu", "Celu", [spread(*X)], alpha=2.0)
+    case("mish", "Mish", [spread(*X)])
+    case("mean_of", "Mean", [normal(*X), normal(1, 3, 1, 5), normal(5)])
     for op in ("Erf", "Gelu"):
         case(op.lower(), op, [spread(*X)], nhwc=True)
     case("gelu_tanh", "Gelu", [spread(*X)], approximate="tanh")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our exponential, tanh and erf against double precision over their whole range, and at the edges.
+// Our exponential, logarithm, tanh and erf against double precision over their whole range, and at the edges.
 #include "runtime/Math.h"
 
 #include <gtest/gtest.h>
@@ -48,6 +48,21 @@ TEST(Math, HyperbolicTangent) {
   EXPECT_TRUE(std::isnan(hyperbolicTangent(std::nanf(""))));
 }
 
+TEST(Math, Logarithm) {
+  double worst = 0;
+  for (uint32_t bits = 1; bits < 0x7f800000u; bits += 1009) {
+    const float x = floatOfBits(bits);
+    if (x != 1)
+      worst = std::max(worst, ulps(logarithm(x), std::log(static_cast<double>(x))));
+  }
+  EXPECT_LE(worst, 2);
+  EXPECT_EQ(logarithm(1), 0);
+  EXPECT_EQ(logarithm(0), -infinity);
+  EXPECT_EQ(logarithm(infinity), infinity);
+  EXPECT_TRUE(std::isnan(logarithm(-1)));
+  EXPECT_TRUE(std::isnan(logarithm(std::nanf(""))));
+}
+
 TEST(Math, ErrorFunction) {
   double worst = 0;
   for (int i = -50000; i <= 50000; ++i) {
@@ -68,11 +83,11 @@ TEST(Math, VectorsAndScalarsAgree) {
   for (size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>(i) * 0.1f - 50;
   for (size_t i = 0; i < x.size(); ++i)
-    all[i] = exponential(x[i]) + hyperbolicTangent(x[i]) + errorFunction(x[i]);
+    all[i] = exponential(x[i]) + hyperbolicTangent(x[i]) + errorFunction(x[i]) + logarithm(x[i] * x[i]);
   for (size_t i = 0; i < x.size(); ++i) {
     volatile float alone = x[i];
     const float value = alone;
-    EXPECT_EQ(all[i], exponential(value) + hyperbolicTangent(value) + errorFunction(value));
+    EXPECT_EQ(all[i], exponential(value) + hyperbolicTangent(value) + errorFunction(value) + logarithm(value * value));
   }
 }
 
