@@ -94,9 +94,6 @@ LogicalResult importLayerNorm(NodeImport &node) {
       return node.error("normalizes the dimensions " + shapeText(normalized.vec()) + " of an input of shape " +
                         shapeText(shapeOf(x).vec()) + " but has a scale or bias of shape " +
                         shapeText(shapeOf(vector).vec()) + "; they must be equal");
-  if (node.used(1) || node.used(2))
-    return node.error(
-        "gives out its mean or its inverse deviation, which is not supported; read only the first output");
   const int64_t columns = llvm::product_of(normalized);
   if (!bias)
     bias = node.filled({columns}, 0, "bias");
