@@ -20,13 +20,12 @@ namespace sluice {
 ///   of the physical order; `zfp` alone means 8, `zfp:12` another rate from 2 to 31. Values that are not finite are
 ///   refused.
 /// - int8: blocks of 64 neighbours of the physical order; each keeps its largest magnitude m as it is and of every
-/// value
-///   x the integer 127 x / m, rounded to nearest even, but to 1 or -1 where that is 0 and x is not. So the largest
-///   comes back exactly, zeros and signs do, and errors are at most m / 254, of values below that m / 127. Quantization
-///   by groups is that of J. Chen et al., ActNN, ICML 2021, normalizing blocks by their largest magnitude that of T.
-///   Dettmers et al., 8-bit Optimizers via Block-wise Quantization, ICLR 2022; ours are the evenly spaced integers, the
-///   rounding (ActNN's is stochastic, hence without bias), and that it keeps signs. Values that are not finite are
-///   refused.
+///   value x the integer 127 x / m, rounded to nearest even, but to 1 or -1 where that is 0 and x is not. So the
+///   largest comes back exactly, zeros and signs do, and errors are at most m / 254, of values below that m / 127.
+///   Quantization by groups is that of J. Chen et al., ActNN, ICML 2021, normalizing blocks by their largest magnitude
+///   that of T. Dettmers et al., 8-bit Optimizers via Block-wise Quantization, ICLR 2022; ours are the evenly spaced
+///   integers, the rounding (ActNN's is stochastic, hence without bias), and that it keeps signs. Values that are not
+///   finite are refused.
 struct Codec {
   enum Kind : uint8_t { None, Fp16, Zvc, Zfp, Int8 };
   Kind kind = None;
