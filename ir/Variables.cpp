@@ -71,7 +71,6 @@ LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table)
 }
 
 // In: gradient, parameter, states; out: parameter, states.
-// Optimizers. In: gradient, parameter, states; out: parameter, states.
 
 KERNEL(UpdateOp) {
   if (getRule() == UpdateRule::Sgd)

@@ -56,7 +56,7 @@ static std::string takeKnob(const std::string &key, const std::string &value, Pl
 
 std::string sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
                                      const std::string &precision, PlanRequest &request) {
-  std::map<std::string, std::string> knobs;
+  std::vector<std::pair<std::string, std::string>> knobs; // the last word counts
   if (std::string error = planner::parseStrategy(strategy, request.name, knobs); !error.empty())
     return error;
   for (const auto &[key, value] : knobs)

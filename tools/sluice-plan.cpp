@@ -94,8 +94,11 @@ int planProblem(const Arguments &arguments) {
   for (std::string codec; std::getline(lossy, codec, ',');)
     options.allowLossy.insert(codec);
   std::string name;
-  if (const std::string wrong = parseStrategy(arguments.strategy, name, options.knobs); !wrong.empty())
+  std::vector<std::pair<std::string, std::string>> knobs;
+  if (const std::string wrong = parseStrategy(arguments.strategy, name, knobs); !wrong.empty())
     throw Failure{Usage, wrong};
+  for (const auto &[knob, value] : knobs)
+    options.knobs[knob] = value;
   if (arguments.release != "whole" && arguments.release != "partial")
     throw Failure{Usage, "--release is '" + arguments.release + "', it must be whole or partial"};
   const Release release = arguments.release == "whole" ? Release::Whole : Release::Partial;

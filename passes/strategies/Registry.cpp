@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <sstream>
 
 namespace sluice::planner {
 
@@ -55,15 +54,18 @@ std::vector<std::string> strategyNames() {
   return names;
 }
 
-std::string parseStrategy(const std::string &words, std::string &name, std::map<std::string, std::string> &knobs) {
-  std::istringstream stream(words);
-  std::string part;
-  std::getline(stream, name, ',');
-  while (std::getline(stream, part, ',')) {
+std::string parseStrategy(const std::string &words, std::string &name,
+                          std::vector<std::pair<std::string, std::string>> &knobs) {
+  size_t comma = words.find(',');
+  name = words.substr(0, comma);
+  while (comma != std::string::npos) {
+    const size_t begin = comma + 1;
+    comma = words.find(',', begin);
+    const std::string part = words.substr(begin, comma == std::string::npos ? comma : comma - begin);
     const size_t equals = part.find('=');
-    if (equals == 0 || equals >= part.size() - 1)
+    if (equals == 0 || equals == std::string::npos || equals == part.size() - 1)
       return "'" + part + "' in --strategy is no k=v";
-    knobs[part.substr(0, equals)] = part.substr(equals + 1);
+    knobs.emplace_back(part.substr(0, equals), part.substr(equals + 1));
   }
   return "";
 }

@@ -60,7 +60,8 @@ struct Strategy {
 /// All strategies, in the order of the reports.
 const std::vector<Strategy> &strategies();
 /// Splits "NAME[,k=v...]". An error message that names the part that is no k=v, or nothing.
-std::string parseStrategy(const std::string &words, std::string &name, std::map<std::string, std::string> &knobs);
+std::string parseStrategy(const std::string &words, std::string &name,
+                          std::vector<std::pair<std::string, std::string>> &knobs);
 std::vector<std::string> strategyNames();
 
 /// Plans `problem` in a device arena of `budget` bytes, base included. A Plan that is returned has passed the checker,

@@ -1,5 +1,6 @@
 // RUN: not sluice-opt %s --sluice-plan-memory=strategy=best 2>&1 | FileCheck %s --check-prefix=STRATEGY
 // RUN: not sluice-opt %s --sluice-plan-memory=strategy=greedy,min-copy 2>&1 | FileCheck %s --check-prefix=KNOB
+// RUN: not sluice-opt %s --sluice-plan-memory=strategy=greedy, 2>&1 | FileCheck %s --check-prefix=COMMA
 // RUN: not sluice-opt %s --sluice-plan-memory=strategy=greedy,speed=2 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not sluice-opt %s --sluice-plan-memory=budget=-5 2>&1 | FileCheck %s --check-prefix=BUDGET
 // RUN: not sluice-opt %s --sluice-plan-memory=budget=60%%mem 2>&1 | FileCheck %s --check-prefix=BUDGET
@@ -9,6 +10,7 @@
 
 // STRATEGY: error: no strategy 'best', there are keep, greedy,
 // KNOB: error: 'min-copy' in --strategy is no k=v
+// COMMA: error: '' in --strategy is no k=v
 // UNKNOWN: error: strategy 'greedy' has no knob 'speed', it has min-copy
 // BUDGET: error: '{{-5|60%mem}}' is no budget; write bytes, 600MiB, 8GiB, 40% or 40%act
 // DEVICE: error: no profile 'tpu'
