@@ -22,6 +22,9 @@ class Train_ShapedOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemon
   let hasVerifier = 1;
 }
 
+/// What train.read reads and updates change: all variables together.
+def Train_Variables : Resource<"::sluice::train::Variables">;
+
 def Train_VariableOp : Train_Op<"variable", [Symbol]> {
   let summary = "a tensor that outlives the step: parameter, running statistic, constant or optimizer state";
   let description = [{
@@ -42,7 +45,7 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
   let hasVerifier = 1;
 }
 
-def Train_ReadOp : Train_Op<"read", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Train_ReadOp : Train_Op<"read", [MemoryEffects<[MemRead<Train_Variables>]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the current value of a variable, in place";
   let description = [{
     Costs nothing: kernels read the variable's own slot.
@@ -140,7 +143,7 @@ def Train_SliceOp : Train_ForwardOp<"slice", [Train_OwnKernel, Train_PrecisionAw
   let results = (outs Train_Real:$y);
 }
 
-def Train_ReshapeOp : Train_ShapedOp<"reshape", [Train_PrecisionAware]> {
+def Train_ReshapeOp : Train_ShapedOp<"reshape", [Train_View, Train_PrecisionAware]> {
   let summary = "the same elements in the same logical order under another shape";
   let description = [{
     A view: no kernel, the result shares its operand's bytes. Both sides are row-major; assign-layouts puts a train.reorder before it
@@ -156,7 +159,7 @@ def Train_ReshapeOp : Train_ShapedOp<"reshape", [Train_PrecisionAware]> {
   let results = (outs Train_Tensor:$y);
 }
 
-def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_OwnKernel, Train_PrecisionAware]> {
+def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_View, ["sharesBytes"]>, Train_PrecisionAware]> {
   let summary = "logical dimensions permuted: y.dim(i) = x.dim(permutation[i])";
   let description = [{
     A view where both layouts put the elements in the same order: to [N,H,W,C] and back where images are NHWC.
@@ -171,7 +174,7 @@ def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_OwnKernel, Train_Pre
   let results = (outs Train_Real:$y);
 }
 
-def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_View, ["sharesBytes"]>, Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "the same tensor in another physical layout";
   let description = [{
     Created by assign-layouts. A view where both layouts put the elements in the same order (one channel, or a 1x1 image).
@@ -290,6 +293,7 @@ def Train_BceWithLogitsOp : Train_LossOp<"bce_with_logits"> {
 }
 
 def Train_CountCorrectOp : Train_Op<"count_correct", [Train_OwnKernel, Pure, Train_Costed]> {
+  let extraClassDeclaration = "bool accumulates() { return true; }";
   let summary = "number of samples whose largest logit is the target's; evaluation only";
   let description = [{
     ```mlir

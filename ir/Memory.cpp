@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verifiers of the memory ops; the constraints are numbered in MemoryOps.td. Sizes of packed tensors are the runtime's.
+// Verifiers, storages and kernels of the memory ops; the constraints are numbered in MemoryOps.td. Sizes of packed
+// tensors are the runtime's.
 #include "ir/Rules.h"
 
 using namespace mlir;
@@ -79,6 +80,27 @@ LogicalResult OffloadOp::verify() {
     return emitOpError() << "packs f32 tensors of rank 2 and more only, not " << getX().getType();
   return success();
 }
+
+Value OffloadOp::original() { return getX(); }
+std::string OffloadOp::storageSuffix() { return "_host"; }
+int64_t OffloadOp::storageBytes() {
+  auto raw = cast<RankedTensorType>(getX().getType());
+  return bytes(getCodec() ? packedType(raw, *getCodec()) : raw);
+}
+
+Value PrefetchOp::original() { return getHandle().getDefiningOp<OffloadOp>().getX(); }
+std::string PrefetchOp::storageSuffix() { return "_back"; }
+
+Value EncodeOp::original() { return getX(); }
+std::string EncodeOp::storageSuffix() {
+  return findCodec(getCodec())->readDirectly ? "_" + getCodec().str() : "_packed";
+}
+
+Value DecodeOp::original() {
+  auto encode = getPacked().getDefiningOp<EncodeOp>();
+  return encode ? encode.getX() : getPacked();
+}
+std::string DecodeOp::storageSuffix() { return "_back"; }
 
 static Calls packing(Operation *op, StringRef method, StringRef codec, Slot raw) {
   MLIRContext *context = op->getContext();

@@ -12,7 +12,7 @@ def Train_HostHandle : TypeDef<TrainDialect, "HostHandle"> {
   let assemblyFormat = "`<` $tensor `>`";
 }
 
-def Train_OffloadOp : Train_Op<"offload", []> {
+def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_MovesContent, ["storageBytes"]>]> {
   let summary = "copies x to host memory, on the stream for that direction; returns at once";
   let description = [{
     x's bytes stay live until the train.await of the handle. A codec packs on the way: `fp16` halves what crosses the link; `zvc` leaves out
@@ -45,7 +45,7 @@ def Train_AwaitOp : Train_Op<"await", []> {
   let arguments = (ins AnyTypeOf<[Train_HostHandle, Train_Tensor]>:$handle);
   let hasVerifier = 1;
 }
-def Train_PrefetchOp : Train_Op<"prefetch", []> {
+def Train_PrefetchOp : Train_Op<"prefetch", [DeclareOpInterfaceMethods<Train_MovesContent>]> {
   let summary = "copies a tensor back from host memory; the first reader waits for it";
   let description = [{
     The result's bytes are live from here on; the copy starts when the compute stream has reached this point.
@@ -119,7 +119,7 @@ def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_OwnKernel,
   let results = (outs Train_Float:$maxima);
   let hasVerifier = 1;
 }
-def Train_EncodeOp : Train_Op<"encode", [Train_OwnKernel, Train_Costed]> {
+def Train_EncodeOp : Train_Op<"encode", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_MovesContent>, Train_Costed]> {
   let extraClassDeclaration = Train_KernelFacts<"Other", object = "_encode">.decl;
   let summary = "packs x into fewer bytes on the device";
   let description = [{
@@ -138,7 +138,7 @@ def Train_EncodeOp : Train_Op<"encode", [Train_OwnKernel, Train_Costed]> {
   let results = (outs Train_Tensor:$packed);
   let hasVerifier = 1;
 }
-def Train_DecodeOp : Train_Op<"decode", [Train_OwnKernel, Train_Costed]> {
+def Train_DecodeOp : Train_Op<"decode", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_MovesContent>, Train_Costed]> {
   let extraClassDeclaration = Train_KernelFacts<"Other", object = "_decode">.decl;
   let summary = "unpacks what train.encode packed; the first reader waits for it";
   let description = [{

@@ -138,6 +138,9 @@ static Calls reorder(Operation *op, ArrayRef<int64_t> permutation = {}) {
   return KernelCalls(op).object("Reorder", "run", {in(0), out(0)}, in(0), out(0), permutation);
 }
 
+bool TransposeOp::sharesBytes() { return keepsOrder(getX().getType(), getY().getType(), getPermutation()); }
+bool ReorderOp::sharesBytes() { return layoutsCoincide(cast<RankedTensorType>(getX().getType())); }
+
 KERNEL(TransposeOp) { return reorder(*this, getPermutation()); }
 KERNEL(ReorderOp) { return reorder(*this); }
 KERNEL(CastOp) { return reorder(*this); }

@@ -35,6 +35,11 @@ enum class LayoutWish { RowMajor, ChannelsLast, Follow };
 /// Which element types an op's floats may have, see PrecisionAware.
 enum class PrecisionWish { Product, Same, Mixed };
 
+/// The resource of memory effects that all variables are.
+struct Variables : mlir::SideEffects::Resource::Base<Variables> {
+  llvm::StringRef getName() final { return "variables"; }
+};
+
 /// Gradient bookkeeping of one reverse sweep. Values without a contribution have no gradient (null). Contributions to
 /// one value are summed with train.add in the order in which they arrive.
 class Gradients {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What analyses ask of an op: its gradient, its cost, the layout that it wants, whether it can run again or be inverted, and, for
-// elementwise ops, its scalar rule.
+// What analyses ask of an op: its gradient, its cost, its bytes, the layout that it wants, whether it can run again or be inverted,
+// and, for elementwise ops, its scalar rule.
 #ifndef SLUICE_IR_TRAIN_INTERFACES
 #define SLUICE_IR_TRAIN_INTERFACES
 
@@ -37,6 +37,7 @@ def Train_HasKernel : OpInterface<"HasKernel"> {
     InterfaceMethod<"the name under which programs record the time of the first call", "::std::string", "launchName", (ins), "", [{
       return $_op->getName().stripDialect().str();
     }]>,
+    InterfaceMethod<"the kernel adds to what its result holds", "bool", "accumulates", (ins), "", "return false;">,
   ];
 }
 def Train_OwnKernel : DeclareOpInterfaceMethods<Train_HasKernel>;
@@ -47,6 +48,32 @@ class Train_KernelFacts<string kind, string object = "", list<string> results = 
     # !if(!empty(results), "", "::llvm::StringRef resultSuffix(unsigned result, bool) {\n"
         # "  const char *const suffixes[] = {\"" # !interleave(results, "\", \"") # "\"};\n  return suffixes[result];\n}\n")
     # !if(!empty(launch), "", "::std::string launchName() { return \"" # launch # "\"; }\n");
+}
+
+def Train_View : OpInterface<"View"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{ An op of one operand and one result whose result may be the operand's bytes. }];
+  let methods = [
+    InterfaceMethod<"whether they are, in the layouts that both have; else a kernel moves them", "bool", "sharesBytes", (ins), "", "return true;">,
+  ];
+}
+
+def Train_ChangesVariables : OpInterface<"ChangesVariables"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{ An op that reads and writes variables by name; each has the type of operand 0. }];
+  let methods = [
+    InterfaceMethod<"their symbols, in the order of the kernel's outputs", "::llvm::SmallVector<::llvm::StringRef>", "changedVariables">,
+  ];
+}
+
+def Train_MovesContent : OpInterface<"MovesContent"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{ A memory op: its result has new bytes for the content of a value, which may have left and come back since. }];
+  let methods = [
+    InterfaceMethod<"the value that has the content by nature", "::mlir::Value", "original">,
+    InterfaceMethod<"what the new bytes are called behind the original's", "::std::string", "storageSuffix">,
+    InterfaceMethod<"how many they are", "int64_t", "storageBytes", (ins), "", "return ::sluice::train::bytes($_op->getResult(0).getType());">,
+  ];
 }
 
 def Train_Costed : OpInterface<"Costed"> {

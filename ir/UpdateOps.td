@@ -5,7 +5,10 @@
 
 include "ir/GradientOps.td"
 
-def Train_UpdateOp : Train_Op<"update", [Train_OwnKernel, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed]> {
+defvar Train_UpdateTraits = [Train_OwnKernel, MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>,
+    DeclareOpInterfaceMethods<Train_ChangesVariables>, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed];
+
+def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits> {
   let extraClassDeclaration = Train_KernelFacts<"Update">.decl # "::std::string launchName();";
   let summary = "one optimizer step on a parameter, placed right after its gradient";
   let description = [{
@@ -23,7 +26,7 @@ def Train_UpdateOp : Train_Op<"update", [Train_OwnKernel, DeclareOpInterfaceMeth
   let assemblyFormat = "$parameter `,` $gradient `rule` `(` $rule `)` `states` $states attr-dict `:` type($gradient)";
 }
 
-def Train_UpdateStatisticsOp : Train_Op<"update_statistics", [Train_OwnKernel, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed]> {
+def Train_UpdateStatisticsOp : Train_Op<"update_statistics", Train_UpdateTraits> {
   let extraClassDeclaration = Train_KernelFacts<"Update", object = "_running">.decl;
   let summary = "running mean and variance of a BatchNorm take in this batch";
   let description = [{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verifiers of the ops that name variables.
+// The ops that name variables: verifiers, what they change, kernels.
 #include "ir/Rules.h"
 
 using namespace mlir;
@@ -69,6 +69,15 @@ LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table)
   }
   return success();
 }
+
+SmallVector<StringRef> UpdateOp::changedVariables() {
+  SmallVector<StringRef> names = {getParameter()};
+  for (Attribute state : getStates())
+    names.push_back(cast<FlatSymbolRefAttr>(state).getValue());
+  return names;
+}
+
+SmallVector<StringRef> UpdateStatisticsOp::changedVariables() { return {getRunningMean(), getRunningVar()}; }
 
 // In: gradient, parameter, states; out: parameter, states.
 

@@ -13,16 +13,8 @@ using namespace sluice;
 using namespace sluice::train;
 
 Value sluice::viewSource(Value result) {
-  Operation *op = result.getDefiningOp();
-  if (auto reshape = dyn_cast_or_null<ReshapeOp>(op))
-    return reshape.getX();
-  if (auto reorder = dyn_cast_or_null<ReorderOp>(op))
-    return layoutsCoincide(cast<RankedTensorType>(reorder.getX().getType())) ? reorder.getX() : Value();
-  if (auto transpose = dyn_cast_or_null<TransposeOp>(op))
-    return keepsOrder(transpose.getX().getType(), transpose.getY().getType(), transpose.getPermutation())
-               ? transpose.getX()
-               : Value();
-  return {};
+  auto view = dyn_cast_or_null<View>(result.getDefiningOp());
+  return view && view.sharesBytes() ? view->getOperand(0) : Value();
 }
 
 /// The operand whose buffer `result` takes, or null.
@@ -44,17 +36,9 @@ LogicalResult sluice::checkKernels(ModuleOp module) {
   return success();
 }
 
-/// Variables that the op changes.
 static SmallVector<StringRef> changedVariables(Operation *op) {
-  SmallVector<StringRef> names;
-  if (auto update = dyn_cast<UpdateOp>(op)) {
-    names.push_back(update.getParameter());
-    for (Attribute state : update.getStates())
-      names.push_back(cast<FlatSymbolRefAttr>(state).getValue());
-  } else if (auto statistics = dyn_cast<UpdateStatisticsOp>(op)) {
-    names = {statistics.getRunningMean(), statistics.getRunningVar()};
-  }
-  return names;
+  auto change = dyn_cast<ChangesVariables>(op);
+  return change ? change.changedVariables() : SmallVector<StringRef>();
 }
 
 /// What a result is called behind its node's name.
@@ -123,26 +107,13 @@ int Buffers::placeResult(OpResult result) {
     return of(source);
   if (Value source = replaced(result))
     return of(source);
-  if (auto handle = dyn_cast<HostHandleType>(result.getType())) {
-    const Storage &source = storages[of(result.getOwner()->getOperand(0))];
-    auto codec = cast<OffloadOp>(result.getOwner()).getCodec();
-    int64_t size = codec ? bytes(packedType(handle.getTensor(), *codec)) : source.bytes;
-    return add({Storage::Kind::Host, size, source.name + "_host", "", 0, {}});
-  }
-  if (auto encode = dyn_cast<EncodeOp>(result.getOwner())) {
-    const std::string suffix = findCodec(encode.getCodec())->readDirectly ? "_" + encode.getCodec().str() : "_packed";
-    return add(
-        {Storage::Kind::Transient, bytes(result.getType()), storages[of(encode.getX())].name + suffix, "", 0, {}});
-  }
-  if (auto prefetch = dyn_cast<PrefetchOp>(result.getOwner())) {
-    const Storage &source = storages[of(prefetch.getHandle().getDefiningOp()->getOperand(0))];
-    return add({Storage::Kind::Transient, source.bytes, source.name + "_back", "", 0, {}});
-  }
-  if (auto decode = dyn_cast<DecodeOp>(result.getOwner())) {
-    auto encode = decode.getPacked().getDefiningOp<EncodeOp>();
-    std::string name = encode ? storages[of(encode.getX())].name : storages[of(decode.getPacked())].name;
-    return add({Storage::Kind::Transient, bytes(result.getType()), name + "_back", "", 0, {}});
-  }
+  if (auto moved = dyn_cast<MovesContent>(result.getOwner()))
+    return add({isa<HostHandleType>(result.getType()) ? Storage::Kind::Host : Storage::Kind::Transient,
+                moved.storageBytes(),
+                storages[of(moved.original())].name + moved.storageSuffix(),
+                "",
+                0,
+                {}});
   for (Operation *user : result.getUsers())
     if (auto update = dyn_cast<UpdateOp>(user))
       return add({Storage::Kind::Transient,
@@ -180,7 +151,7 @@ SmallVector<int> Buffers::reads(Operation *op) const {
     indices.push_back(of(operand));
   for (StringRef name : changedVariables(op))
     indices.push_back(ofVariable(name));
-  if (isa<CountCorrectOp>(op))
+  if (auto kernel = dyn_cast<HasKernel>(op); kernel && kernel.accumulates())
     indices.push_back(of(op->getResult(0)));
   return indices;
 }

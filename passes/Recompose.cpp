@@ -156,7 +156,7 @@ private:
 
   /// Erases the op and what only it read.
   void eraseUnused(Operation *op) {
-    if (!op || !op->use_empty() || !isPure(op))
+    if (!op || !isOpTriviallyDead(op))
       return;
     SmallVector<Value> operands(op->getOperands());
     op->erase();
