@@ -15,6 +15,8 @@ Document::Document(ModuleOp module, const EmitOptions &options, Names given)
     : module(module), options(options), names(std::move(given)), fused(names) {
   step = module.lookupSymbol<sched::ProgramOp>("step");
   evaluate = module.lookupSymbol<sched::ProgramOp>("evaluate");
+  plan = train::attr::get<train::attr::Plan>(step);
+  assert(plan && "programs are emitted of planned modules");
   for (sched::ProgramOp program : {step, evaluate}) {
     if (!program)
       continue;

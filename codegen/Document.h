@@ -31,6 +31,7 @@ public:
   // Handles of ops: MLIR's accessors are not const.
   mutable mlir::ModuleOp module;
   mutable sched::ProgramOp step, evaluate;
+  train::PlanAttr plan; ///< of the step
   const EmitOptions &options;
   Names names;
   FusedTable fused;
@@ -97,9 +98,5 @@ std::string emitSlots(const Document &document);
 std::string emitKernels(const Document &document);
 std::string emitFunctions(const Document &document);
 std::string emitTables(const Document &document);
-
-/// Figures of `train.plan`; 0, or `keep`, where the module was never planned.
-double planReal(const Document &d, llvm::StringRef key);
-std::string strategyOf(const Document &d);
 
 } // namespace sluice::codegen

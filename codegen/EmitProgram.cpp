@@ -12,34 +12,20 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
-static int64_t planInteger(const Document &d, StringRef key) {
-  auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
-  auto value = plan ? plan.getAs<IntegerAttr>(key) : IntegerAttr();
-  return value ? value.getInt() : 0;
-}
-double codegen::planReal(const Document &d, StringRef key) {
-  auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
-  auto value = plan ? plan.getAs<FloatAttr>(key) : FloatAttr();
-  return value ? value.getValueAsDouble() : 0;
-}
-std::string codegen::strategyOf(const Document &d) {
-  auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
-  auto name = plan ? plan.getAs<StringAttr>("strategy") : StringAttr();
-  return name ? name.str() : "keep";
-}
-
 std::string codegen::emitPreface(const Document &d) {
   std::string text;
   llvm::raw_string_ostream out(text);
   out << "// " << commentText(d.options.model) << ": one training step and one evaluation batch, written by\n//   "
       << commentText(d.options.commandLine) << "\n";
-  int64_t device = *d.step.getDevice(), keep = planInteger(d, "keep_arena");
-  out << "// Strategy " << strategyOf(d) << ": " << device << " bytes on the device (" << sizeText(device)
-      << "; keep needs " << sizeText(keep) << "), " << *d.step.getHost() << " bytes on the host";
+  const int64_t device = *d.step.getDevice();
+  out << "// Strategy " << d.plan.getStrategy().getValue() << ": " << device << " bytes on the device ("
+      << sizeText(device) << "; keep needs " << sizeText(d.plan.getKeepArena()) << "), " << *d.step.getHost()
+      << " bytes on the host";
   if (d.step.getPool())
     out << ", of them " << *d.step.getPool() << " for packed tensors";
   out << ".\n";
-  double seconds = planReal(d, "seconds"), keepSeconds = planReal(d, "keep_seconds");
+  const double seconds = d.plan.getSeconds().getValueAsDouble(),
+               keepSeconds = d.plan.getKeepSeconds().getValueAsDouble();
   if (keepSeconds > 0)
     out << llvm::formatv("// Predicted: {0:F1} ms a step, {1:F1} % more than keep.\n", seconds * 1e3,
                          100 * (seconds / keepSeconds - 1));

@@ -89,21 +89,19 @@ int printInputs(const Document &d, llvm::raw_ostream &out) {
 }
 
 int printPlan(const Document &d, llvm::raw_ostream &out) {
-  auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan");
-  std::map<std::string, std::string> actions;
-  if (plan)
-    for (auto row : plan.getAs<ArrayAttr>("decisions").getAsRange<DictionaryAttr>())
-      actions[row.getAs<StringAttr>("name").str()] = row.getAs<StringAttr>("action").str();
+  llvm::StringMap<StringRef> actions;
+  for (train::DecisionAttr decision : d.plan.getDecisions())
+    actions[decision.getStorage().getValue()] = train::stringifyActionKind(decision.getAction());
   int count = 0;
   out << "// What is in memory in which steps, for --plan.\nstatic const PlanRow plan[] = {\n";
   for (auto buffer : d.step.getBody().getOps<sched::BufferOp>()) {
     if (!buffer.getFirst())
       continue;
-    auto action = actions.find(buffer.getName().str());
-    std::string word = action != actions.end() ? action->second : buffer.onDevice() ? "" : "offload";
+    auto action = actions.find(buffer.getName());
+    StringRef word = action != actions.end() ? action->second : buffer.onDevice() ? "" : "offload";
     out << "    {" << stringLiteral(buffer.getName()) << ", " << stringLiteral(train::nodeName(buffer.getLoc())) << ", "
-        << stringLiteral(word) << ", " << buffer.getBytes() << ", " << *buffer.getFirst() << ", " << *buffer.getLast()
-        << "},\n";
+        << stringLiteral(word.str()) << ", " << buffer.getBytes() << ", " << *buffer.getFirst() << ", "
+        << *buffer.getLast() << "},\n";
     ++count;
   }
   out << "    {\"\", \"\", \"\", 0, 0, 0}, // end\n};\n\n";
@@ -118,18 +116,16 @@ int printActions(const Document &d, llvm::raw_ostream &out) {
     double seconds = 0;
   };
   std::map<std::string, Sum> sums;
-  if (auto plan = d.step->getAttrOfType<DictionaryAttr>("train.plan"))
-    for (auto row : plan.getAs<ArrayAttr>("decisions").getAsRange<DictionaryAttr>()) {
-      StringRef action = row.getAs<StringAttr>("action").getValue(),
-                codec = row.getAs<StringAttr>("codec").getValue().split(':').first;
-      if (action == "keep")
-        continue;
-      Sum &sum = sums[(action + (codec.empty() ? "" : " ") + codec).str()];
-      ++sum.tensors;
-      sum.bytes += row.getAs<IntegerAttr>("bytes").getInt();
-      if (auto seconds = row.getAs<FloatAttr>("seconds"))
-        sum.seconds += seconds.getValueAsDouble();
-    }
+  for (train::DecisionAttr decision : d.plan.getDecisions()) {
+    if (decision.getAction() == train::ActionKind::Keep)
+      continue;
+    StringRef action = train::stringifyActionKind(decision.getAction()),
+              codec = decision.getCodec().getValue().split(':').first;
+    Sum &sum = sums[(action + (codec.empty() ? "" : " ") + codec).str()];
+    ++sum.tensors;
+    sum.bytes += decision.getBytes();
+    sum.seconds += decision.getSeconds().getValueAsDouble();
+  }
   out << "// What the plan's actions were predicted to cost a step, for the report.\nstatic const ActionRow actions[] "
          "= {\n";
   for (const auto &[action, sum] : sums)
@@ -147,7 +143,7 @@ int64_t variableCount(const Document &d) {
 }
 
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
-  auto seconds = [&](StringRef key) { return llvm::formatv("{0:E}", planReal(d, key)).str(); };
+  auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   StringRef optimizer = moduleWord(d, "train.optimizer", "sgd");
   const char *rule = optimizer == "adam" ? "Adam" : optimizer == "adamw" ? "AdamW" : "Sgd";
   auto line = [&](const Twine &field, const Twine &value) { out << "  program." << field << " = " << value << ";\n"; };
@@ -156,7 +152,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("commandLine", stringLiteral(d.options.commandLine));
   if (!d.options.identity.empty())
     line("identity", stringLiteral(d.options.identity));
-  line("strategy", stringLiteral(strategyOf(d)));
+  line("strategy", stringLiteral(d.plan.getStrategy().str()));
   line("batch", Twine(d.batch()));
   line("deviceBytes", Twine(*d.step.getDevice()));
   line("hostBytes", Twine(*d.step.getHost()));
@@ -171,8 +167,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("workspaceLimit", Twine(d.options.workspaceLimit));
   line("precision", Twine("Precision::") + moduleWord(d, "train.precision", "fp32").upper());
   line("events", Twine(d.events.size()));
-  line("predictedSecondsPerStep", seconds("seconds"));
-  line("predictedSecondsOfLongest", seconds("longest"));
+  line("predictedSecondsPerStep", seconds(d.plan.getSeconds()));
+  line("predictedSecondsOfLongest", seconds(d.plan.getLongest()));
   line("variables", "variables");
   line("variableCount", Twine(variableCount(d)));
   line("inputs", "inputs");

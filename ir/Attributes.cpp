@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verifier of the attributes that passes attach (attr:: in Train.h), see the dialect's description. Later passes read
+// Verifiers of the attributes that passes attach (attr:: in Train.h), see the dialect's description. Later passes read
 // them unchecked.
 #include "ir/Train.h"
 
@@ -9,7 +9,7 @@ using namespace sluice::train;
 static LogicalResult verifyInPlace(Operation *op, Attribute value) {
   auto list = dyn_cast<DenseI64ArrayAttr>(value);
   if (!list || list.size() != op->getNumResults())
-    return op->emitOpError() << "needs '" << attr::inPlace << "' with an operand for each of its "
+    return op->emitOpError() << "needs '" << attr::InPlace::getNameStr() << "' with an operand for each of its "
                              << op->getNumResults() << " results, has " << value;
   SmallVector<int64_t> taken;
   for (auto [result, operand] : llvm::zip(op->getResults(), list.asArrayRef())) {
@@ -31,43 +31,54 @@ LogicalResult AlgorithmAttr::verify(function_ref<InFlightDiagnostic()> emitError
   return success();
 }
 
-static LogicalResult verifyAlgorithm(Operation *op, Attribute value) {
-  if (!isa_and_nonnull<AlgorithmAttr>(value))
-    return op->emitOpError() << "needs '" << attr::algorithm << "' to be a #train.algorithm, has " << value;
+LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError, FloatAttr seconds, int64_t workspace,
+                               AlgorithmAttr, ArrayRef<CostAttr> alternatives) {
+  if (!(seconds.getValueAsDouble() >= 0) || workspace < 0)
+    return emitError() << "a cost has seconds and workspace bytes >= 0, not " << seconds.getValueAsDouble() << " and "
+                       << workspace;
+  for (CostAttr other : alternatives)
+    if (!other.getAlgorithm() || !other.getAlternatives().empty())
+      return emitError() << "an alternative names its algorithm, and has no alternatives of its own: " << other;
   return success();
 }
 
-static LogicalResult verifyCost(Operation *op, Attribute value) {
-  auto cost = dyn_cast<DictionaryAttr>(value);
-  auto seconds = cost ? cost.getAs<FloatAttr>("seconds") : FloatAttr();
-  auto workspace = cost ? cost.getAs<IntegerAttr>("workspace") : IntegerAttr();
-  if (!seconds || !workspace || !(seconds.getValueAsDouble() >= 0) || workspace.getInt() < 0)
-    return op->emitOpError() << "needs '" << attr::cost << "' of seconds and workspace bytes >= 0, has " << value;
-  if (Attribute list = cost.get("alternatives"))
-    for (Attribute other : isa<ArrayAttr>(list) ? cast<ArrayAttr>(list) : ArrayAttr::get(op->getContext(), {list}))
-      if (failed(verifyCost(op, other)) || failed(verifyAlgorithm(op, cast<DictionaryAttr>(other).get("algorithm"))))
-        return failure();
+CostAttr CostAttr::inUse() const { return get(getContext(), getSeconds(), getWorkspace(), {}, {}); }
+
+static LogicalResult verifyOrdinal(Operation *op, NamedAttribute attribute) {
+  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (!number || !number.getType().isInteger(64) || number.getInt() < 0)
+    return op->emitOpError() << "needs '" << attribute.getName().getValue() << "' >= 0, has " << attribute.getValue();
+  if (attribute.getName() == attr::Backward::getNameStr() && isForward(op))
+    return op->emitOpError() << "is both the forward op " << attr::get<attr::Forward>(op) << " and a backward op of "
+                             << number;
   return success();
+}
+
+/// `word`, with its article, says what `value` should be.
+template <typename Wanted> static LogicalResult verifyKind(Operation *op, NamedAttribute attribute, StringRef word) {
+  if (isa<Wanted>(attribute.getValue()))
+    return success();
+  return op->emitOpError() << "needs '" << attribute.getName().getValue() << "' to be " << word << ", has "
+                           << attribute.getValue();
 }
 
 LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
-  Attribute value = attribute.getValue();
-  if (name == attr::forward || name == attr::backward || name == attr::stage) { // A1
-    auto number = dyn_cast<IntegerAttr>(value);
-    if (!number || !number.getType().isInteger(64) || number.getInt() < 0)
-      return op->emitOpError() << "needs '" << name << "' >= 0, has " << value;
-    if (name == attr::backward && op->hasAttr(attr::forward))
-      return op->emitOpError() << "is both the forward op " << op->getAttr(attr::forward) << " and a backward op of "
-                               << value;
-  }
-  if (name == attr::inPlace) // A2
-    return verifyInPlace(op, value);
-  if (name == attr::cost) // A3
-    return verifyCost(op, value);
-  if (name == attr::recompute && !isa<Recomputable>(op)) // A4
+  if (name == attr::Forward::getNameStr() || name == attr::Backward::getNameStr() || name == attr::Stage::getNameStr())
+    return verifyOrdinal(op, attribute);   // A1
+  if (name == attr::InPlace::getNameStr()) // A2
+    return verifyInPlace(op, attribute.getValue());
+  if (name == attr::Cost::getNameStr()) // A3
+    return verifyKind<CostAttr>(op, attribute, "a #train.cost");
+  if (name == attr::Recompute::getNameStr() && !isa<Recomputable>(op)) // A4
     return op->emitOpError() << "cannot run again, but is marked '" << name << "'";
-  if (name == attr::algorithm) // A5
-    return verifyAlgorithm(op, value);
+  if (name == attr::Recompute::getNameStr() || name == attr::Inverse::getNameStr())
+    return verifyKind<UnitAttr>(op, attribute, "without a value");
+  if (name == attr::Algorithm::getNameStr()) // A5
+    return verifyKind<AlgorithmAttr>(op, attribute, "a #train.algorithm");
+  if (name == attr::Plan::getNameStr()) // A6
+    return verifyKind<PlanAttr>(op, attribute, "a #train.plan");
+  if (name == attr::Rule::getNameStr())
+    return verifyKind<StringAttr>(op, attribute, "a string");
   return success();
 }

@@ -119,8 +119,8 @@ Value subtract(FusedOp op, unsigned operand, ArrayRef<Operation *> path, OpBuild
     }
   auto inverse = FusedOp::create(builder, op.getLoc(), TypeRange(op.domain()), inputs,
                                  builder.getDenseI64ArrayAttr(channels), builder.getI64IntegerAttr(0));
-  inverse->setAttr(attr::rule, builder.getStringAttr("invert"));
-  inverse->setAttr(attr::inverse, builder.getUnitAttr());
+  attr::set<attr::Rule>(inverse, builder.getStringAttr("invert"));
+  attr::set<attr::Inverse>(inverse, builder.getUnitAttr());
   OpBuilder b(builder.getContext());
   Block &block = inverse.getBody().emplaceBlock(), &body = op.getBody().front();
   for (size_t i = 0; i < inputs.size(); ++i)

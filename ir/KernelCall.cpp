@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace sluice;
 
 train::AlgorithmAttr KernelCalls::algorithm() const {
-  auto chosen = op->getAttrOfType<train::AlgorithmAttr>(train::attr::algorithm);
+  auto chosen = train::attr::get<train::attr::Algorithm>(op);
   return chosen ? chosen : train::AlgorithmAttr::get(b.getContext(), StringAttr::get(b.getContext()), 1, 0);
 }
 

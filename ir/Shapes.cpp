@@ -145,7 +145,7 @@ KERNEL(TransposeOp) { return reorder(*this, getPermutation()); }
 KERNEL(ReorderOp) { return reorder(*this); }
 KERNEL(CastOp) { return reorder(*this); }
 
-StringRef CastOp::resultSuffix(unsigned, bool) { return (*this)->hasAttr(attr::recompute) ? "" : "_cast"; }
+StringRef CastOp::resultSuffix(unsigned, bool) { return attr::has<attr::Recompute>(*this) ? "" : "_cast"; }
 
 KERNEL(SumToOp) {
   return KernelCalls(*this).object("SumTo", "run", {in(0), out(0), scratchSlot}, in(0), out(0), getFactor());

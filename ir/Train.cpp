@@ -126,17 +126,18 @@ bool sluice::train::keepsOrder(RankedTensorType x, RankedTensorType y, ArrayRef<
 }
 
 void sluice::train::copyOrdinal(Operation *from, Operation *to) {
-  for (StringRef name : {attr::forward, attr::backward})
-    if (Attribute ordinal = from->getAttr(name))
-      to->setAttr(name, ordinal);
+  if (IntegerAttr ordinal = attr::get<attr::Forward>(from))
+    attr::set<attr::Forward>(to, ordinal);
+  if (IntegerAttr ordinal = attr::get<attr::Backward>(from))
+    attr::set<attr::Backward>(to, ordinal);
 }
 
 int64_t sluice::train::ordinalOf(Operation *op) {
-  auto number = op->getAttrOfType<IntegerAttr>(isForward(op) ? attr::forward : attr::backward);
+  IntegerAttr number = isForward(op) ? attr::get<attr::Forward>(op) : attr::get<attr::Backward>(op);
   return number ? number.getInt() : -1;
 }
 
-bool sluice::train::isForward(Operation *op) { return op->hasAttr(attr::forward); }
+bool sluice::train::isForward(Operation *op) { return attr::has<attr::Forward>(op); }
 
 std::string sluice::train::sanitized(std::string name) {
   for (char &c : name)

@@ -64,19 +64,6 @@ std::string sanitized(std::string name);
 /// Identifier made from the names of ONNX nodes: "/layer1/layer1.0/conv1/Conv" -> "layer1_0_conv1".
 std::string identifierOf(llvm::StringRef nodeName);
 
-/// Discardable attributes that passes attach. `forward`: a forward op's ordinal; `backward`, on gradient and update
-/// ops: the ordinal of the forward op that they belong to. `stage`: see linearize. `recompute`: unit, on clones.
-/// `inverse`: unit, on what an inversion runs. `in_place`: array<i64>, per result the operand whose buffer it takes, or
-/// -1. `cost`: dictionary with `seconds` (f64) and `workspace` (i64), with --allow-lossy=algorithms also
-/// `alternatives`, an array of such dictionaries with the `algorithm` of each, the one in use first. `algorithm`: which
-/// of several ways the op's kernel computes. `rule`, on fused ops: the elementwise ops that it gathers,
-/// "normalize+relu".
-namespace attr {
-constexpr llvm::StringLiteral forward = "train.forward", backward = "train.backward", stage = "train.stage",
-                              recompute = "train.recompute", inverse = "train.inverse", inPlace = "train.in_place",
-                              cost = "train.cost", algorithm = "train.algorithm", rule = "train.rule";
-} // namespace attr
-
 /// Gives `to` the ordinal of `from`, forward or backward.
 void copyOrdinal(mlir::Operation *from, mlir::Operation *to);
 /// The ordinal, or -1; whether the op belongs to the forward part.
@@ -87,10 +74,10 @@ bool isForward(mlir::Operation *op);
 
 #include "ir/TrainEnums.h.inc"
 
-#include "ir/TrainDialect.h.inc"
-
 #define GET_ATTRDEF_CLASSES
 #include "ir/TrainAttrs.h.inc"
+
+#include "ir/TrainDialect.h.inc"
 
 #define GET_TYPEDEF_CLASSES
 #include "ir/TrainTypes.h.inc"
@@ -101,6 +88,26 @@ bool isForward(mlir::Operation *op);
 #include "ir/TrainOps.h.inc"
 
 namespace sluice::train {
+
+/// What passes attach to ops, see the dialect's description: `attr::get<attr::Cost>(op)` is its #train.cost, or null.
+namespace attr {
+using Forward = TrainDialect::ForwardAttrHelper;
+using Backward = TrainDialect::BackwardAttrHelper;
+using Stage = TrainDialect::StageAttrHelper;
+using Recompute = TrainDialect::RecomputeAttrHelper;
+using Inverse = TrainDialect::InverseAttrHelper;
+using InPlace = TrainDialect::InPlaceAttrHelper;
+using Cost = TrainDialect::CostAttrHelper;
+using Algorithm = TrainDialect::AlgorithmAttrHelper;
+using Rule = TrainDialect::RuleAttrHelper;
+using Plan = TrainDialect::PlanAttrHelper;
+
+template <typename Attached> auto get(mlir::Operation *op) { return Attached(op->getContext()).getAttr(op); }
+template <typename Attached> bool has(mlir::Operation *op) { return Attached(op->getContext()).isAttrPresent(op); }
+template <typename Attached, typename Value> void set(mlir::Operation *op, Value value) {
+  Attached(op->getContext()).setAttr(op, value);
+}
+} // namespace attr
 
 /// The tensor's layout: its encoding, or row-major.
 LayoutKind layoutOf(mlir::Type type);

@@ -33,14 +33,19 @@ def TrainDialect : Dialect {
     What passes attach to ops is verified as well:
     - A1: `train.forward`, `train.backward` and `train.stage` are i64 >= 0; an op is forward or backward, not both.
     - A2: `train.in_place` has an entry per result: -1, or an operand of the result's type that no other result takes.
-    - A3: `train.cost` holds `seconds` (float) and `workspace` (integer), both >= 0, and may hold `alternatives`, an array of such dictionaries
-      with an `algorithm` each, a #train.algorithm.
-    - A4: `train.recompute` stands on Recomputable ops.
+    - A3: `train.cost` is a #train.cost: seconds and workspace bytes, both >= 0; its alternatives have an algorithm each.
+    - A4: `train.recompute`, on clones, stands on Recomputable ops; `train.inverse` on what an inversion runs.
     - A5: `train.algorithm` is a #train.algorithm: which of several ways the kernel computes in.
+    - A6: `train.plan`, on @step and on the program that it becomes, is a #train.plan.
+
+    `train.rule`, on fused ops, names the elementwise ops that they gather: "normalize+relu".
 
     Tensor types are builtin; shapes are logical (NCHW); no encoding means row-major.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect", "::sluice::sched::SchedDialect"];
+  let discardableAttrs = (ins "::mlir::IntegerAttr":$forward, "::mlir::IntegerAttr":$backward, "::mlir::IntegerAttr":$stage,
+    "::mlir::UnitAttr":$recompute, "::mlir::UnitAttr":$inverse, "::mlir::DenseI64ArrayAttr":$in_place, "::sluice::train::CostAttr":$cost,
+    "::sluice::train::AlgorithmAttr":$algorithm, "::mlir::StringAttr":$rule, "::sluice::train::PlanAttr":$plan);
   let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -66,6 +71,24 @@ def Train_AlgorithmAttr : AttrDef<TrainDialect, "Algorithm"> {
   let parameters = (ins "::mlir::StringAttr":$name, DefaultValuedParameter<"int64_t", "1">:$parts, DefaultValuedParameter<"int64_t", "0">:$granted);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+}
+
+def Train_CostAttr : AttrDef<TrainDialect, "Cost"> {
+  let mnemonic = "cost";
+  let summary = "what an op takes";
+  let description = [{
+    Predicted seconds of one run and bytes of workspace. With --allow-lossy=algorithms also all ways of computing that no other beats in
+    both, the one in use first, each with its algorithm.
+
+    ```mlir
+    #train.cost<seconds = 1.2e-05 : f64, workspace = 4096>
+    ```
+  }];
+  let parameters = (ins "::mlir::FloatAttr":$seconds, DefaultValuedParameter<"int64_t", "0">:$workspace, OptionalParameter<"AlgorithmAttr">:$algorithm,
+    OptionalArrayRefParameter<"CostAttr">:$alternatives);
+  let assemblyFormat = "`<` struct($seconds, $workspace, $algorithm) (`alternatives` `[` $alternatives^ `]`)? `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = "/// This alternative as the cost of the op that takes it.\nCostAttr inUse() const;";
 }
 
 def Train_Role : I32EnumAttr<"Role", "what a variable is for", [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All ops of the train dialect, in pipeline order, for the generators.
+// All ops of the train dialect, in pipeline order, and the plan, for the generators.
 include "ir/ForwardOps.td"
 include "ir/ProductOps.td"
 include "ir/ElementwiseOps.td"
@@ -8,3 +8,4 @@ include "ir/GradientOps.td"
 include "ir/NormOps.td"
 include "ir/UpdateOps.td"
 include "ir/MemoryOps.td"
+include "ir/PlanAttrs.td"

@@ -63,7 +63,7 @@ private:
     return it == lists.end() ? ArrayRef<int>() : ArrayRef<int>(it->second);
   }
 
-  /// Refuses what this level cannot execute and positions that make no sense, then sorts decisions by position.
+  /// Refuses what this level cannot execute and positions behind the last op, then sorts decisions by position.
   LogicalResult check() {
     int count = ops.size();
     for (auto [s, d] : llvm::enumerate(plan.decisions)) {
@@ -73,13 +73,9 @@ private:
         return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << buffers[s].name
                                 << "'" << (d.codec.empty() ? "" : " with " + d.codec)
                                 << ", which generated programs cannot do";
-      bool leaves = 0 <= d.offloadAfter && d.offloadAfter < d.freeBefore && d.freeBefore < count;
-      bool returns = d.freeBefore <= d.prefetchAfter + 1 && d.prefetchAfter < d.neededBy && d.neededBy < count;
-      if (!leaves || (!returns && d.action != Action::Encode))
-        return step.emitError() << "the plan's positions for '" << buffers[s].name
-                                << "' are out of order: copied after " << d.offloadAfter << ", free before "
-                                << d.freeBefore << ", copied back after " << d.prefetchAfter << ", needed by "
-                                << d.neededBy << ", " << count << " ops";
+      if (int last = std::max(d.freeBefore, d.neededBy); last >= count)
+        return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << buffers[s].name
+                                << "' as far as op " << last << " of " << count;
       copies[d.offloadAfter].push_back(s);
       awaits[d.freeBefore].push_back(s);
       if (d.action == Action::Invert)
@@ -89,7 +85,7 @@ private:
     }
     for (const planner::Recompute &r : plan.recomputes)
       for (int again : r.ops)
-        if (r.before < 0 || r.before >= count || again < 0 || again >= r.before || !isa<Recomputable>(ops[again]))
+        if (r.before >= count || !isa<Recomputable>(ops[again]))
           return step.emitError() << "the plan recomputes op " << again << " before op " << r.before << " of " << count;
     return success();
   }
@@ -102,15 +98,14 @@ private:
       return step.emitError() << "the plan chooses kernels for " << plan.alternatives.size() << " ops of "
                               << ops.size();
     for (auto [op, chosen] : llvm::zip(ops, plan.alternatives)) {
-      auto cost = op->getAttrOfType<DictionaryAttr>(attr::cost);
-      auto list = cost ? cost.getAs<ArrayAttr>("alternatives") : ArrayAttr();
-      if (!list && chosen == 0)
+      auto cost = attr::get<attr::Cost>(op);
+      ArrayRef<CostAttr> list = cost ? cost.getAlternatives() : ArrayRef<CostAttr>();
+      if (list.empty() && chosen == 0)
         continue;
-      if (!list || chosen < 0 || chosen >= static_cast<int>(list.size()))
-        return op->emitError() << "the plan chooses alternative " << chosen << " of " << (list ? list.size() : 0);
-      NamedAttrList taken(cast<DictionaryAttr>(list[chosen]));
-      op->setAttr(attr::algorithm, taken.erase("algorithm"));
-      op->setAttr(attr::cost, taken.getDictionary(op->getContext()));
+      if (chosen >= static_cast<int>(list.size()))
+        return op->emitError() << "the plan chooses alternative " << chosen << " of " << list.size();
+      attr::set<attr::Algorithm>(op, list[chosen].getAlgorithm());
+      attr::set<attr::Cost>(op, list[chosen].inUse());
     }
     return success();
   }
@@ -232,7 +227,7 @@ private:
       Operation *clone = b.clone(*op);
       OpBuilder beforeClone(clone);
       readNewest(beforeClone, clone);
-      clone->setAttr(attr::inverse, b.getUnitAttr());
+      attr::set<attr::Inverse>(clone, b.getUnitAttr());
       for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
         remember(first, again);
     }
@@ -252,7 +247,7 @@ private:
     Operation *op = result.getDefiningOp();
     for (auto [i, value] : llvm::enumerate(op->getOperands()))
       if (value == operand)
-        op->setAttr(attr::inPlace, DenseI64ArrayAttr::get(op->getContext(), {static_cast<int64_t>(i)}));
+        attr::set<attr::InPlace>(op, DenseI64ArrayAttr::get(op->getContext(), {static_cast<int64_t>(i)}));
   }
 
   /// Whether the result of the op that is undone comes back from half precision.
@@ -266,7 +261,7 @@ private:
     // forward ops run before any version exists. Now it reads what is newest here.
     OpBuilder beforeClone(clone); // views that it reads are made again in front of it
     readNewest(beforeClone, clone);
-    clone->setAttr(attr::recompute, b.getUnitAttr());
+    attr::set<attr::Recompute>(clone, b.getUnitAttr());
     for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
       version[first] = again;
     ++recomputed;
@@ -284,16 +279,24 @@ private:
   llvm::DenseMap<int, Value> content;   ///< storage -> value written last, as the original names it
 };
 
+StringRef nameOf(const Storage &storage) { return storage.name; }
+
 struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
   void runOnOperation() override {
     auto step = getOperation().lookupSymbol<func::FuncOp>("step");
-    auto attribute = step ? step->getAttrOfType<DictionaryAttr>(planAttributeName) : DictionaryAttr();
+    PlanAttr attribute = step ? attr::get<attr::Plan>(step) : PlanAttr();
     if (!attribute) {
       getOperation().emitError() << "needs @step with a plan; run plan-memory first";
       return signalPassFailure();
     }
     Buffers buffers(step);
-    Rewriter rewriter(step, planOfAttribute(attribute, buffers.all().size()), buffers);
+    planner::Plan plan;
+    if (std::string error = planOfAttribute(attribute, llvm::map_to_vector(buffers.all(), nameOf), plan);
+        !error.empty()) {
+      step.emitError() << error;
+      return signalPassFailure();
+    }
+    Rewriter rewriter(step, std::move(plan), buffers);
     if (failed(rewriter.run()))
       return signalPassFailure();
     offloads += rewriter.offloads;

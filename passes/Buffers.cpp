@@ -19,7 +19,7 @@ Value sluice::viewSource(Value result) {
 
 /// The operand whose buffer `result` takes, or null.
 static Value replaced(OpResult result) {
-  auto inPlace = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(attr::inPlace);
+  auto inPlace = attr::get<attr::InPlace>(result.getOwner());
   int64_t operand = inPlace ? inPlace[result.getResultNumber()] : -1;
   return operand < 0 ? Value() : result.getOwner()->getOperand(operand);
 }
@@ -47,9 +47,9 @@ static StringRef suffixOf(OpResult result, bool backward) {
   auto kernel = dyn_cast<HasKernel>(op);
   if (StringRef own = kernel ? kernel.resultSuffix(result.getResultNumber(), backward) : ""; !own.empty())
     return own;
-  if (op->hasAttr(attr::recompute))
+  if (attr::has<attr::Recompute>(op))
     return "_again";
-  if (op->hasAttr(attr::inverse))
+  if (attr::has<attr::Inverse>(op))
     return isForward(op) ? "_apart" : "_inverted";
   return backward ? "_grad" : "_y";
 }

@@ -67,7 +67,7 @@ LogicalResult Sweep::markTrained() {
         trained.insert(op.getResult(0));
       continue;
     }
-    op.setAttr(attr::forward, builder.getI64IntegerAttr(forward.size()));
+    attr::set<attr::Forward>(&op, builder.getI64IntegerAttr(forward.size()));
     forward.push_back(&op);
     if (!llvm::any_of(op.getOperands(), [&](Value v) { return trained.contains(v); }))
       continue;
@@ -150,7 +150,7 @@ LogicalResult Sweep::run() {
                              << nodeName(op->getLoc()) << "'";
     updateFinished(builder, op);
     for (Operation *made = last->getNextNode(); made != terminator; made = made->getNextNode())
-      made->setAttr(attr::backward, op->getAttr(attr::forward));
+      attr::set<attr::Backward>(made, attr::get<attr::Forward>(op));
   }
   return success();
 }

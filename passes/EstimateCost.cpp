@@ -111,23 +111,16 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     Operation *op = choice.op;
     const KernelAlgorithm &chosen = choice.offered[choice.chosen];
     Builder b(op->getContext());
-    auto cost = [&](const KernelAlgorithm &algorithm, bool named) {
-      SmallVector<NamedAttribute> entries = {
-          b.getNamedAttr("seconds", b.getF64FloatAttr(seconds * algorithm.slowness / chosen.slowness)),
-          b.getNamedAttr("workspace", b.getI64IntegerAttr(algorithm.workspace))};
-      if (named)
-        entries.push_back(b.getNamedAttr("algorithm", algorithm.attribute(op->getContext())));
-      return entries;
+    auto cost = [&](const KernelAlgorithm &algorithm, AlgorithmAttr named, ArrayRef<CostAttr> others) {
+      return CostAttr::get(op->getContext(), b.getF64FloatAttr(seconds * algorithm.slowness / chosen.slowness),
+                           algorithm.workspace, named, others);
     };
-    SmallVector<NamedAttribute> entries = cost(chosen, false);
-    SmallVector<Attribute> others;
+    SmallVector<CostAttr> others;
     for (int i : alternatives ? choice.unbeaten() : std::vector<int>())
-      others.push_back(b.getDictionaryAttr(cost(choice.offered[i], true)));
-    if (others.size() > 1)
-      entries.push_back(b.getNamedAttr("alternatives", b.getArrayAttr(others)));
-    op->setAttr(attr::cost, b.getDictionaryAttr(entries));
+      others.push_back(cost(choice.offered[i], choice.offered[i].attribute(op->getContext()), {}));
+    attr::set<attr::Cost>(op, cost(chosen, {}, others.size() > 1 ? ArrayRef(others) : ArrayRef<CostAttr>()));
     if (!chosen.name.empty() || chosen.granted)
-      op->setAttr(attr::algorithm, chosen.attribute(op->getContext()));
+      attr::set<attr::Algorithm>(op, chosen.attribute(op->getContext()));
   }
 
   std::vector<AlgorithmChoice> choices;

@@ -126,8 +126,8 @@ private:
   }
 
   static int64_t scratchOf(Operation *op) {
-    auto cost = op->getAttrOfType<DictionaryAttr>(attr::cost);
-    return cost ? cost.getAs<IntegerAttr>("workspace").getInt() : 0;
+    auto cost = attr::get<attr::Cost>(op);
+    return cost ? cost.getWorkspace() : 0;
   }
 
   /// What the ops that run again make lives until its last reader among them; the rebuilt content takes the place of

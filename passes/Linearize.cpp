@@ -41,7 +41,7 @@ SmallVector<int64_t> stagesOf(ArrayRef<Operation *> forward) {
   int64_t current = 0;
   int live = 0;
   for (auto [i, op] : llvm::enumerate(forward)) {
-    op->setAttr(attr::stage, Builder(op->getContext()).getI64IntegerAttr(current));
+    attr::set<attr::Stage>(op, Builder(op->getContext()).getI64IntegerAttr(current));
     stage[ordinalOf(op)] = current;
     live += crossing[i];
     if (live == 1 && i + 1 < forward.size())
@@ -124,7 +124,7 @@ private:
       if (choice[r] >= 0)
         unite(op.getInputs()[choice[r]], op.getResult(r));
     if (llvm::any_of(choice, [](int64_t c) { return c >= 0; }))
-      op->setAttr(attr::inPlace, DenseI64ArrayAttr::get(op.getContext(), choice));
+      attr::set<attr::InPlace>(op, DenseI64ArrayAttr::get(op.getContext(), choice));
   }
 
   llvm::EquivalenceClasses<Key> classes;
@@ -155,7 +155,7 @@ struct Linearize : sluice::impl::LinearizeBase<Linearize> {
       for (Operation &op : block.without_terminator())
         if (int64_t number = ordinalOf(&op);
             !isForward(&op) && number >= 0 && number < static_cast<int64_t>(stage.size()))
-          op.setAttr(attr::stage, builder.getI64IntegerAttr(stage[number])); // step 2
+          attr::set<attr::Stage>(&op, builder.getI64IntegerAttr(stage[number])); // step 2
       if (failed(checkBytes(function)))
         return signalPassFailure();
       InPlace inPlaceMarks;

@@ -180,7 +180,7 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    %y = train.matmul %x, %w {..., train.cost = {seconds = 1.2e-05 : f64, workspace = 4096 : i64}} : ...
+    %y = train.matmul %x, %w {..., train.cost = #train.cost<seconds = 1.2e-05 : f64, workspace = 4096>} : ...
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
@@ -203,9 +203,9 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
     ```
     becomes, with `strategy=greedy,min-copy=1` and `budget=80%act`,
     ```mlir
-    func.func @step(...) -> tensor<f32> attributes {train.plan = {strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560,
-        decisions = [{name = "fc1_y", bytes = 16384, action = "offload", offload_after = 1, free_before = 3, prefetch_after = 6, needed_by = 8, ...},
-                     {name = "fc2_y", bytes = 16384, action = "keep", ...}, ...], recomputes = [], ...}} {
+    func.func @step(...) -> tensor<f32> attributes {train.plan = #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560
+        decisions [<storage = "fc1_y", action = offload, offload_after = 1, free_before = 3, prefetch_after = 6, needed_by = 8, bytes = 16384, ...>,
+                   <storage = "fc2_y", action = keep, bytes = 16384, ...>, ...]>} {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];

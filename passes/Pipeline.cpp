@@ -57,8 +57,8 @@ static int64_t deviceBytes(ModuleOp module) {
 
 static int64_t budgetOf(ModuleOp module) {
   for (auto program : module.getOps<sched::ProgramOp>())
-    if (auto plan = program->getAttrOfType<DictionaryAttr>(planAttributeName))
-      return summaryOfAttribute(plan).budget;
+    if (train::PlanAttr plan = train::attr::get<train::attr::Plan>(program))
+      return plan.getBudget();
   return 0;
 }
 

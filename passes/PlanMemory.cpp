@@ -2,8 +2,7 @@
 // plan-memory, in order:
 //  1. build planner::Problem from the ops of @step and the storages that their values share;
 //  2. plan `keep` without a limit: its arena is what percentages refer to;
-//  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, which ProblemOfStep.h
-//  describes.
+//  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, see PlanAttrs.td.
 #include "passes/Budget.h"
 #include "passes/HostBudget.h"
 #include "passes/Passes.h"
@@ -106,7 +105,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     for (planner::Decision &d : plan.decisions)
       if (d.codec == "zfp" || d.codec == "zvc")
         d.codec = d.codec == "zfp" ? request.zfp : request.zvc;
-    step->setAttr(planAttributeName, planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
+    attr::set<attr::Plan>(step, planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
     return success();
   }
 

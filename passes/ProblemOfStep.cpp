@@ -73,15 +73,13 @@ private:
     planned.phase = isForward(op)       ? planner::Phase::Forward
                     : isa<UpdateOp>(op) ? planner::Phase::Update
                                         : planner::Phase::Backward;
-    if (auto stage = op->getAttrOfType<IntegerAttr>(attr::stage))
+    if (auto stage = attr::get<attr::Stage>(op))
       planned.stage = stage.getInt();
-    if (auto cost = op->getAttrOfType<DictionaryAttr>(attr::cost)) {
-      planned.seconds = cost.getAs<FloatAttr>("seconds").getValueAsDouble();
-      planned.workspace = cost.getAs<IntegerAttr>("workspace").getInt();
-      if (auto list = cost.getAs<ArrayAttr>("alternatives"))
-        for (auto other : list.getAsRange<DictionaryAttr>())
-          planned.alternatives.push_back(
-              {other.getAs<FloatAttr>("seconds").getValueAsDouble(), other.getAs<IntegerAttr>("workspace").getInt()});
+    if (auto cost = attr::get<attr::Cost>(op)) {
+      planned.seconds = cost.getSeconds().getValueAsDouble();
+      planned.workspace = cost.getWorkspace();
+      for (CostAttr other : cost.getAlternatives())
+        planned.alternatives.push_back({other.getSeconds().getValueAsDouble(), other.getWorkspace()});
     }
     planned.reads = transient(buffers.reads(op));
     planned.writes = transient(buffers.writes(op));
@@ -166,8 +164,8 @@ private:
       inversion.seconds = profile.estimate(planner::OpKind::Norm, 6 * n,
                                            aside ? 2.0 * buffer.bytes + inversion.sideBytes : 5.0 * buffer.bytes);
       for (Operation *again : found.reruns)
-        if (auto cost = again->getAttrOfType<DictionaryAttr>(attr::cost))
-          inversion.seconds += cost.getAs<FloatAttr>("seconds").getValueAsDouble();
+        if (auto cost = attr::get<attr::Cost>(again))
+          inversion.seconds += cost.getSeconds().getValueAsDouble();
       buffer.inversion = inversion;
       if (aside)
         keepOperands(found);

@@ -189,7 +189,7 @@ void sluice::nameRules(FusedOp op) {
   std::string text;
   for (Location rule : rules)
     text += (text.empty() ? "" : "+") + cast<NameLoc>(rule).getName().str();
-  op->setAttr(attr::rule, StringAttr::get(op.getContext(), text));
+  attr::set<attr::Rule>(op, StringAttr::get(op.getContext(), text));
 }
 
 SmallVector<unsigned> sluice::operandsBehind(FusedOp op, unsigned result) {

@@ -112,15 +112,14 @@ void Scheduler::createBuffers() {
     nextBatch.push_back({create(storage.name + "_staging", Space::Host, input, {}, type), next});
   }
   for (Operation &op : function.getOps()) {
-    auto cost = op.getAttrOfType<DictionaryAttr>(train::attr::cost);
-    auto workspace = cost ? cost.getAs<IntegerAttr>("workspace") : IntegerAttr();
-    if (!workspace || workspace.getInt() <= 0)
+    auto cost = train::attr::get<train::attr::Cost>(&op);
+    if (!cost || cost.getWorkspace() == 0)
       continue;
     SmallVector<int> written = buffers.writes(&op);
     std::string name = (written.empty() ? "unused" : buffers[written.front()].name) + "_scratch";
     scratches[&op] = BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name),
                                       sched::SpaceAttr::get(context, Space::Device),
-                                      b.getI64IntegerAttr(workspace.getInt()), {}, {}, {}, {}, {}, {}, {}, {});
+                                      b.getI64IntegerAttr(cost.getWorkspace()), {}, {}, {}, {}, {}, {}, {}, {});
   }
 }
 
@@ -229,15 +228,15 @@ void Scheduler::run(Operation *op, Stream stream) {
 
 /// What the program says of an op besides its kernel's calls.
 void Scheduler::copyFacts(Operation *op, RunOp run) {
-  run.setBackward(op->hasAttr(train::attr::backward));
-  run.setRecompute(op->hasAttr(train::attr::recompute));
-  run.setInverse(op->hasAttr(train::attr::inverse));
+  run.setBackward(train::attr::has<train::attr::Backward>(op));
+  run.setRecompute(train::attr::has<train::attr::Recompute>(op));
+  run.setInverse(train::attr::has<train::attr::Inverse>(op));
   if (auto update = dyn_cast<train::UpdateOp>(op))
     run.setParameterAttr(update.getParameterAttr());
   if (auto fused = dyn_cast<train::FusedOp>(op)) {
     run.setChannelsAttr(fused.getChannelsAttr());
     run.setSumsAttr(fused.getSumsAttr());
-    run.setRuleAttr(fused->getAttrOfType<StringAttr>(train::attr::rule));
+    run.setRuleAttr(train::attr::get<train::attr::Rule>(fused));
     IRMapping mapping;
     fused.getBody().cloneInto(&run.getBody(), mapping);
   }

@@ -2,13 +2,11 @@
 // Bisection over batch sizes, every one compiled as far as its plan.
 #include "tools/MaxBatch.h"
 
+#include "ir/Train.h"
 #include "passes/HostKernels.h"
-#include "passes/PlanAttribute.h"
 #include "runtime/common/Printable.h"
 #include "tools/Compilation.h"
 #include "tools/Failure.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <cstdio>
 #include <iostream>
@@ -42,15 +40,14 @@ Trial tryBatch(const DriverOptions &options, const OnnxFile &file, int64_t batch
     return trial;
   }
   auto step = compilation.module().lookupSymbol<mlir::func::FuncOp>("step");
-  auto plan = step ? step->getAttrOfType<mlir::DictionaryAttr>(planAttributeName) : mlir::DictionaryAttr();
+  auto plan = step ? train::attr::get<train::attr::Plan>(step) : train::PlanAttr();
   if (!plan) {
     trial.error = options.model + ": the planned module has no plan";
     return trial;
   }
   trial.fits = true;
-  trial.seconds = summaryOfAttribute(plan).seconds;
-  if (auto arena = plan.getAs<mlir::IntegerAttr>("arena"))
-    trial.arena = arena.getInt();
+  trial.seconds = plan.getSeconds().getValueAsDouble();
+  trial.arena = plan.getArena();
   return trial;
 }
 

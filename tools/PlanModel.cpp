@@ -70,28 +70,21 @@ ModelProblem problemOfModel(const DriverOptions &options) {
   return result;
 }
 
-static DictionaryAttr placedPlan(ModuleOp module) {
+static train::PlanAttr placedPlan(ModuleOp module) {
   for (auto program : module.getOps<sched::ProgramOp>())
-    if (auto plan = program->getAttrOfType<DictionaryAttr>(planAttributeName))
+    if (train::PlanAttr plan = train::attr::get<train::attr::Plan>(program))
       return plan;
   return {};
 }
 
-/// The decisions are by storage in the attribute, by buffer in the problem, whose forms do not name their rate.
-static planner::Plan planOfProblem(DictionaryAttr attribute, const planner::Problem &problem) {
-  int storages = 0;
-  for (const planner::Buffer &buffer : problem.buffers)
-    storages = std::max(storages, buffer.id + 1);
-  planner::Plan plan = planOfAttribute(attribute, storages);
-  std::vector<planner::Decision> decisions;
-  for (const planner::Buffer &buffer : problem.buffers) {
-    decisions.push_back(plan.decisions[buffer.id]);
-    std::string &codec = decisions.back().codec;
-    codec = codec.substr(0, codec.find(':'));
-  }
-  plan.decisions = std::move(decisions);
+/// The problem's forms do not name their rate.
+static std::string planOfProblem(train::PlanAttr attribute, const planner::Problem &problem, planner::Plan &plan) {
+  if (std::string error = planOfAttribute(attribute, storageNames(problem), plan); !error.empty())
+    return error;
+  for (planner::Decision &decision : plan.decisions)
+    decision.codec = decision.codec.substr(0, decision.codec.find(':'));
   plan.peakBytes = peakBytes(problem, expand(problem, plan));
-  return plan;
+  return "";
 }
 
 CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &problem) {
@@ -106,12 +99,13 @@ CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &
     result.smallestBudget = compilation.smallestBudget();
     return fail(result.status, wrong);
   }
-  DictionaryAttr attribute = placedPlan(compilation.module());
+  train::PlanAttr attribute = placedPlan(compilation.module());
   if (!attribute)
     return fail(4, options.model + ": the placed program has no plan");
-  result.plan = planOfProblem(attribute, problem);
-  result.budget = summaryOfAttribute(attribute).budget;
-  result.bound = summaryOfAttribute(attribute).lowerBound;
+  if (std::string error = planOfProblem(attribute, problem, result.plan); !error.empty())
+    return fail(4, options.model + ": " + error);
+  result.budget = attribute.getBudget();
+  result.bound = attribute.getLowerBound().getValueAsDouble();
   if (std::string error = checkPlan(problem, result.plan, result.budget); !error.empty())
     return fail(4, options.model + ": the compiled plan fails the checker: " + error);
   return result;

@@ -429,16 +429,24 @@ func.func @update_statistics_c1(%m: tensor<3xf32>) {
 // What estimate-cost attaches.
 
 func.func @a3_seconds(%x: tensor<2x3xf32>) {
-  // expected-error @below {{needs 'train.cost' of seconds and workspace bytes >= 0, has {seconds = -1.000000e+00 : f64, workspace = 0 : i64}}}
-  %y = train.relu %x {train.cost = {seconds = -1.0 : f64, workspace = 0 : i64}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // expected-error @below {{a cost has seconds and workspace bytes >= 0, not -1.000000e+00 and 0}}
+  %y = train.relu %x {train.cost = #train.cost<seconds = -1.0 : f64, workspace = 0>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
 
 // -----
 
 func.func @a3_alternatives(%x: tensor<2x3xf32>) {
-  // expected-error @below {{needs 'train.algorithm' to be a #train.algorithm, has <<NULL ATTRIBUTE>>}}
-  %y = train.relu %x {train.cost = {seconds = 1.0 : f64, workspace = 0 : i64, alternatives = [{seconds = 1.0 : f64, workspace = 0 : i64}]}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // expected-error @below {{an alternative names its algorithm, and has no alternatives of its own: #train.cost<seconds = 1.000000e+00 : f64>}}
+  %y = train.relu %x {train.cost = #train.cost<seconds = 1.0 : f64, workspace = 0 alternatives [<seconds = 1.0 : f64, workspace = 0>]>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @a3_kind(%x: tensor<2x3xf32>) {
+  // expected-error @below {{needs 'train.cost' to be a #train.cost, has {seconds = 1.000000e+00 : f64}}}
+  %y = train.relu %x {train.cost = {seconds = 1.0 : f64}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
 
@@ -447,6 +455,13 @@ func.func @a3_alternatives(%x: tensor<2x3xf32>) {
 func.func @a5_fields(%x: tensor<2x3xf32>) {
   // expected-error @below {{needs 'train.algorithm' to be a #train.algorithm, has {name = "x"}}}
   %y = train.relu %x {train.algorithm = {name = "x"}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{needs 'train.plan' to be a #train.plan, has {strategy = "hand"}}}
+func.func @a6_kind(%x: tensor<2x3xf32>) attributes {train.plan = {strategy = "hand"}} {
   return
 }
 

@@ -1,10 +1,11 @@
 // RUN: sluice-opt --sluice-apply-plan --split-input-file --verify-diagnostics %s
-// Plans that no planner makes: positions out of order, and an op that is marked to run again but cannot, codecs that do
+// Plans that no planner makes: attributes that contradict themselves, positions out of order, and an op that is marked to run again but cannot, codecs that do
 // not fit.
 
 // Free before the copy has begun.
-// expected-error @below {{the plan's positions for 'fc_y' are out of order: copied after 1, free before 1, copied back after 1, needed by 2, 3 ops}}
-func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = {decisions = [{action = "offload", codec = "", offload_after = 1 : i64, free_before = 1 : i64, prefetch_after = 1 : i64, needed_by = 2 : i64, storage = 2 : i64}]}} {
+// expected-error @below {{the plan's positions for "fc_y", to offload, are out of order: copied after 1, free before 1, copied back after 1, needed by 2}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload, offload_after = 1, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
   %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
   %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %e = train.matmul %d, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -14,8 +15,8 @@ func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> att
 // -----
 
 // Needed by an op that does not exist.
-// expected-error @below {{needed by 3, 3 ops}}
-func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = {decisions = [{action = "offload", codec = "", offload_after = 0 : i64, free_before = 1 : i64, prefetch_after = 1 : i64, needed_by = 3 : i64, storage = 2 : i64}]}} {
+// expected-error @below {{the plan wants to offload 'fc_y' as far as op 3 of 3}}
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload, offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 3>]>} {
   %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
   %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %e = train.matmul %d, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -25,12 +26,91 @@ func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> att
 // -----
 
 // Runs again before it has run first.
-// expected-error @below {{the plan recomputes op 1 before op 1 of 3}}
-func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = {recomputes = [{before = 1 : i64, ops = array<i64: 1>}]}} {
+// expected-error @below {{the plan recomputes op 1 before op 1}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'recomputes'}}
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" recomputes [<before 1 : 1>]>} {
   %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
   %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %e = train.matmul %d, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %e : tensor<8x8xf32>
+}
+
+// -----
+
+// Of an op that cannot: position 3 does not exist.
+// expected-error @below {{the plan recomputes op 0 before op 3 of 0}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" recomputes [<before 3 : 0>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// Names no storage of the step.
+// expected-error @below {{the plan decides for 'fc_y', which is no storage of the step}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = recompute>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// A word that is no action.
+// expected-error @below {{expected ::sluice::train::ActionKind to be one of: keep, offload, compress, encode, invert, recompute}}
+// expected-error @below {{failed to parse Train_DecisionAttr parameter 'action'}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = forget>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// A codec that there is not.
+// expected-error @below {{the plan packs "fc_y" with "zfp:99", which is no codec}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload, codec = "zfp:99", offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// Keeps what it copies.
+// expected-error @below {{positions for "fc_y", to keep, are out of order: copied after 0}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = keep, offload_after = 0>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// Two decisions for one storage.
+// expected-error @below {{the plan decides twice for "fc_y"}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = keep>, <storage = "fc_y", action = recompute>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// Re-runs out of order.
+// expected-error @below {{the plan recomputes before op 2 after it did before op 3}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" recomputes [<before 3 : 0>, <before 2 : 0>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// An alternative below the first.
+// expected-error @below {{the plan chooses alternative -1 of op 1}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" alternatives [0, -1]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// Positions are 32 bits.
+// expected-error @below {{integer value too large}}
+// expected-error @below {{failed to parse Train_RecomputeAttr parameter 'before'}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'recomputes'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" recomputes [<before 4294967296 : 0>]>} {
+  return %x : tensor<8x8xf32>
 }
 
 // -----
@@ -59,7 +139,7 @@ train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
 // A mask of what a product reads.
 // expected-error @below {{the plan wants to encode 'fc1_y' with mask, which generated programs cannot do}}
 func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
-    train.plan = {decisions = [{storage = 2 : i64, action = "encode", codec = "mask", offload_after = 0 : i64, free_before = 2 : i64}]}} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = encode, codec = "mask", offload_after = 0, free_before = 2>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
@@ -74,7 +154,7 @@ train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
 // A codec that copies do not have.
 // expected-error @below {{the plan wants to offload 'fc1_y' with zfp, which generated programs cannot do}}
 func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
-    train.plan = {decisions = [{storage = 2 : i64, action = "offload", codec = "zfp", offload_after = 0 : i64, free_before = 1 : i64, prefetch_after = 1 : i64, needed_by = 2 : i64}]}} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = offload, codec = "zfp", offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
@@ -89,7 +169,7 @@ train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
 // Nothing gives back what a loss reads.
 // expected-error @below {{the plan wants to invert 'fc1_y', which generated programs cannot do}}
 func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
-    train.plan = {decisions = [{storage = 2 : i64, action = "invert", codec = "", offload_after = 0 : i64, free_before = 1 : i64, prefetch_after = 1 : i64, needed_by = 2 : i64}]}} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = invert, offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
@@ -105,7 +185,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // The other addend needs w as the forward half read it, which is over before the addend is wanted.
 // expected-error @below {{the plan wants to invert 'fc1_y', which generated programs cannot do}}
 func.func @step(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>) -> tensor<f32> attributes {
-    train.plan = {decisions = [{storage = 2 : i64, action = "invert", codec = "", offload_after = 2 : i64, free_before = 3 : i64, prefetch_after = 6 : i64, needed_by = 7 : i64}]}} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = invert, offload_after = 2, free_before = 3, prefetch_after = 6, needed_by = 7>]>} {
   %a = train.matmul %x, %v {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %w = train.read @w : tensor<8x8xf32>
   %f = train.matmul %v, %w {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")

@@ -22,7 +22,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // SCHED: sched.run compute "encode" ins(%relu_y : tensor<8x8xf32>) outs(%relu_y_mask : tensor<8x8xi1>)
 // SCHED-NEXT: sched.run compute "mse"
 func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {
-    train.plan = {strategy = "hand", decisions = [{storage = 4 : i64, action = "encode", codec = "mask", offload_after = 2 : i64, free_before = 3 : i64}]}} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "relu_y", action = encode, codec = "mask", offload_after = 2, free_before = 3>]>} {
   %zero = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %zero {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
   %r = train.fused (%a : tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.forward = 1 : i64} {
@@ -92,9 +92,9 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // SCHED: sched.wait compute %[[BACK]]
 // SCHED-NEXT: sched.run compute "matmul" ins(%fc1_y_back
 func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {
-    train.plan = {strategy = "hand", decisions = [
-      {storage = 3 : i64, action = "compress", codec = "zfp", offload_after = 1 : i64, free_before = 2 : i64, prefetch_after = 4 : i64, needed_by = 7 : i64},
-      {storage = 4 : i64, action = "offload", codec = "fp16", offload_after = 2 : i64, free_before = 3 : i64, prefetch_after = 4 : i64, needed_by = 5 : i64}]}} {
+    train.plan = #train.plan<strategy = "hand" decisions [
+      <storage = "fc1_y", action = compress, codec = "zfp", offload_after = 1, free_before = 2, prefetch_after = 4, needed_by = 7>,
+      <storage = "fc2_y", action = offload, codec = "fp16", offload_after = 2, free_before = 3, prefetch_after = 4, needed_by = 5>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %b = train.matmul %a, %w {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")

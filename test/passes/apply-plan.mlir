@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-apply-plan | FileCheck %s
-// The plan of plan-memory.mlir's four products, written by hand: fc1_y (storage 3; 0 to 2 are the arguments and w) leaves after op 1, its bytes
-// are free before op 3, it comes back after op 6 and op 8 needs it; fc3_y (storage 5) is made again before op 6 reads it.
+// The plan of plan-memory.mlir's four products, written by hand: fc1_y leaves after op 1, its bytes
+// are free before op 3, it comes back after op 6 and op 8 needs it; fc3_y is made again before op 6 reads it.
 
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8x8xf32> {train.name = "x"}
@@ -22,10 +22,10 @@
 // CHECK-NEXT: train.matmul %[[DA]], %[[X]]
 train.variable @w role(parameter) init(zero) : tensor<8x8xf32>
 train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
-func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {train.plan = {strategy = "by hand", decisions = [
-    {action = "offload", codec = "", offload_after = 1 : i64, free_before = 3 : i64, prefetch_after = 6 : i64, needed_by = 8 : i64, storage = 3 : i64},
-    {action = "recompute", codec = "", offload_after = -1 : i64, free_before = -1 : i64, prefetch_after = -1 : i64, needed_by = -1 : i64, storage = 5 : i64}],
-  recomputes = [{before = 6 : i64, ops = array<i64: 2>}]}} {
+func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {train.plan = #train.plan<strategy = "by hand" decisions [
+    <storage = "fc1_y", action = offload, offload_after = 1, free_before = 3, prefetch_after = 6, needed_by = 8>,
+    <storage = "fc3_y", action = recompute>]
+  recomputes [<before 6 : 2>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64, train.stage = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %b = train.matmul %a, %w {train.forward = 1 : i64, train.stage = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
@@ -53,8 +53,8 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
 // CHECK-NEXT: %[[BACK:.*]] = train.prefetch
 // CHECK-NEXT: %[[VIEW:.*]] = train.reshape %[[BACK]]
 // CHECK-NEXT: train.mul %{{.*}}, %[[VIEW]]
-func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<64xf32> attributes {train.plan = {decisions = [
-    {action = "offload", codec = "", offload_after = 0 : i64, free_before = 1 : i64, prefetch_after = 1 : i64, needed_by = 2 : i64, storage = 2 : i64}]}} {
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<64xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [
+    <storage = "matmul_y", action = offload, offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
   %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %v = train.reshape %a {train.forward = 1 : i64} : (tensor<8x8xf32>) -> tensor<64xf32>
   %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>

@@ -19,7 +19,7 @@ func.func @step(%x: tensor<4x3x8x8xf32, #train.layout<nhwc>>, %target: tensor<4x
   // CHECK-NEXT: %[[WH:.*]] = train.cast %{{.*}} {train.forward = 0 : i64} : (tensor<8x3x3x3xf32>) -> tensor<8x3x3x3xbf16, #train.layout<nhwc>>
   // CHECK-NEXT: %[[Y:.*]] = train.conv %[[XH]], %[[WH]], %{{.*}}tensor<8xf32>) -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
   // 2 * (4*8*8*8) * 27 operations at half of 2 TFLOP/s take less than 1536 + 432 + 32 + 4096 bytes at 1 GB/s.
-  // COST: train.conv {{.*}}train.cost = {seconds = 6.0959999999999997E-6 : f64
+  // COST: train.conv {{.*}}train.cost = #train.cost<seconds = 6.0959999999999997E-6 : f64
   %y = train.conv %x, %w, %bias {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64, train.forward = 0 : i64} : (tensor<4x3x8x8xf32, #train.layout<nhwc>>, tensor<8x3x3x3xf32>, tensor<8xf32>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
   // Statistics are vectors; the region computes in f32.
   // CHECK-NEXT: %[[MEAN:.*]], %[[RSTD:.*]] = train.batch_norm_statistics %[[Y]] {{.*}} -> (tensor<8xf32>, tensor<8xf32>)

@@ -6,12 +6,12 @@
 // Which way of computing an op is written at it. The largest activation has 2097152 bytes and the weights 2359296: what packs all
 // weights at once is too much for it unless all else is twice as slow. The one in use is the first of the alternatives.
 
-// CHECK: train.conv {{.*}}train.algorithm = #train.algorithm<name = "{{[^"]+}}"{{(, parts = [0-9]+)?}}>, train.cost = {seconds = {{[^,]*}}, workspace = {{[0-9]+}} : i64}
-// ALL: train.conv {{.*}}train.algorithm = [[USED:#train.algorithm<name = "[^>]*>]], train.cost = {alternatives = [{algorithm = [[USED]], seconds =
+// CHECK: train.conv {{.*}}train.algorithm = #train.algorithm<name = "{{[^"]+}}"{{(, parts = [0-9]+)?}}>, train.cost = #train.cost<seconds = {{[^,]*}}, workspace = {{[0-9]+}}>
+// ALL: train.conv {{.*}}train.algorithm = #train.algorithm<name = "[[USED:[^"]+]]"{{[^>]*}}>, train.cost = #train.cost<seconds = {{[^>]*}} alternatives[<seconds = {{[^>]*}}algorithm = <name = "[[USED]]"
 // Blocked kernels of part of the channels at once need less than the weights.
-// PARTS: alternatives = [{{.*}}{algorithm = #train.algorithm<name = "blocked", parts = 4>
-// LIMIT: train.conv {{.*}}train.cost = {seconds = {{[^,]*}}, workspace = {{[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]}} : i64}
-// CUDA: train.conv {{.*}}alternatives = [{algorithm = #train.algorithm<name = "">, {{.*}}{algorithm = #train.algorithm<name = "", granted = 4194304>
+// PARTS: alternatives[{{.*}}algorithm = <name = "blocked", parts = 4>
+// LIMIT: train.conv {{.*}}train.cost = #train.cost<seconds = {{[^,]*}}, workspace = {{[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]}}>
+// CUDA: train.conv {{.*}}alternatives[<seconds = {{[^>]*}}algorithm = <name = "">>, {{.*}}algorithm = <name = "", granted = 4194304>
 func.func @step(%x: tensor<32x256x8x8xf32>, %k: tensor<256x256x3x3xf32>) -> tensor<32x256x8x8xf32> {
   %c = train.conv %x, %k {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64, train.forward = 0 : i64} : (tensor<32x256x8x8xf32>, tensor<256x256x3x3xf32>) -> tensor<32x256x8x8xf32> loc("/conv/Conv")
   return %c : tensor<32x256x8x8xf32>

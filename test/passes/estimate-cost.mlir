@@ -7,19 +7,19 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<100x100xf32>
 
 // CHECK-LABEL: func.func @step
 // 2 * 100^3 operations; 3 * 40000 bytes take less.
-// CHECK: train.matmul {{.*}}train.cost = {seconds = 2.000000e-03 : f64, workspace = {{[0-9]+}} : i64}
-// MEASURED: train.matmul {{.*}}train.cost = {seconds = 2.500000e-01 : f64
+// CHECK: train.matmul {{.*}}train.cost = #train.cost<seconds = 2.000000e-03 : f64, workspace = {{[0-9]+}}>
+// MEASURED: train.matmul {{.*}}train.cost = #train.cost<seconds = 2.500000e-01 : f64
 // The loss reads 80000 bytes and writes 4; its gradient reads 80000 and writes 40000.
-// CHECK: train.mse {{.*}}train.cost = {seconds = 8.000400e-05 : f64
-// CHECK: train.loss_backward {{.*}}train.cost = {seconds = 1.200000e-04 : f64
+// CHECK: train.mse {{.*}}train.cost = #train.cost<seconds = 8.000400e-05 : f64
+// CHECK: train.loss_backward {{.*}}train.cost = #train.cost<seconds = 1.200000e-04 : f64
 // An update reads the gradient, and reads and writes parameter and momentum: 5 * 40000 bytes.
-// CHECK: train.update {{.*}}train.cost = {seconds = 2.000000e-04 : f64, workspace = 0 : i64}
+// CHECK: train.update {{.*}}train.cost = #train.cost<seconds = 2.000000e-04 : f64>
 // Views cost nothing and carry nothing.
 // CHECK-LABEL: func.func @evaluate
 // CHECK: train.reshape
 // CHECK-NOT: train.cost
 // 2 * (2*4*6*6) * 3*3*3 operations at half the peak
-// CHECK: train.conv {{.*}}train.cost = {seconds = 3.110400e-05 : f64
+// CHECK: train.conv {{.*}}train.cost = #train.cost<seconds = 3.110400e-05 : f64
 func.func @step(%x: tensor<100x100xf32>, %target: tensor<100x100xf32>) -> tensor<f32> {
   %w = train.read @w : tensor<100x100xf32>
   %y = train.matmul %x, %w {train.forward = 0 : i64, train.stage = 0 : i64} : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<100x100xf32> loc("/fc/Gemm")

@@ -7,47 +7,46 @@
 // the loss: 98560. Keep needs fc1_y to fc4_y and the loss gradient at once: 98560 + 5 * 16384 = 180480. 80% of the activations is one tensor less.
 
 // CHECK: func.func @step
-// KEEP-SAME: train.plan = {arena = 180480 : i64, base = 98560 : i64, budget = 1152921504606846976 : i64, decisions = [
-// KEEP-SAME: {action = "keep", bytes = 16384 : i64, codec = "", first = 0 : i64, free_before = -1 : i64, last = 8 : i64, name = "fc1_y"
-// KEEP-SAME: keep_arena = 180480 : i64
-// KEEP-SAME: recomputes = []
-// KEEP-SAME: strategy = "keep"
+// KEEP-SAME: train.plan = #train.plan<strategy = "keep", budget = 1152921504606846976, arena = 180480, keep_arena = 180480, base = 98560, floor = {{.*}} decisions[
+// KEEP-SAME: <storage = "fc1_y", action = keep, bytes = 16384, first = 0, last = 8, node = "/fc1/Gemm"
+// KEEP-NOT: recomputes
 
 // The earliest-born leaves after its last forward reader, op 1; its copy hides behind op 2. It comes back when op 6 has given up fc3_y, behind op 7.
-// GREEDY-SAME: train.plan = {arena = 164096 : i64, base = 98560 : i64, budget = 164096 : i64, decisions = [
-// GREEDY-SAME: {action = "offload", bytes = 16384 : i64, codec = "", first = 0 : i64, free_before = 3 : i64, last = 8 : i64, name = "fc1_y", needed_by = 8 : i64, node = "/fc1/Gemm", offload_after = 1 : i64, prefetch_after = 6 : i64
-// GREEDY-SAME: {action = "keep", {{[^}]*}}name = "fc2_y"
-// GREEDY-SAME: {action = "keep", {{[^}]*}}name = "fc3_y"
-// GREEDY-SAME: {action = "keep", {{[^}]*}}name = "fc4_y"
+// GREEDY-SAME: train.plan = #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560,
 // Both copies hide: 11 ops of 1 ms.
-// GREEDY-SAME: seconds = 0.011{{0*[0-9]?}} : f64, strategy = "greedy"
+// GREEDY-SAME: seconds = 0.011{{0*[0-9]?}} : f64, keep_seconds
+// GREEDY-SAME: <storage = "fc1_y", action = offload, offload_after = 1, free_before = 3, prefetch_after = 6, needed_by = 8, bytes = 16384, first = 0, last = 8, node = "/fc1/Gemm"
+// GREEDY-SAME: <storage = "fc2_y", action = keep
+// GREEDY-SAME: <storage = "fc3_y", action = keep
+// GREEDY-SAME: <storage = "fc4_y", action = keep
 
 // Every second tensor is made again right before its backward reader: two ops more.
-// CHEN-SAME: {action = "recompute", {{[^}]*}}name = "fc1_y"
-// CHEN-SAME: {action = "keep", {{[^}]*}}name = "fc2_y"
-// CHEN-SAME: {action = "recompute", {{[^}]*}}name = "fc3_y"
-// CHEN-SAME: {action = "keep", {{[^}]*}}name = "fc4_y"
-// CHEN-SAME: recomputes = [{before = 6 : i64, ops = array<i64: 2>}, {before = 8 : i64, ops = array<i64: 0>}], seconds = 0.013{{0*[0-9]?}} : f64
+// CHEN-SAME: seconds = 0.013{{0*[0-9]?}} : f64
+// CHEN-SAME: <storage = "fc1_y", action = recompute
+// CHEN-SAME: <storage = "fc2_y", action = keep
+// CHEN-SAME: <storage = "fc3_y", action = recompute
+// CHEN-SAME: <storage = "fc4_y", action = keep
+// CHEN-SAME: recomputes[<before 6 : 2>, <before 8 : 0>]
 
 // A product reads two tensors and writes one, so nothing goes below 98560 + 3 * 16384; the budget it names works.
 // SMALL: error: a budget of 108288 bytes is too small for strategy 'greedy' (keep needs 180480, of which 98560 live through the whole step; no plan of whole tensors goes below 147712)
 // SMALL: train.smallest_budget = 147712 : i64
-// SMALLEST: train.plan = {arena = 147712 : i64
+// SMALLEST: train.plan = #train.plan<strategy = "greedy", budget = 147712, arena = 147712
 
 train.variable @w role(parameter) init(zero) : tensor<64x64xf32>
 train.variable @"w/momentum" role(optimizer) init(zero) : tensor<64x64xf32>
 func.func @step(%x: tensor<64x64xf32> {train.name = "x"}, %target: tensor<64x64xf32> {train.name = "target"}) -> tensor<f32> {
   %w = train.read @w : tensor<64x64xf32>
-  %a = train.matmul %x, %w {train.forward = 0 : i64, train.stage = 0 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc1/Gemm")
-  %b = train.matmul %a, %w {train.forward = 1 : i64, train.stage = 1 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc2/Gemm")
-  %c = train.matmul %b, %w {train.forward = 2 : i64, train.stage = 2 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc3/Gemm")
-  %d = train.matmul %c, %w {train.forward = 3 : i64, train.stage = 3 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc4/Gemm")
-  %loss = train.mse %d, %target {train.forward = 4 : i64, train.stage = 4 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<f32> loc("loss")
-  %dd = train.loss_backward %d, %target {loss = "mse", train.backward = 4 : i64, train.stage = 4 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("loss")
-  %dc = train.matmul %dd, %c {train.backward = 3 : i64, train.stage = 3 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc4/Gemm")
-  %db = train.matmul %dc, %b {train.backward = 2 : i64, train.stage = 2 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc3/Gemm")
-  %da = train.matmul %db, %a {train.backward = 1 : i64, train.stage = 1 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc2/Gemm")
-  %dw = train.matmul %da, %x {train.backward = 0 : i64, train.stage = 0 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc1/Gemm")
-  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64, train.stage = 0 : i64, train.cost = {seconds = 1.0e-3 : f64, workspace = 0 : i64}} : tensor<64x64xf32> loc("/fc1/Gemm")
+  %a = train.matmul %x, %w {train.forward = 0 : i64, train.stage = 0 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc1/Gemm")
+  %b = train.matmul %a, %w {train.forward = 1 : i64, train.stage = 1 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc2/Gemm")
+  %c = train.matmul %b, %w {train.forward = 2 : i64, train.stage = 2 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc3/Gemm")
+  %d = train.matmul %c, %w {train.forward = 3 : i64, train.stage = 3 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc4/Gemm")
+  %loss = train.mse %d, %target {train.forward = 4 : i64, train.stage = 4 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<f32> loc("loss")
+  %dd = train.loss_backward %d, %target {loss = "mse", train.backward = 4 : i64, train.stage = 4 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("loss")
+  %dc = train.matmul %dd, %c {train.backward = 3 : i64, train.stage = 3 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc4/Gemm")
+  %db = train.matmul %dc, %b {train.backward = 2 : i64, train.stage = 2 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc3/Gemm")
+  %da = train.matmul %db, %a {train.backward = 1 : i64, train.stage = 1 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc2/Gemm")
+  %dw = train.matmul %da, %x {train.backward = 0 : i64, train.stage = 0 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc1/Gemm")
+  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64, train.stage = 0 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : tensor<64x64xf32> loc("/fc1/Gemm")
   return %loss : tensor<f32>
 }

@@ -46,7 +46,7 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %h = train.offload %a : (tensor<8x8xf32>) -> !train.host<tensor<8x8xf32>>
-  %b = train.matmul %a, %w {train.cost = {seconds = 1.0e-3 : f64, workspace = 512 : i64}} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  %b = train.matmul %a, %w {train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 512>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
   train.await %h : (!train.host<tensor<8x8xf32>>) -> ()
   %loss = train.mse %b, %target : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
   %db = train.loss_backward %b, %target {loss = "mse"} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")

@@ -22,9 +22,8 @@ def planned(options, name, target, budget):
         return None, int(re.search(r"smallest feasible budget: (\d+)", run.stderr).group(1))
     if run.returncode:
         raise SystemExit(f"{name}: {run.stderr}")
-    plan = run.stdout[run.stdout.index("train.plan = {"):]
-    # Decisions have seconds, too; the plan's own stand before its strategy.
-    number = lambda key: float(re.search(rf"\b{key} = ([-+0-9.Ee]+) : [if]64" + (", strategy" if key == "seconds" else ""), plan).group(1))
+    plan = run.stdout[run.stdout.index("#train.plan<"):] # its own figures stand before those of its decisions
+    number = lambda key: float(re.search(rf"\b{key} = ([-+0-9.Ee]+)", plan).group(1))
     return {key: number(key) for key in ("base", "floor", "keep_arena", "keep_seconds", "seconds", "lower_bound")}, 0
 
 

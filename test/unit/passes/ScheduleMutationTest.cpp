@@ -55,9 +55,9 @@ protected:
     for (Operation *other : others)
       other->erase();
     ASSERT_EQ(verifyWith([](ProgramOp) {}), "");
-    auto plan = program()->getAttrOfType<DictionaryAttr>(planAttributeName);
+    train::PlanAttr plan = train::attr::get<train::attr::Plan>(program());
     ASSERT_TRUE(plan);
-    EXPECT_LE(summaryOfAttribute(plan).lowerBound, summaryOfAttribute(plan).seconds); // whatever the plan uses
+    EXPECT_LE(plan.getLowerBound().getValueAsDouble(), plan.getSeconds().getValueAsDouble()); // whatever the plan uses
   }
 
   ProgramOp program() { return *module->getOps<ProgramOp>().begin(); }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verifiers of the plan's attributes, see PlanAttrs.td: what can be said without the step. apply-plan checks the rest.
+#include "ir/Train.h"
+#include "runtime/CodecTable.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+LogicalResult DecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr storage, ActionKind action,
+                                   StringAttr codec, int32_t offloadAfter, int32_t freeBefore, int32_t prefetchAfter,
+                                   int32_t neededBy, int64_t, int32_t, int32_t, StringAttr, StringAttr, FloatAttr,
+                                   FloatAttr, bool) {
+  const CodecFacts *facts = findCodec(codec.getValue());
+  if (!codec.empty() && (!facts || (!facts->readDirectly && !parseCodec(codec.getValue()))))
+    return emitError() << "the plan packs " << storage << " with " << codec << ", which is no codec";
+  const bool stays = action == ActionKind::Keep || action == ActionKind::Recompute;
+  const bool returns = !stays && action != ActionKind::Encode;
+  auto unset = [](int32_t position) { return position == -1; };
+  const bool leavesInOrder = stays ? unset(offloadAfter) && unset(freeBefore) && codec.empty()
+                                   : 0 <= offloadAfter && offloadAfter < freeBefore;
+  const bool returnsInOrder =
+      returns ? freeBefore <= prefetchAfter + 1 && prefetchAfter < neededBy : unset(prefetchAfter) && unset(neededBy);
+  if (!leavesInOrder || !returnsInOrder)
+    return emitError() << "the plan's positions for " << storage << ", to " << stringifyActionKind(action)
+                       << ", are out of order: copied after " << offloadAfter << ", free before " << freeBefore
+                       << ", copied back after " << prefetchAfter << ", needed by " << neededBy;
+  return success();
+}
+
+LogicalResult RecomputeAttr::verify(function_ref<InFlightDiagnostic()> emitError, int32_t before,
+                                    ArrayRef<int32_t> ops) {
+  for (int32_t op : ops)
+    if (op < 0 || op >= before)
+      return emitError() << "the plan recomputes op " << op << " before op " << before;
+  return success();
+}
+
+LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t, int64_t, int64_t,
+                               int64_t, int64_t, FloatAttr, FloatAttr, FloatAttr, FloatAttr,
+                               ArrayRef<DecisionAttr> decisions, ArrayRef<RecomputeAttr> recomputes,
+                               ArrayRef<int32_t> alternatives) {
+  llvm::StringSet<> decided;
+  for (DecisionAttr decision : decisions)
+    if (!decided.insert(decision.getStorage().getValue()).second)
+      return emitError() << "the plan decides twice for " << decision.getStorage();
+  for (size_t i = 1; i < recomputes.size(); ++i)
+    if (recomputes[i].getBefore() < recomputes[i - 1].getBefore())
+      return emitError() << "the plan recomputes before op " << recomputes[i].getBefore() << " after it did before op "
+                         << recomputes[i - 1].getBefore();
+  for (auto [op, chosen] : llvm::enumerate(alternatives))
+    if (chosen < 0)
+      return emitError() << "the plan chooses alternative " << chosen << " of op " << op;
+  return success();
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of a step: the attribute `train.plan` of @step, which plan-memory leaves for apply-plan, and of the program
+// that @step becomes, for codegen and reports. Positions count the ops of @step that have a kernel, storages have the
+// names of passes/Buffers.h; bytes and seconds everywhere.
+#ifndef SLUICE_IR_PLAN_ATTRS
+#define SLUICE_IR_PLAN_ATTRS
+
+include "ir/TrainDialect.td"
+
+def Train_ActionKind : I32EnumAttr<"ActionKind", "what happens to an activation between its forward and its backward readers", [
+    I32EnumAttrCase<"Keep", 0, "keep">, I32EnumAttrCase<"Offload", 1, "offload">, I32EnumAttrCase<"Compress", 2, "compress">,
+    I32EnumAttrCase<"Encode", 3, "encode">, I32EnumAttrCase<"Invert", 4, "invert">, I32EnumAttrCase<"Recompute", 5, "recompute">]> {
+  let cppNamespace = "::sluice::train";
+  let genSpecializedAttr = 0;
+}
+
+def Train_Bytes : DefaultValuedParameter<"int64_t", "0">;
+def Train_Position : DefaultValuedParameter<"int32_t", "-1">;
+def Train_Seconds : DefaultValuedParameter<"::mlir::FloatAttr", "::mlir::Builder($_ctxt).getF64FloatAttr(0)">;
+def Train_Text : DefaultValuedParameter<"::mlir::StringAttr", "::mlir::StringAttr::get($_ctxt)">;
+
+def Train_DecisionAttr : AttrDef<TrainDialect, "Decision"> {
+  let mnemonic = "decision";
+  let summary = "what a plan does with one storage";
+  let description = [{
+    Positions as planner::Decision has them: copied (packed) after `offload_after`, bytes free before `free_before`, copied back after
+    `prefetch_after`, needed by `needed_by`; -1 where the action has no such position. `codec` may have a parameter (`zfp:12`).
+    The rest is for reports: first and last op that touches the storage, the ONNX node that made it, why the strategy decided so,
+    what the action costs, for how long compute waits for it, and whether the plan's peak would be no higher without it.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$storage, EnumParameter<Train_ActionKind>:$action, Train_Text:$codec,
+    Train_Position:$offload_after, Train_Position:$free_before, Train_Position:$prefetch_after, Train_Position:$needed_by,
+    Train_Bytes:$bytes, Train_Position:$first, Train_Position:$last, Train_Text:$node, Train_Text:$reason,
+    Train_Seconds:$seconds, Train_Seconds:$stall, DefaultValuedParameter<"bool", "false">:$frees_nothing);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Train_RecomputeAttr : AttrDef<TrainDialect, "Recompute"> {
+  let mnemonic = "recompute";
+  let summary = "forward ops that run again just before op `before`, in this order";
+  let parameters = (ins "int32_t":$before, ArrayRefParameter<"int32_t">:$ops);
+  let assemblyFormat = "`<` `before` $before `:` $ops `>`";
+  let genVerifyDecl = 1;
+}
+
+def Train_PlanAttr : AttrDef<TrainDialect, "Plan"> {
+  let mnemonic = "plan";
+  let summary = "what plan-memory decided for a step";
+  let description = [{
+    `budget` was asked for; `arena` is what the plan needs, `keep_arena` what keep does, `base` of it outlives the step, and no plan of
+    whole tensors goes below `floor`. `seconds` of a step are predicted, as are `keep_seconds`; no plan is faster than `lower_bound`;
+    `longest` is that of any single kernel or copy. `alternatives` has an index into the `alternatives` of each op's cost.
+
+    ```mlir
+    #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560
+      decisions [<storage = "fc1_y", action = offload, offload_after = 1, free_before = 3, prefetch_after = 6, needed_by = 8>,
+                 <storage = "fc3_y", action = recompute>]
+      recomputes [<before 6 : 2>]>
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$strategy, Train_Bytes:$budget, Train_Bytes:$arena, Train_Bytes:$keep_arena,
+    Train_Bytes:$base, Train_Bytes:$floor, Train_Seconds:$seconds, Train_Seconds:$keep_seconds, Train_Seconds:$lower_bound,
+    Train_Seconds:$longest, OptionalArrayRefParameter<"DecisionAttr">:$decisions,
+    OptionalArrayRefParameter<"RecomputeAttr">:$recomputes, OptionalArrayRefParameter<"int32_t">:$alternatives);
+  let assemblyFormat = [{
+    `<` struct($strategy, $budget, $arena, $keep_arena, $base, $floor, $seconds, $keep_seconds, $lower_bound, $longest)
+    (`decisions` `[` $decisions^ `]`)? (`recomputes` `[` $recomputes^ `]`)? (`alternatives` `[` $alternatives^ `]`)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+#endif
