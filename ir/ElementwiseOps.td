@@ -228,6 +228,8 @@ def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel
     /// Type whose shape the region runs over: the first full result's, or operand 0's when all results are sums.
     ::mlir::RankedTensorType domain();
     bool isChannel(unsigned operand) { return ::llvm::is_contained(getChannels(), static_cast<int64_t>(operand)); }
+    /// Share of zeros that a result is expected to have: half behind a ReLU, the ratio of a dropout.
+    double expectedZeros(unsigned result);
     unsigned fullResults() { return getNumResults() - getSums(); }
   }];
 }

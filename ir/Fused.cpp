@@ -3,6 +3,8 @@
 #include "ir/Rules.h"
 #include "runtime/common/FusedGeometry.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
@@ -71,6 +73,43 @@ planner::OpKind FusedOp::opKind() {
   if (!getBody().getOps<UniformOp>().empty())
     return OpKind::Dropout;
   return getNumOperands() > 1 && isForward(*this) ? OpKind::Join : OpKind::Activation;
+}
+
+static std::optional<double> constantOf(Value scalar) {
+  FloatAttr value;
+  return matchPattern(scalar, m_Constant(&value)) ? std::optional(value.getValueAsDouble()) : std::nullopt;
+}
+
+/// How often a comparison with a constant holds: draws are uniform in [0, 1); any other value lies around 0, on either
+/// side as often, and between the other bounds.
+static double shareThatHolds(arith::CmpFOp compare) {
+  const std::optional<double> bound = constantOf(compare.getRhs());
+  if (!bound)
+    return 0.5;
+  const bool less =
+      compare.getPredicate() == arith::CmpFPredicate::OLT || compare.getPredicate() == arith::CmpFPredicate::OLE;
+  const double below = compare.getLhs().getDefiningOp<UniformOp>() ? *bound
+                       : *bound == 0                               ? 0.5
+                       : *bound > 0                                ? 1.0
+                                                                   : 0.0;
+  return less ? below : 1 - below;
+}
+
+static double expectedZeros(Value scalar) {
+  if (std::optional<double> value = constantOf(scalar))
+    return *value == 0;
+  if (auto product = scalar.getDefiningOp<arith::MulFOp>())
+    return 1 - (1 - expectedZeros(product.getLhs())) * (1 - expectedZeros(product.getRhs()));
+  auto select = scalar.getDefiningOp<arith::SelectOp>();
+  auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
+  if (!compare)
+    return 0;
+  const double taken = shareThatHolds(compare);
+  return taken * expectedZeros(select.getTrueValue()) + (1 - taken) * expectedZeros(select.getFalseValue());
+}
+
+double FusedOp::expectedZeros(unsigned result) {
+  return ::expectedZeros(getBody().front().getTerminator()->getOperand(result));
 }
 
 StringRef FusedOp::resultSuffix(unsigned result, bool backward) {

@@ -43,6 +43,7 @@ public:
       addOp(op);
     markActivations();
     markRoundedWeights(step);
+    expectZeros(step);
     addEncodings(step, profile, zfp);
     addInversions(step, profile);
     return std::move(problem);
@@ -85,6 +86,16 @@ private:
     planned.writes = transient(buffers.writes(op));
     planned.recomputable = isForward(op) && isa<Recomputable>(op);
     problem.ops.push_back(std::move(planned));
+  }
+
+  /// Of what the forward half writes last.
+  void expectZeros(func::FuncOp step) {
+    for (Operation *op : plannedOps(step))
+      for (OpResult result : op->getResults())
+        if (int b = bufferOf[buffers.of(result)]; b >= 0 && isForward(op)) {
+          auto fused = dyn_cast<FusedOp>(op);
+          problem.buffers[b].zeroFraction = fused ? fused.expectedZeros(result.getResultNumber()) : 0;
+        }
   }
 
   /// An activation is written by forward ops and read by backward ops.
