@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the scalar ops of a region as straight-line C++, one line an op.
+// Prints the scalar ops of a region as straight-line C++. What has a name, what is read twice, and what a comparison or
+// a selection reads is a line of its own; the rest stands where it is read.
 #include "codegen/Document.h"
+#include "ir/ScalarNames.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -12,17 +14,27 @@ using namespace sluice::codegen;
 
 namespace {
 
+/// How tightly the outermost operator of an expression binds.
+enum class Binding { Choice, Sum, Product, Word };
+
+struct Expression {
+  std::string text;
+  Binding binding = Binding::Word;
+};
+
 class Printer {
 public:
-  explicit Printer(Block &block) : block(block) {
+  Printer(Block &block, const Names &outer)
+      : block(block), names(outer.inner({"element", "errorFunction", "exponential", "hyperbolicTangent", "logarithm",
+                                         "randomKey", "sqrtf", "uniform"})) {
     for (auto [i, argument] : llvm::enumerate(block.getArguments()))
-      names[argument] = i < 26 ? std::string(1, 'a' + i) : "in" + std::to_string(i);
+      name(argument, i < 26 ? std::string(1, 'a' + i) : "in" + std::to_string(i));
   }
 
   std::string parameters() {
     std::string out;
     for (Value argument : block.getArguments())
-      out += (out.empty() ? "float " : ", float ") + names[argument];
+      out += (out.empty() ? "float " : ", float ") + values[argument].text;
     return out;
   }
 
@@ -30,22 +42,19 @@ public:
     std::string out;
     llvm::raw_string_ostream stream(out);
     for (Operation &op : block.without_terminator()) {
-      if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-        names[constant] = floatLiteral(cast<FloatAttr>(constant.getValue()).getValueAsDouble());
+      Value result = op.getResult(0);
+      if (result.use_empty())
+        continue;
+      Expression value = expression(&op);
+      if (standsAlone(result)) {
+        stream << "    const float " << name(result, "v" + std::to_string(count)) << " = " << value.text << ";\n";
         continue;
       }
-      std::string text = expression(&op);
-      if (isa<arith::CmpFOp>(op)) { // only selects read it
-        names[op.getResult(0)] = "(" + text + ")";
-        continue;
-      }
-      std::string name = "v" + std::to_string(count++);
-      names[op.getResult(0)] = name;
-      stream << "    const float " << name << " = " << text << ";\n";
+      values[result] = value;
     }
     stream << "    return {{";
     for (auto [i, value] : llvm::enumerate(block.getTerminator()->getOperands()))
-      stream << (i ? ", " : "") << names[value];
+      stream << (i ? ", " : "") << values[value].text;
     stream << "}};\n";
     return out;
   }
@@ -53,10 +62,32 @@ public:
   bool random = false;
 
 private:
-  std::string of(Value value) { return names[value]; }
+  /// What is computed for a selection is computed whichever way it goes: compilers vectorize no loop with a branch.
+  static bool standsAlone(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (isa<arith::ConstantOp, arith::CmpFOp>(op)) // comparisons only selections read
+      return false;
+    return !train::scalarName(value.getLoc()).empty() || !value.hasOneUse() ||
+           isa<arith::SelectOp, arith::CmpFOp, train::YieldOp>(*value.user_begin());
+  }
+
+  /// Names the value, after what its location says if that says anything.
+  std::string name(Value value, const std::string &otherwise) {
+    const StringRef known = train::scalarName(value.getLoc());
+    count += known.empty() && !isa<BlockArgument>(value);
+    return values[value].text = names.uniqueValue(known.empty() ? otherwise : camelCase(known));
+  }
+
+  /// The value in an expression whose operator binds as tightly.
+  std::string within(Binding binding, Value value) {
+    const Expression &inner = values[value];
+    return inner.binding < binding ? "(" + inner.text + ")" : inner.text;
+  }
+
+  std::string of(Value value) { return values[value].text; }
 
   std::string compare(arith::CmpFOp op) {
-    std::string a = of(op.getLhs()), b = of(op.getRhs());
+    const std::string a = of(op.getLhs()), b = of(op.getRhs());
     switch (op.getPredicate()) {
     case arith::CmpFPredicate::OLE:
       return a + " <= " + b;
@@ -73,17 +104,27 @@ private:
     }
   }
 
-  std::string expression(Operation *op) {
-    auto infix = [&](const char *sign) { return of(op->getOperand(0)) + sign + of(op->getOperand(1)); };
-    auto call = [&](const char *function) { return std::string(function) + "(" + of(op->getOperand(0)) + ")"; };
-    return llvm::TypeSwitch<Operation *, std::string>(op)
-        .Case([&](arith::AddFOp) { return infix(" + "); })
-        .Case([&](arith::SubFOp) { return infix(" - "); })
-        .Case([&](arith::MulFOp) { return infix(" * "); })
-        .Case([&](arith::DivFOp) { return infix(" / "); })
-        .Case([&](arith::CmpFOp c) { return compare(c); })
+  Expression expression(Operation *op) {
+    // Operators of one kind are read from the left, as C++ does.
+    auto infix = [&](Binding binding, const char *sign) {
+      const Binding tighter = static_cast<Binding>(static_cast<int>(binding) + 1);
+      return Expression{within(binding, op->getOperand(0)) + sign + within(tighter, op->getOperand(1)), binding};
+    };
+    auto call = [&](const char *function) {
+      return Expression{std::string(function) + "(" + of(op->getOperand(0)) + ")"};
+    };
+    return llvm::TypeSwitch<Operation *, Expression>(op)
+        .Case([&](arith::ConstantOp c) {
+          return Expression{floatLiteral(cast<FloatAttr>(c.getValue()).getValueAsDouble())};
+        })
+        .Case([&](arith::AddFOp) { return infix(Binding::Sum, " + "); })
+        .Case([&](arith::SubFOp) { return infix(Binding::Sum, " - "); })
+        .Case([&](arith::MulFOp) { return infix(Binding::Product, " * "); })
+        .Case([&](arith::DivFOp) { return infix(Binding::Product, " / "); })
+        .Case([&](arith::CmpFOp c) { return Expression{compare(c)}; })
         .Case([&](arith::SelectOp s) {
-          return of(s.getCondition()) + " ? " + of(s.getTrueValue()) + " : " + of(s.getFalseValue());
+          return Expression{of(s.getCondition()) + " ? " + of(s.getTrueValue()) + " : " + of(s.getFalseValue()),
+                            Binding::Choice};
         })
         .Case([&](math::SqrtOp) { return call("sqrtf"); })
         .Case([&](math::ExpOp) { return call("exponential"); })
@@ -93,24 +134,25 @@ private:
         .Case([&](train::UniformOp u) {
           random = true;
           const std::string group = u.getGroup() == 1 ? "" : " / " + std::to_string(u.getGroup());
-          return "uniform(randomKey(element.seed, " + std::to_string(u.getKey()) + "u, element.step), element.index" +
-                 group + ")";
+          return Expression{"uniform(randomKey(element.seed, " + std::to_string(u.getKey()) +
+                            "u, element.step), element.index" + group + ")"};
         })
-        .Default([](Operation *other) -> std::string {
+        .Default([](Operation *other) -> Expression {
           llvm::report_fatal_error(llvm::Twine("codegen cannot print the scalar op ") +
                                    other->getName().getStringRef());
         });
   }
 
   Block &block;
-  llvm::DenseMap<Value, std::string> names;
-  int count = 0;
+  llvm::DenseMap<Value, Expression> values;
+  Names names;   ///< of scalars: none is what bodies say themselves
+  int count = 0; ///< of values without a name
 };
 
 } // namespace
 
 std::string FusedTable::objectFor(sched::RunOp run) {
-  Printer printer(run.getBody().front());
+  Printer printer(run.getBody().front(), names);
   std::string parameters = printer.parameters(), body = printer.body();
   RankedTensorType domain = run.domain();
   std::string steps, types;

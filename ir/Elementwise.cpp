@@ -2,6 +2,7 @@
 // The scalar rule of every elementwise op, written with arith and math ops on f32. The order of operations here is the
 // order in which every target computes; generated kernels are compiled without contraction.
 #include "ir/Rules.h"
+#include "ir/ScalarNames.h"
 
 #include <cmath>
 
@@ -24,6 +25,11 @@ struct Scalar {
   Value select(Value c, Value x, Value y) const { return arith::SelectOp::create(b, loc, c, x, y); }
   Value exp(Value x) const { return math::ExpOp::create(b, loc, x); }
   Value log(Value x) const { return math::LogOp::create(b, loc, x); }
+  /// The value, which generated kernels call so.
+  Value named(StringRef name, Value x) const {
+    x.setLoc(withScalarName(loc, name));
+    return x;
+  }
   Value negative(Value x) const { return sub(constant(0), x); }
   /// log(1 + x) for x >= 0: what 1 + x rounds away of x, the factor gives back (W. Kahan).
   Value log1p(Value x) const {
@@ -40,8 +46,10 @@ struct Scalar {
   }
   /// 1 / sqrt(variance + epsilon)
   Value rstd(Value variance, const llvm::APFloat &epsilon) const {
-    return div(constant(1), math::SqrtOp::create(b, loc, add(variance, constant(epsilon.convertToDouble()))));
+    Value deviation = math::SqrtOp::create(b, loc, add(variance, constant(epsilon.convertToDouble())));
+    return named("rstd", div(constant(1), deviation));
   }
+  Value xhat(Value x, Value mean, Value rstd) const { return named("xhat", mul(sub(x, mean), rstd)); }
 };
 
 using Results = SmallVector<Value>;
@@ -189,26 +197,26 @@ RULE(DivOp) {
 // BatchNorm. Operand order: x, mean, rstd, scale, bias and so on, as declared.
 RULE(NormalizeOp) {
   SCALAR;
-  return {s.add(s.mul(s.mul(s.sub(v[0], v[1]), v[2]), v[3]), v[4])};
+  return {s.add(s.mul(s.xhat(v[0], v[1], v[2]), v[3]), v[4])};
 }
 RULE(NormalizeReduceOp) {
   SCALAR;
-  return {s.mul(v[0], s.mul(s.sub(v[1], v[2]), v[3])), v[0]};
+  return {s.mul(v[0], s.xhat(v[1], v[2], v[3])), v[0]};
 }
 RULE(NormalizeBackwardOp) {
   SCALAR;
   Value inverse = s.constant(1.0 / static_cast<double>(getCount()));
-  Value xhat = s.mul(s.sub(v[1], v[2]), v[3]);
+  Value xhat = s.xhat(v[1], v[2], v[3]);
   Value centred = s.sub(s.sub(v[0], s.mul(v[6], inverse)), s.mul(xhat, s.mul(v[5], inverse)));
   return {s.mul(s.mul(v[4], v[3]), centred)};
 }
 RULE(ChannelAffineOp) {
   SCALAR;
-  return {s.add(s.mul(s.mul(s.sub(v[0], v[1]), s.rstd(v[2], getEpsilon())), v[3]), v[4])};
+  return {s.add(s.mul(s.xhat(v[0], v[1], s.rstd(v[2], getEpsilon())), v[3]), v[4])};
 }
 RULE(ChannelAffineReduceOp) {
   SCALAR;
-  return {s.mul(v[0], s.mul(s.sub(v[1], v[2]), s.rstd(v[3], getEpsilon()))), v[0]};
+  return {s.mul(v[0], s.xhat(v[1], v[2], s.rstd(v[3], getEpsilon()))), v[0]};
 }
 RULE(ChannelAffineBackwardOp) {
   SCALAR;

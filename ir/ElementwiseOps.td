@@ -7,9 +7,16 @@
 
 include "ir/ForwardOps.td"
 
+/// A method that lists the names in a dag of operands or results; attributes, which are no types, it leaves out.
+class Train_NamesDeclaration<string method, dag values> {
+  list<int> typed = !filter(i, !range(!size(values)), !initialized(!getdagarg<TypeConstraint>(values, i)));
+  string decl = "static ::llvm::ArrayRef<::llvm::StringLiteral> " # method # "() {\n  static constexpr ::llvm::StringLiteral names[] = {\""
+      # !interleave(!foreach(i, typed, !getdagname(values, i)), "\", \"") # "\"};\n  return names;\n}\n";
+}
 class Train_ElementwiseOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure,
     DeclareOpInterfaceMethods<Train_Elementwise>, Train_Costed, Train_LayoutAware] # traits> {
-  let extraClassDeclaration = Train_Follow.decl;
+  let extraClassDeclaration = Train_Follow.decl # Train_NamesDeclaration<"operandNames", arguments>.decl
+      # Train_NamesDeclaration<"resultNames", results>.decl;
 }
 
 /// Unary or broadcasting binary forward op; the result has the broadcast shape.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Invertible methods: which fused regions can be undone, and the ops that do it.
 #include "ir/Rules.h"
+#include "ir/ScalarNames.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -94,7 +95,7 @@ std::optional<Path> addend(FusedOp op, unsigned operand) {
 
 /// The value before a step from the value behind it; `map` has what the step takes besides.
 Value undo(OpBuilder &b, Operation *step, Value through, Value behind, const IRMapping &map) {
-  Location loc = step->getLoc();
+  Location loc = withoutScalarName(step->getLoc());
   bool left = step->getOperand(0) == through;
   Value other = map.lookup(step->getOperand(left ? 1 : 0));
   if (isa<arith::MulFOp>(step))
@@ -123,14 +124,12 @@ Value subtract(FusedOp op, unsigned operand, ArrayRef<Operation *> path, OpBuild
   attr::set<attr::Inverse>(inverse, builder.getUnitAttr());
   OpBuilder b(builder.getContext());
   Block &block = inverse.getBody().emplaceBlock(), &body = op.getBody().front();
-  for (size_t i = 0; i < inputs.size(); ++i)
-    block.addArgument(b.getF32Type(), op.getLoc());
+  block.addArgument(b.getF32Type(), withScalarName(op.getLoc(), "y"));
   b.setInsertionPointToStart(&block);
   IRMapping map;
-  unsigned next = 1;
   for (unsigned i = 0; i < operands.size(); ++i)
     if (i != operand)
-      map.map(body.getArgument(i), block.getArgument(next++));
+      map.map(body.getArgument(i), block.addArgument(b.getF32Type(), body.getArgument(i).getLoc()));
   for (Operation &step : body.without_terminator())
     if (!llvm::is_contained(path, &step))
       b.clone(step, map);

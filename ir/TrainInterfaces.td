@@ -168,6 +168,9 @@ def Train_Elementwise : OpInterface<"Elementwise"> {
   let methods = [
     InterfaceMethod<"scalar results of the rule applied to one element of each operand", "::llvm::SmallVector<::mlir::Value>", "buildScalar",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$scalars)>,
+    InterfaceMethod<"what generated kernels call the operands' elements", "::llvm::ArrayRef<::llvm::StringLiteral>", "operandNames", (ins), "",
+      "return {};">,
+    InterfaceMethod<"what they call the rule's values", "::llvm::ArrayRef<::llvm::StringLiteral>", "resultNames", (ins), "", "return {};">,
     InterfaceMethod<"a [C] operand indexed by dimension 1", "bool", "isChannelOperand", (ins "unsigned":$index), "", "return false;">,
     InterfaceMethod<"a [C] result: the rule's value summed over all dimensions but 1", "bool", "isSumResult", (ins "unsigned":$index), "",
       "return false;">,

@@ -6,6 +6,7 @@
 #include "passes/Passes.h"
 #include "passes/Regions.h"
 
+#include "ir/ScalarNames.h"
 #include "runtime/common/FusedGeometry.h"
 
 namespace sluice {
@@ -59,6 +60,19 @@ void splitBatchNormBackward(BatchNormBackwardOp op) {
   op.erase();
 }
 
+/// The rule's scalars know the rule, its values their names: those of results but y, which every rule's would be.
+void nameScalars(Elementwise op, Block &block, ValueRange values) {
+  const StringRef rule = op->getName().stripDialect();
+  const Location loc = NameLoc::get(StringAttr::get(op->getContext(), rule), op.getLoc());
+  for (Operation &inner : block.without_terminator()) {
+    const StringRef own = scalarName(inner.getLoc());
+    inner.setLoc(own.empty() ? loc : withScalarName(loc, own));
+  }
+  for (auto [value, name] : llvm::zip(values, op.resultNames()))
+    if (Operation *scalar = value.getDefiningOp())
+      scalar->setLoc(withScalarName(loc, name == "y" ? rule : StringRef(name)));
+}
+
 /// Step 2.
 FusedOp wrap(Elementwise op) {
   OpBuilder b(op);
@@ -73,13 +87,12 @@ FusedOp wrap(Elementwise op) {
                                b.getDenseI64ArrayAttr(channels), b.getI64IntegerAttr(sums));
   copyOrdinal(op, fused);
   Block &block = fused.getBody().emplaceBlock();
-  for (unsigned i = 0; i < op->getNumOperands(); ++i)
-    block.addArgument(b.getF32Type(), op.getLoc());
+  for (StringRef name : op.operandNames())
+    block.addArgument(b.getF32Type(), withScalarName(op.getLoc(), name));
   b.setInsertionPointToStart(&block);
   auto values = op.buildScalar(b, block.getArguments());
   YieldOp::create(b, op.getLoc(), values);
-  for (Operation &inner : block.without_terminator())
-    inner.setLoc(NameLoc::get(b.getStringAttr(op->getName().stripDialect()), op.getLoc()));
+  nameScalars(op, block, values);
   nameRules(fused);
   op->replaceAllUsesWith(fused.getResults());
   op->erase();

@@ -2,6 +2,8 @@
 // Merging, repeating and simplifying the regions of train.fused ops; the contracts are in the header.
 #include "passes/Regions.h"
 
+#include "ir/ScalarNames.h"
+
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -21,10 +23,13 @@ namespace {
 /// Operands of an op that is being built, each once.
 class Operands {
 public:
-  void add(Value value, bool channel) {
+  /// Operand `i` of an op, named as there.
+  void add(FusedOp op, unsigned i) {
+    Value value = op.getInputs()[i];
     if (!llvm::is_contained(values, value)) {
       values.push_back(value);
-      isChannel.push_back(channel);
+      isChannel.push_back(op.isChannel(i));
+      locations.push_back(op.getBody().getArgument(i).getLoc());
     }
   }
 
@@ -33,8 +38,10 @@ public:
   bool lead(RankedTensorType domain) {
     for (size_t i = 0; i < values.size(); ++i)
       if (!isChannel[i] && cast<RankedTensorType>(values[i].getType()).getShape() == domain.getShape()) {
-        std::rotate(values.begin(), values.begin() + i, values.begin() + i + 1);
-        std::rotate(isChannel.begin(), isChannel.begin() + i, isChannel.begin() + i + 1);
+        auto toFront = [&](auto &list) { std::rotate(list.begin(), list.begin() + i, list.begin() + i + 1); };
+        toFront(values);
+        toFront(isChannel);
+        toFront(locations);
         return true;
       }
     return false;
@@ -48,14 +55,15 @@ public:
         channels.push_back(i);
     auto op = FusedOp::create(b, loc, results, values, b.getDenseI64ArrayAttr(channels), b.getI64IntegerAttr(sums));
     Block &block = op.getBody().emplaceBlock();
-    for (Value value : values)
-      scalars.map(value, block.addArgument(b.getF32Type(), loc));
+    for (auto [value, named] : llvm::zip(values, locations))
+      scalars.map(value, block.addArgument(b.getF32Type(), named));
     return op;
   }
 
 private:
   SmallVector<Value> values;
   SmallVector<bool> isChannel;
+  SmallVector<Location> locations;
 };
 
 /// Scalars of the op's region that a result depends on.
@@ -137,7 +145,7 @@ FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
   for (FusedOp op : {producer, consumer})
     for (auto [i, operand] : llvm::enumerate(op.getInputs()))
       if (operand.getDefiningOp() != producer)
-        operands.add(operand, op.isChannel(i));
+        operands.add(op, i);
   auto usedElsewhere = [&](Value v) { return llvm::any_of(v.getUsers(), [&](Operation *u) { return u != consumer; }); };
   SmallVector<Value> kept;
   SmallVector<Type> types;
@@ -184,8 +192,8 @@ FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
 void sluice::nameRules(FusedOp op) {
   llvm::SmallSetVector<Location, 8> rules; // two normalizations are two
   for (Operation &inner : op.getBody().front().without_terminator())
-    if (isa<NameLoc>(inner.getLoc()) && !isa<arith::ConstantOp>(inner))
-      rules.insert(inner.getLoc());
+    if (Location rule = withoutScalarName(inner.getLoc()); isa<NameLoc>(rule) && !isa<arith::ConstantOp>(inner))
+      rules.insert(rule);
   std::string text;
   for (Location rule : rules)
     text += (text.empty() ? "" : "+") + cast<NameLoc>(rule).getName().str();
@@ -212,7 +220,7 @@ FusedOp sluice::cloneFor(OpBuilder &builder, FusedOp op, ArrayRef<unsigned> resu
   Operands operands;
   for (BlockArgument argument : op.getBody().getArguments())
     if (needed.contains(argument))
-      operands.add(op.getInputs()[argument.getArgNumber()], op.isChannel(argument.getArgNumber()));
+      operands.add(op, argument.getArgNumber());
   SmallVector<Type> types;
   int64_t sums = 0;
   for (unsigned result : results) {
