@@ -4,6 +4,7 @@
 #include "codegen/EmitProgram.h"
 
 #include "codegen/Document.h"
+#include "codegen/LineBreaks.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -59,7 +60,7 @@ static std::string slotLine(const Document &d, sched::BufferOp buffer) {
   std::string node = train::nodeName(buffer.getLoc());
   if (!node.empty() && !buffer.getVariable())
     comment += "  " + node;
-  text.resize(std::max<size_t>(text.size(), 92), ' ');
+  text.resize(std::max<size_t>(text.size(), 84), ' ');
   return text + " // " + commentText(comment.empty() ? sizeText(buffer.getBytes()) : comment) + "\n";
 }
 
@@ -129,5 +130,5 @@ std::string codegen::emitProgram(ModuleOp module, const EmitOptions &options) {
   for (const std::string &word : identifiersIn(emit(Document(module, options, Names::placeholders()))))
     if (!Names::isPlaceholder(word))
       own.insert(word);
-  return emit(Document(module, options, Names(own)));
+  return breakLines(emit(Document(module, options, Names(own))));
 }
