@@ -14,7 +14,7 @@ struct EmitOptions {
   std::string identity;       ///< of the model
   int threads = 1;            ///< that the plan was made for
   int level = 0;              ///< of x86-64 that vendor primitives may use; 0: all that there is
-  int64_t workspaceLimit = 0; ///< of the plan
+  int64_t workspaceLimit = 0; ///< of the plan; 0: none that kernels ask for
   bool weightsFile = false;   ///< a weights file lies beside the program
   std::string weightsName;    ///< its name
   std::string exportTemplate; ///< name of the ONNX template beside the program; empty for none

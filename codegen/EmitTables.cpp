@@ -146,25 +146,27 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   StringRef optimizer = moduleWord(d, "train.optimizer", "sgd");
   const char *rule = optimizer == "adam" ? "Adam" : optimizer == "adamw" ? "AdamW" : "Sgd";
-  auto line = [&](const Twine &field, const Twine &value) { out << "  program." << field << " = " << value << ";\n"; };
-  out << "} // namespace\n\nint main(int argc, char **argv) {\n  Program program{};\n";
+  // In the order of the fields, which C++ asks for.
+  auto line = [&](const Twine &field, const Twine &value) { out << "    ." << field << " = " << value << ",\n"; };
+  out << "const Program program = {\n";
   line("model", stringLiteral(d.options.model));
   line("commandLine", stringLiteral(d.options.commandLine));
+  line("strategy", stringLiteral(d.plan.getStrategy().str()));
   if (!d.options.identity.empty())
     line("identity", stringLiteral(d.options.identity));
-  line("strategy", stringLiteral(d.plan.getStrategy().str()));
   line("batch", Twine(d.batch()));
   line("deviceBytes", Twine(*d.step.getDevice()));
   line("hostBytes", Twine(*d.step.getHost()));
-  line("deviceBase", Twine(*d.step.getBase()));
   if (d.step.getPool()) {
     line("poolBytes", Twine(*d.step.getPool()));
     line("spillBytes", Twine(*d.step.getSpill()));
   }
+  line("deviceBase", Twine(*d.step.getBase()));
   line("threads", Twine(d.options.threads));
   if (d.options.level)
     line("level", Twine(d.options.level));
-  line("workspaceLimit", Twine(d.options.workspaceLimit));
+  if (d.options.workspaceLimit)
+    line("workspaceLimit", Twine(d.options.workspaceLimit));
   line("precision", Twine("Precision::") + moduleWord(d, "train.precision", "fp32").upper());
   line("events", Twine(d.events.size()));
   line("predictedSecondsPerStep", seconds(d.plan.getSeconds()));
@@ -186,8 +188,9 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
     line("exportTemplate", stringLiteral(d.options.exportTemplate));
   line("optimizer", Twine("Program::Optimizer::") + rule);
   line("lossName", stringLiteral(moduleWord(d, "train.loss", "none")));
-  out << "  return run(argc, argv, program, {makeKernels, step, " << (d.evaluate ? "evaluate" : "nullptr")
-      << "});\n}\n";
+  out << "};\n\n} // namespace\n\nint main(int argc, char **argv) {\n  return run(argc, argv, program, {makeKernels, "
+         "step, "
+      << (d.evaluate ? "evaluate" : "nullptr") << "});\n}\n";
 }
 
 } // namespace

@@ -50,13 +50,9 @@ Names::Names(const std::set<std::string> &reserved) : taken(reserved) {
         "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this",
         "thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using",
         "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq", "char8_t", "char16_t", "char32_t",
-        "concept", "consteval", "constinit", "co_await", "co_return", "co_yield", "requires", "std",
-        // What headers put into the global namespace, macros above all.
-        "exp", "log", "pow", "sin", "cos", "tan", "sqrt", "abs", "div", "signal", "time", "clock", "remove", "rename",
-        "index", "read", "write", "pipe", "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "unix", "linux", "errno", "EOF",
-        "NULL", "stdin", "stdout", "stderr", "sched_priority", "math_errhandling", "free", "malloc", "link", "select",
-        "wait", "stat", "send", "recv", "bind", "listen", "accept", "connect", "close", "open", "dup", "kill", "sleep",
-        "pause", "access"})
+        "concept", "consteval", "constinit", "co_await", "co_return", "co_yield", "requires",
+        // Macros of the headers and of compilers; what else headers declare, the program's own namespace hides.
+        "errno", "linux", "math_errhandling", "sched_priority", "stderr", "stdin", "stdout", "unix"})
     taken.insert(word);
 }
 
@@ -69,7 +65,7 @@ std::string Names::unique(llvm::StringRef wanted) {
       name += '_';
   while (!name.empty() && name.back() == '_')
     name.pop_back();
-  if (name.empty() || llvm::isDigit(name[0]))
+  if (name.empty() || llvm::isDigit(name[0]) || llvm::StringRef(name).starts_with("cuda")) // macros of CUDA's headers
     name = "t" + name;
   if (hidden)
     return name + std::to_string(++repeated[name]) + "__";

@@ -112,10 +112,9 @@ public:
     emit.identity = modelIdentity(file.model());
     emit.threads = options.threads;
     emit.level = reachableLevel(options.level);
-    // Where none is given, that of cuda for either target; host programs ask for none.
     emit.workspaceLimit = options.pipeline.workspaceLimit
                               ? options.pipeline.workspaceLimit
-                              : factsOf(Target::Cuda).workspaceLimit(options.spec.precision);
+                              : factsOf(options.pipeline.target).workspaceLimit(options.spec.precision);
     if (codegen::needsWeights(module)) {
       emit.weightsFile = true;
       emit.weightsName = name + ".safetensors";
