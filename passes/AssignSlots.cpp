@@ -6,7 +6,6 @@
 //  4. the sizes of the arenas, with the pool that copies share at the end of the host's.
 #include "passes/Buffers.h"
 #include "passes/Passes.h"
-#include "passes/PlanAttribute.h"
 #include "passes/planner/Pack.h"
 
 #include "ir/Sched.h"
@@ -128,6 +127,9 @@ struct Arena {
 };
 
 struct AssignSlots : sluice::impl::AssignSlotsBase<AssignSlots> {
+  using AssignSlotsBase::AssignSlotsBase;
+  AssignSlots(AssignSlotsOptions options, PlanningFailure *cause) : AssignSlotsBase(std::move(options)), cause(cause) {}
+
   void runOnOperation() override {
     placePersistent();
     for (auto program : getOperation().getOps<ProgramOp>()) {
@@ -141,9 +143,6 @@ struct AssignSlots : sluice::impl::AssignSlotsBase<AssignSlots> {
   }
 
 private:
-  using Base = sluice::impl::AssignSlotsBase<AssignSlots>;
-  using Base::Base;
-
   Arena &arena(Space space) { return arenas[static_cast<int>(space)]; }
   void place(BufferOp buffer, int64_t offset) {
     buffer.setOffsetAttr(Builder(&getContext()).getI64IntegerAttr(offset));
@@ -155,6 +154,7 @@ private:
 
   Arena arenas[3];
   int64_t pool = 0;
+  PlanningFailure *cause = nullptr; ///< of a failure, for who asks
 };
 
 /// Step 2.
@@ -237,7 +237,8 @@ LogicalResult AssignSlots::finish() {
   auto check = [&](Space space, int64_t limit) -> LogicalResult {
     if (limit <= 0 || arena(space).size() <= limit)
       return success();
-    getOperation()->setAttr(exitStatusName, builder.getI64IntegerAttr(3));
+    if (cause)
+      cause->status = 3;
     auto diagnostic = getOperation().emitError() << "placed " << sched::stringifySpace(space) << " arena needs "
                                                  << arena(space).size() << " bytes, the budget is " << limit;
     if (space == Space::Host && pool > 0)
@@ -248,3 +249,7 @@ LogicalResult AssignSlots::finish() {
 }
 
 } // namespace
+
+std::unique_ptr<Pass> sluice::createAssignSlots(AssignSlotsOptions options, PlanningFailure *cause) {
+  return std::make_unique<AssignSlots>(std::move(options), cause);
+}

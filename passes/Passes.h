@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/Train.h"
+#include "passes/PlanningFailure.h"
 #include "runtime/TargetTable.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -23,5 +24,9 @@ struct TargetWords {
 
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
+
+/// The same passes, which write down why they fail; `cause` must outlive them, null: nobody asks.
+std::unique_ptr<mlir::Pass> createPlanMemory(PlanMemoryOptions options, PlanningFailure *cause);
+std::unique_ptr<mlir::Pass> createAssignSlots(AssignSlotsOptions options, PlanningFailure *cause);
 
 } // namespace sluice

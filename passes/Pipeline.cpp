@@ -37,14 +37,16 @@ static void addUntilLinearized(OpPassManager &pm, Stage until, const PipelineOpt
       createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target}));
 }
 
-static void addFromPlanned(OpPassManager &pm, Stage until, const PipelineOptions &options, int64_t shrink) {
+static void addFromPlanned(OpPassManager &pm, Stage until, const PipelineOptions &options, int64_t shrink,
+                           PlanningFailure &cause) {
   pm.addPass(createPlanMemory({options.strategy, options.budget, options.device, options.profile, options.allowLossy,
-                               options.target, shrink, options.hostBudget}));
+                               options.target, shrink, options.hostBudget},
+                              &cause));
   pm.addPass(createApplyPlan());
   if (until >= Stage::Scheduled)
     pm.addPass(createScheduleStreams());
   if (until >= Stage::Placed)
-    pm.addPass(createAssignSlots({0, options.hostBudget}));
+    pm.addPass(createAssignSlots({0, options.hostBudget}, &cause));
 }
 
 /// Size of the placed device arena; 0 before it is placed.
@@ -75,7 +77,8 @@ static void replaceContents(ModuleOp module, ModuleOp result) {
   module.getBodyRegion().takeBody(result.getBodyRegion());
 }
 
-LogicalResult sluice::runPipeline(ModuleOp module, Stage until, const PipelineOptions &options) {
+LogicalResult sluice::runPipeline(ModuleOp module, Stage until, const PipelineOptions &options,
+                                  PlanningFailure &cause) {
   PassManager first(module.getContext());
   addUntilLinearized(first, until, options);
   if (failed(first.run(module)))
@@ -86,14 +89,9 @@ LogicalResult sluice::runPipeline(ModuleOp module, Stage until, const PipelineOp
   for (int attempt = 0;; ++attempt) {
     OwningOpRef<ModuleOp> copy(module.clone());
     PassManager pm(module.getContext());
-    addFromPlanned(pm, until, options, shrink);
-    LogicalResult outcome = pm.run(*copy);
-    if (failed(outcome)) {
-      for (StringRef name : {smallestBudgetName, exitStatusName})
-        if (Attribute value = (*copy)->getAttr(name))
-          module->setAttr(name, value);
+    addFromPlanned(pm, until, options, shrink, cause);
+    if (failed(pm.run(*copy)))
       return failure();
-    }
     int64_t excess = until >= Stage::Placed && !options.budget.empty() ? deviceBytes(*copy) - budgetOf(*copy) : 0;
     if (excess <= 0) {
       if (until >= Stage::Placed && failed(verify(*copy, options)))

@@ -2,6 +2,7 @@
 // The order of the passes; nothing else knows it. Stages have the names of sluicec --emit.
 #pragma once
 
+#include "passes/PlanningFailure.h"
 #include "runtime/TargetTable.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -24,8 +25,9 @@ struct PipelineOptions {
 };
 
 /// Takes a forward module to `until`. From Planned on, planning is repeated below the budget until the placed arena
-/// fits it. Errors go to the context's diagnostics; exitStatusName on the module says whose failure it is,
-/// smallestBudgetName what an infeasible budget needs.
-mlir::LogicalResult runPipeline(mlir::ModuleOp module, Stage until, const PipelineOptions &options);
+/// fits it. Errors go to the context's diagnostics; `cause` says whose they are, and what a budget that is too small
+/// needs.
+mlir::LogicalResult runPipeline(mlir::ModuleOp module, Stage until, const PipelineOptions &options,
+                                PlanningFailure &cause);
 
 } // namespace sluice

@@ -7,11 +7,6 @@
 
 namespace sluice {
 
-/// On the module after an infeasible budget: the smallest one that works, in bytes.
-constexpr llvm::StringLiteral smallestBudgetName = "train.smallest_budget";
-/// On the module after a failure that is not the model's: the exit status, 2 for what the command line asks for and
-/// nothing can do, 3 for a budget that is too small.
-constexpr llvm::StringLiteral exitStatusName = "train.exit_status";
 
 /// Figures about a plan that are not in the plan, as in the attribute. Bytes and seconds.
 struct PlanSummary {

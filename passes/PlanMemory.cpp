@@ -43,6 +43,7 @@ double longestTask(const planner::Problem &problem, const planner::Plan &plan) {
 
 struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   using PlanMemoryBase::PlanMemoryBase;
+  PlanMemory(PlanMemoryOptions options, PlanningFailure *cause) : PlanMemoryBase(std::move(options)), cause(cause) {}
 
   void runOnOperation() override {
     if (failed(run()))
@@ -151,8 +152,9 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return plan ? plan->arenaBytes : 0;
   }
 
-  static InFlightDiagnostic failWith(ModuleOp module, int status) {
-    module->setAttr(exitStatusName, Builder(module.getContext()).getI64IntegerAttr(status));
+  InFlightDiagnostic failWith(ModuleOp module, int status) {
+    if (cause)
+      cause->status = status;
     return module.emitError();
   }
 
@@ -203,17 +205,27 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return success();
   }
 
-  /// The driver finds the number in the attribute and exits with status 3.
+  /// Who does not ask for the number as such finds it in a note.
   LogicalResult reportInfeasible(ModuleOp module, int64_t smallest, const PlanSummary &summary, StringRef name) {
     smallest = slotBytes(smallest);
-    module->setAttr(smallestBudgetName, Builder(module.getContext()).getI64IntegerAttr(smallest));
     auto diagnostic = failWith(module, 3);
     diagnostic << "a budget of " << summary.budget << " bytes is too small for strategy '" << name << "'";
     if (hostBudget > 0)
       diagnostic << " with a host budget of " << hostBudget.getValue();
-    return diagnostic << " (keep needs " << summary.keepArena << ", of which " << summary.base
-                      << " live through the whole step; no plan of whole tensors goes below " << summary.floor << ")";
+    diagnostic << " (keep needs " << summary.keepArena << ", of which " << summary.base
+               << " live through the whole step; no plan of whole tensors goes below " << summary.floor << ")";
+    if (cause)
+      cause->smallestBudget = smallest;
+    else
+      diagnostic.attachNote() << "smallest feasible budget: " << smallest << " bytes";
+    return diagnostic;
   }
+
+  PlanningFailure *cause = nullptr; ///< of a failure, for who asks
 };
 
 } // namespace
+
+std::unique_ptr<Pass> sluice::createPlanMemory(PlanMemoryOptions options, PlanningFailure *cause) {
+  return std::make_unique<PlanMemory>(std::move(options), cause);
+}

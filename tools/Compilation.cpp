@@ -5,7 +5,6 @@
 #include "frontend/OnnxImport.h"
 #include "ir/Sched.h"
 #include "passes/Passes.h"
-#include "passes/PlanAttribute.h"
 
 using namespace mlir;
 
@@ -32,21 +31,11 @@ Status Compilation::import(const OnnxFile &file, const TrainingSpec &spec) {
 }
 
 bool Compilation::run(Stage until, const PipelineOptions &options) {
-  if (succeeded(runPipeline(*owner, until, options)))
+  if (succeeded(runPipeline(*owner, until, options, cause)))
     return true;
   if (text.empty())
     text = "compilation failed";
   return false;
-}
-
-std::optional<int64_t> Compilation::smallestBudget() const {
-  auto smallest = owner.get()->getAttrOfType<IntegerAttr>(smallestBudgetName);
-  return smallest ? std::optional<int64_t>(smallest.getInt()) : std::nullopt;
-}
-
-int Compilation::exitStatus() const {
-  auto status = owner.get()->getAttrOfType<IntegerAttr>(exitStatusName);
-  return status ? static_cast<int>(status.getInt()) : 1;
 }
 
 } // namespace sluice

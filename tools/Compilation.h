@@ -25,12 +25,13 @@ public:
 
   mlir::ModuleOp module() { return *owner; }
   const std::string &error() const { return text; }
-  std::optional<int64_t> smallestBudget() const;
-  int exitStatus() const; ///< after a failed run
+  std::optional<int64_t> smallestBudget() const { return cause.smallestBudget; }
+  int exitStatus() const { return cause.status; } ///< after a failed run
 
 private:
   mlir::MLIRContext context;
   std::string text;
+  PlanningFailure cause;
   mlir::ScopedDiagnosticHandler handler;
   mlir::OwningOpRef<mlir::ModuleOp> owner;
 };

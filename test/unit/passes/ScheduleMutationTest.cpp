@@ -47,7 +47,8 @@ protected:
     options.strategy = GetParam().strategy;
     options.budget = GetParam().budget;
     options.allowLossy = "zfp,fp16,invert";
-    ASSERT_TRUE(succeeded(runPipeline(*module, Stage::Placed, options)));
+    PlanningFailure cause;
+    ASSERT_TRUE(succeeded(runPipeline(*module, Stage::Placed, options, cause)));
     SmallVector<Operation *> others; // programs are verified one by one; the step is the one with copies
     for (auto program : module->getOps<ProgramOp>())
       if (program.getSymName() != "step")

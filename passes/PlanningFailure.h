@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes say of a failure besides their diagnostics, to whoever runs them and asks for it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace sluice {
+
+struct PlanningFailure {
+  /// The exit status that it deserves: 1 for a fault of the model, 2 for what was asked for and nothing can do, 3 for a
+  /// budget that is too small.
+  int status = 1;
+  /// Where the device's budget is too small: one that works, in bytes.
+  std::optional<int64_t> smallestBudget;
+};
+
+} // namespace sluice
