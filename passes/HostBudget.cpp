@@ -47,14 +47,11 @@ public:
     }
   }
 
-  /// A memory above `memory` within which planWithin() finds a plan: the least that suffices for as many tensors as the
-  /// host has room for.
-  Bytes smallestMemory(Bytes memory) const {
-    const auto needed = [&](size_t count) {
-      const Answer answer = run(count, memory);
-      const Infeasible *infeasible = std::get_if<Infeasible>(&answer);
-      return slotBytes(infeasible ? infeasible->smallestMemory : memory); // as it is printed
-    };
+  /// The least memory found within which planWithin() finds a plan: `unlimited`, what the device needs without a limit
+  /// of the host's, or the least that suffices for as many tensors as the host has room for.
+  Bytes smallestMemory(Bytes unlimited) const {
+    if (std::holds_alternative<Plan>(planWithin(unlimited)))
+      return unlimited;
     const Bytes copyingNothing = needed(0); // planWithin() tries that one always
     Bytes smallest = copyingNothing;
     for (size_t low = 0, high = movable.size(); low < high;) {
@@ -69,6 +66,14 @@ public:
     }
     return std::holds_alternative<Plan>(planWithin(smallest)) ? smallest : copyingNothing;
   }
+
+  /// The least memory for plans with so many tensors that may leave, as it is printed.
+  Bytes needed(size_t count) const {
+    const Answer answer = run(count, 0);
+    const Infeasible *infeasible = std::get_if<Infeasible>(&answer);
+    return slotBytes(infeasible ? infeasible->smallestMemory : 0);
+  }
+  Bytes neededWithoutHost() const { return needed(movable.size()); }
 
 private:
   /// Where the first `count` movable tensors, in order of birth, may leave.
@@ -91,17 +96,15 @@ private:
 
 Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::string &strategy, const Options &options,
                               Bytes hostRoom, const HostBytes &hostBytes) {
-  if (hostRoom < 0 || (strategy != "mixed" && strategy != "auto"))
+  if (hostRoom < 0 || hostRoom == unlimitedHost || (strategy != "mixed" && strategy != "auto"))
     return runStrategy(problem, memory, strategy, options);
   const Search search(problem, strategy, options, hostRoom, hostBytes);
   Answer answer = search.planWithin(memory);
   Infeasible *infeasible = std::get_if<Infeasible>(&answer);
   if (!infeasible)
     return answer;
-  // What the device needs may be less than what it needs when the host takes no more than it has room for.
-  if (infeasible->smallestMemory > memory &&
-      std::holds_alternative<Plan>(search.planWithin(slotBytes(infeasible->smallestMemory))))
-    return answer;
-  infeasible->smallestMemory = search.smallestMemory(memory);
-  return answer;
+  // Whatever the memory, the same figure; with room for it the search went for more than it needed.
+  infeasible->smallestMemory = search.smallestMemory(
+      infeasible->smallestMemory > 0 ? slotBytes(infeasible->smallestMemory) : search.neededWithoutHost());
+  return infeasible->smallestMemory <= memory ? search.planWithin(infeasible->smallestMemory) : answer;
 }

@@ -6,6 +6,7 @@
 #include "runtime/TargetTable.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <cstdint>
 #include <string>
@@ -23,6 +24,11 @@ struct PipelineOptions {
   int64_t hostBudget = 0;               ///< bytes; 0: no limit
   int64_t workspaceLimit = 0;           ///< bytes; 0: follows from the model, see estimate-cost
 };
+
+/// The passes that take a module from one stage to a later one; plan-memory plans `shrink` bytes below the budget.
+/// `cause` outlives them.
+void addPasses(mlir::OpPassManager &pm, Stage from, Stage until, const PipelineOptions &options, int64_t shrink = 0,
+               PlanningFailure *cause = nullptr);
 
 /// Takes a forward module to `until`. From Planned on, planning is repeated below the budget until the placed arena
 /// fits it. Errors go to the context's diagnostics; `cause` says whose they are, and what a budget that is too small

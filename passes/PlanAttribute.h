@@ -7,7 +7,6 @@
 
 namespace sluice {
 
-
 /// Figures about a plan that are not in the plan, as in the attribute. Bytes and seconds.
 struct PlanSummary {
   int64_t budget = 0, base = 0, floor = 0, keepArena = 0;

@@ -76,14 +76,14 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     PlanSummary summary = summaryOfKeep(problem, std::get<planner::Plan>(keep), evaluation);
     if (failed(readBudget(summary)))
       return failure();
-    const int64_t memory = std::max(summary.budget, evaluation) - shrink,
-                  hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : unlimited;
+    const int64_t hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : unlimitedHost;
     const auto copied = [&](const planner::Plan &plan) { return hostBytes(problem, request, plan); };
-    planner::Answer answer = planWithinHost(problem, memory, request.name, request.options, hostRoom, copied);
+    planner::Answer answer = planWithinHost(problem, std::max(summary.budget, evaluation) - shrink, request.name,
+                                            request.options, hostRoom, copied);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
       return failWith(module, 2) << refused->reason;
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
-      return reportInfeasible(module, infeasible->smallestMemory + shrink, summary, request.name);
+      return reportInfeasible(module, std::max(infeasible->smallestMemory, evaluation), summary, request.name);
     auto &plan = std::get<planner::Plan>(answer);
     if (int64_t bytes = copied(plan); bytes > hostRoom)
       return failWith(module, 3) << "a host budget of " << hostBudget.getValue() << " bytes is too small for strategy '"
@@ -214,10 +214,12 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       diagnostic << " with a host budget of " << hostBudget.getValue();
     diagnostic << " (keep needs " << summary.keepArena << ", of which " << summary.base
                << " live through the whole step; no plan of whole tensors goes below " << summary.floor << ")";
-    if (cause)
+    if (cause) {
+      cause->budget = summary.budget;
       cause->smallestBudget = smallest;
-    else
+    } else {
       diagnostic.attachNote() << "smallest feasible budget: " << smallest << " bytes";
+    }
     return diagnostic;
   }
 

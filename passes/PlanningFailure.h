@@ -11,7 +11,8 @@ struct PlanningFailure {
   /// The exit status that it deserves: 1 for a fault of the model, 2 for what was asked for and nothing can do, 3 for a
   /// budget that is too small.
   int status = 1;
-  /// Where the device's budget is too small: one that works, in bytes.
+  /// Where the device's budget is too small: what it was, and one that works, in bytes.
+  int64_t budget = 0;
   std::optional<int64_t> smallestBudget;
 };
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What depends on the plan runs on copies of the module:
+//  1. plan within the budget and place the program; plan with less by what the arena is too large, while that helps;
+//  2. plan with the least memory for which the strategy has a plan, and place that;
+//  3. while the budget is smaller still, plan for less than what the last one was placed in, as 1.
+// 2 and 3 do not depend on the budget, except for where they end. So the arena that they end with, when no budget ends
+// them, is what every budget from there on has a plan for, and none below.
+#include "passes/Replanning.h"
+
+#include "ir/Sched.h"
+#include "passes/Buffers.h"
+#include "passes/Passes.h"
+#include "passes/PlanAttribute.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+using namespace mlir;
+using namespace sluice;
+
+/// After this many tighter plans the placed arena should have fitted: each gives back what the last one was too large
+/// by.
+static constexpr int maxReplans = 12;
+
+/// Size of the placed device arena.
+static int64_t deviceBytes(ModuleOp module) {
+  int64_t bytes = 0;
+  for (auto program : module.getOps<sched::ProgramOp>())
+    bytes = std::max<int64_t>(bytes, program.getDevice().value_or(0));
+  return bytes;
+}
+
+static int64_t budgetOf(ModuleOp module) {
+  for (auto program : module.getOps<sched::ProgramOp>())
+    if (train::PlanAttr plan = train::attr::get<train::attr::Plan>(program))
+      return plan.getBudget();
+  return 0;
+}
+
+namespace {
+
+/// A plan, placed: bytes of the device.
+struct Placed {
+  OwningOpRef<ModuleOp> module; ///< at the stage that was asked for
+  int64_t budget = 0;
+  int64_t memory = 0; ///< that was planned with
+  int64_t arena = 0;
+};
+
+class Replanning {
+public:
+  Replanning(ModuleOp linearized, Stage until, const PipelineOptions &options, PlanningFailure &cause)
+      : linearized(linearized), until(until), options(options), cause(cause) {}
+
+  OwningOpRef<ModuleOp> run();
+
+private:
+  std::optional<Placed> place(const std::string &budget, int64_t shrink);
+  std::optional<Placed> planWithin(const std::string &budget);
+  std::optional<Placed> planWithLeast(int64_t memory, int64_t budget);
+
+  const ModuleOp linearized;
+  const Stage until;
+  const PipelineOptions &options;
+  PlanningFailure &cause;             ///< of the last plan
+  std::vector<Diagnostic> complaints; ///< about the last plan: only the user's own budget is the user's business
+};
+
+/// One plan of `shrink` bytes less than the budget. Without a budget nothing needs to be placed.
+std::optional<Placed> Replanning::place(const std::string &budget, int64_t shrink) {
+  cause = {};
+  complaints.clear();
+  ScopedDiagnosticHandler handler(linearized->getContext(), [&](Diagnostic &diagnostic) {
+    complaints.push_back(std::move(diagnostic));
+    return success();
+  });
+  PipelineOptions planned = options;
+  planned.budget = budget;
+  OwningOpRef<ModuleOp> module(ModuleOp(linearized).clone());
+  Placed placed;
+  const Stage last = budget.empty() ? until : Stage::Placed;
+  for (Stage stage = Stage::Linearized; stage < last;) {
+    const Stage next = static_cast<Stage>(static_cast<int>(stage) + 1);
+    PassManager pm(module->getContext());
+    addPasses(pm, stage, next, planned, shrink, &cause);
+    if (failed(pm.run(*module)))
+      return std::nullopt;
+    stage = next;
+    if (stage == until && stage < last)
+      placed.module = module->clone();
+  }
+  if (!budget.empty()) {
+    placed.budget = budgetOf(*module);
+    placed.memory = placed.budget - shrink;
+    placed.arena = deviceBytes(*module);
+  }
+  if (until == last)
+    placed.module = std::move(module);
+  return placed;
+}
+
+/// Step 1. The last try has no memory left, so that the strategy says what it needs.
+std::optional<Placed> Replanning::planWithin(const std::string &budget) {
+  int64_t shrink = 0;
+  for (int attempt = 0;; ++attempt) {
+    std::optional<Placed> placed = place(budget, shrink);
+    if (!placed || placed->arena <= placed->budget)
+      return placed;
+    shrink = attempt < maxReplans ? shrink + placed->arena - placed->budget : placed->budget;
+  }
+}
+
+/// Steps 2 and 3. Where no more is saved than was asked for, twice that is asked for; in the end the least fails.
+std::optional<Placed> Replanning::planWithLeast(int64_t memory, int64_t budget) {
+  std::optional<Placed> least = place(std::to_string(memory), 0);
+  for (int64_t saving = slotAlignment; least && least->arena > budget && saving > 0;) {
+    if (std::optional<Placed> less = planWithin(std::to_string(least->arena - saving))) {
+      saving = least->arena - less->arena > saving ? slotAlignment : 2 * saving;
+      least = std::move(less);
+    } else {
+      saving = saving / 2 / slotAlignment * slotAlignment;
+    }
+  }
+  return least;
+}
+
+OwningOpRef<ModuleOp> Replanning::run() {
+  std::optional<Placed> placed = planWithin(options.budget);
+  if (!placed && cause.smallestBudget) {
+    PlanningFailure refused = cause;
+    std::vector<Diagnostic> why = std::move(complaints);
+    placed = planWithLeast(*refused.smallestBudget, refused.budget);
+    refused.smallestBudget = placed ? std::optional<int64_t>(placed->arena) : std::nullopt;
+    if (placed && placed->arena <= refused.budget) {
+      placed =
+          place(options.budget, refused.budget - placed->memory); // the same plan, for the budget that was asked for
+    } else {
+      placed.reset();
+      cause = refused;
+      complaints = std::move(why);
+    }
+  }
+  for (Diagnostic &complaint : complaints)
+    linearized->getContext()->getDiagEngine().emit(std::move(complaint));
+  return placed ? std::move(placed->module) : OwningOpRef<ModuleOp>();
+}
+
+} // namespace
+
+LogicalResult sluice::planWithinBudget(ModuleOp module, Stage until, const PipelineOptions &options,
+                                       PlanningFailure &cause) {
+  OwningOpRef<ModuleOp> result = Replanning(module, until, options, cause).run();
+  if (!result)
+    return failure();
+  if (until == Stage::Placed) { // against the budget that was asked for
+    PassManager pm(module.getContext());
+    pm.addPass(createVerifySchedule({options.budget.empty() ? 0 : budgetOf(*result), options.hostBudget}));
+    if (failed(pm.run(*result)))
+      return failure();
+  }
+  module->setAttrs((*result)->getAttrDictionary());
+  module.getBodyRegion().takeBody((*result).getBodyRegion());
+  return success();
+}
