@@ -20,10 +20,11 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-static std::vector<KernelAlgorithm> kernelAlgorithms(Target target, Operation *op, int64_t limit) {
+static std::vector<KernelAlgorithm> kernelAlgorithms(Target target, Operation *op, int64_t limit,
+                                                     const HostMachine &machine) {
   switch (target) {
   case Target::Host:
-    return hostAlgorithms(op);
+    return hostAlgorithms(op, machine);
   case Target::Cuda:
     return cudaAlgorithms(op, limit);
   }
@@ -60,10 +61,12 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     auto precision = getOperation()->getAttrOfType<StringAttr>("train.precision");
     const int64_t limit =
         workspaceLimit ? workspaceLimit : factsOf(target).workspaceLimit(precision ? precision.getValue() : "fp32");
+    const HostMachine machine{threads, level};
+    becomeMachine(machine); // trials run here, too
     choices.clear();
     for (auto function : getOperation().getOps<func::FuncOp>())
-      llvm::append_range(choices,
-                         choicesOf(function, [&](Operation *op) { return kernelAlgorithms(target, op, limit); }));
+      llvm::append_range(
+          choices, choicesOf(function, [&](Operation *op) { return kernelAlgorithms(target, op, limit, machine); }));
     return chooseAlgorithms(choices, limit, alternatives);
   }
 

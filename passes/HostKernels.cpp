@@ -10,6 +10,8 @@
 
 #include "llvm/ADT/StringSwitch.h"
 
+#include <thread>
+
 using namespace mlir;
 using namespace sluice;
 using sched::CallAttr;
@@ -108,10 +110,8 @@ FusedGeometry sluice::geometryOf(train::FusedOp region) {
                        TensorList(inputs.data(), inputs.size()), steps, {}, TensorList(sums.data(), sums.size()));
 }
 
-static int levelOfPrograms = 0;
-
-Offered sluice::hostAlgorithms(Operation *op) {
-  const tile::PlannedFor planned(levelOfPrograms);
+Offered sluice::hostAlgorithms(Operation *op, const HostMachine &machine) {
+  const tile::PlannedFor planned(machine.level);
   if (auto fused = dyn_cast<train::FusedOp>(op)) {
     KernelAlgorithm only;
     only.workspace = static_cast<int64_t>(geometryOf(fused).workspaceBytes());
@@ -160,10 +160,11 @@ bool sluice::works(const HostTrialCase &trial) {
   }
 }
 
-void sluice::planForMachine(int threads, int level) {
-  setThreads(threads);
-  limitInstructions(reachableLevel(level));
-  levelOfPrograms = level;
+void sluice::becomeMachine(const HostMachine &machine) {
+  const int wanted = machine.threads > 0 ? machine.threads : std::max(1u, std::thread::hardware_concurrency());
+  if (threads() != wanted) // else none are started that nobody needs
+    setThreads(wanted);
+  limitInstructions(reachableLevel(machine.level));
 }
 
 int sluice::reachableLevel(int level) { return std::min(level, processorLevel()); }

@@ -11,16 +11,21 @@
 
 namespace sluice {
 
-/// Workspaces and algorithms depend on the number of threads that the program will have, and on the level of x86-64
-/// that it is built for (0: this machine's); call before the first question, and with one level only.
-void planForMachine(int threads, int level);
+/// What workspaces and algorithms of host programs depend on.
+struct HostMachine {
+  int threads = 0; ///< that programs will have; 0: this machine's
+  int level = 0;   ///< of x86-64 that they are built for; 0: this machine's
+};
+/// Kernels of this process are from now on those of such a program. One process can serve one level: oneDNN chooses its
+/// instructions once.
+void becomeMachine(const HostMachine &machine);
 /// What such a program may use: of a level that this machine does not reach, what it has.
 int reachableLevel(int level);
 
-/// In which ways the op's kernel can compute on this machine with the threads of planForMachine(), fastest first, each
-/// with its scratch bytes. Without a choice: what the very kernel object needs that the generated program will build, 0
+/// In which ways the op's kernel can compute once this process has become `machine`, fastest first, each with its
+/// scratch bytes. Without a choice: what the very kernel object needs that the generated program will build, 0
 /// for ops without one.
-std::vector<KernelAlgorithm> hostAlgorithms(mlir::Operation *op);
+std::vector<KernelAlgorithm> hostAlgorithms(mlir::Operation *op, const HostMachine &machine);
 
 /// A convolution to be tried, with the algorithm; the others are products of oneDNN's that every test runs, or ours.
 struct HostTrialCase {

@@ -170,7 +170,7 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
     Roofline on a device profile: arithmetic at the peak that kernels of this kind reach, or the bytes moved, whichever takes longer. Products
     have the peak of their precision: bf16 factors, or tf32 where `train.precision` of the module says so.
     Measured times of `profile` replace estimates where node and op agree. Workspaces are asked from the target's own kernels, on the
-    host for the thread count of the plan. Where a kernel can compute in several ways, the fastest that fits `workspace-limit` becomes
+    host for `threads` and the `level` of their processor. Where a kernel can compute in several ways, the fastest that fits `workspace-limit` becomes
     `train.algorithm`; without a limit none may exceed the largest activation, nor raise the largest sum of what an op touches, of gradients
     that live across it, and of its workspace, unless everything else is twice as slow. With `alternatives` the cost lists all
     that no other beats in time and workspace.
@@ -188,7 +188,9 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
                  Option<"profile", "profile", "std::string", "", "measured times that replace estimates, a .json file">,
                  Option<"workspaceLimit", "workspace-limit", "int64_t", "0", "largest workspace of one kernel in bytes; 0: follows from the step">,
                  Option<"alternatives", "alternatives", "bool", "false", "also the ways in which plans may compute an op instead">,
-                 Option<"target", "target", "Target", "Target::Host", "host or cuda: whose kernels are asked for their workspaces", "TargetWords()">];
+                 Option<"target", "target", "Target", "Target::Host", "host or cuda: whose kernels are asked for their workspaces", "TargetWords()">,
+                 Option<"threads", "threads", "int", "0", "threads of host programs, on which workspaces depend; 0: this machine's">,
+                 Option<"level", "level", "int", "0", "level of x86-64 that host programs are built for, 2 to 4; 0: this machine's">];
 }
 
 def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {

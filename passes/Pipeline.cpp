@@ -18,8 +18,8 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createAssignLayouts());
   pm.addPass(createAssignPrecision());
   pm.addPass(createLinearize());
-  pm.addPass(
-      createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target}));
+  pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target,
+                                 options.threads, options.level}));
 }
 
 void sluice::addPasses(OpPassManager &pm, Stage from, Stage until, const PipelineOptions &options, int64_t shrink,

@@ -23,6 +23,8 @@ struct PipelineOptions {
   std::string allowLossy;               ///< actions that round, and algorithms, separated by commas
   int64_t hostBudget = 0;               ///< bytes; 0: no limit
   int64_t workspaceLimit = 0;           ///< bytes; 0: follows from the model, see estimate-cost
+  int threads = 0;                      ///< of host programs; 0: this machine's
+  int level = 0;                        ///< of x86-64 that host programs are built for, 2 to 4; 0: this machine's
 };
 
 /// The passes that take a module from one stage to a later one; plan-memory plans `shrink` bytes below the budget.

@@ -141,9 +141,9 @@ std::string takeCpu(DriverOptions &o) {
   for (int level : {2, 3, 4})
     if (const std::string name = "v" + std::to_string(level); o.cpu == name || o.cpu == "x86-64-" + name) {
       o.cpu = "x86-64-" + name;
-      o.level = level;
+      o.pipeline.level = level;
     }
-  if (o.level == 0)
+  if (o.pipeline.level == 0)
     return "--cpu knows no '" + o.cpu + "'; there are native, x86-64-v2, x86-64-v3 and x86-64-v4";
   return factsOf(o.pipeline.target).levels ? "" : "--cpu=" + o.cpu + " is for --target=host";
 }
@@ -181,7 +181,7 @@ std::string convert(const Words &w, DriverOptions &o) {
   int64_t threads = std::max(1u, std::thread::hardware_concurrency());
   if (!w.threads.empty() && !isNumber(w.threads, 1024, threads))
     return "--threads takes a number from 1 to 1024, not '" + w.threads + "'";
-  o.threads = static_cast<int>(threads);
+  o.pipeline.threads = static_cast<int>(threads);
   if (!w.hostBudget.empty() && !size("--host-budget", w.hostBudget, o.pipeline.hostBudget))
     return e;
   if (!w.workspaceLimit.empty() && !size("--workspace-limit", w.workspaceLimit, o.pipeline.workspaceLimit))

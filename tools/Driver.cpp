@@ -4,7 +4,6 @@
 
 #include "frontend/OnnxImport.h"
 #include "passes/Explain.h"
-#include "passes/HostKernels.h"
 #include "passes/planner/Simulate.h"
 #include "tools/Compilation.h"
 #include "tools/Destinations.h"
@@ -76,7 +75,6 @@ int compileModel(const DriverOptions &options) {
     std::cout << listParameters(compilation.module());
     return 0;
   }
-  planForMachine(options.threads, options.level);
   if (!compilation.run(stageOf(options.emit), options.pipeline))
     return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(),
                         compilation.smallestBudget());

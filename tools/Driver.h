@@ -16,10 +16,8 @@ struct DriverOptions {
   std::string model, output;
   Emit emit = Emit::Binary;
   std::string cpu = "native"; ///< what a host program is built for: native, x86-64-v2, x86-64-v3 or x86-64-v4
-  int level = 0;              ///< 2 to 4 as `cpu` says, 0: native
   TrainingSpec spec;
   PipelineOptions pipeline;
-  int threads = 0; ///< that the plan is made for
   bool listParameters = false, explain = false, maxBatch = false, force = false;
   bool deviceNamed = false; ///< by --device; else see chooseDevice()
   bool calibrate = false;   ///< measure this machine again

@@ -110,8 +110,8 @@ public:
     emit.model = fs::path(options.model).filename().string();
     emit.commandLine = options.commandLine;
     emit.identity = modelIdentity(file.model());
-    emit.threads = options.threads;
-    emit.level = reachableLevel(options.level);
+    emit.threads = options.pipeline.threads;
+    emit.level = reachableLevel(options.pipeline.level);
     emit.workspaceLimit = options.pipeline.workspaceLimit
                               ? options.pipeline.workspaceLimit
                               : factsOf(options.pipeline.target).workspaceLimit(options.spec.precision);

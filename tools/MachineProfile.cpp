@@ -177,7 +177,7 @@ void sluice::chooseDevice(DriverOptions &options) {
     device = named;
     return;
   }
-  planForMachine(options.threads, options.level); // before oneDNN is asked what it may use
+  becomeMachine({options.pipeline.threads, options.pipeline.level}); // before oneDNN is asked what it may use
   const json key = machine();
   const fs::path path = cacheFile(key);
   std::string text, error;

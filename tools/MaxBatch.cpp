@@ -3,7 +3,6 @@
 #include "tools/MaxBatch.h"
 
 #include "ir/Train.h"
-#include "passes/HostKernels.h"
 #include "runtime/common/Printable.h"
 #include "tools/Compilation.h"
 #include "tools/Failure.h"
@@ -54,7 +53,6 @@ Trial tryBatch(const DriverOptions &options, const OnnxFile &file, int64_t batch
 } // namespace
 
 int printMaxBatch(const DriverOptions &options, const OnnxFile &file) {
-  planForMachine(options.threads, options.level);
   // Beyond this no index of a tensor would fit anyway.
   constexpr int64_t most = int64_t(1) << 24;
   int64_t low = 0, high = 1;

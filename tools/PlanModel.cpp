@@ -4,7 +4,6 @@
 
 #include "frontend/Identity.h"
 #include "ir/Sched.h"
-#include "passes/HostKernels.h"
 #include "passes/Passes.h"
 #include "passes/PlanAttribute.h"
 #include "passes/PlanRequest.h"
@@ -31,7 +30,6 @@ static std::string compile(const DriverOptions &options, Stage until, Compilatio
     *inputs = inputsOf(options, modelFiles(file->path(), file->model()));
   if (Status imported = compilation.import(*file, options.spec); !imported)
     return imported.error();
-  planForMachine(options.threads, options.level);
   if (compilation.run(until, options.pipeline)) {
     status = 0;
     return "";
