@@ -135,9 +135,13 @@ LogicalResult choose(std::vector<AlgorithmChoice> &choices, int64_t limit) {
     int64_t least = choice.offered.front().workspace;
     for (const KernelAlgorithm &a : choice.offered)
       least = std::min(least, a.workspace);
-    return choice.op->emitError() << "node '" << nodeName(choice.op->getLoc()) << "' ("
-                                  << choice.op->getName().stripDialect() << ") needs a workspace of " << least
-                                  << " bytes at least, the limit is " << derived[i] << "; raise --workspace-limit";
+    auto diagnostic = choice.op->emitError()
+                      << "node '" << nodeName(choice.op->getLoc()) << "' (" << choice.op->getName().stripDialect()
+                      << ") needs a workspace of " << least << " bytes at least, the limit is " << derived[i]
+                      << "; raise --workspace-limit";
+    if (const int64_t most = choice.offered.front().workspace; most > least)
+      diagnostic.attachNote() << "the fastest of its kernels needs " << most << " bytes";
+    return diagnostic;
   }
   return success();
 }

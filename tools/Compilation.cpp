@@ -14,12 +14,23 @@ Compilation::Compilation()
     : context(MLIRContext::Threading::DISABLED), // threads would crash where nothing catches it, and save nothing: two
                                                  // functions
       handler(&context, [this](Diagnostic &diagnostic) {
-        if (diagnostic.getSeverity() == DiagnosticSeverity::Error && text.empty())
-          text = diagnostic.str();
+        if (diagnostic.getSeverity() != DiagnosticSeverity::Error || !text.empty())
+          return success();
+        text = describe(diagnostic);
+        for (const Diagnostic &note : diagnostic.getNotes())
+          remarks.push_back(describe(note));
         return success();
       }) {
   context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect,
                       math::MathDialect>();
+  context.printOpOnDiagnostic(false); // nodes are what users know
+}
+
+std::string Compilation::describe(const Diagnostic &diagnostic) const {
+  const std::string text = diagnostic.str(), node = train::nodeName(diagnostic.getLocation());
+  const bool named = text.find("'" + node + "'") != std::string::npos,
+             wholeModel = !owner || diagnostic.getLocation() == owner.get()->getLoc();
+  return node.empty() || named || wholeModel ? text : "node '" + node + "': " + text;
 }
 
 Status Compilation::import(const OnnxFile &file, const TrainingSpec &spec) {

@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sluice {
 
@@ -25,12 +26,17 @@ public:
 
   mlir::ModuleOp module() { return *owner; }
   const std::string &error() const { return text; }
+  const std::vector<std::string> &notes() const { return remarks; } ///< attached to the error
   std::optional<int64_t> smallestBudget() const { return cause.smallestBudget; }
   int exitStatus() const { return cause.status; } ///< after a failed run
 
 private:
+  /// The text; behind the node that its location names, unless it does so itself.
+  std::string describe(const mlir::Diagnostic &diagnostic) const;
+
   mlir::MLIRContext context;
   std::string text;
+  std::vector<std::string> remarks;
   PlanningFailure cause;
   mlir::ScopedDiagnosticHandler handler;
   mlir::OwningOpRef<mlir::ModuleOp> owner;

@@ -23,8 +23,9 @@ namespace {
 
 int fail(int status, const std::string &message) { return sluice::fail("sluicec", status, message); }
 
-int failPlanning(int status, const std::string &message, std::optional<int64_t> smallestBudget) {
-  fail(status, message);
+int failPlanning(int status, const std::string &message, const std::vector<std::string> &notes,
+                 std::optional<int64_t> smallestBudget) {
+  sluice::fail("sluicec", status, message, notes);
   if (smallestBudget)
     std::cerr << "smallest feasible budget: " << *smallestBudget << " bytes\n";
   return status;
@@ -36,7 +37,7 @@ Stage stageOf(Emit emit) { return emit >= Emit::Placed ? Stage::Placed : static_
 int writeReport(const DriverOptions &options) {
   ModelProblem model = problemOfModel(options);
   if (!model.error.empty())
-    return fail(model.status, model.error);
+    return sluice::fail("sluicec", model.status, model.error, model.notes);
   if (Status free = Destinations(model.inputs, options.force).check(outputPath(options), Made::Report); !free)
     return fail(1, free.error());
   const std::string title = std::filesystem::path(options.model).filename().string();
@@ -45,7 +46,7 @@ int writeReport(const DriverOptions &options) {
   if (!options.pipeline.budget.empty() || options.pipeline.strategy != "auto") {
     CompiledPlan compiled = compiledPlan(options, sweep.problem);
     if (!compiled.error.empty())
-      return failPlanning(compiled.status, compiled.error, compiled.smallestBudget);
+      return failPlanning(compiled.status, compiled.error, compiled.notes, compiled.smallestBudget);
     SweepPoint &point = sweep.chosen.emplace();
     point.budget = std::min(compiled.budget, sweep.keep.arenaBytes);
     point.makespan = simulate(sweep.problem, compiled.plan).makespan;
@@ -76,7 +77,7 @@ int compileModel(const DriverOptions &options) {
     return 0;
   }
   if (!compilation.run(stageOf(options.emit), options.pipeline))
-    return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(),
+    return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.notes(),
                         compilation.smallestBudget());
   if (options.explain)
     std::cout << explain(compilation.module());

@@ -28,7 +28,7 @@ struct DriverOptions {
 /// --help).
 std::optional<int> parseCommandLine(const std::vector<std::string> &words, DriverOptions &options);
 
-/// Runs the compiler; returns the exit status. Errors are one line on stderr.
+/// Runs the compiler; returns the exit status. Errors are a line on stderr, and one for each of their notes.
 int compile(const DriverOptions &options);
 
 } // namespace sluice

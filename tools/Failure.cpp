@@ -89,8 +89,19 @@ void sluice::crash(const char *what, const char *detail) {
   _exit(4);
 }
 
+static void printLine(const char *program, const char *kind, const std::string &message) {
+  std::cerr << program << kind << printable(shortened(message), 4 * longestMessage) << "\n";
+}
+
 int sluice::fail(const char *program, int status, const std::string &message) {
-  std::cerr << program << ": error: " << printable(shortened(message), 4 * longestMessage) << "\n";
+  printLine(program, ": error: ", message);
+  return status;
+}
+
+int sluice::fail(const char *program, int status, const std::string &message, const std::vector<std::string> &notes) {
+  fail(program, status, message);
+  for (const std::string &note : notes)
+    printLine(program, ": note: ", note);
   return status;
 }
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the tools end when something is wrong: one line on stderr, whatever the names of a file hold and whatever breaks.
+// How the tools end when something is wrong: a line on stderr, whatever the names of a file hold and whatever breaks.
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace sluice {
 
 /// Prints `PROGRAM: error: MESSAGE` and returns `status`. Control characters and bytes that are no UTF-8 are shown as
 /// \xNN; words and messages that are longer than anybody reads lose their middles.
 int fail(const char *program, int status, const std::string &message);
+/// The same, with a line `PROGRAM: note: NOTE` for each of the notes.
+int fail(const char *program, int status, const std::string &message, const std::vector<std::string> &notes);
 
 /// Turns signals of broken code, failed assertions, fatal errors of LLVM and exceptions that nobody catches into one
 /// line and exit status 4. Of the main thread stack overflows, too: they are reported from a stack of their own. The

@@ -20,6 +20,7 @@ struct Trial {
   int64_t arena = 0, smallest = 0; ///< bytes; `smallest` when it does not fit
   double seconds = 0;
   std::string error; ///< not about the budget
+  std::vector<std::string> notes;
 };
 
 Trial tryBatch(const DriverOptions &options, const OnnxFile &file, int64_t batch) {
@@ -35,7 +36,7 @@ Trial tryBatch(const DriverOptions &options, const OnnxFile &file, int64_t batch
     if (auto smallest = compilation.smallestBudget())
       trial.smallest = *smallest;
     else
-      trial.error = options.model + ": " + compilation.error();
+      trial.error = options.model + ": " + compilation.error(), trial.notes = compilation.notes();
     return trial;
   }
   auto step = compilation.module().lookupSymbol<mlir::func::FuncOp>("step");
@@ -60,7 +61,7 @@ int printMaxBatch(const DriverOptions &options, const OnnxFile &file) {
   for (; high <= most; high *= 2) {
     Trial trial = tryBatch(options, file, high);
     if (!trial.error.empty() && low == 0)
-      return fail("sluicec", 1, trial.error);
+      return fail("sluicec", 1, trial.error, trial.notes);
     if (!trial.fits) {
       above = trial;
       break;

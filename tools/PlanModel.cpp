@@ -47,8 +47,10 @@ ModelProblem problemOfModel(const DriverOptions &options) {
   };
   Compilation compilation;
   if (std::string wrong = compile(options, Stage::Linearized, compilation, result.status, &result.inputs);
-      !wrong.empty())
+      !wrong.empty()) {
+    result.notes = compilation.notes();
     return fail(result.status, wrong);
+  }
   planner::Profile profile;
   std::string error;
   if (!loadDevice(options.pipeline.device, options.pipeline.profile, profile, error))
@@ -95,6 +97,7 @@ CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &
   Compilation compilation;
   if (std::string wrong = compile(options, Stage::Placed, compilation, result.status); !wrong.empty()) {
     result.smallestBudget = compilation.smallestBudget();
+    result.notes = compilation.notes();
     return fail(result.status, wrong);
   }
   train::PlanAttr attribute = placedPlan(compilation.module());

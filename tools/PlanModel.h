@@ -21,6 +21,7 @@ struct ModelProblem {
   std::vector<std::string> inputs; ///< files that were read
   int status = 0;                  ///< exit status when something is wrong
   std::string error; ///< empty: `problem` is valid, unless status says that the command line was the matter
+  std::vector<std::string> notes; ///< on the error
 };
 
 ModelProblem problemOfModel(const DriverOptions &options);
@@ -32,6 +33,7 @@ struct CompiledPlan {
   planner::Seconds bound = 0;
   int status = 0;                        ///< exit status when something is wrong
   std::string error;                     ///< empty: `plan` is valid
+  std::vector<std::string> notes;        ///< on the error
   std::optional<int64_t> smallestBudget; ///< when the budget was the matter
 };
 

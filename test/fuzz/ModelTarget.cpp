@@ -51,8 +51,8 @@ DriverOptions optionsOf(const std::string &model, const std::string &flags) {
   return options;
 }
 
-/// What a terminal or a log may show: one line or the two of an infeasible budget, no control characters, no pages of
-/// text.
+/// What a terminal or a log may show: a line, those of notes and of an infeasible budget, no control characters, no
+/// pages of text.
 void checkMessage(const std::string &message) {
   if (message.rfind("sluicec: error: ", 0) != 0)
     finding("a failure without 'sluicec: error: ': '" + message.substr(0, 200) + "'");
