@@ -2,6 +2,8 @@
 // Making and reading #sched.call attributes, see KernelCall.h.
 #include "ir/KernelCall.h"
 
+#include <stdexcept>
+
 using namespace mlir;
 using namespace sluice;
 
@@ -42,12 +44,13 @@ sched::WindowAttr sluice::windowOf(MLIRContext *context, ArrayRef<int64_t> kerne
                                 b.getDenseI64ArrayAttr(pads), dilations ? dilations : b.getDenseI64ArrayAttr({1, 1}));
 }
 
-/// The argument as an attribute of type A.
+/// The argument as an attribute of type A. What throws is a rule that does not agree with who reads its calls, which no
+/// input can bring about.
 template <typename A> static A argumentAs(sched::CallAttr call, unsigned i) {
   A value = i < call.getArguments().size() ? dyn_cast<A>(call.getArguments()[i]) : A();
   if (!value)
-    llvm::report_fatal_error("argument " + llvm::Twine(i) + " of a call of " + call.getKernel().getValue() +
-                             " is of another type than its constructor takes");
+    throw std::logic_error("argument " + std::to_string(i) + " of a call of " + call.getKernel().str() +
+                           " is of another type than its constructor takes");
   return value;
 }
 
@@ -85,8 +88,8 @@ template <typename E> static E enumerator(sched::CallAttr call, unsigned i) {
   for (auto [value, name] : llvm::enumerate(Enumerators<E>::names))
     if (named.getType() == Enumerators<E>::type && named.getName() == name)
       return static_cast<E>(value);
-  llvm::report_fatal_error("a call of " + llvm::Twine(call.getKernel().getValue()) + " names " +
-                           named.getName().getValue() + ", which is no " + Enumerators<E>::type);
+  throw std::logic_error("a call of " + call.getKernel().str() + " names " + named.getName().str() + ", which is no " +
+                         Enumerators<E>::type);
 }
 template <> ConvPass sluice::argument<ConvPass>(Operation *, sched::CallAttr call, unsigned i) {
   return enumerator<ConvPass>(call, i);

@@ -289,6 +289,8 @@ struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
       getOperation().emitError() << "needs @step with a plan; run plan-memory first";
       return signalPassFailure();
     }
+    if (failed(checkTensors(step)))
+      return signalPassFailure();
     Buffers buffers(step);
     planner::Plan plan;
     if (std::string error = planOfAttribute(attribute, llvm::map_to_vector(buffers.all(), nameOf), plan);

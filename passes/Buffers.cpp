@@ -28,11 +28,27 @@ bool sluice::isFree(Operation *op) {
   return isa<ReadOp, func::ReturnOp>(op) || (op->getNumResults() == 1 && viewSource(op->getResult(0)));
 }
 
+LogicalResult sluice::checkTensors(func::FuncOp function) {
+  auto fits = [](Type type) { return !isa<TensorType>(type) || isAddressable(type); };
+  for (BlockArgument argument : function.getArguments())
+    if (!fits(argument.getType()))
+      return function.emitError() << "argument " << argument.getArgNumber()
+                                  << " is no tensor that fits a memory: " << argument.getType();
+  for (Operation &op : function.getOps())
+    for (Type type : op.getResultTypes())
+      if (!fits(type))
+        return op.emitOpError() << "makes no tensor that fits a memory: " << type;
+  return success();
+}
+
 LogicalResult sluice::checkKernels(ModuleOp module) {
-  for (func::FuncOp function : module.getOps<func::FuncOp>())
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    if (failed(checkTensors(function)))
+      return failure();
     for (Operation &op : function.getOps())
       if (!isFree(&op) && !isa<HasKernel>(op))
         return op.emitOpError() << "has no kernel; run sluice-fuse first";
+  }
   return success();
 }
 

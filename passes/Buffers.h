@@ -80,7 +80,12 @@ mlir::Value viewSource(mlir::Value result);
 /// terminator).
 bool isFree(mlir::Operation *op);
 
-/// Whether all other ops of the train functions have kernels; else an error names one. Before plans are applied.
+/// Whether all tensors of the function are static and have sizes that can be added up, those that no op of the dialect
+/// looks at included; else an error names one. Before Buffers are made of it.
+mlir::LogicalResult checkTensors(mlir::func::FuncOp function);
+
+/// checkTensors(), and whether all other ops of the train functions have kernels; else an error names one. Before plans
+/// are applied.
 mlir::LogicalResult checkKernels(mlir::ModuleOp module);
 
 /// Bytes that outlive a step: variables, both batch slots of every argument, and results of all train functions of the

@@ -40,13 +40,15 @@ static int64_t fusedWorkspace(train::FusedOp region) {
   return sumScratch(Cut(geometry.rows, geometry.rowExtent, Cut::sumTasks), static_cast<int>(region.getSums()));
 }
 
-static int64_t workspaceOf(Operation *op, int64_t limit) {
+static FailureOr<int64_t> workspaceOf(Operation *op, int64_t limit) {
   if (auto fused = dyn_cast<train::FusedOp>(op))
     return fusedWorkspace(fused);
-  CallAttr call = callWithScratch(op);
-  if (!call)
+  FailureOr<CallAttr> call = callWithScratch(op);
+  if (failed(call))
+    return failure();
+  if (!*call)
     return 0;
-  auto workspace = llvm::StringSwitch<Workspace>(call.getKernel())
+  auto workspace = llvm::StringSwitch<Workspace>(call->getKernel())
                        .Case("Conv", convolution)
                        .Case("Matmul", product)
                        .Case("BatchNormStatistics", statistics)
@@ -55,18 +57,25 @@ static int64_t workspaceOf(Operation *op, int64_t limit) {
                        .Cases({"MaxPool", "AveragePool", "Lrn"}, nothing)
                        .Default(nullptr);
   if (!workspace)
-    llvm::report_fatal_error("the cuda runtime says nothing of the scratch of " + Twine(call.getKernel().getValue()));
-  return workspace(op, call, limit);
+    return op->emitOpError() << "calls " << call->getKernel() << ", of whose scratch the cuda runtime says nothing";
+  try {
+    return workspace(op, *call, limit);
+  } catch (const std::exception &refusal) { // by the arithmetic that the runtime's constructors use
+    return op->emitError() << refusal.what();
+  }
 }
 
-std::vector<KernelAlgorithm> sluice::cudaAlgorithms(Operation *op, int64_t limit) {
-  std::vector<KernelAlgorithm> offered(1);
-  offered[0].workspace = workspaceOf(op, limit);
+FailureOr<std::vector<KernelAlgorithm>> sluice::cudaAlgorithms(Operation *op, int64_t limit) {
   // Engines without any workspace are the exception; one that the smallest cut fits has a few MiB.
   constexpr int64_t little = int64_t(4) << 20;
-  if (const int64_t small = workspaceOf(op, little); small < offered[0].workspace) {
+  FailureOr<int64_t> most = workspaceOf(op, limit), small = failed(most) ? most : workspaceOf(op, little);
+  if (failed(small))
+    return failure();
+  std::vector<KernelAlgorithm> offered(1);
+  offered[0].workspace = *most;
+  if (*small < *most) {
     offered.push_back(offered[0]);
-    offered[1].granted = little, offered[1].workspace = small, offered[1].slowness = 1.5;
+    offered[1].granted = little, offered[1].workspace = *small, offered[1].slowness = 1.5;
   }
   return offered;
 }

@@ -8,6 +8,7 @@ namespace sluice {
 
 /// What the cuda target's kernel of the op can be granted, the most within `limit` first. Which engine runs is known on
 /// the GPU only, so that the slowness of smaller grants is a guess: that of the implicit product without a workspace.
-std::vector<KernelAlgorithm> cudaAlgorithms(mlir::Operation *op, int64_t limit);
+/// An error names an op that no kernel computes.
+mlir::FailureOr<std::vector<KernelAlgorithm>> cudaAlgorithms(mlir::Operation *op, int64_t limit);
 
 } // namespace sluice

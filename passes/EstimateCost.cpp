@@ -20,8 +20,8 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-static std::vector<KernelAlgorithm> kernelAlgorithms(Target target, Operation *op, int64_t limit,
-                                                     const HostMachine &machine) {
+static FailureOr<std::vector<KernelAlgorithm>> kernelAlgorithms(Target target, Operation *op, int64_t limit,
+                                                                const HostMachine &machine) {
   switch (target) {
   case Target::Host:
     return hostAlgorithms(op, machine);
@@ -64,9 +64,13 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     const HostMachine machine{threads, level};
     becomeMachine(machine); // trials run here, too
     choices.clear();
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      llvm::append_range(
-          choices, choicesOf(function, [&](Operation *op) { return kernelAlgorithms(target, op, limit, machine); }));
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      auto ofFunction =
+          choicesOf(function, [&](Operation *op) { return kernelAlgorithms(target, op, limit, machine); });
+      if (failed(ofFunction))
+        return failure();
+      llvm::append_range(choices, std::move(*ofFunction));
+    }
     return chooseAlgorithms(choices, limit, alternatives);
   }
 

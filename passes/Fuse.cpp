@@ -146,7 +146,8 @@ void delayUpdates(FusedOp producer, ValueRange inputs, FusedOp consumer, const U
 
 /// Whether `producer` may run where `consumer` runs, as one kernel with it.
 bool maySink(FusedOp producer, FusedOp consumer) {
-  if (producer.domain().getShape() != consumer.domain().getShape())
+  if (producer.domain().getShape() != consumer.domain().getShape() ||
+      !keepsDomain(producer, producer.getInputs(), consumer))
     return false;
   for (OpOperand &operand : consumer->getOpOperands()) {
     if (operand.get().getDefiningOp() != producer)
@@ -182,8 +183,10 @@ bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer) {
   Value result = producer.getResult(r);
   bool readByConsumerAlone = llvm::all_of(result.getUsers(), [&](Operation *user) { return user == consumer; });
   unsigned added = 0, full = 0;
+  SmallVector<Value> inputs;
   for (unsigned i : operandsBehind(producer, r)) {
     Value operand = producer.getInputs()[i];
+    inputs.push_back(operand);
     if (llvm::is_contained(consumer.getInputs(), operand))
       continue;
     ++added;
@@ -193,7 +196,8 @@ bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer) {
       return false;
   }
   // Where nobody else reads the result, its write is saved, and its bytes: another operand may stand for it.
-  return full <= (readByConsumerAlone ? 1 : 0) && consumer->getNumOperands() - 1 + added <= maxOperands &&
+  return full <= (readByConsumerAlone ? 1 : 0) && keepsDomain(producer, inputs, consumer) &&
+         consumer->getNumOperands() - 1 + added <= maxOperands &&
          consumer->getNumOperands() - 1 + added + consumer->getNumResults() <= FusedGeometry::maxOperands;
 }
 

@@ -79,12 +79,12 @@ Offers offersOf(StringRef kernel) {
 
 } // namespace
 
-CallAttr sluice::callWithScratch(Operation *op) {
+FailureOr<CallAttr> sluice::callWithScratch(Operation *op) {
   CallAttr found;
   for (CallAttr call : cast<train::HasKernel>(op).kernelCalls())
     if (call.usesScratch()) {
       if (found)
-        llvm::report_fatal_error("two calls of " + llvm::Twine(op->getName().getStringRef()) + " take one scratch");
+        return op->emitOpError() << "calls " << found.getKernel() << " and " << call.getKernel() << " with one scratch";
       found = call;
     }
   return found;
@@ -110,30 +110,39 @@ FusedGeometry sluice::geometryOf(train::FusedOp region) {
                        TensorList(inputs.data(), inputs.size()), steps, {}, TensorList(sums.data(), sums.size()));
 }
 
-Offered sluice::hostAlgorithms(Operation *op, const HostMachine &machine) {
-  const tile::PlannedFor planned(machine.level);
+static FailureOr<Offered> offeredFor(Operation *op) {
   if (auto fused = dyn_cast<train::FusedOp>(op)) {
     KernelAlgorithm only;
     only.workspace = static_cast<int64_t>(geometryOf(fused).workspaceBytes());
-    return {only};
+    return Offered{only};
   }
-  CallAttr call = callWithScratch(op);
-  if (!call)
+  FailureOr<CallAttr> call = callWithScratch(op);
+  if (failed(call))
+    return failure();
+  if (!*call)
     return Offered(1);
-  Offers offers = offersOf(call.getKernel());
+  Offers offers = offersOf(call->getKernel());
   if (!offers)
-    llvm::report_fatal_error("the host runtime says nothing of the scratch of " +
-                             llvm::Twine(call.getKernel().getValue()));
-  return offers(op, call, train::nodeName(op->getLoc()).c_str());
+    return op->emitOpError() << "calls " << call->getKernel() << ", of whose scratch the host runtime says nothing";
+  return offers(op, *call, train::nodeName(op->getLoc()).c_str());
+}
+
+FailureOr<Offered> sluice::hostAlgorithms(Operation *op, const HostMachine &machine) {
+  const tile::PlannedFor planned(machine.level);
+  try {
+    return offeredFor(op);
+  } catch (const std::exception &refusal) { // by the runtime's constructors, as in a program
+    return op->emitError() << refusal.what();
+  }
 }
 
 std::optional<HostTrialCase> sluice::trialOf(Operation *op, const KernelAlgorithm &algorithm) {
   if (algorithm.name.empty() || algorithm.name == "blocked")
     return std::nullopt;
-  CallAttr call = callWithScratch(op);
-  if (!call || call.getKernel() != "Conv")
+  FailureOr<CallAttr> call = callWithScratch(op);
+  if (failed(call) || !*call || call->getKernel() != "Conv")
     return std::nullopt;
-  HostTrialCase trial = convolutionOf(op, call, train::nodeName(op->getLoc()).c_str());
+  HostTrialCase trial = convolutionOf(op, *call, train::nodeName(op->getLoc()).c_str());
   trial.name = algorithm.name, trial.parts = algorithm.parts;
   return trial;
 }

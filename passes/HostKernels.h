@@ -24,8 +24,8 @@ int reachableLevel(int level);
 
 /// In which ways the op's kernel can compute once this process has become `machine`, fastest first, each with its
 /// scratch bytes. Without a choice: what the very kernel object needs that the generated program will build, 0
-/// for ops without one.
-std::vector<KernelAlgorithm> hostAlgorithms(mlir::Operation *op, const HostMachine &machine);
+/// for ops without one. An error names an op that no kernel computes.
+mlir::FailureOr<std::vector<KernelAlgorithm>> hostAlgorithms(mlir::Operation *op, const HostMachine &machine);
 
 /// A convolution to be tried, with the algorithm; the others are products of oneDNN's that every test runs, or ours.
 struct HostTrialCase {
@@ -42,7 +42,7 @@ bool works(const HostTrialCase &trial);
 /// How the kernel of a fused region, on either target, walks its operands; outputs, which never shape it, are left out.
 FusedGeometry geometryOf(train::FusedOp region);
 
-/// The one call of the op's kernel that takes a scratch, null without one.
-sched::CallAttr callWithScratch(mlir::Operation *op);
+/// The one call of the op's kernel that takes a scratch, null without one; an error where there are more.
+mlir::FailureOr<sched::CallAttr> callWithScratch(mlir::Operation *op);
 
 } // namespace sluice

@@ -74,12 +74,18 @@ static void noteResident(func::FuncOp function, std::vector<AlgorithmChoice> &ch
   }
 }
 
-std::vector<AlgorithmChoice> sluice::choicesOf(func::FuncOp function,
-                                               llvm::function_ref<std::vector<KernelAlgorithm>(Operation *)> offers) {
+FailureOr<std::vector<AlgorithmChoice>>
+sluice::choicesOf(func::FuncOp function,
+                  llvm::function_ref<FailureOr<std::vector<KernelAlgorithm>>(Operation *)> offers) {
   std::vector<AlgorithmChoice> choices;
-  for (Operation &op : function.getBody().front().without_terminator())
-    if (!isFree(&op))
-      choices.push_back({&op, offers(&op)});
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    if (isFree(&op))
+      continue;
+    FailureOr<std::vector<KernelAlgorithm>> offered = offers(&op);
+    if (failed(offered))
+      return failure();
+    choices.push_back({&op, std::move(*offered)});
+  }
   noteResident(function, choices);
   return choices;
 }

@@ -33,9 +33,10 @@ struct AlgorithmChoice {
   std::vector<int> unbeaten() const;
 };
 
-/// The ops of a train function that have kernels, in order, with what `offers` says of each.
-std::vector<AlgorithmChoice> choicesOf(mlir::func::FuncOp function,
-                                       llvm::function_ref<std::vector<KernelAlgorithm>(mlir::Operation *)> offers);
+/// The ops of a train function that have kernels, in order, with what `offers` says of each; it reports its failures.
+mlir::FailureOr<std::vector<AlgorithmChoice>>
+choicesOf(mlir::func::FuncOp function,
+          llvm::function_ref<mlir::FailureOr<std::vector<KernelAlgorithm>>(mlir::Operation *)> offers);
 
 /// Which algorithm each op takes: the fastest within the limit. A limit of 0 follows from the step: no workspace beyond
 /// its largest activation, and none that would raise the largest sum of resident bytes and workspace, unless everything

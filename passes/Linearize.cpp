@@ -133,6 +133,8 @@ private:
 
 /// Later passes add up bytes: all of them together fit a number with room to spare.
 LogicalResult checkBytes(func::FuncOp function) {
+  if (failed(checkTensors(function)))
+    return failure();
   Buffers buffers(function);
   unsigned __int128 total = 0;
   for (const Storage &storage : buffers.all())

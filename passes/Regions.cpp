@@ -140,6 +140,15 @@ void compareEarlier(FusedOp op) {
 
 } // namespace
 
+bool sluice::keepsDomain(FusedOp producer, ValueRange inputs, FusedOp consumer) {
+  auto spans = [&](Value operand) {
+    return operand.getDefiningOp() != producer &&
+           cast<RankedTensorType>(operand.getType()).getShape() == consumer.domain().getShape();
+  };
+  // Channels are of rank 1, which a domain is not.
+  return consumer.fullResults() > 0 || llvm::any_of(inputs, spans) || llvm::any_of(consumer.getInputs(), spans);
+}
+
 FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
   Operands operands;
   for (FusedOp op : {producer, consumer})
@@ -158,8 +167,8 @@ FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
           types.push_back(result.getType());
           sums += wantSums;
         }
-  if (sums == static_cast<int64_t>(kept.size()) && !operands.lead(consumer.domain()))
-    llvm::report_fatal_error("a region of sums has no operand of the shape that it runs over");
+  [[maybe_unused]] const bool leads = sums < static_cast<int64_t>(kept.size()) || operands.lead(consumer.domain());
+  assert(leads && "a region of sums has no operand of the shape that it runs over");
 
   OpBuilder b(consumer);
   IRMapping scalars;

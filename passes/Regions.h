@@ -6,8 +6,12 @@
 
 namespace sluice {
 
-/// Replaces both ops by one in the consumer's place that computes what either did. Nothing but the consumer may read
-/// the producer's results before that place; results that others read stay.
+/// Whether `consumer` has a shape to run over once it computes itself what it reads of `producer`, from the latter's
+/// `inputs`: what sums alone runs over that of an operand.
+bool keepsDomain(train::FusedOp producer, mlir::ValueRange inputs, train::FusedOp consumer);
+
+/// Replaces both ops by one in the consumer's place, which keeps its domain, that computes what either did. Nothing but
+/// the consumer may read the producer's results before that place; results that others read stay.
 train::FusedOp mergeRegions(train::FusedOp producer, train::FusedOp consumer);
 
 /// Sets train.rule to the names of the rules that scalars of the region come from, in order; a scalar's location is a

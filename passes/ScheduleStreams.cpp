@@ -311,6 +311,8 @@ struct ScheduleStreams : sluice::impl::ScheduleStreamsBase<ScheduleStreams> {
   void runOnOperation() override {
     OpBuilder b = OpBuilder::atBlockEnd(getOperation().getBody());
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (failed(checkTensors(function)))
+        return signalPassFailure();
       b.setInsertionPoint(function);
       auto program = sched::ProgramOp::create(b, function.getLoc(), function.getSymName(), IntegerAttr(), IntegerAttr(),
                                               IntegerAttr(), IntegerAttr(), IntegerAttr());

@@ -69,3 +69,13 @@ func.func @chain(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   %61 = train.sigmoid %60 {train.forward = 60 : i64} : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %61 : tensor<8x4xf32>
 }
+
+// Sums run over the shape of an operand: what no operand has the shape of stays a tensor.
+// CHECK-LABEL: func.func @outer
+// CHECK: %[[X:.*]] = train.fused(%{{.*}}, %{{.*}} : tensor<8x4x1x1xf32>, tensor<1x1x3x3xf32>)
+// CHECK: train.fused(%[[X]], %[[X]], {{.*}} sums 2
+func.func @outer(%a: tensor<8x4x1x1xf32>, %b: tensor<1x1x3x3xf32>, %mean: tensor<4xf32>, %rstd: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %x = train.add %a, %b {train.forward = 0 : i64} : (tensor<8x4x1x1xf32>, tensor<1x1x3x3xf32>) -> tensor<8x4x3x3xf32>
+  %dscale, %dbias = train.normalize_reduce %x, %x, %mean, %rstd {train.backward = 0 : i64} : (tensor<8x4x3x3xf32>, tensor<8x4x3x3xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %dscale, %dbias : tensor<4xf32>, tensor<4xf32>
+}

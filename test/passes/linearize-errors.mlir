@@ -50,3 +50,19 @@ func.func @a2_twice(%x: tensor<2x3xf32>) {
   }
   return
 }
+
+// -----
+
+// Nothing of the dialect looks at what nobody reads.
+// expected-error @below {{argument 0 is no tensor that fits a memory: 'tensor<9223372036854775807x4xf32>'}}
+func.func @unread(%x: tensor<9223372036854775807x4xf32>) {
+  return
+}
+
+// -----
+
+func.func @made() {
+  // expected-error @below {{makes no tensor that fits a memory: 'tensor<9223372036854775807x4xf32>'}}
+  %x = arith.constant dense<0.0> : tensor<9223372036854775807x4xf32>
+  return
+}

@@ -34,7 +34,7 @@ struct Step {
     std::vector<KernelAlgorithm> offered;
     for (auto [i, name] : llvm::enumerate(names))
       offered.push_back({name, 1, 0, 1.0 + static_cast<double>(i), static_cast<int64_t>(1000 - i)});
-    choices = choicesOf(*module->getOps<func::FuncOp>().begin(), [&](Operation *) { return offered; });
+    choices = *choicesOf(*module->getOps<func::FuncOp>().begin(), [&](Operation *) { return offered; });
     choices.front().chosen = 0;
   }
   std::vector<std::string> names() const {
