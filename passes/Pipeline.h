@@ -32,6 +32,9 @@ struct PipelineOptions {
 void addPasses(mlir::OpPassManager &pm, Stage from, Stage until, const PipelineOptions &options, int64_t shrink = 0,
                PlanningFailure *cause = nullptr);
 
+/// Makes these passes known as --sluice-pipeline, with the options above.
+void registerSluicePipeline();
+
 /// Takes a forward module to `until`. From Planned on, planning is repeated below the budget until the placed arena
 /// fits it. Errors go to the context's diagnostics; `cause` says whose they are, and what a budget that is too small
 /// needs.

@@ -2,6 +2,7 @@
 // Runs single passes of Sluice on textual IR, for tests and for looking at levels.
 #include "ir/Sched.h"
 #include "passes/Passes.h"
+#include "passes/Pipeline.h"
 #include "tools/Failure.h"
 
 #include "mlir/InitAllDialects.h"
@@ -17,6 +18,7 @@ int main(int argc, char **argv) {
   registry.insert<sluice::train::TrainDialect, sluice::sched::SchedDialect, mlir::func::FuncDialect,
                   mlir::arith::ArithDialect, mlir::math::MathDialect>();
   sluice::registerSluicePasses();
+  sluice::registerSluicePipeline();
   mlir::registerTransformsPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "sluice-opt: passes of Sluice\n", registry));
 }

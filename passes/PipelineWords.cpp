@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipeline as sluice-opt --sluice-pipeline="until=planned budget=80% ..." has it.
+#include "passes/Passes.h"
+#include "passes/Pipeline.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+using namespace mlir;
+using namespace sluice;
+
+namespace {
+
+struct PipelineWords : PassPipelineOptions<PipelineWords> {
+  Option<Stage> until{
+      *this, "until", llvm::cl::desc("the last stage"), llvm::cl::init(Stage::Placed),
+      llvm::cl::values(clEnumValN(Stage::Training, "training", ""), clEnumValN(Stage::Linearized, "linearized", ""),
+                       clEnumValN(Stage::Planned, "planned", ""), clEnumValN(Stage::Scheduled, "scheduled", ""),
+                       clEnumValN(Stage::Placed, "placed", ""))};
+  Option<Target> target{*this, "target", llvm::cl::desc("host or cuda"), llvm::cl::init(Target::Host), TargetWords()};
+  Option<std::string> device{*this, "device", llvm::cl::desc("device profile: a shipped name or a .json file"),
+                             llvm::cl::init("host")};
+  Option<std::string> profile{*this, "profile", llvm::cl::desc("measured times and rates, a .json file")};
+  Option<std::string> strategy{*this, "strategy", llvm::cl::desc("NAME[,k=v...]"), llvm::cl::init("auto")};
+  Option<std::string> budget{*this, "budget", llvm::cl::desc("bytes, 8GiB, 40% or 40%act; empty for no limit")};
+  Option<std::string> allowLossy{*this, "allow-lossy", llvm::cl::desc("actions that round, separated by commas")};
+  Option<int64_t> hostBudget{*this, "host-budget", llvm::cl::desc("largest host arena in bytes; 0: no limit"),
+                             llvm::cl::init(0)};
+  Option<int64_t> workspaceLimit{*this, "workspace-limit",
+                                 llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
+                                 llvm::cl::init(0)};
+  Option<int> threads{*this, "threads", llvm::cl::desc("threads of host programs; 0: this machine's"),
+                      llvm::cl::init(0)};
+  Option<int> level{*this, "level", llvm::cl::desc("level of x86-64 of host programs; 0: this machine's"),
+                    llvm::cl::init(0)};
+
+  PipelineOptions options() const {
+    PipelineOptions result;
+    result.target = target;
+    result.device = device;
+    result.profile = profile;
+    result.strategy = strategy;
+    result.budget = budget;
+    result.allowLossy = allowLossy;
+    result.hostBudget = hostBudget;
+    result.workspaceLimit = workspaceLimit;
+    result.threads = threads;
+    result.level = level;
+    return result;
+  }
+};
+
+} // namespace
+
+void sluice::registerSluicePipeline() {
+  PassPipelineRegistration<PipelineWords>("sluice-pipeline",
+                                          "what sluicec runs, with one plan instead of several tries",
+                                          [](OpPassManager &pm, const PipelineWords &words) {
+                                            addPasses(pm, Stage::Forward, words.until, words.options());
+                                          });
+}
