@@ -1,5 +1,5 @@
 // RUN: sluice-opt --split-input-file --verify-diagnostics %s
-// The pass refuses nothing; what it leaves is verified (C1 and C2 of train.fused).
+// C1 and C2 of train.fused.
 
 func.func @fused_c1_arguments(%x: tensor<2x3xf32>, %v: tensor<3xf32>) {
   // expected-error @below {{has 2 operands for 1 region arguments}}
