@@ -4,7 +4,7 @@
 
 #include "ir/RuntimeTypes.h"
 #include "ir/TensorName.h"
-#include "runtime/common/Safetensors.h"
+#include "runtime/files/Safetensors.h"
 
 using namespace mlir;
 using namespace sluice;

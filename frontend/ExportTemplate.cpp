@@ -4,7 +4,7 @@
 #include "frontend/ExportTemplate.h"
 
 #include "frontend/RandomDraws.h"
-#include "runtime/common/Export.h"
+#include "runtime/program/Export.h"
 
 #include <onnx/onnx_pb.h>
 

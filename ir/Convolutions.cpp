@@ -145,10 +145,10 @@ int64_t ConvTransposeOp::flops() { return convFlops(getX().getType(), getW().get
 int64_t ConvBackwardDataOp::flops() { return convFlops(getDy().getType(), getW().getType()); }
 int64_t ConvBackwardWeightOp::flops() { return convFlops(getDy().getType(), getDw().getType()); }
 
-PrecisionWish ConvOp::precisionWish() { return PrecisionWish::Product; }
-PrecisionWish ConvTransposeOp::precisionWish() { return PrecisionWish::Product; }
-PrecisionWish ConvBackwardDataOp::precisionWish() { return PrecisionWish::Product; }
-PrecisionWish ConvBackwardWeightOp::precisionWish() { return PrecisionWish::Product; }
+PrecisionPreference ConvOp::precisionPreference() { return PrecisionPreference::Product; }
+PrecisionPreference ConvTransposeOp::precisionPreference() { return PrecisionPreference::Product; }
+PrecisionPreference ConvBackwardDataOp::precisionPreference() { return PrecisionPreference::Product; }
+PrecisionPreference ConvBackwardWeightOp::precisionPreference() { return PrecisionPreference::Product; }
 
 // Biases are parameters; they join sums that are f32.
 bool ConvOp::isOperandWide(unsigned i) { return i >= 2; }

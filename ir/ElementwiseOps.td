@@ -196,7 +196,7 @@ def Train_YieldOp : Train_Op<"yield", [Terminator, Pure]> {
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
-def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel, ["opKind", "resultSuffix"]>, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide", "isResultWide"]>,
+def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel, ["opKind", "resultSuffix"]>, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>,
     Pure, SingleBlock, IsolatedFromAbove,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>, Train_LayoutAware, Train_Recomputable,
     DeclareOpInterfaceMethods<Train_Invertible>]> {
@@ -231,7 +231,7 @@ def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel
   let extraClassDeclaration = [{
     /// Channel sums want the channels innermost, whatever the operands have. So do draws: they go by the physical order, which has to be one for the
     /// forward and the backward region of a dropout.
-    ::sluice::train::LayoutWish layoutWish();
+    ::sluice::train::LayoutPreference layoutPreference();
     /// Type whose shape the region runs over: the first full result's, or operand 0's when all results are sums.
     ::mlir::RankedTensorType domain();
     bool isChannel(unsigned operand) { return ::llvm::is_contained(getChannels(), static_cast<int64_t>(operand)); }

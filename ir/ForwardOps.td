@@ -187,10 +187,10 @@ def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_OwnKernel, DeclareOpInter
   }];
   let arguments = (ins Train_Tensor:$x);
   let results = (outs Train_Tensor:$y);
-  let extraClassDeclaration = "::sluice::train::LayoutWish layoutWish() { return ::sluice::train::LayoutWish::RowMajor; }";
+  let extraClassDeclaration = "::sluice::train::LayoutPreference layoutPreference() { return ::sluice::train::LayoutPreference::RowMajor; }";
 }
 
-def Train_CastOp : Train_Op<"cast", [Train_OwnKernel, Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
+def Train_CastOp : Train_Op<"cast", [Train_OwnKernel, Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>,
     Train_Costed, Train_Recomputable]> {
   let extraClassDeclaration = Train_KernelFacts<"Other", object = "_cast">.decl # "::llvm::StringRef resultSuffix(unsigned, bool);";
   let summary = "the same tensor in another floating-point type, rounded to nearest even";
@@ -224,7 +224,7 @@ def Train_ResizeOp : Train_ForwardOp<"resize", [Train_OwnKernel, Train_Precision
   let results = (outs Train_Real:$y);
 }
 
-def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>]> {
+def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>]> {
   let summary = "x repeated to a larger shape by numpy's rules, times `factor`";
   let description = [{
     Gradient of train.sum_to; row-major.
@@ -239,7 +239,7 @@ def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to", [Train_OwnKernel, Decla
   let results = (outs Train_Real:$y);
 }
 
-def Train_SumToOp : Train_ShapedOp<"sum_to", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>]> {
+def Train_SumToOp : Train_ShapedOp<"sum_to", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>]> {
   let summary = "sum of x over the dimensions that the smaller result shape broadcasts, times `factor`";
   let description = [{
     Gradient of a broadcast; with factor 1/count, a mean. Row-major.

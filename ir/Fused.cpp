@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // train.fused, and what it shares with the ops that it is made of: the shapes that a rule runs over.
 #include "ir/Rules.h"
-#include "runtime/common/FusedGeometry.h"
+#include "runtime/kernels/FusedGeometry.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -121,11 +121,12 @@ int64_t FusedOp::flops() {
   return elements(domain()) * std::max<int64_t>(1, perElement);
 }
 
-PrecisionWish FusedOp::precisionWish() { return PrecisionWish::Mixed; }
+PrecisionPreference FusedOp::precisionPreference() { return PrecisionPreference::Mixed; }
 
 bool FusedOp::isOperandWide(unsigned i) { return isChannel(i); }
 bool FusedOp::isResultWide(unsigned i) { return i >= fullResults(); }
 
-LayoutWish FusedOp::layoutWish() {
-  return getSums() || !getBody().getOps<UniformOp>().empty() ? LayoutWish::ChannelsLast : LayoutWish::Follow;
+LayoutPreference FusedOp::layoutPreference() {
+  return getSums() || !getBody().getOps<UniformOp>().empty() ? LayoutPreference::ChannelsLast
+                                                             : LayoutPreference::Follow;
 }

@@ -11,7 +11,7 @@ class Train_GradientOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnem
   let hasVerifier = 1;
 }
 
-def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
+def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_dx", results = ["_dx"]>.decl;
@@ -28,7 +28,7 @@ def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [Train_Own
       DenseI64ArrayAttr:$dilations, I64Attr:$group);
   let results = (outs Train_Real:$dx);
 }
-def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>,
+def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isResultLayoutFixed"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_dw", results = ["_dw", "_db"]>.decl;

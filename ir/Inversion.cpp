@@ -148,8 +148,8 @@ constexpr float smallestSlope = 1e-3f;
 
 int64_t elementsPerChannel(RankedTensorType type) { return type.getNumElements() / type.getDimSize(1); }
 
-LogicalResult checkAside(Operation *op, Type full, Type aside) {
-  auto x = cast<RankedTensorType>(full), slots = cast<RankedTensorType>(aside);
+LogicalResult checkSaved(Operation *op, Type full, Type saved) {
+  auto x = cast<RankedTensorType>(full), slots = cast<RankedTensorType>(saved);
   if (x.getRank() < 2 || slots.getRank() != 2 || slots.getDimSize(1) != elementsPerChannel(x))
     return op->emitOpError() << "needs [slots, elements per channel] beside " << x << ", not " << slots;
   return success();
@@ -171,32 +171,32 @@ bool FusedOp::isInvertible(unsigned operand) {
 }
 
 /// One sixteenth of the channels, one at least.
-RankedTensorType FusedOp::asideType(unsigned operand) {
+RankedTensorType FusedOp::savedType(unsigned operand) {
   RankedTensorType x = domain();
   if (addend(*this, operand))
     return {};
   return RankedTensorType::get({(x.getDimSize(1) + 15) / 16, elementsPerChannel(x)}, x.getElementType());
 }
 
-Value FusedOp::buildAside(OpBuilder &builder, unsigned operand, bool half) {
+Value FusedOp::buildSaved(OpBuilder &builder, unsigned operand, bool half) {
   auto matched = *match(*this);
-  return SaveGuardedChannelsOp::create(builder, getLoc(), asideType(operand), getInputs()[matched.x],
+  return SaveGuardedChannelsOp::create(builder, getLoc(), savedType(operand), getInputs()[matched.x],
                                        getInputs()[matched.scale], getInputs()[matched.bias], half);
 }
 
-Value FusedOp::buildInverse(OpBuilder &builder, unsigned operand, ValueRange operands, Value result, Value aside,
+Value FusedOp::buildInverse(OpBuilder &builder, unsigned operand, ValueRange operands, Value result, Value saved,
                             bool half) {
   if (auto path = addend(*this, operand))
     return subtract(*this, operand, *path, builder, operands, result);
   auto matched = *match(*this);
   return InvertBatchNormLeakyReluOp::create(builder, getLoc(), getInputs()[matched.x].getType(), result,
                                             operands[matched.mean], operands[matched.rstd], operands[matched.scale],
-                                            operands[matched.bias], aside, matched.alpha, half);
+                                            operands[matched.bias], saved, matched.alpha, half);
 }
 
 LogicalResult SaveGuardedChannelsOp::verify() {
   auto x = cast<RankedTensorType>(getX().getType());
-  if (failed(checkAside(*this, x, getAside().getType()))) // C1
+  if (failed(checkSaved(*this, x, getSaved().getType()))) // C1
     return failure();
   if (elements(getScale().getType()) != x.getDimSize(1) || elements(getBias().getType()) != x.getDimSize(1)) // C2
     return emitOpError() << "needs one scale and bias for each of " << x.getDimSize(1) << " channels";
@@ -206,7 +206,7 @@ LogicalResult SaveGuardedChannelsOp::verify() {
 LogicalResult InvertBatchNormLeakyReluOp::verify() {
   if (!getAlpha().isFinite() || !(getAlpha().convertToFloat() >= smallestSlope)) // C1
     return emitOpError() << "needs a slope of 0.001 at least, not " << getAlpha().convertToFloat();
-  return checkAside(*this, getZ().getType(), getAside().getType()); // C2
+  return checkSaved(*this, getZ().getType(), getSaved().getType()); // C2
 }
 
 LogicalResult CheckCancellationOp::verify() {

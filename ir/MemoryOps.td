@@ -67,36 +67,36 @@ def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_OwnKe
   let description = [{
     A channel is guarded when 2^-24 * (1 + |bias / scale|) > 1e-5, which bounds the error of (x - mean) * rstd rebuilt from fp32 values; also
     when scale is 0 or a value is not finite. `half`: z comes back from half precision, so that 2^-11 and 1e-2 stand in for these numbers; there
-    |scale| < 3e-3 is guarded, too, because such a channel lies among the subnormal halves. They are saved in increasing order; the rest of `aside` is left as it was.
+    |scale| < 3e-3 is guarded, too, because such a channel lies among the subnormal halves. They are saved in increasing order; the rest of `saved` is left as it was.
 
-    - C1: aside is [slots, x's elements per channel].
+    - C1: saved is [slots, x's elements per channel].
     - C2: scale and bias are [C] with C = x.dim(1).
     A step with more guarded channels than slots fails, before any parameter that depends on them is updated.
 
     ```mlir
-    %aside = train.save_guarded_channels %x, %scale, %bias : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>) -> tensor<2x128xf32>
+    %saved = train.save_guarded_channels %x, %scale, %bias : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>) -> tensor<2x128xf32>
     ```
   }];
   let arguments = (ins Train_Float:$x, Train_Vector:$scale, Train_Vector:$bias, UnitAttr:$half);
-  let results = (outs Train_Float:$aside);
+  let results = (outs Train_Float:$saved);
   let hasVerifier = 1;
 }
 def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", [Train_OwnKernel, Train_Costed]> {
   let extraClassDeclaration = Train_KernelFacts<"Other", object = "_invert", results = ["_inverted"]>.decl;
   let summary = "x of z = leaky_relu((x - mean) * rstd * scale + bias), up to rounding";
   let description = [{
-    u = z where z > 0, else z / alpha; x = (u - bias) / scale / rstd + mean. Guarded channels come from `aside`, see train.save_guarded_channels, also for `half`.
+    u = z where z > 0, else z / alpha; x = (u - bias) / scale / rstd + mean. Guarded channels come from `saved`, see train.save_guarded_channels, also for `half`.
     After In-Place ABN (Rota Bulo et al. 2018) and Hascoet et al. (2019), with the true scale instead of |scale| + epsilon.
 
     - C1: alpha >= 1e-3.
-    - C2: aside is [slots, z's elements per channel].
+    - C2: saved is [slots, z's elements per channel].
 
     ```mlir
-    %x = train.invert_batch_norm_leaky_relu %z, %mean, %rstd, %scale, %bias, %aside {alpha = 1.0e-2 : f32} : (tensor<8x32x4x4xf32>, tensor<32xf32>,
+    %x = train.invert_batch_norm_leaky_relu %z, %mean, %rstd, %scale, %bias, %saved {alpha = 1.0e-2 : f32} : (tensor<8x32x4x4xf32>, tensor<32xf32>,
         tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<2x128xf32>) -> tensor<8x32x4x4xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$z, Train_Vector:$mean, Train_Vector:$rstd, Train_Vector:$scale, Train_Vector:$bias, Train_Float:$aside,
+  let arguments = (ins Train_Float:$z, Train_Vector:$mean, Train_Vector:$rstd, Train_Vector:$scale, Train_Vector:$bias, Train_Float:$saved,
       F32Attr:$alpha, UnitAttr:$half);
   let results = (outs Train_Float:$x);
   let hasVerifier = 1;

@@ -37,7 +37,7 @@ def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_L
   let results = (outs Train_Float:$dx, Train_Vector:$dscale, Train_Vector:$dbias);
 }
 
-def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isResultWide"]>,
+def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>,
     Pure, Train_Costed, Train_Recomputable,
     InferTypeOpAdaptorWithIsCompatible, Train_LayoutAware]> {
   let extraClassDeclaration = Train_KernelFacts<"Norm", object = "_statistics", results = ["_mean", "_rstd"]>.decl;

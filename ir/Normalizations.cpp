@@ -83,7 +83,7 @@ template <typename Op> static Calls normalization(Op op, StringRef method, Array
 KERNEL(LrnOp) { return normalization(*this, "forward", {in(0), out(0), scratchSlot}); }
 KERNEL(LrnBackwardOp) { return normalization(*this, "backward", {in(0), in(1), out(0), scratchSlot}); }
 
-PrecisionWish BatchNormStatisticsOp::precisionWish() { return PrecisionWish::Mixed; }
+PrecisionPreference BatchNormStatisticsOp::precisionPreference() { return PrecisionPreference::Mixed; }
 
 bool BatchNormStatisticsOp::isResultWide(unsigned) { return true; }
 

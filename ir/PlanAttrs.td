@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan of a step: the attribute `train.plan` of @step, which plan-memory leaves for apply-plan, and of the program
 // that @step becomes, for codegen and reports. Positions count the ops of @step that have a kernel, storages have the
-// names of passes/Buffers.h; bytes and seconds everywhere.
+// names of passes/analysis/Storages.h; bytes and seconds everywhere.
 #ifndef SLUICE_IR_PLAN_ATTRS
 #define SLUICE_IR_PLAN_ATTRS
 

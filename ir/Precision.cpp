@@ -21,7 +21,7 @@ LogicalResult sluice::train::verifyPrecision(Operation *op) {
     if (wide) // P3
       return elementOf(value).isF32() ? success()
                                       : op->emitOpError() << name << " is " << value.getType() << ", it must be f32";
-    if (aware.precisionWish() == PrecisionWish::Mixed)
+    if (aware.precisionPreference() == PrecisionPreference::Mixed)
       return success();
     if (!first)
       first = value;

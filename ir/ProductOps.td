@@ -5,7 +5,7 @@
 
 include "ir/ForwardOps.td"
 
-def Train_ConvOp : Train_ForwardOp<"conv", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide"]>,
+def Train_ConvOp : Train_ForwardOp<"conv", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv">.decl;
@@ -27,7 +27,7 @@ def Train_ConvOp : Train_ForwardOp<"conv", [Train_OwnKernel, DeclareOpInterfaceM
   let results = (outs Train_Real:$y);
 }
 
-def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish"]>,
+def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv", launch = "conv_backward_data">.decl;
@@ -48,7 +48,7 @@ def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [Train_OwnKernel, 
   let results = (outs Train_Real:$y);
 }
 
-def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionWish", "isOperandWide", "mayStoreWide"]>,
+def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "mayStoreWide"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"FullyConnected">.decl;

@@ -102,7 +102,7 @@ int64_t MatmulOp::flops() {
   return 2 * elements(getY().getType()) * inner;
 }
 
-PrecisionWish MatmulOp::precisionWish() { return PrecisionWish::Product; }
+PrecisionPreference MatmulOp::precisionPreference() { return PrecisionPreference::Product; }
 
 bool MatmulOp::isOperandWide(unsigned i) { return i >= 2; }
 

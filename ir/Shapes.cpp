@@ -155,9 +155,9 @@ KERNEL(BroadcastToOp) {
   return KernelCalls(*this).object("BroadcastTo", "run", {in(0), out(0)}, in(0), out(0), getFactor());
 }
 
-PrecisionWish SumToOp::precisionWish() { return PrecisionWish::Mixed; }
-PrecisionWish BroadcastToOp::precisionWish() { return PrecisionWish::Mixed; }
-PrecisionWish CastOp::precisionWish() { return PrecisionWish::Mixed; }
+PrecisionPreference SumToOp::precisionPreference() { return PrecisionPreference::Mixed; }
+PrecisionPreference BroadcastToOp::precisionPreference() { return PrecisionPreference::Mixed; }
+PrecisionPreference CastOp::precisionPreference() { return PrecisionPreference::Mixed; }
 
 bool SumToOp::isResultWide(unsigned) { return true; }
 

@@ -30,10 +30,10 @@ int64_t bytes(mlir::Type type);
 bool isAddressable(mlir::Type type);
 
 /// Which physical order an op wants for its rank-4 operands and results, see LayoutAware.
-enum class LayoutWish { RowMajor, ChannelsLast, Follow };
+enum class LayoutPreference { RowMajor, ChannelsLast, Follow };
 
 /// Which element types an op's floats may have, see PrecisionAware.
-enum class PrecisionWish { Product, Same, Mixed };
+enum class PrecisionPreference { Product, Same, Mixed };
 
 /// The resource of memory effects that all variables are.
 struct Variables : mlir::SideEffects::Resource::Base<Variables> {

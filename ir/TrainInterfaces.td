@@ -105,16 +105,16 @@ def Train_Invertible : OpInterface<"Invertible"> {
   let cppNamespace = "::sluice::train";
   let description = [{
     A forward op an operand of which can be rebuilt from its first result and its other operands, up to rounding, so that the operand need
-    not be kept for the backward half. Where some channels would lose too many digits, the op saves those aside when it runs first.
+    not be kept for the backward half. Where some channels would lose too many digits, the op saves those when it runs first.
   }];
   let methods = [
     InterfaceMethod<"whether this operand can be rebuilt", "bool", "isInvertible", (ins "unsigned":$operand)>,
-    InterfaceMethod<"type of what is saved aside; null: nothing is, and then the first result may not come back from half precision", "::mlir::RankedTensorType", "asideType", (ins "unsigned":$operand)>,
-    InterfaceMethod<"builds the op that saves it; half: the first result comes back from half precision", "::mlir::Value", "buildAside",
+    InterfaceMethod<"type of what is saved; null: nothing is, and then the first result may not come back from half precision", "::mlir::RankedTensorType", "savedType", (ins "unsigned":$operand)>,
+    InterfaceMethod<"builds the op that saves it; half: the first result comes back from half precision", "::mlir::Value", "buildSaved",
       (ins "::mlir::OpBuilder &":$builder, "unsigned":$operand, "bool":$half)>,
     InterfaceMethod<"builds the ops that rebuild the operand; `operands` and `result` are the newest versions of this op's own, `operands[operand]` is null",
       "::mlir::Value", "buildInverse", (ins "::mlir::OpBuilder &":$builder, "unsigned":$operand, "::mlir::ValueRange":$operands,
-        "::mlir::Value":$result, "::mlir::Value":$aside, "bool":$half)>,
+        "::mlir::Value":$result, "::mlir::Value":$saved, "bool":$half)>,
   ];
 }
 
@@ -130,8 +130,8 @@ def Train_PrecisionAware : OpInterface<"PrecisionAware"> {
   }];
   let verify = "return ::sluice::train::verifyPrecision($_op);";
   let methods = [
-    InterfaceMethod<"Product: operands 0 and 1 are what tensor cores multiply; Same: one type for all; Mixed: every operand its own", "::sluice::train::PrecisionWish",
-      "precisionWish", (ins), "", "return ::sluice::train::PrecisionWish::Same;">,
+    InterfaceMethod<"Product: operands 0 and 1 are what tensor cores multiply; Same: one type for all; Mixed: every operand its own", "::sluice::train::PrecisionPreference",
+      "precisionPreference", (ins), "", "return ::sluice::train::PrecisionPreference::Same;">,
     InterfaceMethod<"operands that stay f32 whatever the wish (biases, statistics)", "bool", "isOperandWide", (ins "unsigned":$operand), "",
       "return false;">,
     InterfaceMethod<"same for results (weight gradients, sums)", "bool", "isResultWide", (ins "unsigned":$result), "", "return false;">,
@@ -143,8 +143,8 @@ def Train_LayoutAware : OpInterface<"LayoutAware"> {
   let cppNamespace = "::sluice::train";
   let description = [{ Which physical order an op's rank-4 operands and results have. Ops without the interface are row-major. }];
   let methods = [
-    InterfaceMethod<"ChannelsLast: NHWC; Follow: that of the operands; all full-shape ones agree", "::sluice::train::LayoutWish", "layoutWish", (ins), "",
-      "return ::sluice::train::LayoutWish::ChannelsLast;">,
+    InterfaceMethod<"ChannelsLast: NHWC; Follow: that of the operands; all full-shape ones agree", "::sluice::train::LayoutPreference", "layoutPreference", (ins), "",
+      "return ::sluice::train::LayoutPreference::ChannelsLast;">,
     InterfaceMethod<"operands that stay row-major whatever the wish (convolution weights)", "bool", "isLayoutFixed",
       (ins "unsigned":$operand), "", "return false;">,
     InterfaceMethod<"same for results (weight gradients)", "bool", "isResultLayoutFixed", (ins "unsigned":$result), "", "return false;">,
@@ -152,7 +152,7 @@ def Train_LayoutAware : OpInterface<"LayoutAware"> {
 }
 
 // For the ops that take any layout, as long as all full-shape operands and results have the same.
-class Train_FollowDeclaration { string decl = "::sluice::train::LayoutWish layoutWish() { return ::sluice::train::LayoutWish::Follow; }\n"; }
+class Train_FollowDeclaration { string decl = "::sluice::train::LayoutPreference layoutPreference() { return ::sluice::train::LayoutPreference::Follow; }\n"; }
 def Train_Follow : Train_FollowDeclaration;
 
 def Train_Elementwise : OpInterface<"Elementwise"> {

@@ -2,11 +2,11 @@
 // apply-plan: one walk over the planned ops of @step. Before each op, in this order: awaits of copies and codecs whose
 // bytes may be reused from here on, masks that stand for what they were made of from here on, prefetches and decodings
 // that were issued after the op before, recomputed clones. Each op then reads the newest version of what it read.
-#include "passes/InvertedStorages.h"
-#include "passes/Masks.h"
 #include "passes/Passes.h"
-#include "passes/PlanAttribute.h"
-#include "passes/ProblemOfStep.h"
+#include "passes/analysis/InvertedStorages.h"
+#include "passes/analysis/Masks.h"
+#include "passes/plan/PlanAttribute.h"
+#include "passes/plan/ProblemOfStep.h"
 #include "passes/planner/Words.h"
 
 #include "ir/RuntimeTypes.h"
@@ -25,10 +25,10 @@ namespace {
 
 class Rewriter {
 public:
-  Rewriter(func::FuncOp step, planner::Plan plan, const Buffers &buffers)
-      : step(step), plan(std::move(plan)), buffers(buffers), ops(plannedOps(step)),
-        contents(forwardContents(step, buffers)), handles(buffers.all().size()),
-        inverters(invertedStorages(step, buffers)) {}
+  Rewriter(func::FuncOp step, planner::Plan plan, const Storages &storages)
+      : step(step), plan(std::move(plan)), storages(storages), ops(plannedOps(step)),
+        contents(forwardContents(step, storages)), handles(storages.all().size()),
+        inverters(invertedStorages(step, storages)) {}
 
   int offloads = 0, packed = 0, recomputed = 0, inverted = 0;
 
@@ -70,11 +70,11 @@ private:
       if (d.action == Action::Keep || d.action == Action::Recompute)
         continue;
       if (!executable(s, d))
-        return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << buffers[s].name
+        return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name
                                 << "'" << (d.codec.empty() ? "" : " with " + d.codec)
                                 << ", which generated programs cannot do";
       if (int last = std::max(d.freeBefore, d.neededBy); last >= count)
-        return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << buffers[s].name
+        return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name
                                 << "' as far as op " << last << " of " << count;
       copies[d.offloadAfter].push_back(s);
       awaits[d.freeBefore].push_back(s);
@@ -117,7 +117,7 @@ private:
              sourcesSuffice(s);
     auto codec = parseCodec(d.codec);
     if (!content || !codec)
-      return d.action == Action::Encode && content && d.codec == "mask" && maskIsPositive(content, buffers);
+      return d.action == Action::Encode && content && d.codec == "mask" && maskIsPositive(content, storages);
     bool packs = !!packedType(cast<RankedTensorType>(content.getType()), d.codec);
     const CodecFacts *facts = factsOf(*codec);
     if (d.action == Action::Offload)
@@ -125,10 +125,10 @@ private:
     return d.action == Action::Compress && packs && facts && facts->onDevice;
   }
 
-  /// Where an inversion sets nothing aside, its sources need all bits.
+  /// Where an inversion saves nothing, its sources need all bits.
   bool sourcesSuffice(int s) const {
     StorageInversion inversion = inverters.lookup(s);
-    bool halves = !!inversion.op.asideType(inversion.operand);
+    bool halves = !!inversion.op.savedType(inversion.operand);
     return llvm::all_of(inversion.sources, [&](int source) {
       const CodecFacts *codec = findCodec(plan.decisions[source].codec);
       return !codec || codec->exact || (codec->guardedInversion && halves);
@@ -141,7 +141,7 @@ private:
       for (Operation *reader : encode.getPacked().getUsers())
         if (encode.getCodec() == "mask" && (!isa<FusedOp>(reader) || isForward(reader)))
           return reader->emitError() << "'" << nodeName(reader->getLoc()) << "' reads the values of '"
-                                     << buffers[buffers.of(encode.getX())].name
+                                     << storages[storages.of(encode.getX())].name
                                      << "', of which the plan keeps a mask only";
     return success();
   }
@@ -167,7 +167,7 @@ private:
 
   void noteWrites(Operation *op) {
     for (Value result : op->getResults())
-      content[buffers.of(result)] = result;
+      content[storages.of(result)] = result;
   }
 
   /// Offload, compress and encode, right after the last op that wrote or read the content in the forward half.
@@ -186,17 +186,17 @@ private:
     }
     if (d.action == Action::Invert) {
       StorageInversion inversion = inverters.lookup(s);
-      if (inversion.op.asideType(inversion.operand))
-        handles[s] = inversion.op.buildAside(b, inversion.operand, fromHalves(inversion));
+      if (inversion.op.savedType(inversion.operand))
+        handles[s] = inversion.op.buildSaved(b, inversion.operand, fromHalves(inversion));
       ++inverted;
       return;
     }
-    bool positive = d.codec == "mask" && *maskIsPositive(contents[s], buffers);
+    bool positive = d.codec == "mask" && *maskIsPositive(contents[s], storages);
     handles[s] = EncodeOp::create(b, value.getLoc(), packedType(type, d.codec), value, d.codec, positive);
     ++packed;
   }
 
-  /// Where other buffers may have the bytes.
+  /// Where other storages may have the bytes.
   void free(OpBuilder &b, Location loc, int s) {
     if (plan.decisions[s].action == Action::Encode)
       version[viewedValue(contents[s])] = handles[s];
@@ -269,7 +269,7 @@ private:
 
   func::FuncOp step;
   planner::Plan plan;
-  const Buffers &buffers;
+  const Storages &storages;
   SmallVector<Operation *> ops;
   SmallVector<Value> contents; ///< by storage: what the forward half leaves in it
   llvm::DenseMap<int, SmallVector<int>> copies, awaits, prefetches, rebuilds; ///< position -> storages
@@ -291,14 +291,14 @@ struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
     }
     if (failed(checkTensors(step)))
       return signalPassFailure();
-    Buffers buffers(step);
+    Storages storages(step);
     planner::Plan plan;
-    if (std::string error = planOfAttribute(attribute, llvm::map_to_vector(buffers.all(), nameOf), plan);
+    if (std::string error = planOfAttribute(attribute, llvm::map_to_vector(storages.all(), nameOf), plan);
         !error.empty()) {
       step.emitError() << error;
       return signalPassFailure();
     }
-    Rewriter rewriter(step, std::move(plan), buffers);
+    Rewriter rewriter(step, std::move(plan), storages);
     if (failed(rewriter.run()))
       return signalPassFailure();
     offloads += rewriter.offloads;

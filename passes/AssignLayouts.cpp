@@ -23,9 +23,9 @@ RankedTensorType rank4(Value value) {
   return type && type.getRank() == 4 ? type : RankedTensorType();
 }
 
-LayoutWish wishOf(Operation *op) {
+LayoutPreference preferenceOf(Operation *op) {
   auto aware = dyn_cast<LayoutAware>(op);
-  return aware ? aware.layoutWish() : LayoutWish::RowMajor;
+  return aware ? aware.layoutPreference() : LayoutPreference::RowMajor;
 }
 
 bool isFixed(OpOperand &operand) {
@@ -34,7 +34,7 @@ bool isFixed(OpOperand &operand) {
 }
 
 bool wantsChannelsLast(OpOperand &operand) {
-  return wishOf(operand.getOwner()) == LayoutWish::ChannelsLast && !isFixed(operand);
+  return preferenceOf(operand.getOwner()) == LayoutPreference::ChannelsLast && !isFixed(operand);
 }
 
 class Assigner {
@@ -55,12 +55,12 @@ public:
 private:
   /// The layout that all of an op's free rank-4 operands and results get.
   LayoutKind target(Operation *op) {
-    switch (wishOf(op)) {
-    case LayoutWish::ChannelsLast:
+    switch (preferenceOf(op)) {
+    case LayoutPreference::ChannelsLast:
       return LayoutKind::NHWC;
-    case LayoutWish::RowMajor:
+    case LayoutPreference::RowMajor:
       return LayoutKind::RowMajor;
-    case LayoutWish::Follow:
+    case LayoutPreference::Follow:
       break;
     }
     // The largest operand decides; broadcast operands follow.

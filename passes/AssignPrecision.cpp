@@ -45,13 +45,14 @@ public:
 private:
   static bool isFactor(OpOperand &use) {
     auto aware = dyn_cast<PrecisionAware>(use.getOwner());
-    return aware && aware.precisionWish() == PrecisionWish::Product && !aware.isOperandWide(use.getOperandNumber());
+    return aware && aware.precisionPreference() == PrecisionPreference::Product &&
+           !aware.isOperandWide(use.getOperandNumber());
   }
   bool leadsToProduct(OpOperand &use) {
     auto aware = dyn_cast<PrecisionAware>(use.getOwner());
     if (!aware || aware.isOperandWide(use.getOperandNumber()))
       return false;
-    return isFactor(use) || (aware.precisionWish() != PrecisionWish::Product && anyFed(aware));
+    return isFactor(use) || (aware.precisionPreference() != PrecisionPreference::Product && anyFed(aware));
   }
   bool anyFed(PrecisionAware op) {
     return llvm::any_of(op->getResults(),
@@ -61,7 +62,7 @@ private:
   bool readNarrow(Value value) {
     return llvm::any_of(value.getUses(), [&](OpOperand &use) {
       auto aware = dyn_cast<PrecisionAware>(use.getOwner());
-      return isFactor(use) || (aware && aware.precisionWish() == PrecisionWish::Same && anyFed(aware));
+      return isFactor(use) || (aware && aware.precisionPreference() == PrecisionPreference::Same && anyFed(aware));
     });
   }
 
@@ -70,20 +71,20 @@ private:
     bool any = false;
     for (OpOperand &operand : op->getOpOperands())
       any |= isNarrow(operand.get()) && !op.isOperandWide(operand.getOperandNumber());
-    switch (op.precisionWish()) {
-    case PrecisionWish::Product:
+    switch (op.precisionPreference()) {
+    case PrecisionPreference::Product:
       return !op.mayStoreWide() || anyFed(op);
-    case PrecisionWish::Same:
+    case PrecisionPreference::Same:
       return any || anyFed(op);
-    case PrecisionWish::Mixed:
+    case PrecisionPreference::Mixed:
       return anyFed(op) && (any || llvm::any_of(op->getResults(), [&](Value v) { return readNarrow(v); }));
     }
     return false;
   }
 
   void assign(PrecisionAware op) {
-    bool becomesNarrow = wantsNarrow(op), mixes = op.precisionWish() == PrecisionWish::Mixed;
-    bool factors = op.precisionWish() == PrecisionWish::Product || becomesNarrow;
+    bool becomesNarrow = wantsNarrow(op), mixes = op.precisionPreference() == PrecisionPreference::Mixed;
+    bool factors = op.precisionPreference() == PrecisionPreference::Product || becomesNarrow;
     for (OpOperand &operand : op->getOpOperands())
       if (op.isOperandWide(operand.getOperandNumber()))
         take(operand, wide);

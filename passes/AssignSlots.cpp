@@ -4,8 +4,8 @@
 //  2. offsets of what outlives a step, one after the other, once for all programs;
 //  3. offsets of transients by packing, each program for itself, in the space above;
 //  4. the sizes of the arenas, with the pool that copies share at the end of the host's.
-#include "passes/Buffers.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Storages.h"
 #include "passes/planner/Pack.h"
 
 #include "ir/Sched.h"

@@ -2,11 +2,11 @@
 // estimate-cost, in order:
 //  1. ask the target's kernels in which ways they can compute every op, with which workspaces, and choose one for each;
 //  2. ask the profile for the time of such an op, by its arithmetic and traffic, or because a program measured it.
-#include "passes/Buffers.h"
-#include "passes/CudaKernels.h"
-#include "passes/HostKernels.h"
-#include "passes/KernelWork.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Storages.h"
+#include "passes/kernels/CudaKernels.h"
+#include "passes/kernels/HostKernels.h"
+#include "passes/kernels/KernelWork.h"
 #include "passes/planner/Profile.h"
 
 namespace sluice {

@@ -7,7 +7,7 @@
 #include "passes/Regions.h"
 
 #include "ir/ScalarNames.h"
-#include "runtime/common/FusedGeometry.h"
+#include "runtime/kernels/FusedGeometry.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_FUSE

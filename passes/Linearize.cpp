@@ -3,8 +3,8 @@
 //  1. count, after every forward op, the activations that a later forward op reads; where it is one, a stage ends;
 //  2. give every op the stage of its forward op;
 //  3. mark fused ops that may work in the bytes of an operand that nobody reads any more.
-#include "passes/Buffers.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Storages.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
 
@@ -135,9 +135,9 @@ private:
 LogicalResult checkBytes(func::FuncOp function) {
   if (failed(checkTensors(function)))
     return failure();
-  Buffers buffers(function);
+  Storages storages(function);
   unsigned __int128 total = 0;
-  for (const Storage &storage : buffers.all())
+  for (const Storage &storage : storages.all())
     total += storage.bytes;
   if (total >> 58)
     return function.emitError() << "the tensors of @" << function.getName() << " take more than 2^58 bytes together";

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/Train.h"
-#include "passes/PlanningFailure.h"
+#include "passes/plan/PlanningFailure.h"
 #include "runtime/TargetTable.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -2,7 +2,7 @@
 // The order of the passes; nothing else knows it. Stages have the names of sluicec --emit.
 #pragma once
 
-#include "passes/PlanningFailure.h"
+#include "passes/plan/PlanningFailure.h"
 #include "runtime/TargetTable.h"
 
 #include "mlir/IR/BuiltinOps.h"

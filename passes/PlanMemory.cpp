@@ -3,12 +3,12 @@
 //  1. build planner::Problem from the ops of @step and the storages that their values share;
 //  2. plan `keep` without a limit: its arena is what percentages refer to;
 //  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, see PlanAttrs.td.
-#include "passes/Budget.h"
-#include "passes/HostBudget.h"
 #include "passes/Passes.h"
-#include "passes/PlanAttribute.h"
-#include "passes/PlanRequest.h"
-#include "passes/ProblemOfStep.h"
+#include "passes/plan/Budget.h"
+#include "passes/plan/HostBudget.h"
+#include "passes/plan/PlanAttribute.h"
+#include "passes/plan/PlanRequest.h"
+#include "passes/plan/ProblemOfStep.h"
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Inversions.h"
 #include "passes/planner/Profile.h"
@@ -60,14 +60,14 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     planner::Profile profile;
     if (failed(loadProfiles(profile)))
       return failure();
-    Buffers buffers(step);
+    Storages storages(step);
     PlanRequest request;
     auto precision = module->getAttrOfType<StringAttr>("train.precision");
     if (std::string error =
             parsePlanRequest(strategy, allowLossy, target, precision ? precision.str() : "fp32", request);
         !error.empty())
       return failWith(module, 2) << error;
-    planner::Problem problem = problemOfStep(module, step, buffers, profile, request.zfp);
+    planner::Problem problem = problemOfStep(module, step, storages, profile, request.zfp);
 
     planner::Answer keep = runStrategy(problem, unlimited, "keep", {});
     if (auto *refused = std::get_if<planner::Refused>(&keep))
@@ -101,7 +101,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     summary.lowerBound = planner::actionBound(problem, summary.budget, planner::allowedActions(request.options));
     std::vector<std::string> nodes;
     for (const planner::Buffer &buffer : problem.buffers)
-      nodes.push_back(buffers[buffer.id].values.empty() ? "" : nodeName(buffers[buffer.id].values.front().getLoc()));
+      nodes.push_back(storages[buffer.id].values.empty() ? "" : nodeName(storages[buffer.id].values.front().getLoc()));
     std::vector<ActionCost> costs = actionCosts(problem, plan, timeline);
     for (planner::Decision &d : plan.decisions)
       if (d.codec == "zfp" || d.codec == "zvc")
@@ -145,9 +145,9 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     auto evaluate = getOperation().lookupSymbol<func::FuncOp>("evaluate");
     if (!evaluate)
       return 0;
-    Buffers buffers(evaluate);
+    Storages storages(evaluate);
     planner::Answer keep =
-        runStrategy(problemOfStep(getOperation(), evaluate, buffers, profile), unlimited, "keep", {});
+        runStrategy(problemOfStep(getOperation(), evaluate, storages, profile), unlimited, "keep", {});
     auto *plan = std::get_if<planner::Plan>(&keep);
     return plan ? plan->arenaBytes : 0;
   }

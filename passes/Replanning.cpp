@@ -8,9 +8,9 @@
 #include "passes/Replanning.h"
 
 #include "ir/Sched.h"
-#include "passes/Buffers.h"
 #include "passes/Passes.h"
-#include "passes/PlanAttribute.h"
+#include "passes/analysis/Storages.h"
+#include "passes/plan/PlanAttribute.h"
 
 #include "mlir/IR/OwningOpRef.h"
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // schedule-streams, for each train function:
-//  1. one sched.buffer for every storage of Buffers.h, and one for every workspace;
+//  1. one sched.buffer for every storage of Storages.h, and one for every workspace;
 //  2. the ops in program order: kernels on compute, offloads on d2h, prefetches on h2d, each with the waits that it
 //  needs; packing and unpacking on codec likewise;
 //  3. the copies of the next batch, behind the other copies on h2d, where they delay nothing;
 //  4. compute waits for every copy, so that a program ends with all streams joined.
 // A wait is left out when a chain of earlier waits implies it; a record that nobody waits for is erased.
-#include "passes/Buffers.h"
 #include "passes/Passes.h"
-#include "passes/StreamClocks.h"
+#include "passes/analysis/Storages.h"
+#include "passes/analysis/StreamClocks.h"
 #include "runtime/CodecTable.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -35,7 +35,7 @@ constexpr Stream otherStreams[] = {Stream::ToHost, Stream::ToDevice, Stream::Cod
 class Scheduler {
 public:
   Scheduler(func::FuncOp function, sched::ProgramOp program)
-      : function(function), program(program), buffers(function),
+      : function(function), program(program), storages(function),
         b(OpBuilder::atBlockEnd(&program.getBody().emplaceBlock())), clocks(b) {}
 
   LogicalResult run();
@@ -58,7 +58,7 @@ private:
 
   func::FuncOp function;
   sched::ProgramOp program;
-  Buffers buffers;
+  Storages storages;
   OpBuilder b;
   StreamClocks clocks;
   Recorded begin;                                 ///< before the first kernel
@@ -88,7 +88,7 @@ Space spaceOf(const Storage &storage) {
 
 void Scheduler::createBuffers() {
   MLIRContext *context = b.getContext();
-  for (const Storage &storage : buffers.all()) {
+  for (const Storage &storage : storages.all()) {
     Location loc = originOf(storage, function.getLoc());
     auto create = [&](StringRef name, Space space, StringAttr input = {}, IntegerAttr batch = {}, TypeAttr type = {}) {
       auto variable = storage.kind == Storage::Kind::Variable ? FlatSymbolRefAttr::get(context, storage.variable)
@@ -115,8 +115,8 @@ void Scheduler::createBuffers() {
     auto cost = train::attr::get<train::attr::Cost>(&op);
     if (!cost || cost.getWorkspace() == 0)
       continue;
-    SmallVector<int> written = buffers.writes(&op);
-    std::string name = (written.empty() ? "unused" : buffers[written.front()].name) + "_scratch";
+    SmallVector<int> written = storages.writes(&op);
+    std::string name = (written.empty() ? "unused" : storages[written.front()].name) + "_scratch";
     scratches[&op] = BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name),
                                       sched::SpaceAttr::get(context, Space::Device),
                                       b.getI64IntegerAttr(cost.getWorkspace()), {}, {}, {}, {}, {}, {}, {}, {});
@@ -138,9 +138,9 @@ void Scheduler::copyNextBatch() {
 }
 
 void Scheduler::offload(train::OffloadOp op) {
-  int source = buffers.of(op.getX()), target = buffers.of(op.getHandle());
-  Location loc = originOf(buffers[source], op.getLoc());
-  clocks.waitForCompute(loc, Stream::ToHost, buffers[source].name + "_ready");
+  int source = storages.of(op.getX()), target = storages.of(op.getHandle());
+  Location loc = originOf(storages[source], op.getLoc());
+  clocks.waitForCompute(loc, Stream::ToHost, storages[source].name + "_ready");
   if (copiedIn.contains(source))
     clocks.wait(loc, Stream::ToHost, copiedIn[source]);
   copyingOut[source] = packed[target] = copy(loc, Stream::ToHost, slots[source], slots[target], op.getCodecAttr(),
@@ -148,9 +148,9 @@ void Scheduler::offload(train::OffloadOp op) {
 }
 
 void Scheduler::prefetch(train::PrefetchOp op) {
-  int source = buffers.of(op.getHandle()), target = buffers.of(op.getX());
-  Location loc = originOf(buffers[source], op.getLoc());
-  clocks.waitForCompute(loc, Stream::ToDevice, buffers[target].name + "_free");
+  int source = storages.of(op.getHandle()), target = storages.of(op.getX());
+  Location loc = originOf(storages[source], op.getLoc());
+  clocks.waitForCompute(loc, Stream::ToDevice, storages[target].name + "_free");
   clocks.wait(loc, Stream::ToDevice, packed[source]);
   auto codec = op.getHandle().getDefiningOp<train::OffloadOp>().getCodecAttr();
   copiedIn[target] =
@@ -159,22 +159,22 @@ void Scheduler::prefetch(train::PrefetchOp op) {
 
 /// As offload and prefetch, with device memory and the codec stream.
 void Scheduler::encode(train::EncodeOp op) {
-  int source = buffers.of(op.getX()), target = buffers.of(op.getPacked());
-  Location loc = originOf(buffers[source], op.getLoc());
-  clocks.waitForCompute(loc, Stream::Codec, buffers[source].name + "_ready");
+  int source = storages.of(op.getX()), target = storages.of(op.getPacked());
+  Location loc = originOf(storages[source], op.getLoc());
+  clocks.waitForCompute(loc, Stream::Codec, storages[source].name + "_ready");
   if (copiedIn.contains(source))
     clocks.wait(loc, Stream::Codec, copiedIn[source]);
   run(op, Stream::Codec);
-  copyingOut[source] = packed[target] = clocks.record(loc, Stream::Codec, buffers[target].name + "_ready");
+  copyingOut[source] = packed[target] = clocks.record(loc, Stream::Codec, storages[target].name + "_ready");
 }
 
 void Scheduler::decode(train::DecodeOp op) {
-  int source = buffers.of(op.getPacked()), target = buffers.of(op.getX());
-  Location loc = originOf(buffers[source], op.getLoc());
-  clocks.waitForCompute(loc, Stream::Codec, buffers[target].name + "_free");
+  int source = storages.of(op.getPacked()), target = storages.of(op.getX());
+  Location loc = originOf(storages[source], op.getLoc());
+  clocks.waitForCompute(loc, Stream::Codec, storages[target].name + "_free");
   clocks.wait(loc, Stream::Codec, packed[source]);
   run(op, Stream::Codec);
-  copiedIn[target] = clocks.record(loc, Stream::Codec, buffers[target].name + "_ready");
+  copiedIn[target] = clocks.record(loc, Stream::Codec, storages[target].name + "_ready");
 }
 
 void Scheduler::kernel(Operation *op) {
@@ -185,7 +185,7 @@ void Scheduler::kernel(Operation *op) {
     clocks.wait(op->getLoc(), Stream::Compute, found->second);
     pending.erase(found);
   };
-  SmallVector<int> reads = buffers.reads(op), writes = buffers.writes(op);
+  SmallVector<int> reads = storages.reads(op), writes = storages.writes(op);
   for (int storage : reads)
     waitFor(copiedIn, storage);
   for (int storage : writes) {
@@ -196,7 +196,7 @@ void Scheduler::kernel(Operation *op) {
 }
 
 void Scheduler::run(Operation *op, Stream stream) {
-  SmallVector<int> reads = buffers.reads(op), writes = buffers.writes(op);
+  SmallVector<int> reads = storages.reads(op), writes = storages.writes(op);
   auto collect = [&](ArrayRef<int> storages, ValueRange values, SmallVector<Value> &operands,
                      SmallVector<Attribute> &types) {
     for (auto [i, storage] : llvm::enumerate(storages)) {
@@ -246,23 +246,23 @@ void Scheduler::copyFacts(Operation *op, RunOp run) {
 /// earlier pass.
 LogicalResult Scheduler::checkContent(Operation *op) {
   for (Value operand : op->getOperands()) {
-    int storage = buffers.of(operand);
+    int storage = storages.of(operand);
     auto [version, writer] = content.lookup(storage);
     if (contentOf.lookup(operand) == version)
       continue;
-    auto diagnostic = op->emitError() << "'" << train::nodeName(op->getLoc()) << "' reads '" << buffers[storage].name
+    auto diagnostic = op->emitError() << "'" << train::nodeName(op->getLoc()) << "' reads '" << storages[storage].name
                                       << "' after its bytes were overwritten";
     diagnostic.attachNote(writer->getLoc()) << "overwritten by '" << train::nodeName(writer->getLoc()) << "'";
     return diagnostic;
   }
-  readVersions = llvm::map_to_vector(buffers.reads(op), [&](int s) { return content.lookup(s).first; });
+  readVersions = llvm::map_to_vector(storages.reads(op), [&](int s) { return content.lookup(s).first; });
   if (!isFree(op))
-    for (int storage : buffers.writes(op)) {
+    for (int storage : storages.writes(op)) {
       auto &entry = content[storage];
       entry = {entry.first + 1, op};
     }
   for (Value result : op->getResults())
-    contentOf[result] = content.lookup(buffers.of(result)).first;
+    contentOf[result] = content.lookup(storages.of(result)).first;
   return success();
 }
 
@@ -274,7 +274,7 @@ LogicalResult Scheduler::schedule(Operation *op) {
   if (auto out = dyn_cast<train::OffloadOp>(op)) {
     offload(out);
   } else if (auto await = dyn_cast<train::AwaitOp>(op)) {
-    clocks.wait(op->getLoc(), Stream::Compute, packed[buffers.of(await.getHandle())]);
+    clocks.wait(op->getLoc(), Stream::Compute, packed[storages.of(await.getHandle())]);
   } else if (auto in = dyn_cast<train::PrefetchOp>(op)) {
     prefetch(in);
   } else if (auto pack = dyn_cast<train::EncodeOp>(op); pack && !findCodec(pack.getCodec())->readDirectly) {

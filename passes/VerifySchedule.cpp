@@ -7,9 +7,9 @@
 //  4. lifetimes against accesses (V2), pairs of accesses to common bytes (V3), reads against the last write of their
 //  bytes and against the version that they are meant to see (V4).
 // It is meant to be dumber than what it checks, and shares no helper with scheduler, planner and packer.
-#include "passes/ByteHistory.h"
 #include "passes/Passes.h"
-#include "passes/Replay.h"
+#include "passes/analysis/ByteHistory.h"
+#include "passes/analysis/Replay.h"
 
 #include "ir/Train.h"
 

@@ -180,14 +180,14 @@ private:
 
 /// Rebuilds x [N,C,...] (layouts as BatchNormStatistics) from z = leaky_relu((x - mean) * rstd * scale + bias), slope
 /// alpha >= 1e-3, where z is in fp32 or comes back from half precision. `save` puts the channels that cannot be rebuilt
-/// well, in order, into aside [slots, elements per channel]; with more of them than slots the step fails with
+/// well, in order, into saved [slots, elements per channel]; with more of them than slots the step fails with
 /// MemoryNotAvailable.
 class BatchNormInversion : public Kernel {
 public:
   BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half);
-  void save(Stream &, const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &aside) const;
+  void save(Stream &, const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &saved) const;
   void invert(Stream &, const Tensor &z, const Tensor &mean, const Tensor &rstd, const Tensor &scale,
-              const Tensor &bias, const Tensor &aside, const Tensor &x) const;
+              const Tensor &bias, const Tensor &saved, const Tensor &x) const;
 
 private:
   int64_t channels, pixels, slots;

@@ -7,7 +7,7 @@
 
 #include "passes/planner/Profile.h"
 #include "runtime/Runtime.h"
-#include "runtime/common/Links.h"
+#include "runtime/program/Links.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command line of sluicec. A value whose capability does not exist yet is refused with a message that says so.
-#include "passes/Budget.h"
+#include "passes/plan/Budget.h"
 #include "passes/planner/Bounds.h"
 #include "passes/strategies/Registry.h"
 #include "tools/Driver.h"

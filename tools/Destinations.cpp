@@ -3,9 +3,9 @@
 #include "tools/Destinations.h"
 
 #include "passes/planner/Profile.h"
-#include "runtime/common/Export.h"
-#include "runtime/common/OutputFile.h"
-#include "runtime/common/Safetensors.h"
+#include "runtime/files/OutputFile.h"
+#include "runtime/files/Safetensors.h"
+#include "runtime/program/Export.h"
 
 #include "llvm/Object/ObjectFile.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 Error fileError(const fs::path &path, const std::string &what) { return Error{path.string() + ": " + what}; }
 
-/// A program has a section from the runtime (runtime/common/Run.cpp). So may the tools, which ask its kernels; they
+/// A program has a section from the runtime (runtime/program/Run.cpp). So may the tools, which ask its kernels; they
 /// have one more.
 bool isProgram(const std::string &path) {
   auto object = llvm::object::ObjectFile::createObjectFile(path);

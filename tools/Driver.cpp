@@ -3,7 +3,7 @@
 #include "tools/Driver.h"
 
 #include "frontend/OnnxImport.h"
-#include "passes/Explain.h"
+#include "passes/plan/Explain.h"
 #include "passes/planner/Simulate.h"
 #include "tools/Compilation.h"
 #include "tools/Destinations.h"

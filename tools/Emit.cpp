@@ -11,11 +11,11 @@
 #include "frontend/ExportTemplate.h"
 #include "frontend/Identity.h"
 #include "ir/Train.h"
-#include "passes/HostKernels.h"
-#include "runtime/common/File.h"
-#include "runtime/common/OutputFile.h"
+#include "passes/kernels/HostKernels.h"
+#include "runtime/files/File.h"
+#include "runtime/files/OutputFile.h"
 #include "tools/PlanReport.h"
-#include "tools/Workshop.h"
+#include "tools/TemporaryFolder.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -269,7 +269,7 @@ Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp
   const fs::path output = outputPath(options);
   if (Status free = checkDestination(options, file); !free)
     return free;
-  Workshop workshop(output);
+  TemporaryFolder workshop(output);
   if (workshop.folder.empty())
     return fileError(output, "cannot be written: its folder is missing or not writable");
   const Destinations destinations(inputsOf(options, modelFiles(file.path(), file.model())), options.force);

@@ -3,7 +3,7 @@
 // to descriptors and into static memory only.
 #include "tools/Failure.h"
 
-#include "runtime/common/Printable.h"
+#include "runtime/Printable.h"
 #include "llvm/Support/ErrorHandling.h"
 
 #include <atomic>

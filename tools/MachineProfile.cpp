@@ -3,12 +3,12 @@
 // counts as none.
 #include "tools/MachineProfile.h"
 
-#include "passes/HostKernels.h"
-#include "passes/HostTrial.h"
+#include "passes/kernels/HostKernels.h"
+#include "passes/kernels/HostTrial.h"
 #include "passes/planner/Files.h"
 #include "passes/planner/Profile.h"
 #include "runtime/Kernels.h"
-#include "runtime/common/OutputFile.h"
+#include "runtime/files/OutputFile.h"
 #include "runtime/host/Dnnl.h"
 #include "tools/Calibrate.h"
 

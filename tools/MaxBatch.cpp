@@ -3,7 +3,7 @@
 #include "tools/MaxBatch.h"
 
 #include "ir/Train.h"
-#include "runtime/common/Printable.h"
+#include "runtime/Printable.h"
 #include "tools/Compilation.h"
 #include "tools/Failure.h"
 

@@ -5,9 +5,9 @@
 #include "frontend/Identity.h"
 #include "ir/Sched.h"
 #include "passes/Passes.h"
-#include "passes/PlanAttribute.h"
-#include "passes/PlanRequest.h"
-#include "passes/ProblemOfStep.h"
+#include "passes/plan/PlanAttribute.h"
+#include "passes/plan/PlanRequest.h"
+#include "passes/plan/ProblemOfStep.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Profile.h"
 #include "passes/planner/Program.h"
@@ -63,8 +63,8 @@ ModelProblem problemOfModel(const DriverOptions &options) {
                                options.spec.precision, request);
       !error.empty())
     return fail(2, error);
-  Buffers buffers(step);
-  result.problem = problemOfStep(compilation.module(), step, buffers, profile, request.zfp);
+  Storages storages(step);
+  result.problem = problemOfStep(compilation.module(), step, storages, profile, request.zfp);
   result.options = request.options;
   result.device = profile.device;
   return result;

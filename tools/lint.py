@@ -253,7 +253,7 @@ def check_passes(passes, files):
 def verifier_text(definition, functions):
     """The functions that verify the definition, and those of their files and of ir/Rules that they call."""
     if definition.base == "Pass":
-        return "\n".join(f.text for f in functions if f.path.startswith("passes/") and f.path.count("/") == 1)
+        return "\n".join(f.text for f in functions if f.path.rpartition("/")[0] in ("passes", "passes/analysis"))
     named = definition.field("verify")
     found = [f for f in functions if f.path.startswith("ir/") and (
         re.fullmatch(rf"{definition.name}::verify\w*", f.name) or (f.name == "INFER" and f.argument == definition.name)

@@ -2,7 +2,7 @@
 // sluicec: ONNX model in, training program out. Parses the command line and drives frontend, passes and codegen; exit
 // statuses are 0, 1 bad input, 2 usage, 3 budget infeasible, 4 internal error. Nothing is written to -o unless the
 // whole run succeeded.
-#include "runtime/common/File.h"
+#include "runtime/files/File.h"
 #include "tools/Driver.h"
 #include "tools/Failure.h"
 #include "tools/MachineProfile.h"

@@ -3,7 +3,7 @@
 #include "passes/planner/Files.h"
 
 #include "passes/planner/Json.h"
-#include "runtime/common/Printable.h"
+#include "runtime/Printable.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -6,11 +6,11 @@
 // graph captures has fixed sizes.
 #include "runtime/cuda/Codec.h"
 
-#include "runtime/common/CodecRules.h"
-#include "runtime/common/ZfpBlock.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Note.h"
 #include "runtime/cuda/Storage.h"
+#include "runtime/kernels/CodecRules.h"
+#include "runtime/kernels/ZfpBlock.h"
 
 #include <cuda_fp16.h>
 

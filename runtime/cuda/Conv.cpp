@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions through cuDNN's engines. Activations are NHWC and weights [O,H,W,I], to which each call turns them
-// inside scratch: [turned weights | the engine's workspace]. In BF16 they come in that order, and the weight gradient
+// inside scratch: [rotated weights | the engine's workspace]. In BF16 they come in that order, and the weight gradient
 // leaves the engine in bf16, as PyTorch has it: engines that store f32 from bf16 factors are few and not promised,
 // while a kernel must turn, and so can widen, the gradient anyway; sums are f32 within the engine. Convolutions of one
 // geometry share one engine. Where there is none our own direct kernels run.
@@ -47,15 +47,15 @@ void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second,
     const_cast<Impl *>(this)->build();
   if (!engine)
     return directConvolution(stream, g, first, second, result);
-  const int64_t turned = cuda::turnedWeights(g.w, g.pass, g.type), window = g.w[2] * g.w[3];
+  const int64_t rotated = cuda::rotatedWeights(g.w, g.pass, g.type), window = g.w[2] * g.w[3];
   const bool backwardWeight = g.pass == ConvPass::BackwardWeight;
-  if (turned && !backwardWeight) {
+  if (rotated && !backwardWeight) {
     turnWeights(stream, g.type, second, reinterpret_cast<float *>(scratch), g.w[0], g.w[1], window, false);
     second = scratch;
   }
-  void *target = turned && backwardWeight ? scratch : result;
+  void *target = rotated && backwardWeight ? scratch : result;
   for (int64_t part = 0; part < engine->parts(); ++part) {
-    engine->run(stream, part, first, second, target, scratch + turned);
+    engine->run(stream, part, first, second, target, scratch + rotated);
     if (target != result)
       turnWeights(stream, g.type, scratch, static_cast<float *>(result), g.w[0], g.w[1], window, true, part > 0);
   }
@@ -93,7 +93,7 @@ Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window wi
   const int64_t limit = grantedWorkspace(algorithm);
   workspace = static_cast<size_t>(cuda::convolutionScratch(limit, pass, x, w, y, bias, type));
   impl = shared(node, {pass, x, w, y, window, groups, type},
-                static_cast<int64_t>(workspace) - cuda::turnedWeights(w, pass, type));
+                static_cast<int64_t>(workspace) - cuda::rotatedWeights(w, pass, type));
 }
 
 Conv::~Conv() = default;

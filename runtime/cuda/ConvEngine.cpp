@@ -121,13 +121,13 @@ bool Choice::takes(std::string &reason) const {
 }
 
 /// Every part begins where engines may expect it to, at a multiple of 16 bytes; parts of dw are added as they are
-/// turned.
+/// rotated.
 bool Choice::splitsInto(int64_t count) const {
   const ConvGeometry &g = geometry;
   for (const Shape *shape : {&g.x, &g.y})
     if ((*shape)[0] % count || shape->elements() / count * static_cast<int64_t>(byteWidth(g.type)) % 16)
       return false;
-  return g.pass != ConvPass::BackwardWeight || cuda::turnedWeights(g.w, g.pass, g.type) > 0;
+  return g.pass != ConvPass::BackwardWeight || cuda::rotatedWeights(g.w, g.pass, g.type) > 0;
 }
 
 std::unique_ptr<fe::graph::Graph> Choice::choose(int64_t bytes, bool tensorCores) const {

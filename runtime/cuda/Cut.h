@@ -4,7 +4,7 @@
 // that a kernel gives the same bits in every plan.
 #pragma once
 
-#include "runtime/common/Strides.h"
+#include "runtime/kernels/Strides.h"
 
 #include <algorithm>
 
@@ -80,7 +80,7 @@ inline int64_t columnScratch(int64_t rows, int64_t columns) { return sumScratch(
 
 /// Bytes of weights in [O,H,W,I] order, 0 where that is their order anyway. BF16 ones come in that order, and their
 /// gradient leaves the engine in it, rounded.
-inline int64_t turnedWeights(const Shape &w, ConvPass pass, DataType type) {
+inline int64_t rotatedWeights(const Shape &w, ConvPass pass, DataType type) {
   if (type == DataType::BF16)
     return pass == ConvPass::BackwardWeight ? scratchPart(w.elements() * 2) : 0;
   return w[1] == 1 || w[2] * w[3] == 1 ? 0 : scratchPart(w.elements() * 4);
@@ -89,7 +89,7 @@ inline int64_t turnedWeights(const Shape &w, ConvPass pass, DataType type) {
 /// A convolution's engine may have as much as the operands twice over: what any of them has been seen to ask for.
 inline int64_t convolutionScratch(int64_t limit, ConvPass pass, const Shape &x, const Shape &w, const Shape &y,
                                   bool bias, DataType type = DataType::F32) {
-  const int64_t own = turnedWeights(w, pass, type);
+  const int64_t own = rotatedWeights(w, pass, type);
   const int64_t generous = 8 * (x.elements() + w.elements() + y.elements()) + (int64_t(1) << 20);
   int64_t engine = std::max<int64_t>(0, std::min(limit - own, scratchPart(generous)));
   if (bias && pass == ConvPass::BackwardWeight)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches runtime/common/DirectConv.h.
+// Launches runtime/kernels/DirectConv.h.
 #pragma once
 
-#include "runtime/common/DirectConv.h"
+#include "runtime/kernels/DirectConv.h"
 
 #include <cuda_runtime.h>
 

@@ -6,10 +6,10 @@
 // way as the memory's latency asks for, and add in float alone, whose registers that takes; a value has 8 bits.
 #pragma once
 
-#include "runtime/common/FusedGeometry.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Storage.h"
+#include "runtime/kernels/FusedGeometry.h"
 
 #include <utility>
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilds what a BatchNorm read from what the leaky ReLU behind it wrote. A block moves one guarded channel aside or
+// Rebuilds what a BatchNorm read from what the leaky ReLU behind it wrote. A block moves one guarded channel away or
 // back and finds its slot by counting the guarded ones before it; few channels are. Everything else is one pass over
 // NHWC pixels, the channel's numbers in registers. What is rebuilt by subtraction is compared with what it was
 // subtracted from: one pair of maxima a block, then one thread over the pairs.
 #include "runtime/cuda/Inversion.h"
 
 #include "runtime/Codec.h"
-#include "runtime/common/CodecRules.h"
-#include "runtime/common/InversionRules.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Note.h"
+#include "runtime/kernels/CodecRules.h"
+#include "runtime/kernels/InversionRules.h"
 
 namespace sluice {
 
@@ -42,7 +42,7 @@ __device__ inline int countGuarded(const float *scale, const float *bias, int64_
 
 /// Block c moves channel c if it is guarded.
 __global__ void moveGuarded(const float *scale, const float *bias, int64_t channels, int64_t pixels, int64_t slots,
-                            bool half, float *x, float *aside, bool back, unsigned long long node) {
+                            bool half, float *x, float *saved, bool back, unsigned long long node) {
   __shared__ int64_t slot;
   const int64_t channel = blockIdx.x;
   const InversionLimits limits(half);
@@ -61,9 +61,9 @@ __global__ void moveGuarded(const float *scale, const float *bias, int64_t chann
   }
   for (int64_t p = threadIdx.x; p < pixels; p += blockThreads)
     if (back)
-      x[p * channels + channel] = aside[slot * pixels + p];
+      x[p * channels + channel] = saved[slot * pixels + p];
     else
-      aside[slot * pixels + p] = x[p * channels + channel];
+      saved[slot * pixels + p] = x[p * channels + channel];
 }
 
 __global__ void invertKernel(const float *z, const float *mean, const float *rstd, const float *scale,
@@ -137,28 +137,28 @@ BatchNormInversion::BatchNormInversion(const char *node, Shape x, int64_t slots,
 }
 
 void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &scale, const Tensor &bias,
-                              const Tensor &aside) const {
+                              const Tensor &saved) const {
   auto *px = stream.data<float>(x);
   const auto *pScale = stream.data<const float>(scale), *pBias = stream.data<const float>(bias);
-  auto *pAside = stream.data<float>(aside);
+  auto *pSaved = stream.data<float>(saved);
   stream.launch(node, "save_guarded_channels", [&] {
     moveGuarded<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
-        pScale, pBias, channels, pixels, slots, half, px, pAside, false, addressOf(node));
+        pScale, pBias, channels, pixels, slots, half, px, pSaved, false, addressOf(node));
   });
 }
 
 void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &mean, const Tensor &rstd,
-                                const Tensor &scale, const Tensor &bias, const Tensor &aside, const Tensor &x) const {
+                                const Tensor &scale, const Tensor &bias, const Tensor &saved, const Tensor &x) const {
   const auto *pz = stream.data<const float>(z), *pMean = stream.data<const float>(mean),
              *pRstd = stream.data<const float>(rstd), *pScale = stream.data<const float>(scale),
              *pBias = stream.data<const float>(bias);
-  auto *pAside = stream.data<float>(aside), *px = stream.data<float>(x);
+  auto *pSaved = stream.data<float>(saved), *px = stream.data<float>(x);
   stream.launch(node, "invert_batch_norm_leaky_relu", [&] {
     const PixelGrid shape(pixels, channels);
     invertKernel<<<shape.grid, shape.block, 0, native(stream)>>>(pz, pMean, pRstd, pScale, pBias, channels, pixels,
                                                                  alpha, px);
     moveGuarded<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
-        pScale, pBias, channels, pixels, slots, half, px, pAside, true, addressOf(node));
+        pScale, pBias, channels, pixels, slots, half, px, pSaved, true, addressOf(node));
   });
 }
 

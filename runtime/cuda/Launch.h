@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/Kernels.h"
-#include "runtime/common/UpdateRules.h"
+#include "runtime/kernels/UpdateRules.h"
 
 #include <algorithm>
 #include <cuda_runtime.h>

@@ -2,9 +2,9 @@
 // Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or
 // elements, and added in order. A class id that is out of range (data are checked when they are read) makes the loss
 // NaN.
-#include "runtime/common/LossRules.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/kernels/LossRules.h"
 
 namespace sluice {
 

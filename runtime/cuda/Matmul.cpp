@@ -4,11 +4,11 @@
 // both factors walk them evenly; what remains is a loop. Sums of bf16 factors are f32 and stored as bf16 or as they
 // are, then with the epilogue, whose bias has the result's type. The algorithm is the first of cuBLASLt's own ranking
 // that fits the workspace and adds in a fixed order.
-#include "runtime/common/MatmulShape.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Reduce.h"
+#include "runtime/kernels/MatmulShape.h"
 
 #include <cublasLt.h>
 

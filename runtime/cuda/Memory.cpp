@@ -2,8 +2,8 @@
 // Arenas of the cuda runtime. What is free is asked first, so that the error has both numbers.
 #include "runtime/cuda/Memory.h"
 
-#include "runtime/common/FreeMemory.h"
 #include "runtime/cuda/Device.h"
+#include "runtime/program/FreeMemory.h"
 
 #include <cstring>
 #include <sys/resource.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling on NHWC: a row of threads walks the channels of a pixel, 16 bytes of them a thread. Backward passes gather:
 // each input pixel adds up the windows that hold it, in a fixed order.
-#include "runtime/common/Windows.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Storage.h"
+#include "runtime/kernels/Windows.h"
 
 #include <limits>
 

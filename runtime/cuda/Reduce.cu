@@ -4,7 +4,7 @@
 #include "runtime/cuda/Reduce.h"
 
 #include "runtime/Fused.h"
-#include "runtime/common/BroadcastTo.h"
+#include "runtime/kernels/BroadcastTo.h"
 
 namespace sluice {
 

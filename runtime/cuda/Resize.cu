@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize: taps are computed where they are used. The backward pass gathers from the outputs that read a position, which
 // are neighbours.
-#include "runtime/common/ResizeTaps.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Storage.h"
+#include "runtime/kernels/ResizeTaps.h"
 
 namespace sluice {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that only move elements: permutations, changes of layout and of element type (Reorder), concatenation and
 // slicing (Slab).
-#include "runtime/common/Strides.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Storage.h"
+#include "runtime/kernels/Strides.h"
 
 namespace sluice {
 

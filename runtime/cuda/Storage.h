@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/Tensor.h"
-#include "runtime/common/BFloat16.h"
+#include "runtime/kernels/BFloat16.h"
 
 #if defined(__CUDACC__)
 #include <cuda_bf16.h>

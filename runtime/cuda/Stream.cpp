@@ -6,12 +6,12 @@
 // running.
 #include "runtime/Stream.h"
 
-#include "runtime/common/Watchdog.h"
 #include "runtime/cuda/Codec.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Inversion.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
+#include "runtime/program/Watchdog.h"
 
 #include <chrono>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 // right factor is packed into panels while it is in the cache. Every element is one sum in the order of the depth.
 #pragma once
 
-#include "runtime/common/MatmulShape.h"
+#include "runtime/kernels/MatmulShape.h"
 
 #include <cstddef>
 

@@ -3,9 +3,9 @@
 // the pool is then mostly taken, and parallel loops run on the stream's own thread.
 #include "runtime/host/Codec.h"
 
-#include "runtime/common/CodecRules.h"
 #include "runtime/host/PackedPool.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/CodecRules.h"
 
 #include <algorithm>
 #include <atomic>

@@ -13,7 +13,7 @@ namespace sluice {
 
 namespace {
 
-const std::string turnedForm = "turned ", blocked = "blocked";
+const std::string rotatedForm = "rotated ", blocked = "blocked";
 
 class BlockedEngine : public ConvEngine {
 public:
@@ -66,14 +66,14 @@ double slownessOfOurs(const ConvGeometry &g) {
   return std::max(0.4, vectors) * (depthwise ? 4 : narrow ? 8 : 1.6);
 }
 
-void addOffers(const ConvGeometry &g, bool bias, bool turned, int64_t parts, std::vector<ConvCandidate> &candidates) {
+void addOffers(const ConvGeometry &g, bool bias, bool rotated, int64_t parts, std::vector<ConvCandidate> &candidates) {
   int better = 0;
   double speed = 0;
-  for (const DnnlConvOffer &offer : dnnlConvOffers(g, bias, turned, parts)) {
+  for (const DnnlConvOffer &offer : dnnlConvOffers(g, bias, rotated, parts)) {
     better = speedOf(offer.name) == speed ? better + 1 : 0;
     speed = speedOf(offer.name);
-    const double cut = 1 + 0.02 * static_cast<double>(parts - 1), form = turned ? 0.5 : 1;
-    candidates.push_back({(turned ? turnedForm : "") + offer.name, parts, offer.workspace,
+    const double cut = 1 + 0.02 * static_cast<double>(parts - 1), form = rotated ? 0.5 : 1;
+    candidates.push_back({(rotated ? rotatedForm : "") + offer.name, parts, offer.workspace,
                           cut * form * familyOf(g, offer.name, better) * speedOfProcessor() / speed});
   }
 }
@@ -84,9 +84,9 @@ std::vector<ConvCandidate> convCandidates(const ConvGeometry &g, bool bias) {
   std::vector<ConvCandidate> candidates;
   for (int64_t parts = 1; parts <= g.x[0]; parts *= 2)
     if (g.x[0] % parts == 0)
-      for (bool turned : {false, true})
-        if (!turned || turnsWeights(g))
-          addOffers(g, bias, turned, parts, candidates);
+      for (bool rotated : {false, true})
+        if (!rotated || rotatesWeights(g))
+          addOffers(g, bias, rotated, parts, candidates);
   // Parts of ours are of the channels; each gathers all pixels.
   for (int64_t parts = 1, most = BlockedConv(g).mostParts(); parts == 1 || parts <= std::min<int64_t>(most, 16);
        parts *= 4)
@@ -101,10 +101,10 @@ std::unique_ptr<ConvEngine> makeConvEngine(const ConvGeometry &g, bool bias, con
   const std::string name = algorithm.name;
   if (name == blocked)
     return std::make_unique<BlockedEngine>(g, std::max<int64_t>(1, algorithm.parts));
-  const bool turned = name.compare(0, turnedForm.size(), turnedForm) == 0;
-  const bool possible = algorithm.parts > 0 && g.x[0] % algorithm.parts == 0 && (!turned || turnsWeights(g));
+  const bool rotated = name.compare(0, rotatedForm.size(), rotatedForm) == 0;
+  const bool possible = algorithm.parts > 0 && g.x[0] % algorithm.parts == 0 && (!rotated || rotatesWeights(g));
   auto engine = possible
-                    ? makeDnnlConv(g, bias, turned ? name.substr(turnedForm.size()) : name, turned, algorithm.parts)
+                    ? makeDnnlConv(g, bias, rotated ? name.substr(rotatedForm.size()) : name, rotated, algorithm.parts)
                     : nullptr;
   if (!engine)
     throw MemoryNotAvailable("this processor does not offer the algorithm '" + name + "' in " +

@@ -6,7 +6,7 @@
 // times the workspace and allocate more on their own, and its reference ones are replaced by ours ("blocked").
 #pragma once
 
-#include "runtime/common/DirectConv.h"
+#include "runtime/kernels/DirectConv.h"
 
 #include <memory>
 #include <string>

@@ -4,7 +4,7 @@
 // some of the window's taps, and no product with a zero between two strides is ever formed.
 #pragma once
 
-#include "runtime/common/DirectConv.h"
+#include "runtime/kernels/DirectConv.h"
 
 #include <vector>
 

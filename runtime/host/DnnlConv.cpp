@@ -47,7 +47,7 @@ struct Geometry {
   }
 
   /// The data gradient as the forward pass from dy to dx.
-  static Geometry turned(const ConvGeometry &g) {
+  static Geometry rotated(const ConvGeometry &g) {
     Geometry t(g, false);
     std::swap(t.x, t.y);
     t.anyWeights = {{g.w[1], g.w[0], g.w[2], g.w[3]}, memory::data_type::f32, memory::format_tag::any};
@@ -113,24 +113,24 @@ struct Geometry {
 
 class DnnlConv : public ConvEngine {
 public:
-  DnnlConv(const ConvGeometry &whole, const Geometry &part, const Description &chosen, bool turned, int64_t parts)
-      : pass(whole.pass), weightShape(whole.w), turned(turned), parts(parts), x(part.x), y(part.y),
+  DnnlConv(const ConvGeometry &whole, const Geometry &part, const Description &chosen, bool rotated, int64_t parts)
+      : pass(whole.pass), weightShape(whole.w), rotated(rotated), parts(parts), x(part.x), y(part.y),
         weights(chosen.weights), bias(part.bias), convolution(chosen.make, chosen.scratchpad) {
-    if (turned)
+    if (rotated)
       std::swap(x, y);
     plainWeights = {part.anyWeights.dims(), memory::data_type::f32,
                     whole.groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw};
     const bool out = pass == ConvPass::BackwardWeight;
     reorder = out ? dnnlReorder(weights, plainWeights) : dnnlReorder(plainWeights, weights);
-    reordered = reorder || turned ? weights.get_size() : 0;
-    turnedBytes = turned ? plainWeights.get_size() : 0;
+    reordered = reorder || rotated ? weights.get_size() : 0;
+    rotatedBytes = rotated ? plainWeights.get_size() : 0;
     added = out && parts > 1 ? scratchPart(weights.get_size()) + scratchPart(bias.get_size()) : 0;
   }
 
   /// The reorder and the convolution never run at the same time.
   size_t workspaceBytes() const override {
     return scratchPart(reordered) + added +
-           std::max(convolution.scratchpadBytes(), scratchPart(turnedBytes) + reorder.scratchpadBytes());
+           std::max(convolution.scratchpadBytes(), scratchPart(rotatedBytes) + reorder.scratchpadBytes());
   }
 
   void run(const float *first, const float *second, float *result, float *biases, char *scratch) const override {
@@ -141,9 +141,9 @@ public:
     const size_t from = (forward ? x : y).get_size() / sizeof(float), to = (forward ? y : x).get_size() / sizeof(float);
     for (int64_t part = 0; part < parts; ++part, first += from, result += to)
       if (!forward)
-        convolution.execute({{turned ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, &y, first},
+        convolution.execute({{rotated ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, &y, first},
                              {DNNL_ARG_WEIGHTS, &weights, prepared},
-                             {turned ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, &x, result}},
+                             {rotated ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, &x, result}},
                             pad(scratch));
       else if (bias.is_zero())
         convolution.execute(
@@ -175,7 +175,7 @@ private:
 
   const void *prepareWeights(const float *w, char *scratch) const {
     const float *plain = w;
-    if (turned) {
+    if (rotated) {
       auto *to = reinterpret_cast<float *>(reorder ? pad(scratch) : scratch);
       turn(w, to);
       plain = to;
@@ -183,7 +183,7 @@ private:
     if (!reorder)
       return plain;
     reorder.execute({{DNNL_ARG_FROM, &plainWeights, plain}, {DNNL_ARG_TO, &weights, scratch}},
-                    pad(scratch) + scratchPart(turnedBytes));
+                    pad(scratch) + scratchPart(rotatedBytes));
     return scratch;
   }
 
@@ -225,13 +225,13 @@ private:
 
   ConvPass pass;
   Shape weightShape;
-  bool turned;
+  bool rotated;
   int64_t parts;
   memory::desc x, y, plainWeights, weights, bias; ///< x and y of one part
   Primitive convolution, reorder;
-  size_t reordered;   ///< bytes of weights as the primitive wants them; 0: they are row-major
-  size_t turnedBytes; ///< of turned weights, in front of the reorder's scratchpad
-  size_t added;       ///< of the gradient of a part
+  size_t reordered;    ///< bytes of weights as the primitive wants them; 0: they are row-major
+  size_t rotatedBytes; ///< of rotated weights, in front of the reorder's scratchpad
+  size_t added;        ///< of the gradient of a part
 };
 
 ConvGeometry partOf(ConvGeometry g, int64_t parts) {
@@ -241,7 +241,7 @@ ConvGeometry partOf(ConvGeometry g, int64_t parts) {
 
 } // namespace
 
-bool turnsWeights(const ConvGeometry &g) {
+bool rotatesWeights(const ConvGeometry &g) {
   if (g.pass != ConvPass::BackwardData)
     return false;
   for (int i = 0; i < 2; ++i)
@@ -251,17 +251,17 @@ bool turnsWeights(const ConvGeometry &g) {
   return g.groups == 1 && g.w[2] * g.w[3] > 1 && g.x[1] >= 256 && g.y[3] > 16;
 }
 
-static Geometry describe(const ConvGeometry &geometry, bool bias, bool turned, int64_t parts) {
+static Geometry describe(const ConvGeometry &geometry, bool bias, bool rotated, int64_t parts) {
   const ConvGeometry part = partOf(geometry, parts);
-  return turned ? Geometry::turned(part) : Geometry(part, bias && geometry.pass != ConvPass::BackwardData);
+  return rotated ? Geometry::rotated(part) : Geometry(part, bias && geometry.pass != ConvPass::BackwardData);
 }
 
-std::vector<DnnlConvOffer> dnnlConvOffers(const ConvGeometry &geometry, bool bias, bool turned, int64_t parts) {
+std::vector<DnnlConvOffer> dnnlConvOffers(const ConvGeometry &geometry, bool bias, bool rotated, int64_t parts) {
   std::vector<DnnlConvOffer> offers;
-  const Geometry description = describe(geometry, bias, turned, parts);
+  const Geometry description = describe(geometry, bias, rotated, parts);
   try {
     description.each([&](const Description &d) {
-      offers.push_back({d.name, DnnlConv(geometry, description, d, turned, parts).workspaceBytes()});
+      offers.push_back({d.name, DnnlConv(geometry, description, d, rotated, parts).workspaceBytes()});
       return false;
     });
   } catch (const dnnl::error &) { // it has none at all
@@ -269,13 +269,13 @@ std::vector<DnnlConvOffer> dnnlConvOffers(const ConvGeometry &geometry, bool bia
   return offers;
 }
 
-std::unique_ptr<ConvEngine> makeDnnlConv(const ConvGeometry &geometry, bool bias, const std::string &name, bool turned,
+std::unique_ptr<ConvEngine> makeDnnlConv(const ConvGeometry &geometry, bool bias, const std::string &name, bool rotated,
                                          int64_t parts) {
   std::unique_ptr<ConvEngine> engine;
-  const Geometry description = describe(geometry, bias, turned, parts);
+  const Geometry description = describe(geometry, bias, rotated, parts);
   description.each([&](const Description &d) {
     if (d.name == name)
-      engine = std::make_unique<DnnlConv>(geometry, description, d, turned, parts);
+      engine = std::make_unique<DnnlConv>(geometry, description, d, rotated, parts);
     return engine != nullptr;
   });
   return engine;

@@ -4,26 +4,26 @@
 // [the sum, where dw itself cannot hold it | a part's gradient | scratchpad].
 //
 // oneDNN 2.6's backward-data kernel drops to half its rate on wide rows of many channels (measured on AVX-512: 28
-// pixels, 256 channels: 119 instead of 235 GFLOP/s). There, with stride 1, the forward kernel runs on turned weights
-// instead ("turned NAME"): channels exchanged, window rotated by half a turn.
+// pixels, 256 channels: 119 instead of 235 GFLOP/s). There, with stride 1, the forward kernel runs on rotated weights
+// instead ("rotated NAME"): channels exchanged, window rotated by half a turn.
 #pragma once
 
 #include "runtime/host/ConvEngine.h"
 
 namespace sluice {
 
-/// What oneDNN offers for a geometry, best first in its own order; `form` is "" or "turned ".
+/// What oneDNN offers for a geometry, best first in its own order; `form` is "" or "rotated ".
 struct DnnlConvOffer {
   std::string name;
   size_t workspace;
 };
-std::vector<DnnlConvOffer> dnnlConvOffers(const ConvGeometry &geometry, bool bias, bool turned, int64_t parts);
+std::vector<DnnlConvOffer> dnnlConvOffers(const ConvGeometry &geometry, bool bias, bool rotated, int64_t parts);
 
-/// Whether the data gradient may, and should, run as a forward pass on turned weights.
-bool turnsWeights(const ConvGeometry &geometry);
+/// Whether the data gradient may, and should, run as a forward pass on rotated weights.
+bool rotatesWeights(const ConvGeometry &geometry);
 
 /// `name` without its form; null where oneDNN does not offer it.
-std::unique_ptr<ConvEngine> makeDnnlConv(const ConvGeometry &geometry, bool bias, const std::string &name, bool turned,
+std::unique_ptr<ConvEngine> makeDnnlConv(const ConvGeometry &geometry, bool bias, const std::string &name, bool rotated,
                                          int64_t parts);
 
 } // namespace sluice

@@ -4,8 +4,8 @@
 // bookkeeping.
 #pragma once
 
-#include "runtime/common/FusedGeometry.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/FusedGeometry.h"
 
 #include <array>
 #include <tuple>

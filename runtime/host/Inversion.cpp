@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rebuilds what a BatchNorm read from what the leaky ReLU behind it wrote. Channels whose scale is so small against
-// their bias that the value would lose its digits were saved aside; both sides find them from scale and bias alone.
+// their bias that the value would lose its digits were saved; both sides find them from scale and bias alone.
 // What is rebuilt by subtraction is compared with what it was subtracted from.
 #include "runtime/Codec.h"
 #include "runtime/Kernels.h"
-#include "runtime/common/InversionRules.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/InversionRules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -39,27 +39,27 @@ BatchNormInversion::BatchNormInversion(const char *node, Shape x, int64_t slots,
 }
 
 void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &scale, const Tensor &bias,
-                              const Tensor &aside) const {
+                              const Tensor &saved) const {
   const float *px = stream.data<float>(x), *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias);
-  float *pAside = stream.data<float>(aside);
-  stream.launch(node, "save_guarded_channels", [this, px, pScale, pBias, pAside] {
+  float *pSaved = stream.data<float>(saved);
+  stream.launch(node, "save_guarded_channels", [this, px, pScale, pBias, pSaved] {
     const int64_t wanted = forGuarded(pScale, pBias, channels, InversionLimits(half), [](int64_t, int64_t) {});
     if (wanted > slots)
       throw MemoryNotAvailable(tooManyGuarded(node, wanted, channels, slots));
     forGuarded(pScale, pBias, channels, InversionLimits(half), [&](int64_t c, int64_t slot) {
       for (int64_t p = 0; p < pixels; ++p)
-        pAside[slot * pixels + p] = px[p * channels + c];
+        pSaved[slot * pixels + p] = px[p * channels + c];
     });
   });
 }
 
 void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &mean, const Tensor &rstd,
-                                const Tensor &scale, const Tensor &bias, const Tensor &aside, const Tensor &x) const {
+                                const Tensor &scale, const Tensor &bias, const Tensor &saved, const Tensor &x) const {
   const float *pz = stream.data<float>(z), *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd),
               *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias),
-              *pAside = stream.data<float>(aside);
+              *pSaved = stream.data<float>(saved);
   float *px = stream.data<float>(x);
-  stream.launch(node, "invert_batch_norm_leaky_relu", [this, pz, pMean, pRstd, pScale, pBias, pAside, px] {
+  stream.launch(node, "invert_batch_norm_leaky_relu", [this, pz, pMean, pRstd, pScale, pBias, pSaved, px] {
     parallelFor((pixels + pixelsPerTask - 1) / pixelsPerTask, [&](int64_t task) {
       const int64_t begin = task * pixelsPerTask, end = std::min(pixels, begin + pixelsPerTask);
       for (int64_t p = begin; p < end; ++p)
@@ -69,7 +69,7 @@ void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &m
         }
       forGuarded(pScale, pBias, channels, InversionLimits(half), [&](int64_t c, int64_t slot) {
         for (int64_t p = begin; p < end; ++p)
-          px[p * channels + c] = pAside[slot * pixels + p];
+          px[p * channels + c] = pSaved[slot * pixels + p];
       });
     });
   });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or
 // elements, and added in order.
-#include "runtime/common/LossRules.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/LossRules.h"
 
 #include <atomic>
 #include <string>

@@ -3,8 +3,8 @@
 // squared distances from that mean. Blocks and chunks are merged in double by Chan's formula, so large means cost no
 // digits of the variance.
 #include "runtime/Kernels.h"
-#include "runtime/common/Columns.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/Columns.h"
 
 #include <cmath>
 #include <string>

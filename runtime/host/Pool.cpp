@@ -2,8 +2,8 @@
 // Pooling on NHWC. Loops run over windows outside and a tile of channels inside, so that they vectorize. Backward
 // passes gather: each input pixel adds up the windows that hold it, in a fixed order, and no two threads write the same
 // place.
-#include "runtime/common/Windows.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/Windows.h"
 
 #include <algorithm>
 #include <limits>

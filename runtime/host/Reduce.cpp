@@ -3,8 +3,8 @@
 // ranges of the reduced positions by tiles of the innermost dimension, short blocks are added in float, the rest in
 // double, in an order that depends on the shapes alone.
 #include "runtime/Fused.h"
-#include "runtime/common/BroadcastTo.h"
-#include "runtime/common/Strides.h"
+#include "runtime/kernels/BroadcastTo.h"
+#include "runtime/kernels/Strides.h"
 
 #include <vector>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize along height and width. Per axis a table lists the taps of each output position, and its transpose the outputs
 // that read each input position: forward and backward are then the same gather with the two tables exchanged.
-#include "runtime/common/ResizeTaps.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/ResizeTaps.h"
 
 #include <algorithm>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that only move elements: permutations and changes of layout (Reorder), concatenation and slicing (Slab).
-#include "runtime/common/Strides.h"
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/Strides.h"
 
 #include <algorithm>
 #include <cstring>

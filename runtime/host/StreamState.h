@@ -6,10 +6,10 @@
 
 #include "runtime/Stream.h"
 
-#include "runtime/common/FreeMemory.h"
-#include "runtime/common/Watchdog.h"
 #include "runtime/host/Memory.h"
 #include "runtime/host/PackedPool.h"
+#include "runtime/program/FreeMemory.h"
+#include "runtime/program/Watchdog.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer updates, in PyTorch's order of operations. Hyperparameters are taken when the update is enqueued.
 #include "runtime/Kernels.h"
-#include "runtime/common/UpdateRules.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/UpdateRules.h"
 
 #include <string>
 

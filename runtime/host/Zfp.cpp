@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fixed-rate zfp through libzfp. Bands of block rows begin at whole words of the stream, so that they can be packed
 // side by side; the result is the stream that libzfp writes for the whole array.
-#include "runtime/common/CodecRules.h"
 #include "runtime/host/Codec.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/CodecRules.h"
 
 #include <algorithm>
 #include <atomic>

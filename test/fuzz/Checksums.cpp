@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums of changed safetensors files, renewed as runtime/common/Safetensors.cpp reads them.
+// Checksums of changed safetensors files, renewed as runtime/files/Safetensors.cpp reads them.
 #include "test/fuzz/Target.h"
 
-#include "runtime/common/Crc32c.h"
+#include "runtime/files/Crc32c.h"
 
 #include "nlohmann/json.hpp"
 

@@ -3,11 +3,11 @@
 // they throw is an exit status; only that of an internal error is a defect.
 #include "test/fuzz/Target.h"
 
-#include "runtime/common/Checkpoint.h"
-#include "runtime/common/Dataset.h"
-#include "runtime/common/Errors.h"
-#include "runtime/common/Npy.h"
-#include "runtime/common/Safetensors.h"
+#include "runtime/Errors.h"
+#include "runtime/files/Npy.h"
+#include "runtime/files/Safetensors.h"
+#include "runtime/program/Checkpoint.h"
+#include "runtime/program/Dataset.h"
 
 #include <algorithm>
 #include <memory>

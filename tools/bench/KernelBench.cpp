@@ -5,7 +5,7 @@
 //
 //   kernel-bench [resnet50|mobilenet|densenet|vgg16|elementwise|links] [BATCH] [THREADS]
 #include "runtime/Runtime.h"
-#include "runtime/common/Links.h"
+#include "runtime/program/Links.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which engines the installed cuDNN would choose on an H200, asked without a GPU: h200.json describes one as cuDNN
 // writes it, by NVIDIA's published numbers.
-#include "runtime/common/Windows.h"
 #include "runtime/cuda/ConvEngine.h"
+#include "runtime/kernels/Windows.h"
 
 #include <fstream>
 #include <gtest/gtest.h>

@@ -34,7 +34,7 @@ Passes run(const ConvCase &c, DataType type, Precision precision, size_t limit) 
   return {h.read(y), h.read(dx), h.read(dw), runs};
 }
 
-/// The emulator's fast engines pad each image to 16 KiB, the best takes 64 KiB more; turned weights take up to 10 KiB.
+/// The emulator's fast engines pad each image to 16 KiB, the best takes 64 KiB more; rotated weights take up to 10 KiB.
 constexpr size_t enough = size_t(64) << 20, some = size_t(108) << 10, scarce = size_t(44) << 10,
                  nothing = size_t(12) << 10;
 constexpr ConvCase stem = {"stem", {8, 3, 32, 32}, {16, 3, 7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}, 1, false};

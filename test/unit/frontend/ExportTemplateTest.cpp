@@ -2,7 +2,7 @@
 // What the template holds beside the bytes that programs patch.
 #include "frontend/ExportTemplate.h"
 #include "frontend/Identity.h"
-#include "runtime/common/Export.h"
+#include "runtime/program/Export.h"
 #include "test/unit/frontend/TextModel.h"
 
 namespace sluice {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that crash, give wrong results or do not exist are never chosen, and take no other with them.
-#include "passes/HostTrial.h"
+#include "passes/kernels/HostTrial.h"
 #include "ir/Sched.h"
 #include "ir/Train.h"
 

@@ -6,7 +6,7 @@
 #include "ir/Sched.h"
 #include "passes/Passes.h"
 #include "passes/Pipeline.h"
-#include "passes/PlanAttribute.h"
+#include "passes/plan/PlanAttribute.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "gtest/gtest.h"

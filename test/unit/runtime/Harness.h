@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/Runtime.h"
-#include "runtime/common/BFloat16.h"
+#include "runtime/kernels/BFloat16.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // tiny_program.cpp run as a process of its own, in a folder of its own.
 #pragma once
 
-#include "runtime/common/Safetensors.h"
+#include "runtime/files/Safetensors.h"
 #include "test/unit/runtime/Folder.h"
 
 #include <map>

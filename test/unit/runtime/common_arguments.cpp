@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command lines: every flag is validated or refused by name.
-#include "runtime/common/Arguments.h"
+#include "runtime/program/Arguments.h"
 
-#include "runtime/common/Errors.h"
+#include "runtime/Errors.h"
 #include "test/unit/runtime/Folder.h"
 
 using namespace sluice;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sets: which sample lands where in which layout, in which order, and what does not fit.
-#include "runtime/common/Dataset.h"
+#include "runtime/program/Dataset.h"
 
 #include "test/unit/runtime/Folder.h"
 

@@ -2,8 +2,8 @@
 // No file of the user is lost: what a run reads, what others wrote, and what another run is writing.
 #include "test/unit/runtime/TinyProgram.h"
 
-#include "runtime/common/OutputFile.h"
-#include "runtime/common/Printable.h"
+#include "runtime/Printable.h"
+#include "runtime/files/OutputFile.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // .npy files as NumPy writes them, and headers that lie.
-#include "runtime/common/Npy.h"
+#include "runtime/files/Npy.h"
 
 #include "test/unit/runtime/Folder.h"
 

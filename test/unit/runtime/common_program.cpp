@@ -2,7 +2,7 @@
 // A whole program from its command line: tiny_program.cpp is run as a process of its own, in a folder of its own.
 #include "test/unit/runtime/TinyProgram.h"
 
-#include "runtime/common/Trace.h"
+#include "runtime/program/Trace.h"
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Index arithmetic that kernels of both targets share: what a gather reads is what the scatter of the other direction
 // writes.
-#include "runtime/common/ResizeTaps.h"
-#include "runtime/common/Windows.h"
+#include "runtime/kernels/ResizeTaps.h"
+#include "runtime/kernels/Windows.h"
 
 #include <gtest/gtest.h>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The safetensors format: what is written reads back, and hostile headers are refused.
-#include "runtime/common/Safetensors.h"
+#include "runtime/files/Safetensors.h"
 
 #include "test/unit/runtime/Folder.h"
 

@@ -3,8 +3,8 @@
 // writes.
 #include "test/unit/runtime/Harness.h"
 
-#include "runtime/common/Watchdog.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/program/Watchdog.h"
 
 #include <chrono>
 #include <cstdio>

@@ -23,7 +23,7 @@ protected:
                 rstd = {0.5, 1, 2, 0.4, 1, 1};
   const Tensor tx = h.tensor(shape, Layout::NHWC, x), tz = h.image(shape), back = h.image(shape),
                tMean = h.tensor({6}, Layout::RowMajor, mean), tRstd = h.tensor({6}, Layout::RowMajor, rstd),
-               aside = h.tensor({2, 60});
+               saved = h.tensor({2, 60});
 
   void run(const Numbers &scale, const Numbers &bias, bool halved = false) {
     const Tensor tScale = h.tensor({6}, Layout::RowMajor, scale), tBias = h.tensor({6}, Layout::RowMajor, bias);
@@ -38,10 +38,10 @@ protected:
                     : value;
     }
     h.write(tz, z);
-    h.write(aside, Numbers(120, 7));
+    h.write(saved, Numbers(120, 7));
     const BatchNormInversion &inversion = halved ? half : full;
-    inversion.save(h.session.compute, tx, tScale, tBias, aside);
-    inversion.invert(h.session.compute, tz, tMean, tRstd, tScale, tBias, aside, back);
+    inversion.save(h.session.compute, tx, tScale, tBias, saved);
+    inversion.invert(h.session.compute, tz, tMean, tRstd, tScale, tBias, saved, back);
   }
   /// Which channels came back bit for bit.
   std::vector<bool> exact() {
@@ -56,7 +56,7 @@ protected:
 TEST_F(Inversion, RebuildsTheInput) {
   run({1, -0.5, 2, 0.1, 1, 3}, {0, 0.3, -1, 0.2, 0, 0.5});
   EXPECT_CLOSE(h.read(back), x, 1e-6);
-  EXPECT_EQ(h.read(aside), Numbers(120, 7)); // nothing was saved
+  EXPECT_EQ(h.read(saved), Numbers(120, 7)); // nothing was saved
 }
 
 TEST_F(Inversion, GuardedChannelsComeBackAsTheyWere) {
@@ -96,7 +96,7 @@ TEST_F(Inversion, WhatIsNotFiniteStaysSo) {
   Numbers z(x.size(), 1);
   z[3] = std::nan(""), z[4] = inf, z[5] = -inf, z[6] = 0, z[7] = -1e-40;
   h.write(tz, z);
-  full.invert(h.session.compute, tz, tMean, tRstd, tScale, tBias, aside, back);
+  full.invert(h.session.compute, tz, tMean, tRstd, tScale, tBias, saved, back);
   const Numbers found = h.read(back); // of channel 0: 2 u + 1
   EXPECT_TRUE(std::isnan(found[3]));
   EXPECT_EQ(found[4], inf);

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cuda_runtime.h"
-#include "runtime/common/BFloat16.h"
+#include "runtime/kernels/BFloat16.h"
 
 enum cublasStatus_t { CUBLAS_STATUS_SUCCESS };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cudnn.h"
-#include "runtime/common/BFloat16.h"
+#include "runtime/kernels/BFloat16.h"
 
 #include <memory>
 #include <string>

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which storages of @step can be rebuilt instead of kept, by which op undone, and what that takes. The planner's
+// problem and apply-plan both ask here.
+#pragma once
+
+#include "passes/analysis/Storages.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace sluice {
+
+/// How the final forward content of a storage comes back.
+struct StorageInversion {
+  train::Invertible op; ///< undone, gives back `operand`
+  unsigned operand = 0;
+  /// Forward ops that run again into memory of their own, in order: they make what `op` read and the forward half has
+  /// overwritten, or would keep for nothing else.
+  llvm::SmallVector<mlir::Operation *> reruns;
+  /// Transient storages whose final forward content is read, that of `op`'s first result in front. Where `op` saves
+  /// something saved, its other operands are not listed: they stay as they are.
+  llvm::SmallVector<int> sources;
+  /// Position of the first planned op that changes a parameter that is read; a large number when none does.
+  int latest = 0;
+  /// Bytes besides sources and content while `reruns` and the undoing run.
+  int64_t workspace = 0;
+  /// Whether the content can take the bytes of what the last of `reruns` made: nothing else reads them.
+  bool inPlace = false;
+};
+
+/// By storage. An op that saves something is not undone from what is rebuilt itself, nor are others from what it
+/// gives back: errors would add up, and the slope of a leaky ReLU multiplies them. Sums are, one from the next: what
+/// that costs is in docs/actions.md.
+llvm::MapVector<int, StorageInversion> invertedStorages(mlir::func::FuncOp step, const Storages &storages);
+
+/// The value that `value` is a view of, through any number of them, or `value`.
+mlir::Value viewedValue(mlir::Value value);
+
+} // namespace sluice

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// One walk over the function in program order; every value gets the storage of the value it shares bytes with, or a new
+// one.
+#include "passes/analysis/Storages.h"
+
+#include "ir/RuntimeTypes.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+Value sluice::viewSource(Value result) {
+  auto view = dyn_cast_or_null<View>(result.getDefiningOp());
+  return view && view.sharesBytes() ? view->getOperand(0) : Value();
+}
+
+/// The operand whose buffer `result` takes, or null.
+static Value replaced(OpResult result) {
+  auto inPlace = attr::get<attr::InPlace>(result.getOwner());
+  int64_t operand = inPlace ? inPlace[result.getResultNumber()] : -1;
+  return operand < 0 ? Value() : result.getOwner()->getOperand(operand);
+}
+
+bool sluice::isFree(Operation *op) {
+  return isa<ReadOp, func::ReturnOp>(op) || (op->getNumResults() == 1 && viewSource(op->getResult(0)));
+}
+
+LogicalResult sluice::checkTensors(func::FuncOp function) {
+  auto fits = [](Type type) { return !isa<TensorType>(type) || isAddressable(type); };
+  for (BlockArgument argument : function.getArguments())
+    if (!fits(argument.getType()))
+      return function.emitError() << "argument " << argument.getArgNumber()
+                                  << " is no tensor that fits a memory: " << argument.getType();
+  for (Operation &op : function.getOps())
+    for (Type type : op.getResultTypes())
+      if (!fits(type))
+        return op.emitOpError() << "makes no tensor that fits a memory: " << type;
+  return success();
+}
+
+LogicalResult sluice::checkKernels(ModuleOp module) {
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    if (failed(checkTensors(function)))
+      return failure();
+    for (Operation &op : function.getOps())
+      if (!isFree(&op) && !isa<HasKernel>(op))
+        return op.emitOpError() << "has no kernel; run sluice-fuse first";
+  }
+  return success();
+}
+
+static SmallVector<StringRef> changedVariables(Operation *op) {
+  auto change = dyn_cast<ChangesVariables>(op);
+  return change ? change.changedVariables() : SmallVector<StringRef>();
+}
+
+/// What a result is called behind its node's name.
+static StringRef suffixOf(OpResult result, bool backward) {
+  Operation *op = result.getOwner();
+  auto kernel = dyn_cast<HasKernel>(op);
+  if (StringRef own = kernel ? kernel.resultSuffix(result.getResultNumber(), backward) : ""; !own.empty())
+    return own;
+  if (attr::has<attr::Recompute>(op))
+    return "_again";
+  if (attr::has<attr::Inverse>(op))
+    return isForward(op) ? "_apart" : "_inverted";
+  return backward ? "_grad" : "_y";
+}
+
+static void makeUnique(MutableArrayRef<Storage> storages) {
+  llvm::StringSet<> used;
+  llvm::StringMap<int> repeated; // suffixes that are taken, by name
+  for (Storage &storage : storages) {
+    std::string base = storage.name;
+    for (int &n = repeated.try_emplace(base, 1).first->second; !used.insert(storage.name).second;)
+      storage.name = base + "_" + std::to_string(++n);
+  }
+}
+
+static std::string argumentName(func::FuncOp function, unsigned i) {
+  auto name = function.getArgAttrOfType<StringAttr>(i, "train.name");
+  return sanitized(name ? name.str() : "input" + std::to_string(i));
+}
+
+Storages::Storages(func::FuncOp function) : function(function) {
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned i = argument.getArgNumber();
+    indexOf[argument] =
+        add({Storage::Kind::Batch, bytes(argument.getType()), argumentName(function, i), "", i, {argument}});
+  }
+  for (Operation &op : function.getOps())
+    visit(&op);
+  for (OpOperand &returned : function.getBody().front().getTerminator()->getOpOperands()) {
+    Storage &storage = storages[of(returned.get())];
+    if (storage.kind == Storage::Kind::Transient) {
+      storage.kind = Storage::Kind::Result;
+      storage.index = returned.getOperandNumber();
+      storage.name = storage.index == 0 ? "loss_value" : "correct_count";
+    }
+  }
+  makeUnique(storages);
+}
+
+int Storages::add(Storage storage) {
+  storages.push_back(std::move(storage));
+  return static_cast<int>(storages.size()) - 1;
+}
+
+void Storages::addVariable(StringRef symbol, int64_t bytes) {
+  if (variables.try_emplace(symbol, static_cast<int>(storages.size())).second)
+    add({Storage::Kind::Variable, bytes, sanitized(symbol.str()), symbol.str(), 0, {}});
+}
+
+int Storages::placeResult(OpResult result) {
+  if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
+    addVariable(read.getVariable(), bytes(result.getType()));
+    return ofVariable(read.getVariable());
+  }
+  if (Value source = viewSource(result))
+    return of(source);
+  if (Value source = replaced(result))
+    return of(source);
+  if (auto moved = dyn_cast<MovesContent>(result.getOwner()))
+    return add({isa<HostHandleType>(result.getType()) ? Storage::Kind::Host : Storage::Kind::Transient,
+                moved.storageBytes(),
+                storages[of(moved.original())].name + moved.storageSuffix(),
+                "",
+                0,
+                {}});
+  for (Operation *user : result.getUsers())
+    if (auto update = dyn_cast<UpdateOp>(user))
+      return add({Storage::Kind::Transient,
+                  bytes(result.getType()),
+                  sanitized(update.getParameter().str()) + "_grad",
+                  "",
+                  0,
+                  {}});
+  Operation *terminator = function.getBody().front().getTerminator();
+  Operation *loss = terminator->getNumOperands() ? terminator->getOperand(0).getDefiningOp() : nullptr;
+  bool backward = loss && loss->getBlock() == result.getOwner()->getBlock() && loss->isBeforeInBlock(result.getOwner());
+  std::string node = nodeName(result.getOwner()->getLoc());
+  std::string name = identifierOf(node.empty() ? result.getOwner()->getName().stripDialect() : StringRef(node));
+  return add({Storage::Kind::Transient, bytes(result.getType()), name + suffixOf(result, backward).str(), "", 0, {}});
+}
+
+void Storages::visit(Operation *op) {
+  for (StringRef name : changedVariables(op)) // each has the type of the gradient, or of the mean
+    addVariable(name, bytes(op->getOperand(0).getType()));
+  for (OpResult result : op->getResults()) {
+    int index = placeResult(result);
+    indexOf[result] = index;
+    storages[index].values.push_back(result);
+  }
+}
+
+int Storages::ofVariable(StringRef symbol) const {
+  auto found = variables.find(symbol);
+  return found == variables.end() ? -1 : found->second;
+}
+
+SmallVector<int> Storages::reads(Operation *op) const {
+  SmallVector<int> indices;
+  for (Value operand : op->getOperands())
+    indices.push_back(of(operand));
+  for (StringRef name : changedVariables(op))
+    indices.push_back(ofVariable(name));
+  if (auto kernel = dyn_cast<HasKernel>(op); kernel && kernel.accumulates())
+    indices.push_back(of(op->getResult(0)));
+  return indices;
+}
+
+SmallVector<int> Storages::writes(Operation *op) const {
+  SmallVector<int> indices;
+  for (Value result : op->getResults())
+    indices.push_back(of(result));
+  for (StringRef name : changedVariables(op))
+    indices.push_back(ofVariable(name));
+  return indices;
+}
+
+int64_t sluice::persistentBytes(ModuleOp module) {
+  llvm::StringMap<int64_t> slots;
+  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    Storages storages(function);
+    for (const Storage &storage : storages.all()) {
+      int64_t size = slotBytes(storage.bytes);
+      if (storage.kind == Storage::Kind::Variable)
+        slots["variable " + storage.variable] = size;
+      else if (storage.kind == Storage::Kind::Batch)
+        slots["batch " + storage.name] = 2 * size;
+      else if (storage.kind == Storage::Kind::Result)
+        slots["result " + std::to_string(storage.index)] = size;
+    }
+  }
+  int64_t total = 0;
+  for (const auto &slot : slots)
+    total += slot.second;
+  return total;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which SSA values of a train function are the same bytes. The planner's problem and the schedule both build on this
+// one analysis, so what was planned is what is scheduled.
+//
+// - A view (train.reshape; train.reorder where both layouts coincide) is its operand.
+// - A train.read is the variable's own slot.
+// - A result with a `train.in_place` operand takes that operand's buffer.
+// - An argument is the batch slot of that input; what the function returns has a slot of its own that outlives the
+// step.
+// - What train.prefetch, encode and decode give is a new buffer; a host handle is a buffer in host memory.
+#pragma once
+
+#include "ir/Train.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <string>
+
+namespace sluice {
+
+using train::identifierOf;
+
+/// Bytes that one or more values of a function share.
+struct Storage {
+  enum class Kind {
+    Transient, ///< device memory for some part of the step
+    Host,      ///< host memory from an offload to its prefetch
+    Variable,  ///< slot of a train.variable
+    Batch,     ///< slot of a function argument; the program has two of them, this is the one that the step reads
+    Result     ///< loss, count of correct samples
+  };
+  Kind kind = Kind::Transient;
+  int64_t bytes = 0;                        ///< exact; slots are rounded up to slotAlignment
+  std::string name;                         ///< identifier made from the ONNX node, unique in the function
+  std::string variable;                     ///< Variable: its symbol
+  unsigned index = 0;                       ///< Batch: number of the argument; Result: number of the result
+  llvm::SmallVector<mlir::Value, 2> values; ///< all values that live in it, in program order
+  bool outlivesStep() const { return kind != Kind::Transient && kind != Kind::Host; }
+};
+
+/// Every slot's offset and size is a multiple of it.
+constexpr int64_t slotAlignment = 256;
+constexpr int64_t slotBytes(int64_t bytes) { return (bytes + slotAlignment - 1) / slotAlignment * slotAlignment; }
+
+class Storages {
+public:
+  /// `function` is a train function after fuse; in-place attributes are set before.
+  explicit Storages(mlir::func::FuncOp function);
+
+  llvm::ArrayRef<Storage> all() const { return storages; }
+  const Storage &operator[](int index) const { return storages[index]; }
+  /// Index of the value's storage.
+  int of(mlir::Value value) const { return indexOf.lookup(value); }
+  /// Index of a variable's storage, or -1 when the function does not touch it.
+  int ofVariable(llvm::StringRef symbol) const;
+
+  /// Storages whose content the op reads, in operand order, then those it updates in place by name (variables) or
+  /// accumulates into.
+  llvm::SmallVector<int> reads(mlir::Operation *op) const;
+  /// Storages that the op writes: results, then variables.
+  llvm::SmallVector<int> writes(mlir::Operation *op) const;
+
+private:
+  int add(Storage storage);
+  void addVariable(llvm::StringRef symbol, int64_t bytes);
+  void visit(mlir::Operation *op);
+  int placeResult(mlir::OpResult result);
+
+  mlir::func::FuncOp function;
+  llvm::SmallVector<Storage> storages;
+  llvm::DenseMap<mlir::Value, int> indexOf;
+  llvm::StringMap<int> variables;
+};
+
+/// The operand that `result` is a view of, or null when it is none.
+mlir::Value viewSource(mlir::Value result);
+
+/// Ops without a kernel: they run at no cost and at no place in the schedule (views, train.read, constants of the
+/// terminator).
+bool isFree(mlir::Operation *op);
+
+/// Whether all tensors of the function are static and have sizes that can be added up, those that no op of the dialect
+/// looks at included; else an error names one. Before Storages are made of it.
+mlir::LogicalResult checkTensors(mlir::func::FuncOp function);
+
+/// checkTensors(), and whether all other ops of the train functions have kernels; else an error names one. Before plans
+/// are applied.
+mlir::LogicalResult checkKernels(mlir::ModuleOp module);
+
+/// Bytes that outlive a step: variables, both batch slots of every argument, and results of all train functions of the
+/// module. The planner's base; assign-slots puts them at the start of the device arena.
+int64_t persistentBytes(mlir::ModuleOp module);
+
+} // namespace sluice

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host runtime's kernels say about themselves at compile time.
+#pragma once
+
+#include "ir/RuntimeTypes.h"
+#include "passes/kernels/ChooseAlgorithms.h"
+#include "runtime/kernels/DirectConv.h"
+#include "runtime/kernels/FusedGeometry.h"
+
+#include <optional>
+
+namespace sluice {
+
+/// What workspaces and algorithms of host programs depend on.
+struct HostMachine {
+  int threads = 0; ///< that programs will have; 0: this machine's
+  int level = 0;   ///< of x86-64 that they are built for; 0: this machine's
+};
+/// Kernels of this process are from now on those of such a program. One process can serve one level: oneDNN chooses its
+/// instructions once.
+void becomeMachine(const HostMachine &machine);
+/// What such a program may use: of a level that this machine does not reach, what it has.
+int reachableLevel(int level);
+
+/// In which ways the op's kernel can compute once this process has become `machine`, fastest first, each with its
+/// scratch bytes. Without a choice: what the very kernel object needs that the generated program will build, 0
+/// for ops without one. An error names an op that no kernel computes.
+mlir::FailureOr<std::vector<KernelAlgorithm>> hostAlgorithms(mlir::Operation *op, const HostMachine &machine);
+
+/// A convolution to be tried, with the algorithm; the others are products of oneDNN's that every test runs, or ours.
+struct HostTrialCase {
+  ConvGeometry geometry;
+  bool bias;
+  std::string name;
+  int64_t parts;
+  bool operator<(const HostTrialCase &other) const;
+};
+std::optional<HostTrialCase> trialOf(mlir::Operation *op, const KernelAlgorithm &algorithm);
+/// Runs it, in this process.
+bool works(const HostTrialCase &trial);
+
+/// How the kernel of a fused region, on either target, walks its operands; outputs, which never shape it, are left out.
+FusedGeometry geometryOf(train::FusedOp region);
+
+/// The one call of the op's kernel that takes a scratch, null without one; an error where there are more.
+mlir::FailureOr<sched::CallAttr> callWithScratch(mlir::Operation *op);
+
+} // namespace sluice

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The work of an op as profiles measure it, see KernelWork.h.
+#include "passes/kernels/KernelWork.h"
+
+#include "ir/Train.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+/// The rate at which the op's arithmetic runs, as profiles name it: products run on tensor cores unless their factors
+/// are f32 and shall stay so.
+static std::string rateOf(Operation *op) {
+  auto aware = dyn_cast<PrecisionAware>(op);
+  if (!aware || aware.precisionPreference() != PrecisionPreference::Product)
+    return "fp32";
+  if (cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isBF16())
+    return "bf16";
+  auto precision = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>("train.precision");
+  return precision && precision.getValue() == "tf32" ? "tf32" : "fp32";
+}
+
+/// A pass of the convolution with weights w [O,C/groups,kh,kw] and result y [N,O,H,W].
+static void describeConv(planner::Work &work, const std::string &pass, Value w, Value y, ArrayRef<int64_t> strides,
+                         int64_t groups) {
+  auto weights = cast<RankedTensorType>(w.getType()).getShape(), image = cast<RankedTensorType>(y.getType()).getShape();
+  const double side = std::sqrt(double(image[2] * image[3])), pixels = double(image[0] * image[2] * image[3]);
+  const double area = double(weights[2] * weights[3]), stride = std::sqrt(double(strides[0] * strides[1]));
+  if (groups > 1 && weights[1] == 1) {
+    work.sample = "depthwise_" + pass;
+    work.size = planner::depthwiseSize(double(groups), side, pixels, area, stride);
+  } else {
+    work.sample = (groups > 1 ? "grouped_" : "conv_") + pass;
+    work.size = planner::convSize(double(weights[1]), double(weights[0] / groups), side, pixels, area, stride);
+  }
+}
+
+static void describeProduct(planner::Work &work, MatmulOp op) {
+  auto result = cast<RankedTensorType>(op.getY().getType()).getShape(),
+       a = cast<RankedTensorType>(op.getA().getType()).getShape();
+  work.sample = "product";
+  work.size = planner::productSize(double(result[result.size() - 2]),
+                                   double(a[a.size() - (op.getTransposeA() ? 2 : 1)]), double(result.back()));
+}
+
+planner::Work sluice::workOf(Operation *op, int64_t touched) {
+  planner::Work work;
+  work.kind = cast<HasKernel>(op).opKind();
+  work.precision = rateOf(op);
+  if (auto costed = dyn_cast<Costed>(op)) {
+    work.flops = static_cast<double>(costed.flops());
+    work.bytes = static_cast<double>(costed.bytesMoved());
+  }
+  // An update reads and writes the parameter and its state besides the gradient.
+  if (auto update = dyn_cast<UpdateOp>(op))
+    work.bytes = static_cast<double>(bytes(update.getGradient().getType()) *
+                                     (3 + 2 * static_cast<int64_t>(update.getStates().size())));
+  if (auto slice = dyn_cast<SliceOp>(op)) // no more than it takes out
+    work.bytes = 2.0 * static_cast<double>(bytes(slice.getType()));
+  if (auto conv = dyn_cast<ConvOp>(op))
+    describeConv(work, "forward", conv.getW(), conv.getY(), conv.getStrides(), conv.getGroup());
+  else if (auto back = dyn_cast<ConvBackwardDataOp>(op))
+    describeConv(work, "backward_data", back.getW(), back.getDy(), back.getStrides(), back.getGroup());
+  else if (auto back = dyn_cast<ConvBackwardWeightOp>(op))
+    describeConv(work, "backward_weight", back.getDw(), back.getDy(), back.getStrides(), back.getGroup());
+  else if (auto transposed = dyn_cast<ConvTransposeOp>(op))
+    describeConv(work, "backward_data", transposed.getW(), transposed.getX(), transposed.getStrides(),
+                 transposed.getGroup());
+  else if (auto product = dyn_cast<MatmulOp>(op))
+    describeProduct(work, product);
+  else if (isa<MaxPoolOp, AveragePoolOp>(op))
+    work.sample = "pool", work.size = {work.bytes};
+  else if (isa<MaxPoolBackwardOp, AveragePoolBackwardOp>(op))
+    work.sample = "pool_backward", work.size = {work.bytes};
+  else if (isa<BatchNormStatisticsOp>(op))
+    work.sample = "norm", work.size = {work.bytes};
+  else
+    work.sample = "elementwise", work.size = {work.bytes};
+  work.size.push_back(planner::surroundings(static_cast<double>(touched)));
+  for (double &size : work.size)
+    size = std::max(size, 1.0);
+  return work;
+}

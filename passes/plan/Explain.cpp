@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formats `train.plan`, wherever it is: on @step, or on the scheduled program.
+#include "passes/plan/Explain.h"
+
+#include "ir/Train.h"
+
+#include "runtime/Printable.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace sluice;
+
+static std::string mebibytes(int64_t bytes) { return llvm::formatv("{0:F1} MiB", bytes / 1048576.0); }
+
+static double inMilliseconds(FloatAttr seconds) { return seconds.getValueAsDouble() * 1e3; }
+
+/// Nothing for none.
+static std::string milliseconds(FloatAttr seconds) {
+  return inMilliseconds(seconds) > 0 ? llvm::formatv("{0:F2}", inMilliseconds(seconds)).str() : std::string();
+}
+
+std::string sluice::explain(ModuleOp module) {
+  train::PlanAttr plan;
+  for (Operation &op : *module.getBody())
+    if (train::PlanAttr attribute = train::attr::get<train::attr::Plan>(&op))
+      plan = attribute;
+  if (!plan)
+    return "no plan at this level; use --emit=planned or a later one\n";
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  const char *layout = "{0,-32} {1,-36} {2,12} {3,10}  {4,-14} {5,9}  {6}\n";
+  out << llvm::formatv(layout, "activation", "node", "bytes", "ops", "action", "cost ms", "reason");
+  int64_t freed = 0, idle = 0;
+  for (train::DecisionAttr row : plan.getDecisions()) {
+    StringRef action = train::stringifyActionKind(row.getAction()), codec = row.getCodec();
+    std::string named = (action + (codec.empty() ? "" : " ") + codec).str(), reason = row.getReason().str();
+    if (std::string stall = milliseconds(row.getStall()); !stall.empty())
+      reason += (reason.empty() ? "" : "; ") + ("compute waits " + stall + " ms for it");
+    if (row.getFreesNothing()) {
+      reason += (reason.empty() ? "" : "; ") + std::string("FREES NOTHING: the plan's peak has room for it");
+      ++idle;
+    }
+    std::string life = std::to_string(row.getFirst()) + ".." + std::to_string(row.getLast());
+    out << llvm::formatv(layout, printable(row.getStorage().getValue().take_front(32).str()),
+                         printable(row.getNode().getValue().take_front(36).str()), row.getBytes(), life, named,
+                         milliseconds(row.getSeconds()), reason);
+    freed += row.getAction() == train::ActionKind::Keep ? 0 : row.getBytes();
+  }
+  out << "\nstrategy " << plan.getStrategy().getValue() << ": " << mebibytes(freed)
+      << " of activations leave the device in between\n";
+  if (idle)
+    out << idle << (idle == 1 ? " action frees" : " actions free") << " nothing that the plan's peak needs\n";
+  out << llvm::formatv(
+      "keep needs {0}, of which {1} live through the whole step; no plan of whole tensors goes below {2}\n",
+      mebibytes(plan.getKeepArena()), mebibytes(plan.getBase()), mebibytes(plan.getFloor()));
+  out << llvm::formatv("predicted step: {0:F1} ms (keep {1:F1} ms, lower bound {2:F1} ms)\n",
+                       inMilliseconds(plan.getSeconds()), inMilliseconds(plan.getKeepSeconds()),
+                       inMilliseconds(plan.getLowerBound()));
+  return text;
+}

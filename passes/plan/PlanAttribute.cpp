@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing and reading of `train.plan`, see PlanAttribute.h.
+#include "passes/plan/PlanAttribute.h"
+
+#include "passes/planner/Words.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+namespace {
+
+/// First and last op that touches every buffer, for reports.
+struct Lives {
+  std::vector<int> first, last;
+  explicit Lives(const planner::Problem &problem)
+      : first(problem.buffers.size(), -1), last(problem.buffers.size(), -1) {
+    for (size_t op = 0; op < problem.ops.size(); ++op)
+      for (const auto *list : {&problem.ops[op].reads, &problem.ops[op].writes})
+        for (int buffer : *list) {
+          if (first[buffer] < 0)
+            first[buffer] = op;
+          last[buffer] = op;
+        }
+  }
+};
+
+} // namespace
+
+PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
+                               const PlanSummary &summary, const std::vector<ActionCost> &costs,
+                               const std::vector<std::string> &nodes) {
+  Builder b(context);
+  const Lives lives(problem);
+  SmallVector<DecisionAttr> decisions;
+  for (auto [i, d] : llvm::enumerate(plan.decisions))
+    if (const planner::Buffer &buffer = problem.buffers[i]; buffer.activation)
+      decisions.push_back(DecisionAttr::get(
+          context, b.getStringAttr(buffer.name), *symbolizeActionKind(planner::actionName(d.action)),
+          b.getStringAttr(d.codec), d.offloadAfter, d.freeBefore, d.prefetchAfter, d.neededBy, buffer.bytes,
+          lives.first[i], lives.last[i], b.getStringAttr(nodes[i]), b.getStringAttr(d.reason),
+          b.getF64FloatAttr(costs[i].seconds), b.getF64FloatAttr(costs[i].stall), costs[i].freesNothing));
+  SmallVector<RecomputeAttr> recomputes;
+  for (const planner::Recompute &r : plan.recomputes)
+    recomputes.push_back(RecomputeAttr::get(context, r.before, r.ops));
+  return PlanAttr::get(context, b.getStringAttr(plan.strategy), summary.budget, plan.arenaBytes, summary.keepArena,
+                       summary.base, summary.floor, b.getF64FloatAttr(summary.seconds),
+                       b.getF64FloatAttr(summary.keepSeconds), b.getF64FloatAttr(summary.lowerBound),
+                       b.getF64FloatAttr(summary.longest), decisions, recomputes, plan.alternatives);
+}
+
+std::string sluice::planOfAttribute(PlanAttr attribute, ArrayRef<StringRef> storages, planner::Plan &plan) {
+  llvm::StringMap<int> indexOf;
+  for (auto [index, name] : llvm::enumerate(storages))
+    indexOf[name] = index;
+  plan = {};
+  plan.strategy = attribute.getStrategy().str();
+  plan.arenaBytes = attribute.getArena();
+  plan.decisions.resize(storages.size());
+  for (DecisionAttr entry : attribute.getDecisions()) {
+    auto found = indexOf.find(entry.getStorage().getValue());
+    if (found == indexOf.end())
+      return "the plan decides for '" + entry.getStorage().str() + "', which is no storage of the step";
+    planner::Decision &d = plan.decisions[found->second];
+    d.action = *planner::findAction(stringifyActionKind(entry.getAction()));
+    d.codec = entry.getCodec().str();
+    d.reason = entry.getReason().str();
+    d.offloadAfter = entry.getOffloadAfter();
+    d.freeBefore = entry.getFreeBefore();
+    d.prefetchAfter = entry.getPrefetchAfter();
+    d.neededBy = entry.getNeededBy();
+  }
+  for (RecomputeAttr entry : attribute.getRecomputes())
+    plan.recomputes.push_back({entry.getBefore(), entry.getOps().vec()});
+  plan.alternatives.assign(attribute.getAlternatives().begin(), attribute.getAlternatives().end());
+  return "";
+}
+
+SmallVector<StringRef> sluice::storageNames(const planner::Problem &problem) {
+  SmallVector<StringRef> names;
+  for (const planner::Buffer &buffer : problem.buffers)
+    names.push_back(buffer.name);
+  return names;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between planner::Plan and the attribute that carries it in the IR, see ir/PlanAttrs.td.
+#pragma once
+
+#include "ir/Train.h"
+#include "passes/plan/ActionCosts.h"
+
+namespace sluice {
+
+/// Figures about a plan that are not in the plan, as in the attribute. Bytes and seconds.
+struct PlanSummary {
+  int64_t budget = 0, base = 0, floor = 0, keepArena = 0;
+  double keepSeconds = 0, seconds = 0, lowerBound = 0, longest = 0;
+};
+
+/// `costs` and `nodes` (ONNX nodes that made them) by buffer.
+train::PlanAttr planAttribute(mlir::MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
+                              const PlanSummary &summary, const std::vector<ActionCost> &costs,
+                              const std::vector<std::string> &nodes);
+
+/// The plan back from the attribute, with a decision for each of `storages`, Keep where the attribute has none. Returns
+/// what is wrong, a storage that is not among them, or nothing.
+std::string planOfAttribute(train::PlanAttr attribute, llvm::ArrayRef<llvm::StringRef> storages, planner::Plan &plan);
+
+/// Of a problem's buffers, which have them from the step's storages.
+llvm::SmallVector<llvm::StringRef> storageNames(const planner::Problem &problem);
+
+} // namespace sluice

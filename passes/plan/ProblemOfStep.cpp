@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds planner::Problem, see ProblemOfStep.h.
+#include "passes/plan/ProblemOfStep.h"
+
+#include "passes/analysis/InvertedStorages.h"
+#include "passes/analysis/Masks.h"
+
+#include "ir/RuntimeTypes.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+SmallVector<Operation *> sluice::plannedOps(func::FuncOp step) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : step.getBody().front().without_terminator())
+    if (!isFree(&op))
+      ops.push_back(&op);
+  return ops;
+}
+
+namespace {
+
+/// Smaller tensors, most of them statistics of normalizations, neither move nor are packed: what they free is less than
+/// the latency costs.
+constexpr int64_t smallestMoved = 4096;
+
+class Bridge {
+public:
+  Bridge(const Storages &storages) : storages(storages), bufferOf(storages.all().size(), -1) {}
+
+  planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
+    problem.base = persistentBytes(module);
+    problem.alignment = slotAlignment;
+    problem.link = profile.link;
+    for (const CodecFacts &codec : codecTable)
+      if (auto rate = profile.codecs.find(codec.name); codec.onCopies && rate != profile.codecs.end())
+        problem.codecRates.emplace_back(codec.name, rate->second);
+    for (auto [index, storage] : llvm::enumerate(storages.all()))
+      if (storage.kind == Storage::Kind::Transient)
+        addBuffer(index, storage);
+    for (Operation *op : plannedOps(step))
+      addOp(op);
+    markActivations();
+    markRoundedWeights(step);
+    expectZeros(step);
+    addEncodings(step, profile, zfp);
+    addInversions(step, profile);
+    return std::move(problem);
+  }
+
+private:
+  void addBuffer(int index, const Storage &storage) {
+    bufferOf[index] = problem.buffers.size();
+    planner::Buffer buffer;
+    buffer.id = index;
+    buffer.name = storage.name;
+    buffer.bytes = storage.bytes;
+    problem.buffers.push_back(buffer);
+  }
+
+  std::vector<int> transient(ArrayRef<int> storages) const {
+    std::vector<int> list;
+    for (int storage : storages)
+      if (bufferOf[storage] >= 0 && !llvm::is_contained(list, bufferOf[storage]))
+        list.push_back(bufferOf[storage]);
+    return list;
+  }
+
+  void addOp(Operation *op) {
+    planner::Op planned;
+    planned.name = nodeName(op->getLoc()) + " " + op->getName().stripDialect().str();
+    planned.kind = cast<HasKernel>(op).opKind();
+    planned.phase = isForward(op)       ? planner::Phase::Forward
+                    : isa<UpdateOp>(op) ? planner::Phase::Update
+                                        : planner::Phase::Backward;
+    if (auto stage = attr::get<attr::Stage>(op))
+      planned.stage = stage.getInt();
+    if (auto cost = attr::get<attr::Cost>(op)) {
+      planned.seconds = cost.getSeconds().getValueAsDouble();
+      planned.workspace = cost.getWorkspace();
+      for (CostAttr other : cost.getAlternatives())
+        planned.alternatives.push_back({other.getSeconds().getValueAsDouble(), other.getWorkspace()});
+    }
+    planned.reads = transient(storages.reads(op));
+    planned.writes = transient(storages.writes(op));
+    planned.recomputable = isForward(op) && isa<Recomputable>(op);
+    problem.ops.push_back(std::move(planned));
+  }
+
+  /// Of what the forward half writes last.
+  void expectZeros(func::FuncOp step) {
+    for (Operation *op : plannedOps(step))
+      for (OpResult result : op->getResults())
+        if (int b = bufferOf[storages.of(result)]; b >= 0 && isForward(op)) {
+          auto fused = dyn_cast<FusedOp>(op);
+          problem.buffers[b].zeroFraction = fused ? fused.expectedZeros(result.getResultNumber()) : 0;
+        }
+  }
+
+  /// An activation is written by forward ops and read by backward ops.
+  void markActivations() {
+    std::vector<bool> restorable(problem.buffers.size(), true);
+    for (size_t position = 0; position < problem.ops.size(); ++position) {
+      const planner::Op &op = problem.ops[position];
+      if (op.phase == planner::Phase::Forward) {
+        for (int b : op.writes) {
+          planner::Buffer &buffer = problem.buffers[b];
+          if (buffer.producers.empty())
+            buffer.stage = op.stage;
+          buffer.producers.push_back(position);
+          restorable[b] = restorable[b] && op.recomputable;
+        }
+        continue;
+      }
+      for (int b : op.reads)
+        if (!problem.buffers[b].producers.empty())
+          problem.buffers[b].activation = true;
+    }
+    for (size_t b = 0; b < problem.buffers.size(); ++b) {
+      problem.buffers[b].offloadable = problem.buffers[b].activation && problem.buffers[b].bytes >= smallestMoved;
+      if (!restorable[b] || !problem.buffers[b].activation)
+        problem.buffers[b].producers.clear();
+    }
+  }
+
+  /// A weight rounded for the step is no feature map: rounding it again costs less than any copy.
+  void markRoundedWeights(func::FuncOp step) {
+    for (auto cast : step.getOps<CastOp>())
+      if (int buffer = bufferOf[storages.of(cast.getY())]; buffer >= 0 && cast.getX().getDefiningOp<ReadOp>())
+        problem.buffers[buffer].offloadable = false;
+  }
+
+  /// Masks for what gradients only compare with 0; packed forms for floats that have them.
+  void addEncodings(func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
+    SmallVector<Value> contents = forwardContents(step, storages);
+    for (planner::Buffer &buffer : problem.buffers) {
+      Value content = contents[buffer.id];
+      if (!buffer.activation || !content || !isReal(content.getType()))
+        continue;
+      auto type = cast<RankedTensorType>(content.getType());
+      if (maskIsPositive(content, storages)) {
+        int64_t size = bytes(packedType(type, "mask"));
+        double seconds = profile.estimate(planner::OpKind::Activation, elements(type), buffer.bytes + size);
+        buffer.encodings.push_back({"mask", size, seconds, 0});
+      }
+      if (buffer.bytes < smallestMoved)
+        continue;
+      for (const CodecFacts &codec : codecTable) {
+        auto rate = profile.codecs.find(codec.name);
+        if (!codec.onDevice || rate == profile.codecs.end() || rate->second <= 0 ||
+            (!codec.keepsSigns && boundsAreRead(content, storages)))
+          continue;
+        const double seconds = buffer.bytes / rate->second;
+        if (RankedTensorType packed = packedType(type, codec.kind == Codec::Zfp ? zfp : StringRef(codec.name)))
+          buffer.encodings.push_back({codec.name, bytes(packed), seconds, seconds});
+      }
+    }
+  }
+
+  void addInversions(func::FuncOp step, const planner::Profile &profile) {
+    for (auto &[s, found] : invertedStorages(step, storages)) {
+      planner::Buffer &buffer = problem.buffers[bufferOf[s]];
+      RankedTensorType saved = found.op.savedType(found.operand);
+      planner::Inversion inversion;
+      for (int source : found.sources)
+        inversion.sources.push_back(bufferOf[source]);
+      inversion.latest = found.latest;
+      inversion.sideBytes = saved ? bytes(saved) : 0;
+      inversion.workspace = found.workspace;
+      inversion.fromHalves = !!saved;
+      const double n = elements(found.op->getResult(0).getType());
+      // BatchNorm and leaky ReLU: reads one tensor and writes one. Sums: also the other addend, and a look at both for
+      // cancellation.
+      inversion.seconds = profile.estimate(planner::OpKind::Norm, 6 * n,
+                                           saved ? 2.0 * buffer.bytes + inversion.sideBytes : 5.0 * buffer.bytes);
+      for (Operation *again : found.reruns)
+        if (auto cost = attr::get<attr::Cost>(again))
+          inversion.seconds += cost.getSeconds().getValueAsDouble();
+      buffer.inversion = inversion;
+      if (saved)
+        keepOperands(found);
+    }
+  }
+
+  /// What else such an inversion reads stays as it is: the planner does not know of it, and it must not be made from
+  /// what is rebuilt.
+  void keepOperands(const StorageInversion &found) {
+    for (auto [i, operand] : llvm::enumerate(found.op->getOperands()))
+      if (int small = i == found.operand ? -1 : bufferOf[storages.of(operand)]; small >= 0) {
+        problem.buffers[small].producers.clear();
+        problem.buffers[small].encodings.clear();
+        problem.buffers[small].offloadable = false;
+        for (planner::Op &writer : problem.ops)
+          writer.recomputable &= !llvm::is_contained(writer.writes, small);
+      }
+  }
+
+  const Storages &storages;
+  std::vector<int> bufferOf; ///< storage -> buffer of the problem, -1 for what outlives the step
+  planner::Problem problem;
+};
+
+} // namespace
+
+planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Storages &storages,
+                                       const planner::Profile &profile, StringRef zfp) {
+  return Bridge(storages).build(module, step, profile, zfp);
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// From @step to the planner's problem: ops with a kernel become planner ops in program order, transient storages become
+// storages.
+#pragma once
+
+#include "passes/analysis/Storages.h"
+#include "passes/planner/Problem.h"
+#include "passes/planner/Profile.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace sluice {
+
+/// Ops carry `train.cost` and `train.stage`. Buffer::id is the storage's index in `buffers`; base is everything that
+/// outlives the step. `zfp` is the codec, with its rate, whose sizes stand behind the encoding "zfp". Tensors below 4
+/// KiB stay on the device or run again.
+planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Storages &storages,
+                               const planner::Profile &profile, llvm::StringRef zfp = "zfp");
+
+/// The ops that planner positions count, in program order.
+llvm::SmallVector<mlir::Operation *> plannedOps(mlir::func::FuncOp step);
+
+} // namespace sluice

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// NumPy .npy files, format versions 1 to 3: one array in row-major order. The header is untrusted: everything that the
+// readers below rely on is checked when the file is opened.
+#pragma once
+
+#include "runtime/Tensor.h"
+#include "runtime/files/File.h"
+
+#include <vector>
+
+namespace sluice {
+
+class NpyFile {
+public:
+  /// Throws DataError unless the file is a complete little-endian float32, int64, int32 or uint8 array in C order.
+  explicit NpyFile(const std::string &path);
+
+  DataType type() const { return dataType; }
+  /// Any rank from 0 up; dims are >= 0.
+  const std::vector<int64_t> &shape() const { return dims; }
+  /// Bytes of one index of the first dimension.
+  size_t sampleBytes() const { return oneSample; }
+  /// Reads samples [first, first + count) as they lie in the file.
+  void read(int64_t first, int64_t count, void *to) const;
+  const std::string &path() const { return file.path(); }
+
+private:
+  void parseHeader(const std::string &header);
+
+  InputFile file;
+  DataType dataType = DataType::F32;
+  std::vector<int64_t> dims;
+  uint64_t dataOffset = 0;
+  size_t oneSample = 0;
+};
+
+/// "float32", as NumPy writes it.
+const char *typeName(DataType type);
+/// "(16, 3, 32, 32)", as NumPy writes it.
+std::string numpyShape(const std::vector<int64_t> &dims);
+
+} // namespace sluice

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files aside are named .sluice-PID-N.partial. Their writer holds a lock on them, which ends with it however it ends,
+// so a file whose lock is free has no writer any more. Where a file system has no locks nothing is removed.
+
+#include "runtime/files/OutputFile.h"
+
+#include "runtime/files/File.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace sluice {
+
+static constexpr char prefix[] = ".sluice-", suffix[] = ".partial";
+
+static bool isPartialName(const std::string &name) {
+  const size_t ends = sizeof prefix - 1 + sizeof suffix - 1;
+  return name.size() > ends && name.compare(0, sizeof prefix - 1, prefix) == 0 &&
+         name.compare(name.size() - (sizeof suffix - 1), sizeof suffix - 1, suffix) == 0 &&
+         name.find_first_not_of("0123456789-", sizeof prefix - 1) == name.size() - (sizeof suffix - 1);
+}
+
+/// Removes a file aside if it is this user's and has no writer.
+static void removeIfStale(const std::string &path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0)
+    return;
+  struct stat status;
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+      flock(file, LOCK_EX | LOCK_NB) == 0)
+    unlink(path.c_str());
+  close(file);
+}
+
+static void removeStalePartials(const std::string &folder) {
+  DIR *entries = opendir(folder.c_str());
+  if (!entries)
+    return; // creating the file will say what is wrong
+  while (const dirent *entry = readdir(entries))
+    if (isPartialName(entry->d_name))
+      removeIfStale(joinPath(folder, entry->d_name));
+  closedir(entries);
+}
+
+static bool isLinked(int file) {
+  struct stat status;
+  return fstat(file, &status) == 0 && status.st_nlink > 0;
+}
+
+OutputFile::OutputFile(const std::string &path) : name(path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    throw DataError(text("cannot write ", path, ": exists and is not a regular file"));
+  const std::string folder = parentFolder(path);
+  removeStalePartials(folder);
+  create(folder);
+}
+
+/// O_EXCL: never somebody else's file, nor what a link points to.
+void OutputFile::create(const std::string &folder) {
+  for (int number = 0; number < 100000; ++number) {
+    partial = joinPath(folder, text(prefix, getpid(), "-", number, suffix));
+    descriptor = open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor < 0 && errno == EEXIST)
+      continue;
+    if (descriptor < 0)
+      throw systemError("write", name);
+    // Without locks nobody removes it either. With them another program may have, before it was locked.
+    (void)flock(descriptor, LOCK_EX | LOCK_NB);
+    if (isLinked(descriptor))
+      return;
+    close(descriptor);
+    descriptor = -1;
+  }
+  throw DataError(text("cannot write ", name, ": too many files named ", prefix, "*", suffix, " beside it"));
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor < 0)
+    return;
+  unlink(partial.c_str());
+  close(descriptor);
+}
+
+void OutputFile::write(const void *from, size_t bytes) {
+  writeAt(length, from, bytes);
+  length += bytes;
+}
+
+void OutputFile::writeAt(uint64_t offset, const void *from, size_t bytes) {
+  const char *in = static_cast<const char *>(from);
+  while (bytes > 0) {
+    ssize_t put = pwrite(descriptor, in, bytes, static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0)
+      throw systemError("write", name);
+    if (put == 0)
+      throw DataError(text("cannot write ", name, ": it takes no more bytes"));
+    in += put;
+    offset += static_cast<uint64_t>(put);
+    bytes -= static_cast<size_t>(put);
+  }
+}
+
+void OutputFile::commit() {
+  if (fsync(descriptor) != 0)
+    throw systemError("write", name);
+  // The lock is held until the file has its name; closing the first descriptor says what the file system kept to
+  // itself.
+  const int holder = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (holder < 0)
+    throw systemError("write", name);
+  const int closing = descriptor;
+  descriptor = -1;
+  if (close(closing) != 0 || rename(partial.c_str(), name.c_str()) != 0) {
+    DataError error = systemError("write", name);
+    unlink(partial.c_str());
+    close(holder);
+    throw error;
+  }
+  close(holder);
+  // The new name is durable only when the folder is; some file systems cannot sync folders, which is no failure.
+  const int folder = open(parentFolder(name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    (void)fsync(folder);
+    close(folder);
+  }
+}
+
+bool isSameFile(const std::string &a, const std::string &b) {
+  struct stat first, second;
+  if (stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0)
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  std::error_code one, other;
+  const auto left = std::filesystem::weakly_canonical(std::filesystem::absolute(a, one), one),
+             right = std::filesystem::weakly_canonical(std::filesystem::absolute(b, other), other);
+  return !one && !other && left == right;
+}
+
+} // namespace sluice

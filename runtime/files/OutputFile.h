@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that appear under their name complete or not at all. All errors are DataError and name the file.
+#pragma once
+
+#include "runtime/Errors.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace sluice {
+
+/// A file that is written beside its final name and moved there by commit(), after its bytes have reached the disk.
+/// Without commit() nothing stays behind and a former file of that name is untouched. The file aside has a name that no
+/// other writer has, so any number of programs may write to one name: the last commit stays. What writers that were
+/// killed left in the folder is removed: they no longer hold the locks of their files.
+class OutputFile {
+public:
+  explicit OutputFile(const std::string &path);
+  ~OutputFile();
+  OutputFile(const OutputFile &) = delete;
+  OutputFile &operator=(const OutputFile &) = delete;
+
+  void write(const void *from, size_t bytes);
+  void writeAt(uint64_t offset, const void *from, size_t bytes);
+  void commit();
+
+private:
+  void create(const std::string &folder);
+
+  std::string name, partial;
+  int descriptor = -1;
+  uint64_t length = 0;
+};
+
+/// Whether both are one existing file, links followed, or would be if they existed.
+bool isSameFile(const std::string &a, const std::string &b);
+
+} // namespace sluice

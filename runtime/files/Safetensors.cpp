@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Header rules checked here: at most 100 MB (the reference implementation's limit), one flat JSON object without
+// duplicate keys, known element widths, sizes without overflow, byte ranges that tile the data exactly.
+
+#include "runtime/files/Safetensors.h"
+
+#include "runtime/files/Npy.h"
+#include "runtime/files/OutputFile.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace sluice {
+
+using Json = nlohmann::json;
+
+static const char *fileType(DataType type) {
+  switch (type) {
+  case DataType::F32:
+    return "F32";
+  case DataType::I64:
+    return "I64";
+  case DataType::I32:
+    return "I32";
+  case DataType::U8:
+    return "U8";
+  case DataType::BF16:
+  case DataType::Bit:
+    break; // activations and masks never leave a step
+  }
+  return "?";
+}
+
+static uint64_t elementBytes(const std::string &type) {
+  static const std::map<std::string, uint64_t> widths = {{"BOOL", 1}, {"U8", 1},   {"I8", 1},  {"I16", 2}, {"U16", 2},
+                                                         {"F16", 2},  {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},
+                                                         {"F64", 8},  {"I64", 8},  {"U64", 8}};
+  auto width = widths.find(type);
+  return width == widths.end() ? 0 : width->second;
+}
+
+static constexpr char sumKey[] = "crc32c";
+
+static std::vector<int64_t> dimsOf(const Shape &shape) { return {shape.dims, shape.dims + shape.rank}; }
+
+/// JSON without duplicate keys and nested no deeper than a header can be.
+static Json parseStrictly(const std::string &header, const std::string &path) {
+  std::vector<std::set<std::string>> keys;
+  auto check = [&](int depth, Json::parse_event_t event, Json &value) {
+    if (depth > 4)
+      throw DataError(text(path, ": bad safetensors header: nested too deeply"));
+    if (event == Json::parse_event_t::object_start)
+      keys.emplace_back();
+    else if (event == Json::parse_event_t::object_end)
+      keys.pop_back();
+    else if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
+      throw DataError(text(path, ": bad safetensors header: '", value.get<std::string>(), "' is there twice"));
+    return true;
+  };
+  try {
+    return Json::parse(header, check);
+  } catch (const Json::exception &error) {
+    throw DataError(text(path, ": bad safetensors header: ", error.what()));
+  }
+}
+
+SafetensorsFile::SafetensorsFile(const std::string &path) : file(path) {
+  unsigned char start[8];
+  if (file.size() < sizeof start)
+    throw DataError(text(path, ": not a safetensors file: only ", file.size(), " bytes long"));
+  file.readAt(0, start, sizeof start);
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i)
+    length = length << 8 | start[i];
+  if (length > 100000000 || length > file.size() - sizeof start)
+    throw DataError(text(path, ": bad safetensors header: its length ", length, " is above 100000000 or the file's ",
+                         file.size(), " bytes"));
+  std::string header(length, '\0');
+  file.readAt(sizeof start, header.data(), length);
+  parseHeader(header, sizeof start + length);
+  readChecksums();
+  checkCoverage(sizeof start + length);
+}
+
+/// A JSON array of exact, non-negative integers; false when it is anything else.
+static bool readIntegers(const Json &value, std::vector<int64_t> &out) {
+  if (!value.is_array())
+    return false;
+  for (const Json &item : value) {
+    if (!item.is_number_unsigned() || item.get<uint64_t>() > INT64_MAX)
+      return false;
+    out.push_back(item.get<int64_t>());
+  }
+  return true;
+}
+
+void SafetensorsFile::parseHeader(const std::string &header, uint64_t dataBegin) {
+  Json json = parseStrictly(header, path());
+  if (!json.is_object())
+    throw DataError(text(path(), ": bad safetensors header: not a JSON object"));
+  for (const auto &[name, value] : json.items()) {
+    auto fail = [&, &name = name](const std::string &what) {
+      throw DataError(text(path(), ": tensor '", name, "': ", what));
+    };
+    if (!value.is_object())
+      fail("not a JSON object");
+    if (name == "__metadata__") {
+      for (const auto &[key, word] : value.items())
+        freeText[key] = word.is_string() ? word.get<std::string>() : (fail("'" + key + "' is not a string"), "");
+      continue;
+    }
+    Entry entry;
+    std::vector<int64_t> range;
+    if (value.size() != 3 || !value.contains("dtype") || !value["dtype"].is_string() || !value.contains("shape") ||
+        !readIntegers(value["shape"], entry.dims) || !value.contains("data_offsets") ||
+        !readIntegers(value["data_offsets"], range) || range.size() != 2 || range[0] > range[1])
+      fail("expected exactly dtype, shape and data_offsets [begin, end]");
+    entry.type = value["dtype"].get<std::string>();
+    uint64_t bytes = elementBytes(entry.type);
+    if (bytes == 0)
+      fail("element type '" + entry.type + "' is not known");
+    for (int64_t dim : entry.dims)
+      if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes))
+        fail("shape " + numpyShape(entry.dims) + " is too large");
+    entry.bytes = static_cast<uint64_t>(range[1] - range[0]);
+    if (entry.bytes != bytes)
+      fail(text("shape ", numpyShape(entry.dims), " of ", entry.type, " takes ", bytes,
+                " bytes, its data_offsets span ", entry.bytes));
+    uint64_t available = file.size() - dataBegin;
+    if (static_cast<uint64_t>(range[1]) > available)
+      fail(text("ends at byte ", range[1], " of the data, the file holds ", available));
+    entry.offset = dataBegin + static_cast<uint64_t>(range[0]);
+    entries.emplace(name, std::move(entry));
+  }
+}
+
+void SafetensorsFile::checkCoverage(uint64_t dataBegin) const {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const auto &[name, entry] : entries)
+    ranges.emplace_back(entry.offset, entry.offset + entry.bytes);
+  std::sort(ranges.begin(), ranges.end());
+  uint64_t at = dataBegin;
+  for (const auto &[begin, end] : ranges) {
+    if (begin != at)
+      throw DataError(text(path(), ": a tensor's data begin at byte ", begin, ", the one before ends at ", at));
+    at = end;
+  }
+  if (at != file.size())
+    throw DataError(text(path(), ": the tensors end at byte ", at, ", the file at ", file.size()));
+}
+
+/// 8 hexadecimal digits.
+static std::string hexOf(uint32_t sum) {
+  char digits[16];
+  std::snprintf(digits, sizeof digits, "%08x", sum);
+  return digits;
+}
+
+/// Of all metadata but itself, as JSON in the order of the keys.
+static std::string metadataSum(Metadata metadata) {
+  metadata.erase(sumKey);
+  const std::string text = Json(metadata).dump(-1, ' ', false, Json::error_handler_t::replace);
+  Crc32c sum;
+  sum.add(text.data(), text.size());
+  return hexOf(sum.value());
+}
+
+void SafetensorsFile::readChecksums() {
+  const auto whole = freeText.find(sumKey);
+  const std::string prefix = std::string(sumKey) + ":";
+  auto damaged = [&](const std::string &what) { throw DataError(text(path(), ": the file is damaged: ", what)); };
+  if (whole != freeText.end() && whole->second != metadataSum(freeText))
+    damaged(text("the checksum of its metadata is ", metadataSum(freeText), ", it says ", whole->second));
+  for (const auto &[key, value] : freeText) {
+    if (key.compare(0, prefix.size(), prefix) != 0)
+      continue;
+    const auto tensor = entries.find(key.substr(prefix.size()));
+    uint32_t sum = 0;
+    const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), sum, 16);
+    if (whole == freeText.end() || tensor == entries.end() || error != std::errc() ||
+        stop != value.data() + value.size())
+      damaged(text("'", key, "' is '", value, "'", whole == freeText.end() ? " and there is no 'crc32c'" : ""));
+    tensor->second.checksum = sum;
+  }
+}
+
+TensorReader::TensorReader(const SafetensorsFile &file, const std::string &name, DataType type, const Shape &shape)
+    : file(file), name(name), entry(file.find(name, type, shape)) {}
+
+void TensorReader::read(size_t first, void *to, size_t bytes) {
+  if (first != done)
+    throw std::logic_error(text("tensor '", name, "' is read from byte ", first, " after ", done));
+  file.data().readAt(entry.offset + first, to, bytes);
+  sum.add(to, bytes);
+  done += bytes;
+  if (done == entry.bytes && entry.checksum && *entry.checksum != sum.value())
+    throw DataError(text(file.path(), ": the file is damaged: the checksum of tensor '", name, "' is ",
+                         hexOf(sum.value()), ", the file says ", hexOf(*entry.checksum)));
+}
+
+const SafetensorsFile::Entry &SafetensorsFile::find(const std::string &name, DataType type, const Shape &shape) const {
+  auto found = entries.find(name);
+  if (found == entries.end())
+    throw DataError(text(path(), ": there is no tensor '", name, "'"));
+  const Entry &entry = found->second;
+  if (entry.type != fileType(type) || entry.dims != dimsOf(shape))
+    throw DataError(text(path(), ": tensor '", name, "' is ", entry.type, " ", numpyShape(entry.dims),
+                         ", this program has ", fileType(type), " ", numpyShape(dimsOf(shape))));
+  return entry;
+}
+
+/// Header as bytes, padded with spaces so that the data begin at a multiple of 8.
+static std::string encodeHeader(const std::string &path, Metadata metadata, const std::vector<TensorToWrite> &tensors,
+                                const std::vector<uint32_t> &sums) {
+  Json json = Json::object();
+  for (size_t i = 0; i < tensors.size(); ++i)
+    metadata[text(sumKey, ":", tensors[i].name)] = hexOf(sums[i]);
+  metadata[sumKey] = metadataSum(metadata);
+  json["__metadata__"] = metadata;
+  uint64_t offset = 0;
+  for (const TensorToWrite &tensor : tensors) {
+    uint64_t end = offset + static_cast<uint64_t>(tensor.shape.elements()) * byteWidth(tensor.type);
+    if (json.contains(tensor.name))
+      throw DataError(text(path, ": two tensors are named '", tensor.name, "'"));
+    json[tensor.name] = {
+        {"dtype", fileType(tensor.type)}, {"shape", dimsOf(tensor.shape)}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string header = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  return header;
+}
+
+void writeSafetensors(const std::string &path, const Metadata &metadata, const std::vector<TensorToWrite> &tensors) {
+  OutputFile file(path);
+  std::vector<uint32_t> sums(tensors.size(), 0);
+  std::string header = encodeHeader(path, metadata, tensors, sums);
+  unsigned char length[8];
+  for (int i = 0; i < 8; ++i)
+    length[i] = static_cast<unsigned char>(static_cast<uint64_t>(header.size()) >> (8 * i));
+  file.write(length, sizeof length);
+  file.write(header.data(), header.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorToWrite &tensor = tensors[i];
+    Crc32c sum;
+    size_t left = static_cast<size_t>(tensor.shape.elements()) * byteWidth(tensor.type);
+    tensor.produce([&](const void *data, size_t bytes) {
+      if (bytes > left)
+        throw std::logic_error(text("tensor '", tensor.name, "' produced more bytes than its shape has"));
+      file.write(data, bytes);
+      sum.add(data, bytes);
+      left -= bytes;
+    });
+    if (left != 0)
+      throw std::logic_error(text("tensor '", tensor.name, "' produced ", left, " bytes less than its shape has"));
+    sums[i] = sum.value();
+  }
+  header = encodeHeader(path, metadata, tensors, sums); // as long as before: a checksum has eight digits
+  file.writeAt(sizeof length, header.data(), header.size());
+  file.commit();
+}
+
+} // namespace sluice

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// BroadcastTo as a region of one multiplication. Included by one file of each runtime, which compiles it for its
+// target.
+#pragma once
+
+#include "runtime/Fused.h"
+#include "runtime/kernels/Strides.h"
+
+namespace sluice {
+
+namespace detail {
+
+template <bool Steps, DataType From, DataType To> struct Scaled {
+  static constexpr int inputs = 1, outputs = 1, sums = 0;
+  static constexpr bool steps[1] = {Steps};
+  static constexpr DataType types[2] = {From, To};
+  float scale = 1;
+  SLUICE_KERNEL Values<1> operator()(float x) const { return {{x * scale}}; }
+};
+
+} // namespace detail
+
+struct BroadcastTo::Impl {
+  virtual ~Impl() = default;
+  virtual void run(Stream &stream, const Tensor &x, const Tensor &y) const = 0;
+};
+
+namespace detail {
+
+template <typename F> struct BroadcastRegion : BroadcastTo::Impl {
+  BroadcastRegion(const char *node, const Tensor &x, const Tensor &y, float scale)
+      : region(node, y.shape, y.layout, {x}, {y}, {}, F{scale}) {}
+  void run(Stream &stream, const Tensor &x, const Tensor &y) const override { region.run(stream, {x}, {y}, {}, none); }
+  Fused<F> region;
+};
+
+template <DataType From, DataType To>
+std::shared_ptr<BroadcastTo::Impl> broadcastRegion(const char *node, const Tensor &x, const Tensor &y, float scale) {
+  const int missing = y.shape.rank - x.shape.rank, last = y.shape.rank ? physicalOrder(y).back() - missing : -1;
+  if (last >= 0 && x.shape[last] > 1)
+    return std::make_shared<BroadcastRegion<Scaled<true, From, To>>>(node, x, y, scale);
+  return std::make_shared<BroadcastRegion<Scaled<false, From, To>>>(node, x, y, scale);
+}
+
+} // namespace detail
+
+BroadcastTo::BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
+  auto region = detail::broadcastRegion<DataType::F32, DataType::F32>;
+#if defined(__CUDACC__)
+  if (x.type == DataType::BF16 || y.type == DataType::BF16)
+    region = x.type == y.type          ? detail::broadcastRegion<DataType::BF16, DataType::BF16>
+             : x.type == DataType::F32 ? detail::broadcastRegion<DataType::F32, DataType::BF16>
+                                       : detail::broadcastRegion<DataType::BF16, DataType::F32>;
+#endif
+  impl = region(node, x, y, scale);
+}
+
+void BroadcastTo::run(Stream &stream, const Tensor &x, const Tensor &y) const { impl->run(stream, x, y); }
+
+} // namespace sluice

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels of both runtimes share.
+#include "runtime/kernels/UpdateRules.h"
+
+namespace sluice {
+
+void Kernel::checkWorkspace(const Tensor &slot) const {
+  if (slot.bytes() < workspace)
+    throw MemoryNotAvailable(std::string("'") + node + "' needs " + std::to_string(workspace) +
+                             " bytes of workspace on this machine, " + "but the plan reserved " +
+                             std::to_string(slot.bytes()));
+}
+
+void checkUpdate(const char *node, const Tensor &w, const Tensor &other) {
+  if (other.present && other.shape.elements() != w.shape.elements())
+    throw std::invalid_argument(std::string("update of '") + node + "': " + std::to_string(w.shape.elements()) +
+                                " weights and " + std::to_string(other.shape.elements()) +
+                                " elements of gradient or state");
+}
+
+void checkStatistics(const char *node, const Shape &x) {
+  if (x.rank < 2)
+    throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +
+                                ", expected at least 2");
+  if (x.rank != 2 && x.rank != 4 && x.elements() != x[0] * x[1])
+    throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +
+                                ", expected 2 or 4");
+}
+
+} // namespace sluice

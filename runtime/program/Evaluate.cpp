@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program's own evaluate function does the work; batches come as in training, one ahead.
+
+#include "runtime/program/Evaluate.h"
+
+#include "runtime/program/Batches.h"
+#include "runtime/program/Interrupt.h"
+
+namespace sluice {
+
+/// Answers in one batch: its samples, or its pixels where every pixel has a class.
+static int64_t answers(const Program &program) {
+  return program.inputs[program.inputCount - 1].staging.shape.elements();
+}
+
+std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset) {
+  Batches batches(session, program, dataset);
+  Evaluation result;
+  int64_t batchCount = dataset.batches(), correct = 0;
+  result.samples = batchCount * program.batch;
+
+  session.synchronize();
+  batches.prefetch({0, 0});
+  for (int64_t i = 0; i < batchCount; ++i) {
+    session.synchronize();
+    if (interruptedBy())
+      return std::nullopt;
+    batches.advance();
+    // The count's slot may share bytes with the batch's own activations, so it is cleared and read every time.
+    int64_t counted = 0;
+    if (program.correct.present)
+      session.write(program.correct, &counted);
+    session.enqueue(entry.evaluate);
+    if (i + 1 < batchCount)
+      batches.prefetch({0, (i + 1) * program.batch});
+    session.synchronize();
+    float loss = 0;
+    session.read(program.loss, &loss);
+    result.loss += static_cast<double>(loss);
+    if (program.correct.present) {
+      session.read(program.correct, &counted);
+      correct += counted;
+    }
+  }
+  result.loss /= static_cast<double>(batchCount);
+  if (program.correct.present)
+    result.accuracy = static_cast<double>(correct) / static_cast<double>(batchCount * answers(program));
+  return result;
+}
+
+} // namespace sluice

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The handler may run on any thread.
+
+#include "runtime/program/Interrupt.h"
+
+#include <atomic>
+
+namespace sluice {
+
+static constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU};
+static std::atomic<int> noted{0};
+static std::atomic<bool> asked{false}; ///< by a signal that somebody sent on purpose
+static_assert(std::atomic<int>::is_always_lock_free, "a handler may not wait for a lock");
+
+static void note(int signal) {
+  int none = 0;
+  noted.compare_exchange_strong(none, signal);
+  if (signal == SIGHUP || signal == SIGPIPE || !asked.exchange(true))
+    return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal); // once the handler has returned
+}
+
+InterruptGuard::InterruptGuard() {
+  noted = 0;
+  asked = false;
+  struct sigaction action = {};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
+  for (int i = 0; i < count; ++i) {
+    sigaction(signals[i], nullptr, &former[i]);
+    if (signals[i] == SIGINT || former[i].sa_handler != SIG_IGN)
+      sigaction(signals[i], &action, nullptr);
+  }
+}
+
+InterruptGuard::~InterruptGuard() {
+  for (int i = 0; i < count; ++i)
+    sigaction(signals[i], &former[i], nullptr);
+}
+
+int interruptedBy() { return noted; }
+
+} // namespace sluice

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Medians of several samples. Contention is the time that a burst of kernels takes longer with copies beside it, over
+// the bytes of those copies; bursts with and without copies alternate, so that what else the machine does meanwhile
+// falls on both.
+#include "runtime/program/Links.h"
+
+#include "runtime/Kernels.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace sluice {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point begin) {
+  return std::max(1e-9, std::chrono::duration<double>(Clock::now() - begin).count());
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+LinkRates measureCopies(int samples) {
+  constexpr int64_t half = int64_t{32} << 20;
+  constexpr int repeats = 2;
+  Session session(2 * half, 2 * half, 0);
+  Tensor deviceOut = device(0, {half}, Layout::RowMajor, DataType::U8),
+         hostIn = host(0, {half}, Layout::RowMajor, DataType::U8);
+  Tensor deviceIn = deviceOut, hostOut = hostIn;
+  deviceIn.offset = hostOut.offset = static_cast<size_t>(half);
+  auto sample = [&](bool toHost, bool toDevice) {
+    session.synchronize();
+    const auto begin = Clock::now();
+    for (int i = 0; i < repeats; ++i) {
+      if (toHost)
+        copyToHost(session.toHost, deviceOut, hostIn, "link");
+      if (toDevice)
+        copyToDevice(session.toDevice, hostOut, deviceIn, "link");
+    }
+    session.synchronize();
+    return static_cast<double>(half * repeats) / secondsSince(begin);
+  };
+  sample(true, true); // touches all pages
+  std::vector<double> toHost, toDevice, both;
+  for (int i = 0; i < samples; ++i) {
+    toHost.push_back(sample(true, false));
+    toDevice.push_back(sample(false, true));
+    both.push_back(sample(true, true));
+  }
+  return {median(toHost), median(toDevice), median(both)};
+}
+
+/// Half arithmetic, half memory traffic, roughly as in a step.
+class Burst {
+public:
+  Burst() : product("link", {side, side}, {side, side}, {side, side}, false, false), statistics("link", image, 1e-5f) {
+    buildPrimitives();
+    a = place({side, side}), b = place({side, side}), c = place({side, side}), x = place(image, Layout::NHWC);
+    mean = place({image[1]}), rstd = place({image[1]});
+    const size_t workspace = std::max(product.workspaceBytes(), statistics.workspaceBytes());
+    scratch = place({static_cast<int64_t>(workspace)}, Layout::RowMajor, DataType::U8);
+    from = place({pieces * piece}, Layout::RowMajor, DataType::U8);
+    session = std::make_unique<Session>(bytes, from.bytes(), 0);
+    for (const Tensor *tensor : {&a, &b, &x, &from})
+      clear(session->compute, *tensor, "link");
+    seconds(0); // touches the rest
+    repeats = std::clamp(static_cast<int>(0.08 / seconds(0)), 1, 100);
+  }
+
+  /// Of the burst with `copies` pieces copied beside it, each from and to memory that no cache holds any more.
+  double seconds(int copies) {
+    session->synchronize();
+    const auto begin = Clock::now();
+    for (int i = 0; i < copies; ++i) {
+      const size_t offset = static_cast<size_t>(i % pieces * piece);
+      copyToHost(session->toHost, device(from.offset + offset, {piece}, Layout::RowMajor, DataType::U8),
+                 host(offset, {piece}, Layout::RowMajor, DataType::U8), "link");
+    }
+    for (int i = 0; i < repeats; ++i) {
+      product.run(session->compute, a, b, {}, c, scratch);
+      for (int pass = 0; pass < 3; ++pass)
+        statistics.run(session->compute, x, mean, rstd, scratch);
+    }
+    session->compute.synchronize();
+    const double result = secondsSince(begin);
+    session->synchronize();
+    return result;
+  }
+
+  static constexpr int64_t piece = int64_t{8} << 20, pieces = 16;
+
+private:
+  Tensor place(Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
+    const Tensor tensor = device(bytes, shape, layout, type);
+    bytes += (tensor.bytes() + 255) / 256 * 256;
+    return tensor;
+  }
+
+  static constexpr int64_t side = 1024;
+  const Shape image = {8, 256, 64, 64};
+  Matmul product;
+  BatchNormStatistics statistics;
+  size_t bytes = 0;
+  Tensor a, b, c, x, mean, rstd, scratch, from;
+  std::unique_ptr<Session> session;
+  int repeats = 1;
+};
+
+double measureContention(double bytesPerSecond, int samples) {
+  Burst burst;
+  double before = burst.seconds(0);
+  // So many that they end well before the burst does.
+  const int copies = std::max(1, static_cast<int>(0.4 * before * bytesPerSecond / Burst::piece));
+  burst.seconds(copies); // touches the host's pages
+  before = burst.seconds(0);
+  std::vector<double> lost;
+  for (int i = 0; i < samples; ++i) {
+    const double beside = burst.seconds(copies), after = burst.seconds(0);
+    lost.push_back((beside - (before + after) / 2) / static_cast<double>(copies * Burst::piece));
+    before = after;
+  }
+  return std::clamp(median(std::move(lost)), 0.0, 1.0);
+}
+
+} // namespace
+
+LinkRates measureLinks(int samples) {
+  LinkRates rates = measureCopies(samples);
+  if (runtimeTarget() == Target::Host)
+    rates.contention = measureContention(rates.toHost, samples);
+  return rates;
+}
+
+} // namespace sluice

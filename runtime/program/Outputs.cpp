@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of Sluice are known by how they begin, safetensors files by the format that their metadata name.
+
+#include "runtime/program/Outputs.h"
+
+#include "runtime/files/OutputFile.h"
+#include "runtime/files/Safetensors.h"
+#include "runtime/program/Checkpoint.h"
+#include "runtime/program/Export.h"
+
+#include <cstring>
+#include <filesystem>
+
+namespace sluice {
+
+namespace {
+
+/// One file that the command line asks for.
+struct Output {
+  const char *flag;
+  std::string path;
+  const char *begins; ///< what Sluice's own files of this kind begin with
+  const char *format; ///< or, of safetensors files, their format
+};
+
+std::vector<Output> outputsOf(const Arguments &arguments) {
+  std::vector<Output> outputs;
+  auto add = [&](const char *flag, const std::optional<std::string> &path, const char *begins, const char *format) {
+    if (path)
+      outputs.push_back({flag, *path, begins, format});
+  };
+  add("--export", arguments.exportTo, exportMark, nullptr);
+  add("--trace", arguments.trace, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":", nullptr);
+  add("--dump-gradients", arguments.dumpGradients, nullptr, "sluice-gradients-1");
+  add("--profile-out", arguments.profileOut, "{\"version\":1,\"device\":", nullptr);
+  add("--log", arguments.log, "{\"event\":\"start\"", nullptr);
+  if (arguments.checkpoint)
+    add("--checkpoint", checkpointPath(*arguments.checkpoint), nullptr, checkpointFormat);
+  return outputs;
+}
+
+/// A terminal, a pipe, /dev/null: what several may write to.
+bool isDevice(const std::string &path) {
+  std::error_code ignored;
+  return std::filesystem::is_other(path, ignored);
+}
+
+bool isRegular(const std::string &path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+bool isCheckpoint(const Output &output) { return std::strcmp(output.flag, "--checkpoint") == 0; }
+
+/// A run may go on in the folder that it came from.
+bool resumes(const Arguments &arguments, const std::string &input) {
+  return arguments.resume && input == checkpointPath(*arguments.resume);
+}
+
+/// Throws DataError for a file that cannot be read, or not as one of the kind.
+bool isOurs(const Output &output, const Program &program) {
+  if (output.format) {
+    const SafetensorsFile file(output.path);
+    checkIdentity(file, program);
+    const auto format = file.metadata().find("format");
+    return format != file.metadata().end() && format->second == output.format;
+  }
+  const InputFile file(output.path);
+  std::string begin(std::strlen(output.begins), '\0');
+  if (file.size() < begin.size())
+    return false;
+  file.readAt(0, begin.data(), begin.size());
+  return begin == output.begins;
+}
+
+void requireOurs(const Output &output, const Program &program) {
+  std::string why;
+  try {
+    if (isOurs(output, program))
+      return;
+  } catch (const DataError &error) {
+    why = text(" (", error.what(), ")");
+  }
+  throw DataError(text(output.flag, " ", output.path, ": exists and was not written by ", output.flag, why,
+                       "; move it away or add --force"));
+}
+
+} // namespace
+
+void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs) {
+  const std::vector<Output> outputs = outputsOf(arguments);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Output &output = outputs[i];
+    const std::string said = text(output.flag, " ", output.path);
+    for (size_t j = 0; j < i; ++j)
+      if (isSameFile(outputs[j].path, output.path) && !isDevice(output.path))
+        throw UsageError(text(said, ": is the file of ", outputs[j].flag, ", too"));
+    if (!isRegular(output.path))
+      continue; // nothing is there, or what is written to without replacing it
+    for (const std::string &input : inputs)
+      if (isSameFile(input, output.path) && !(isCheckpoint(output) && resumes(arguments, input)))
+        throw UsageError(text(said, ": is ", input, ", which this run reads"));
+    std::error_code ignored;
+    if (!arguments.force && std::filesystem::file_size(output.path, ignored) > 0)
+      requireOurs(output, program);
+  }
+}
+
+} // namespace sluice

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run may write over: files that a program of Sluice wrote for the same purpose. Never what the run reads.
+#pragma once
+
+#include "runtime/program/Arguments.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// Throws UsageError when an output is one of `inputs` or the file of another output, DataError when it is an existing
+/// file of somebody else's, a checkpoint of another model say, and there is no --force. An empty file is nobody's.
+void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs);
+
+} // namespace sluice

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything is printed to standard output; what the system says about this process comes from /proc and may be
+// missing.
+
+#include "runtime/program/Report.h"
+
+#include "runtime/Errors.h"
+#include "runtime/Printable.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+namespace sluice {
+
+std::string bytesText(size_t bytes) {
+  const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  if (unit == 0)
+    return text(bytes, " bytes");
+  char out[32];
+  std::snprintf(out, sizeof out, "%.1f %s", value, units[unit]);
+  return text(bytes, " bytes (", out, ")");
+}
+
+void announceMemory(const Program &program) {
+  std::printf("device memory: %s, of them %zu live all the time\n", bytesText(program.deviceBytes).c_str(),
+              program.deviceBase);
+  std::printf("host memory:   %s", bytesText(program.hostBytes).c_str());
+  if (program.poolBytes)
+    std::printf(", of them %zu for packed activations; %zu more with --offload-to, in its file", program.poolBytes,
+                program.spillBytes);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+/// Value in bytes of a "Key:   123 kB" line of a /proc file; false when there is none.
+static bool readKilobytes(const char *path, const std::string &key, size_t &bytes) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);)
+    if (line.compare(0, key.size() + 1, key + ":") == 0) {
+      bytes = static_cast<size_t>(std::strtoull(line.c_str() + key.size() + 1, nullptr, 10)) * 1024;
+      return true;
+    }
+  return false;
+}
+
+void printPlan(const Program &program) {
+  std::printf("%s\ncompiled by: %s\nstrategy:    %s\n", printable(program.model).c_str(),
+              printable(program.commandLine).c_str(), program.strategy);
+  announceMemory(program);
+  std::printf("predicted:     %.6g s a step of %lld samples, with %d threads\n\n", program.predictedSecondsPerStep,
+              static_cast<long long>(program.batch), program.threads);
+  int width = 6;
+  for (int i = 0; i < program.planRows; ++i)
+    width = std::max(width, static_cast<int>(printable(program.plan[i].tensor).size()));
+  width = std::min(width, 60);
+  std::printf("%-*s  %14s  %-13s  %-10s  %s\n", width, "tensor", "bytes", "steps", "action", "node");
+  for (int i = 0; i < program.planRows; ++i) {
+    const PlanRow &row = program.plan[i];
+    std::string steps = text(row.firstStep, "-", row.lastStep);
+    std::printf("%-*s  %14lld  %-13s  %-10s  %s\n", width, printable(row.tensor).c_str(),
+                static_cast<long long>(row.bytes), steps.c_str(), row.action, printable(row.node).c_str());
+  }
+}
+
+double medianStep(std::vector<double> stepSeconds) {
+  if (stepSeconds.empty())
+    return 0;
+  if (stepSeconds.size() > 1)
+    stepSeconds.erase(stepSeconds.begin());
+  auto middle = stepSeconds.begin() + static_cast<long>(stepSeconds.size() / 2);
+  std::nth_element(stepSeconds.begin(), middle, stepSeconds.end());
+  return *middle;
+}
+
+void printReport(const Program &program, const Session &session, std::vector<double> stepSeconds) {
+  size_t steps = stepSeconds.size();
+  double median = medianStep(std::move(stepSeconds));
+  if (steps > 0)
+    std::printf("time:          %.6g s a step (median of %zu), predicted %.6g; %.4g samples/s\n", median, steps,
+                program.predictedSecondsPerStep, static_cast<double>(program.batch) / std::max(1e-9, median));
+  std::printf("device memory: %zu of %zu bytes touched\n", session.peak(Space::Device), program.deviceBytes);
+  std::printf("host memory:   %zu of %zu bytes touched\n", session.peak(Space::Host), program.hostBytes);
+  if (size_t resident = residentPeak())
+    std::printf("whole process: %s resident at most\n", bytesText(resident).c_str());
+  std::fflush(stdout);
+}
+
+/// The action that a record belongs to, or nothing: the names that runtimes give to copies and codecs.
+static std::string actionOf(const Program &program, const OpRecord &record) {
+  const std::string op = record.op, node = record.node;
+  auto endsWith = [&](const std::string &end) {
+    return node.size() > end.size() && node.compare(node.size() - end.size(), end.size(), end) == 0;
+  };
+  for (const char *copy : {"copy to host", "copy to device"})
+    if (op.rfind(copy, 0) == 0) {
+      for (int i = 0; i < program.inputCount; ++i)
+        if (node == program.inputs[i].name)
+          return "";
+      return "offload" + op.substr(std::string(copy).size());
+    }
+  for (const char *codec : {"encode ", "decode "})
+    if (op.rfind(codec, 0) == 0)
+      return (op == "encode mask" ? "encode " : "compress ") + op.substr(7);
+  if (op == "save_guarded_channels" || op == "invert_batch_norm_leaky_relu" || op == "check_cancellation" ||
+      endsWith(" (inverse)"))
+    return "invert";
+  return endsWith(" (again)") ? "recompute" : "";
+}
+
+void printActions(const Program &program, const Session &session, const std::vector<OpRecord> &records, int64_t steps,
+                  int64_t allSteps) {
+  if (program.actionRows == 0 || steps == 0)
+    return;
+  std::map<std::string, double> seconds;
+  std::map<std::string, size_t> bytes;
+  for (const OpRecord &record : records)
+    if (const std::string action = actionOf(program, record); !action.empty()) {
+      seconds[action] += (record.end - record.start) / static_cast<double>(steps);
+      bytes[action] += record.bytes;
+    }
+  std::printf("%-14s %8s %14s %14s %14s %14s\n", "action", "tensors", "bytes", "moved", "predicted ms", "measured ms");
+  for (int i = 0; i < program.actionRows; ++i) {
+    const ActionRow &row = program.actions[i];
+    std::printf("%-14s %8d %14lld %14zu %14.3f %14.3f\n", row.action, row.tensors, static_cast<long long>(row.bytes),
+                bytes[row.action] / static_cast<size_t>(steps), row.predictedSeconds * 1e3, seconds[row.action] * 1e3);
+  }
+  if (const Session::PackedBytes packed = session.packedBytes(); packed.raw > 0 && allSteps > 0)
+    std::printf("zvc:           %zu of %zu bytes a step were not zero and took host memory (%.1f %% saved)\n",
+                packed.packed / static_cast<size_t>(allSteps), packed.raw / static_cast<size_t>(allSteps),
+                100.0 * (1 - static_cast<double>(packed.packed) / static_cast<double>(packed.raw)));
+  if (const Session::PackedBytes packed = session.packedBytes(); program.poolBytes > 0 && allSteps > 0)
+    std::printf("zvc pool:      %zu of %zu bytes used, instead of slots of %zu; %zu bytes a step went to the file of "
+                "--offload-to\n",
+                packed.poolPeak, program.poolBytes, program.spillBytes, packed.spilled / static_cast<size_t>(allSteps));
+  std::fflush(stdout);
+}
+
+size_t residentPeak() {
+  size_t bytes = 0;
+  readKilobytes("/proc/self/status", "VmHWM", bytes);
+  return bytes;
+}
+
+} // namespace sluice

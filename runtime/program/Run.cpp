@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a generated program: arguments -> kernels -> announce bytes -> allocate -> first values or checkpoint ->
+// train, evaluate, export -> report. Exceptions become exit statuses here and nowhere else.
+
+#include "runtime/program/Training.h"
+#include "runtime/program/Watchdog.h"
+
+#include "runtime/Kernels.h"
+#include "runtime/Printable.h"
+#include "runtime/program/Export.h"
+#include "runtime/program/FolderLock.h"
+#include "runtime/program/Initialize.h"
+#include "runtime/program/Interrupt.h"
+#include "runtime/program/Report.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <sys/stat.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+namespace sluice {
+
+/// By this the compiler knows the programs that it may write over.
+__attribute__((used, section(".sluice"))) static const char mark[] = "sluice-program-1";
+
+/// The arena file is removed, so it must not be somebody's data.
+static void requireUnused(const std::string &path) {
+  struct stat status;
+  if (lstat(path.c_str(), &status) == 0)
+    throw UsageError(text("--offload-to ", path, ": exists already"));
+}
+
+/// A kernel that runs for a hundred times what the longest one was predicted to take will hardly end; who waits for it
+/// learns which one it is.
+static void watch(Session &session, const std::string &name, const Program &program) {
+  const double longest = program.predictedSecondsOfLongest;
+  watchStreams(session, std::max(10.0, 100 * longest),
+               [name, longest](const char *, const char *node, const char *op, double seconds) {
+                 std::fprintf(stderr,
+                              "%s: warning: node '%s' (%s) has been running for %.0f s, no kernel or copy was "
+                              "predicted to take more than %.3g; interrupt twice to end without it\n",
+                              printable(name).c_str(), printable(node).c_str(), op, seconds, longest);
+               });
+}
+
+static std::atomic<bool> running{false};
+
+/// libgomp ends the process where it cannot have a thread, after it said so.
+static void onLibraryExit() {
+  if (!running)
+    return;
+  std::fprintf(stderr, "%s: error: a library ended the program: threads or memory cannot be had\n",
+               program_invocation_short_name);
+  _exit(3);
+}
+
+static void runProgram(const Arguments &arguments, const Program &program, const Entry &entry) {
+  if (arguments.help)
+    return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
+  if (arguments.plan)
+    return printPlan(program);
+  if (arguments.evaluate && !entry.evaluate)
+    throw UsageError("--evaluate is not available: this program was compiled without an evaluation function");
+  if (arguments.offloadTo)
+    requireUnused(*arguments.offloadTo);
+
+  std::optional<InterruptGuard> guard; // goes when all is tidied up
+  // Before a checkpoint is read: nobody else may write a later one while this run goes on from it.
+  std::optional<FolderLock> lock;
+  if (arguments.checkpoint)
+    lock.emplace(*arguments.checkpoint);
+  StepState state = arguments.stepState(program.optimizer);
+  RunState run;
+  run.seed = state.seed;
+  std::optional<SavedRun> saved;
+  if (arguments.resume) {
+    run = saved.emplace(*arguments.resume, program).state();
+    if (arguments.seed && *arguments.seed != run.seed)
+      throw UsageError(text("--seed ", *arguments.seed, ": the checkpoint in ", *arguments.resume,
+                            " was made with seed ", run.seed));
+    state.seed = run.seed;
+  }
+  // Data and log are opened before anything is allocated: most mistakes end a run at once.
+  TrainingFiles files(arguments, program, run.seed);
+
+  // Beside a GPU threads only draw weights and gather batches, which no plan depends on.
+  const int64_t usual =
+      runtimeTarget() == Target::Cuda ? std::max(1u, std::thread::hardware_concurrency()) : program.threads;
+  setThreads(static_cast<int>(arguments.threads.value_or(usual)));
+  limitInstructions(program.level);
+  setKernelPolicy(program.workspaceLimit, program.precision);
+  entry.makeKernels();
+  buildPrimitives();
+  announceMemory(program);
+  std::fputs(memoryNotes().c_str(), stdout);
+  std::fflush(stdout);
+  Recording recording;
+  {
+    Session session(program.deviceBytes, program.hostBytes, program.events,
+                    arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr,
+                    {program.poolBytes, program.spillBytes});
+    session.state = state;
+    session.enableGraphs(!arguments.noGraph);
+    watch(session, arguments.name, program);
+    initializeVariables(session, program, run.seed);
+    if (saved)
+      saved->load(session);
+    guard.emplace();
+    recording = train(session, program, entry, arguments, files, run);
+    if (arguments.exportTo)
+      exportModel(*arguments.exportTo, session, program);
+  }
+  if (arguments.profileOut)
+    writeProfile(*arguments.profileOut, recording.records, recording.steps, measureLinks(), threads());
+}
+
+static int runGuarded(int argc, char **argv, const Program &program, const Entry &entry) {
+  std::string path = argc > 0 ? argv[0] : program.model;
+  std::string name = path.substr(path.find_last_of('/') + 1);
+  auto fail = [&](int status, const char *what) {
+    std::fflush(stdout);
+    // What the device or its driver says stands for itself.
+    if (std::strncmp(what, "CUDA", 4) == 0)
+      std::fprintf(stderr, "%s\n", printable(what).c_str());
+    else
+      std::fprintf(stderr, "%s: error: %s\n", printable(name).c_str(), printable(what).c_str());
+    return status;
+  };
+  openStandardStreams();
+  // A file that grows past a limit is an error of that write, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    ensurePassiveOpenMP(argc, argv);
+    Arguments arguments = parseArguments(argc, argv, program);
+    arguments.name = name;
+    runProgram(arguments, program, entry);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+      throw DataError("cannot write standard output");
+    return 0;
+  } catch (const Interrupted &interrupted) {
+    std::fflush(stdout);
+    std::signal(interrupted.signal, SIG_DFL);
+    std::raise(interrupted.signal);
+    return 128 + interrupted.signal;
+  } catch (const DataError &error) {
+    return fail(1, error.what());
+  } catch (const UsageError &error) {
+    return fail(2, error.what());
+  } catch (const MemoryNotAvailable &error) {
+    return fail(3, error.what());
+  } catch (const std::bad_alloc &) {
+    return fail(3, "memory for the program itself cannot be had");
+  } catch (const std::system_error &error) {
+    const bool noThread = error.code() == std::errc::resource_unavailable_try_again;
+    return noThread ? fail(3, "a thread cannot be had") : fail(4, text("internal: ", error.what()).c_str());
+  } catch (const LossNotFinite &error) {
+    return fail(5, error.what());
+  } catch (const DeviceError &error) {
+    return fail(4, error.what());
+  } catch (const std::exception &error) {
+    return fail(4, text("internal: ", error.what()).c_str());
+  }
+}
+
+int run(int argc, char **argv, const Program &program, const Entry &entry) {
+  running = std::atexit(onLibraryExit) == 0;
+  const int status = runGuarded(argc, argv, program, entry);
+  running = false;
+  return status;
+}
+
+} // namespace sluice

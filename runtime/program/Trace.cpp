@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both files are written line by line as text: a trace of a large model has tens of thousands of records.
+
+#include "runtime/program/Trace.h"
+
+#include "runtime/CodecTable.h"
+#include "runtime/Kernels.h"
+#include "runtime/files/OutputFile.h"
+#include "runtime/program/Log.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace sluice {
+
+static std::string number(const char *format, double value) {
+  char out[48];
+  std::snprintf(out, sizeof out, format, value);
+  return out;
+}
+
+void writeTrace(const std::string &path, const std::vector<OpRecord> &records) {
+  OutputFile file(path);
+  std::map<std::string, int> rows;
+  for (const OpRecord &record : records)
+    rows.emplace(record.stream, static_cast<int>(rows.size()));
+  std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  for (const auto &[stream, row] : rows)
+    out += text("{\"ph\":\"M\",\"pid\":1,\"tid\":", row,
+                ",\"name\":\"thread_name\",\"args\":{\"name\":", jsonString(stream), "}},\n");
+  for (const OpRecord &record : records) {
+    out += text("{\"ph\":\"X\",\"pid\":1,\"tid\":", rows[record.stream], ",\"name\":", jsonString(record.node),
+                ",\"cat\":", jsonString(record.op), ",\"ts\":", number("%.3f", record.start * 1e6),
+                ",\"dur\":", number("%.3f", (record.end - record.start) * 1e6),
+                ",\"args\":{\"op\":", jsonString(record.op));
+    if (record.bytes > 0)
+      out += text(",\"bytes\":", record.bytes);
+    out += "}},\n";
+    if (out.size() > (size_t{1} << 20)) {
+      file.write(out.data(), out.size());
+      out.clear();
+    }
+  }
+  out += "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"sluice\"}}\n]}\n";
+  file.write(out.data(), out.size());
+  file.commit();
+}
+
+namespace {
+
+/// All calls that have one name.
+struct NamedCalls {
+  const char *node, *op;
+  std::vector<double> seconds; ///< of every call, in order
+
+  size_t perStep(size_t steps) const { return std::max<size_t>(1, seconds.size() / steps); }
+  /// Of every step, which has as many calls as any other.
+  std::vector<double> sums(size_t steps) const {
+    std::vector<double> result(steps);
+    for (size_t i = 0; i < seconds.size(); ++i)
+      result[i * steps / seconds.size()] += seconds[i];
+    return result;
+  }
+};
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+/// What medians of single ops leave out, because it disturbs now this one and now that, is part of every step: by so
+/// much they are too small.
+double stretch(const std::vector<NamedCalls> &ops, size_t steps) {
+  std::vector<double> totals(steps);
+  double medians = 0;
+  for (const NamedCalls &op : ops) {
+    const std::vector<double> sums = op.sums(steps);
+    for (size_t i = 0; i < steps; ++i)
+      totals[i] += sums[i];
+    medians += median(sums);
+  }
+  return medians > 0 ? median(totals) / medians : 1;
+}
+
+/// Copies that pack or unpack, and what they moved in how long.
+struct CodecUse {
+  double bytes = 0, seconds = 0;
+};
+
+std::map<std::string, CodecUse> codecsIn(const std::vector<OpRecord> &records) {
+  std::map<std::string, CodecUse> codecs;
+  for (const OpRecord &record : records) {
+    const std::string op = record.op, codec = op.substr(op.rfind(' ') + 1);
+    const CodecFacts *facts = findCodec(codec);
+    if (record.bytes > 0 && facts && facts->kind != Codec::None) {
+      codecs[codec].bytes += static_cast<double>(record.bytes);
+      codecs[codec].seconds += record.end - record.start;
+    }
+  }
+  return codecs;
+}
+
+std::vector<NamedCalls> opsIn(const std::vector<OpRecord> &records) {
+  std::map<std::pair<std::string, std::string>, size_t> places;
+  std::vector<NamedCalls> ops;
+  for (const OpRecord &record : records) {
+    if (record.bytes > 0)
+      continue;
+    const auto [place, fresh] = places.try_emplace({record.node, record.op}, ops.size());
+    if (fresh)
+      ops.push_back({record.node, record.op, {}});
+    ops[place->second].seconds.push_back(record.end - record.start);
+  }
+  return ops;
+}
+
+} // namespace
+
+void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
+                  const LinkRates &links, int threads) {
+  const auto steps = static_cast<size_t>(std::max<int64_t>(1, recorded));
+  const std::vector<NamedCalls> ops = opsIn(records);
+  const double factor = stretch(ops, steps);
+  std::string out =
+      text("{\"version\":1,\"device\":", jsonString(deviceName()), ",\"threads\":", threads, ",\"ops\":[");
+  const char *separator = "\n";
+  for (const NamedCalls &op : ops) {
+    out +=
+        text(separator, "{\"node\":", jsonString(op.node), ",\"op\":", jsonString(op.op),
+             ",\"seconds\":", number("%.9g", factor * median(op.sums(steps))), ",\"calls\":", op.perStep(steps), "}");
+    separator = ",\n";
+  }
+  out += text("\n],\"links\":{\"d2h\":", number("%.6g", links.toHost), ",\"h2d\":", number("%.6g", links.toDevice),
+              ",\"duplex\":", number("%.6g", links.duplex));
+  if (links.contention)
+    out += text(",\"contention\":", number("%.6g", *links.contention));
+  out += "},\"codecs\":{";
+  separator = "";
+  for (const auto &[codec, use] : codecsIn(records)) {
+    out += text(separator, jsonString(codec.c_str()), ":", number("%.6g", use.bytes / std::max(1e-9, use.seconds)));
+    separator = ",";
+  }
+  out += "}}\n";
+  OutputFile file(path);
+  file.write(out.data(), out.size());
+  file.commit();
+}
+
+} // namespace sluice

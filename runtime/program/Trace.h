@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the session's recorder saw: --trace writes it for chrome://tracing or ui.perfetto.dev, one row per stream;
+// --profile-out condenses it to seconds per op, the format that sluicec --profile reads.
+#pragma once
+
+#include "runtime/Program.h"
+#include "runtime/program/Links.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// Steps at the begin of a run that are recorded: enough to see the steady state, small enough to open.
+constexpr int64_t recordedSteps = 10;
+/// The same when only the report of the plan's actions wants them.
+constexpr int64_t reportedSteps = 4;
+
+void writeTrace(const std::string &path, const std::vector<OpRecord> &records);
+
+/// `records` of so many steps: what an op's name stands for takes the median of the steps' sums, in so many calls a
+/// step; all together take what a step does.
+void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
+                  const LinkRates &links, int threads);
+
+} // namespace sluice

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop: one step after another until --steps or --epochs is reached, with everything that happens between steps:
+// log, progress, checkpoints, evaluation, the first step's gradients, the trace.
+#pragma once
+
+#include "runtime/Program.h"
+#include "runtime/program/Arguments.h"
+#include "runtime/program/Checkpoint.h"
+#include "runtime/program/Log.h"
+#include "runtime/program/Trace.h"
+
+#include <memory>
+#include <vector>
+
+namespace sluice {
+
+/// What a run reads and writes. Opened, or tried, before memory is allocated: a path that cannot be written should not
+/// end a run that took hours.
+struct TrainingFiles {
+  TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed);
+
+  std::unique_ptr<Dataset> training, evaluation; ///< null when not asked for
+  Log log;
+};
+
+/// What the first steps of a run took, the very first left out.
+struct Recording {
+  std::vector<OpRecord> records;
+  int64_t steps = 0;
+};
+
+/// Trains from `run` on (not at all without --data) and evaluates. Records when a profile was asked for.
+Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
+                TrainingFiles &files, RunState run);
+
+} // namespace sluice
