@@ -5,7 +5,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 
-#include <optional>
+#include <algorithm>
 #include <tuple>
 #include <vector>
 
@@ -32,13 +32,14 @@ size_t characterLength(llvm::StringRef text) {
 /// What a line of code consists of.
 class Code {
 public:
-  explicit Code(llvm::StringRef text) : text(text) {
+  explicit Code(llvm::StringRef line) : text(line) {
     int depth = 0;
     for (size_t at = 0; at < text.size(); ++at) {
       const char c = text[at];
       if (text.substr(at).starts_with("//")) {
-        comment = at;
-        return;
+        comment = text.drop_front(at);
+        text = text.take_front(at).rtrim();
+        break;
       }
       if (c == '"')
         at = literal(at);
@@ -62,12 +63,14 @@ public:
     };
     for (const Break &candidate : breaks)
       if (const size_t length = candidate.at - start + (candidate.literal ? 1 : -1);
-          candidate.at > start && length <= room && (!best || rank(candidate) > rank(*best)))
+          candidate.at > start && candidate.at < text.size() && length <= room &&
+          (!best || rank(candidate) > rank(*best)))
         best = &candidate;
     return best ? *best : Break{text.size(), 0, false};
   }
 
-  std::optional<size_t> comment; ///< where it begins
+  llvm::StringRef text;    ///< without the comment behind it
+  llvm::StringRef comment; ///< empty: there is none
 
 private:
   static bool mayBreak(char before, char after) {
@@ -85,16 +88,16 @@ private:
     return at;
   }
 
-  llvm::StringRef text;
   std::vector<Break> breaks;
 };
 
 std::string brokenComment(llvm::StringRef indent, llvm::StringRef comment, size_t width) {
   llvm::StringRef words = comment.drop_front(2);
-  const std::string begin = (indent + "//" + words.take_while([](char c) { return c == ' '; })).str();
-  std::string out;
+  std::string begin = (indent + "//" + words.take_while([](char c) { return c == ' '; })).str(), out;
+  if (2 * begin.size() > width) // a name may begin with any number of spaces
+    begin = "// ";
   for (words = words.ltrim(); begin.size() + words.size() > width;) {
-    const size_t room = width - begin.size(), space = words.take_front(room + 1).rfind(' ');
+    const size_t room = std::max(width, begin.size() + 1) - begin.size(), space = words.take_front(room + 1).rfind(' ');
     const size_t end = space == llvm::StringRef::npos || space == 0 ? room : space;
     out += begin + words.take_front(end).rtrim().str() + "\n";
     words = words.drop_front(end).ltrim();
@@ -102,12 +105,13 @@ std::string brokenComment(llvm::StringRef indent, llvm::StringRef comment, size_
   return out + begin + words.str() + "\n";
 }
 
-std::string brokenCode(llvm::StringRef indent, const Code &code, llvm::StringRef text, size_t width) {
+std::string brokenCode(llvm::StringRef indent, const Code &code, size_t width) {
+  const llvm::StringRef text = code.text;
   std::string out, begin = indent.str();
   for (size_t start = 0;;) {
     if (begin.size() + text.size() - start <= width)
       return out + begin + text.substr(start).str() + "\n";
-    const Break next = code.next(start, width - begin.size());
+    const Break next = code.next(start, std::max(width, begin.size()) - begin.size());
     out += begin + text.slice(start, next.at).rtrim(next.literal ? "" : " ").str() + (next.literal ? "\"" : "") + "\n";
     if (next.at == text.size())
       return out;
@@ -123,12 +127,11 @@ std::string broken(llvm::StringRef line, size_t width) {
   if (text.starts_with("//"))
     return brokenComment(indent, text, width);
   const Code code(text);
-  if (!code.comment)
-    return brokenCode(indent, code, text, width);
-  const llvm::StringRef before = text.take_front(*code.comment).rtrim(), comment = text.drop_front(*code.comment);
-  if (const size_t taken = indent.size() + before.size() + comment.size(); taken < width)
-    return (indent + before).str() + std::string(width - taken, ' ') + comment.str() + "\n";
-  return brokenComment(indent, comment, width) + brokenCode(indent, code, before, width);
+  if (code.comment.empty())
+    return brokenCode(indent, code, width);
+  if (const size_t taken = indent.size() + code.text.size() + code.comment.size(); taken < width)
+    return (indent + code.text).str() + std::string(width - taken, ' ') + code.comment.str() + "\n";
+  return brokenComment(indent, code.comment, width) + brokenCode(indent, code, width);
 }
 
 } // namespace

@@ -39,6 +39,17 @@ TEST(LineBreaks, MovesCommentsToTheLeftOrAboveTheirLine) {
                                                                        "  int x = f();\n");
 }
 
+// Names of a model may be of any length, and begin with anything.
+TEST(LineBreaks, LeavesLongWordsBehindTheirComments) {
+  EXPECT_EQ(breakLines("  Tensor abcdefghijklmnopqrs; // 1-7\n", 16), "  // 1-7\n"
+                                                                      "  Tensor abcdefghijklmnopqrs;\n");
+  EXPECT_EQ(breakLines("  Tensor abcdefghijklmnopqrs = f; // 1-7\n", 16), "  // 1-7\n"
+                                                                          "  Tensor abcdefghijklmnopqrs = f;\n");
+  EXPECT_EQ(breakLines("x = f(); // " + std::string(40, ' ') + "words and more\n", 16), "// words and\n"
+                                                                                        "// more\n"
+                                                                                        "x = f();\n");
+}
+
 TEST(LineBreaks, RepeatsTheBeginningOfComments) {
   EXPECT_EQ(breakLines("//   sluicec model.onnx --batch=4\n", 24), "//   sluicec model.onnx\n"
                                                                    "//   --batch=4\n");
