@@ -80,12 +80,21 @@ static std::optional<double> constantOf(Value scalar) {
   return matchPattern(scalar, m_Constant(&value)) ? std::optional(value.getValueAsDouble()) : std::nullopt;
 }
 
-/// How often a comparison with a constant holds: draws are uniform in [0, 1); any other value lies around 0, on either
-/// side as often, and between the other bounds.
+/// An operand of one element, as constants of a model are.
+static bool isOneNumber(Value scalar) {
+  auto argument = dyn_cast<BlockArgument>(scalar);
+  return argument && elements(argument.getOwner()->getParentOp()->getOperand(argument.getArgNumber()).getType()) == 1;
+}
+
+/// How often a comparison with a constant holds: draws are uniform in [0, 1); any other value lies around 0, or around
+/// the constant that was added to it, on either side as often, and between the other bounds.
 static double shareThatHolds(arith::CmpFOp compare) {
-  const std::optional<double> bound = constantOf(compare.getRhs());
+  std::optional<double> bound = constantOf(compare.getRhs());
   if (!bound)
     return 0.5;
+  if (auto sum = compare.getLhs().getDefiningOp<arith::AddFOp>())
+    for (Value addend : sum->getOperands())
+      *bound -= constantOf(addend).value_or(isOneNumber(addend) ? 0.5 : 0); // the one of HardSigmoid's exports
   const bool less =
       compare.getPredicate() == arith::CmpFPredicate::OLT || compare.getPredicate() == arith::CmpFPredicate::OLE;
   const double below = compare.getLhs().getDefiningOp<UniformOp>() ? *bound
@@ -98,7 +107,7 @@ static double shareThatHolds(arith::CmpFOp compare) {
 static double expectedZeros(Value scalar) {
   if (std::optional<double> value = constantOf(scalar))
     return *value == 0;
-  if (auto product = scalar.getDefiningOp<arith::MulFOp>())
+  if (auto product = scalar.getDefiningOp<arith::MulFOp>(); product && product.getLhs() != product.getRhs())
     return 1 - (1 - expectedZeros(product.getLhs())) * (1 - expectedZeros(product.getRhs()));
   auto select = scalar.getDefiningOp<arith::SelectOp>();
   auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
