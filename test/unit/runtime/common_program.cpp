@@ -343,7 +343,7 @@ TEST_F(TinyProgram, FullDiskIsAnErrorAndKeepsTheCheckpoint) {
 
 TEST_F(TinyProgram, AnInterruptEndsAtAStepWithACheckpoint) {
   shell("./tiny --data data --epochs 100000000 --checkpoint c --checkpoint-every 1000000000 --log log & child=$!; "
-        "while kill -0 $child && ! [ -s log ]; do :; done; kill -INT $child; wait $child");
+        "while kill -0 $child && ! grep -qs '\"step\"' log; do :; done; kill -INT $child; wait $child");
   EXPECT_THAT(out, testing::HasSubstr("interrupted after step"));
   EXPECT_GT(std::stoll(SafetensorsFile(folder / "c/checkpoint.safetensors").metadata().at("step")), 0);
 }
