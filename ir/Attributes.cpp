@@ -76,7 +76,9 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return verifyKind<UnitAttr>(op, attribute, "without a value");
   if (name == attr::Algorithm::getNameStr()) // A5
     return verifyKind<AlgorithmAttr>(op, attribute, "a #train.algorithm");
-  if (name == attr::Plan::getNameStr()) // A6
+  if (name == attr::Plan::getNameStr() && !isa<func::FuncOp, sched::ProgramOp>(op)) // A6
+    return op->emitOpError() << "is no function and no program, but has '" << name << "'";
+  if (name == attr::Plan::getNameStr())
     return verifyKind<PlanAttr>(op, attribute, "a #train.plan");
   if (name == attr::Rule::getNameStr())
     return verifyKind<StringAttr>(op, attribute, "a string");

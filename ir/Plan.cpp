@@ -9,10 +9,16 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+/// Bounds may be infinite.
+static bool isTime(FloatAttr seconds) { return seconds.getValueAsDouble() >= 0; }
+
 LogicalResult DecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr storage, ActionKind action,
                                    StringAttr codec, int32_t offloadAfter, int32_t freeBefore, int32_t prefetchAfter,
-                                   int32_t neededBy, int64_t, int32_t, int32_t, StringAttr, StringAttr, FloatAttr,
-                                   FloatAttr, bool) {
+                                   int32_t neededBy, int64_t bytes, int32_t, int32_t, StringAttr, StringAttr,
+                                   FloatAttr seconds, FloatAttr stall, bool) {
+  if (bytes < 0 || !isTime(seconds) || !isTime(stall))
+    return emitError() << "the plan's figures for " << storage << " are below 0: " << bytes << " bytes, " << seconds
+                       << ", " << stall;
   const CodecFacts *facts = findCodec(codec.getValue());
   if (!codec.empty() && (!facts || (!facts->readDirectly && !parseCodec(codec.getValue()))))
     return emitError() << "the plan packs " << storage << " with " << codec << ", which is no codec";
@@ -38,10 +44,16 @@ LogicalResult RecomputeAttr::verify(function_ref<InFlightDiagnostic()> emitError
   return success();
 }
 
-LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t, int64_t, int64_t,
-                               int64_t, int64_t, FloatAttr, FloatAttr, FloatAttr, FloatAttr,
-                               ArrayRef<DecisionAttr> decisions, ArrayRef<RecomputeAttr> recomputes,
-                               ArrayRef<int32_t> alternatives) {
+LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t budget, int64_t arena,
+                               int64_t keepArena, int64_t base, int64_t floor, FloatAttr seconds, FloatAttr keepSeconds,
+                               FloatAttr lowerBound, FloatAttr longest, ArrayRef<DecisionAttr> decisions,
+                               ArrayRef<RecomputeAttr> recomputes, ArrayRef<int32_t> alternatives) {
+  for (int64_t bytes : {budget, arena, keepArena, base, floor})
+    if (bytes < 0)
+      return emitError() << "the plan has a figure of " << bytes << " bytes";
+  for (FloatAttr time : {seconds, keepSeconds, lowerBound, longest})
+    if (!isTime(time))
+      return emitError() << "the plan has a time of " << time;
   llvm::StringSet<> decided;
   for (DecisionAttr decision : decisions)
     if (!decided.insert(decision.getStorage().getValue()).second)

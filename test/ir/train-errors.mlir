@@ -467,6 +467,14 @@ func.func @a6_kind(%x: tensor<2x3xf32>) attributes {train.plan = {strategy = "ha
 
 // -----
 
+func.func @a6_place(%x: tensor<2x3xf32>) {
+  // expected-error @below {{is no function and no program, but has 'train.plan'}}
+  %y = train.relu %x {train.plan = #train.plan<strategy = "hand">} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
 func.func @a5_parts(%x: tensor<2x3xf32>) {
   // expected-error @below {{an algorithm has parts >= 1 and granted bytes >= 0, not 0 and 0}}
   %y = train.relu %x {train.algorithm = #train.algorithm<name = "x", parts = 0>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
