@@ -8,6 +8,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <stdexcept>
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
@@ -100,7 +102,8 @@ private:
     case arith::CmpFPredicate::OEQ:
       return a + " == " + b;
     default:
-      llvm::report_fatal_error("a scalar rule compares in a way that codegen does not print");
+      throw std::logic_error("codegen cannot print the comparison '" +
+                             arith::stringifyCmpFPredicate(op.getPredicate()).str() + "' of a scalar rule");
     }
   }
 
@@ -138,8 +141,7 @@ private:
                             "u, element.step), element.index" + group + ")"};
         })
         .Default([](Operation *other) -> Expression {
-          llvm::report_fatal_error(llvm::Twine("codegen cannot print the scalar op ") +
-                                   other->getName().getStringRef());
+          throw std::logic_error("codegen cannot print the scalar op " + other->getName().getStringRef().str());
         });
   }
 

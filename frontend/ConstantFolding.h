@@ -5,7 +5,7 @@
 #define SLUICE_FRONTEND_CONSTANT_FOLDING_H
 
 #include "frontend/HostTensor.h"
-#include "frontend/Result.h"
+#include "runtime/Result.h"
 #include <vector>
 
 namespace onnx {

@@ -4,7 +4,7 @@
 #ifndef SLUICE_FRONTEND_EXTERNAL_DATA_H
 #define SLUICE_FRONTEND_EXTERNAL_DATA_H
 
-#include "frontend/Result.h"
+#include "runtime/Result.h"
 #include <cstdint>
 #include <map>
 #include <string>

@@ -4,7 +4,7 @@
 #ifndef SLUICE_FRONTEND_LIMITS_H
 #define SLUICE_FRONTEND_LIMITS_H
 
-#include "frontend/Result.h"
+#include "runtime/Result.h"
 #include <cstdint>
 #include <limits>
 #include <string>

@@ -6,7 +6,7 @@
 #define SLUICE_FRONTEND_ONNX_FILE_H
 
 #include "frontend/Limits.h"
-#include "frontend/Result.h"
+#include "runtime/Result.h"
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -193,11 +193,7 @@ private:
     };
     set("train.loss", toString(spec.loss));
     set("train.optimizer", toString(spec.optimizer));
-    set("train.init", toString(spec.init));
-    set("train.batch_norm", toString(spec.batchNorm));
-    set("train.dropout", toString(spec.dropout));
     set("train.precision", spec.precision);
-    (*module)->setAttr("train.batch", builder.getI64IntegerAttr(graph.batch));
   }
 
   Result<func::FuncOp> declare(bool training) {

@@ -5,10 +5,10 @@
 #define SLUICE_FRONTEND_ONNX_IMPORT_H
 
 #include "frontend/OnnxFile.h"
-#include "frontend/Result.h"
 #include "frontend/TrainingSpec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "runtime/Result.h"
 
 namespace sluice {
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the user asks for beyond the model itself, parsed once. importOnnx keeps it as attributes of the module
-// (train.loss, train.optimizer, train.batch_norm, train.dropout, train.precision, train.init), which is where later
-// passes read it.
+// What the user asks for beyond the model itself, parsed once. importOnnx keeps what passes and codegen read as
+// attributes of the module: train.loss, train.optimizer, train.precision.
 #ifndef SLUICE_FRONTEND_TRAINING_SPEC_H
 #define SLUICE_FRONTEND_TRAINING_SPEC_H
 
 #include "frontend/Limits.h"
-#include "frontend/Result.h"
+#include "runtime/Result.h"
 #include "runtime/TargetTable.h"
 #include <cstdint>
 #include <map>

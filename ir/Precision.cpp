@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier of the interface PrecisionAware.
+// The verifier of the interface PrecisionAware. Where casts go: passes/AssignPrecision.cpp.
 #include "ir/Train.h"
 
 using namespace mlir;

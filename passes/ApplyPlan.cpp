@@ -73,6 +73,11 @@ private:
         return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name
                                 << "'" << (d.codec.empty() ? "" : " with " + d.codec)
                                 << ", which generated programs cannot do";
+      const auto *written = llvm::find(ops, contents[s] ? contents[s].getDefiningOp() : nullptr);
+      if (written - ops.begin() > d.offloadAfter)
+        return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name
+                                << "' after op " << d.offloadAfter << ", which op " << written - ops.begin()
+                                << " is the last to write";
       if (int last = std::max(d.freeBefore, d.neededBy); last >= count)
         return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name
                                 << "' as far as op " << last << " of " << count;
@@ -292,13 +297,12 @@ struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
     if (failed(checkTensors(step)))
       return signalPassFailure();
     Storages storages(step);
-    planner::Plan plan;
-    if (std::string error = planOfAttribute(attribute, llvm::map_to_vector(storages.all(), nameOf), plan);
-        !error.empty()) {
-      step.emitError() << error;
+    Result<planner::Plan> plan = planOfAttribute(attribute, llvm::map_to_vector(storages.all(), nameOf));
+    if (!plan) {
+      step.emitError() << plan.error();
       return signalPassFailure();
     }
-    Rewriter rewriter(step, std::move(plan), storages);
+    Rewriter rewriter(step, std::move(*plan), storages);
     if (failed(rewriter.run()))
       return signalPassFailure();
     offloads += rewriter.offloads;

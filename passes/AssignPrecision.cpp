@@ -2,8 +2,8 @@
 // assign-precision, where the module says train.precision = "bf16", for each function:
 //  1. walk it backwards and find the values that a product reads, by itself or through ops that take any type;
 //  2. walk it forwards: operands that an op cannot take as they are go through a train.cast shared by later readers;
-//  results of products
-//     become bf16, those of other ops where such a value is among their operands or a product reads them.
+//     results of products become bf16, those of other ops where such a value is among their operands or a product reads
+//     them.
 #include "passes/Passes.h"
 
 namespace sluice {

@@ -43,15 +43,20 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
   using EstimateCostBase::EstimateCostBase;
 
   void runOnOperation() override {
-    planner::Profile device;
-    std::string error;
-    if (!loadDevice(this->device, profile, device, error)) {
-      getOperation().emitError() << error;
+    Result<planner::Profile> known = planner::loadDevice(device, profile);
+    if (!known) {
+      getOperation().emitError() << known.error();
+      return signalPassFailure();
+    }
+    if (threads < 0 || threads > mostThreads || level < 0 || level == 1 || level > 4) {
+      getOperation().emitError() << "threads=" << threads.getValue() << " level=" << level.getValue()
+                                 << " are for no machine: threads go to " << mostThreads
+                                 << ", levels of x86-64 from 2 to 4";
       return signalPassFailure();
     }
     if (failed(checkKernels(getOperation())) || failed(choose()))
       return signalPassFailure();
-    const std::vector<double> seconds = predict(device);
+    const std::vector<double> seconds = predict(*known);
     for (auto [choice, predicted] : llvm::zip(choices, seconds))
       setCost(choice, predicted);
   }

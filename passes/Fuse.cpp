@@ -60,7 +60,8 @@ void splitBatchNormBackward(BatchNormBackwardOp op) {
   op.erase();
 }
 
-/// The rule's scalars know the rule, its values their names: those of results but y, which every rule's would be.
+/// Scalars keep the names that the rule gave them. A rule's result is called as its op's result is, or, where that is
+/// just y, as the rule.
 void nameScalars(Elementwise op, Block &block, ValueRange values) {
   const StringRef rule = op->getName().stripDialect();
   const Location loc = NameLoc::get(StringAttr::get(op->getContext(), rule), op.getLoc());

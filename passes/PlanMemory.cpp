@@ -14,6 +14,7 @@
 #include "passes/planner/Profile.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
+#include "passes/planner/Words.h"
 #include "runtime/Codec.h"
 
 namespace sluice {
@@ -57,22 +58,21 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return module.emitError() << "needs a function @step";
     if (failed(checkKernels(module)))
       return failure();
-    planner::Profile profile;
-    if (failed(loadProfiles(profile)))
-      return failure();
+    Result<planner::Profile> known = planner::loadDevice(device, profile);
+    if (!known)
+      return module.emitError() << known.error();
     Storages storages(step);
-    PlanRequest request;
     auto precision = module->getAttrOfType<StringAttr>("train.precision");
-    if (std::string error =
-            parsePlanRequest(strategy, allowLossy, target, precision ? precision.str() : "fp32", request);
-        !error.empty())
-      return failWith(module, 2) << error;
-    planner::Problem problem = problemOfStep(module, step, storages, profile, request.zfp);
+    Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, target, precision ? precision.str() : "fp32");
+    if (!asked)
+      return failWith(module, 2) << asked.error();
+    const PlanRequest &request = *asked;
+    planner::Problem problem = problemOfStep(module, step, storages, *known, request.zfp);
 
     planner::Answer keep = runStrategy(problem, unlimited, "keep", {});
     if (auto *refused = std::get_if<planner::Refused>(&keep))
       return module.emitError() << "planning failed: " << refused->reason;
-    int64_t evaluation = evaluationArena(profile);
+    int64_t evaluation = evaluationArena(*known);
     PlanSummary summary = summaryOfKeep(problem, std::get<planner::Plan>(keep), evaluation);
     if (failed(readBudget(summary)))
       return failure();
@@ -156,13 +156,6 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (cause)
       cause->status = status;
     return module.emitError();
-  }
-
-  LogicalResult loadProfiles(planner::Profile &result) {
-    std::string error;
-    if (!loadDevice(device, profile, result, error))
-      return getOperation().emitError() << error;
-    return success();
   }
 
   /// codec=fp16|zvc: all floats that leave for the host are packed on the way; positions stay those of raw copies, so

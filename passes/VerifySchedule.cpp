@@ -142,8 +142,9 @@ InFlightDiagnostic Verifier::conflict(const Access &first, const Access &second)
   return diagnostic;
 }
 
-/// V3. What was ordered before the last write of a byte, or before a later read on the same stream, is ordered before
-/// what comes after that.
+/// V3, the proof that no two streams race: every earlier access to these bytes runs before this one, by the clocks of
+/// the streams, or is an error. What was ordered before the last write of a byte, or before a later read on the same
+/// stream, is ordered before what comes after that.
 LogicalResult Verifier::checkRaces() {
   ByteHistory history;
   for (size_t begin = 0, j = 0; j < accesses.size(); ++j) {

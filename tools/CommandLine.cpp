@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command line of sluicec. A value whose capability does not exist yet is refused with a message that says so.
+#include "passes/kernels/HostKernels.h"
 #include "passes/plan/Budget.h"
-#include "passes/planner/Bounds.h"
+#include "passes/planner/Words.h"
 #include "passes/strategies/Registry.h"
 #include "tools/Driver.h"
 #include "tools/Failure.h"
@@ -179,8 +180,8 @@ std::string convert(const Words &w, DriverOptions &o) {
   if (!w.batch.empty() && !isNumber(w.batch, std::numeric_limits<int64_t>::max(), o.spec.batch.emplace()))
     return "--batch takes a positive number, not '" + w.batch + "'";
   int64_t threads = std::max(1u, std::thread::hardware_concurrency());
-  if (!w.threads.empty() && !isNumber(w.threads, 1024, threads))
-    return "--threads takes a number from 1 to 1024, not '" + w.threads + "'";
+  if (!w.threads.empty() && !isNumber(w.threads, mostThreads, threads))
+    return "--threads takes a number from 1 to " + std::to_string(mostThreads) + ", not '" + w.threads + "'";
   o.pipeline.threads = static_cast<int>(threads);
   if (!w.hostBudget.empty() && !size("--host-budget", w.hostBudget, o.pipeline.hostBudget))
     return e;

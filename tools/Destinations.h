@@ -2,7 +2,7 @@
 // What the compiler may write over: files that it wrote for the same purpose. Never what it reads.
 #pragma once
 
-#include "frontend/Result.h"
+#include "runtime/Result.h"
 #include "tools/Driver.h"
 
 #include <filesystem>

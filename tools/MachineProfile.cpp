@@ -68,9 +68,8 @@ fs::path cacheFile(const json &machine) {
 
 /// Whether the text is a profile of this machine that all times can be estimated from.
 bool speaksOf(const std::string &text, const json &machine) {
-  planner::Profile profile;
-  std::string error;
-  if (!planner::parseProfile(text, profile, error) || profile.samples.empty())
+  const Result<planner::Profile> profile = planner::parseProfile(text);
+  if (!profile || profile->samples.empty())
     return false;
   return json::parse(text).value("machine", json()) == machine;
 }
@@ -180,11 +179,9 @@ void sluice::chooseDevice(DriverOptions &options) {
   becomeMachine({options.pipeline.threads, options.pipeline.level}); // before oneDNN is asked what it may use
   const json key = machine();
   const fs::path path = cacheFile(key);
-  std::string text, error;
-  const bool known =
-      !options.calibrate && !path.empty() && planner::readInput(path.string(), text, error) && speaksOf(text, key);
-  if (!known)
-    error = measure(key, path, options.calibrate);
+  const Result<std::string> text = planner::readInput(path.string());
+  const bool known = !options.calibrate && text && speaksOf(*text, key);
+  const std::string error = known ? "" : measure(key, path, options.calibrate);
   if (known || error.empty())
     device = path.string();
   else

@@ -51,22 +51,20 @@ ModelProblem problemOfModel(const DriverOptions &options) {
     result.notes = compilation.notes();
     return fail(result.status, wrong);
   }
-  planner::Profile profile;
-  std::string error;
-  if (!loadDevice(options.pipeline.device, options.pipeline.profile, profile, error))
-    return fail(1, options.model + ": " + error);
+  const Result<planner::Profile> profile = planner::loadDevice(options.pipeline.device, options.pipeline.profile);
+  if (!profile)
+    return fail(1, options.model + ": " + profile.error());
   auto step = compilation.module().lookupSymbol<func::FuncOp>("step");
   if (!step)
     return fail(4, options.model + ": the module has no function @step");
-  PlanRequest request;
-  if (error = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.pipeline.target,
-                               options.spec.precision, request);
-      !error.empty())
-    return fail(2, error);
+  const Result<PlanRequest> request = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy,
+                                                       options.pipeline.target, options.spec.precision);
+  if (!request)
+    return fail(2, request.error());
   Storages storages(step);
-  result.problem = problemOfStep(compilation.module(), step, storages, profile, request.zfp);
-  result.options = request.options;
-  result.device = profile.device;
+  result.problem = problemOfStep(compilation.module(), step, storages, *profile, request->zfp);
+  result.options = request->options;
+  result.device = profile->device;
   return result;
 }
 
@@ -78,13 +76,14 @@ static train::PlanAttr placedPlan(ModuleOp module) {
 }
 
 /// The problem's forms do not name their rate.
-static std::string planOfProblem(train::PlanAttr attribute, const planner::Problem &problem, planner::Plan &plan) {
-  if (std::string error = planOfAttribute(attribute, storageNames(problem), plan); !error.empty())
-    return error;
-  for (planner::Decision &decision : plan.decisions)
+static Result<planner::Plan> planOfProblem(train::PlanAttr attribute, const planner::Problem &problem) {
+  Result<planner::Plan> plan = planOfAttribute(attribute, storageNames(problem));
+  if (!plan)
+    return plan;
+  for (planner::Decision &decision : plan->decisions)
     decision.codec = decision.codec.substr(0, decision.codec.find(':'));
-  plan.peakBytes = peakBytes(problem, expand(problem, plan));
-  return "";
+  plan->peakBytes = peakBytes(problem, expand(problem, *plan));
+  return plan;
 }
 
 CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &problem) {
@@ -103,8 +102,10 @@ CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &
   train::PlanAttr attribute = placedPlan(compilation.module());
   if (!attribute)
     return fail(4, options.model + ": the placed program has no plan");
-  if (std::string error = planOfProblem(attribute, problem, result.plan); !error.empty())
-    return fail(4, options.model + ": " + error);
+  Result<planner::Plan> plan = planOfProblem(attribute, problem);
+  if (!plan)
+    return fail(4, options.model + ": " + plan.error());
+  result.plan = std::move(*plan);
   result.budget = attribute.getBudget();
   result.bound = attribute.getLowerBound().getValueAsDouble();
   if (std::string error = checkPlan(problem, result.plan, result.budget); !error.empty())

@@ -4,6 +4,7 @@
 
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Simulate.h"
+#include "passes/planner/Words.h"
 
 #include <algorithm>
 #include <sstream>

@@ -25,6 +25,7 @@
 
 using namespace sluice::planner;
 using nlohmann::ordered_json;
+using sluice::Result;
 
 namespace {
 
@@ -46,10 +47,10 @@ struct Arguments {
 };
 
 std::string readFile(const std::string &path) {
-  std::string text, error;
-  if (!readInput(path, text, error))
-    throw Failure{BadInput, path + ": cannot be read: " + error};
-  return text;
+  const Result<std::string> text = readInput(path);
+  if (!text)
+    throw Failure{BadInput, path + ": cannot be read: " + text.error()};
+  return *text;
 }
 
 /// "1500000", "600MiB", "8GiB".
@@ -93,19 +94,19 @@ int planProblem(const Arguments &arguments) {
   std::stringstream lossy(arguments.allowLossy);
   for (std::string codec; std::getline(lossy, codec, ',');)
     options.allowLossy.insert(codec);
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> knobs;
-  if (const std::string wrong = parseStrategy(arguments.strategy, name, knobs); !wrong.empty())
-    throw Failure{Usage, wrong};
-  for (const auto &[knob, value] : knobs)
+  const Result<StrategyWords> words = parseStrategy(arguments.strategy);
+  if (!words)
+    throw Failure{Usage, words.error()};
+  const std::string &name = words->name;
+  for (const auto &[knob, value] : words->knobs)
     options.knobs[knob] = value;
   if (arguments.release != "whole" && arguments.release != "partial")
     throw Failure{Usage, "--release is '" + arguments.release + "', it must be whole or partial"};
   const Release release = arguments.release == "whole" ? Release::Whole : Release::Partial;
-  ChainFile file;
-  std::string error;
-  if (!parseChain(readFile(arguments.problem), file, error))
-    throw Failure{BadInput, arguments.problem + ": " + error};
+  Result<ChainFile> parsed = parseChain(readFile(arguments.problem));
+  if (!parsed)
+    throw Failure{BadInput, arguments.problem + ": " + parsed.error()};
+  ChainFile &file = *parsed;
   if (!arguments.memory.empty())
     file.memory = sizeOf(arguments.memory, "--memory");
   if (!file.memory)
@@ -130,10 +131,10 @@ int planProblem(const Arguments &arguments) {
 }
 
 int packProblem(const Arguments &arguments) {
-  std::vector<PackItem> items;
-  std::string error;
-  if (!parseItems(readFile(arguments.pack), items, error))
-    throw Failure{BadInput, arguments.pack + ": " + error};
+  const Result<std::vector<PackItem>> parsed = parseItems(readFile(arguments.pack));
+  if (!parsed)
+    throw Failure{BadInput, arguments.pack + ": " + parsed.error()};
+  const std::vector<PackItem> &items = *parsed;
   PackOptions options;
   // Nodes cost time in proportion to the items; this many take some ten seconds. Whoever names a number of them has the
   // time.
@@ -147,7 +148,7 @@ int packProblem(const Arguments &arguments) {
   if (limited && options.goodEnough < packLoad(items))
     options.nodeLimit = 0; // nothing fits; best-fit shows how far off it is
   const Packing packing = pack(items, options);
-  if (error = packingError(items, packing); !error.empty())
+  if (const std::string error = packingError(items, packing); !error.empty())
     throw Failure{Internal, error};
   const bool fits = !limited || packing.height <= options.goodEnough;
   ordered_json out;
@@ -225,6 +226,13 @@ std::string strategyHelp() {
   return text;
 }
 
+std::string lossyHelp() {
+  std::string list;
+  for (const std::string &name : lossyActions())
+    list += (list.empty() ? "of " : ",") + name;
+  return list;
+}
+
 int run(int argc, char **argv) {
   Arguments arguments;
   CLI::App app("Plans memory for one training step, and packs static buffers", "sluice-plan");
@@ -233,7 +241,7 @@ int run(int argc, char **argv) {
   app.add_option("--strategy", arguments.strategy, "NAME[,k=v...]");
   app.add_option("--memory", arguments.memory, "bytes of the device, instead of the file's");
   app.add_option("--release", arguments.release, "whole (what can be executed) or partial");
-  app.add_option("--allow-lossy", arguments.allowLossy, "of fp16,zfp,invert");
+  app.add_option("--allow-lossy", arguments.allowLossy, lossyHelp());
   app.add_option("--model", arguments.model, "ONNX model to sweep; takes all of sluicec's flags besides");
   app.add_flag("--sweep", arguments.sweep, "plan the model with every strategy from its floor to keep's arena");
   app.add_option("--strategies", arguments.strategies, "for --sweep: 'a;b,k=v' (default: every one)");

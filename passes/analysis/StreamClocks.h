@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events between the streams of a sched.program while it is written, op by op. A wait is left out when a chain of
-// earlier waits implies it, as vector clocks tell: one per stream, of how many ops of each stream are known to have run
-// (Fidge, Mattern 1988).
+// The clocks of schedule-streams; verify-schedule has its own in Replay.h. Events between the streams of a
+// sched.program while it is written, op by op. A wait is left out when a chain of earlier waits implies it, as vector
+// clocks tell: one per stream, of how many ops of each stream are known to have run (Fidge, Mattern 1988).
 #pragma once
 
 #include "ir/Sched.h"

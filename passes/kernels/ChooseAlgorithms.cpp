@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses an algorithm for every kernel, see KernelAlgorithms.h.
+// Chooses an algorithm for every kernel, see ChooseAlgorithms.h.
 #include "passes/kernels/ChooseAlgorithms.h"
 
 #include "passes/kernels/HostTrial.h"

@@ -11,6 +11,9 @@
 
 namespace sluice {
 
+/// Of one program.
+constexpr int mostThreads = 1024;
+
 /// What workspaces and algorithms of host programs depend on.
 struct HostMachine {
   int threads = 0; ///< that programs will have; 0: this machine's

@@ -49,18 +49,18 @@ PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &pro
                        b.getF64FloatAttr(summary.longest), decisions, recomputes, plan.alternatives);
 }
 
-std::string sluice::planOfAttribute(PlanAttr attribute, ArrayRef<StringRef> storages, planner::Plan &plan) {
+Result<planner::Plan> sluice::planOfAttribute(PlanAttr attribute, ArrayRef<StringRef> storages) {
   llvm::StringMap<int> indexOf;
   for (auto [index, name] : llvm::enumerate(storages))
     indexOf[name] = index;
-  plan = {};
+  planner::Plan plan;
   plan.strategy = attribute.getStrategy().str();
   plan.arenaBytes = attribute.getArena();
   plan.decisions.resize(storages.size());
   for (DecisionAttr entry : attribute.getDecisions()) {
     auto found = indexOf.find(entry.getStorage().getValue());
     if (found == indexOf.end())
-      return "the plan decides for '" + entry.getStorage().str() + "', which is no storage of the step";
+      return Error{"the plan decides for '" + entry.getStorage().str() + "', which is no storage of the step"};
     planner::Decision &d = plan.decisions[found->second];
     d.action = *planner::findAction(stringifyActionKind(entry.getAction()));
     d.codec = entry.getCodec().str();
@@ -73,7 +73,7 @@ std::string sluice::planOfAttribute(PlanAttr attribute, ArrayRef<StringRef> stor
   for (RecomputeAttr entry : attribute.getRecomputes())
     plan.recomputes.push_back({entry.getBefore(), entry.getOps().vec()});
   plan.alternatives.assign(attribute.getAlternatives().begin(), attribute.getAlternatives().end());
-  return "";
+  return plan;
 }
 
 SmallVector<StringRef> sluice::storageNames(const planner::Problem &problem) {

@@ -4,6 +4,7 @@
 
 #include "ir/Train.h"
 #include "passes/plan/ActionCosts.h"
+#include "runtime/Result.h"
 
 namespace sluice {
 
@@ -18,9 +19,9 @@ train::PlanAttr planAttribute(mlir::MLIRContext *context, const planner::Problem
                               const PlanSummary &summary, const std::vector<ActionCost> &costs,
                               const std::vector<std::string> &nodes);
 
-/// The plan back from the attribute, with a decision for each of `storages`, Keep where the attribute has none. Returns
-/// what is wrong, a storage that is not among them, or nothing.
-std::string planOfAttribute(train::PlanAttr attribute, llvm::ArrayRef<llvm::StringRef> storages, planner::Plan &plan);
+/// The plan back from the attribute, with a decision for each of `storages`, Keep where the attribute has none. Errors
+/// name a storage that is not among them.
+Result<planner::Plan> planOfAttribute(train::PlanAttr attribute, llvm::ArrayRef<llvm::StringRef> storages);
 
 /// Of a problem's buffers, which have them from the step's storages.
 llvm::SmallVector<llvm::StringRef> storageNames(const planner::Problem &problem);

@@ -3,8 +3,8 @@
 #include "passes/plan/PlanRequest.h"
 
 #include "passes/plan/Budget.h"
-#include "passes/planner/Bounds.h"
 
+#include "passes/planner/Words.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -27,48 +27,56 @@ static std::set<std::string> executableActions(Target target, StringRef precisio
 }
 
 /// fp16, zvc or zvc:pool=SIZE.
-static std::string takeCodec(StringRef value, PlanRequest &request) {
+static Status takeCodec(StringRef value, PlanRequest &request) {
   auto [codec, pool] = value.split(':');
   const CodecFacts *facts = findCodec(codec);
   if (!facts || !facts->onCopies || (value.contains(':') && (codec != "zvc" || !pool.consume_front("pool="))))
-    return "codec '" + value.str() + "' in --strategy is unknown; copies can pack with fp16, zvc or zvc:pool=SIZE";
+    return sluice::Error{"codec '" + value.str() +
+                         "' in --strategy is unknown; copies can pack with fp16, zvc or zvc:pool=SIZE"};
   request.codec = codec.str();
   if (!value.contains(':'))
-    return "";
+    return sluice::Success{};
   request.zvc = "zvc:pool=" + std::to_string(parseSize(pool.str()).value_or(0));
-  return parseCodec(request.zvc)
-             ? ""
-             : "pool '" + pool.str() + "' of zvc in --strategy is no size; write bytes, 600MiB or 8GiB";
+  if (!parseCodec(request.zvc))
+    return sluice::Error{"pool '" + pool.str() + "' of zvc in --strategy is no size; write bytes, 600MiB or 8GiB"};
+  return sluice::Success{};
 }
 
 /// What is said of codecs, for any strategy; the pool also without `codec=` before it.
-static std::string takeKnob(const std::string &key, const std::string &value, PlanRequest &request) {
+static Status takeKnob(const std::string &key, const std::string &value, PlanRequest &request) {
   if (key == "codec" || key == "zvc:pool")
     return takeCodec(key == "codec" ? value : key + "=" + value, request);
   if (key == "rate" && !parseCodec("zfp:" + value))
-    return "rate '" + value + "' in --strategy is none of zfp's, from 2 to 31 bits a value";
+    return sluice::Error{"rate '" + value + "' in --strategy is none of zfp's, from 2 to 31 bits a value"};
   if (key == "rate")
     request.zfp = "zfp:" + value;
   else
     request.options.knobs[key] = value;
-  return "";
+  return sluice::Success{};
 }
 
-std::string sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
-                                     const std::string &precision, PlanRequest &request) {
-  std::vector<std::pair<std::string, std::string>> knobs; // the last word counts
-  if (std::string error = planner::parseStrategy(strategy, request.name, knobs); !error.empty())
-    return error;
-  for (const auto &[key, value] : knobs)
-    if (std::string error = takeKnob(key, value, request); !error.empty())
-      return error;
+Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
+                                             const std::string &precision) {
+  Result<planner::StrategyWords> words = planner::parseStrategy(strategy);
+  if (!words)
+    return words.takeError();
+  PlanRequest request;
+  request.name = words->name;
+  for (const auto &[key, value] : words->knobs)
+    if (Status taken = takeKnob(key, value, request); !taken)
+      return taken.takeError();
   SmallVector<StringRef> lossy;
   StringRef(allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
-  for (StringRef name : lossy)
+  const std::vector<std::string> known = planner::lossyActions();
+  for (StringRef name : lossy) {
+    if (name != "algorithms" && !is_contained(known, name))
+      return sluice::Error{"--allow-lossy knows no '" + name.str() + "'; there are " + join(known, ", ") +
+                           " and algorithms"};
     request.options.allowLossy.insert(name.str());
+  }
   request.options.executable = executableActions(target, precision);
   if (!request.codec.empty() && !request.options.executable.count(request.codec))
-    return "codec '" + request.codec + "' in --strategy is not available for --target=" + factsOf(target).name +
-           (precision == "bf16" ? " --precision=bf16" : "");
-  return "";
+    return sluice::Error{"codec '" + request.codec + "' in --strategy is not available for --target=" +
+                         factsOf(target).name + (precision == "bf16" ? " --precision=bf16" : "")};
+  return request;
 }

@@ -19,9 +19,9 @@ struct PlanRequest {
   std::string zfp = "zfp"; ///< codec behind every "zfp" of the plan, with its rate: knob `rate`
 };
 
-/// Reads --strategy=NAME[,k=v...], --allow-lossy=NAME[,NAME...] and --precision=NAME. Returns what is wrong with them,
-/// or nothing; names of strategies and their own knobs are the registry's business.
-std::string parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
-                             const std::string &precision, PlanRequest &request);
+/// Reads --strategy=NAME[,k=v...], --allow-lossy=NAME[,NAME...] and --precision=NAME; names of strategies and their own
+/// knobs are the registry's business.
+Result<PlanRequest> parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
+                                     const std::string &precision);
 
 } // namespace sluice

@@ -225,30 +225,6 @@ Seconds PositionBound::at(int position) const {
 
 } // namespace
 
-std::vector<std::string> lossyActions() {
-  std::vector<std::string> lossy;
-  for (const CodecFacts &codec : codecTable)
-    if (!codec.exact)
-      lossy.push_back(codec.name);
-  lossy.push_back("invert");
-  return lossy;
-}
-
-std::set<std::string> exactActions() {
-  std::set<std::string> exact = {"keep", "offload", "recompute"};
-  for (const CodecFacts &codec : codecTable)
-    if (codec.exact)
-      exact.insert(codec.name);
-  return exact;
-}
-
-std::set<std::string> allActions() {
-  std::set<std::string> all = exactActions();
-  for (const std::string &lossy : lossyActions())
-    all.insert(lossy);
-  return all;
-}
-
 Seconds actionBound(const Problem &problem, Bytes memory, const std::set<std::string> &actions) {
   return PositionBound(problem, memory, actions).run();
 }

@@ -15,12 +15,6 @@ namespace sluice::planner {
 /// base; what a backward op may read in encoded form counts with its smallest such form.
 Bytes memoryFloor(const Problem &problem);
 
-/// Names of actions and codecs, as in Options::executable: those that are lossy, those that keep every bit, and
-/// all.
-std::vector<std::string> lossyActions();
-std::set<std::string> exactActions();
-std::set<std::string> allActions();
-
 /// Seconds that no schedule with these actions can beat. At every position where the program that keeps everything
 /// exceeds `memory`, the excess must be away: what an op there touches cannot be, encodings remove theirs for nothing,
 /// the others cross the link or are packed before the position and come back after it, or cost re-runs of their

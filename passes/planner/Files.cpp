@@ -23,21 +23,20 @@ using nlohmann::json;
 static constexpr double largest = 1e30;
 static constexpr size_t mostBytes = size_t{64} << 20;
 
-bool readInput(const std::string &path, std::string &text, std::string &error) {
+Result<std::string> readInput(const std::string &path) {
   // Without O_NONBLOCK a pipe that nobody writes would block here before its kind is known.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   auto fail = [&](const std::string &why) {
     if (file >= 0)
       close(file);
-    error = why;
-    return false;
+    return Error{why};
   };
   if (file < 0)
     return fail(std::strerror(errno));
   struct stat status;
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
     return fail("not a regular file");
-  text.clear();
+  std::string text;
   std::vector<char> piece(size_t{1} << 16);
   for (ssize_t got; (got = read(file, piece.data(), piece.size())) != 0;) {
     if (got < 0 && errno == EINTR)
@@ -49,7 +48,7 @@ bool readInput(const std::string &path, std::string &text, std::string &error) {
       return fail("more than " + std::to_string(mostBytes) + " bytes");
   }
   close(file);
-  return true;
+  return text;
 }
 
 static std::vector<double> numbers(const json &root, const char *key, std::optional<size_t> ifMissing = {}) {
@@ -124,13 +123,11 @@ static ChainFile readChain(const json &root) {
   return file;
 }
 
-bool parseChain(const std::string &text, ChainFile &file, std::string &error) {
+Result<ChainFile> parseChain(const std::string &text) {
   try {
-    file = readChain(parseJson(text));
-    return true;
+    return readChain(parseJson(text));
   } catch (const std::exception &e) {
-    error = e.what();
-    return false;
+    return Error{e.what()};
   }
 }
 
@@ -212,13 +209,11 @@ static std::vector<PackItem> readItems(const std::string &text) {
   return items;
 }
 
-bool parseItems(const std::string &text, std::vector<PackItem> &items, std::string &error) {
+Result<std::vector<PackItem>> parseItems(const std::string &text) {
   try {
-    items = readItems(text);
-    return true;
+    return readItems(text);
   } catch (const std::exception &e) {
-    error = e.what();
-    return false;
+    return Error{e.what()};
   }
 }
 

@@ -52,8 +52,8 @@ std::string packError(const std::vector<PackItem> &items);
 /// Largest total size alive at one time.
 Bytes packLoad(const std::vector<PackItem> &items);
 
-/// Best-fit in several orders (non-offloaded-high-end is not among them: see strategies/VdnnPool.h), then the exact
-/// search of PackSearch.h. Items must pass packError().
+/// Best-fit in several orders (non-offloaded-high-end is not among them: see tools/bench/reproduce/VdnnPool.h), then
+/// the exact search of PackSearch.h. Items must pass packError().
 Packing pack(const std::vector<PackItem> &items, const PackOptions &options = {});
 
 /// Independent validation, plain O(n^2): empty, or the first violation with both items and their numbers.

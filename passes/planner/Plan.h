@@ -33,7 +33,8 @@ enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 /// the first life ends at the last access before the re-execution that writes the buffer again.
 struct Decision {
   Action action = Action::Keep;
-  std::string codec;     ///< offload: "", "fp16", "zvc"; compress: "zfp", "fp16"; encode: see readDirectly()
+  std::string
+      codec; ///< of codecTable: of copies for offload ("": raw), of the device for compress, read directly for encode
   int offloadAfter = -1; ///< the copy out (encode, compress) is issued when this op has ended: the last forward access
   int freeBefore =
       -1; ///< first position that runs with the device bytes gone; offloadAfter < freeBefore <= prefetchAfter

@@ -169,50 +169,42 @@ static Profile readProfile(const json &root) {
   return profile;
 }
 
-bool parseProfile(const std::string &text, Profile &profile, std::string &error) {
+Result<Profile> parseProfile(const std::string &text) {
   try {
-    profile = readProfile(parseJson(text));
-    return true;
+    return readProfile(parseJson(text));
   } catch (const std::exception &e) {
-    error = std::string("malformed profile: ") + e.what();
-    return false;
+    return Error{std::string("malformed profile: ") + e.what()};
   }
 }
 
-bool loadProfile(const std::string &nameOrFile, Profile &profile, std::string &error) {
+Result<Profile> loadProfile(const std::string &nameOrFile) {
   std::string names;
   for (const auto &[name, text] : shippedProfiles()) {
     if (name == nameOrFile)
-      return parseProfile(text, profile, error);
+      return parseProfile(text);
     names += (names.empty() ? "" : ", ") + name;
   }
-  std::string text;
-  if (!readInput(nameOrFile, text, error)) {
-    error = "no profile '" + nameOrFile + "': neither a readable file (" + error + ") nor one of " + names;
-    return false;
-  }
-  if (parseProfile(text, profile, error))
-    return true;
-  error = nameOrFile + ": " + error;
-  return false;
+  const Result<std::string> text = readInput(nameOrFile);
+  if (!text)
+    return Error{"no profile '" + nameOrFile + "': neither a readable file (" + text.error() + ") nor one of " + names};
+  Result<Profile> profile = parseProfile(*text);
+  return profile ? profile : Error{nameOrFile + ": " + profile.error()};
 }
 
-bool loadDevice(const std::string &device, const std::string &measured, Profile &profile, std::string &error) {
-  Profile own;
-  if (!loadProfile(device, profile, error) || (!measured.empty() && !loadProfile(measured, own, error)))
-    return false;
-  const char *missing = profile.link.d2h == 0                                           ? "links.d2h"
-                        : profile.rates.memoryBandwidth == 0                            ? "rates.memory_bandwidth"
-                        : profile.rates.flops.find("fp32") == profile.rates.flops.end() ? "rates.flops.fp32"
-                                                                                        : nullptr;
-  if (missing) {
-    error = device + ": the profile has no '" + missing +
-            "', which times that nobody measured are estimated from; "
-            "give measurements to --profile, beside a --device";
-    return false;
-  }
-  overrideWith(profile, own);
-  return true;
+Result<Profile> loadDevice(const std::string &device, const std::string &measured) {
+  Result<Profile> profile = loadProfile(device), own = measured.empty() ? Profile() : loadProfile(measured);
+  if (!profile || !own)
+    return profile ? own : profile;
+  const char *missing = profile->link.d2h == 0                                            ? "links.d2h"
+                        : profile->rates.memoryBandwidth == 0                             ? "rates.memory_bandwidth"
+                        : profile->rates.flops.find("fp32") == profile->rates.flops.end() ? "rates.flops.fp32"
+                                                                                          : nullptr;
+  if (missing)
+    return Error{device + ": the profile has no '" + missing +
+                 "', which times that nobody measured are estimated from; give measurements to --profile, beside a "
+                 "--device"};
+  overrideWith(*profile, *own);
+  return profile;
 }
 
 void overrideWith(Profile &profile, const Profile &own) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "passes/planner/Problem.h"
+#include "runtime/Result.h"
 
 #include <map>
 #include <string>
@@ -77,16 +78,16 @@ struct Profile {
   }
 };
 
-/// Parses a profile; false leaves `profile` alone and says what is wrong, with key and value. This is where numbers are
-/// checked: what passes is finite and in a range in which planning stays so.
-bool parseProfile(const std::string &text, Profile &profile, std::string &error);
+/// Errors name key and value. This is where numbers are checked: what passes is finite and in a range in which planning
+/// stays so.
+Result<Profile> parseProfile(const std::string &text);
 
 /// A shipped profile by name ("v100-pcie"), or a file.
-bool loadProfile(const std::string &nameOrFile, Profile &profile, std::string &error);
+Result<Profile> loadProfile(const std::string &nameOrFile);
 
 /// A profile that all times of a program can be taken or estimated from: the device's, with the measurements of another
-/// file where one is named. False: one cannot be read, or the device's lacks rates or links.
-bool loadDevice(const std::string &device, const std::string &measured, Profile &profile, std::string &error);
+/// file where one is named. Errors: one cannot be read, or the device's lacks rates or links.
+Result<Profile> loadDevice(const std::string &device, const std::string &measured);
 
 /// Measurements of `own` replace what `profile` estimates: ops, links and codecs that it has, and the links' contention
 /// where it says that, too.

@@ -2,6 +2,8 @@
 // See Words.h.
 #include "passes/planner/Words.h"
 
+#include "runtime/CodecTable.h"
+
 #include <cstdlib>
 #include <utility>
 
@@ -45,6 +47,30 @@ std::optional<Action> findAction(std::string_view name) {
     if (name == known)
       return value;
   return std::nullopt;
+}
+
+std::vector<std::string> lossyActions() {
+  std::vector<std::string> lossy;
+  for (const CodecFacts &codec : codecTable)
+    if (!codec.exact)
+      lossy.push_back(codec.name);
+  lossy.push_back("invert");
+  return lossy;
+}
+
+std::set<std::string> exactActions() {
+  std::set<std::string> exact = {"keep", "offload", "recompute"};
+  for (const CodecFacts &codec : codecTable)
+    if (codec.exact)
+      exact.insert(codec.name);
+  return exact;
+}
+
+std::set<std::string> allActions() {
+  std::set<std::string> all = exactActions();
+  for (const std::string &lossy : lossyActions())
+    all.insert(lossy);
+  return all;
 }
 
 } // namespace planner

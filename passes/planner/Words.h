@@ -5,8 +5,10 @@
 #include "passes/planner/Plan.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sluice {
 
@@ -22,6 +24,12 @@ namespace planner {
 const char *actionName(Action action);
 /// Nothing for an unknown name.
 std::optional<Action> findAction(std::string_view name);
+
+/// Names of actions and codecs, as in Options::executable: those that are lossy, those that keep every bit, and
+/// all.
+std::vector<std::string> lossyActions();
+std::set<std::string> exactActions();
+std::set<std::string> allActions();
 
 } // namespace planner
 

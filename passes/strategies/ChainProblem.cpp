@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Translation between chains and op-level problems.
 #include "passes/strategies/ChainProblem.h"
+#include "passes/planner/Words.h"
 
-#include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"

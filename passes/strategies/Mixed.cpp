@@ -24,8 +24,8 @@
 // whatever the others find).
 //
 // Fails below the live bytes of the smallest trial.
-#include "passes/planner/Bounds.h"
 #include "passes/planner/Simulate.h"
+#include "passes/planner/Words.h"
 #include "passes/strategies/Candidates.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Kernels.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of strategies, their knobs, and what options let them do.
 #include "passes/strategies/Registry.h"
+#include "passes/planner/Words.h"
 
-#include "passes/planner/Bounds.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
@@ -54,20 +54,19 @@ std::vector<std::string> strategyNames() {
   return names;
 }
 
-std::string parseStrategy(const std::string &words, std::string &name,
-                          std::vector<std::pair<std::string, std::string>> &knobs) {
+Result<StrategyWords> parseStrategy(const std::string &words) {
   size_t comma = words.find(',');
-  name = words.substr(0, comma);
+  StrategyWords parsed{words.substr(0, comma), {}};
   while (comma != std::string::npos) {
     const size_t begin = comma + 1;
     comma = words.find(',', begin);
     const std::string part = words.substr(begin, comma == std::string::npos ? comma : comma - begin);
     const size_t equals = part.find('=');
     if (equals == 0 || equals == std::string::npos || equals == part.size() - 1)
-      return "'" + part + "' in --strategy is no k=v";
-    knobs.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+      return Error{"'" + part + "' in --strategy is no k=v"};
+    parsed.knobs.emplace_back(part.substr(0, equals), part.substr(equals + 1));
   }
-  return "";
+  return parsed;
 }
 
 static std::string listed(const std::vector<std::string> &names) {

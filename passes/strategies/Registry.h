@@ -4,6 +4,7 @@
 
 #include "passes/planner/Plan.h"
 #include "passes/strategies/ChainPlan.h"
+#include "runtime/Result.h"
 
 #include <limits>
 #include <map>
@@ -17,9 +18,8 @@ struct Options {
   std::map<std::string, std::string> knobs; ///< k=v of --strategy=NAME,k=v; an unknown one is refused by name
   /// Of lossyActions(): the others are off, executable or not; "algorithms": problems have alternatives then.
   std::set<std::string> allowLossy;
-  /// Actions and codecs that the target can execute: "offload", "recompute", "mask", "argmax", "counter", "zvc",
-  /// "fp16", "zfp", "invert". Strategies use no others; "keep" always works. A strategy whose rule needs more is
-  /// refused by name.
+  /// Of allActions(), those that the target can execute. Strategies use no others; "keep" always works. A strategy
+  /// whose rule needs more is refused by name.
   std::set<std::string> executable = {"keep", "offload", "recompute"};
   /// Packs the plan's lives and plans again with less until base + packed height is within the budget.
   bool pack = true;
@@ -59,9 +59,13 @@ struct Strategy {
 
 /// All strategies, in the order of the reports.
 const std::vector<Strategy> &strategies();
-/// Splits "NAME[,k=v...]". An error message that names the part that is no k=v, or nothing.
-std::string parseStrategy(const std::string &words, std::string &name,
-                          std::vector<std::pair<std::string, std::string>> &knobs);
+/// "NAME[,k=v...]", in parts.
+struct StrategyWords {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> knobs; ///< in order; the last word counts
+};
+/// Errors name the part that is no k=v.
+Result<StrategyWords> parseStrategy(const std::string &words);
 std::vector<std::string> strategyNames();
 
 /// Plans `problem` in a device arena of `budget` bytes, base included. A Plan that is returned has passed the checker,

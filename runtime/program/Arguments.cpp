@@ -71,7 +71,7 @@ const Flag flags[] = {
     path("--resume", "DIR", "go on from the checkpoint in DIR", &Arguments::resume),
     path("--export", "FILE.onnx", "write the model with its trained weights", &Arguments::exportTo),
     path("--log", "FILE.jsonl", "write one JSON object a line: start, steps, evaluations, end", &Arguments::log),
-    path("--trace", "FILE.json", "write a Chrome trace of the first steps, one row per stream", &Arguments::trace),
+    path("--trace", "FILE.json", "write a Chrome trace of the first 10 steps, one row per stream", &Arguments::trace),
     path("--dump-gradients", "FILE.safetensors", "write the first step's gradients, before its update",
          &Arguments::dumpGradients),
     path("--profile-out", "FILE", "write measured op times and link rates for sluicec --profile",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DIR/checkpoint.safetensors: parameters, BatchNorm and optimizer state under their ONNX names; step, position in the
-// epoch, seed and optimizer as metadata. All that randomness does is a function of these, so a resumed run continues
-// with the bits of an uninterrupted one, whatever exact plan either was compiled with.
+// epoch, seed and optimizer as metadata, see docs/files.md. All that randomness does is a function of these, so a
+// resumed run continues with the bits of an uninterrupted one, whatever exact plan either was compiled with.
 #pragma once
 
 #include "runtime/Program.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// --export: the compiler left an ONNX file beside the program in which the raw data of every trained tensor lie at
-// known byte offsets. A copy with those bytes replaced is the trained model; no protobuf is needed.
+// --export: the compiler (frontend/ExportTemplate.h) left an ONNX file beside the program in which the raw data of
+// every trained tensor lie at known byte offsets. A copy with those bytes replaced is the trained model; no protobuf is
+// needed.
 #pragma once
 
 #include "runtime/Program.h"

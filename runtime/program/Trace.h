@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the session's recorder saw: --trace writes it for chrome://tracing or ui.perfetto.dev, one row per stream;
+// What Session::takeRecords() gave: --trace writes it for chrome://tracing or ui.perfetto.dev, one row per stream;
 // --profile-out condenses it to seconds per op, the format that sluicec --profile reads.
 #pragma once
 

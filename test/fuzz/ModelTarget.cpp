@@ -114,11 +114,9 @@ Outcome runProfile(const std::string &input, const std::string &folder) {
                                                           std::string(strategy) + " " + flags + path));
     return parsed;
   }();
-  planner::Profile profile;
-  std::string error;
   try {
-    if (!planner::parseProfile(input, profile, error)) {
-      if (error.empty())
+    if (const Result<planner::Profile> profile = planner::parseProfile(input); !profile) {
+      if (profile.error().empty())
         finding("an error without a text");
       return Outcome::Refused;
     }

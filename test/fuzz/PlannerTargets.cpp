@@ -56,10 +56,10 @@ void checkAnswer(const ChainFile &file, double memory, const std::string &name, 
 
 Outcome runProblem(const std::string &input, const std::string &) {
   return guarded([&] {
-    ChainFile file;
-    std::string error;
-    if (!parseChain(input, file, error))
-      return refused(error);
+    const Result<ChainFile> parsed = parseChain(input);
+    if (!parsed)
+      return refused(parsed.error());
+    const ChainFile &file = *parsed;
     const uint64_t hash = hashOf(input);
     // Planning takes a thousand times longer than reading. Long chains are the business of measurements: exact
     // strategies take minutes for them, within their limits.
@@ -77,13 +77,12 @@ Outcome runProblem(const std::string &input, const std::string &) {
 
 Outcome runPacking(const std::string &input, const std::string &) {
   return guarded([&] {
-    std::vector<PackItem> items;
-    std::string error;
-    if (!parseItems(input, items, error))
-      return refused(error);
+    const Result<std::vector<PackItem>> items = parseItems(input);
+    if (!items)
+      return refused(items.error());
     PackOptions options;
     options.nodeLimit = 300;
-    if (std::string wrong = packingError(items, pack(items, options)); !wrong.empty())
+    if (std::string wrong = packingError(*items, pack(*items, options)); !wrong.empty())
       finding(wrong);
     return Outcome::Accepted;
   });

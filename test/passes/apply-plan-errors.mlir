@@ -25,6 +25,34 @@ func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> att
 
 // -----
 
+// Figures below 0.
+// expected-error @below {{the plan has a figure of -5 bytes}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand", budget = -5>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// expected-error @below {{the plan's figures for "fc_y" are below 0: -1 bytes}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = recompute, bytes = -1>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// Copied before it is there.
+// expected-error @below {{the plan wants to offload 'fc_y' after op 0, which op 1 is the last to write}}
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload, offload_after = 0, free_before = 2, prefetch_after = 2, needed_by = 3>]>} {
+  %z = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %a = train.matmul %z, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
+  %d = train.matmul %t, %t {train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = train.matmul %d, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %e : tensor<8x8xf32>
+}
+
+// -----
+
 // Runs again before it has run first.
 // expected-error @below {{the plan recomputes op 1 before op 1}}
 // expected-error @below {{failed to parse Train_PlanAttr parameter 'recomputes'}}

@@ -55,10 +55,7 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "usage: planner-growth FILE.svg\n");
     return 2;
   }
-  Profile profile;
-  std::string error;
-  if (!loadProfile("v100-pcie", profile, error))
-    return 1;
+  const Profile profile = *loadProfile("v100-pcie");
   Series networks{"networks, s", {}, Series::Style::Line}, chains{"chains, s", {}, Series::Style::Line};
   Series graphs{"random graphs, s", {}, Series::Style::Line},
       graphMemory{"random graphs, GiB", {}, Series::Style::Line};

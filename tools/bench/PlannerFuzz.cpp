@@ -5,6 +5,7 @@
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Simulate.h"
+#include "passes/planner/Words.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Registry.h"
 #include "test/unit/planner/RandomChains.h"

@@ -4,6 +4,7 @@
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Simulate.h"
+#include "passes/planner/Words.h"
 #include "passes/strategies/ChainProblem.h"
 #include "test/unit/planner/RandomChoices.h"
 #include "test/unit/planner/RandomProblems.h"

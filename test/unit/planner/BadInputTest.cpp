@@ -23,12 +23,12 @@ static const char *const oddNumbers[] = {"-1",    "1e308",  "5e-324", "1e999", "
 /// Plans what parses with several strategies; errors must say something.
 static void expectChainHandled(const std::string &text) {
   SCOPED_TRACE(text);
-  ChainFile file;
-  std::string error;
-  if (!parseChain(text, file, error)) {
-    EXPECT_FALSE(error.empty());
+  const Result<ChainFile> parsed = parseChain(text);
+  if (!parsed) {
+    EXPECT_FALSE(parsed.error().empty());
     return;
   }
+  const ChainFile &file = *parsed;
   const double memory = file.memory ? *file.memory : chainPeak(file.chain) / 2;
   for (const char *name : {"mixed", "dynprog", "rotor", "pofo", "vdnnpp", "freelunch", "hascoet", "autoswap"}) {
     Options options;
@@ -88,13 +88,12 @@ TEST(BadInput, ChainsWithBrokenText) {
 
 static void expectItemsHandled(const std::string &text) {
   SCOPED_TRACE(text.substr(0, 200));
-  std::vector<PackItem> items;
-  std::string error;
-  if (!parseItems(text, items, error)) {
-    EXPECT_FALSE(error.empty());
+  const Result<std::vector<PackItem>> items = parseItems(text);
+  if (!items) {
+    EXPECT_FALSE(items.error().empty());
     return;
   }
-  EXPECT_EQ(packingError(items, pack(items)), "");
+  EXPECT_EQ(packingError(*items, pack(*items)), "");
 }
 
 TEST(BadInput, PackingFiles) {
@@ -115,10 +114,9 @@ TEST(BadInput, MoreItemsThanCanBePackedAreRefused) {
   std::string text = "id,lower,upper,size\n";
   for (int i = 0; i <= 100'000; ++i)
     text += std::to_string(i) + "," + std::to_string(i) + "," + std::to_string(i + 1) + ",1\n";
-  std::vector<PackItem> items;
-  std::string error;
-  EXPECT_FALSE(parseItems(text, items, error));
-  EXPECT_NE(error.find("at most 100000"), std::string::npos) << error;
+  const Result<std::vector<PackItem>> items = parseItems(text);
+  ASSERT_FALSE(items);
+  EXPECT_NE(items.error().find("at most 100000"), std::string::npos) << items.error();
 }
 
 } // namespace sluice::planner

@@ -169,9 +169,7 @@ TEST(Chain, EveryStrategyIsSoundOnChains) {
 }
 
 TEST(Chain, TensorsOfNetworksMoveAloneAndDynProgStaysNearTheBound) {
-  Profile profile;
-  std::string error;
-  ASSERT_TRUE(loadProfile("v100-pcie", profile, error)) << error;
+  const Profile profile = *loadProfile("v100-pcie");
   bench::NetworkOptions options;
   options.encodings = false;
   options.nested = true;

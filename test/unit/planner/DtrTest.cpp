@@ -116,9 +116,7 @@ TEST(Dtr, OnUniformChainsLessMemoryNeedsMoreTimeThanKeep) {
 }
 
 TEST(Dtr, FitsResNet50IntoBudgetsFasterThanSegmentsDo) {
-  Profile profile;
-  std::string error;
-  ASSERT_TRUE(loadProfile("v100-pcie", profile, error)) << error;
+  const Profile profile = *loadProfile("v100-pcie");
   const Problem p = bench::network("resnet50", profile, 8, 128);
   const Bytes keep = std::get<Plan>(runStrategy(p, Bytes(1) << 55, "keep")).arenaBytes;
   for (double share : {0.4, 0.6, 0.8}) {

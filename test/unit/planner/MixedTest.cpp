@@ -45,9 +45,7 @@ static void expectMixedWins(const Problem &p, Bytes budget, const Options &optio
 }
 
 TEST(Mixed, IsNeverSlowerThanAnotherStrategyOnNetworks) {
-  Profile profile;
-  std::string error;
-  ASSERT_TRUE(loadProfile("v100-pcie", profile, error)) << error;
+  const Profile profile = *loadProfile("v100-pcie");
   const char *names[] = {"resnet18", "mobilenet_v2", "vgg16", "unet_bn"};
   for (unsigned i = 0; i < test::instances(4); ++i) {
     const char *name = names[i];

@@ -18,10 +18,7 @@ static std::vector<PackItem> instance(const std::string &name) {
   std::ifstream file("test/data/minimalloc/" + name + ".1048576.csv");
   std::ostringstream text;
   text << file.rdbuf();
-  std::vector<PackItem> items;
-  std::string error;
-  EXPECT_TRUE(parseItems(text.str(), items, error)) << error;
-  return items;
+  return *parseItems(text.str());
 }
 
 TEST(Pack, MiniMallocInstancesFitTheirCapacity) {
@@ -155,10 +152,9 @@ TEST(Pack, BadItemsAreRefusedWithTheirNumbers) {
       {"id,lower,upper,size,offset\na,0,2,8,0\nb,1,3,8,4\n", "overlap"},
   };
   for (const auto &[text, expected] : cases) {
-    std::vector<PackItem> items;
-    std::string error;
-    EXPECT_FALSE(parseItems(text, items, error)) << text;
-    EXPECT_NE(error.find(expected), std::string::npos) << error;
+    const Result<std::vector<PackItem>> items = parseItems(text);
+    ASSERT_FALSE(items) << text;
+    EXPECT_NE(items.error().find(expected), std::string::npos) << items.error();
   }
 }
 

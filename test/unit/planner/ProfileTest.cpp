@@ -14,13 +14,12 @@ namespace sluice::planner {
 TEST(Profile, ShippedProfilesHaveRatesLinksAndProvenance) {
   ASSERT_EQ(shippedProfiles().size(), 6u);
   for (const auto &[name, text] : shippedProfiles()) {
-    Profile profile;
-    std::string error;
-    ASSERT_TRUE(loadProfile(name, profile, error)) << name << ": " << error;
-    EXPECT_GT(profile.link.d2h, 1e9) << name;
-    EXPECT_GT(profile.rates.memoryBandwidth, profile.link.d2h) << name;
-    EXPECT_GT(profile.rates.flops.at("fp32"), 1e11) << name;
-    EXPECT_GT(profile.provenance.size(), 40u) << name;
+    const Result<Profile> profile = loadProfile(name);
+    ASSERT_TRUE(profile) << name << ": " << profile.error();
+    EXPECT_GT(profile->link.d2h, 1e9) << name;
+    EXPECT_GT(profile->rates.memoryBandwidth, profile->link.d2h) << name;
+    EXPECT_GT(profile->rates.flops.at("fp32"), 1e11) << name;
+    EXPECT_GT(profile->provenance.size(), 40u) << name;
   }
 }
 
@@ -36,15 +35,12 @@ TEST(Profile, EstimateIsARoofline) {
 }
 
 TEST(Profile, MeasurementsReplaceEstimates) {
-  Profile base, own;
-  std::string error;
-  ASSERT_TRUE(loadProfile("v100-pcie", base, error));
-  ASSERT_TRUE(
+  Profile base = *loadProfile("v100-pcie");
+  const Result<Profile> own =
       parseProfile(R"({"version":1,"device":"x","ops":[{"node":"c1","op":"conv","seconds":0.5,"workspace_bytes":7}],
-                              "links":{"d2h":1e9,"h2d":2e9,"duplex":0}})",
-                   own, error))
-      << error;
-  overrideWith(base, own);
+                              "links":{"d2h":1e9,"h2d":2e9,"duplex":0}})");
+  ASSERT_TRUE(own) << own.error();
+  overrideWith(base, *own);
   ASSERT_NE(base.measured("c1", "conv"), nullptr);
   EXPECT_EQ(base.measured("c1", "conv")->workspace, 7);
   EXPECT_EQ(base.measured("c1", "conv_backward"), nullptr);
@@ -52,20 +48,20 @@ TEST(Profile, MeasurementsReplaceEstimates) {
 }
 
 TEST(Profile, ContentionIsReplacedOnlyByOneThatWasMeasured) {
-  Profile base, old, own;
-  std::string error;
-  ASSERT_TRUE(loadProfile("host", base, error)) << error;
+  Profile base = *loadProfile("host");
   ASSERT_GT(base.link.contention.value_or(0), 0) << "on the host copies take cores and the bus from compute";
   const double estimate = *base.link.contention;
-  ASSERT_TRUE(parseProfile(R"({"version":1,"links":{"d2h":1e9,"h2d":2e9,"duplex":5e8}})", old, error)) << error;
-  overrideWith(base, old);
+  const Result<Profile> old = parseProfile(R"({"version":1,"links":{"d2h":1e9,"h2d":2e9,"duplex":5e8}})");
+  ASSERT_TRUE(old) << old.error();
+  overrideWith(base, *old);
   EXPECT_EQ(base.link.h2d, 2e9);
   EXPECT_EQ(base.link.contention, estimate);
   for (double measured : {0.0, 2.5e-10}) {
     const std::string text =
         "{\"version\":1,\"links\":{\"d2h\":1e9,\"contention\":" + std::to_string(measured * 1e10) + "e-10}}";
-    ASSERT_TRUE(parseProfile(text, own, error)) << error;
-    overrideWith(base, own);
+    const Result<Profile> own = parseProfile(text);
+    ASSERT_TRUE(own) << own.error();
+    overrideWith(base, *own);
     ASSERT_TRUE(base.link.contention);
     EXPECT_DOUBLE_EQ(*base.link.contention, measured);
   }
@@ -96,20 +92,18 @@ TEST(Profile, MalformedOnesAreRefused) {
       {R"({"version":1,"rates":{"efficiency":{"conv":0}}})", "'conv' is 0"},
   };
   for (const auto &[text, expected] : cases) {
-    Profile profile;
-    std::string error;
-    EXPECT_FALSE(parseProfile(text, profile, error)) << text;
-    EXPECT_NE(error.find(expected), std::string::npos) << error;
+    const Result<Profile> profile = parseProfile(text);
+    ASSERT_FALSE(profile) << text;
+    EXPECT_NE(profile.error().find(expected), std::string::npos) << profile.error();
   }
 }
 
 TEST(Profile, DeepNestingIsRefusedWithoutAStack) {
   for (const std::string &text :
        {std::string(200000, '['), "{\"version\":" + std::string(200000, '[') + std::string(200000, ']') + "}"}) {
-    Profile profile;
-    std::string error;
-    EXPECT_FALSE(parseProfile(text, profile, error));
-    EXPECT_EQ(error, "malformed profile: nested more than 16 deep");
+    const Result<Profile> profile = parseProfile(text);
+    ASSERT_FALSE(profile);
+    EXPECT_EQ(profile.error(), "malformed profile: nested more than 16 deep");
   }
 }
 
@@ -117,9 +111,8 @@ TEST(Profile, ADeviceHasWhatTimesAreEstimatedFrom) {
   const std::string path = testing::TempDir() + "sluice-device.json";
   const auto load = [&](const std::string &text) {
     std::ofstream(path) << text;
-    Profile profile;
-    std::string error;
-    return loadDevice(path, "", profile, error) ? "" : error;
+    const Result<Profile> profile = loadDevice(path, "");
+    return profile ? "" : profile.error();
   };
   EXPECT_NE(load(R"({"version":1})").find("the profile has no 'links.d2h'"), std::string::npos);
   EXPECT_NE(load(R"({"version":1,"links":{"d2h":1e9}})").find("has no 'rates.memory_bandwidth'"), std::string::npos);
@@ -127,22 +120,19 @@ TEST(Profile, ADeviceHasWhatTimesAreEstimatedFrom) {
       load(R"({"version":1,"links":{"d2h":1e9},"rates":{"memory_bandwidth":1e9}})").find("has no 'rates.flops.fp32'"),
       std::string::npos);
   EXPECT_EQ(load(R"({"version":1,"links":{"d2h":1e9},"rates":{"memory_bandwidth":1e9,"flops":{"fp32":1e12}}})"), "");
-  Profile profile;
-  std::string error;
-  EXPECT_FALSE(loadDevice("host", "/dev/zero", profile, error));
-  EXPECT_NE(error.find("not a regular file"), std::string::npos) << error;
+  const Result<Profile> endless = loadDevice("host", "/dev/zero");
+  ASSERT_FALSE(endless);
+  EXPECT_NE(endless.error().find("not a regular file"), std::string::npos) << endless.error();
   std::remove(path.c_str());
 }
 
 TEST(Profile, SamplesReplaceTheRoofline) {
-  Profile profile;
-  std::string error;
-  ASSERT_TRUE(parseProfile(
+  const Result<Profile> parsed = parseProfile(
       R"({"version":1,"rates":{"flops":{"fp32":1e12},"memory_bandwidth":1e9,"launch_seconds":0.5},"samples":[
       {"kind":"conv_forward","size":[64,64,4,8,9,1],"rate":2e11},{"kind":"conv_forward","size":[4,4,4,8,9,1],"rate":2e10},
-      {"kind":"elementwise","size":[1024],"rate":1e9},{"kind":"elementwise","size":[1048576],"rate":8e9}]})",
-      profile, error))
-      << error;
+      {"kind":"elementwise","size":[1024],"rate":1e9},{"kind":"elementwise","size":[1048576],"rate":8e9}]})");
+  ASSERT_TRUE(parsed) << parsed.error();
+  const Profile &profile = *parsed;
   const auto conv = [&](double channels) {
     return profile.estimate({OpKind::Conv, 2e11, 1, "fp32", "conv_forward", {channels, channels, 4, 8, 9, 1}});
   };
@@ -158,17 +148,15 @@ TEST(Profile, SamplesReplaceTheRoofline) {
 }
 
 TEST(Profile, BadSamplesAreRefused) {
-  Profile profile;
-  std::string error;
   for (const char *bad : {R"({"kind":"conv","size":[1]})", R"({"kind":"conv","size":[0],"rate":1e9})",
                           R"({"kind":1,"size":[1],"rate":1e9})", R"({"kind":"conv","size":["a"],"rate":1e9})",
                           R"({"kind":"conv","size":3,"rate":1e9})", R"({"kind":"conv","size":[1],"rate":0})",
                           R"({"kind":"conv","size":[1],"rate":1e300})", R"(7)"})
-    EXPECT_FALSE(parseProfile(std::string(R"({"version":1,"samples":[)") + bad + "]}", profile, error)) << bad;
-  EXPECT_FALSE(parseProfile(
-      R"({"version":1,"samples":[{"kind":"a","size":[1],"rate":1e9},{"kind":"a","size":[1,2],"rate":1e9}]})", profile,
-      error));
-  EXPECT_NE(error.find("another number of sizes"), std::string::npos) << error;
+    EXPECT_FALSE(parseProfile(std::string(R"({"version":1,"samples":[)") + bad + "]}")) << bad;
+  const Result<Profile> uneven = parseProfile(
+      R"({"version":1,"samples":[{"kind":"a","size":[1],"rate":1e9},{"kind":"a","size":[1,2],"rate":1e9}]})");
+  ASSERT_FALSE(uneven);
+  EXPECT_NE(uneven.error().find("another number of sizes"), std::string::npos) << uneven.error();
 }
 
 } // namespace sluice::planner

@@ -36,12 +36,7 @@ std::string cell(double v) {
   return text;
 }
 
-Profile v100() {
-  Profile profile;
-  std::string error;
-  loadProfile("v100-pcie", profile, error);
-  return profile;
-}
+Profile v100() { return *loadProfile("v100-pcie"); }
 
 /// The bytes that are missing at the peak have left before it and return after it.
 Seconds windowBound(const Chain &chain, double memory) {

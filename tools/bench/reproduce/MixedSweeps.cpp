@@ -6,6 +6,7 @@
 
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Simulate.h"
+#include "passes/planner/Words.h"
 #include "passes/strategies/Registry.h"
 
 #include <cstdio>
@@ -90,9 +91,7 @@ void mixedSweep(std::ostream &page) {
           "is the one of passes/planner/Bounds.h: what is missing at the highest positions leaves before them and "
           "returns after them,\n"
           "or costs re-runs; encodings are free and every byte counts once, so it is not always reachable.\n\n";
-  Profile profile;
-  std::string error;
-  loadProfile("v100-pcie", profile, error);
+  const Profile profile = *loadProfile("v100-pcie");
   for (const char *name : {"resnet50", "resnet152", "densenet121", "mobilenet_v2", "unet_bn", "vgg16", "vgg19", "unet"})
     sweep(page, name, profile);
   page << "## Near the floor\n\n| network | floor | smallest budget of mixed over it | overhead at the floor + 10 "

@@ -35,11 +35,10 @@ Outcome leastOf(const Problem &problem, const std::string &strategy) {
 }
 
 Profile profileOf(const std::string &name) {
-  Profile profile;
-  std::string error;
-  if (!loadProfile(name, profile, error))
-    throw std::runtime_error(error);
-  return profile;
+  const Result<Profile> profile = loadProfile(name);
+  if (!profile)
+    throw std::runtime_error(profile.error());
+  return *profile;
 }
 
 std::string digits(double value, int decimals) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value or the message of an error. The frontend reports bad input this way; it never throws, prints or exits.
+// A value or the message of an error: how functions that know nothing of MLIR report bad input; they never throw, print
+// or exit. Functions that check what others made return what is wrong instead, or an empty text. Functions with MLIR at
+// hand emit diagnostics.
 // Messages follow the contract: lowercase, no full stop, the file first, then node, op type and opset where there is
 // one, both numbers of a conflict.
-#ifndef SLUICE_FRONTEND_RESULT_H
-#define SLUICE_FRONTEND_RESULT_H
+#ifndef SLUICE_RUNTIME_RESULT_H
+#define SLUICE_RUNTIME_RESULT_H
 
 #include <string>
 #include <utility>
