@@ -206,8 +206,16 @@ bool NodeImport::finish(Operation *op) {
   return valid;
 }
 
+Value NodeImport::folded(Operation *op) {
+  SmallVector<OpFoldResult> results;
+  if (!op || failed(op->fold(results)) || results.empty())
+    return op ? op->getResult(0) : Value();
+  op->erase();
+  return cast<Value>(results.front());
+}
+
 Value NodeImport::reshape(Value x, ArrayRef<int64_t> shape) {
-  if (!x || shapeOf(x) == shape)
+  if (!x)
     return x;
   std::vector<int64_t> wanted(shape.begin(), shape.end());
   if (elementCount(wanted) != typeOf(x).getNumElements()) {
@@ -219,7 +227,7 @@ Value NodeImport::reshape(Value x, ArrayRef<int64_t> shape) {
   auto type = RankedTensorType::get(shape, typeOf(x).getElementType());
   if (failed(checkSize(type, "its result")))
     return {};
-  return train::ReshapeOp::create(function.builder, location, type, x);
+  return folded(train::ReshapeOp::create(function.builder, location, type, x));
 }
 
 Value NodeImport::filled(std::vector<int64_t> shape, double number, const std::string &purpose) {

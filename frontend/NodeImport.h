@@ -102,6 +102,8 @@ public:
     auto op = Op::create(function.builder, location, type, std::forward<Args>(args)...);
     return finish(op) ? op->getResult(0) : mlir::Value();
   }
+  /// What an op with one result folds to, without the op then; else its result. Null for null.
+  mlir::Value folded(mlir::Operation *op);
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
   static llvm::APFloat f32(double number) { return llvm::APFloat(static_cast<float>(number)); }
   /// A constant, equal everywhere; `purpose` names it behind the node's output.

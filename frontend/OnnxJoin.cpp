@@ -18,35 +18,14 @@ LogicalResult importConcat(NodeImport &node) {
   int64_t axis = operands.empty() ? -1 : node.axis(node.attributes.integer("axis", 1), typeOf(operands[0]).getRank());
   if (axis < 0)
     return failure();
-  if (operands.size() == 1)
-    return node.result(operands[0]);
-  auto op = node.make<train::ConcatOp>(ValueRange(operands), static_cast<uint64_t>(axis));
-  return op ? node.result(op) : failure();
-}
-
-/// The part of a concatenation that is exactly this slab, as where reversible blocks split what the one before put
-/// together; or null.
-Value partOf(Value x, int64_t axis, int64_t start, int64_t length) {
-  auto concat = x.getDefiningOp<train::ConcatOp>();
-  if (!concat || static_cast<int64_t>(concat.getAxis()) != axis)
-    return {};
-  int64_t at = 0;
-  for (Value part : concat.getXs()) {
-    if (at == start && shapeOf(part)[axis] == length)
-      return part;
-    at += shapeOf(part)[axis];
-  }
-  return {};
+  return node.result(node.folded(node.make<train::ConcatOp>(ValueRange(operands), static_cast<uint64_t>(axis))));
 }
 
 Value slab(NodeImport &node, Value x, int64_t axis, int64_t start, int64_t length) {
-  if (!x || (start == 0 && length == shapeOf(x)[axis]))
+  if (!x)
     return x;
-  if (Value part = partOf(x, axis, start, length))
-    return part;
-  auto op = node.make<train::SliceOp>(x, static_cast<uint64_t>(axis), static_cast<uint64_t>(start),
-                                      static_cast<uint64_t>(length));
-  return op ? op.getY() : Value();
+  return node.folded(node.make<train::SliceOp>(x, static_cast<uint64_t>(axis), static_cast<uint64_t>(start),
+                                               static_cast<uint64_t>(length)));
 }
 
 LogicalResult importSplit(NodeImport &node) {

@@ -104,8 +104,7 @@ LogicalResult importTranspose(NodeImport &node) {
   if (permutation.empty())
     for (int64_t i = typeOf(x).getRank(); i > 0; --i)
       permutation.push_back(i - 1);
-  auto op = node.make<train::TransposeOp>(x, ArrayRef<int64_t>(permutation));
-  return op ? node.result(op) : failure();
+  return node.result(node.folded(node.make<train::TransposeOp>(x, ArrayRef<int64_t>(permutation))));
 }
 
 /// Both orders of blocks are a reshape to six dimensions and a transpose.
@@ -145,9 +144,8 @@ LogicalResult importExpand(NodeImport &node) {
   auto shape = broadcastShapes(shapeOf(x).vec(), *given);
   if (!shape || !elementCount(*shape))
     return node.error("cannot expand " + shapeText(shapeOf(x).vec()) + " to " + shapeText(*given));
-  if (ArrayRef<int64_t>(*shape) == shapeOf(x))
-    return node.result(x);
-  return node.result(node.makeAs<train::BroadcastToOp>(*shape, x, node.f32(1)));
+  Value y = node.makeAs<train::BroadcastToOp>(*shape, x, node.f32(1));
+  return y ? node.result(node.folded(y.getDefiningOp())) : failure();
 }
 
 /// Before opset 13 the dimensions from `axis` on were flattened into the one that is normalized.

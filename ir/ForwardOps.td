@@ -125,6 +125,7 @@ def Train_ConcatOp : Train_ForwardOp<"concat", [Train_OwnKernel, Train_Precision
   }];
   let arguments = (ins Variadic<Train_Real>:$xs, I64Attr:$axis);
   let results = (outs Train_Real:$y);
+  let hasFolder = 1;
 }
 
 def Train_SliceOp : Train_ForwardOp<"slice", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
@@ -141,6 +142,7 @@ def Train_SliceOp : Train_ForwardOp<"slice", [Train_OwnKernel, Train_PrecisionAw
   }];
   let arguments = (ins Train_Real:$x, I64Attr:$axis, I64Attr:$start, I64Attr:$length);
   let results = (outs Train_Real:$y);
+  let hasFolder = 1;
 }
 
 def Train_ReshapeOp : Train_ShapedOp<"reshape", [Train_View, Train_PrecisionAware]> {
@@ -157,6 +159,7 @@ def Train_ReshapeOp : Train_ShapedOp<"reshape", [Train_View, Train_PrecisionAwar
   }];
   let arguments = (ins Train_Tensor:$x);
   let results = (outs Train_Tensor:$y);
+  let hasFolder = 1;
 }
 
 def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_View, ["sharesBytes"]>, Train_PrecisionAware]> {
@@ -172,6 +175,7 @@ def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_OwnKernel, DeclareOp
   }];
   let arguments = (ins Train_Real:$x, DenseI64ArrayAttr:$permutation);
   let results = (outs Train_Real:$y);
+  let hasFolder = 1;
 }
 
 def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_View, ["sharesBytes"]>, Train_PrecisionAware, Train_LayoutAware]> {
@@ -237,6 +241,7 @@ def Train_BroadcastToOp : Train_ShapedOp<"broadcast_to", [Train_OwnKernel, Decla
   }];
   let arguments = (ins Train_Real:$x, DefaultValuedAttr<F32Attr, "1.0f">:$factor);
   let results = (outs Train_Real:$y);
+  let hasFolder = 1;
 }
 
 def Train_SumToOp : Train_ShapedOp<"sum_to", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>]> {

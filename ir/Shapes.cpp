@@ -56,6 +56,49 @@ LogicalResult ReshapeOp::verify() {
   return success();
 }
 
+OpFoldResult ConcatOp::fold(FoldAdaptor) {
+  return getXs().size() == 1 ? OpFoldResult(getXs().front()) : OpFoldResult();
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  if (getType() == getX().getType())
+    return getX();
+  // A part of a join, exactly: reversible blocks split what the one before put together.
+  auto join = getX().getDefiningOp<ConcatOp>();
+  int64_t at = 0;
+  for (Value part : join &&join.getAxis() == getAxis() ? ValueRange(join.getXs()) : ValueRange()) {
+    if (at == static_cast<int64_t>(getStart()) && part.getType() == getType())
+      return part;
+    at += ranked(part).getDimSize(getAxis());
+  }
+  return {};
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  if (getType() == getX().getType())
+    return getX();
+  auto inner = getX().getDefiningOp<ReshapeOp>();
+  if (!inner)
+    return {};
+  getXMutable().assign(inner.getX());
+  return getResult();
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  if (getType() == getX().getType() && llvm::is_sorted(getPermutation()))
+    return getX();
+  auto inner = getX().getDefiningOp<TransposeOp>();
+  if (!inner)
+    return {};
+  setPermutation(llvm::map_to_vector(getPermutation(), [&](int64_t i) { return inner.getPermutation()[i]; }));
+  getXMutable().assign(inner.getX());
+  return getResult();
+}
+
+OpFoldResult BroadcastToOp::fold(FoldAdaptor) {
+  return getType() == getX().getType() && getFactor().isExactlyValue(1) ? OpFoldResult(getX()) : OpFoldResult();
+}
+
 LogicalResult ReorderOp::verify() {
   auto x = ranked(getX()), y = ranked(getY());
   if (x.getShape() != y.getShape() || x.getElementType() != y.getElementType()) // C1

@@ -8,6 +8,9 @@ include "mlir/Pass/PassBase.td"
 def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
   let summary = "what exports write out as several ops becomes one";
   let description = [{
+    Ops that change nothing fold away: reshapes to the same shape, joins of one, slices of a whole dimension or of a part of a join, transposes that undo each
+    other, and those whose results nobody reads. Then:
+
     1. x/2 * (1 + erf(x/sqrt(2))) becomes train.gelu, and so does its form by tanh, whatever the order of the factors, where nobody else reads
        what lies between. Its gradient reads x alone, while those of the parts read three tensors.
     2. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.

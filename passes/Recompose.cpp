@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// recompose: each train.erf, train.tanh and train.matmul is looked at with the few ops around it; constants that nobody
-// reads any longer go last, in one walk over the module.
+// recompose: what folds, folds; then each train.erf, train.tanh and train.matmul is looked at with the few ops around
+// it; constants that nobody reads any longer go last, in one walk over the module.
 #include "passes/Passes.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <cmath>
 
@@ -181,6 +183,8 @@ private:
 
 struct Recompose : sluice::impl::RecomposeBase<Recompose> {
   void runOnOperation() override {
+    if (failed(applyPatternsGreedily(getOperation(), {}))) // folds alone always come to an end
+      return signalPassFailure();
     Recomposer recomposer(getOperation());
     recomposer.run();
     gelus += recomposer.gelus;
