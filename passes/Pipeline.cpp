@@ -43,10 +43,10 @@ void sluice::addPasses(OpPassManager &pm, Stage from, Stage until, const Pipelin
     pm.addPass(createAssignSlots({0, options.hostBudget}, cause));
 }
 
-LogicalResult sluice::runPipeline(ModuleOp module, Stage until, const PipelineOptions &options,
+LogicalResult sluice::runPipeline(ModuleOp module, Stage from, Stage until, const PipelineOptions &options,
                                   PlanningFailure &cause) {
   PassManager pm(module.getContext());
-  addPasses(pm, Stage::Forward, std::min(until, Stage::Linearized), options);
+  addPasses(pm, from, std::min(until, Stage::Linearized), options);
   if (failed(pm.run(module)))
     return failure();
   return until < Stage::Planned ? success() : planWithinBudget(module, until, options, cause);

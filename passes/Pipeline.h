@@ -35,10 +35,10 @@ void addPasses(mlir::OpPassManager &pm, Stage from, Stage until, const PipelineO
 /// Makes these passes known as --sluice-pipeline, with the options above.
 void registerSluicePipeline();
 
-/// Takes a forward module to `until`. From Planned on, planning is repeated below the budget until the placed arena
-/// fits it. Errors go to the context's diagnostics; `cause` says whose they are, and what a budget that is too small
-/// needs.
-mlir::LogicalResult runPipeline(mlir::ModuleOp module, Stage until, const PipelineOptions &options,
+/// Takes a module from one stage, Linearized at most, to a later one. From Planned on, planning is repeated below the
+/// budget until the placed arena fits it. Errors go to the context's diagnostics; `cause` says whose they are, and what
+/// a budget that is too small needs.
+mlir::LogicalResult runPipeline(mlir::ModuleOp module, Stage from, Stage until, const PipelineOptions &options,
                                 PlanningFailure &cause);
 
 } // namespace sluice

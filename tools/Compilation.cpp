@@ -42,8 +42,10 @@ Status Compilation::import(const OnnxFile &file, const TrainingSpec &spec) {
 }
 
 bool Compilation::run(Stage until, const PipelineOptions &options) {
-  if (succeeded(runPipeline(*owner, until, options, cause)))
+  if (succeeded(runPipeline(*owner, reached, until, options, cause))) {
+    reached = until;
     return true;
+  }
   if (text.empty())
     text = "compilation failed";
   return false;

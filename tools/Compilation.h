@@ -21,7 +21,8 @@ public:
 
   /// The model's forward graph becomes the module. The file must outlive the compilation.
   Status import(const OnnxFile &file, const TrainingSpec &spec);
-  /// Runs the passes up to a stage; false sets error(), and smallestBudget() when the budget was the matter.
+  /// Runs the passes from the stage that is reached, Linearized at most, up to another; false sets error(), and
+  /// smallestBudget() when the budget was the matter.
   bool run(Stage until, const PipelineOptions &options);
 
   mlir::ModuleOp module() { return *owner; }
@@ -35,6 +36,7 @@ private:
   std::string describe(const mlir::Diagnostic &diagnostic) const;
 
   mlir::MLIRContext context;
+  Stage reached = Stage::Forward;
   std::string text;
   std::vector<std::string> remarks;
   PlanningFailure cause;

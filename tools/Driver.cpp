@@ -35,7 +35,8 @@ Stage stageOf(Emit emit) { return emit >= Emit::Placed ? Stage::Placed : static_
 
 /// The trade-off curves, and the plan for the strategy and the budget at hand.
 int writeReport(const DriverOptions &options) {
-  ModelProblem model = problemOfModel(options);
+  PlannedModel compiled(options);
+  ModelProblem model = compiled.problem();
   if (!model.error.empty())
     return sluice::fail("sluicec", model.status, model.error, model.notes);
   if (Status free = Destinations(model.inputs, options.force).check(outputPath(options), Made::Report); !free)
@@ -44,14 +45,14 @@ int writeReport(const DriverOptions &options) {
   Sweep sweep = sweepOf(std::move(model.problem), model.options, title, model.device);
   // Without a budget the default strategy keeps everything, which explains nothing.
   if (!options.pipeline.budget.empty() || options.pipeline.strategy != "auto") {
-    CompiledPlan compiled = compiledPlan(options, sweep.problem);
-    if (!compiled.error.empty())
-      return failPlanning(compiled.status, compiled.error, compiled.notes, compiled.smallestBudget);
+    CompiledPlan chosen = compiled.plan(sweep.problem);
+    if (!chosen.error.empty())
+      return failPlanning(chosen.status, chosen.error, chosen.notes, chosen.smallestBudget);
     SweepPoint &point = sweep.chosen.emplace();
-    point.budget = std::min(compiled.budget, sweep.keep.arenaBytes);
-    point.makespan = simulate(sweep.problem, compiled.plan).makespan;
-    point.bound = compiled.bound;
-    point.plan = std::move(compiled.plan);
+    point.budget = std::min(chosen.budget, sweep.keep.arenaBytes);
+    point.makespan = simulate(sweep.problem, chosen.plan).makespan;
+    point.bound = chosen.bound;
+    point.plan = std::move(chosen.plan);
   }
   addCurves(sweep, sweepStrategies(), 12);
   Status written = writeReportFile(outputPath(options), sweep, Destinations(model.inputs, options.force));

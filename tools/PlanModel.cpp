@@ -11,7 +11,6 @@
 #include "passes/planner/Check.h"
 #include "passes/planner/Profile.h"
 #include "passes/planner/Program.h"
-#include "tools/Compilation.h"
 #include "tools/Destinations.h"
 #include "tools/MachineProfile.h"
 
@@ -19,38 +18,34 @@ using namespace mlir;
 
 namespace sluice {
 
-/// Compiles the model's file as far as `until`. Returns what is wrong, with the exit status it deserves, or nothing.
-static std::string compile(const DriverOptions &options, Stage until, Compilation &compilation, int &status,
-                           std::vector<std::string> *inputs = nullptr) {
-  status = 1;
-  Result<OnnxFile> file = OnnxFile::read(options.model, options.spec.limits);
-  if (!file)
-    return file.error();
-  if (inputs)
-    *inputs = inputsOf(options, modelFiles(file->path(), file->model()));
+/// Returns what is wrong, with the exit status that it deserves, or nothing.
+std::string PlannedModel::linearize(ModelProblem &result) {
+  result.status = 1;
+  Result<OnnxFile> read = OnnxFile::read(options.model, options.spec.limits);
+  if (!read)
+    return read.error();
+  file = std::move(*read);
+  result.inputs = inputsOf(options, modelFiles(file->path(), file->model()));
   if (Status imported = compilation.import(*file, options.spec); !imported)
     return imported.error();
-  if (compilation.run(until, options.pipeline)) {
-    status = 0;
+  if (compilation.run(Stage::Linearized, options.pipeline)) {
+    result.status = 0;
     return "";
   }
-  status = compilation.exitStatus();
+  result.status = compilation.exitStatus();
+  result.notes = compilation.notes();
   return options.model + ": " + compilation.error();
 }
 
-ModelProblem problemOfModel(const DriverOptions &options) {
+ModelProblem PlannedModel::problem() {
   ModelProblem result;
   auto fail = [&](int status, const std::string &error) {
     result.status = status;
     result.error = error;
     return result;
   };
-  Compilation compilation;
-  if (std::string wrong = compile(options, Stage::Linearized, compilation, result.status, &result.inputs);
-      !wrong.empty()) {
-    result.notes = compilation.notes();
+  if (std::string wrong = linearize(result); !wrong.empty())
     return fail(result.status, wrong);
-  }
   const Result<planner::Profile> profile = planner::loadDevice(options.pipeline.device, options.pipeline.profile);
   if (!profile)
     return fail(1, options.model + ": " + profile.error());
@@ -86,18 +81,17 @@ static Result<planner::Plan> planOfProblem(train::PlanAttr attribute, const plan
   return plan;
 }
 
-CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &problem) {
+CompiledPlan PlannedModel::plan(const planner::Problem &problem) {
   CompiledPlan result;
   auto fail = [&](int status, const std::string &error) {
     result.status = status;
     result.error = error;
     return result;
   };
-  Compilation compilation;
-  if (std::string wrong = compile(options, Stage::Placed, compilation, result.status); !wrong.empty()) {
+  if (!compilation.run(Stage::Placed, options.pipeline)) {
     result.smallestBudget = compilation.smallestBudget();
     result.notes = compilation.notes();
-    return fail(result.status, wrong);
+    return fail(compilation.exitStatus(), options.model + ": " + compilation.error());
   }
   train::PlanAttr attribute = placedPlan(compilation.module());
   if (!attribute)
@@ -123,7 +117,7 @@ ModelProblem problemOfModel(const std::string &model, const std::vector<std::str
     return result;
   }
   chooseDevice(options);
-  return problemOfModel(options);
+  return PlannedModel(options).problem();
 }
 
 } // namespace sluice

@@ -5,6 +5,7 @@
 
 #include "passes/planner/Plan.h"
 #include "passes/strategies/Registry.h"
+#include "tools/Compilation.h"
 #include "tools/Driver.h"
 
 #include <optional>
@@ -24,8 +25,6 @@ struct ModelProblem {
   std::vector<std::string> notes; ///< on the error
 };
 
-ModelProblem problemOfModel(const DriverOptions &options);
-
 /// The plan of the program that sluicec makes of the same options, by the model's problem.
 struct CompiledPlan {
   planner::Plan plan;
@@ -37,7 +36,23 @@ struct CompiledPlan {
   std::optional<int64_t> smallestBudget; ///< when the budget was the matter
 };
 
-CompiledPlan compiledPlan(const DriverOptions &options, const planner::Problem &problem);
+/// One compilation, which is asked for the problem first, then for the plan.
+class PlannedModel {
+public:
+  explicit PlannedModel(const DriverOptions &options) : options(options) {}
+
+  /// Compiles as far as the linearized program.
+  ModelProblem problem();
+  /// Goes on from there to the placed program.
+  CompiledPlan plan(const planner::Problem &problem);
+
+private:
+  std::string linearize(ModelProblem &result);
+
+  const DriverOptions &options;
+  std::optional<OnnxFile> file; // outlives the compilation
+  Compilation compilation;
+};
 
 /// `flags` are sluicec's, without the model.
 ModelProblem problemOfModel(const std::string &model, const std::vector<std::string> &flags);

@@ -48,7 +48,7 @@ protected:
     options.budget = GetParam().budget;
     options.allowLossy = "zfp,fp16,invert";
     PlanningFailure cause;
-    ASSERT_TRUE(succeeded(runPipeline(*module, Stage::Placed, options, cause)));
+    ASSERT_TRUE(succeeded(runPipeline(*module, Stage::Forward, Stage::Placed, options, cause)));
     SmallVector<Operation *> others; // programs are verified one by one; the step is the one with copies
     for (auto program : module->getOps<ProgramOp>())
       if (program.getSymName() != "step")
