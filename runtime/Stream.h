@@ -25,11 +25,13 @@ struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One executed op, in seconds since the session began. `bytes` is what a copy moved, else 0.
+/// One executed op, in seconds since the session began. `bytes` is what a copy moved, else 0; `zeros` the share of
+/// zeros in each tensor that the op wrote, where those were counted.
 struct OpRecord {
   const char *node, *op, *stream;
   double start, end;
   size_t bytes;
+  std::vector<double> zeros = {};
 };
 
 /// Index into the session's events. A wait waits for the latest record of that event which was enqueued before the wait
@@ -55,6 +57,10 @@ public:
   /// For kernels. Host: enqueues `work`. Cuda: calls `work` at once, which enqueues on native(). `node` and `op` name
   /// it in traces and profiles and must outlive the program.
   void launch(const char *node, const char *op, std::function<void()> work, size_t bytes = 0);
+
+  /// Host: behind a kernel that wrote these tensors of f32, adds their shares of zeros to its record, if the session
+  /// counts zeros.
+  void countZeros(std::initializer_list<Tensor> written);
 
   /// Cuda: the cudaStream_t. Host: null.
   void *native() const;
@@ -143,8 +149,9 @@ public:
   /// Null without a pool.
   PackedPool *packedPool() const;
 
-  /// Recording of every op's times, off at first. Take the records after synchronize(); taking empties them.
-  void enableRecording(bool on);
+  /// Recording of every op's times, off at first; on the host of zeros, too, which takes time beside that of the ops.
+  /// Take the records after synchronize(); taking empties them.
+  void enableRecording(bool on, bool zeros = false);
   std::vector<OpRecord> takeRecords();
 
   struct Impl;

@@ -43,7 +43,7 @@ public:
       addOp(op);
     markActivations();
     markRoundedWeights(step);
-    expectZeros(step);
+    expectZeros(step, profile);
     addEncodings(step, profile, zfp);
     addInversions(step, profile);
     return std::move(problem);
@@ -88,14 +88,26 @@ private:
     problem.ops.push_back(std::move(planned));
   }
 
-  /// Of what the forward half writes last.
-  void expectZeros(func::FuncOp step) {
-    for (Operation *op : plannedOps(step))
-      for (OpResult result : op->getResults())
-        if (int b = bufferOf[storages.of(result)]; b >= 0 && isForward(op)) {
-          auto fused = dyn_cast<FusedOp>(op);
-          problem.buffers[b].zeroFraction = fused ? fused.expectedZeros(result.getResultNumber()) : 0;
+  /// Of what the forward half writes last: as measured, where regions of one name stand one behind the other, or as
+  /// expected.
+  void expectZeros(func::FuncOp step, const planner::Profile &profile) {
+    llvm::StringMap<size_t> written; // full tensors so far, by node
+    for (Operation *op : plannedOps(step)) {
+      if (!isForward(op))
+        continue;
+      auto fused = dyn_cast<FusedOp>(op);
+      for (OpResult result : op->getResults()) {
+        double zeros = 0;
+        if (unsigned i = result.getResultNumber(); fused && i < fused.fullResults()) {
+          const std::string node = nodeName(op->getLoc());
+          const planner::MeasuredOp *measured = profile.measured(node, cast<HasKernel>(op).launchName());
+          const size_t place = written[node]++;
+          zeros = measured && place < measured->zeros.size() ? measured->zeros[place] : fused.expectedZeros(i);
         }
+        if (int b = bufferOf[storages.of(result)]; b >= 0)
+          problem.buffers[b].zeroFraction = zeros;
+      }
+    }
   }
 
   /// An activation is written by forward ops and read by backward ops.

@@ -77,13 +77,25 @@ struct Range {
   double least, most;
 };
 constexpr Range seconds{0, 1e6}, bytes{0, 1e15}, rate{1, 1e18}, rateOrNone{0, 1e18}, flops{1, 1e24}, share{1e-6, 1},
-    lossPerByte{0, 1}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536};
+    lossPerByte{0, 1}, zeroShare{0, 1}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536};
 
 } // namespace
 
 /// A number in that range; absent: `fallback`.
 static double number(const json &object, const std::string &key, double fallback, Range range) {
   return object.contains(key) ? numberOf(object.at(key), key, range.least, range.most) : fallback;
+}
+
+/// A list of numbers in that range; absent: none.
+static std::vector<double> numbers(const json &object, const std::string &key, Range range) {
+  std::vector<double> list;
+  if (!object.contains(key))
+    return list;
+  if (!object.at(key).is_array())
+    throw std::runtime_error("'" + key + "' is not an array: " + quoted(object));
+  for (const json &one : object.at(key))
+    list.push_back(numberOf(one, key, range.least, range.most));
+  return list;
 }
 
 static const json &object(const json &parent, const char *key) {
@@ -118,9 +130,9 @@ static void readOps(const json &root, Profile &profile) {
     if (!op.is_object() || !op.contains("node") || !op.at("node").is_string() || !op.contains("op") ||
         !op.at("op").is_string() || !op.contains("seconds"))
       throw std::runtime_error("an entry of 'ops' lacks 'node', 'op' or 'seconds': " + quoted(op));
-    profile.ops[{op.at("node"), op.at("op")}] = {number(op, "seconds", 0, seconds),
-                                                 static_cast<int>(number(op, "calls", 1, callCount)),
-                                                 static_cast<Bytes>(number(op, "workspace_bytes", 0, bytes))};
+    profile.ops[{op.at("node"), op.at("op")}] = {
+        number(op, "seconds", 0, seconds), static_cast<int>(number(op, "calls", 1, callCount)),
+        static_cast<Bytes>(number(op, "workspace_bytes", 0, bytes)), numbers(op, "zeros", zeroShare)};
   }
 }
 
@@ -131,11 +143,9 @@ static void readSamples(const json &root, Profile &profile) {
     throw std::runtime_error("'samples' is not an array");
   for (const json &sample : root.at("samples")) {
     if (!sample.is_object() || !sample.contains("kind") || !sample.at("kind").is_string() || !sample.contains("size") ||
-        !sample.at("size").is_array() || !sample.contains("rate"))
+        !sample.contains("rate"))
       throw std::runtime_error("an entry of 'samples' lacks 'kind', 'size' or 'rate': " + quoted(sample));
-    Sample read{{}, number(sample, "rate", 0, rate)};
-    for (const json &size : sample.at("size"))
-      read.size.push_back(numberOf(size, "size", extent.least, extent.most));
+    Sample read{numbers(sample, "size", extent), number(sample, "rate", 0, rate)};
     std::vector<Sample> &list = profile.samples[sample.at("kind")];
     if (!list.empty() && list[0].size.size() != read.size.size())
       throw std::runtime_error("a sample has another number of sizes than those before it: " + quoted(sample));

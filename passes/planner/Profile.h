@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device profiles: versioned JSON with units and provenance, one format for shipped estimates and for what a generated
 // binary measured
-// (`--profile-out`): {"version":1, "device", "threads", "ops":[{"node","op","seconds","calls","workspace_bytes"}],
+// (`--profile-out`): {"version":1, "device", "threads",
+// "ops":[{"node","op","seconds","calls","workspace_bytes","zeros"}],
 // "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"]}, "codecs":{name: bytes/s}}; shipped ones add
 // "rates" to estimate ops from, and those that sluicec measured on its machine "samples":[{"kind","size":[...],"rate"}]
 // of kernels besides. "duplex" is the rate of each direction while both run, "contention" what Link says.
@@ -17,11 +18,12 @@
 
 namespace sluice::planner {
 
-/// What a step took in all calls that have one name.
+/// What a step took in all calls that have one name. `zeros`: of each tensor that they write, in order.
 struct MeasuredOp {
   Seconds seconds = 0;
   int calls = 1;
   Bytes workspace = 0;
+  std::vector<double> zeros = {};
 };
 
 /// Peak rates in operations or bytes per second and the share of them that kernels reach.

@@ -287,7 +287,7 @@ size_t Session::driverBytes() const {
   return total - free;
 }
 
-void Session::enableRecording(bool on) {
+void Session::enableRecording(bool on, bool) {
   if (on && !impl->recording) {
     impl->recordBase = std::make_unique<CudaEvent>(cudaEventDefault);
     impl->recordBegin = impl->now();

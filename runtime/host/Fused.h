@@ -93,6 +93,7 @@ public:
     call.partials = stream.data<double>(scratch);
     call.element = {stream.session.state.seed, static_cast<uint64_t>(stream.session.state.step), 0};
     stream.launch(node, "fused", [this, call] { execute(call); });
+    stream.countZeros(outputs);
   }
 
 private:

@@ -78,7 +78,10 @@ Session::PackedBytes Session::packedBytes() const {
 
 PackedPool *Session::packedPool() const { return impl->pool ? &*impl->pool : nullptr; }
 
-void Session::enableRecording(bool on) { impl->recording = on; }
+void Session::enableRecording(bool on, bool zeros) {
+  impl->countingZeros = on && zeros;
+  impl->recording = on;
+}
 
 std::vector<OpRecord> Session::takeRecords() {
   std::vector<OpRecord> all;

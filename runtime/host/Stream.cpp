@@ -4,6 +4,7 @@
 
 #include "runtime/host/Parallel.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include <pthread.h>
@@ -146,6 +147,18 @@ void Stream::synchronize() {
 
 void Stream::launch(const char *node, const char *op, std::function<void()> work, size_t bytes) {
   impl->push({node, op, std::move(work), bytes});
+}
+
+void Stream::countZeros(std::initializer_list<Tensor> written) {
+  if (!session.impl->countingZeros)
+    return;
+  for (const Tensor &tensor : written)
+    impl->push({nullptr, nullptr, [this, values = data<const float>(tensor), count = tensor.shape.elements()] {
+                  const double zeros = static_cast<double>(std::count(values, values + count, 0.0f));
+                  std::lock_guard<std::mutex> lock(impl->recordMutex);
+                  if (!impl->records.empty()) // a failed step has none
+                    impl->records.back().zeros.push_back(zeros / static_cast<double>(std::max<int64_t>(1, count)));
+                }});
 }
 
 void *Stream::native() const { return nullptr; }

@@ -71,7 +71,7 @@ struct Session::Impl {
   std::vector<EventState> events;
   std::mutex errorMutex;
   std::exception_ptr error;
-  std::atomic<bool> failed{false}, recording{false};
+  std::atomic<bool> failed{false}, recording{false}, countingZeros{false};
   std::atomic<size_t> peaks[2] = {}; ///< by Space
   std::atomic<size_t> rawBytes{0}, packedBytes{0};
   Clock::time_point begin = Clock::now();

@@ -53,6 +53,7 @@ namespace {
 struct NamedCalls {
   const char *node, *op;
   std::vector<double> seconds; ///< of every call, in order
+  std::vector<double> zeros;   ///< of all tensors that the calls wrote, in order
 
   size_t perStep(size_t steps) const { return std::max<size_t>(1, seconds.size() / steps); }
   /// Of every step, which has as many calls as any other.
@@ -60,6 +61,13 @@ struct NamedCalls {
     std::vector<double> result(steps);
     for (size_t i = 0; i < seconds.size(); ++i)
       result[i * steps / seconds.size()] += seconds[i];
+    return result;
+  }
+  /// Of each tensor that a step writes, the mean of the steps.
+  std::vector<double> zerosPerStep(size_t steps) const {
+    std::vector<double> result(zeros.size() / steps);
+    for (size_t i = 0; i < result.size() * steps; ++i)
+      result[i % result.size()] += zeros[i] / static_cast<double>(steps);
     return result;
   }
 };
@@ -109,10 +117,21 @@ std::vector<NamedCalls> opsIn(const std::vector<OpRecord> &records) {
       continue;
     const auto [place, fresh] = places.try_emplace({record.node, record.op}, ops.size());
     if (fresh)
-      ops.push_back({record.node, record.op, {}});
-    ops[place->second].seconds.push_back(record.end - record.start);
+      ops.push_back({record.node, record.op, {}, {}});
+    NamedCalls &calls = ops[place->second];
+    calls.seconds.push_back(record.end - record.start);
+    calls.zeros.insert(calls.zeros.end(), record.zeros.begin(), record.zeros.end());
   }
   return ops;
+}
+
+std::string entryOf(const NamedCalls &op, double factor, size_t steps) {
+  std::string zeros;
+  for (double share : op.zerosPerStep(steps))
+    zeros += (zeros.empty() ? ",\"zeros\":[" : ",") + number("%.6g", share);
+  return text("{\"node\":", jsonString(op.node), ",\"op\":", jsonString(op.op),
+              ",\"seconds\":", number("%.9g", factor * median(op.sums(steps))), ",\"calls\":", op.perStep(steps), zeros,
+              zeros.empty() ? "}" : "]}");
 }
 
 } // namespace
@@ -126,9 +145,7 @@ void writeProfile(const std::string &path, const std::vector<OpRecord> &records,
       text("{\"version\":1,\"device\":", jsonString(deviceName()), ",\"threads\":", threads, ",\"ops\":[");
   const char *separator = "\n";
   for (const NamedCalls &op : ops) {
-    out +=
-        text(separator, "{\"node\":", jsonString(op.node), ",\"op\":", jsonString(op.op),
-             ",\"seconds\":", number("%.9g", factor * median(op.sums(steps))), ",\"calls\":", op.perStep(steps), "}");
+    out += separator + entryOf(op, factor, steps);
     separator = ",\n";
   }
   out += text("\n],\"links\":{\"d2h\":", number("%.6g", links.toHost), ",\"h2d\":", number("%.6g", links.toDevice),

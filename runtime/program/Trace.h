@@ -19,7 +19,8 @@ constexpr int64_t reportedSteps = 4;
 void writeTrace(const std::string &path, const std::vector<OpRecord> &records);
 
 /// `records` of so many steps: what an op's name stands for takes the median of the steps' sums, in so many calls a
-/// step; all together take what a step does.
+/// step; all together take what a step does. Beside it, where they were counted: shares of zeros in what the calls of a
+/// step write.
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
                   const LinkRates &links, int threads);
 

@@ -178,7 +178,8 @@ void Trainer::runEvaluation() {
 void Trainer::beginExtras() {
   if (arguments.dumpGradients)
     gradients = std::make_unique<GradientDump>(session);
-  session.enableRecording(arguments.trace || arguments.profileOut || program.actionRows > 0);
+  session.enableRecording(arguments.trace || arguments.profileOut || program.actionRows > 0,
+                          arguments.profileOut.has_value());
 }
 
 void Trainer::endExtras(bool last) {

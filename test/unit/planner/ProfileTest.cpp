@@ -36,13 +36,14 @@ TEST(Profile, EstimateIsARoofline) {
 
 TEST(Profile, MeasurementsReplaceEstimates) {
   Profile base = *loadProfile("v100-pcie");
-  const Result<Profile> own =
-      parseProfile(R"({"version":1,"device":"x","ops":[{"node":"c1","op":"conv","seconds":0.5,"workspace_bytes":7}],
+  const Result<Profile> own = parseProfile(
+      R"({"version":1,"device":"x","ops":[{"node":"c1","op":"conv","seconds":0.5,"workspace_bytes":7,"zeros":[0,0.5]}],
                               "links":{"d2h":1e9,"h2d":2e9,"duplex":0}})");
   ASSERT_TRUE(own) << own.error();
   overrideWith(base, *own);
   ASSERT_NE(base.measured("c1", "conv"), nullptr);
   EXPECT_EQ(base.measured("c1", "conv")->workspace, 7);
+  EXPECT_EQ(base.measured("c1", "conv")->zeros, std::vector<double>({0, 0.5}));
   EXPECT_EQ(base.measured("c1", "conv_backward"), nullptr);
   EXPECT_EQ(base.link.h2d, 2e9);
 }
@@ -73,6 +74,8 @@ TEST(Profile, MalformedOnesAreRefused) {
       {"[]", "version"},
       {R"({"version":2})", "version is 2"},
       {R"({"version":1,"links":{"d2h":-3}})", "'d2h' is -3"},
+      {R"({"version":1,"ops":[{"node":"a","op":"b","seconds":1,"zeros":0.5}]})", "'zeros' is not an array"},
+      {R"({"version":1,"ops":[{"node":"a","op":"b","seconds":1,"zeros":[1.5]}]})", "'zeros' is 1.5"},
       {R"({"version":1,"links":{"d2h":"fast"}})", "'d2h'"},
       {R"({"version":1,"links":{"d2h":1e9,"contention":-1e-10}})", "'contention' is -1e-10"},
       {R"({"version":1,"links":{"d2h":1e9,"contention":2}})",

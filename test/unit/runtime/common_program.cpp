@@ -2,8 +2,6 @@
 // A whole program from its command line: tiny_program.cpp is run as a process of its own, in a folder of its own.
 #include "test/unit/runtime/TinyProgram.h"
 
-#include "runtime/program/Trace.h"
-
 #include <cmath>
 
 using namespace sluice;
@@ -235,45 +233,6 @@ TEST_F(TinyProgram, PrintsItsPlanAndHelp) {
   EXPECT_THAT(out, testing::HasSubstr("1050112 bytes"));
   EXPECT_EQ(run("--help"), 0);
   EXPECT_THAT(out, testing::HasSubstr("--dump-gradients"));
-}
-
-TEST_F(TinyProgram, WritesAProfile) {
-  ASSERT_EQ(run("--data data --profile-out p.json", "offload"), 0) << err;
-  Json profile = Json::parse(folder.read("p.json"));
-  EXPECT_EQ(profile["version"], 1);
-  EXPECT_EQ(profile["threads"], 1);
-  EXPECT_GE(profile["ops"].size(), 6u);
-  for (const char *link : {"d2h", "h2d", "duplex"})
-    EXPECT_GT(profile["links"][link].get<double>(), 1e6);
-  EXPECT_GE(profile["links"]["contention"].get<double>(), 0);
-}
-
-TEST(ProfileOut, TakesWhatAStepDoes) {
-  const Folder folder;
-  // Two calls of one name in each of three steps; what disturbs one op a step is in no median.
-  std::vector<OpRecord> records;
-  double now = 0;
-  auto add = [&](const char *node, const char *op, double seconds, size_t bytes = 0) {
-    records.push_back({node, op, "compute", now, now + seconds, bytes});
-    now += seconds;
-  };
-  for (int step = 0; step < 3; ++step) {
-    add("join", "insert", step == 0 ? 2 : 1);
-    add("conv", "conv", step == 1 ? 4 : 3);
-    add("join", "insert", 1);
-    add("fc", "matmul", step == 2 ? 6 : 5);
-    add("x", "copy to host", 100, 8);
-  }
-  writeProfile(folder / "p.json", records, 3, {1e9, 1e9, 1e9}, 2);
-  const Json ops = Json::parse(folder.read("p.json"))["ops"];
-  ASSERT_EQ(ops.size(), 3u);
-  EXPECT_EQ(ops[0]["op"], "insert");
-  EXPECT_EQ(ops[0]["calls"], 2);
-  EXPECT_EQ(ops[1]["calls"], 1);
-  // Medians 2, 3 and 5; every step took 11.
-  EXPECT_NEAR(ops[0]["seconds"].get<double>(), 2 * 1.1, 1e-9);
-  EXPECT_NEAR(ops[1]["seconds"].get<double>(), 3 * 1.1, 1e-9);
-  EXPECT_NEAR(ops[2]["seconds"].get<double>(), 5 * 1.1, 1e-9);
 }
 
 TEST_F(TinyProgram, BadDataExitsWithOne) {
