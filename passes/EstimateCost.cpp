@@ -48,17 +48,22 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
       getOperation().emitError() << known.error();
       return signalPassFailure();
     }
-    if (threads < 0 || threads > mostThreads || level < 0 || level == 1 || level > 4) {
-      getOperation().emitError() << "threads=" << threads.getValue() << " level=" << level.getValue()
-                                 << " are for no machine: threads go to " << mostThreads
-                                 << ", levels of x86-64 from 2 to 4";
-      return signalPassFailure();
-    }
-    if (failed(checkKernels(getOperation())) || failed(choose()))
+    if (failed(checkOptions()) || failed(checkKernels(getOperation())) || failed(choose()))
       return signalPassFailure();
     const std::vector<double> seconds = predict(*known);
     for (auto [choice, predicted] : llvm::zip(choices, seconds))
       setCost(choice, predicted);
+  }
+
+  LogicalResult checkOptions() {
+    if (workspaceLimit < 0)
+      return getOperation().emitError() << "workspace-limit=" << workspaceLimit.getValue()
+                                        << " is below 0, which stands for no limit of its own";
+    if (threads < 0 || threads > mostThreads || level < 0 || level == 1 || level > 4)
+      return getOperation().emitError() << "threads=" << threads.getValue() << " level=" << level.getValue()
+                                        << " are for no machine: threads go to " << mostThreads
+                                        << ", levels of x86-64 from 2 to 4";
+    return success();
   }
 
   /// Step 1.

@@ -47,7 +47,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   PlanMemory(PlanMemoryOptions options, PlanningFailure *cause) : PlanMemoryBase(std::move(options)), cause(cause) {}
 
   void runOnOperation() override {
-    if (failed(run()))
+    const bool negative = hostBudget < 0;
+    if (negative)
+      getOperation().emitError() << "host-budget=" << hostBudget.getValue() << " is below 0, which stands for no limit";
+    if (negative || failed(run()))
       signalPassFailure();
   }
 

@@ -4,11 +4,13 @@
 // RUN: not sluice-opt %s --sluice-estimate-cost=target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not sluice-opt %s --sluice-estimate-cost=threads=100000 2>&1 | FileCheck %s --check-prefix=MACHINE
 // RUN: not sluice-opt %s --sluice-estimate-cost=level=-3 2>&1 | FileCheck %s --check-prefix=MACHINE
+// RUN: not sluice-opt %s --sluice-estimate-cost=workspace-limit=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // A device or a target that nobody knows, a profile of another version and a kernel that needs more than it may.
 
 // DEVICE: error: no profile 'tpu': neither a readable file {{.*}}nor one of a100,
 // VERSION: error: {{.*}}.json: malformed profile: version is 2, 1 is supported
 // MACHINE: error: threads={{[0-9]+}} level={{-?[0-9]+}} are for no machine: threads go to 1024, levels of x86-64 from 2 to 4
+// NEGATIVE: error: workspace-limit=-1 is below 0
 // TARGET: for the --target option: Cannot find option named 'tpu'
 // WORKSPACE: error: {{.*}}node '/lrn/LRN' (lrn_backward) needs a workspace of 131072 bytes at least, the limit is 16; raise --workspace-limit
 func.func @step(%d: tensor<2x64x8x8xf32>, %x: tensor<2x64x8x8xf32>) -> tensor<2x64x8x8xf32> {
