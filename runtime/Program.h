@@ -50,14 +50,14 @@ struct ActionRow {    ///< all tensors of the plan that one action takes away, p
 
 struct Program {
   const char *model, *commandLine, *strategy;
-  const char *identity; ///< of the model, whatever its batch and its plan; null: not known
+  const char *identity = nullptr; ///< of the model, whatever its batch and its plan; null: not known
   int64_t batch;
-  size_t deviceBytes, hostBytes; ///< exact arena sizes
-  size_t poolBytes, spillBytes;  ///< see PoolSize; 0: no pool
-  size_t deviceBase;             ///< bytes live through the whole step
-  int threads;                   ///< that the plan was made for
-  int level;                     ///< of x86-64 that vendor primitives may use, see limitInstructions()
-  size_t workspaceLimit;         ///< --workspace-limit of the plan
+  size_t deviceBytes, hostBytes;        ///< exact arena sizes
+  size_t poolBytes = 0, spillBytes = 0; ///< see PoolSize; 0: no pool
+  size_t deviceBase;                    ///< bytes live through the whole step
+  int threads;                          ///< that the plan was made for
+  int level;                            ///< of x86-64 that vendor primitives may use, see limitInstructions()
+  size_t workspaceLimit = 0;            ///< --workspace-limit of the plan
   Precision precision;
   int events; ///< number of events used
   double predictedSecondsPerStep;
@@ -70,10 +70,10 @@ struct Program {
   int planRows;
   const ActionRow *actions;
   int actionRows;
-  Tensor loss;             ///< F32 scalar, readable after a step until the next begins
-  Tensor correct;          ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
-  const char *weightsFile; ///< name beside the executable, or null when nothing is read
-  const char *exportTemplate; ///< name beside the executable, or null
+  Tensor loss;    ///< F32 scalar, readable after a step until the next begins
+  Tensor correct; ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
+  const char *weightsFile = nullptr;    ///< name beside the executable, or null when nothing is read
+  const char *exportTemplate = nullptr; ///< name beside the executable, or null
   enum class Optimizer { Sgd, Adam, AdamW } optimizer;
   const char *lossName;
 };
