@@ -80,6 +80,20 @@ def check_includes(path, text):
             report(path, line, f"includes {name} by a relative path; write its path from the root of the repository")
 
 
+SOURCE_NAME = re.compile(r"(?<![\w%/.*<>$-])((?:[\w.-]+/)*[A-Za-z][\w-]*\.(?:h|cpp|cu|td|py|sh|md|test|mlir))\b(?![\w.*])")
+WRITTEN = ("program.cpp", "program.cu")  # by the compiler
+
+
+def check_names(path, text, files):
+    """Files that comments and pages name, by path, by the end of one, or by name alone."""
+    texts = r"`[^`\n]+`|\]\([^)\s]+\)" if path.endswith(".md") else r"//.*"
+    for match in re.finditer(texts, text):
+        for name in SOURCE_NAME.findall("" if "://" in match[0] else match[0]):
+            name = name.removeprefix("../")
+            if name not in WRITTEN and not any(file == name or file.endswith("/" + name) for file in files):
+                report(path, line_of(text, match.start()), f"names {name}, which does not exist; name the file that it became")
+
+
 # C++ functions ---------------------------------------------------------------------------------------------------------
 
 
@@ -302,6 +316,8 @@ def main():
     for path in files:
         if path.startswith("test/") and path.endswith((".mlir", ".test")):
             tests[path] = read(path)
+        if path.endswith(CXX + (".td", ".md")) and not inside(path, [GENERATED]):
+            check_names(path, read(path), files)
         if not path.endswith(SIZED) or (path.endswith(CXX) and inside(path, [GENERATED])):
             continue
         text = read(path)
