@@ -109,10 +109,8 @@ bool CapacitySearch::solve(const std::vector<int> &unplaced, const Progress &at)
   for (const Candidate &c : candidates(unplaced, at)) {
     if (++nodes > nodeLimit || work > workLimit)
       return false;
-    const size_t mark = log.size(), placedBefore = placedItems.size();
-    if (place(c.item, c.offset) && descend(unplaced, c.item, at.order))
+    if (fits(c, unplaced, at.order))
       return true;
-    unwind(placedBefore, mark);
     if (nodes > nodeLimit || work > workLimit)
       return false;
     // Nothing will ever stand on a hatless item, so placing it now took nothing from the others.
@@ -120,6 +118,15 @@ bool CapacitySearch::solve(const std::vector<int> &unplaced, const Progress &at)
       break;
   }
   failed.add(key, at);
+  return false;
+}
+
+/// Whether all fit with the candidate where it would stand; if not, everything is as before.
+bool CapacitySearch::fits(const Candidate &candidate, const std::vector<int> &unplaced, int64_t order) {
+  const size_t mark = log.size(), placedBefore = placedItems.size();
+  if (place(candidate.item, candidate.offset) && descend(unplaced, candidate.item, order))
+    return true;
+  unwind(placedBefore, mark);
   return false;
 }
 
@@ -215,17 +222,20 @@ void CapacitySearch::unwind(size_t placedBefore, size_t mark) {
     }
     log.pop_back();
   }
-  for (; placedItems.size() > placedBefore; placedItems.pop_back()) {
-    const int item = placedItems.back();
-    const auto &placed = in.items[item];
-    offset[item] = -1;
-    for (int s = placed.first; s <= placed.last; ++s)
-      rest[s] += placed.size;
-    for (int s = placed.first; s < placed.last; ++s)
-      ++crossing[s];
-    for (int n : placed.neighbours)
-      ++unplacedNeighbours[n];
-  }
+  for (; placedItems.size() > placedBefore; placedItems.pop_back())
+    lift(placedItems.back());
+}
+
+/// Undoes what place() counted for an item.
+void CapacitySearch::lift(int item) {
+  const auto &placed = in.items[item];
+  offset[item] = -1;
+  for (int s = placed.first; s <= placed.last; ++s)
+    rest[s] += placed.size;
+  for (int s = placed.first; s < placed.last; ++s)
+    ++crossing[s];
+  for (int n : placed.neighbours)
+    ++unplacedNeighbours[n];
 }
 
 } // namespace sluice::planner

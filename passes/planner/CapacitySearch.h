@@ -60,6 +60,7 @@ private:
   bool solveParts(const std::vector<int> &unplaced);
   void sortAnew(std::vector<int> &part);
   bool solve(const std::vector<int> &unplaced, const Progress &at);
+  bool fits(const Candidate &candidate, const std::vector<int> &unplaced, int64_t order);
   bool descend(const std::vector<int> &unplaced, int placed, int64_t order);
   std::vector<Candidate> candidates(const std::vector<int> &unplaced, const Progress &at) const;
   FailedStates::Key keyOf(const std::vector<int> &unplaced) const;
@@ -68,6 +69,7 @@ private:
   bool raise(int item, Bytes to);
   bool refresh(int section);
   void unwind(size_t placedBefore, size_t mark);
+  void lift(int item);
 
   const PackInstance &in;
   const int heuristic;

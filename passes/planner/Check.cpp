@@ -35,6 +35,7 @@ public:
 
 private:
   std::string shape();
+  std::string segment(const Recompute &r) const;
   std::string layOut();
   std::string decisions();
   std::string decision(int b, const Decision &d);
@@ -68,16 +69,22 @@ std::string PlanCheck::shape() {
         (plan.alternatives[k] < 0 || plan.alternatives[k] >= static_cast<int>(problem.ops[k].alternatives.size())))
       return op(k) + " has " + std::to_string(problem.ops[k].alternatives.size()) + " alternatives, plan names " +
              std::to_string(plan.alternatives[k]);
-  for (const Recompute &r : plan.recomputes) {
-    if (r.before < 0 || r.before >= n)
-      return "recompute stands before op " + std::to_string(r.before) + ", there are " + std::to_string(n);
-    for (int k : r.ops)
-      if (k < 0 || k >= r.before)
-        return "recompute before op " + std::to_string(r.before) + " runs op " + std::to_string(k) +
-               ", which has not run yet";
-      else if (problem.ops[k].phase != Phase::Forward || !problem.ops[k].recomputable)
-        return op(k) + " may not run twice, plan runs it again before op " + std::to_string(r.before);
-  }
+  for (const Recompute &r : plan.recomputes)
+    if (std::string error = segment(r); !error.empty())
+      return error;
+  return "";
+}
+
+std::string PlanCheck::segment(const Recompute &r) const {
+  const int n = problem.ops.size();
+  if (r.before < 0 || r.before >= n)
+    return "recompute stands before op " + std::to_string(r.before) + ", there are " + std::to_string(n);
+  for (int k : r.ops)
+    if (k < 0 || k >= r.before)
+      return "recompute before op " + std::to_string(r.before) + " runs op " + std::to_string(k) +
+             ", which has not run yet";
+    else if (problem.ops[k].phase != Phase::Forward || !problem.ops[k].recomputable)
+      return op(k) + " may not run twice, plan runs it again before op " + std::to_string(r.before);
   return "";
 }
 

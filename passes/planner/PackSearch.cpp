@@ -40,6 +40,12 @@ CapacitySearch::Outcome searchCapacity(const PackInstance &in, Bytes capacity, i
   return CapacitySearch::Outcome::OutOfNodes;
 }
 
+/// How many of the nodes that are left an ask may take.
+int64_t shareOf(int64_t left, bool targetAsked, bool targetEnough) {
+  // With a height that is good enough nothing else is worth a node.
+  return targetAsked && targetEnough ? left : std::max<int64_t>(1000, left / (targetAsked ? 2 : 4));
+}
+
 } // namespace
 
 void searchPacking(const std::vector<PackItem> &items, const PackOptions &options, Packing &best) {
@@ -49,10 +55,7 @@ void searchPacking(const std::vector<PackItem> &items, const PackOptions &option
   // The target first: on real programs it is usually reachable. Then halve what remains.
   Bytes ask = target;
   while (best.height > target && ask < best.height && best.nodes < options.nodeLimit && best.work < options.workLimit) {
-    const int64_t left = options.nodeLimit - best.nodes;
-    // With a height that is good enough nothing else is worth a node.
-    const int64_t share =
-        options.goodEnough >= load && ask == target ? left : std::max<int64_t>(1000, left / (ask == target ? 2 : 4));
+    const int64_t share = shareOf(options.nodeLimit - best.nodes, ask == target, options.goodEnough >= load);
     const CapacitySearch::Outcome outcome = searchCapacity(in, ask, share, options.workLimit, best);
     if (outcome == CapacitySearch::Outcome::Exhausted && ask == refuted + 1)
       refuted = ask;

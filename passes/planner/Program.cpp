@@ -13,23 +13,24 @@ Bytes aligned(const Problem &problem, Bytes bytes) {
   return (bytes + a - 1) / a * a;
 }
 
+static void note(Accesses &a, int op, Phase phase) {
+  if (a.first < 0)
+    a.first = op;
+  a.last = op;
+  if (phase == Phase::Forward)
+    a.lastForward = op;
+  else if (a.firstLater < 0)
+    a.firstLater = op;
+}
+
 std::vector<Accesses> accessesOf(const Problem &problem) {
   std::vector<Accesses> all(problem.buffers.size());
-  auto note = [&](int buffer, int op) {
-    Accesses &a = all[buffer];
-    if (a.first < 0)
-      a.first = op;
-    a.last = op;
-    if (problem.ops[op].phase == Phase::Forward)
-      a.lastForward = op;
-    else if (a.firstLater < 0)
-      a.firstLater = op;
-  };
   for (int op = 0; op < static_cast<int>(problem.ops.size()); ++op) {
+    const Phase phase = problem.ops[op].phase;
     for (int b : problem.ops[op].reads)
-      note(b, op);
+      note(all[b], op, phase);
     for (int b : problem.ops[op].writes) {
-      note(b, op);
+      note(all[b], op, phase);
       if (all[b].firstWrite < 0)
         all[b].firstWrite = op;
     }

@@ -69,8 +69,15 @@ bool Recomputation::findsInputs(int op, int before) const {
   return std::all_of(reads.begin(), reads.end(), [&](int b) { return before <= firstOverwrite[b]; });
 }
 
-std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double dearer) const {
+/// Whether dropping a buffer drops what its writer reads, too. Inputs from outside the step have no writer and stay.
+bool Recomputation::goesWith(int input, int buffer, double dearer) const {
   auto rate = [&](int b) { return seconds[b] / std::max<Bytes>(problem.buffers[b].bytes, 1); };
+  // The backward half does not read it, so it would be gone by then.
+  return accesses[input].firstLater < 0 && !writers[input].empty() && can[input] &&
+         rate(input) <= dearer * rate(buffer);
+}
+
+std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double dearer) const {
   std::set<int> closed;
   std::vector<int> work = buffers;
   while (!work.empty()) {
@@ -84,9 +91,7 @@ std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double 
       for (int other : problem.ops[op].writesWhen(true))
         work.push_back(other);
       for (int input : problem.ops[op].readsWhen(true))
-        // The backward half does not read it, so it would be gone by then. Inputs from outside the step have no writer
-        // and stay.
-        if (accesses[input].firstLater < 0 && !writers[input].empty() && can[input] && rate(input) <= dearer * rate(b))
+        if (goesWith(input, b, dearer))
           work.push_back(input);
     }
   }

@@ -50,6 +50,7 @@ public:
 
 private:
   std::vector<int> latestReruns() const;
+  bool goesWith(int input, int buffer, double dearer) const;
 
   const Problem &problem;
   std::vector<Accesses> accesses;

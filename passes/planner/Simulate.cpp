@@ -78,6 +78,7 @@ public:
 private:
   void prepare();
   void prepareWaits();
+  bool stepMayStart() const;
   void startCompute();
   Seconds startCodecs(const Step &step, bool after);
   void startCopies();
@@ -188,13 +189,18 @@ Seconds Simulation::startCodecs(const Step &step, bool after) {
   return end;
 }
 
-void Simulation::startCompute() {
+bool Simulation::stepMayStart() const {
   if (computing || nextStep == program.steps.size())
+    return false;
+  const int position = program.steps[nextStep].position;
+  return std::all_of(std::begin(engines), std::end(engines),
+                     [&](const Engine *engine) { return engine->done >= engine->needed[position]; });
+}
+
+void Simulation::startCompute() {
+  if (!stepMayStart())
     return;
   const Step &step = program.steps[nextStep];
-  for (const Engine *engine : engines)
-    if (engine->done < engine->needed[step.position])
-      return;
   noteWait(step);
   computeEnd = now;
   firstEvent = timeline.events.size();

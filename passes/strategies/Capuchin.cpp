@@ -34,6 +34,17 @@ struct Tensor {
   Seconds rerun; ///< infinite when it cannot be dropped
 };
 
+/// Seconds to make a buffer again with all that goes with it; infinite when it cannot be dropped.
+Seconds rerunSeconds(const Combiner &combiner, int buffer) {
+  Seconds rerun = std::numeric_limits<Seconds>::infinity();
+  if (combiner.can("recompute") && combiner.recomputation.possible(buffer)) {
+    const std::vector<int> closed = combiner.recomputation.closure({buffer});
+    for (int c : closed)
+      rerun = (c == closed.front() ? 0 : rerun) + combiner.recomputation.cost(c);
+  }
+  return rerun;
+}
+
 std::vector<Tensor> tensorsOf(const Combiner &combiner) {
   const Problem &problem = combiner.problem;
   std::vector<Seconds> start(problem.ops.size() + 1, 0);
@@ -45,15 +56,9 @@ std::vector<Tensor> tensorsOf(const Combiner &combiner) {
     if (!problem.buffers[b].activation || gaps[b].empty())
       continue;
     const Seconds out = copySeconds(problem, b, {}, true), in = copySeconds(problem, b, {}, false);
-    Seconds rerun = std::numeric_limits<Seconds>::infinity();
-    if (combiner.can("recompute") && combiner.recomputation.possible(b)) {
-      const std::vector<int> closed = combiner.recomputation.closure({b});
-      for (int c : closed)
-        rerun = (c == closed.front() ? 0 : rerun) + combiner.recomputation.cost(c);
-    }
     const bool mayMove = combiner.can("offload") && problem.buffers[b].offloadable;
     const Seconds idle = start[gaps[b].last + 1] - start[gaps[b].first];
-    tensors.push_back({b, mayMove ? idle - out - in : -1e30, mayMove ? out + in : 1e30, rerun});
+    tensors.push_back({b, mayMove ? idle - out - in : -1e30, mayMove ? out + in : 1e30, rerunSeconds(combiner, b)});
   }
   return tensors;
 }

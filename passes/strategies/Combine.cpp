@@ -16,14 +16,20 @@ namespace sluice::planner {
 Combiner::Combiner(const Problem &problem, Bytes memory, const Options &options)
     : problem(problem), memory(memory), options(options), recomputation(problem), accesses(accessesOf(problem)) {}
 
-void Combiner::encode(Plan &plan) const {
-  std::set<int> readAgain; // by re-run ops, which need the raw content
+/// What re-run ops and inversions read, which need the raw content.
+static std::set<int> readRaw(const Problem &problem, const Plan &plan) {
+  std::set<int> readAgain;
   for (const Recompute &r : plan.recomputes)
     for (int op : r.ops)
       readAgain.insert(problem.ops[op].readsWhen(true).begin(), problem.ops[op].readsWhen(true).end());
   for (size_t b = 0; b < problem.buffers.size(); ++b)
     if (plan.decisions[b].action == Action::Invert)
       readAgain.insert(problem.buffers[b].inversion->sources.begin(), problem.buffers[b].inversion->sources.end());
+  return readAgain;
+}
+
+void Combiner::encode(Plan &plan) const {
+  const std::set<int> readAgain = readRaw(problem, plan);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     Decision &d = plan.decisions[b];
     const Accesses &a = accesses[b];
@@ -174,6 +180,16 @@ bool improve(Attempt &best, Attempt attempt) {
   if (better)
     best = std::move(attempt);
   return better;
+}
+
+Attempt measured(const Problem &problem, Bytes memory, Plan plan) {
+  Attempt attempt;
+  attempt.plan = std::move(plan);
+  attempt.peak = peakBytes(problem, expand(problem, attempt.plan));
+  attempt.feasible = attempt.peak <= memory;
+  if (attempt.feasible)
+    attempt.makespan = simulate(problem, attempt.plan).makespan;
+  return attempt;
 }
 
 Answer answerOf(Attempt best, const std::string &strategy, Bytes memory) {

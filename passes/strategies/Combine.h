@@ -61,6 +61,9 @@ void pruneRecomputes(const Problem &problem, Plan &plan);
 /// won.
 bool improve(Attempt &best, Attempt attempt);
 
+/// A whole plan with its peak, and with its makespan where it fits into `memory`.
+Attempt measured(const Problem &problem, Bytes memory, Plan plan);
+
 /// The best attempt as an answer under a strategy's name.
 Answer answerOf(Attempt best, const std::string &strategy, Bytes memory);
 

@@ -64,6 +64,7 @@ private:
   std::vector<State> pruned(std::vector<State> states);
   void thin(std::vector<State> &states) const;
   Seconds turn(const State &s) const;
+  std::vector<std::pair<Seconds, int>> ends() const;
   std::vector<bool> trace(int index) const;
 
   const Chain &c;
@@ -179,6 +180,19 @@ std::vector<bool> DynProg::trace(int index) const {
   return set;
 }
 
+/// Idle seconds and index of the states after the last stage, the fastest first.
+std::vector<std::pair<Seconds, int>> DynProg::ends() const {
+  std::vector<std::pair<Seconds, int>> ends;
+  for (int k = 0; k < static_cast<int>(layers[n].size()); ++k)
+    ends.push_back({layers[n][k].idle + turn(layers[n][k]), k});
+  // Of equally fast ones the one that keeps most.
+  std::sort(ends.begin(), ends.end(), [&](const auto &a, const auto &b) {
+    return std::make_tuple(a.first, -layers[n][a.second].stays, a.second) <
+           std::make_tuple(b.first, -layers[n][b.second].stays, b.second);
+  });
+  return ends;
+}
+
 std::vector<DynProgSet> DynProg::run(size_t count) {
   layers.push_back({State{}});
   for (int i = 0; i < n; ++i) {
@@ -188,17 +202,12 @@ std::vector<DynProgSet> DynProg::run(size_t count) {
         extend(layers[i][k], k, i, next);
     layers.push_back(pruned(std::move(next)));
   }
-  std::vector<std::pair<Seconds, int>> ends;
-  for (int k = 0; k < static_cast<int>(layers[n].size()); ++k)
-    ends.push_back({layers[n][k].idle + turn(layers[n][k]), k});
-  // Of equally fast ones the one that keeps most.
-  std::sort(ends.begin(), ends.end(), [&](const auto &a, const auto &b) {
-    return std::make_tuple(a.first, -layers[n][a.second].stays, a.second) <
-           std::make_tuple(b.first, -layers[n][b.second].stays, b.second);
-  });
   std::vector<DynProgSet> sets;
-  for (size_t k = 0; k < ends.size() && k < count; ++k)
-    sets.push_back({trace(ends[k].second), chainCompute(c) + ends[k].first});
+  for (const auto &[idle, index] : ends()) {
+    if (sets.size() == count)
+      break;
+    sets.push_back({trace(index), chainCompute(c) + idle});
+  }
   return sets;
 }
 

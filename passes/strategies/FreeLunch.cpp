@@ -44,10 +44,8 @@ public:
 
   Plan plan(int buffers, int ahead) const {
     Plan plan = keepPlan(problem);
-    std::vector<int> byBirth = tensors, byReturn = tensors;
-    std::stable_sort(byBirth.begin(), byBirth.end(),
-                     [&](int a, int b) { return accesses[a].firstWrite < accesses[b].firstWrite; });
-    std::stable_sort(byReturn.begin(), byReturn.end(), [&](int a, int b) { return gaps[a].last < gaps[b].last; });
+    const std::vector<int> byBirth = tensorsBy([&](int b) { return accesses[b].firstWrite; });
+    const std::vector<int> byReturn = tensorsBy([&](int b) { return gaps[b].last; });
     const int n = tensors.size();
     for (int i = 0; i < n; ++i) {
       const int b = byBirth[i];
@@ -66,6 +64,13 @@ public:
   }
 
 private:
+  /// The tensors, sorted by a number that each has.
+  template <typename Number> std::vector<int> tensorsBy(Number number) const {
+    std::vector<int> sorted = tensors;
+    std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) { return number(a) < number(b); });
+    return sorted;
+  }
+
   bool convolved(int b) const {
     return std::any_of(problem.ops.begin(), problem.ops.end(), [&](const Op &op) {
       return op.phase == Phase::Forward && op.kind == OpKind::Conv &&
@@ -114,10 +119,7 @@ static Answer planFreeLunch(const Problem &problem, Bytes memory, const Options 
   Attempt best;
   for (int buffers = published > 0 ? published : branches ? 6 : 3; buffers > 0; --buffers)
     for (int early : {ahead, 1, 0}) {
-      Attempt attempt;
-      attempt.plan = freeLunch.plan(buffers, early);
-      attempt.peak = peakBytes(problem, expand(problem, attempt.plan));
-      attempt.feasible = attempt.peak <= memory;
+      Attempt attempt = measured(problem, memory, freeLunch.plan(buffers, early));
       if (attempt.feasible)
         return answerOf(std::move(attempt), "freelunch", memory);
       improve(best, std::move(attempt));

@@ -14,7 +14,6 @@
 // Knobs: threshold=0 (0: a grid), ahead=0 (0: a grid), ops before its reader at which a tensor returns.
 //
 // Fails where no setting fits: it cannot make an op wait for memory on purpose.
-#include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Strategies.h"
@@ -25,14 +24,13 @@ namespace sluice::planner {
 
 /// Everything at least `threshold` ops apart leaves at once and returns `ahead` ops before its reader.
 static Attempt settle(const Problem &problem, Bytes memory, int threshold, int ahead) {
-  Attempt attempt;
-  attempt.plan = keepPlan(problem);
-  const std::vector<Gap> gaps = gapsOf(problem, attempt.plan);
+  Plan plan = keepPlan(problem);
+  const std::vector<Gap> gaps = gapsOf(problem, plan);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     const Gap gap = gaps[b];
     if (!problem.buffers[b].offloadable || gap.last - gap.first + 1 < threshold)
       continue;
-    Decision &d = attempt.plan.decisions[b];
+    Decision &d = plan.decisions[b];
     d.offloadAfter = gap.first - 1;
     // The graph orders copies, not frees: bytes leave with the first op that follows the copy's successor.
     d.freeBefore = std::min(gap.first + 1, gap.last);
@@ -45,11 +43,7 @@ static Attempt settle(const Problem &problem, Bytes memory, int threshold, int a
     d.action = Action::Offload;
     d.reason = std::to_string(gap.last - gap.first + 1) + " ops between its uses";
   }
-  attempt.peak = peakBytes(problem, expand(problem, attempt.plan));
-  attempt.feasible = attempt.peak <= memory;
-  if (attempt.feasible)
-    attempt.makespan = simulate(problem, attempt.plan).makespan;
-  return attempt;
+  return measured(problem, memory, std::move(plan));
 }
 
 static Answer planTflms(const Problem &problem, Bytes memory, const Options &options) {

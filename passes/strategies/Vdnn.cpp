@@ -75,6 +75,12 @@ std::vector<int> inputsOf(const Problem &problem, Mode mode) {
   return {buffers.begin(), buffers.end()};
 }
 
+Choice offloadInputs(const Problem &problem, Mode mode) {
+  Choice choice;
+  choice.offloaded = inputsOf(problem, mode);
+  return choice;
+}
+
 Answer planMode(const Problem &problem, Bytes memory, const Options &options, Mode mode, const char *name) {
   const Combiner combiner(problem, memory, options);
   if (!combiner.can("offload"))
@@ -86,9 +92,7 @@ Answer planMode(const Problem &problem, Bytes memory, const Options &options, Mo
   Plan plan = keepPlan(problem);
   if (wanted > 0)
     plan.alternatives = wanted > 1 ? fastestKernels(problem) : smallestKernels(problem);
-  Choice choice;
-  choice.offloaded = inputsOf(problem, mode);
-  return answerOf(combiner.complete(std::move(plan), choice), name, memory);
+  return answerOf(combiner.complete(std::move(plan), offloadInputs(problem, mode)), name, memory);
 }
 
 ChainAnswer chainMode(const Chain &chain, double memory, Release release, Mode mode, const char *name) {
@@ -112,9 +116,7 @@ static Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
 static Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   const std::vector<int> fast = fastestKernels(problem), small = smallestKernels(problem);
-  Choice none, conv, all;
-  conv.offloaded = inputsOf(problem, Mode::Conv);
-  all.offloaded = inputsOf(problem, Mode::All);
+  const Choice none{}, conv = offloadInputs(problem, Mode::Conv), all = offloadInputs(problem, Mode::All);
   const std::pair<const std::vector<int> *, const Choice *> profiles[] = {
       {&fast, &none}, {&fast, &conv}, {&fast, &all}, {&small, &conv}, {&small, &all}};
   Attempt best;

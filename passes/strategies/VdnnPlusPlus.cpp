@@ -17,7 +17,6 @@
 // every layer when both its compute and its copy have ended).
 //
 // Fails where a mode's set, with its prefetches, does not fit; needs the kinds of layers.
-#include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Strategies.h"
@@ -95,21 +94,23 @@ private:
     return linkFree;
   }
 
+  /// Bytes while forward layer `i` runs, with what copies out have freed by now.
+  double liveAt(int i, const std::vector<Seconds> &freed) const {
+    double bytes = c.exF[i] + c.moved(i + 1);
+    for (int j = 0; j <= i; ++j)
+      bytes += freed[j] > now ? c.moved(j) : 0;
+    return bytes;
+  }
+
   void forward() {
     std::vector<Seconds> freed(n, std::numeric_limits<Seconds>::infinity());
     for (int i = 0; i < n; ++i) {
       const Seconds out = offloaded[i] ? copy(What::Out, i) : 0;
       // Wait for copies, oldest first, until the output fits.
-      auto live = [&] {
-        double bytes = c.exF[i] + c.moved(i + 1);
-        for (int j = 0; j <= i; ++j)
-          bytes += freed[j] > now ? c.moved(j) : 0;
-        return bytes;
-      };
-      for (int j = 0; j < i && live() > memory + byteSlack(c); ++j)
+      for (int j = 0; j < i && liveAt(i, freed) > memory + byteSlack(c); ++j)
         if (offloaded[j])
           now = std::max(now, freed[j]);
-      peak = std::max(peak, live());
+      peak = std::max(peak, liveAt(i, freed));
       timeline.events.push_back({What::Forward, i, now, now + c.uF[i]});
       now += c.uF[i];
       if (offloaded[i])
@@ -156,18 +157,17 @@ public:
   }
 
   Attempt attempt(const std::vector<int> &offloaded) const {
-    Attempt result;
-    result.plan = keepPlan(problem);
-    std::vector<Decision> &decisions = result.plan.decisions;
+    Plan plan = keepPlan(problem);
+    std::vector<Decision> &decisions = plan.decisions;
     for (int b : offloaded)
       if (!gaps[b].empty() && gaps[b].last + 1 >= firstBackward) {
         decisions[b].action = Action::Offload;
         decisions[b].reason = "input of a layer that the mode offloads";
       }
-    widenGaps(problem, result.plan);
+    widenGaps(problem, plan);
     const std::vector<Decision> widest = decisions;
     if (!synchronous)
-      delayDepartures(problem, memory, result.plan);
+      delayDepartures(problem, memory, plan);
     for (size_t b = 0; b < widest.size(); ++b)
       if (widest[b].action == Action::Offload) { // kept ones, too, leave as published
         const int until = decisions[b].action == Action::Offload ? decisions[b].freeBefore : firstBackward;
@@ -175,24 +175,25 @@ public:
         decisions[b].freeBefore = std::min({until, std::max(firstBackward, gaps[b].first), gaps[b].last});
       }
     placePrefetches(decisions);
-    result.peak = peakBytes(problem, expand(problem, result.plan));
-    result.feasible = result.peak <= memory;
-    if (result.feasible)
-      result.makespan = simulate(problem, result.plan).makespan;
-    return result;
+    return measured(problem, memory, std::move(plan));
   }
 
 private:
-  /// At every op at most one tensor: the first that is read below and not back yet, no further than the next
-  /// convolution.
-  void placePrefetches(std::vector<Decision> &decisions) const {
-    const int n = problem.ops.size();
-    std::vector<std::vector<int>> readAt(n);
+  /// Per op, the tensors that it is the first to read again.
+  std::vector<std::vector<int>> firstReads(const std::vector<Decision> &decisions) const {
+    std::vector<std::vector<int>> readAt(problem.ops.size());
     for (int b = 0; b < static_cast<int>(decisions.size()); ++b)
       if (decisions[b].action == Action::Offload)
         readAt[decisions[b].neededBy].push_back(b);
+    return readAt;
+  }
+
+  /// At every op at most one tensor: the first that is read below and not back yet, no further than the next
+  /// convolution.
+  void placePrefetches(std::vector<Decision> &decisions) const {
+    const std::vector<std::vector<int>> readAt = firstReads(decisions);
     std::vector<bool> issued(decisions.size(), false);
-    for (int k = firstBackward; k < n; ++k) {
+    for (int k = firstBackward; k < static_cast<int>(readAt.size()); ++k) {
       for (int b : readAt[k])
         issued[b] = true; // on demand, if nobody looked that far ahead
       const int b = nextBelow(k, readAt, issued);
