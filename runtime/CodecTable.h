@@ -90,6 +90,14 @@ inline int64_t parsePoolBytes(std::string_view digits) {
   return bytes;
 }
 
+/// Of decimal digits up to 999; else 1000.
+inline int parseRate(std::string_view digits) {
+  int rate = 0;
+  for (char c : digits)
+    rate = c >= '0' && c <= '9' && rate < 100 ? 10 * rate + c - '0' : 1000;
+  return rate;
+}
+
 /// A codec of floats with its parameters. "" is None; nothing for an unknown name or parameter.
 inline std::optional<Codec> parseCodec(std::string_view name) {
   if (name.empty())
@@ -106,9 +114,7 @@ inline std::optional<Codec> parseCodec(std::string_view name) {
     codec.pool = parsePoolBytes(parameter.substr(pool.size()));
     return codec.pool > 0 ? std::optional(codec) : std::nullopt;
   }
-  codec.rate = 0;
-  for (char c : parameter)
-    codec.rate = c >= '0' && c <= '9' && codec.rate < 100 ? 10 * codec.rate + c - '0' : 1000;
+  codec.rate = parseRate(parameter);
   if (codec.kind != Codec::Zfp || codec.rate < 2 || codec.rate > 31)
     return std::nullopt;
   return codec;

@@ -64,6 +64,19 @@ void requireCudnn() {
                              " and needs that version or a newer one of the same major number");
 }
 
+void requireCapability(const cudaDeviceProp &properties) {
+  const std::string capability = "CUDA device " + std::string(properties.name) + " has compute capability " +
+                                 std::to_string(properties.major) + "." + std::to_string(properties.minor);
+  if (!deviceCodeRuns())
+    throw MemoryNotAvailable(
+        capability + ", this program was built for " + deviceCodeArchitectures() +
+        "; build it with SLUICE_CUDA_ARCHITECTURES=" + std::to_string(properties.major * 10 + properties.minor));
+  if (chosenPrecision == Precision::BF16 && properties.major < 8)
+    throw MemoryNotAvailable(
+        capability +
+        ", convolutions of this program's --precision=bf16 need 8.0 or higher; compile it with --precision=fp32");
+}
+
 size_t usedBytes() {
   size_t free = 0, total = 0;
   checkCuda(cudaMemGetInfo(&free, &total), "cannot read the device's memory");
@@ -88,16 +101,7 @@ Device::Device() {
   checkCuda(cudaSetDevice(0), "cannot use the device");
   checkCuda(cudaFree(nullptr), "cannot create a context");
   checkCuda(cudaGetDeviceProperties(&properties, 0), "cannot read the device's properties");
-  if (!deviceCodeRuns())
-    throw MemoryNotAvailable(
-        "CUDA device " + std::string(properties.name) + " has compute capability " + std::to_string(properties.major) +
-        "." + std::to_string(properties.minor) + ", this program was built for " + deviceCodeArchitectures() +
-        "; build it with SLUICE_CUDA_ARCHITECTURES=" + std::to_string(properties.major * 10 + properties.minor));
-  if (chosenPrecision == Precision::BF16 && properties.major < 8)
-    throw MemoryNotAvailable(
-        "CUDA device " + std::string(properties.name) + " has compute capability " + std::to_string(properties.major) +
-        "." + std::to_string(properties.minor) +
-        ", convolutions of this program's --precision=bf16 need 8.0 or higher; compile it with --precision=fp32");
+  requireCapability(properties);
   usedByContext = usedBytes();
   if (const cudnnStatus_t status = cudnnCreate(&cudnn); status != CUDNN_STATUS_SUCCESS)
     throw MemoryNotAvailable(std::string("CUDA cuDNN ") + cudnnVersionText(cudnnGetVersion()) +

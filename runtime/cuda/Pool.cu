@@ -161,6 +161,14 @@ template <typename Work> void forVectors(DataType type, int64_t channels, Work &
   });
 }
 
+/// Calls work(indices) with the type in which they are stored.
+template <typename Work> void forIndices(DataType type, void *indices, Work &&work) {
+  if (type == DataType::U8)
+    work(static_cast<uint8_t *>(indices));
+  else
+    work(static_cast<int32_t *>(indices));
+}
+
 PixelGrid gridOf(const Shape &shape, int count) { return {shape[0] * shape[2] * shape[3], shape[1] / count}; }
 
 } // namespace
@@ -180,22 +188,18 @@ void MaxPool::forward(Stream &stream, const Tensor &input, const Tensor &output,
       const T *px = static_cast<const T *>(from);
       T *py = static_cast<T *>(to);
       const PixelGrid shape = gridOf(y, count);
-      const auto small = maxForward<T, uint8_t, count>;
-      const auto large = maxForward<T, int32_t, count>;
-      auto *bytes = static_cast<uint8_t *>(where);
-      auto *words = static_cast<int32_t *>(where);
-      if (indices.type == DataType::U8)
-        small<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, px, py, bytes);
-      else
-        large<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, px, py, words);
+      forIndices(indices.type, where, [&](auto *positions) {
+        const auto kernel = maxForward<T, std::remove_pointer_t<decltype(positions)>, count>;
+        kernel<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, px, py, positions);
+      });
     });
   });
 }
 
 void MaxPool::backward(Stream &stream, const Tensor &dy, const Tensor &indices, const Tensor &dx,
                        const Tensor &) const {
-  const void *from = stream.address(dy), *where = stream.address(indices);
-  void *to = stream.address(dx);
+  const void *from = stream.address(dy);
+  void *to = stream.address(dx), *where = stream.address(indices);
   stream.launch(node, "max_pool_backward", [&] {
     forVectors(dy.type, x[1], [&](auto *stored, auto vector) {
       using T = std::remove_pointer_t<decltype(stored)>;
@@ -203,14 +207,10 @@ void MaxPool::backward(Stream &stream, const Tensor &dy, const Tensor &indices, 
       const T *pdy = static_cast<const T *>(from);
       T *pdx = static_cast<T *>(to);
       const PixelGrid shape = gridOf(x, count);
-      const auto small = maxBackward<T, uint8_t, count>;
-      const auto large = maxBackward<T, int32_t, count>;
-      const auto *bytes = static_cast<const uint8_t *>(where);
-      const auto *words = static_cast<const int32_t *>(where);
-      if (indices.type == DataType::U8)
-        small<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, pdy, bytes, pdx);
-      else
-        large<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, pdy, words, pdx);
+      forIndices(indices.type, where, [&](auto *positions) {
+        const auto kernel = maxBackward<T, std::remove_pointer_t<decltype(positions)>, count>;
+        kernel<<<shape.grid, shape.block, 0, native(stream)>>>(x, y, window, pdy, positions, pdx);
+      });
     });
   });
 }

@@ -28,17 +28,21 @@ template <int Width> struct Line {
   static __device__ float maximum(float value) { return Width == 1 ? value : warpMaximum(value); }
 };
 
+template <int Width, typename T> __device__ float largestOf(const View &view, const Line<Width> &line, const T *x) {
+  float largest = widened(x[line.at]);
+  for (int64_t i = line.lane; i < view.length; i += Width) {
+    const float value = widened(x[line.at + i * line.step]);
+    largest = value > largest ? value : largest;
+  }
+  return line.maximum(largest);
+}
+
 template <int Width, typename T> __global__ void softmaxKernel(View view, const T *x, T *y, bool logarithm) {
   const int64_t lines = view.outer * view.inner, stride = static_cast<int64_t>(gridDim.x) * blockThreads / Width;
   for (int64_t index = (blockIdx.x * static_cast<int64_t>(blockThreads) + threadIdx.x) / Width; index < lines;
        index += stride) {
     const Line<Width> line(view, index);
-    float largest = widened(x[line.at]);
-    for (int64_t i = line.lane; i < view.length; i += Width) {
-      const float value = widened(x[line.at + i * line.step]);
-      largest = value > largest ? value : largest;
-    }
-    largest = line.maximum(largest);
+    const float largest = largestOf(view, line, x);
     double sum = 0;
     for (int64_t i = line.lane; i < view.length; i += Width)
       sum += static_cast<double>(exponential(widened(x[line.at + i * line.step]) - largest));

@@ -156,16 +156,19 @@ std::string numpyShape(const std::vector<int64_t> &dims) {
   return out + (dims.size() == 1 ? ",)" : ")");
 }
 
-NpyFile::NpyFile(const std::string &path) : file(path) {
+NpyFile::NpyFile(const std::string &path) : file(path) { parseHeader(readHeader()); }
+
+/// What stands between the fixed bytes and the data, which begins behind it.
+std::string NpyFile::readHeader() {
   unsigned char start[12] = {};
   if (file.size() < 12)
-    throw DataError(text(path, ": not a .npy file: ", file.size(), " bytes are too short for a header"));
+    throw DataError(text(path(), ": not a .npy file: ", file.size(), " bytes are too short for a header"));
   file.readAt(0, start, sizeof start);
   if (std::memcmp(start, "\x93NUMPY", 6) != 0)
-    throw DataError(text(path, ": not a .npy file: it does not begin with \\x93NUMPY"));
+    throw DataError(text(path(), ": not a .npy file: it does not begin with \\x93NUMPY"));
   int major = start[6];
   if (major < 1 || major > 3)
-    throw DataError(text(path, ": .npy format version ", major, " is not known, 1 to 3 are"));
+    throw DataError(text(path(), ": .npy format version ", major, " is not known, 1 to 3 are"));
   uint64_t length = start[8] | start[9] << 8, begin = 10;
   if (major > 1) {
     length |= static_cast<uint64_t>(start[10]) << 16 | static_cast<uint64_t>(start[11]) << 24;
@@ -173,12 +176,12 @@ NpyFile::NpyFile(const std::string &path) : file(path) {
   }
   // NumPy itself refuses headers above 10,000 characters.
   if (length > 65536 || begin + length > file.size())
-    throw DataError(
-        text(path, ": bad .npy header: its length ", length, " is above 65536 or the file's ", file.size(), " bytes"));
+    throw DataError(text(path(), ": bad .npy header: its length ", length, " is above 65536 or the file's ",
+                         file.size(), " bytes"));
   std::string header(length, '\0');
   file.readAt(begin, header.data(), length);
   dataOffset = begin + length;
-  parseHeader(header);
+  return header;
 }
 
 void NpyFile::parseHeader(const std::string &header) {

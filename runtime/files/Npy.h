@@ -25,6 +25,7 @@ public:
   const std::string &path() const { return file.path(); }
 
 private:
+  std::string readHeader();
   void parseHeader(const std::string &header);
 
   InputFile file;

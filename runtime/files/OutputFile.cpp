@@ -110,6 +110,14 @@ void OutputFile::writeAt(uint64_t offset, const void *from, size_t bytes) {
   }
 }
 
+static void syncFolder(const std::string &path) {
+  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    (void)fsync(folder);
+    close(folder);
+  }
+}
+
 void OutputFile::commit() {
   if (fsync(descriptor) != 0)
     throw systemError("write", name);
@@ -128,11 +136,7 @@ void OutputFile::commit() {
   }
   close(holder);
   // The new name is durable only when the folder is; some file systems cannot sync folders, which is no failure.
-  const int folder = open(parentFolder(name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    (void)fsync(folder);
-    close(folder);
-  }
+  syncFolder(parentFolder(name));
 }
 
 bool isSameFile(const std::string &a, const std::string &b) {

@@ -35,6 +35,13 @@ void checkTargets(const char *node, const int64_t *target, const Samples &sample
                                   std::to_string(samples.classes));
 }
 
+double sumCrossEntropies(const float *px, const int64_t *classes, const Samples &samples, double *partials) {
+  return sumOver(samples.count, partials, [&](int64_t s) {
+    const float *line = px + samples.offset(s);
+    return logSumExp(line, samples.classes, samples.inner) - static_cast<double>(line[classes[s] * samples.inner]);
+  });
+}
+
 } // namespace
 
 Loss::Loss(const char *node, LossKind kind, Shape x) : Kernel(node), kind(kind), x(x) {
@@ -55,10 +62,7 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
       const Samples samples(x);
       const auto *classes = static_cast<const int64_t *>(pt);
       checkTargets(node, classes, samples);
-      const double total = sumOver(samples.count, partials, [&](int64_t s) {
-        const float *line = px + samples.offset(s);
-        return logSumExp(line, samples.classes, samples.inner) - static_cast<double>(line[classes[s] * samples.inner]);
-      });
+      const double total = sumCrossEntropies(px, classes, samples, partials);
       *result = static_cast<float>(total / static_cast<double>(samples.count));
       return;
     }

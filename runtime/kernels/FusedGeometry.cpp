@@ -33,16 +33,20 @@ struct Builder {
   int64_t (*stride)[Shape::maxRank]; ///< per operand and physical dimension
   int operands = 0;
 
-  /// Strides of a broadcast operand. One of the region's rank has its layout; a smaller one is row-major, where at most
-  /// one of its dimensions is an image's, or where layout does not matter.
-  void add(const Tensor &tensor, const Shape &logical) {
-    if (operands == FusedGeometry::maxOperands)
-      reject(node, "more than " + std::to_string(FusedGeometry::maxOperands) + " operands");
+  void check(const Tensor &tensor, const Shape &logical) const {
     const bool mask = tensor.type == DataType::Bit && tensor.shape == logical;
     const bool real = tensor.type == DataType::F32 || tensor.type == DataType::BF16;
     if ((!real && !mask) || tensor.shape.rank > logical.rank)
       reject(node, "operand " + std::to_string(operands) + " has neither floats nor a whole mask, or has rank " +
                        std::to_string(tensor.shape.rank) + " above " + std::to_string(logical.rank));
+  }
+
+  /// Strides of a broadcast operand. One of the region's rank has its layout; a smaller one is row-major, where at most
+  /// one of its dimensions is an image's, or where layout does not matter.
+  void add(const Tensor &tensor, const Shape &logical) {
+    if (operands == FusedGeometry::maxOperands)
+      reject(node, "more than " + std::to_string(FusedGeometry::maxOperands) + " operands");
+    check(tensor, logical);
     const int missing = logical.rank - tensor.shape.rank;
     const std::array<int, Shape::maxRank> own = physicalOrder(tensor.shape.rank, tensor.layout);
     int64_t step = 1, strides[Shape::maxRank] = {};

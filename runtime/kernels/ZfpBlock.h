@@ -89,13 +89,23 @@ SLUICE_KERNEL float scaled(float x, int e) {
          floatOfBits(static_cast<uint32_t>(second + 127) << 23);
 }
 
+SLUICE_KERNEL void zeros(Writer &out, int bits) {
+  for (; bits; --bits)
+    out.bit(0);
+}
+
+SLUICE_KERNEL uint32_t planeOf(const uint32_t *data, int plane) {
+  uint32_t x = 0;
+  for (int i = 0; i < values; ++i)
+    x |= (data[i] >> plane & 1) << i;
+  return x;
+}
+
 /// Bit planes from the highest on, each as the bits that were significant before and a run-length code of the rest.
 SLUICE_KERNEL void packPlanes(const uint32_t *data, int bits, Writer &out) {
   int known = 0;
   for (int plane = 32; bits && plane-- > 0;) {
-    uint32_t x = 0;
-    for (int i = 0; i < values; ++i)
-      x |= (data[i] >> plane & 1) << i;
+    uint32_t x = planeOf(data, plane);
     for (int i = 0; i < known && bits; ++i, --bits, x >>= 1)
       out.bit(x & 1);
     for (; bits && known < values; x >>= 1, ++known) {
@@ -111,8 +121,7 @@ SLUICE_KERNEL void packPlanes(const uint32_t *data, int bits, Writer &out) {
       }
     }
   }
-  for (; bits; --bits)
-    out.bit(0);
+  zeros(out, bits);
 }
 
 SLUICE_KERNEL void unpackPlanes(uint32_t *data, int bits, Reader &in) {
@@ -142,13 +151,9 @@ SLUICE_KERNEL void unpackPlanes(uint32_t *data, int bits, Reader &in) {
 /// `block`: 16 finite values, row by row.
 SLUICE_KERNEL void packBlock(const float *block, int rate, uint16_t *packed) {
   Writer out{packed};
-  int bits = values * rate;
   const int exponent = sharedExponent(block);
-  if (exponent == -exponentBias) {
-    for (; bits; --bits)
-      out.bit(0);
-    return;
-  }
+  if (exponent == -exponentBias)
+    return zeros(out, values * rate);
   out.bit(1);
   for (int i = 0; i < 8; ++i)
     out.bit(static_cast<uint32_t>(exponent + exponentBias) >> i & 1);
@@ -162,7 +167,7 @@ SLUICE_KERNEL void packBlock(const float *block, int rate, uint16_t *packed) {
   uint32_t data[values];
   for (int i = 0; i < values; ++i)
     data[i] = (static_cast<uint32_t>(fixed[frequency(i)]) + negabinary) ^ negabinary;
-  packPlanes(data, bits - 9, out);
+  packPlanes(data, values * rate - 9, out);
 }
 
 SLUICE_KERNEL void unpackBlock(const uint16_t *packed, int rate, float *block) {

@@ -19,16 +19,20 @@ static void checkRange(const Variable &variable, const InputFile &file) {
                          ", the file has ", file.size()));
 }
 
+static void copyAll(const InputFile &from, OutputFile &to) {
+  std::vector<char> buffer(size_t{1} << 20);
+  for (uint64_t at = 0; at < from.size();) {
+    size_t bytes = static_cast<size_t>(std::min<uint64_t>(buffer.size(), from.size() - at));
+    from.readAt(at, buffer.data(), bytes);
+    to.write(buffer.data(), bytes);
+    at += bytes;
+  }
+}
+
 void exportModel(const std::string &path, Session &session, const Program &program) {
   InputFile original(besideExecutable(program.exportTemplate));
   OutputFile copy(path);
-  std::vector<char> buffer(size_t{1} << 20);
-  for (uint64_t at = 0; at < original.size();) {
-    size_t bytes = static_cast<size_t>(std::min<uint64_t>(buffer.size(), original.size() - at));
-    original.readAt(at, buffer.data(), bytes);
-    copy.write(buffer.data(), bytes);
-    at += bytes;
-  }
+  copyAll(original, copy);
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
     if (variable.exportOffset < 0)

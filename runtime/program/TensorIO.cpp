@@ -46,23 +46,28 @@ static void reorder(const Tensor &tensor, const void *from, void *to, bool towar
 void toPhysical(const Tensor &tensor, const void *logical, void *physical) { reorder(tensor, logical, physical, true); }
 void toLogical(const Tensor &tensor, const void *physical, void *logical) { reorder(tensor, physical, logical, false); }
 
+using VisitPiece = std::function<void(const Tensor &, size_t)>;
+
+/// Calls `visit` with the pieces of images: whole samples.
+static void forEachSamples(const Tensor &tensor, const VisitPiece &visit) {
+  size_t sample = tensor.bytes() / static_cast<size_t>(tensor.shape[0]);
+  int64_t samples = std::max<int64_t>(1, static_cast<int64_t>(pieceBytes / sample));
+  for (int64_t n = 0; n < tensor.shape[0]; n += samples) {
+    Tensor piece = tensor;
+    piece.shape.dims[0] = std::min(samples, tensor.shape[0] - n);
+    size_t first = static_cast<size_t>(n) * sample;
+    piece.offset += first;
+    visit(piece, first);
+  }
+}
+
 /// Calls `visit` with the pieces of a tensor, each a tensor of its own, and with the byte at which each begins.
-static void forEachPiece(const Tensor &tensor, const std::function<void(const Tensor &, size_t)> &visit) {
+static void forEachPiece(const Tensor &tensor, const VisitPiece &visit) {
   size_t total = tensor.bytes();
   if (total == 0)
     return;
-  if (tensor.layout == Layout::NHWC) {
-    size_t sample = total / static_cast<size_t>(tensor.shape[0]);
-    int64_t samples = std::max<int64_t>(1, static_cast<int64_t>(pieceBytes / sample));
-    for (int64_t n = 0; n < tensor.shape[0]; n += samples) {
-      Tensor piece = tensor;
-      piece.shape.dims[0] = std::min(samples, tensor.shape[0] - n);
-      size_t first = static_cast<size_t>(n) * sample;
-      piece.offset += first;
-      visit(piece, first);
-    }
-    return;
-  }
+  if (tensor.layout == Layout::NHWC)
+    return forEachSamples(tensor, visit);
   for (size_t first = 0; first < total; first += pieceBytes) {
     Tensor piece = tensor;
     piece.shape = {static_cast<int64_t>(std::min(pieceBytes, total - first) / byteWidth(tensor.type))};
