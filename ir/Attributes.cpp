@@ -62,6 +62,12 @@ template <typename Wanted> static LogicalResult verifyKind(Operation *op, NamedA
                            << attribute.getValue();
 }
 
+static LogicalResult verifyPlan(Operation *op, NamedAttribute attribute) {
+  if (!isa<func::FuncOp, sluice::sched::ProgramOp>(op))
+    return op->emitOpError() << "is no function and no program, but has '" << attribute.getName().getValue() << "'";
+  return verifyKind<PlanAttr>(op, attribute, "a #train.plan");
+}
+
 LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == attr::Forward::getNameStr() || name == attr::Backward::getNameStr() || name == attr::Stage::getNameStr())
@@ -76,10 +82,8 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return verifyKind<UnitAttr>(op, attribute, "without a value");
   if (name == attr::Algorithm::getNameStr()) // A5
     return verifyKind<AlgorithmAttr>(op, attribute, "a #train.algorithm");
-  if (name == attr::Plan::getNameStr() && !isa<func::FuncOp, sched::ProgramOp>(op)) // A6
-    return op->emitOpError() << "is no function and no program, but has '" << name << "'";
-  if (name == attr::Plan::getNameStr())
-    return verifyKind<PlanAttr>(op, attribute, "a #train.plan");
+  if (name == attr::Plan::getNameStr()) // A6
+    return verifyPlan(op, attribute);
   if (name == attr::Rule::getNameStr())
     return verifyKind<StringAttr>(op, attribute, "a string");
   return success();

@@ -70,6 +70,14 @@ using Path = SmallVector<Operation *>;
 /// Factors outside make x much smaller or larger than what it is rebuilt from.
 constexpr float smallestFactor = 1e-3f, largestFactor = 1e3f;
 
+/// Whether a step multiplies this operand of it by a constant that x survives.
+bool rescales(Operation *step, Value operand) {
+  llvm::APFloat factor(0.0f);
+  return isa<arith::MulFOp>(step) &&
+         matchPattern(step->getOperand(step->getOperand(0) == operand ? 1 : 0), m_ConstantFloat(&factor)) &&
+         std::fabs(factor.convertToFloat()) >= smallestFactor && std::fabs(factor.convertToFloat()) <= largestFactor;
+}
+
 std::optional<Path> addend(FusedOp op, unsigned operand) {
   Block &body = op.getBody().front();
   Path path;
@@ -78,12 +86,7 @@ std::optional<Path> addend(FusedOp op, unsigned operand) {
     if (!now.hasOneUse()) // what else reads it may meet this path again
       return std::nullopt;
     Operation *user = *now.getUsers().begin();
-    llvm::APFloat factor(0.0f);
-    bool constant = isa<arith::MulFOp>(user) &&
-                    matchPattern(user->getOperand(user->getOperand(0) == now ? 1 : 0), m_ConstantFloat(&factor));
-    bool scales = constant && std::fabs(factor.convertToFloat()) >= smallestFactor &&
-                  std::fabs(factor.convertToFloat()) <= largestFactor;
-    if (!isa<arith::AddFOp, arith::SubFOp>(user) && !scales)
+    if (!isa<arith::AddFOp, arith::SubFOp>(user) && !rescales(user, now))
       return std::nullopt;
     path.insert(path.begin(), user);
     now = user->getResult(0);

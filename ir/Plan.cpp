@@ -12,6 +12,14 @@ using namespace sluice::train;
 /// Bounds may be infinite.
 static bool isTime(FloatAttr seconds) { return seconds.getValueAsDouble() >= 0; }
 
+/// Of a position that the action has no use for.
+static bool isUnset(int32_t position) { return position == -1; }
+
+static bool isCodecOrNone(StringAttr codec) {
+  const CodecFacts *facts = findCodec(codec.getValue());
+  return codec.empty() || (facts && (facts->readDirectly || parseCodec(codec.getValue())));
+}
+
 LogicalResult DecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr storage, ActionKind action,
                                    StringAttr codec, int32_t offloadAfter, int32_t freeBefore, int32_t prefetchAfter,
                                    int32_t neededBy, int64_t bytes, int32_t, int32_t, StringAttr, StringAttr,
@@ -19,16 +27,14 @@ LogicalResult DecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (bytes < 0 || !isTime(seconds) || !isTime(stall))
     return emitError() << "the plan's figures for " << storage << " are below 0: " << bytes << " bytes, " << seconds
                        << ", " << stall;
-  const CodecFacts *facts = findCodec(codec.getValue());
-  if (!codec.empty() && (!facts || (!facts->readDirectly && !parseCodec(codec.getValue()))))
+  if (!isCodecOrNone(codec))
     return emitError() << "the plan packs " << storage << " with " << codec << ", which is no codec";
   const bool stays = action == ActionKind::Keep || action == ActionKind::Recompute;
   const bool returns = !stays && action != ActionKind::Encode;
-  auto unset = [](int32_t position) { return position == -1; };
-  const bool leavesInOrder = stays ? unset(offloadAfter) && unset(freeBefore) && codec.empty()
+  const bool leavesInOrder = stays ? isUnset(offloadAfter) && isUnset(freeBefore) && codec.empty()
                                    : 0 <= offloadAfter && offloadAfter < freeBefore;
-  const bool returnsInOrder =
-      returns ? freeBefore <= prefetchAfter + 1 && prefetchAfter < neededBy : unset(prefetchAfter) && unset(neededBy);
+  const bool returnsInOrder = returns ? freeBefore <= prefetchAfter + 1 && prefetchAfter < neededBy
+                                      : isUnset(prefetchAfter) && isUnset(neededBy);
   if (!leavesInOrder || !returnsInOrder)
     return emitError() << "the plan's positions for " << storage << ", to " << stringifyActionKind(action)
                        << ", are out of order: copied after " << offloadAfter << ", free before " << freeBefore
@@ -44,16 +50,24 @@ LogicalResult RecomputeAttr::verify(function_ref<InFlightDiagnostic()> emitError
   return success();
 }
 
+static LogicalResult verifyFigures(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> sizes,
+                                   ArrayRef<FloatAttr> times) {
+  for (int64_t bytes : sizes)
+    if (bytes < 0)
+      return emitError() << "the plan has a figure of " << bytes << " bytes";
+  for (FloatAttr time : times)
+    if (!isTime(time))
+      return emitError() << "the plan has a time of " << time;
+  return success();
+}
+
 LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t budget, int64_t arena,
                                int64_t keepArena, int64_t base, int64_t floor, FloatAttr seconds, FloatAttr keepSeconds,
                                FloatAttr lowerBound, FloatAttr longest, ArrayRef<DecisionAttr> decisions,
                                ArrayRef<RecomputeAttr> recomputes, ArrayRef<int32_t> alternatives) {
-  for (int64_t bytes : {budget, arena, keepArena, base, floor})
-    if (bytes < 0)
-      return emitError() << "the plan has a figure of " << bytes << " bytes";
-  for (FloatAttr time : {seconds, keepSeconds, lowerBound, longest})
-    if (!isTime(time))
-      return emitError() << "the plan has a time of " << time;
+  if (failed(verifyFigures(emitError, {budget, arena, keepArena, base, floor},
+                           {seconds, keepSeconds, lowerBound, longest})))
+    return failure();
   llvm::StringSet<> decided;
   for (DecisionAttr decision : decisions)
     if (!decided.insert(decision.getStorage().getValue()).second)

@@ -6,14 +6,18 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+/// Rows and columns of a tensor's matrices as the product takes them.
+static std::pair<int64_t, int64_t> matrixExtents(RankedTensorType tensor, bool transposed) {
+  ArrayRef<int64_t> last = tensor.getShape().take_back(2);
+  return transposed ? std::pair(last[1], last[0]) : std::pair(last[0], last[1]);
+}
+
 INFER(MatmulOp) {
   auto a = ranked(op.getA()), b = ranked(op.getB());
   if (a.getRank() < 2 || b.getRank() < 2)
     return fail(loc, "matrix product needs rank 2 or more, has ", a, " and ", b);
-  int64_t m = a.getDimSize(a.getRank() - (op.getTransposeA() ? 1 : 2)),
-          k = a.getDimSize(a.getRank() - (op.getTransposeA() ? 2 : 1));
-  int64_t l = b.getDimSize(b.getRank() - (op.getTransposeB() ? 1 : 2)),
-          n = b.getDimSize(b.getRank() - (op.getTransposeB() ? 2 : 1));
+  auto [m, k] = matrixExtents(a, op.getTransposeA());
+  auto [l, n] = matrixExtents(b, op.getTransposeB());
   SmallVector<int64_t> shape;
   if (k != l || !broadcast(a.getShape().drop_back(2), b.getShape().drop_back(2), shape)) // C1
     return fail(loc, "matrix product of ", a, " and ", b, " does not fit: inner extents ", k, " and ", l);

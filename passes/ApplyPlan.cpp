@@ -35,7 +35,6 @@ public:
   LogicalResult run() {
     if (failed(check()) || failed(takeAlternatives()))
       return failure();
-    size_t nextRecompute = 0;
     for (int position = 0; position < static_cast<int>(ops.size()); ++position) {
       Operation *op = ops[position];
       OpBuilder before(op);
@@ -45,10 +44,7 @@ public:
         bringBack(before, s);
       for (int s : at(rebuilds, position)) // from what is back by then
         version[viewedValue(content.lookup(s))] = rebuild(before, s);
-      for (; nextRecompute < plan.recomputes.size() && plan.recomputes[nextRecompute].before == position;
-           ++nextRecompute)
-        for (int again : plan.recomputes[nextRecompute].ops)
-          recompute(before, ops[again]);
+      recomputeUpTo(before, position);
       readNewest(before, op);
       noteWrites(op);
       for (int s : at(copies, position))
@@ -175,6 +171,22 @@ private:
       content[storages.of(result)] = result;
   }
 
+  /// Runs the segments again that the plan wants before this position.
+  void recomputeUpTo(OpBuilder &before, int position) {
+    for (; nextRecompute < plan.recomputes.size() && plan.recomputes[nextRecompute].before == position; ++nextRecompute)
+      for (int again : plan.recomputes[nextRecompute].ops)
+        recompute(before, ops[again]);
+  }
+
+  void offload(OpBuilder &b, int s, Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    // Pool indices and statistics are copied as they are.
+    const std::string &wanted = plan.decisions[s].codec;
+    auto codec = wanted.empty() || !packedType(type, wanted) ? StringAttr() : b.getStringAttr(wanted);
+    handles[s] = OffloadOp::create(b, value.getLoc(), HostHandleType::get(b.getContext(), type), value, codec);
+    ++offloads;
+  }
+
   /// Offload, compress and encode, right after the last op that wrote or read the content in the forward half.
   void sendAway(Operation *op, int s) {
     const planner::Decision &d = plan.decisions[s];
@@ -183,10 +195,7 @@ private:
     Value value = newest(b, content.lookup(s));
     auto type = cast<RankedTensorType>(value.getType());
     if (d.action == Action::Offload) {
-      // Pool indices and statistics are copied as they are.
-      auto codec = d.codec.empty() || !packedType(type, d.codec) ? StringAttr() : b.getStringAttr(d.codec);
-      handles[s] = OffloadOp::create(b, value.getLoc(), HostHandleType::get(b.getContext(), type), value, codec);
-      ++offloads;
+      offload(b, s, value);
       return;
     }
     if (d.action == Action::Invert) {
@@ -282,6 +291,7 @@ private:
   llvm::MapVector<int, StorageInversion> inverters;                           ///< by storage
   llvm::DenseMap<Value, Value> version; ///< original root value -> what replaces it from here on
   llvm::DenseMap<int, Value> content;   ///< storage -> value written last, as the original names it
+  size_t nextRecompute = 0;             ///< of the plan's segments, in order
 };
 
 StringRef nameOf(const Storage &storage) { return storage.name; }

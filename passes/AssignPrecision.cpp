@@ -100,16 +100,23 @@ private:
     }
   }
 
+  /// An operand's type, were these its elements.
+  RankedTensorType typeOf(OpOperand &operand, Type element) const {
+    auto type = cast<RankedTensorType>(operand.get().getType());
+    auto wanted = RankedTensorType::get(type.getShape(), element, type.getEncoding());
+    // A convolution's engines read weights in this order.
+    auto aware = dyn_cast<LayoutAware>(operand.getOwner());
+    if (element == narrow && aware && aware.isLayoutFixed(operand.getOperandNumber()))
+      return withLayout(wanted, LayoutKind::NHWC);
+    return wanted;
+  }
+
   void take(OpOperand &operand, Type element) {
     Value value = operand.get();
     if (!isReal(value.getType()))
       return;
     auto type = cast<RankedTensorType>(value.getType());
-    auto wanted = RankedTensorType::get(type.getShape(), element, type.getEncoding());
-    // A convolution's engines read weights in this order.
-    auto aware = dyn_cast<LayoutAware>(operand.getOwner());
-    if (element == narrow && aware && aware.isLayoutFixed(operand.getOperandNumber()))
-      wanted = withLayout(wanted, LayoutKind::NHWC);
+    auto wanted = typeOf(operand, element);
     if (wanted == type)
       return;
     Value &known = taken[{value, wanted}];

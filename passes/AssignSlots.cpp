@@ -63,6 +63,7 @@ private:
     int stream;
     int64_t position;
   };
+  void compute(ValueRange buffers);
   void beside(Stream stream, ValueRange buffers);
   void wait(WaitOp op);
 
@@ -76,10 +77,7 @@ private:
 Lifetimes::Lifetimes(ProgramOp program) {
   for (Operation &op : program.ops()) {
     if (auto run = dyn_cast<RunOp>(op); run && run.getStream() == Stream::Compute) {
-      ++steps;
-      for (Value buffer : run->getOperands())
-        lives[buffer].cover(steps, steps);
-      clocks[0].steps = steps;
+      compute(run->getOperands());
     } else if (run) {
       beside(run.getStream(), run->getOperands());
     } else if (auto copy = dyn_cast<CopyOp>(op)) {
@@ -95,6 +93,13 @@ Lifetimes::Lifetimes(ProgramOp program) {
   }
   for (const Access &access : pending)
     lives[access.buffer].cover(steps, steps);
+}
+
+void Lifetimes::compute(ValueRange buffers) {
+  ++steps;
+  for (Value buffer : buffers)
+    lives[buffer].cover(steps, steps);
+  clocks[0].steps = steps;
 }
 
 void Lifetimes::beside(Stream on, ValueRange buffers) {

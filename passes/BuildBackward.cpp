@@ -45,6 +45,7 @@ private:
   }
   LogicalResult markTrained();
   void seed(OpBuilder &builder, Value loss);
+  LogicalResult differentiate(OpBuilder &builder, Operation *op);
   void update(OpBuilder &builder, Location loc, VariableOp variable, Value gradient);
   void updateFinished(OpBuilder &builder, Operation *op);
 
@@ -131,6 +132,18 @@ void Sweep::updateFinished(OpBuilder &builder, Operation *op) {
         update(builder, op->getLoc(), variable, gradient);
 }
 
+/// An op's gradient ops, and the updates that may follow them, in front of the terminator.
+LogicalResult Sweep::differentiate(OpBuilder &builder, Operation *op) {
+  Operation *terminator = op->getBlock()->getTerminator(), *last = terminator->getPrevNode();
+  if (failed(cast<Differentiable>(op).buildGradients(builder, *this)))
+    return op->emitError() << "cannot build the gradient of '" << op->getName() << "' of node '"
+                           << nodeName(op->getLoc()) << "'";
+  updateFinished(builder, op);
+  for (Operation *made = last->getNextNode(); made != terminator; made = made->getNextNode())
+    attr::set<attr::Backward>(made, attr::get<attr::Forward>(op));
+  return success();
+}
+
 LogicalResult Sweep::run() {
   if (failed(markTrained()))
     return failure();
@@ -144,13 +157,8 @@ LogicalResult Sweep::run() {
   for (Operation *op : llvm::reverse(forward)) { // step 2
     if (!llvm::any_of(op->getOperands(), [&](Value v) { return trained.contains(v); }) || !isa<Differentiable>(op))
       continue;
-    Operation *last = terminator->getPrevNode();
-    if (failed(cast<Differentiable>(op).buildGradients(builder, *this)))
-      return op->emitError() << "cannot build the gradient of '" << op->getName() << "' of node '"
-                             << nodeName(op->getLoc()) << "'";
-    updateFinished(builder, op);
-    for (Operation *made = last->getNextNode(); made != terminator; made = made->getNextNode())
-      attr::set<attr::Backward>(made, attr::get<attr::Forward>(op));
+    if (failed(differentiate(builder, op)))
+      return failure();
   }
   return success();
 }

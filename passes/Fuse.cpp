@@ -74,18 +74,22 @@ void nameScalars(Elementwise op, Block &block, ValueRange values) {
       scalar->setLoc(withScalarName(loc, name == "y" ? rule : StringRef(name)));
 }
 
-/// Step 2.
-FusedOp wrap(Elementwise op) {
-  OpBuilder b(op);
+SmallVector<int64_t> channelOperands(Elementwise op) {
   SmallVector<int64_t> channels;
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
     if (op.isChannelOperand(i))
       channels.push_back(i);
+  return channels;
+}
+
+/// Step 2.
+FusedOp wrap(Elementwise op) {
+  OpBuilder b(op);
   int64_t sums = 0;
   for (unsigned i = 0; i < op->getNumResults(); ++i)
     sums += op.isSumResult(i);
   auto fused = FusedOp::create(b, op.getLoc(), op->getResultTypes(), op->getOperands(),
-                               b.getDenseI64ArrayAttr(channels), b.getI64IntegerAttr(sums));
+                               b.getDenseI64ArrayAttr(channelOperands(op)), b.getI64IntegerAttr(sums));
   copyOrdinal(op, fused);
   Block &block = fused.getBody().emplaceBlock();
   for (StringRef name : op.operandNames())

@@ -144,6 +144,14 @@ LogicalResult checkBytes(func::FuncOp function) {
   return success();
 }
 
+/// Step 2.
+void markStages(Block &block, ArrayRef<int64_t> stage) {
+  Builder builder(block.getParentOp()->getContext());
+  for (Operation &op : block.without_terminator())
+    if (int64_t number = ordinalOf(&op); !isForward(&op) && number >= 0 && number < static_cast<int64_t>(stage.size()))
+      attr::set<attr::Stage>(&op, builder.getI64IntegerAttr(stage[number]));
+}
+
 struct Linearize : sluice::impl::LinearizeBase<Linearize> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -153,11 +161,7 @@ struct Linearize : sluice::impl::LinearizeBase<Linearize> {
         if (isForward(&op))
           forward.push_back(&op);
       SmallVector<int64_t> stage = stagesOf(forward);
-      Builder builder(&getContext());
-      for (Operation &op : block.without_terminator())
-        if (int64_t number = ordinalOf(&op);
-            !isForward(&op) && number >= 0 && number < static_cast<int64_t>(stage.size()))
-          attr::set<attr::Stage>(&op, builder.getI64IntegerAttr(stage[number])); // step 2
+      markStages(block, stage);
       if (failed(checkBytes(function)))
         return signalPassFailure();
       InPlace inPlaceMarks;

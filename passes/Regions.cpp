@@ -94,6 +94,14 @@ std::optional<double> constantOf(Value value) {
   return matchPattern(value, m_Constant(&constant)) ? std::optional(constant.getValueAsDouble()) : std::nullopt;
 }
 
+/// Whether x, limited to this side of `limit`, compares with `bound` as x itself does.
+bool comparesAlike(P side, double limit, P predicate, double bound) {
+  const bool below = side == P::OLE || side == P::OLT, above = side == P::OGE || side == P::OGT;
+  const bool intoIt = below ? predicate == P::OGT || predicate == P::OLE
+                            : predicate == P::OLT || predicate == P::OGE; // holds at the limit itself
+  return (below && bound > limit) || (above && bound < limit) || ((below || above) && intoIt && bound == limit);
+}
+
 /// The x of x limited to one side of a constant, or of a leaky x, where comparing that with `bound` says the same as
 /// comparing x; else null. Holds for NaN, too: it passes through, and no comparison with it is true.
 Value comparedInstead(Value value, P predicate, double bound) {
@@ -112,12 +120,7 @@ Value comparedInstead(Value value, P predicate, double bound) {
                : Value();
   if (select.getFalseValue() != x || constantOf(select.getTrueValue()) != limit)
     return {};
-  const bool below = side == P::OLE || side == P::OLT, above = side == P::OGE || side == P::OGT;
-  const bool intoIt = below ? predicate == P::OGT || predicate == P::OLE
-                            : predicate == P::OLT || predicate == P::OGE; // holds at the limit itself
-  return (below && bound > *limit) || (above && bound < *limit) || ((below || above) && intoIt && bound == *limit)
-             ? x
-             : Value();
+  return comparesAlike(side, *limit, predicate, bound) ? x : Value();
 }
 
 /// A gradient that repeats what its forward op did asks on which side of a bound the result lies: often it may ask x

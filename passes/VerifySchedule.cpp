@@ -298,6 +298,14 @@ LogicalResult checkSize(Operation *op, BufferOp buffer, Type type) {
   return needed >> 63 ? error << "at least 2^63" : error << static_cast<int64_t>(needed);
 }
 
+LogicalResult checkSizes(sched::RunOp run) {
+  for (auto [operands, types] : {std::pair(run.getIns(), run.getInTypes()), {run.getOuts(), run.getOutTypes()}})
+    for (auto [operand, type] : llvm::zip(operands, types))
+      if (failed(checkSize(run, operand.getDefiningOp<BufferOp>(), cast<TypeAttr>(type).getValue())))
+        return failure();
+  return success();
+}
+
 LogicalResult checkSizes(const SymbolTable &symbols, ProgramOp program) {
   for (auto buffer : program.getBody().getOps<BufferOp>()) {
     if (buffer.getType() && failed(checkSize(buffer, buffer, *buffer.getType())))
@@ -307,12 +315,9 @@ LogicalResult checkSizes(const SymbolTable &symbols, ProgramOp program) {
     if (variable && failed(checkSize(buffer, buffer, variable.getType())))
       return failure();
   }
-  for (auto run : program.getBody().getOps<sched::RunOp>()) {
-    for (auto [operands, types] : {std::pair(run.getIns(), run.getInTypes()), {run.getOuts(), run.getOutTypes()}})
-      for (auto [operand, type] : llvm::zip(operands, types))
-        if (failed(checkSize(run, operand.getDefiningOp<BufferOp>(), cast<TypeAttr>(type).getValue())))
-          return failure();
-  }
+  for (auto run : program.getBody().getOps<sched::RunOp>())
+    if (failed(checkSizes(run)))
+      return failure();
   for (auto copy : program.getBody().getOps<sched::CopyOp>()) {
     auto from = copy.getFrom().getDefiningOp<BufferOp>(), to = copy.getTo().getDefiningOp<BufferOp>();
     if (!copy.getCodec() && from.getBytes() != to.getBytes())

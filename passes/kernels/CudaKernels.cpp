@@ -40,6 +40,18 @@ static int64_t fusedWorkspace(train::FusedOp region) {
   return sumScratch(Cut(geometry.rows, geometry.rowExtent, Cut::sumTasks), static_cast<int>(region.getSums()));
 }
 
+/// What computes the scratch of a kernel's object; null for one that the cuda runtime does not have.
+static Workspace workspaceFunction(StringRef kernel) {
+  return llvm::StringSwitch<Workspace>(kernel)
+      .Case("Conv", convolution)
+      .Case("Matmul", product)
+      .Case("BatchNormStatistics", statistics)
+      .Case("SumTo", sumTo)
+      .Case("Loss", loss)
+      .Cases({"MaxPool", "AveragePool", "Lrn"}, nothing)
+      .Default(nullptr);
+}
+
 static FailureOr<int64_t> workspaceOf(Operation *op, int64_t limit) {
   if (auto fused = dyn_cast<train::FusedOp>(op))
     return fusedWorkspace(fused);
@@ -48,14 +60,7 @@ static FailureOr<int64_t> workspaceOf(Operation *op, int64_t limit) {
     return failure();
   if (!*call)
     return 0;
-  auto workspace = llvm::StringSwitch<Workspace>(call->getKernel())
-                       .Case("Conv", convolution)
-                       .Case("Matmul", product)
-                       .Case("BatchNormStatistics", statistics)
-                       .Case("SumTo", sumTo)
-                       .Case("Loss", loss)
-                       .Cases({"MaxPool", "AveragePool", "Lrn"}, nothing)
-                       .Default(nullptr);
+  const Workspace workspace = workspaceFunction(call->getKernel());
   if (!workspace)
     return op->emitOpError() << "calls " << call->getKernel() << ", of whose scratch the cuda runtime says nothing";
   try {
