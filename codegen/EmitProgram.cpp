@@ -13,6 +13,14 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
+static std::string prediction(train::PlanAttr plan) {
+  const double seconds = plan.getSeconds().getValueAsDouble(), keepSeconds = plan.getKeepSeconds().getValueAsDouble();
+  if (!(keepSeconds > 0))
+    return "";
+  return llvm::formatv("// Predicted: {0:F1} ms a step, {1:F1} % more than keep.\n", seconds * 1e3,
+                       100 * (seconds / keepSeconds - 1));
+}
+
 std::string codegen::emitPreface(const Document &d) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -24,12 +32,7 @@ std::string codegen::emitPreface(const Document &d) {
       << " bytes on the host";
   if (d.step.getPool())
     out << ", of them " << *d.step.getPool() << " for packed tensors";
-  out << ".\n";
-  const double seconds = d.plan.getSeconds().getValueAsDouble(),
-               keepSeconds = d.plan.getKeepSeconds().getValueAsDouble();
-  if (keepSeconds > 0)
-    out << llvm::formatv("// Predicted: {0:F1} ms a step, {1:F1} % more than keep.\n", seconds * 1e3,
-                         100 * (seconds / keepSeconds - 1));
+  out << ".\n" << prediction(d.plan);
   out << "// Build it with the project's CMakeLists.txt, or compile it and link the runtime library; see --help of the "
          "program for its flags.\n";
   out << "#include \"runtime/Runtime.h\"\n\n#include <cmath>\n#include <memory>\n\nusing namespace "

@@ -129,14 +129,18 @@ KernelCallText fusedText(const Document &document, sched::RunOp run, const std::
       !!run.getScratch()};
 }
 
+/// What the kernel of a run is called after: the node, or itself where there is none.
+std::string wantedName(sched::RunOp run) {
+  const StringRef suffix = run.getSuffix().empty() && run.getBackward() ? "_grad" : run.getSuffix();
+  const std::string node = train::nodeName(run.getLoc());
+  return (node.empty() ? run.getKernel().str() : train::identifierOf(node)) + suffix.str();
+}
+
 } // namespace
 
 void Document::makeKernelCalls(sched::ProgramOp program) {
   for (auto run : program.getBody().getOps<sched::RunOp>()) {
-    const StringRef suffix = run.getSuffix().empty() && run.getBackward() ? "_grad" : run.getSuffix();
-    const std::string node = train::nodeName(run.getLoc());
-    const std::string wanted = (program == evaluate ? "eval_" : "") +
-                               (node.empty() ? run.getKernel().str() : train::identifierOf(node)) + suffix.str();
+    const std::string wanted = (program == evaluate ? "eval_" : "") + wantedName(run);
     auto &calls = kernels[run];
     if (run.isFused()) {
       const std::string name = names.uniqueValue(wanted);

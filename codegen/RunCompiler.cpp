@@ -57,6 +57,17 @@ std::vector<char *> pointers(std::vector<std::string> &words) {
   return list;
 }
 
+/// A process group of its own, in which no signal is blocked or handled.
+void resetSignals(posix_spawnattr_t &attributes) {
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
 /// Starts the process; an error number, or 0 and the process.
 int start(std::vector<std::string> arguments, const std::string &folder, const std::string &log, pid_t &child) {
   std::vector<std::string> environment = environmentWith(folder);
@@ -67,13 +78,7 @@ int start(std::vector<std::string> arguments, const std::string &folder, const s
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  resetSignals(attributes);
   const int failure = posix_spawn(&child, arguments.front().c_str(), &files, &attributes, pointers(arguments).data(),
                                   pointers(environment).data());
   posix_spawn_file_actions_destroy(&files);

@@ -9,20 +9,28 @@
 
 using namespace sluice::codegen;
 
+/// The position behind the string or character that begins at `at`.
+static size_t endOfQuoted(llvm::StringRef text, size_t at) {
+  const char quote = text[at];
+  for (++at; at < text.size() && text[at] != quote; ++at)
+    at += text[at] == '\\';
+  return at + 1;
+}
+
+/// Whether a word behind this text names a member of what stands before it.
+static bool awaitsMember(llvm::StringRef text) { return text.ends_with(".") || text.ends_with("->"); }
+
 std::set<std::string> sluice::codegen::identifiersIn(llvm::StringRef text) {
   std::set<std::string> found;
   for (size_t at = 0; at < text.size();) {
     char c = text[at];
     if (c == '"' || c == '\'') {
-      for (++at; at < text.size() && text[at] != c; ++at)
-        at += text[at] == '\\';
-      ++at;
+      at = endOfQuoted(text, at);
     } else if (text.substr(at).starts_with("//")) {
       at = std::min(text.find('\n', at), text.size());
     } else if (llvm::isAlpha(c) || c == '_') {
       llvm::StringRef word = text.substr(at).take_while([](char d) { return llvm::isAlnum(d) || d == '_'; });
-      llvm::StringRef before = text.take_front(at);
-      if (!before.ends_with(".") && !before.ends_with("->"))
+      if (!awaitsMember(text.take_front(at)))
         found.insert(word.str());
       at += word.size();
     } else if (llvm::isDigit(c)) { // with its suffix and exponent

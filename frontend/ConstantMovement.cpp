@@ -220,18 +220,27 @@ Result<HostTensor> slice(const Fold &fold) {
   return x;
 }
 
-Result<HostTensor> transpose(const Fold &fold) {
-  const HostTensor &x = fold.in(0);
-  size_t rank = x.shape.size();
-  Shape order = Attributes(fold.node).integers("perm"), all(rank), shape(rank), strides(rank);
+/// Which dimension each one of the result was; backwards where the node does not say.
+Result<Shape> permutation(const Fold &fold, size_t rank) {
+  Shape order = Attributes(fold.node).integers("perm"), all(rank);
   std::iota(all.begin(), all.end(), 0);
   if (order.empty())
     order.assign(all.rbegin(), all.rend());
   if (order.size() != rank || !std::is_permutation(order.begin(), order.end(), all.begin()))
     return Error{"perm is no permutation of " + std::to_string(rank) + " dimensions"};
+  return order;
+}
+
+Result<HostTensor> transpose(const Fold &fold) {
+  const HostTensor &x = fold.in(0);
+  size_t rank = x.shape.size();
+  Result<Shape> order = permutation(fold, rank);
+  if (!order)
+    return order.takeError();
+  Shape shape(rank), strides(rank);
   for (size_t i = 0; i < rank; ++i) {
-    shape[i] = x.shape[order[i]];
-    strides[i] = extentAfter(x.shape, order[i]);
+    shape[i] = x.shape[(*order)[i]];
+    strides[i] = extentAfter(x.shape, (*order)[i]);
   }
   auto result = HostTensor::zeros(shape, x.integral);
   for (int64_t at = 0; at < result->size(); ++at) {

@@ -38,22 +38,18 @@ public:
   Wire(const std::string &bytes, size_t begin, size_t end) : bytes(bytes), at(begin), end(end) {}
 
   bool next(Field &field) {
-    uint64_t key = 0, value = 0;
+    uint64_t key = 0, unused = 0;
     if (at >= end || !varint(key))
       return false;
     field.number = static_cast<uint32_t>(key >> 3);
     field.begin = field.end = at;
     switch (key & 7) {
     case 0:
-      return varint(value);
+      return varint(unused);
     case 1:
       return skip(8);
     case 2:
-      if (!varint(value))
-        return false;
-      field.begin = at;
-      field.end = at + value;
-      return skip(value);
+      return payload(field);
     case 5:
       return skip(4);
     default:
@@ -71,6 +67,14 @@ private:
         return true;
     }
     return false;
+  }
+  bool payload(Field &field) {
+    uint64_t length = 0;
+    if (!varint(length))
+      return false;
+    field.begin = at;
+    field.end = at + length;
+    return skip(length);
   }
   bool skip(uint64_t count) {
     if (count > end - at)

@@ -63,10 +63,8 @@ MappedFile::~MappedFile() {
     munmap(const_cast<char *>(data), size);
 }
 
-Result<std::string_view> ExternalData::map(const std::string &location) {
-  auto known = files.find(location);
-  if (known != files.end())
-    return known->second.bytes();
+/// A file below the model's folder, and not by a link.
+static Result<std::filesystem::path> pathOf(const std::string &location, const std::string &modelPath) {
   std::filesystem::path relative(location);
   std::filesystem::path folder = std::filesystem::path(modelPath).parent_path();
   if (folder.empty())
@@ -82,9 +80,19 @@ Result<std::string_view> ExternalData::map(const std::string &location) {
     return Error{"external data file '" + path.string() + "' does not exist"};
   if (!liesBelow(path, folder))
     return Error{"external data location '" + location + "' leaves the model's folder through a link"};
-  Result<MappedFile> file = MappedFile::open(path.string());
+  return path;
+}
+
+Result<std::string_view> ExternalData::map(const std::string &location) {
+  auto known = files.find(location);
+  if (known != files.end())
+    return known->second.bytes();
+  Result<std::filesystem::path> path = pathOf(location, modelPath);
+  if (!path)
+    return path.takeError();
+  Result<MappedFile> file = MappedFile::open(path->string());
   if (!file)
-    return Error{"external data file '" + path.string() + "': " + file.error()};
+    return Error{"external data file '" + path->string() + "': " + file.error()};
   return files.emplace(location, std::move(*file)).first->second.bytes();
 }
 

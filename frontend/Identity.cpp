@@ -28,6 +28,15 @@ private:
   std::string text;
 };
 
+std::string hashOf(const std::string &text) {
+  uint64_t hash = 0xcbf29ce484222325ull;
+  for (unsigned char byte : text)
+    hash = (hash ^ byte) * 0x100000001b3ull;
+  char digits[20];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return digits;
+}
+
 std::string tensorWords(const std::string &name, const onnx::TensorProto &tensor) {
   Words words;
   words.add(name);
@@ -37,15 +46,21 @@ std::string tensorWords(const std::string &name, const onnx::TensorProto &tensor
   return words.all();
 }
 
-/// Without what the export of a trained model changes: training forms of Dropout and BatchNormalization, and random
-/// drops, which become the tensor that they were of.
-std::string nodeWords(const onnx::NodeProto &node, const RandomDraws &draws) {
-  const int dropped = draws.droppedInput(node);
+/// What the node reads in an export: where it drops at random the tensor that it was of, and no switch to training.
+std::vector<std::string> operandsOf(const onnx::NodeProto &node, int dropped) {
   std::vector<std::string> operands(node.input().begin(), node.input().end());
   if (dropped >= 0)
     operands = {operands[static_cast<size_t>(dropped)]};
   else if (node.op_type() == "Dropout" && operands.size() > 2)
     operands.resize(2);
+  return operands;
+}
+
+/// Without what the export of a trained model changes: training forms of Dropout and BatchNormalization, and random
+/// drops, which become the tensor that they were of.
+std::string nodeWords(const onnx::NodeProto &node, const RandomDraws &draws) {
+  const int dropped = draws.droppedInput(node);
+  const std::vector<std::string> operands = operandsOf(node, dropped);
   Words words;
   words.add(node.domain());
   words.add(dropped >= 0 ? "Identity" : node.op_type());
@@ -83,12 +98,7 @@ std::string modelIdentity(const onnx::ModelProto &model) {
     words.add(tensor);
   for (const onnx::ValueInfoProto &output : graph.output())
     words.add(output.name());
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (unsigned char byte : words.all())
-    hash = (hash ^ byte) * 0x100000001b3ull;
-  char digits[20];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
-  return digits;
+  return hashOf(words.all());
 }
 
 std::vector<std::string> modelFiles(const std::string &path, const onnx::ModelProto &model) {

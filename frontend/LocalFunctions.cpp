@@ -54,6 +54,11 @@ public:
     for (const onnx::FunctionProto &function : model.functions())
       if (Status sized = measure(function, 1); !sized)
         return sized;
+    return checkInlined();
+  }
+
+private:
+  Status checkInlined() {
     Size whole;
     if (Status sized = sum(model.graph().node(), 0, whole); !sized)
       return sized;
@@ -67,7 +72,6 @@ public:
     return Success{};
   }
 
-private:
   void noteNode(const onnx::NodeProto &node) {
     ++nodes;
     for (const auto *names : {&node.input(), &node.output()})

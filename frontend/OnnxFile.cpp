@@ -132,26 +132,27 @@ Status checkNames(const onnx::GraphProto &graph) {
 }
 
 /// Names become strings of programs, and keys of files that hold UTF-8: of safetensors, of logs and traces.
+Status checkName(const char *what, const std::string &name) {
+  if (!llvm::json::isUTF8(name) || name.find('\0') != std::string::npos)
+    return Error{std::string(what) + " '" + name + "' has a name that is no UTF-8 or holds a zero byte; rename it"};
+  if (name == "__metadata__") // what safetensors files call their own
+    return Error{std::string(what) + " '" + name + "' has a name that safetensors files reserve; rename it"};
+  return Success{};
+}
+
 Status checkText(const onnx::GraphProto &graph) {
-  auto check = [](const char *what, const std::string &name) -> Status {
-    if (!llvm::json::isUTF8(name) || name.find('\0') != std::string::npos)
-      return Error{std::string(what) + " '" + name + "' has a name that is no UTF-8 or holds a zero byte; rename it"};
-    if (name == "__metadata__") // what safetensors files call their own
-      return Error{std::string(what) + " '" + name + "' has a name that safetensors files reserve; rename it"};
-    return Success{};
-  };
   for (const auto &initializer : graph.initializer())
-    if (Status named = check("initializer", initializer.name()); !named)
+    if (Status named = checkName("initializer", initializer.name()); !named)
       return named;
   for (const auto *list : {&graph.input(), &graph.output()})
     for (const auto &value : *list)
-      if (Status named = check("value", value.name()); !named)
+      if (Status named = checkName("value", value.name()); !named)
         return named;
   for (const auto &node : graph.node()) {
-    if (Status named = check("node", node.name()); !named)
+    if (Status named = checkName("node", node.name()); !named)
       return named;
     for (const std::string &output : node.output())
-      if (Status named = check("value", output); !named)
+      if (Status named = checkName("value", output); !named)
         return named;
   }
   return Success{};

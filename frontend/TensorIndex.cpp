@@ -13,6 +13,10 @@ template <typename Field> std::string_view view(const Field &field) {
   return {reinterpret_cast<const char *>(field.data()), field.size() * sizeof(*field.data())};
 }
 
+template <typename Number> std::string rawBytes(Number number) {
+  return std::string(reinterpret_cast<const char *>(&number), sizeof number);
+}
+
 /// The low bytes of each entry of a field that is wider than the element.
 template <typename Field> std::string narrow(const Field &field, int64_t size) {
   std::string bytes;
@@ -87,11 +91,9 @@ void TensorIndex::addScalars(const onnx::NodeProto &constant) {
     entry.elementType =
         attribute.name().rfind("value_int", 0) == 0 ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT;
     if (attribute.name() == "value_float") {
-      float number = attribute.f();
-      entry.bytes = own(std::string(reinterpret_cast<const char *>(&number), sizeof number));
+      entry.bytes = own(rawBytes(attribute.f()));
     } else if (attribute.name() == "value_int") {
-      int64_t number = attribute.i();
-      entry.bytes = own(std::string(reinterpret_cast<const char *>(&number), sizeof number));
+      entry.bytes = own(rawBytes(attribute.i()));
     } else if (attribute.name() == "value_floats") {
       entry.shape = {attribute.floats_size()};
       entry.bytes = view(attribute.floats());
