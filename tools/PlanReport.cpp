@@ -113,9 +113,7 @@ static std::string remarks(const Sweep &sweep) {
   return html.str().empty() ? "" : "<ul>\n" + html.str() + "</ul>\n";
 }
 
-static std::string memoryOverTime(const Sweep &sweep, const SweepPoint &point, const Timeline &timeline) {
-  Chart chart("time (ms)", "device memory (MiB)");
-  chart.fromZero();
+static Series liveSeries(const Sweep &sweep, const SweepPoint &point, const Timeline &timeline) {
   const std::vector<Bytes> live = liveBytes(sweep.problem, expand(sweep.problem, *point.plan));
   Series series{"live bytes", {}, Series::Style::Filled};
   size_t step = 0;
@@ -125,6 +123,12 @@ static std::string memoryOverTime(const Sweep &sweep, const SweepPoint &point, c
       series.points.push_back({1000 * e.start, bytes});
       series.points.push_back({1000 * e.end, bytes});
     }
+  return series;
+}
+
+static std::string memoryOverTime(const Sweep &sweep, const SweepPoint &point, const Timeline &timeline) {
+  Chart chart("time (ms)", "device memory (MiB)");
+  chart.fromZero();
   auto level = [&](const char *name, Bytes bytes, Series::Style style) {
     chart.add({name,
                {{0, static_cast<double>(bytes) / mebibyte},
@@ -132,7 +136,7 @@ static std::string memoryOverTime(const Sweep &sweep, const SweepPoint &point, c
                style});
   };
   level("parameters and states", sweep.problem.base, Series::Style::Ground);
-  chart.add(series);
+  chart.add(liveSeries(sweep, point, timeline));
   level("budget", point.budget, Series::Style::Dashed);
   return chart.svg();
 }

@@ -19,6 +19,12 @@ static const char *colour(size_t i) {
   return colours[i % 10];
 }
 
+/// Surrogates, the marks that change the direction of writing, and the two non-characters of a plane.
+static bool isForbidden(uint32_t code) {
+  return (code >= 0xd800 && code < 0xe000) || (code >= 0x202a && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069) || (code & 0xfffe) == 0xfffe;
+}
+
 /// Length of the UTF-8 sequence at `i`, 0 when it is none or encodes a control character.
 static size_t sequenceLength(const std::string &text, size_t i) {
   const unsigned char first = text[i];
@@ -38,29 +44,35 @@ static size_t sequenceLength(const std::string &text, size_t i) {
     code = code << 6 | (next & 0x3f);
   }
   const uint32_t least = length == 2 ? 0xa0 : length == 3 ? 0x800 : 0x10000;
-  // Surrogates, the marks that change the direction of writing, and the two non-characters of a plane.
-  const bool forbidden = (code >= 0xd800 && code < 0xe000) || (code >= 0x202a && code <= 0x202e) ||
-                         (code >= 0x2066 && code <= 0x2069) || (code & 0xfffe) == 0xfffe;
-  return code < least || code > 0x10ffff || forbidden ? 0 : length;
+  return code < least || code > 0x10ffff || isForbidden(code) ? 0 : length;
+}
+
+/// What stands for a character that is markup; null for all others.
+static const char *entityOf(char c) {
+  switch (c) {
+  case '<':
+    return "&lt;";
+  case '>':
+    return "&gt;";
+  case '&':
+    return "&amp;";
+  case '"':
+    return "&quot;";
+  case '\'':
+    return "&#39;";
+  default:
+    return nullptr;
+  }
 }
 
 std::string escaped(const std::string &text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     const size_t length = sequenceLength(text, i);
-    const char c = text[i];
     if (length == 0)
       out += "\xef\xbf\xbd";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else if (c == '\'')
-      out += "&#39;";
+    else if (const char *entity = entityOf(text[i]))
+      out += entity;
     else
       out += text.substr(i, length);
     i += std::max<size_t>(length, 1);

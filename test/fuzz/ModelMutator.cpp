@@ -40,10 +40,7 @@ private:
       value->set_name("value");
       value->set_type(AttributeProto::TENSOR);
       makeTensor(*value->mutable_t());
-      GraphProto &graph = *model.mutable_graph();
-      *graph.add_node() = node;
-      for (int n = graph.node_size() - 1; n > 0; --n)
-        graph.mutable_node()->SwapElements(n, n - 1);
+      insertNodeAt(0, node);
       return name;
     }
     TensorProto *tensor = model.mutable_graph()->add_initializer();

@@ -133,9 +133,16 @@ protected:
         output.set_name(by);
   }
 
+  void insertNodeAt(int at, const NodeProto &node) {
+    GraphProto &graph = *model.mutable_graph();
+    *graph.add_node() = node;
+    for (int n = graph.node_size() - 1; n > at; --n)
+      graph.mutable_node()->SwapElements(n, n - 1);
+  }
+
   /// A new node behind another one (or in front of all) whose readers read the new one.
   void insertNode() {
-    GraphProto &graph = *model.mutable_graph();
+    const GraphProto &graph = model.graph();
     const Form &form = random.pick(forms);
     int at = static_cast<int>(random.below(graph.node_size() + 1));
     std::string from = at == 0                            ? (graph.input_size() ? graph.input(0).name() : "")
@@ -152,9 +159,7 @@ protected:
     if (random.oneIn(3))
       setAttribute(node);
     replaceReaders(from, node.output(0), at);
-    *graph.add_node() = node;
-    for (int n = graph.node_size() - 1; n > at; --n)
-      graph.mutable_node()->SwapElements(n, n - 1);
+    insertNodeAt(at, node);
   }
   std::string operand(char kind, int before) {
     if (kind == '-')

@@ -12,23 +12,26 @@ namespace sluice::fuzz {
 
 namespace {
 
+/// What a quoted word stands for.
+std::string unescaped(const std::string &line) {
+  std::string word;
+  for (size_t i = 1; i + 1 < line.size(); ++i) {
+    bool escape = line[i] == '\\';
+    bool number = escape && line[i + 1] == 'x';
+    word += number ? static_cast<char>(std::stoi(line.substr(i + 2, 2), nullptr, 16)) : line[i + escape];
+    i += number ? 3 : escape;
+  }
+  return word;
+}
+
 /// The words of dictionary.txt: a quoted one a line, with \\, \" and \xNN.
 const std::vector<std::string> &tokens() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> words;
     std::istringstream lines(readFile(SLUICE_FUZZ_DICTIONARY));
-    for (std::string line; std::getline(lines, line);) {
-      if (line.size() < 2 || line[0] != '"')
-        continue;
-      std::string word;
-      for (size_t i = 1; i + 1 < line.size(); ++i) {
-        bool escape = line[i] == '\\';
-        bool number = escape && line[i + 1] == 'x';
-        word += number ? static_cast<char>(std::stoi(line.substr(i + 2, 2), nullptr, 16)) : line[i + escape];
-        i += number ? 3 : escape;
-      }
-      words.push_back(word);
-    }
+    for (std::string line; std::getline(lines, line);)
+      if (line.size() >= 2 && line[0] == '"')
+        words.push_back(unescaped(line));
     if (words.empty())
       finding("no dictionary at " SLUICE_FUZZ_DICTIONARY);
     return words;

@@ -81,10 +81,11 @@ TEST(Safetensors, RefusesHostileHeaders) {
   expectRefused("{\"__metadata__\":{\"k\":1}}", "'k' is not a string");
 }
 
+static std::string entry(const std::string &type, const std::string &shape, const std::string &range) {
+  return "\"a\":{\"dtype\":\"" + type + "\",\"shape\":" + shape + ",\"data_offsets\":" + range + "}";
+}
+
 TEST(Safetensors, RefusesEntriesThatLie) {
-  auto entry = [](const std::string &type, const std::string &shape, const std::string &range) {
-    return "\"a\":{\"dtype\":\"" + type + "\",\"shape\":" + shape + ",\"data_offsets\":" + range + "}";
-  };
   const char *form = "expected exactly dtype, shape and data_offsets";
   expectRefused("{\"a\":{}}", form);
   expectRefused("{" + entry("F32", "[2]", "[0]") + "}", form);
@@ -96,6 +97,9 @@ TEST(Safetensors, RefusesEntriesThatLie) {
   expectRefused("{" + entry("F32", "[4294967296,4294967296]", "[0,8]") + "}", "too large");
   expectRefused("{" + entry("F32", "[3]", "[0,8]") + "}", "takes 12 bytes, its data_offsets span 8");
   expectRefused("{" + entry("F32", "[3]", "[0,12]") + "}", "ends at byte 12 of the data, the file holds 8");
+}
+
+TEST(Safetensors, RefusesTensorsThatOverlapOrLeaveGaps) {
   expectRefused("{" + entry("F32", "[1]", "[4,8]") + "}", "the one before ends at");
   expectRefused("{" + entry("F32", "[1]", "[0,4]") + "}", "the tensors end at byte");
   expectRefused("{" + entry("F32", "[2]", "[0,8]") + "," + entry("F32", "[2]", "[0,8]") + "}", "'a' is there twice");

@@ -130,10 +130,17 @@ TEST(ZeroValues, ComeBackFromHostSlots) {
   EXPECT_TRUE(sameBits(read, values));
   EXPECT_EQ(session.packedBytes().raw, x.bytes());
   EXPECT_LT(session.packedBytes().packed, x.bytes() / 2);
+}
+
+TEST(ZeroValues, AreRefusedWhereTheirSlotIsTooSmallOrSpilled) {
+  Session session(size_t(1) << 20, size_t(1) << 20, 2);
+  const Tensor x = device(0, {zvcPart + 1000});
+  const Codec codec{Codec::Zvc};
   EXPECT_THROW(copyToHost(session.toHost, x, host(0, {8}, Layout::RowMajor, DataType::U8), "x", codec),
                std::invalid_argument);
-  EXPECT_THROW(copyToHost(session.toHost, x, spill(0, slot.shape, Layout::RowMajor, DataType::U8), "x", codec),
-               std::invalid_argument);
+  EXPECT_THROW(
+      copyToHost(session.toHost, x, spill(0, {packedBytes(codec, x)}, Layout::RowMajor, DataType::U8), "x", codec),
+      std::invalid_argument);
 }
 
 /// Two tensors of 32 KiB, half of the first zero and none of the second, through a pool and back.

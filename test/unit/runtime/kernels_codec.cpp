@@ -172,22 +172,30 @@ TEST(PackingCopies, ARefusedValueEndsTheSession) {
   EXPECT_THROW(session.synchronize(), ValueNotStorable);
 }
 
+/// The words of a mask of these values.
+std::vector<uint64_t> maskOf(const Floats &values, bool positive) {
+  Harness h;
+  const auto count = static_cast<int64_t>(values.size());
+  const Tensor raw = h.tensor({count}), bits = h.tensor({count}, Layout::RowMajor, DataType::Bit);
+  EXPECT_EQ(bits.bytes(), static_cast<size_t>((count + 63) / 64 * 8));
+  h.session.write(raw, values.data());
+  const Mask mask("relu", count, positive);
+  mask.encode(h.session.compute, raw, bits);
+  std::vector<uint64_t> words(bits.bytes() / 8);
+  h.session.read(bits, words.data());
+  return words;
+}
+
 TEST(Masks, SayWhatTheGradientAsks) {
   const Floats x = {1, -1, 0, -0.0f, notANumber, infinity, -infinity, 1e-45f, -1e-45f};
   const bool relu[] = {true, false, false, false, true, true, false, true, false}; // !(x <= 0)
-  Harness h;
   for (bool positive : {false, true})
     for (int64_t count : {int64_t(9), int64_t(64 * 9 + 5)}) {
       Floats values;
       for (int64_t i = 0; i < count; ++i)
         values.push_back(x[static_cast<size_t>(i % 9)]);
-      const Tensor raw = h.tensor({count}), bits = h.tensor({count}, Layout::RowMajor, DataType::Bit);
-      ASSERT_EQ(bits.bytes(), static_cast<size_t>((count + 63) / 64 * 8));
-      h.session.write(raw, values.data());
-      const Mask mask("relu", count, positive);
-      mask.encode(h.session.compute, raw, bits);
-      std::vector<uint64_t> words(bits.bytes() / 8);
-      h.session.read(bits, words.data());
+      const std::vector<uint64_t> words = maskOf(values, positive);
+      ASSERT_EQ(words.size(), static_cast<size_t>((count + 63) / 64));
       for (int64_t i = 0; i < count; ++i) {
         const bool nan = i % 9 == 4;
         EXPECT_EQ(words[static_cast<size_t>(i / 64)] >> (i % 64) & 1, relu[i % 9] && !(nan && positive)) << i;

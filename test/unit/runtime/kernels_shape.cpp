@@ -13,13 +13,9 @@ Numbers counting(int64_t count) {
   return values;
 }
 
-void checkPermutation(Shape shape, Layout from, Layout to, std::initializer_list<int> permutation) {
-  Harness h;
-  Shape target;
-  for (int p : permutation)
-    target.dims[target.rank++] = shape[p];
-  const Numbers x = counting(shape.elements());
-  Numbers want;
+/// x of this shape with its dimension permutation[d] in the place of d.
+Numbers permuted(const Numbers &x, Shape shape, Shape target, std::initializer_list<int> permutation) {
+  Numbers result;
   for (int64_t i = 0; i < target.elements(); ++i) {
     int64_t rest = i, position[Shape::maxRank] = {}, index = 0;
     for (int d = target.rank - 1; d >= 0; --d) {
@@ -28,12 +24,21 @@ void checkPermutation(Shape shape, Layout from, Layout to, std::initializer_list
     }
     for (int d = 0; d < shape.rank; ++d)
       index = index * shape[d] + position[d];
-    want.push_back(x[static_cast<size_t>(index)]);
+    result.push_back(x[static_cast<size_t>(index)]);
   }
+  return result;
+}
+
+void checkPermutation(Shape shape, Layout from, Layout to, std::initializer_list<int> permutation) {
+  Harness h;
+  Shape target;
+  for (int p : permutation)
+    target.dims[target.rank++] = shape[p];
+  const Numbers x = counting(shape.elements());
   const Tensor tx = h.tensor(shape, from, x), y = h.tensor(target, to);
   Reorder reorder("t", tx, y, permutation);
   reorder.run(h.session.compute, tx, y);
-  EXPECT_EQ(h.read(y), want);
+  EXPECT_EQ(h.read(y), permuted(x, shape, target, permutation));
 }
 
 TEST(Reorder, Permutes) {

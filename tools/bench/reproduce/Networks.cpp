@@ -163,26 +163,27 @@ int mobileNetV2(NetworkBuilder &b, int x) {
   return b.fullyConnected(b.globalPool(x), 1000);
 }
 
+static int convReluTwice(NetworkBuilder &b, int x, int channels, bool norms) {
+  for (int i = 0; i < 2; ++i) {
+    x = b.conv(x, channels, 3);
+    x = b.relu(norms ? b.norm(x) : x);
+  }
+  return x;
+}
+
 /// One stage: its long skips leave no cut point.
 int uNet(NetworkBuilder &b, int x, bool norms) {
-  auto twice = [&](int v, int channels) {
-    for (int i = 0; i < 2; ++i) {
-      v = b.conv(v, channels, 3);
-      v = b.relu(norms ? b.norm(v) : v);
-    }
-    return v;
-  };
   std::vector<int> skips;
   for (int channels : {64, 128, 256, 512}) {
-    x = twice(x, channels);
+    x = convReluTwice(b, x, channels, norms);
     skips.push_back(x);
     x = b.maxPool(x, 2, 2);
   }
-  x = twice(x, 1024);
+  x = convReluTwice(b, x, 1024, norms);
   for (int channels : {512, 256, 128, 64}) {
     x = b.concat({skips.back(), b.transposedConv(x, channels, 2, 2)});
     skips.pop_back();
-    x = twice(x, channels);
+    x = convReluTwice(b, x, channels, norms);
   }
   return b.conv(x, 2, 1);
 }
