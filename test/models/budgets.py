@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds sluicec to the smallest budgets that it reports.
 
-    python3 budgets.py --sluicec build/bin/sluicec [--batch N] [--lossy WORDS]... [--strategy NAME]... MODEL.onnx...
+    python3 budgets.py --sluicec build/bin/sluicec [--batch N] [--lossy WORDS]... [--strategy NAME]... [--flag FLAG]... MODEL.onnx...
 
 Asks for 256 bytes under every combination of model, lossy actions ("" for none) and strategy, then for the number that was
 reported, which must compile, and for 256 bytes less, which must be refused with the same number. Prints a line for each and
-ends with status 1 when one breaks the promise.
+ends with status 1 when one breaks the promise. What is refused without a budget, because a strategy wants another
+flag or more of the host, promises nothing.
 """
 import argparse
 import os
@@ -25,6 +26,8 @@ def reported(command, budget, status):
 
 
 def kept(command):
+    if status := subprocess.run(command, capture_output=True).returncode:
+        return f"status {status} without a budget", status in (2, 3)
     smallest = reported(command, 256, 3)
     if not isinstance(smallest, int) or not smallest:
         return smallest or "nothing reported for 256 bytes", False
@@ -41,6 +44,7 @@ def main():
     parser.add_argument("--batch", default="8")
     parser.add_argument("--lossy", action="append")
     parser.add_argument("--strategy", action="append")
+    parser.add_argument("--flag", action="append", default=[])
     parser.add_argument("models", nargs="+")
     arguments = parser.parse_args()
     broken = False
@@ -49,6 +53,7 @@ def main():
         for lossy in arguments.lossy or [""]:
             for strategy in arguments.strategy or ["auto"]:
                 command = [arguments.sluicec, model, f"--batch={arguments.batch}", f"--strategy={strategy}", "--emit=placed", "--force", "-o", output]
+                command += arguments.flag
                 command += [f"--allow-lossy={lossy}"] if lossy else []
                 figure, good = kept(command)
                 broken |= not good
