@@ -20,7 +20,8 @@ namespace {
 constexpr unsigned char canary = 0xc5;
 constexpr size_t hugePage = size_t(2) << 20;
 
-/// A mapping of `bytes` for the arena `name` in a file that vanishes with the process. The descriptor stays open.
+/// A mapping of `bytes` for the arena `name` in a file (--offload-to) that vanishes with the process. The descriptor
+/// stays open.
 char *mapFile(const char *name, const char *file, size_t bytes, int &descriptor) {
   descriptor = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0)

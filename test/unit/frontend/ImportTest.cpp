@@ -43,6 +43,7 @@ TEST(Import, OpsCarryTheirNodesNames) {
   EXPECT_EQ(train::nodeName(model.only<train::MatmulOp>().getLoc()), "Gemm y");
 }
 
+// --dim
 TEST(Import, FixesDimensionsByName) {
   TrainingSpec spec;
   spec.dims = {{"N", 5}, {"x[1]", 3}};

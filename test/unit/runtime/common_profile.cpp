@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --profile-out writes: from a whole program, and from records.
+// What --profile-out and --trace write: of a whole program, and of records.
 #include "test/unit/runtime/TinyProgram.h"
 
 #include "runtime/program/Trace.h"
@@ -17,6 +17,20 @@ TEST_F(TinyProgram, WritesAProfile) {
   for (const char *link : {"d2h", "h2d", "duplex"})
     EXPECT_GT(profile["links"][link].get<double>(), 1e6);
   EXPECT_GE(profile["links"]["contention"].get<double>(), 0);
+}
+
+TEST_F(TinyProgram, TracesTenStepsWithARowForEachStream) {
+  ASSERT_EQ(run("--data data --steps 14 --trace trace.json", "offload"), 0) << err;
+  std::map<std::string, int> rows; // by stream
+  std::map<int, int> updates;      // updates of the weight, by row
+  const Json trace = Json::parse(folder.read("trace.json"));
+  for (const Json &event : trace["traceEvents"])
+    if (event["name"] == "thread_name")
+      EXPECT_TRUE(rows.emplace(event["args"]["name"], event["tid"]).second);
+    else if (event["name"] == "fc.weight" && event["ph"] == "X")
+      ++updates[event["tid"]];
+  ASSERT_TRUE(rows.count("compute") && rows.count("to host") && rows.count("to device"));
+  EXPECT_EQ(updates, (std::map<int, int>{{rows["compute"], 10}}));
 }
 
 TEST(ProfileOut, AveragesZerosOverSteps) {

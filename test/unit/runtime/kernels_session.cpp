@@ -93,7 +93,8 @@ TEST(Session, ReleasedBytesAreNaNInPoisonMode) {
   unsetenv("SLUICE_POISON");
 }
 
-/// w -= lr * gradient by way of host memory, from slots that alternate: replayed steps see each step's rate and slot.
+/// w -= lr * gradient by way of host memory, from slots that alternate: replayed steps see each step's rate and slot
+/// (without --no-graph).
 TEST(Session, RepeatedStepsSeeTheirOwnState) {
   for (bool graphs : {true, false}) {
     Session session(1 << 12, 1 << 12, 3);
