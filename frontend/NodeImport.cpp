@@ -97,6 +97,7 @@ Value NodeImport::tensor(int input, Use use) {
 
 FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
   const Source *found = source(input);
+  function.needsAssumed |= !found && has(input) && function.assumed.contains(node.input(input));
   if (!found) {
     (void)error("input " + std::to_string(input) + " (running statistic) must be an initializer or a constant");
     return {};
@@ -142,6 +143,7 @@ const HostTensor *NodeImport::folded(int input) {
 
 const HostTensor *NodeImport::constant(int input, const char *what) {
   const HostTensor *value = known(input);
+  function.needsAssumed |= !value && has(input) && function.assumed.contains(node.input(input));
   if (!value)
     (void)error(std::string(what) + " must be known at compile time; input " + std::to_string(input) +
                 (has(input) ? " '" + node.input(input) + "'" : "") + " is not");

@@ -10,6 +10,7 @@
 #include "frontend/RandomDraws.h"
 #include "frontend/Variables.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace sluice {
 
@@ -39,9 +40,12 @@ struct FunctionImport {
   llvm::StringMap<HostTensor> copies = {};  ///< small tensors of the file, copied when first asked for
   llvm::StringMap<mlir::Value> reads = {};  ///< train.read per variable
   llvm::StringMap<RandomDraw> draws = {};
-  int64_t dropouts = 0;      ///< keys given so far
-  int64_t constantBytes = 0; ///< of folded values
-  std::string error = {};    ///< of the current node, the first one wins
+  int64_t dropouts = 0;           ///< keys given so far
+  int64_t constantBytes = 0;      ///< of folded values
+  std::string error = {};         ///< of the current node, the first one wins
+  llvm::StringSet<> assumed = {}; ///< results of refused nodes, of which only the type is known
+  llvm::StringSet<> unknown = {}; ///< of which not even that is, and what depends on those
+  bool needsAssumed = false;      ///< the current node asked for the value of an assumed one
 };
 
 class NodeImport {

@@ -3,11 +3,13 @@
 // looked up in the table of importers, the loss goes on top. Shapes are those of the MLIR types, so no separate shape
 // inference runs.
 #include "frontend/OnnxImport.h"
+#include "frontend/AssumedResults.h"
 #include "frontend/ConstantFolding.h"
 #include "frontend/ElementTypes.h"
 #include "frontend/ImportedOps.h"
 #include "frontend/LossAttachment.h"
 #include "frontend/NodeImport.h"
+#include "frontend/Refusals.h"
 #include "ir/TensorName.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -149,7 +151,7 @@ bool tryFold(NodeImport &node) {
 LogicalResult importNode(NodeImport &node) {
   const std::string &type = node.proto().op_type();
   if (!isStandard(node.proto()))
-    return node.error("ops of domain '" + node.proto().domain() + "' are not supported");
+    return node.error("ops of domain '" + node.proto().domain() + "' are not supported; " + wayOut(node.proto()));
   if (type == "Constant")
     return importConstant(node);
   if (type == "ConstantOfShape")
@@ -164,7 +166,7 @@ LogicalResult importNode(NodeImport &node) {
     return *drawn;
   auto importer = nodeImporters().find(type);
   if (importer == nodeImporters().end())
-    return node.error("this op is not supported");
+    return node.error("this op is not supported; " + wayOut(node.proto()));
   return importer->second(node);
 }
 
@@ -175,10 +177,10 @@ public:
         module(ModuleOp::create(builder, NameLoc::get(builder.getStringAttr(file.path())))),
         variables(*module, spec, graph.constantsAreWeights) {}
 
-  Result<OwningOpRef<ModuleOp>> run() {
+  Result<OwningOpRef<ModuleOp>> run(std::vector<std::string> &notes) {
     setAttributes();
     for (bool training : {true, false})
-      if (Status imported = importFunction(training); !imported)
+      if (Status imported = importFunction(training, notes); !imported)
         return imported.takeError();
     variables.removeUnused();
     if (failed(verify(*module)))
@@ -219,7 +221,7 @@ private:
     return function;
   }
 
-  Status importFunction(bool training) {
+  Status importFunction(bool training, std::vector<std::string> &notes) {
     Result<func::FuncOp> declared = declare(training);
     if (!declared)
       return declared.takeError();
@@ -236,10 +238,12 @@ private:
       text = message.str();
       return success();
     });
-    for (const onnx::NodeProto *proto : graph.nodes) {
-      NodeImport node(state, *proto);
-      if (failed(importNode(node)) || !state.error.empty())
-        return refuse(*proto, state);
+    Refusals refusals(file.opset(), graph.nodes.size());
+    for (const onnx::NodeProto *proto : graph.nodes)
+      importOrRefuse(*proto, state, refusals);
+    if (!refusals.empty()) {
+      notes = refusals.notes();
+      return Error{refusals.message()};
     }
     if (Status attached = attachLoss(state, function); !attached)
       return attached;
@@ -247,14 +251,32 @@ private:
     return Success{};
   }
 
-  Status refuse(const onnx::NodeProto &proto, const FunctionImport &state) {
+  /// What reads results of which nothing is known is left out: the type of a value tells whether a node is supported.
+  static void importOrRefuse(const onnx::NodeProto &proto, FunctionImport &state, Refusals &refusals) {
+    if (llvm::any_of(proto.input(), [&](const std::string &input) { return state.unknown.contains(input); })) {
+      refusals.skip();
+      state.unknown.insert(proto.output().begin(), proto.output().end());
+      return;
+    }
+    NodeImport node(state, proto);
+    if (succeeded(importNode(node)) && state.error.empty())
+      return;
+    if (state.needsAssumed)
+      refusals.skip();
+    else
+      refusals.add(proto, reasonOf(proto, state));
+    state.error.clear();
+    state.needsAssumed = false;
+    assumeResults(node);
+  }
+
+  static std::string reasonOf(const onnx::NodeProto &proto, const FunctionImport &state) {
     // An input that nothing made explains more than the type error it leads to.
     for (const std::string &input : proto.input())
       if (!input.empty() && !state.values.count(input) && !state.sources.count(input) && !state.hosts.count(input) &&
           !state.draws.count(input))
-        return Error{describe(proto, file.opset()) + ": reads '" + input +
-                     "', an optional output that is not supported"};
-    return Error{describe(proto, file.opset()) + ": " + (state.error.empty() ? "cannot be imported" : state.error)};
+        return "reads '" + input + "', an optional output that is not supported";
+    return state.error.empty() ? "cannot be imported" : state.error;
   }
 
   static void removeDead(func::FuncOp function) {
@@ -274,7 +296,8 @@ private:
 
 } // namespace
 
-Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec) {
+Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec,
+                                         std::vector<std::string> *notes) {
   context.loadDialect<train::TrainDialect, func::FuncDialect>();
   auto located = [&](Error error) { return Error{file.path() + ": " + error.message}; };
   try {
@@ -286,7 +309,8 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, const OnnxFile &f
   if (!graph)
     return located(graph.takeError());
   GraphImport import(context, file, spec, *graph);
-  auto module = import.run();
+  std::vector<std::string> unread;
+  auto module = import.run(notes ? *notes : unread);
   if (!module)
     return located(module.takeError());
   return module;

@@ -9,15 +9,18 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/Result.h"
+#include <string>
+#include <vector>
 
 namespace sluice {
 
 /// The module carries the spec as train.* attributes. Function arguments carry train.name, the ONNX input or "target".
 /// A variable bears the name of its ONNX value; where one initializer serves as statistic and as weight, the second
 /// variable has a name of its own and the attribute train.source names the initializer. Errors begin with the file's
-/// path.
+/// path; where several nodes are refused, `notes` say which and why, a line each.
 Result<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(mlir::MLIRContext &context, const OnnxFile &file,
-                                                     const TrainingSpec &spec);
+                                                     const TrainingSpec &spec,
+                                                     std::vector<std::string> *notes = nullptr);
 
 /// One line per variable: name, shape, role and the reason for the role.
 std::string listParameters(mlir::ModuleOp module);

@@ -34,7 +34,7 @@ std::string Compilation::describe(const Diagnostic &diagnostic) const {
 }
 
 Status Compilation::import(const OnnxFile &file, const TrainingSpec &spec) {
-  auto module = importOnnx(context, file, spec);
+  auto module = importOnnx(context, file, spec, &remarks);
   if (!module)
     return module.takeError();
   owner = std::move(*module);

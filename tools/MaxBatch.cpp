@@ -30,6 +30,7 @@ Trial tryBatch(const DriverOptions &options, const OnnxFile &file, int64_t batch
   Compilation compilation;
   if (Status imported = compilation.import(file, spec); !imported) {
     trial.error = imported.error();
+    trial.notes = compilation.notes();
     return trial;
   }
   if (!compilation.run(Stage::Planned, options.pipeline)) {

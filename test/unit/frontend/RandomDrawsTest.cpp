@@ -104,7 +104,7 @@ TEST(RandomDraws, RefuseWhatIsNoDropout) {
               HasSubstr("a random tensor of [2, 3, 1, 1] cannot drop parts of [2, 3, 4, 4]"));
   EXPECT_THAT(errorOf(std::string(draw) + "l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(keep, c)"),
               HasSubstr("can only be multiplied with one number, or divided by one that is not 0"));
-  EXPECT_THAT(errorOf("p = Constant<value = float[2] {0.5, 0.25}>() mask = Bernoulli(p)"),
+  EXPECT_THAT(errorOf("p = Constant<value = float[4] {0.5, 0.25, 0.5, 0.5}>() mask = Bernoulli(p)"),
               HasSubstr("only one probability for all elements is supported"));
   EXPECT_THAT(errorOf("p = Constant<value = float {1.5}>() mask = Bernoulli(p)"), HasSubstr("a probability is 1.5"));
 }

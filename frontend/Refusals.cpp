@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of refused nodes. Files may hold any number of ops and names of any length: groups, and what is shown of each,
+// are limited.
+#include "frontend/Refusals.h"
+#include "frontend/NodeImport.h"
+#include "runtime/Printable.h"
+#include <cctype>
+
+namespace sluice {
+namespace {
+
+constexpr size_t mostGroups = 16;
+constexpr size_t longestNode = 200, longestReason = 400; ///< bytes, as shown in a note
+
+/// Nodes differ in names and numbers where the reason is the same.
+std::string kindOf(const std::string &reason) {
+  std::string kind;
+  bool quoted = false;
+  for (char c : reason) {
+    quoted ^= c == '\'';
+    if (!quoted && !std::isdigit(static_cast<unsigned char>(c)) && kind.size() < longestReason)
+      kind += c;
+  }
+  return kind;
+}
+
+std::string counted(int64_t count, const char *what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// As a terminal may see it; names in the middle of a sentence may be longer than the sentence.
+std::string shown(const std::string &text, size_t most) {
+  const std::string clean = printable(text, std::string::npos);
+  return clean.size() <= most ? clean : clean.substr(0, most / 2) + "..." + clean.substr(clean.size() - most / 2);
+}
+
+} // namespace
+
+void Refusals::add(const onnx::NodeProto &node, const std::string &reason) {
+  ++refused;
+  const std::string op = node.domain() + "." + node.op_type();
+  ops.insert(op);
+  auto [at, added] = known.emplace(std::pair(op, kindOf(reason)), groups.size());
+  if (added && groups.size() == mostGroups) {
+    known.erase(at);
+    ++unlisted;
+    return;
+  }
+  if (added)
+    groups.push_back({describe(node, opset), reason});
+  ++groups[at->second].nodes;
+}
+
+std::string Refusals::message() const {
+  if (refused == 1)
+    return groups[0].first + ": " + groups[0].reason;
+  return counted(refused, "node") + " of " + std::to_string(nodes) + " cannot be imported, of " +
+         counted(ops.size(), "op");
+}
+
+std::vector<std::string> Refusals::notes() const {
+  std::vector<std::string> lines;
+  for (const Group &group : groups)
+    if (refused > 1)
+      lines.push_back(shown(group.first, longestNode) +
+                      (group.nodes > 1 ? " and " + std::to_string(group.nodes - 1) + " more" : "") + ": " +
+                      shown(group.reason, longestReason));
+  if (unlisted > 0)
+    lines.push_back(counted(unlisted, "refused node") + " more, for other reasons than the " +
+                    std::to_string(groups.size()) + " above");
+  if (skipped > 0)
+    lines.push_back(counted(skipped, "node") +
+                    " behind these could not be looked at: of what they read, too little is known");
+  return lines;
+}
+
+std::string wayOut(const onnx::NodeProto &node) {
+  struct Family {
+    std::set<std::string> ops;
+    const char *way;
+  };
+  static const Family families[] = {
+      {{"If", "Loop", "Scan"}, "export a graph without control flow, traced with fixed shapes"},
+      {{"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
+        "MatMulInteger"},
+       "export the model before it is quantized"},
+      {{"NonMaxSuppression", "TopK", "NonZero", "Unique", "RoiAlign", "ArgMax", "ArgMin"},
+       "export the part of the model that is trained, without what selects among its results"},
+      {{"RandomNormal", "RandomNormalLike", "RandomUniform", "Multinomial", "Bernoulli"},
+       "write random masks as Dropout, other random numbers as inputs"}};
+  if (!isStandard(node))
+    return "give the model a function of this name, which is inlined, or export it with ops of ONNX's own domain";
+  for (const Family &family : families)
+    if (family.ops.count(node.op_type()))
+      return family.way;
+  return "write it with ops that docs/reference/coverage.md lists";
+}
+
+} // namespace sluice
