@@ -50,6 +50,7 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--freeze", o.spec.freeze, "regular expression: parameters that are not trained");
   app.add_flag("--list-parameters", o.listParameters,
                "print name, shape, role and reason of every variable, then stop");
+  app.add_flag("--check", o.check, "list everything in the model that is not supported, then stop");
   app.add_option("--batch-norm", w.batchNorm, "train|frozen");
   app.add_option("--dropout", w.dropout, "keep|off");
   app.add_option(

@@ -5,6 +5,7 @@
 #include "frontend/OnnxImport.h"
 #include "passes/plan/Explain.h"
 #include "passes/planner/Simulate.h"
+#include "tools/Check.h"
 #include "tools/Compilation.h"
 #include "tools/Destinations.h"
 #include "tools/Emit.h"
@@ -60,11 +61,13 @@ int writeReport(const DriverOptions &options) {
 }
 
 int compileModel(const DriverOptions &options) {
-  if (options.emit == Emit::Report)
+  if (options.emit == Emit::Report && !options.check)
     return writeReport(options);
   Result<OnnxFile> file = OnnxFile::read(options.model, options.spec.limits);
   if (!file)
     return fail(1, file.error());
+  if (options.check)
+    return checkModel(options, *file);
   if (options.maxBatch)
     return printMaxBatch(options, *file);
   // Before minutes of planning; the files beside a program are known later.
@@ -72,7 +75,7 @@ int compileModel(const DriverOptions &options) {
     return fail(1, free.error());
   Compilation compilation;
   if (Status imported = compilation.import(*file, options.spec); !imported)
-    return fail(1, imported.error());
+    return sluice::fail("sluicec", 1, imported.error(), compilation.notes());
   if (options.listParameters) {
     std::cout << listParameters(compilation.module());
     return 0;

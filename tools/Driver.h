@@ -18,7 +18,7 @@ struct DriverOptions {
   std::string cpu = "native"; ///< what a host program is built for: native, x86-64-v2, x86-64-v3 or x86-64-v4
   TrainingSpec spec;
   PipelineOptions pipeline;
-  bool listParameters = false, explain = false, maxBatch = false, force = false;
+  bool listParameters = false, explain = false, maxBatch = false, check = false, force = false;
   bool deviceNamed = false; ///< by --device; else see chooseDevice()
   bool calibrate = false;   ///< measure this machine again
   std::string commandLine;  ///< as given, for the preface of emitted source

@@ -164,7 +164,9 @@ std::string measure(const json &machine, const fs::path &path, bool insist) {
 }
 
 /// Whether anything is predicted.
-bool isPlanned(const DriverOptions &options) { return !options.listParameters && options.emit >= Emit::Linearized; }
+bool isPlanned(const DriverOptions &options) {
+  return !options.listParameters && !options.check && options.emit >= Emit::Linearized;
+}
 
 } // namespace
 

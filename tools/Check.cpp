@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Import and backward graph, and the counts of a model that has both.
+#include "tools/Check.h"
+
+#include "frontend/OnnxGraph.h"
+#include "ir/Train.h"
+#include "onnx/onnx_pb.h"
+#include "runtime/Printable.h"
+#include "tools/Compilation.h"
+#include "tools/Failure.h"
+
+#include <iostream>
+#include <set>
+
+using namespace mlir;
+
+namespace sluice {
+
+static std::string counted(int64_t count, const char *what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// "68 nodes, 9 ops": what the first output needs, functions inlined.
+static std::string nodesOf(const OnnxGraph &graph) {
+  std::set<std::string> ops;
+  for (const onnx::NodeProto *node : graph.nodes)
+    ops.insert(node->op_type());
+  return counted(graph.nodes.size(), "node") + ", " + counted(ops.size(), "op");
+}
+
+static std::string parametersOf(ModuleOp module) {
+  int64_t parameters = 0, elements = 0, states = 0;
+  for (auto variable : module.getOps<train::VariableOp>()) {
+    const bool trained = variable.getRole() == train::Role::Parameter;
+    parameters += trained;
+    elements += trained ? cast<RankedTensorType>(variable.getType()).getNumElements() : 0;
+    states += variable.getRole() == train::Role::State;
+  }
+  return counted(parameters, "parameter") + " of " + counted(elements, "element") + ", " + counted(states, "state");
+}
+
+int checkModel(const DriverOptions &options, const OnnxFile &file) {
+  Compilation compilation;
+  if (Status imported = compilation.import(file, options.spec); !imported)
+    return fail("sluicec", 1, imported.error(), compilation.notes());
+  const std::string parameters = parametersOf(compilation.module());
+  if (!compilation.run(Stage::Training, options.pipeline))
+    return fail("sluicec", compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.notes());
+  const Result<OnnxGraph> graph = OnnxGraph::build(file, options.spec);
+  if (!graph) // the import has built it, too
+    return fail("sluicec", 4, options.model + ": " + graph.error());
+  std::cout << printable(options.model) << ": " << nodesOf(*graph) << ", all supported; " << parameters << "\n";
+  return 0;
+}
+
+} // namespace sluice
