@@ -36,6 +36,7 @@ reference() {
   "${tablegen[@]}" -gen-dialect-doc -dialect=sched ir/SchedOps.td | sed '/^\[TOC\]$/,+1d' >"$1/sched.md"
   "${tablegen[@]}" -gen-pass-doc passes/Passes.td | sed '2s/.*/\n# Passes\n/; s/^##\(#*\) /#\1 /' >"$1/passes.md"
   sed -i 's/^_\([A-Z]\)\([a-z ]\)/_\l\1\2/' "$1"/*.md
+  tools/coverage.py "$onnx" >"$1/coverage.md"
 }
 
 check_reference() {
@@ -44,7 +45,7 @@ check_reference() {
   reference "$work"
   for page in "$work"/*.md; do
     cmp -s "$page" "docs/reference/${page##*/}" ||
-      echo "docs/reference/${page##*/}:1: is not what the .td files say; run tools/lint.sh --fix"
+      echo "docs/reference/${page##*/}:1: is not what the sources say; run tools/lint.sh --fix"
   done
   rm -r "$work"
 }
@@ -60,8 +61,12 @@ check() {
 
 need() { "$@" >/dev/null 2>&1 || { echo "lint: nothing was checked: '$*' fails here"; exit 77; }; }
 
+# The library that tools/setup.sh installs knows the versions of ops.
+onnx=${SLUICE_ONNX_ROOT:-$HOME/.cache/sluice/onnx-$(sed -n 's/^onnx_version=//p' tools/setup.sh)}
+
 need clang-format-22 --version
 need mlir-tblgen-22 --version
+need test -f "$onnx/include/onnx/defs/operator_sets.h"
 need git -c safe.directory='*' rev-parse --git-dir
 case ${1:-} in
   --check) check ;;
