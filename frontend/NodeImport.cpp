@@ -110,12 +110,18 @@ FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
   return FlatSymbolRefAttr::get(variable.getSymNameAttr());
 }
 
-LogicalResult NodeImport::fold(HostTensor value) {
+LogicalResult NodeImport::countConstant(const HostTensor &value) {
   function.constantBytes += 8 * value.size();
   if (function.constantBytes > spec().limits.constantBytes)
     return error(
         "the values that are computed at compile time, up to this node's, together " +
         overLimit(std::to_string(function.constantBytes) + " bytes", spec().limits.constantBytes, "constant-bytes"));
+  return success();
+}
+
+LogicalResult NodeImport::fold(HostTensor value) {
+  if (failed(countConstant(value)))
+    return failure();
   function.hosts[node.output(0)] = std::move(value);
   return success();
 }
@@ -232,6 +238,16 @@ Value NodeImport::reshape(Value x, ArrayRef<int64_t> shape) {
   return folded(train::ReshapeOp::create(function.builder, location, type, x));
 }
 
+Value NodeImport::asImageOperand(Value x, int64_t rank) {
+  auto shape = shapeOf(x);
+  int64_t own = shape.size();
+  if (rank != 4 || own == rank || llvm::count_if(shape, [](int64_t extent) { return extent != 1; }) < 2)
+    return x;
+  SmallVector<int64_t> image(rank - own, 1);
+  image.append(shape.begin(), shape.end());
+  return reshape(x, image);
+}
+
 Value NodeImport::filled(std::vector<int64_t> shape, double number, const std::string &purpose) {
   Source source;
   source.name = node.output(0) + "/" + purpose;
@@ -243,16 +259,32 @@ Value NodeImport::filled(std::vector<int64_t> shape, double number, const std::s
   return readSource(source, {});
 }
 
+Value NodeImport::table(HostTensor values, const std::string &purpose) {
+  if (failed(countConstant(values)))
+    return {};
+  Source source;
+  source.name = node.output(0) + "/" + purpose;
+  source.shape = values.shape;
+  source.elementType = onnx::TensorProto::FLOAT;
+  source.constantNode = source.invented = true;
+  source.value = std::move(values);
+  return readSource(source, {});
+}
+
 const NodeImporters &nodeImporters() {
   static const NodeImporters table = [] {
     NodeImporters importers;
     addConvolutions(importers);
     addPools(importers);
+    addReductions(importers);
     addNormalizations(importers);
+    addGroupNormalizations(importers);
     addProducts(importers);
+    addEinsum(importers);
     addElementwise(importers);
     addViews(importers);
     addJoins(importers);
+    addPaddings(importers);
     addResizes(importers);
     addLosses(importers);
     addRandom(importers);

@@ -104,15 +104,19 @@ public:
   template <typename Op, typename... Args> mlir::Value makeAs(llvm::ArrayRef<int64_t> shape, Args &&...args) {
     auto type = mlir::RankedTensorType::get(shape, function.builder.getF32Type());
     auto op = Op::create(function.builder, location, type, std::forward<Args>(args)...);
-    return finish(op) ? op->getResult(0) : mlir::Value();
+    return finish(op) ? folded(op) : mlir::Value();
   }
   /// What an op with one result folds to, without the op then; else its result. Null for null.
   mlir::Value folded(mlir::Operation *op);
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
+  /// An operand that spans several dimensions of an image as an image itself: layouts are those of rank 4.
+  mlir::Value asImageOperand(mlir::Value x, int64_t rank);
   static llvm::APFloat f32(double number) { return llvm::APFloat(static_cast<float>(number)); }
   /// A constant, equal everywhere; `purpose` names it behind the node's output.
   mlir::Value filled(std::vector<int64_t> shape, double number, const std::string &purpose);
   mlir::Value scalar(double number, const std::string &purpose) { return filled({}, number, purpose); }
+  /// A constant with a value for each element.
+  mlir::Value table(HostTensor values, const std::string &purpose);
 
 private:
   template <typename Op> static constexpr unsigned resultsOf() {
@@ -124,6 +128,7 @@ private:
   bool finish(mlir::Operation *op);
   /// Ranks, extents and sizes within the limits; every op is made behind this check.
   mlir::LogicalResult checkSize(mlir::RankedTensorType type, const std::string &what);
+  mlir::LogicalResult countConstant(const HostTensor &value);
   mlir::Value readSource(const Source &source, const Use &use);
   std::string user() const;
 
@@ -138,11 +143,15 @@ using NodeImporters = std::map<std::string, NodeImporter>;
 /// Each family adds its op types.
 void addConvolutions(NodeImporters &table);
 void addPools(NodeImporters &table);
+void addReductions(NodeImporters &table);
 void addNormalizations(NodeImporters &table);
+void addGroupNormalizations(NodeImporters &table);
 void addProducts(NodeImporters &table);
+void addEinsum(NodeImporters &table);
 void addElementwise(NodeImporters &table);
 void addViews(NodeImporters &table);
 void addJoins(NodeImporters &table);
+void addPaddings(NodeImporters &table);
 void addResizes(NodeImporters &table);
 void addLosses(NodeImporters &table);
 void addRandom(NodeImporters &table);

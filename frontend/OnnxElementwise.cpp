@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise ops: activations, arithmetic with numpy's broadcasting, and activations that are short compositions of
 // these.
-#include "frontend/NodeImport.h"
+#include "frontend/Compositions.h"
 #include <limits>
 
 using namespace mlir;
@@ -22,32 +22,9 @@ Value operand(NodeImport &node, int input, Use::Kind kind) {
   return node.tensor(input, use);
 }
 
-/// An operand that spans several dimensions of an image as an image itself: layouts are those of rank 4.
-Value asImageOperand(NodeImport &node, Value x, int64_t rank) {
-  auto shape = shapeOf(x);
-  int64_t own = shape.size();
-  if (rank != 4 || own == rank || llvm::count_if(shape, [](int64_t extent) { return extent != 1; }) < 2)
-    return x;
-  SmallVector<int64_t> image(rank - own, 1);
-  image.append(shape.begin(), shape.end());
-  return node.reshape(x, image);
-}
-
-template <typename Op> Op makeBinary(NodeImport &node, Value a, Value b) {
-  if (!a || !b)
-    return {};
-  int64_t rank = std::max(typeOf(a).getRank(), typeOf(b).getRank());
-  return node.make<Op>(asImageOperand(node, a, rank), asImageOperand(node, b, rank));
-}
-
 template <typename Op, Use::Kind kind> LogicalResult importBinary(NodeImport &node) {
-  auto op = makeBinary<Op>(node, operand(node, 0, kind), operand(node, 1, kind));
-  return op ? node.result(op) : failure();
-}
-
-Value scaled(NodeImport &node, Value x, double factor) {
-  auto op = x ? node.make<train::ScaleOp>(x, node.f32(factor)) : train::ScaleOp();
-  return op ? op.getY() : Value();
+  Value a = operand(node, 0, kind), b = operand(node, 1, kind);
+  return node.result(binary<Op>(node, a, b));
 }
 
 /// A factor that folding knows, a single number: train.scale needs no tensor for it.
@@ -66,19 +43,12 @@ LogicalResult importMul(NodeImport &node) {
 
 Value sumOf(NodeImport &node) {
   Value sum = node.tensor(0);
-  for (int i = 1; sum && i < node.inputs(); ++i) {
-    auto op = makeBinary<train::AddOp>(node, sum, node.tensor(i));
-    sum = op ? op.getY() : Value();
-  }
+  for (int i = 1; sum && i < node.inputs(); ++i)
+    sum = binary<train::AddOp>(node, sum, node.tensor(i));
   return sum;
 }
 
 LogicalResult importSum(NodeImport &node) { return node.result(sumOf(node)); }
-
-Value clipped(NodeImport &node, Value x, double low, double high) {
-  auto op = x ? node.make<train::ClipOp>(x, node.f32(low), node.f32(high)) : train::ClipOp();
-  return op ? op.getY() : Value();
-}
 
 LogicalResult importClip(NodeImport &node) {
   constexpr float largest = std::numeric_limits<float>::max();
@@ -182,21 +152,72 @@ LogicalResult importHardSwish(NodeImport &node) {
   return op ? node.result(op) : failure();
 }
 
-/// Small whole powers are products.
+/// Exponents that are data, or parameters, by the logarithm of the base, which must be positive.
 LogicalResult importPow(NodeImport &node) {
   Value x = node.tensor(0);
-  const HostTensor *exponent = node.constant(1, "the exponent");
-  if (!x || !exponent)
+  const HostTensor *exponent = node.known(1);
+  if (!x)
     return failure();
-  double power = exponent->size() == 1 ? exponent->number(0) : 0;
-  if (power != 1 && power != 2 && power != 3)
-    return node.error("only the powers 1, 2 and 3 are supported, not " + std::to_string(power));
-  Value y = x;
-  for (int i = 1; y && i < power; ++i) {
-    auto op = node.make<train::MulOp>(y, x);
-    y = op ? op.getY() : Value();
-  }
+  if (exponent && exponent->size() == 1 && exponent->shape.size() <= shapeOf(x).size())
+    return node.result(power(node, x, exponent->number(0)));
+  Value product = binary<train::MulOp>(node, unary<train::LogOp>(node, x), node.tensor(1));
+  return node.result(unary<train::ExpOp>(node, product));
+}
+
+/// max(x, 0) + slope * min(x, 0)
+LogicalResult importPRelu(NodeImport &node) {
+  Value x = node.tensor(0), slope = node.tensor(1, {Use::Scale});
+  Value below = clipped(node, x, -std::numeric_limits<float>::max(), 0);
+  Value y = binary<train::AddOp>(node, unary<train::ReluOp>(node, x), binary<train::MulOp>(node, slope, below));
+  if (y && shapeOf(y) != shapeOf(x))
+    return node.error("has a slope of shape " + shapeText(shapeOf(slope).vec()) + ", which does not broadcast to " +
+                      shapeText(shapeOf(x).vec()));
   return node.result(y);
+}
+
+/// The larger of two: operands as the rows of an image, one of which a pool takes. Of equal ones the first takes the
+/// gradient.
+Value larger(NodeImport &node, Value a, Value b) {
+  if (!a || !b)
+    return {};
+  auto shape = broadcastShapes(shapeOf(a).vec(), shapeOf(b).vec());
+  if (!shape || !elementCount(*shape)) {
+    (void)node.error("operands of shapes " + shapeText(shapeOf(a).vec()) + " and " + shapeText(shapeOf(b).vec()) +
+                     " do not broadcast");
+    return {};
+  }
+  SmallVector<Value> rows;
+  for (Value x : {a, b}) {
+    Value full = repeated(node, x, *shape);
+    rows.push_back(full ? node.reshape(full, {1, 1, 1, *elementCount(*shape)}) : Value());
+  }
+  Value image = joined(node, rows, 2);
+  int64_t kernel[] = {2, 1}, ones[] = {1, 1}, zeros[] = {0, 0, 0, 0};
+  auto pool = image ? node.make<train::MaxPoolOp>(image, kernel, ones, zeros, ones, false) : train::MaxPoolOp();
+  return pool ? node.reshape(pool.getY(), *shape) : Value();
+}
+
+/// Max and Min, which is -max(-x). A constant number is a bound.
+template <bool least> LogicalResult importExtremum(NodeImport &node) {
+  constexpr double sign = least ? -1 : 1, largest = std::numeric_limits<float>::max();
+  Value y;
+  std::optional<double> bound;
+  for (int i = 0; i < node.inputs(); ++i) {
+    const HostTensor *number = node.folded(i);
+    if (number && number->size() == 1 && number->shape.empty() && node.inputs() > 1 && !std::isnan(number->number(0))) {
+      bound = std::max(bound.value_or(-largest), sign * number->number(0));
+      continue;
+    }
+    Value x = node.tensor(i);
+    x = least ? scaled(node, x, -1) : x;
+    y = i == 0 || !y ? x : larger(node, y, x);
+    if (!y)
+      return failure();
+  }
+  if (!y)
+    return node.error("has nothing but constants as operands");
+  y = bound ? clipped(node, y, *bound, largest) : y;
+  return node.result(least ? scaled(node, y, -1) : y);
 }
 
 /// Conversions between float types keep float32; others have been folded or cannot be trained through.
@@ -250,6 +271,9 @@ void addElementwise(NodeImporters &table) {
   table["Mean"] = importMean;
   table["Neg"] = importNeg;
   table["Pow"] = importPow;
+  table["PRelu"] = importPRelu;
+  table["Max"] = importExtremum<false>;
+  table["Min"] = importExtremum<true>;
   table["Cast"] = importCast;
   table["CastLike"] = importCastLike;
   table["Identity"] = importIdentity;

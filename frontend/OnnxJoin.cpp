@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that put slabs of tensors together or take them apart along dimensions: Concat, Split, Slice, Gather of one row,
-// Pad with zeros.
-#include "frontend/NodeImport.h"
+// Ops that put slabs of tensors together or take them apart along dimensions: Concat, Split, Slice, Gather of one row.
+#include "frontend/Compositions.h"
 
 using namespace mlir;
 
@@ -18,14 +17,7 @@ LogicalResult importConcat(NodeImport &node) {
   int64_t axis = operands.empty() ? -1 : node.axis(node.attributes.integer("axis", 1), typeOf(operands[0]).getRank());
   if (axis < 0)
     return failure();
-  return node.result(node.folded(node.make<train::ConcatOp>(ValueRange(operands), static_cast<uint64_t>(axis))));
-}
-
-Value slab(NodeImport &node, Value x, int64_t axis, int64_t start, int64_t length) {
-  if (!x)
-    return x;
-  return node.folded(node.make<train::SliceOp>(x, static_cast<uint64_t>(axis), static_cast<uint64_t>(start),
-                                               static_cast<uint64_t>(length)));
+  return node.result(joined(node, operands, axis));
 }
 
 LogicalResult importSplit(NodeImport &node) {
@@ -57,29 +49,69 @@ LogicalResult importSplit(NodeImport &node) {
   return success();
 }
 
+/// Elements start, start + step and so on: every block of `step` has one in front, the last block may be short.
+Value everySo(NodeImport &node, Value x, int64_t axis, int64_t start, int64_t count, int64_t step) {
+  if (step == 1 || count == 1)
+    return slab(node, x, axis, start, count);
+  const int64_t whole = start + count * step <= shapeOf(x)[axis] ? count : count - 1;
+  Value blocks = slab(node, x, axis, start, whole * step);
+  if (!blocks)
+    return {};
+  SmallVector<int64_t> shape(shapeOf(x));
+  auto [outer, inner] = around(shape, axis);
+  Value apart = node.reshape(blocks, {outer, whole, step, inner});
+  shape[axis] = whole;
+  Value fronts = apart ? slab(node, apart, 2, 0, 1) : Value();
+  fronts = fronts ? node.reshape(fronts, shape) : Value();
+  return whole == count ? fronts : joined(node, {fronts, slab(node, x, axis, start + whole * step, 1)}, axis);
+}
+
+Value reversed(NodeImport &node, Value x, int64_t axis) {
+  constexpr int64_t mostSlabs = 256;
+  const int64_t extent = x ? shapeOf(x)[axis] : 0;
+  if (extent > mostSlabs)
+    (void)node.error("reverses " + std::to_string(extent) + " elements, more than the " + std::to_string(mostSlabs) +
+                     " that are supported");
+  SmallVector<Value> slabs;
+  for (int64_t i = extent; i > 0 && extent <= mostSlabs; --i)
+    slabs.push_back(slab(node, x, axis, i - 1, 1));
+  return slabs.empty() ? Value() : joined(node, slabs, axis);
+}
+
+/// One dimension of a slice, from `start` until `end`, which is left out; null after an error.
+Value slicedAlong(NodeImport &node, Value x, int64_t axis, int64_t start, int64_t end, int64_t step) {
+  const int64_t extent = shapeOf(x)[axis], most = int64_t(1) << 40;
+  const bool back = step < 0;
+  auto clamp = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? std::max(at, -most) + extent : at, back ? -1 : 0, back ? extent - 1 : extent);
+  };
+  const int64_t first = clamp(start), last = clamp(end), stride = std::min(std::abs(std::max(step, -most)), most);
+  const int64_t distance = back ? first - last : last - first;
+  if (distance <= 0 || step == 0) {
+    (void)node.error("slice [" + std::to_string(start) + ", " + std::to_string(end) + ") of extent " +
+                     std::to_string(extent) + " by steps of " + std::to_string(step) + " is empty");
+    return {};
+  }
+  const int64_t count = (distance - 1) / stride + 1;
+  Value forward = everySo(node, x, axis, back ? first - (count - 1) * stride : first, count, stride);
+  return back ? reversed(node, forward, axis) : forward;
+}
+
 LogicalResult importSlice(NodeImport &node) {
   Value x = node.tensor(0);
   auto starts = node.integers("starts", 1), ends = node.integers("ends", 2), axes = node.integers("axes", 3);
   auto steps = node.integers("steps", 4);
   if (!x || !node.shared().error.empty())
     return failure();
-  if (!starts || !ends || starts->size() != ends->size() || (axes && axes->size() != starts->size()))
-    return node.error("starts, ends and axes differ in length");
-  for (size_t i = 0; i < starts->size(); ++i) {
+  const size_t count = starts ? starts->size() : 0;
+  if (!starts || !ends || ends->size() != count || (axes && axes->size() != count) || (steps && steps->size() != count))
+    return node.error("starts, ends, axes and steps differ in length");
+  SmallVector<bool> sliced(typeOf(x).getRank(), false);
+  for (size_t i = 0; i < count; ++i) {
     int64_t axis = node.axis(axes ? (*axes)[i] : i, typeOf(x).getRank());
-    if (axis < 0)
-      return failure();
-    if (steps && (i >= steps->size() || (*steps)[i] != 1))
-      return node.error("only slices with step 1 are supported");
-    int64_t extent = shapeOf(x)[axis];
-    auto clamp = [&](int64_t at) {
-      return std::clamp<int64_t>(at < 0 ? (at < -extent ? 0 : at + extent) : at, 0, extent);
-    };
-    int64_t start = clamp((*starts)[i]), end = clamp((*ends)[i]);
-    if (end <= start)
-      return node.error("slice [" + std::to_string((*starts)[i]) + ", " + std::to_string((*ends)[i]) + ") of extent " +
-                        std::to_string(extent) + " is empty");
-    x = slab(node, x, axis, start, end - start);
+    if (axis >= 0 && std::exchange(sliced[axis], true))
+      return node.error("axis " + std::to_string(axis) + " is given twice");
+    x = axis < 0 ? Value() : slicedAlong(node, x, axis, (*starts)[i], (*ends)[i], steps ? (*steps)[i] : 1);
     if (!x)
       return failure();
   }
@@ -109,53 +141,6 @@ LogicalResult importGather(NodeImport &node) {
   return node.result(node.reshape(row, shape));
 }
 
-/// Constant zeros of a shape, one variable each.
-Value zeros(NodeImport &node, ArrayRef<int64_t> shape, const std::string &purpose) {
-  Value zero = node.scalar(0, purpose);
-  return zero ? node.makeAs<train::BroadcastToOp>(shape, zero, node.f32(1)) : Value();
-}
-
-/// Zero padding as a concatenation with zeros; negative pads cut.
-LogicalResult importPad(NodeImport &node) {
-  Value x = node.tensor(0);
-  auto pads = node.integers("pads", 1);
-  if (!x || !node.shared().error.empty())
-    return failure();
-  const HostTensor *value = node.has(2) ? node.constant(2, "the padding value") : nullptr;
-  if (node.attributes.text("mode", "constant") != "constant" || node.attributes.number("value", 0) != 0 ||
-      node.has(3) || (node.has(2) && (!value || value->size() != 1 || value->number(0) != 0)))
-    return node.error("only padding with zeros over all dimensions is supported");
-  int64_t rank = typeOf(x).getRank();
-  if (!pads || static_cast<int64_t>(pads->size()) != 2 * rank)
-    return node.error("needs " + std::to_string(2 * rank) + " pads, has " + std::to_string(pads ? pads->size() : 0));
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    int64_t before = (*pads)[axis], after = (*pads)[rank + axis], extent = shapeOf(x)[axis];
-    if (std::min(before, after) < -extent || std::max(before, after) > (1 << 30) ||
-        extent + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) < 1)
-      return node.error("pads " + std::to_string(before) + " and " + std::to_string(after) + " do not fit the extent " +
-                        std::to_string(extent));
-    x = slab(node, x, axis, std::max<int64_t>(0, -before),
-             extent + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0));
-    SmallVector<Value> parts;
-    SmallVector<int64_t> shape(x ? shapeOf(x) : ArrayRef<int64_t>());
-    for (int side = 0; x && side < 2; ++side) {
-      shape[axis] = side == 0 ? before : after;
-      if (side == 1)
-        parts.push_back(x);
-      if (shape[axis] > 0)
-        parts.push_back(zeros(node, shape, "zero"));
-    }
-    if (!x || llvm::is_contained(parts, Value()))
-      return failure();
-    auto op = parts.size() > 1 ? node.make<train::ConcatOp>(ValueRange(parts), static_cast<uint64_t>(axis))
-                               : train::ConcatOp();
-    if (parts.size() > 1 && !op)
-      return failure();
-    x = parts.size() > 1 ? op.getY() : x;
-  }
-  return node.result(x);
-}
-
 } // namespace
 
 void addJoins(NodeImporters &table) {
@@ -163,7 +148,6 @@ void addJoins(NodeImporters &table) {
   table["Split"] = importSplit;
   table["Slice"] = importSlice;
   table["Gather"] = importGather;
-  table["Pad"] = importPad;
 }
 
 } // namespace sluice

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools over windows, over the whole image, and means and sums over chosen dimensions.
+// Pools over windows and over the whole image.
+#include "frontend/Compositions.h"
 #include "frontend/Windows.h"
 #include <limits>
 
@@ -72,6 +73,30 @@ LogicalResult importAveragePool(NodeImport &node) {
   return y ? node.result(fromImage(node, y, typeOf(x).getRank())) : failure();
 }
 
+/// The p-th root of the sum of |x|^p: the mean that counts the padding, times the positions of the window.
+LogicalResult importLpPool(NodeImport &node) {
+  Value x = node.tensor(0);
+  const int64_t p = node.attributes.integer("p", 2);
+  if (!x)
+    return failure();
+  auto window = readWindow(node, x, node.attributes.integers("kernel_shape"));
+  if (failed(window))
+    return failure();
+  if (p < 1 || p > 16 || node.attributes.integer("ceil_mode", 0) ||
+      llvm::any_of(window->dilations, [](int64_t d) { return d != 1; }))
+    return node.error("p is " + std::to_string(p) +
+                      "; it must be from 1 to 16, and neither ceil_mode nor dilations are supported");
+  Value image = asImage(node, x);
+  Value terms = image && p % 2 ? unary<train::AbsOp>(node, image) : image;
+  terms = p == 1 ? terms : power(node, terms, static_cast<double>(p));
+  auto pool = terms ? node.make<train::AveragePoolOp>(terms, window->kernel, window->strides, window->pads, false, true)
+                    : train::AveragePoolOp();
+  Value mean = pool ? pooled(node, image, pool, window->kernel) : Value();
+  Value sum = scaled(node, mean, static_cast<double>(window->kernel[0] * window->kernel[1]));
+  Value y = p == 1 ? sum : power(node, sum, 1.0 / static_cast<double>(p));
+  return y ? node.result(fromImage(node, y, typeOf(x).getRank())) : failure();
+}
+
 /// x [N,C,d...] as an image [N,C,h,w]; the whole of it is one window.
 Value wholeImage(NodeImport &node, Value x) {
   auto shape = shapeOf(x);
@@ -105,50 +130,14 @@ template <bool maximum> LogicalResult importGlobalPool(NodeImport &node) {
   return node.result(node.reshape(y, shape));
 }
 
-/// ReduceMean and ReduceSum. The mean over the two dimensions of an image is a pool, which keeps its layout.
-template <bool mean> LogicalResult importReduce(NodeImport &node) {
-  Value x = node.tensor(0);
-  auto axes = node.integers("axes", 1);
-  if (!x || !node.shared().error.empty())
-    return failure();
-  int64_t rank = typeOf(x).getRank();
-  if ((!axes || axes->empty()) && node.attributes.integer("noop_with_empty_axes", 0))
-    return node.result(x);
-  SmallVector<int64_t> kept(shapeOf(x)), dropped;
-  SmallVector<bool> reduced(rank, !axes || axes->empty());
-  for (int64_t given : axes.value_or(std::vector<int64_t>())) {
-    int64_t axis = node.axis(given, rank);
-    if (axis < 0)
-      return failure();
-    reduced[axis] = true;
-  }
-  int64_t count = 1;
-  for (int64_t i = 0; i < rank; ++i) {
-    if (reduced[i])
-      count *= std::exchange(kept[i], 1);
-    else
-      dropped.push_back(kept[i]);
-  }
-  Value y;
-  if (mean && rank == 4 && !reduced[0] && !reduced[1] && reduced[2] && reduced[3]) {
-    int64_t kernel[] = {shapeOf(x)[2], shapeOf(x)[3]}, ones[] = {1, 1}, zeros[] = {0, 0, 0, 0};
-    auto pool = node.make<train::AveragePoolOp>(x, kernel, ones, zeros, false, false);
-    y = pool ? pool.getY() : Value();
-  } else {
-    y = node.makeAs<train::SumToOp>(kept, x, node.f32(mean ? 1.0 / count : 1.0));
-  }
-  return node.result(node.attributes.integer("keepdims", 1) ? y : node.reshape(y, dropped));
-}
-
 } // namespace
 
 void addPools(NodeImporters &table) {
   table["MaxPool"] = importMaxPool;
   table["AveragePool"] = importAveragePool;
+  table["LpPool"] = importLpPool;
   table["GlobalAveragePool"] = importGlobalPool<false>;
   table["GlobalMaxPool"] = importGlobalPool<true>;
-  table["ReduceMean"] = importReduce<true>;
-  table["ReduceSum"] = importReduce<false>;
 }
 
 } // namespace sluice

@@ -144,8 +144,7 @@ LogicalResult importExpand(NodeImport &node) {
   auto shape = broadcastShapes(shapeOf(x).vec(), *given);
   if (!shape || !elementCount(*shape))
     return node.error("cannot expand " + shapeText(shapeOf(x).vec()) + " to " + shapeText(*given));
-  Value y = node.makeAs<train::BroadcastToOp>(*shape, x, node.f32(1));
-  return y ? node.result(node.folded(y.getDefiningOp())) : failure();
+  return node.result(node.makeAs<train::BroadcastToOp>(*shape, x, node.f32(1)));
 }
 
 /// Before opset 13 the dimensions from `axis` on were flattened into the one that is normalized.

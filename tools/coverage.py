@@ -54,39 +54,45 @@ class Importers:
     """Op types of the frontend's tables, and what their importers do."""
     def __init__(self):
         sources = read("frontend/*.cpp")
-        self.functions = {}  # name -> (parameters, body)
-        self.table = {}  # op type -> (importer, its template arguments)
+        self.functions = {}  # (file, name) -> (parameters, body)
+        self.places = {}  # name -> the first file that has it
+        self.table = {}  # op type -> (file, importer, its template arguments)
         self.folded = set()
         for path, text in sources.items():
             if "/Constant" in path:
                 self.folded |= set(re.findall(r'^ +\{"(\w+)", \w', text, re.M)) | set(re.findall(r'table\["(\w+)"\]', text))
                 continue
             for name, parameters, body in FUNCTION.findall(text):
-                self.functions.setdefault(name, (parameters, body))
+                self.functions.setdefault((path, name), (parameters, body))
+                self.places.setdefault(name, path)
             for op, importer, arguments in re.findall(r'table\["(\w+)"\] = (import\w+)(?:<(.*?)>)?;', text):
-                self.table[op] = importer, arguments
+                self.table[op] = path, importer, arguments
             if left := set(re.findall(r'table\["(\w+)"\]', text)) - set(self.table):
                 sys.exit(f"{path}: the rows of {', '.join(sorted(left))} are not read as table[\"Op\"] = importOp; give the importer a name")
-        self.folded |= set(re.findall(r'type == "(\w+)"', self.functions["importNode"][1]))
+        self.folded |= set(re.findall(r'type == "(\w+)"', self.functions["frontend/OnnxImport.cpp", "importNode"][1]))
 
-    def bodies(self, name, seen):
-        """The function's body and those of all that it calls but other importers."""
-        seen.add(name)
-        body = self.functions[name][1]
-        return body + "".join(self.bodies(call, seen) for call in CALL.findall(body)
-                              if call in self.functions and call not in seen and not call.startswith("import"))
+    def called(self, path, body):
+        """Functions that a body in a file calls but other importers; those of its own file hide others."""
+        for call in CALL.findall(body):
+            place = path if (path, call) in self.functions else self.places.get(call)
+            if place and not call.startswith("import"):
+                yield place, call
+
+    def bodies(self, path, body, seen):
+        """The body and those of all that it calls."""
+        for function in self.called(path, body):
+            if function not in seen:
+                seen.add(function)
+                body += self.bodies(function[0], self.functions[function][1], seen)
+        return body
 
     def own(self, op):
         """Of one op: a boolean template argument takes one of two branches."""
-        importer, arguments = self.table[op]
-        parameters, body = self.functions[importer]
-        taken = body
+        path, importer, arguments = self.table[op]
+        body = self.functions[path, importer][1]
         if first := re.match(r"(true|false)\b", arguments):
-            taken = re.sub(r"if constexpr \(\w+\) \{(.*?)\n  \} else \{(.*?)\n  \}", lambda m: m[1 if first[1] == "true" else 2], body, flags=re.S)
-        self.functions[importer] = parameters, taken
-        text = f"<{arguments}>" + self.bodies(importer, set())
-        self.functions[importer] = parameters, body
-        return text
+            body = re.sub(r"if constexpr \(\w+\) \{(.*?)\n  \} else \{(.*?)\n  \}", lambda m: m[1 if first[1] == "true" else 2], body, flags=re.S)
+        return f"<{arguments}>" + self.bodies(path, body, set())
 
     def train_ops(self, op):
         made = re.findall(r"<train::(\w+)Op\b|train::(\w+)Op::create\(", re.sub(r"isa(_and_nonnull)?<[^>]*>|getDefiningOp<[^>]*>|dyn_cast<[^>]*>", "", self.own(op)))
@@ -94,9 +100,9 @@ class Importers:
 
     def reasons(self, op):
         """Errors of the importer and the helpers that see its node, with the words of the node left out."""
-        importer, _ = self.table[op]
-        body = self.functions[importer][1]
-        helpers = [self.functions[call] for call in dict.fromkeys(CALL.findall(body)) if call in self.functions and call != importer]
+        path, importer, _ = self.table[op]
+        body = self.functions[path, importer][1]
+        helpers = [self.functions[function] for function in dict.fromkeys(self.called(path, body))]
         texts = [body, *(helper for parameters, helper in helpers if parameters.startswith("NodeImport &"))]
         return list(dict.fromkeys(reason for text in texts for reason in errors_of(text)))
 
@@ -167,7 +173,7 @@ def versions(root):
 def main():
     importers, ops, known = Importers(), TrainOps(), versions(sys.argv[1])
     oldest, newest = (int(n) for n in re.search(r"oldestOpset = (\d+), newestOpset = (\d+)", pathlib.Path("frontend/OnnxFile.cpp").read_text()).groups())
-    gradients = set(re.findall(r'"([A-Z]\w+)"', pathlib.Path("test/models/make_gradients.py").read_text()))
+    gradients = set(re.findall(r'"([A-Z]\w+)"', pathlib.Path("test/models/gradient_cases.py").read_text()))
     results = set(re.search(r'OPS = """(.*?)"""', pathlib.Path("test/models/backend_ops.py").read_text(), re.S)[1].split())
     said = ("no", "yes")
     print(HEAD.format(oldest, newest) + TABLE)

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Single ops as functions of values, for importers that are compositions. Null operands, of which the node has the
+// error, give null.
+#ifndef SLUICE_FRONTEND_COMPOSITIONS_H
+#define SLUICE_FRONTEND_COMPOSITIONS_H
+
+#include "frontend/NodeImport.h"
+
+namespace sluice {
+
+template <typename Op> mlir::Value unary(NodeImport &node, mlir::Value x) {
+  auto op = x ? node.make<Op>(x) : Op();
+  return op ? op.getY() : mlir::Value();
+}
+
+/// By numpy's broadcasting.
+template <typename Op> mlir::Value binary(NodeImport &node, mlir::Value a, mlir::Value b) {
+  if (!a || !b)
+    return {};
+  int64_t rank = std::max(typeOf(a).getRank(), typeOf(b).getRank());
+  mlir::Value x = node.asImageOperand(a, rank), y = node.asImageOperand(b, rank);
+  auto op = x && y ? node.make<Op>(x, y) : Op();
+  return op ? op.getY() : mlir::Value();
+}
+
+/// factor * x
+mlir::Value scaled(NodeImport &node, mlir::Value x, double factor);
+/// x limited to [low, high]
+mlir::Value clipped(NodeImport &node, mlir::Value x, double low, double high);
+/// x^exponent: a product for whole exponents up to 16, else by the logarithm of x, which must be positive.
+mlir::Value power(NodeImport &node, mlir::Value x, double exponent);
+/// Length of a vector with this sum of squares. A sum of 0 counts as the smallest normal number: the gradient is 0
+/// there, that of a square root would be infinite.
+mlir::Value lengthOf(NodeImport &node, mlir::Value sum);
+/// Dimension i of the result is dimension permutation[i] of x.
+mlir::Value permuted(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> permutation);
+/// The slab [start, start + length) of x along `axis`.
+mlir::Value slab(NodeImport &node, mlir::Value x, int64_t axis, int64_t start, int64_t length);
+/// Tensors one behind the other along `axis`; one alone as it is, null after an error in any.
+mlir::Value joined(NodeImport &node, llvm::ArrayRef<mlir::Value> parts, int64_t axis);
+/// x repeated to a shape by numpy's rules.
+mlir::Value repeated(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> shape);
+/// factor times the sums of x over the dimensions in which `kept` has extent 1.
+mlir::Value summed(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> kept, double factor = 1);
+/// Extents before and behind a dimension, multiplied.
+std::pair<int64_t, int64_t> around(llvm::ArrayRef<int64_t> shape, int64_t axis);
+
+} // namespace sluice
+
+#endif

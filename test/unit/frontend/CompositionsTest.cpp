@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that are imported as compositions of others: what they become, and how operands that make no sense are refused.
+// Their values and gradients are those of test/models/make_gradients.py.
+#include "test/unit/frontend/ImportedModel.h"
+#include <gmock/gmock.h>
+
+namespace sluice {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ImportedModel imported(const std::string &nodes, const std::string &y = "2, 3, 4, 4", int opset = 21) {
+  auto proto = parseModel("g (float[2, 3, 4, 4] x) => (float[" + y + "] y) { h = Mul(x, w) " + nodes + " }", opset);
+  addInitializer(proto, "w", {3, 1, 1});
+  addInitializer(proto, "v", {3});
+  addInitializer(proto, "u", {6});
+  TrainingSpec spec;
+  spec.loss = AttachedLoss::Mse;
+  return ImportedModel(proto, spec);
+}
+
+std::string errorOf(const std::string &nodes, int opset = 21) { return imported(nodes, "2, 3, 4, 4", opset).error; }
+
+TEST(ComposedOps, GroupNormOfPyTorchScalesOnce) {
+  auto model = imported("n = Constant<value = int64[1] {3}>() one = ConstantOfShape<value = float[1] {1.0}>(n)"
+                        " zero = ConstantOfShape<value = float[1] {0.0}>(n) y = InstanceNormalization(h, one, zero)");
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(extents(model.only<train::LayerNormOp>().getX()), ElementsAre(6, 16));
+  EXPECT_EQ(model.ops<train::MulOp>().size(), 1u) << "that of x with w";
+  EXPECT_TRUE(model.ops<train::AddOp>().empty());
+}
+
+TEST(ComposedOps, NormalizationsNeedAVectorOfChannels) {
+  EXPECT_THAT(
+      errorOf("y = InstanceNormalization(h, u, v)"),
+      HasSubstr("(InstanceNormalization, opset 21): has 3 channels or groups but a scale or bias of shape [6]"));
+  EXPECT_THAT(errorOf("y = GroupNormalization<num_groups = 2>(h, v, v)"),
+              HasSubstr("num_groups 2 does not divide the 3 channels"));
+  EXPECT_THAT(errorOf("y = GroupNormalization<num_groups = 0>(h, v, v)"), HasSubstr("num_groups 0"));
+  EXPECT_THAT(errorOf("f = Flatten<axis = 0>(h) y = InstanceNormalization(f, v, v)"), HasSubstr("rank 3 at least"));
+  EXPECT_THAT(errorOf("y = LpNormalization<p = 3>(h)"), HasSubstr("p is 3, must be 1 or 2"));
+  EXPECT_THAT(errorOf("y = RMSNormalization(h, u)", 23), HasSubstr("(RMSNormalization, opset 23)"));
+}
+
+TEST(ComposedOps, BoundsAreClips) {
+  auto model = imported("b = Constant<value = float {0.5}>() y = Max(h, b)");
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_FLOAT_EQ(model.only<train::ClipOp>().getMin().convertToFloat(), 0.5f);
+  EXPECT_TRUE(model.ops<train::MaxPoolOp>().empty());
+  EXPECT_THAT(errorOf("y = Max(h, u)"), HasSubstr("do not broadcast"));
+  EXPECT_THAT(errorOf("y = PRelu(h, u)"), HasSubstr("(PRelu, opset 21)"));
+}
+
+TEST(ComposedOps, PadsFitTheTensor) {
+  auto pad = [](const std::string &pads, const std::string &mode) {
+    return errorOf("p = Constant<value = int64[8] {" + pads + "}>() y = Pad<mode = \"" + mode + "\">(h, p)");
+  };
+  EXPECT_THAT(pad("0, 0, 4, 0, 0, 0, 0, 0", "reflect"),
+              HasSubstr("a pad of 4 is more than the 3 that mode 'reflect' supports for an extent of 4"));
+  EXPECT_THAT(pad("0, 0, 5, 0, 0, 0, 0, 0", "wrap"), HasSubstr("a pad of 5 is more than the 4"));
+  EXPECT_THAT(pad("0, 0, 0, 0, 0, 0, 0, 0", "mirror"), HasSubstr("mode 'mirror' is none of"));
+  EXPECT_THAT(pad("0, 0, -5, 0, 0, 0, 0, 0", "edge"), HasSubstr("do not fit the extent 4"));
+  EXPECT_THAT(errorOf("p = Constant<value = int64[2] {1, 1}>() y = Pad(h, p)"), HasSubstr("needs 8 pads, has 2"));
+}
+
+TEST(ComposedOps, SlicesByAnyStep) {
+  auto slice = [](const std::string &starts, const std::string &ends, const std::string &axes, const std::string &steps,
+                  const std::string &y) {
+    auto list = [](const char *name, const std::string &values) {
+      const auto count = std::to_string(1 + std::count(values.begin(), values.end(), ','));
+      return std::string(name) + " = Constant<value = int64[" + count + "] {" + values + "}>() ";
+    };
+    return imported(
+        list("s", starts) + list("e", ends) + list("a", axes) + list("t", steps) + "y = Slice(h, s, e, a, t)", y);
+  };
+  EXPECT_EQ(slice("3", "-9223372036854775808", "2", "-1", "2, 3, 4, 4").error, "");
+  EXPECT_EQ(slice("0", "9223372036854775807", "3", "3", "2, 3, 4, 2").error, "");
+  EXPECT_EQ(slice("-1", "-9223372036854775808", "2", "-9223372036854775808", "2, 3, 1, 4").error, "");
+  EXPECT_THAT(slice("1", "3", "2", "-1", "2, 3, 4, 4").error, HasSubstr("by steps of -1 is empty"));
+  EXPECT_THAT(slice("0", "3", "2", "0", "2, 3, 4, 4").error, HasSubstr("is empty"));
+  EXPECT_THAT(slice("0, 0", "3, 3", "2, 2", "1, 1", "2, 3, 4, 4").error, HasSubstr("axis 2 is given twice"));
+}
+
+TEST(ComposedOps, TilesAndTriangles) {
+  auto tile = [](const std::string &repeats) {
+    return errorOf("r = Constant<value = int64[4] {" + repeats + "}>() y = Tile(h, r)");
+  };
+  EXPECT_THAT(tile("1, 1, 1, 9223372036854775807"),
+              HasSubstr("cannot repeat an extent of 4 9223372036854775807 times"));
+  EXPECT_THAT(tile("1, 1, 1, 0"), HasSubstr("cannot repeat"));
+  EXPECT_THAT(tile("2147483647, 1, 1, 536870911"), HasSubstr("(Tile, opset 21)"));
+  EXPECT_THAT(errorOf("a = Constant<value = int64 {4}>() y = CumSum(h, a)"), HasSubstr("axis 4 is outside rank 4"));
+  auto wide =
+      parseModel("g (float[1, 300] x) => (float[1, 300] y) { a = Constant<value = int64 {1}>() y = CumSum(x, a) }");
+  TrainingSpec spec;
+  spec.loss = AttachedLoss::Mse;
+  EXPECT_THAT(ImportedModel(wide, spec).error, HasSubstr("a triangle of [300, 300] has more than the 65536 elements"));
+}
+
+TEST(ComposedOps, EinsumAsAProductOfMatrices) {
+  auto model = imported("y = Einsum<equation = \"bchw, bdhw -> bcd\">(h, x)", "2, 3, 3");
+  ASSERT_TRUE(model.module) << model.error;
+  auto product = model.only<train::MatmulOp>();
+  EXPECT_THAT(extents(product.getA()), ElementsAre(2, 3, 16));
+  EXPECT_THAT(extents(product.getB()), ElementsAre(2, 16, 3));
+}
+
+TEST(ComposedOps, EquationsThatMakeNoSense) {
+  auto einsum = [](const std::string &equation, const std::string &operands) {
+    return errorOf("y = Einsum<equation = \"" + equation + "\">(" + operands + ")");
+  };
+  EXPECT_THAT(einsum("bchw,c->bhw", "h"), HasSubstr("equation 'bchw,c->bhw' has 2 operands for 1 inputs"));
+  EXPECT_THAT(einsum("bch->b", "h"), HasSubstr("does not label the dimensions of an input of shape [2, 3, 4, 4]"));
+  EXPECT_THAT(einsum("...bchwk->b", "h"), HasSubstr("does not label"));
+  EXPECT_THAT(einsum("bcww->bc", "h"), HasSubstr("has a label twice in one operand"));
+  EXPECT_THAT(einsum("bchw,c->bc", "h, u"), HasSubstr("has a label of the extents 3 and 6"));
+  EXPECT_THAT(einsum("bchw->bz", "h"), HasSubstr("a label that is no operand's"));
+  EXPECT_THAT(einsum("bchw->bb", "h"), HasSubstr("or twice there"));
+  EXPECT_THAT(einsum("", "h"), HasSubstr("does not label"));
+  EXPECT_THAT(einsum("->", "h"), HasSubstr("does not label"));
+  EXPECT_THAT(einsum("......", "h"), HasSubstr("(Einsum, opset 21)"));
+}
+
+} // namespace
+} // namespace sluice
