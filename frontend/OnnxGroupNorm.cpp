@@ -21,15 +21,20 @@ Value normalized(NodeImport &node, Value x, int64_t columns) {
   return norm ? node.reshape(norm.getY(), shapeOf(x)) : Value();
 }
 
-/// Whether input `input` is known to be `number` everywhere, as where PyTorch's exporter writes GroupNorm.
+/// PyTorch's exporters write GroupNorm as the InstanceNormalization of a view with ones and zeros, and scale and shift
+/// the result as a view again.
+bool isInsideGroupNorm(NodeImport &node) {
+  auto view = node.tensor(0).getDefiningOp<train::ReshapeOp>();
+  auto reader = node.graph().firstReader.find(node.proto().output(0));
+  return view && node.proto().op_type() == "InstanceNormalization" && reader != node.graph().firstReader.end() &&
+         reader->second.first->op_type() == "Reshape";
+}
+
+/// Whether input `input` is a constant that is `number` everywhere. Inside a GroupNorm initializers are constants, too.
 bool isEverywhere(NodeImport &node, int input, double number) {
-  const HostTensor *value = node.folded(input);
-  if (!value)
-    return false;
-  for (int64_t i = 0; i < value->size(); ++i)
-    if (value->number(i) != number)
-      return false;
-  return true;
+  const HostTensor *value = isInsideGroupNorm(node) ? node.known(input) : node.folded(input);
+  return value &&
+         llvm::all_of(llvm::seq<int64_t>(0, value->size()), [&](int64_t i) { return value->number(i) == number; });
 }
 
 /// y * scale + bias, operands 1 and 2, each with an element for an index of dimension 1.
