@@ -13,21 +13,6 @@ namespace {
 
 using Folder = std::function<Result<HostTensor>(const Fold &)>;
 
-/// Flat index into `shape` of the element that broadcasts to flat index `at` of `full`.
-int64_t broadcastIndex(int64_t at, const std::vector<int64_t> &full, const std::vector<int64_t> &shape) {
-  int64_t index = 0, stride = 1;
-  for (size_t i = 0; i < full.size(); ++i) {
-    int64_t extent = full[full.size() - 1 - i], position = at % extent;
-    at /= extent;
-    if (i >= shape.size())
-      continue;
-    int64_t own = shape[shape.size() - 1 - i];
-    index += own == 1 ? 0 : position * stride;
-    stride *= own;
-  }
-  return index;
-}
-
 using IntRule = int64_t (*)(int64_t, int64_t);
 using FloatRule = double (*)(double, double);
 
@@ -137,6 +122,7 @@ std::map<std::string, Folder> makeTable() {
       {"GreaterOrEqual", comparison(INTS(a >= b), FLOATS(a >= b))},
       {"And", comparison(INTS(a && b), FLOATS(a && b))},
       {"Or", comparison(INTS(a || b), FLOATS(a || b))},
+      {"Xor", comparison(INTS(!a != !b), FLOATS(!a != !b))},
       {"Not", single(INTS(!a), FLOATS(a == 0))},
       {"Neg", single(INTS(wrap(0 - uint64_t(a))), FLOATS(-a))},
       {"Abs", single(INTS(a < 0 ? wrap(0 - uint64_t(a)) : a), FLOATS(std::abs(a)))},

@@ -284,12 +284,31 @@ Result<HostTensor> expand(const Fold &fold) {
     return wanted.takeError();
   auto shape = broadcastShapes(x.shape, *wanted);
   auto result = shape ? HostTensor::zeros(*shape, x.integral) : std::nullopt;
-  if (!result || x.size() != 1)
-    return Error{"constants are expanded from single elements only, not " + shapeText(x.shape) + " to " +
-                 shapeText(*wanted)};
+  if (!shape)
+    return Error{"cannot expand " + shapeText(x.shape) + " to " + shapeText(*wanted)};
+  if (!result)
+    return tooLarge(*shape);
   for (int64_t i = 0; i < result->size(); ++i)
-    result->set(i, x, 0);
+    result->set(i, x, broadcastIndex(i, *shape, x.shape));
   return *result;
+}
+
+/// The upper or lower triangles of matrices, the rest zero.
+Result<HostTensor> trilu(const Fold &fold) {
+  HostTensor result = fold.in(0);
+  const size_t rank = result.shape.size();
+  if (rank < 2 || (fold.has(1) && (!fold.in(1).integral || fold.in(1).size() != 1)))
+    return Error{"needs matrices and a whole number for the diagonal, has " + shapeText(result.shape)};
+  const int64_t rows = result.shape[rank - 2], columns = result.shape[rank - 1],
+                diagonal = fold.has(1) ? std::clamp<int64_t>(fold.in(1).ints[0], -rows, columns) : 0;
+  const bool upper = Attributes(fold.node).integer("upper", 1);
+  const HostTensor zero = *HostTensor::zeros({}, result.integral);
+  for (int64_t i = 0; i < result.size(); ++i) {
+    const int64_t distance = i % columns - i / columns % rows;
+    if (upper ? distance < diagonal : distance > diagonal)
+      result.set(i, zero, 0);
+  }
+  return result;
 }
 
 Result<HostTensor> reduce(const Fold &fold, int64_t start, int64_t (*rule)(int64_t, int64_t)) {
@@ -317,6 +336,7 @@ void addMovement(std::map<std::string, std::function<Result<HostTensor>(const Fo
   table["Transpose"] = transpose;
   table["Range"] = range;
   table["Expand"] = expand;
+  table["Trilu"] = trilu;
   table["ReduceProd"] = [](const Fold &fold) { return reduce(fold, 1, product); };
   table["ReduceSum"] = [](const Fold &fold) { return reduce(fold, 0, sum); };
 }
@@ -325,7 +345,7 @@ size_t neededInputs(const std::string &opType) {
   if (opType == "Range" || opType == "Where")
     return 3;
   for (const char *binary : {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Equal", "Less", "LessOrEqual",
-                             "Greater", "GreaterOrEqual", "And", "Or", "Gather", "Reshape", "Expand"})
+                             "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Gather", "Reshape", "Expand"})
     if (opType == binary)
       return 2;
   return 1;

@@ -127,4 +127,18 @@ std::optional<std::vector<int64_t>> broadcastShapes(const std::vector<int64_t> &
   return shape;
 }
 
+int64_t broadcastIndex(int64_t at, const std::vector<int64_t> &full, const std::vector<int64_t> &shape) {
+  int64_t index = 0, stride = 1;
+  for (size_t i = 0; i < full.size(); ++i) {
+    int64_t extent = full[full.size() - 1 - i], position = at % extent;
+    at /= extent;
+    if (i >= shape.size())
+      continue;
+    int64_t own = shape[shape.size() - 1 - i];
+    index += own == 1 ? 0 : position * stride;
+    stride *= own;
+  }
+  return index;
+}
+
 } // namespace sluice

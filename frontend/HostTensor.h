@@ -19,7 +19,7 @@ struct HostTensor {
   std::vector<int64_t> ints;  ///< values when integral
   std::vector<double> floats; ///< values otherwise
 
-  static constexpr int64_t maximumElements = 1 << 16;
+  static constexpr int64_t maximumElements = 1 << 21; ///< a causal mask of 1024 tokens has 2^20
   static constexpr size_t maximumRank = 32;
   /// Whether a tensor of the shape is small enough: its elements, and the product of all extents but zeros, which loops
   /// run over.
@@ -45,6 +45,8 @@ std::string shapeText(const std::vector<int64_t> &shape);
 std::optional<int64_t> elementCount(const std::vector<int64_t> &shape);
 /// Numpy's broadcast shape, or nothing.
 std::optional<std::vector<int64_t>> broadcastShapes(const std::vector<int64_t> &a, const std::vector<int64_t> &b);
+/// Flat index into `shape` of the element that broadcasts to flat index `at` of `full`.
+int64_t broadcastIndex(int64_t at, const std::vector<int64_t> &full, const std::vector<int64_t> &shape);
 
 } // namespace sluice
 

@@ -9,6 +9,7 @@ namespace sluice {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 /// Folds `y = OP` over the given inputs, named a, b, c, ...
@@ -58,6 +59,17 @@ TEST(ConstantFolding, Movement) {
               ElementsAre(2, 5, 8));
   EXPECT_THAT(fold("ReduceProd<keepdims = 0>(a)", {ints({2, 3, 4})})->ints, ElementsAre(24));
   EXPECT_THAT(fold("Expand(a, b)", {ints({3}), ints({2})})->ints, ElementsAre(3, 3));
+  EXPECT_THAT(fold("Expand(a, b)", {ints({3, 4}), ints({2, 1})})->ints, ElementsAre(3, 4, 3, 4));
+}
+
+TEST(ConstantFolding, Masks) {
+  const HostTensor ones = *fold("Expand(a, b)", {ints({1}), ints({2, 2, 3})});
+  EXPECT_THAT(fold("Trilu<upper = 0>(a)", {ones})->ints, ElementsAre(1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0));
+  EXPECT_THAT(fold("Trilu(a, b)", {ones, HostTensor::scalar(1)})->ints,
+              ElementsAre(0, 1, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1));
+  EXPECT_THAT(fold("Trilu(a, b)", {ones, HostTensor::scalar(INT64_MIN)})->ints, ElementsAreArray(ones.ints));
+  EXPECT_THAT(fold("Trilu(a)", {ints({1, 2})}).error(), HasSubstr("needs matrices"));
+  EXPECT_THAT(fold("Xor(a, b)", {ints({0, 1, 2}), ints({1, 1, 0})})->ints, ElementsAre(1, 0, 1));
 }
 
 TEST(ConstantFolding, SlicesForwardsAndBackwards) {
@@ -88,7 +100,7 @@ TEST(ConstantFolding, RefusesWhatIsOutside) {
   EXPECT_THAT(fold("Gather<axis = 3>(a, b)", {ints({5, 6}), ints({0})}).error(), HasSubstr("axis 3 is outside rank 1"));
   EXPECT_THAT(fold("Reshape(a, b)", {ints({1, 2, 3}), ints({2, -1})}).error(),
               HasSubstr("cannot reshape [3] to [2, 1]"));
-  EXPECT_THAT(fold("Expand(a, b)", {ints({1}), ints({int64_t(1) << 40})}).error(), HasSubstr("expanded"));
+  EXPECT_THAT(fold("Expand(a, b)", {ints({1}), ints({int64_t(1) << 40})}).error(), HasSubstr("too large"));
 }
 
 TEST(ConstantFolding, LooksAtPermutationsBeforeItUsesThem) {
