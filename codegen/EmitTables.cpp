@@ -58,30 +58,42 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
   out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";
 }
 
-/// Number of classes when kernels of any program index with the input as class ids, the smallest of several; else 0.
-int64_t classesOf(const Document &d, StringRef input) {
-  int64_t classes = 0;
+/// What kernels of any program index with an input.
+struct IdsOfInput {
+  int64_t limit = 0; ///< classes, or rows of a table, the smallest number of several; 0: they do not
+  std::optional<int64_t> ignoreIndex;
+};
+
+IdsOfInput idsOf(const Document &d, StringRef input) {
+  IdsOfInput found;
   for (sched::ProgramOp program : {d.step, d.evaluate}) {
     if (!program)
       continue;
     for (auto run : program.getBody().getOps<sched::RunOp>()) {
       auto ids = run.getIns().size() > 1 ? run.getIns()[1].getDefiningOp<sched::BufferOp>() : sched::BufferOp();
-      if (!ids || ids.getInput() != input || !run.inType(1).getElementType().isInteger(64) ||
-          run.inType(0).getRank() < 2)
+      if (!ids || ids.getInput() != input || !run.inType(1).getElementType().isInteger(64))
         continue;
-      int64_t here = run.inType(0).getDimSize(1);
-      classes = classes == 0 ? here : std::min(classes, here);
+      // What a forward op reads its gradient op reads as well, beside other tensors.
+      const bool table = run.getKernel() == "embedding";
+      if (run.getKernel() == "embedding_backward" || run.inType(0).getRank() < 2 - table)
+        continue;
+      int64_t here = run.inType(0).getDimSize(table ? 0 : 1);
+      found.limit = found.limit == 0 ? here : std::min(found.limit, here);
+      ArrayAttr loss = cast<sched::CallAttr>(run.getCalls()[0]).getArguments();
+      if (!table && loss.size() > 2)
+        found.ignoreIndex = cast<IntegerAttr>(loss[2]).getInt();
     }
   }
-  return classes;
+  return found;
 }
 
 int printInputs(const Document &d, llvm::raw_ostream &out) {
   int count = 0;
   out << "static const Input inputs[] = {\n";
   for (auto [name, constant, staging] : d.inputs()) {
+    const IdsOfInput ids = idsOf(d, name);
     out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", "
-        << classesOf(d, name) << "},\n";
+        << ids.limit << (ids.ignoreIndex ? ", " + std::to_string(*ids.ignoreIndex) : std::string()) << "},\n";
     ++count;
   }
   out << "};\n\n";

@@ -18,10 +18,15 @@ Value squeezed(OpBuilder &builder, Location loc, Value x) {
   return train::ReshapeOp::create(builder, loc, type, x);
 }
 
+/// The dimension of classes; -1 for losses without.
+int64_t classDimension(AttachedLoss loss, int64_t rank) {
+  return loss == AttachedLoss::SoftmaxCrossEntropy ? 1 : loss == AttachedLoss::TokenCrossEntropy ? rank - 1 : -1;
+}
+
 /// The value whose softmax or sigmoid the loss takes itself.
 Value absorbed(Value output, AttachedLoss loss) {
   if (auto softmax = output.getDefiningOp<train::SoftmaxOp>();
-      softmax && loss == AttachedLoss::SoftmaxCrossEntropy && softmax.getAxis() == 1)
+      softmax && static_cast<int64_t>(softmax.getAxis()) == classDimension(loss, typeOf(output).getRank()))
     return softmax.getX();
   if (auto sigmoid = output.getDefiningOp<train::SigmoidOp>(); sigmoid && loss == AttachedLoss::BceWithLogits)
     return sigmoid.getX();
@@ -55,8 +60,8 @@ Value addTarget(FunctionImport &state, func::FuncOp function, Value x) {
   Builder &builder = state.builder;
   SmallVector<int64_t> shape(shapeOf(x));
   Type element = builder.getF32Type();
-  if (state.spec.loss == AttachedLoss::SoftmaxCrossEntropy) {
-    shape.erase(shape.begin() + 1);
+  if (int64_t classes = classDimension(state.spec.loss, shape.size()); classes >= 0) {
+    shape.erase(shape.begin() + classes);
     element = builder.getI64Type();
   }
   unsigned index = function.getNumArguments();
@@ -66,12 +71,25 @@ Value addTarget(FunctionImport &state, func::FuncOp function, Value x) {
   return function.getArgument(index);
 }
 
+/// [batch, ..., classes] and [batch, ...] as one row and one target for each token.
+void flattenTokens(OpBuilder &b, Location loc, Value &x, Value &target) {
+  const int64_t classes = shapeOf(x).back(), tokens = typeOf(target).getNumElements();
+  x = train::ReshapeOp::create(b, loc, RankedTensorType::get({tokens, classes}, typeOf(x).getElementType()), x);
+  target = train::ReshapeOp::create(b, loc, RankedTensorType::get({tokens}, b.getI64Type()), target);
+}
+
 /// The loss op of the spec; null after diagnostics.
 Operation *createLoss(FunctionImport &state, Location loc, Value x, Value target) {
   auto type = RankedTensorType::get({}, state.builder.getF32Type());
+  const std::optional<int64_t> &index = state.spec.ignoreIndex;
+  IntegerAttr ignored = index ? state.builder.getI64IntegerAttr(*index) : IntegerAttr();
   switch (state.spec.loss) {
+  case AttachedLoss::TokenCrossEntropy:
+    if (shapeOf(x).size() > 2)
+      flattenTokens(state.builder, loc, x, target);
+    [[fallthrough]];
   case AttachedLoss::SoftmaxCrossEntropy:
-    return train::SoftmaxCrossEntropyOp::create(state.builder, loc, type, x, target);
+    return train::SoftmaxCrossEntropyOp::create(state.builder, loc, type, x, target, ignored);
   case AttachedLoss::Mse:
     return train::MseOp::create(state.builder, loc, type, x, target);
   case AttachedLoss::BceWithLogits:
@@ -96,6 +114,28 @@ void finish(FunctionImport &state, func::FuncOp function, Operation *loss) {
   function.setType(state.builder.getFunctionType(function.getArgumentTypes(), types));
 }
 
+/// Why a loss of this kind cannot stand behind `x`, as importers say it, or success.
+Status checkScores(const TrainingSpec &spec, const OnnxGraph &graph, Value x, const std::string &what) {
+  const std::string found = what + " has shape " + shapeText(shapeOf(x).vec());
+  const int64_t rank = shapeOf(x).size(), classes = classDimension(spec.loss, rank);
+  if (classes >= 0 && rank < 2)
+    return Error{found + " but " + toString(spec.loss) + " needs " +
+                 (spec.loss == AttachedLoss::SoftmaxCrossEntropy ? "[batch, classes, ...]" : "[batch, ..., classes]") +
+                 "; choose another --loss"};
+  if (rank == 0 || shapeOf(x)[0] != graph.batch)
+    return Error{found + ", which does not begin with the batch of " + std::to_string(graph.batch) +
+                 ", so that there is no target for each sample"};
+  if (!spec.ignoreIndex)
+    return Success{};
+  if (classes < 0)
+    return Error{"--ignore-index=" + std::to_string(*spec.ignoreIndex) +
+                 " goes with cross-entropies, not with --loss=" + toString(spec.loss)};
+  if (*spec.ignoreIndex >= 0 && *spec.ignoreIndex < shapeOf(x)[classes])
+    return Error{"--ignore-index=" + std::to_string(*spec.ignoreIndex) + " is one of the " +
+                 std::to_string(shapeOf(x)[classes]) + " classes of " + what + "; choose another"};
+  return Success{};
+}
+
 } // namespace
 
 Status attachLoss(FunctionImport &state, func::FuncOp function) {
@@ -108,6 +148,8 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
     return declared;
   std::string shape = shapeText(shapeOf(output).vec());
   if (state.spec.loss == AttachedLoss::None) {
+    if (state.spec.ignoreIndex)
+      return Error{"--ignore-index goes with an attached loss; the model's own says itself what it ignores"};
     Operation *loss = output.getDefiningOp();
     if (!isa<train::SoftmaxCrossEntropyOp, train::MseOp, train::BceWithLogitsOp>(loss))
       return Error{what + " of shape " + shape +
@@ -118,15 +160,10 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
   }
   Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
   Value x = absorbed(output, state.spec.loss);
-  if (state.spec.loss == AttachedLoss::SoftmaxCrossEntropy) {
+  if (state.spec.loss == AttachedLoss::SoftmaxCrossEntropy)
     x = squeezed(state.builder, loc, x);
-    if (shapeOf(x).size() < 2)
-      return Error{what + " has shape " + shape +
-                   " but softmax-cross-entropy needs [batch, classes, ...]; choose another --loss"};
-  }
-  if (shapeOf(x).empty() || shapeOf(x)[0] != graph.batch)
-    return Error{what + " has shape " + shape + ", which does not begin with the batch of " +
-                 std::to_string(graph.batch) + ", so that there is no target for each sample"};
+  if (Status scores = checkScores(state.spec, graph, x, what); !scores)
+    return scores;
   Value target = addTarget(state, function, x);
   finish(state, function, createLoss(state, loc, x, target));
   return Success{};

@@ -81,18 +81,95 @@ static Use useBehindViews(const OnnxGraph &graph, const std::string &name) {
   return use;
 }
 
+static bool isInteger(Value value) { return typeOf(value).getElementType().isInteger(64); }
+
+/// Integers and truth values of the file as the numbers that arithmetic takes.
+Value NodeImport::readNumbers(const Source &source, int input, const Use &use) {
+  if (source.elementType == onnx::TensorProto::FLOAT)
+    return readSource(source, use);
+  const HostTensor *value = source.value ? &*source.value : known(input);
+  if (!value || !value->integral)
+    return readSource(source, use);
+  Source numbers = source;
+  numbers.name += "/number";
+  numbers.invented = true;
+  numbers.elementType = onnx::TensorProto::FLOAT;
+  numbers.tensor = nullptr;
+  numbers.initializer.clear();
+  numbers.value = HostTensor::zeros(value->shape, /*integral=*/false);
+  for (int64_t i = 0; i < value->size(); ++i)
+    numbers.value->set(i, *value, i);
+  return readSource(numbers, use);
+}
+
+Value NodeImport::moved(int input) {
+  auto value = has(input) ? function.values.find(node.input(input)) : function.values.end();
+  return value != function.values.end() ? value->second : tensor(input);
+}
+
 Value NodeImport::tensor(int input, Use use) {
   if (!has(input)) {
     (void)error("input " + std::to_string(input) + " is missing");
     return {};
   }
   const std::string &name = node.input(input);
-  if (auto value = function.values.find(name); value != function.values.end())
-    return value->second;
+  if (auto found = function.values.find(name); found != function.values.end()) {
+    Value value = found->second;
+    if (!isInteger(value))
+      return value;
+    Value &number = function.numbers[value];
+    return number ? number : number = makeAs<train::CastOp>(shapeOf(value), value);
+  }
   if (const Source *found = source(input))
-    return readSource(*found, isView(node) ? useBehindViews(function.graph, name) : use);
+    return readNumbers(*found, input, isView(node) ? useBehindViews(function.graph, name) : use);
   (void)error("input '" + name + "' is not a tensor that this node can read");
   return {};
+}
+
+bool NodeImport::isIntegral(int input) {
+  if (!has(input))
+    return false;
+  const std::string &name = node.input(input);
+  if (auto value = function.values.find(name); value != function.values.end())
+    return isInteger(value->second) || function.integral.contains(name);
+  if (auto folded = function.hosts.find(name); folded != function.hosts.end())
+    return folded->second.integral;
+  const Source *found = source(input);
+  return found && found->elementType != onnx::TensorProto::FLOAT;
+}
+
+Value NodeImport::integerData(int input) {
+  auto found = has(input) ? function.values.find(node.input(input)) : function.values.end();
+  Value origin = found != function.values.end() ? found->second : Value();
+  while (auto view = origin ? origin.getDefiningOp<train::ReshapeOp>() : train::ReshapeOp())
+    origin = view.getX();
+  return origin && isa<BlockArgument>(origin) && isInteger(origin) ? found->second : Value();
+}
+
+Value NodeImport::ids(int input, int64_t limit) {
+  if (Value data = integerData(input))
+    return data;
+  const HostTensor *value = known(input);
+  if (!value || !value->integral) {
+    (void)error("indices '" + (has(input) ? node.input(input) : "") +
+                "' must be integers: an input of the model, whose values are checked when data " +
+                "are read, or a constant");
+    return {};
+  }
+  Source source;
+  source.name = node.output(0) + "/indices";
+  source.value = *value;
+  source.shape = value->shape;
+  source.elementType = onnx::TensorProto::INT64;
+  source.constantNode = source.invented = true;
+  for (int64_t &id : source.value->ints) {
+    if (id < -limit || id >= limit) {
+      (void)error("index " + std::to_string(id) + " is outside the extent " + std::to_string(limit));
+      return {};
+    }
+    id += id < 0 ? limit : 0;
+  }
+  return readSource(source, {});
 }
 
 FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
@@ -194,10 +271,11 @@ bool NodeImport::finish(Operation *op) {
   bool valid = true;
   for (Value operand : op->getOperands())
     if (auto type = dyn_cast<RankedTensorType>(operand.getType()); !type || !type.getElementType().isF32()) {
-      // Class ids are the one integer operand; losses check theirs.
-      bool target = isa<train::SoftmaxCrossEntropyOp>(op) && operand == op->getOperand(1);
-      valid &= target;
-      if (!target)
+      // Ids are the one integer operand; who has some asked for them.
+      bool ids = isa<train::CastOp>(op) ||
+                 (isa<train::SoftmaxCrossEntropyOp, train::EmbeddingOp>(op) && operand == op->getOperand(1));
+      valid &= ids;
+      if (!ids)
         (void)error("operand is not a float32 tensor");
     }
   if (valid && inference) {
@@ -287,6 +365,7 @@ const NodeImporters &nodeImporters() {
     addPaddings(importers);
     addResizes(importers);
     addLosses(importers);
+    addLogic(importers);
     addRandom(importers);
     return importers;
   }();

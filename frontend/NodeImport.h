@@ -9,6 +9,7 @@
 #include "frontend/OnnxGraph.h"
 #include "frontend/RandomDraws.h"
 #include "frontend/Variables.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -39,10 +40,13 @@ struct FunctionImport {
   llvm::StringMap<HostTensor> hosts = {};   ///< folded values
   llvm::StringMap<HostTensor> copies = {};  ///< small tensors of the file, copied when first asked for
   llvm::StringMap<mlir::Value> reads = {};  ///< train.read per variable
+  llvm::StringSet<> integral = {};          ///< float32 activations that are integers or truth values in the model
+  llvm::DenseMap<mlir::Value, mlir::Value> numbers{}; ///< int64 activations as float32
   llvm::StringMap<RandomDraw> draws = {};
-  int64_t dropouts = 0;           ///< keys given so far
-  int64_t constantBytes = 0;      ///< of folded values
-  std::string error = {};         ///< of the current node, the first one wins
+  llvm::StringMap<llvm::SmallVector<mlir::Value>> sequences = {}; ///< parts of split tensors
+  int64_t dropouts = 0;                                           ///< keys given so far
+  int64_t constantBytes = 0;                                      ///< of folded values
+  std::string error = {};                                         ///< of the current node, the first one wins
   llvm::StringSet<> assumed = {}; ///< results of refused nodes, of which only the type is known
   llvm::StringSet<> unknown = {}; ///< of which not even that is, and what depends on those
   bool needsAssumed = false;      ///< the current node asked for the value of an assumed one
@@ -64,8 +68,19 @@ public:
 
   bool has(int input) const { return input < node.input_size() && !node.input(input).empty(); }
   int inputs() const { return node.input_size(); }
-  /// Input as a tensor: an activation, or the read of a variable. Null after an error.
+  /// Input as a tensor of float32: an activation, or the read of a variable; integers and truth values that are data
+  /// take part in arithmetic as numbers. Null after an error.
   mlir::Value tensor(int input, Use use = {});
+  /// The same for ops that only move elements: integers that are data stay int64.
+  mlir::Value moved(int input);
+  /// Integers that an input of the model brings, maybe behind views, int64; null without an error for others. Kernels
+  /// may index with these alone, for programs check their values.
+  mlir::Value integerData(int input);
+  /// The same, or a constant with values in [0, limit) once negative ones are counted from the end. Null after an
+  /// error.
+  mlir::Value ids(int input, int64_t limit);
+  /// Whether the model says that an input consists of integers or truth values.
+  bool isIntegral(int input);
   /// Symbol of a state variable (running statistics); null after an error.
   mlir::FlatSymbolRefAttr state(int input, Use::Kind kind);
   /// A running statistic as a tensor.
@@ -130,6 +145,7 @@ private:
   mlir::LogicalResult checkSize(mlir::RankedTensorType type, const std::string &what);
   mlir::LogicalResult countConstant(const HostTensor &value);
   mlir::Value readSource(const Source &source, const Use &use);
+  mlir::Value readNumbers(const Source &source, int input, const Use &use);
   std::string user() const;
 
   FunctionImport &function;
@@ -154,8 +170,13 @@ void addJoins(NodeImporters &table);
 void addPaddings(NodeImporters &table);
 void addResizes(NodeImporters &table);
 void addLosses(NodeImporters &table);
+void addLogic(NodeImporters &table);
 void addRandom(NodeImporters &table);
 const NodeImporters &nodeImporters();
+
+/// Writes down whether the node's results are integers or truth values in the model, which tells what casts and
+/// divisions mean.
+void noteIntegral(NodeImport &node);
 
 /// An op that compares, converts, scales or multiplies by a draw; nothing where no input is a draw.
 std::optional<mlir::LogicalResult> importOfDraw(NodeImport &node);

@@ -41,6 +41,12 @@ LogicalResult importMul(NodeImport &node) {
   return importBinary<train::MulOp, Use::Factor>(node);
 }
 
+LogicalResult importDiv(NodeImport &node) {
+  if (node.isIntegral(0) && node.isIntegral(1))
+    return node.error("whole-number division of data is not supported; divide float32 values");
+  return importBinary<train::DivOp, Use::Factor>(node);
+}
+
 Value sumOf(NodeImport &node) {
   Value sum = node.tensor(0);
   for (int i = 1; sum && i < node.inputs(); ++i)
@@ -220,25 +226,21 @@ template <bool least> LogicalResult importExtremum(NodeImport &node) {
   return node.result(least ? scaled(node, y, -1) : y);
 }
 
-/// Conversions between float types keep float32; others have been folded or cannot be trained through.
-LogicalResult importCast(NodeImport &node) {
-  int64_t to = node.attributes.integer("to", 0);
-  if (to != onnx::TensorProto::FLOAT)
-    return node.error("casts to anything but float32 are not supported on activations");
-  return node.result(node.tensor(0));
-}
-
-/// Bodies of composite ops cast their constants to the type of their input, which is float32 here.
+/// Bodies of composite ops cast their constants to the type of their input: float32, or integers where that has some.
 LogicalResult importCastLike(NodeImport &node) {
+  const bool integral = node.isIntegral(1);
   const HostTensor *value = node.folded(0);
+  if (!value && integral && !node.isIntegral(0))
+    return node.error("casts of float32 activations to integers are not supported");
   if (!value)
-    return node.result(node.tensor(0));
-  if (value->integral)
-    return node.error("casts of integers like a tensor are not supported");
-  return node.fold(*value);
+    return node.result(integral ? node.moved(0) : node.tensor(0));
+  auto cast = HostTensor::zeros(value->shape, integral);
+  for (int64_t i = 0; i < cast->size(); ++i)
+    cast->set(i, *value, i);
+  return node.fold(std::move(*cast));
 }
 
-LogicalResult importIdentity(NodeImport &node) { return node.result(node.tensor(0)); }
+LogicalResult importIdentity(NodeImport &node) { return node.result(node.moved(0)); }
 
 } // namespace
 
@@ -266,7 +268,7 @@ void addElementwise(NodeImporters &table) {
   table["Add"] = importBinary<train::AddOp, Use::Operand>;
   table["Sub"] = importBinary<train::SubOp, Use::Operand>;
   table["Mul"] = importMul;
-  table["Div"] = importBinary<train::DivOp, Use::Factor>;
+  table["Div"] = importDiv;
   table["Sum"] = importSum;
   table["Mean"] = importMean;
   table["Neg"] = importNeg;
@@ -274,7 +276,6 @@ void addElementwise(NodeImporters &table) {
   table["PRelu"] = importPRelu;
   table["Max"] = importExtremum<false>;
   table["Min"] = importExtremum<true>;
-  table["Cast"] = importCast;
   table["CastLike"] = importCastLike;
   table["Identity"] = importIdentity;
 }

@@ -4,7 +4,6 @@
 #include "frontend/HostTensor.h"
 #include "onnx/onnx_pb.h"
 #include <algorithm>
-#include <set>
 
 namespace sluice {
 namespace {
@@ -132,6 +131,8 @@ std::vector<int> weightPositions(const std::string &opType) {
     return {1, 2};
   if (opType == "Gemm")
     return {0, 1, 2};
+  if (opType == "Gather")
+    return {0};
   return opType == "MatMul" ? std::vector<int>{0, 1} : std::vector<int>();
 }
 
@@ -148,6 +149,58 @@ bool findInitializerAtWeight(const onnx::GraphProto &proto, const OnnxGraph &gra
         return true;
   }
   return false;
+}
+
+/// Whether no gradient passes from the node's results to input `i`: what it says of it is true or false, or a shape.
+bool stopsGradient(const onnx::NodeProto &node, int i) {
+  static const std::set<std::string> ops = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Not",
+                                            "And",   "Or",   "Xor",         "IsNaN",   "Shape",          "Size"};
+  return isStandard(node) && (ops.count(node.op_type()) || (node.op_type() == "Where" && i == 0));
+}
+
+/// Values from which a gradient may be asked: all but those that reach comparisons and conditions alone, as they are or
+/// moved.
+std::set<std::string> findCarriers(const OnnxGraph &graph) {
+  static const std::set<std::string> moves = {"Slice", "Gather", "Expand", "Concat", "Split"};
+  std::set<std::string> carriers = {graph.output};
+  for (auto entry = graph.nodes.rbegin(); entry != graph.nodes.rend(); ++entry) {
+    const onnx::NodeProto &node = **entry;
+    const bool moved = isView(node) || (isStandard(node) && moves.count(node.op_type()));
+    const bool carries = !moved || std::any_of(node.output().begin(), node.output().end(),
+                                               [&](const auto &name) { return carriers.count(name); });
+    for (int i = 0; carries && i < node.input_size(); ++i)
+      if (!stopsGradient(node, i))
+        carriers.insert(node.input(i));
+  }
+  return carriers;
+}
+
+/// What torch.export says of the tensors of a file, by name: PARAMETER, BUFFER; empty for files of other exporters.
+std::map<std::string, std::string> findKinds(const onnx::GraphProto &proto) {
+  std::map<std::string, std::string> kinds;
+  for (const auto *list : {&proto.value_info(), &proto.input()})
+    for (const onnx::ValueInfoProto &value : *list)
+      for (const auto &entry : value.metadata_props())
+        if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind")
+          kinds[value.name()] = entry.value().substr(entry.value().rfind('.') + 1);
+  return kinds;
+}
+
+std::set<std::string> findFixed(const onnx::GraphProto &proto, const OnnxGraph &graph) {
+  const std::set<std::string> carriers = findCarriers(graph);
+  const std::map<std::string, std::string> kinds = findKinds(proto);
+  const bool marked =
+      std::any_of(kinds.begin(), kinds.end(), [](const auto &kind) { return kind.second == "PARAMETER"; });
+  std::set<std::string> fixed;
+  for (const auto &initializer : proto.initializer()) {
+    auto kind = kinds.find(initializer.name());
+    // Larger unmarked ones are parameters that the exporter has folded with something.
+    const bool single = elementCount({initializer.dims().begin(), initializer.dims().end()}) == 1;
+    const bool constant = marked && (kind == kinds.end() ? single : kind->second != "PARAMETER");
+    if (constant || !carriers.count(initializer.name()))
+      fixed.insert(initializer.name());
+  }
+  return fixed;
 }
 
 void readOutput(const onnx::ValueInfoProto &output, OnnxGraph &graph) {
@@ -203,6 +256,7 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
                  " from --dim"};
   if (Status batches = shapes.checkBatches(); !batches)
     return batches.takeError();
+  graph.fixedInitializers = findFixed(proto, graph);
   graph.constantsAreWeights = !findInitializerAtWeight(proto, graph);
   return graph;
 }

@@ -7,6 +7,7 @@
 #include "frontend/OnnxFile.h"
 #include "frontend/TrainingSpec.h"
 #include <map>
+#include <set>
 #include <vector>
 
 namespace onnx {
@@ -39,6 +40,9 @@ struct OnnxGraph {
   /// No float initializer of rank 2 or more stands at a weight operand (ONNX's light_* models, some of which keep their
   /// short vectors): outputs of Constant and ConstantOfShape that stand at weight operands are parameters.
   bool constantsAreWeights = false;
+  /// Float initializers that are no weights, whatever reads them: those that reach comparisons and conditions alone,
+  /// and, in files of PyTorch's exporter by torch.export, which mark parameters, buffers and single numbers.
+  std::set<std::string> fixedInitializers;
   /// The first live node that reads a value, and as which input.
   std::map<std::string, std::pair<const onnx::NodeProto *, int>> firstReader;
 

@@ -167,7 +167,10 @@ LogicalResult importNode(NodeImport &node) {
   auto importer = nodeImporters().find(type);
   if (importer == nodeImporters().end())
     return node.error("this op is not supported; " + wayOut(node.proto()));
-  return importer->second(node);
+  if (failed(importer->second(node)))
+    return failure();
+  noteIntegral(node);
+  return success();
 }
 
 class GraphImport {
@@ -198,16 +201,36 @@ private:
     set("train.precision", spec.precision);
   }
 
+  /// Integers of all widths, and truth values, are int64 in a program.
+  static bool isInteger(const GraphInput &input) {
+    const int32_t type = input.elementType;
+    return type == onnx::TensorProto::INT64 || type == onnx::TensorProto::INT32 || type == onnx::TensorProto::UINT8 ||
+           type == onnx::TensorProto::BOOL;
+  }
+
+  /// An input as the nodes read it: truth values are numbers from the start, 1 whatever byte says true.
+  static void bind(FunctionImport &state, const GraphInput &input, Value argument) {
+    if (input.elementType != onnx::TensorProto::BOOL) {
+      state.values[input.name] = argument;
+      return;
+    }
+    OpBuilder &b = state.builder;
+    auto type = RankedTensorType::get(input.shape, b.getF32Type());
+    auto limits = [&](double number) { return b.getF32FloatAttr(static_cast<float>(number)); };
+    Value number = train::CastOp::create(b, argument.getLoc(), type, argument);
+    state.values[input.name] = train::ClipOp::create(b, argument.getLoc(), type, number, limits(0), limits(1));
+    state.integral.insert(input.name);
+  }
+
   Result<func::FuncOp> declare(bool training) {
     SmallVector<Type> types;
     SmallVector<std::string> names;
     for (const GraphInput &input : graph.inputs) {
-      bool ids = input.elementType == onnx::TensorProto::INT64;
-      if (!ids && input.elementType != onnx::TensorProto::FLOAT)
+      if (!isInteger(input) && input.elementType != onnx::TensorProto::FLOAT)
         return Error{"input '" + input.name + "' has element type " + elementTypeName(input.elementType) +
-                     "; supported are float32 and int64"};
-      types.push_back(
-          RankedTensorType::get(input.shape, ids ? Type(builder.getI64Type()) : Type(builder.getF32Type())));
+                     "; supported are float32, int64, int32, uint8 and bool"};
+      types.push_back(RankedTensorType::get(input.shape, isInteger(input) ? Type(builder.getI64Type())
+                                                                          : Type(builder.getF32Type())));
       names.push_back(input.name);
     }
     builder.setInsertionPointToEnd(module->getBody());
@@ -229,10 +252,11 @@ private:
     OpBuilder body = OpBuilder::atBlockEnd(&function.getBody().front());
     FunctionImport state{file, graph, spec, variables, body, training, RandomDraws(file.model().graph())};
     for (auto [input, argument] : llvm::zip(graph.inputs, function.getArguments()))
-      state.values[input.name] = argument;
+      bind(state, input, argument);
     for (const auto &initializer : file.model().graph().initializer())
       if (const FileTensor *tensor = file.tensor(initializer.name()); tensor && !state.values.count(initializer.name()))
-        state.sources[initializer.name()] = initializerSource(initializer.name(), *tensor, /*constantNode=*/false);
+        state.sources[initializer.name()] = initializerSource(
+            initializer.name(), *tensor, /*constantNode=*/graph.fixedInitializers.count(initializer.name()));
     ScopedDiagnosticHandler handler(builder.getContext(), [&](Diagnostic &message) {
       std::string &text = state.error.empty() ? state.error : diagnostic;
       text = message.str();
@@ -274,7 +298,7 @@ private:
     // An input that nothing made explains more than the type error it leads to.
     for (const std::string &input : proto.input())
       if (!input.empty() && !state.values.count(input) && !state.sources.count(input) && !state.hosts.count(input) &&
-          !state.draws.count(input))
+          !state.draws.count(input) && !state.sequences.count(input))
         return "reads '" + input + "', an optional output that is not supported";
     return state.error.empty() ? "cannot be imported" : state.error;
   }

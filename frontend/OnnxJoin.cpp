@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that put slabs of tensors together or take them apart along dimensions: Concat, Split, Slice, Gather of one row.
+// Ops that put slabs of tensors together or take them apart along dimensions: Concat, Split, Slice, Gather.
 #include "frontend/Compositions.h"
 
 using namespace mlir;
@@ -47,6 +47,45 @@ LogicalResult importSplit(NodeImport &node) {
     start += length;
   }
   return success();
+}
+
+/// The parts of a tensor, which SequenceAt takes by number. One length stands for all parts but a smaller last one.
+LogicalResult importSplitToSequence(NodeImport &node) {
+  Value x = node.tensor(0);
+  const HostTensor *lengths = x ? node.constant(1, "the lengths of the parts") : nullptr;
+  if (!lengths)
+    return failure();
+  int64_t axis = node.axis(node.attributes.integer("axis", 0), typeOf(x).getRank());
+  if (axis < 0)
+    return failure();
+  const int64_t extent = shapeOf(x)[axis];
+  SmallVector<Value> &parts = node.shared().sequences[node.proto().output(0)];
+  for (int64_t start = 0, i = 0; start < extent; ++i) {
+    const bool each = lengths->shape.empty();
+    int64_t length = !lengths->integral || (!each && i >= lengths->size()) ? 0 : lengths->ints[each ? 0 : i];
+    length = each ? std::min(length, extent - start) : length;
+    if (length < 1 || length > extent - start)
+      return node.error("part of length " + std::to_string(length) + " from " + std::to_string(start) +
+                        " does not fit the extent " + std::to_string(extent));
+    parts.push_back(slab(node, x, axis, start, length));
+    if (!parts.back())
+      return failure();
+    start += length;
+  }
+  return success();
+}
+
+LogicalResult importSequenceAt(NodeImport &node) {
+  auto sequence = node.shared().sequences.find(node.has(0) ? node.proto().input(0) : "");
+  if (sequence == node.shared().sequences.end())
+    return node.error("reads a sequence that is not a split tensor");
+  const HostTensor *position = node.constant(1, "the position");
+  if (!position || position->size() != 1 || !position->integral)
+    return position ? node.error("the position must be one whole number") : failure();
+  const int64_t parts = sequence->second.size(), at = position->ints[0];
+  if (at < -parts || at >= parts)
+    return node.error("position " + std::to_string(at) + " is outside the " + std::to_string(parts) + " parts");
+  return node.result(sequence->second[at < 0 ? at + parts : at]);
 }
 
 /// Elements start, start + step and so on: every block of `step` has one in front, the last block may be short.
@@ -118,27 +157,51 @@ LogicalResult importSlice(NodeImport &node) {
   return node.result(x);
 }
 
-/// A single constant index: a slab of one, without its dimension when the index is a scalar.
+/// First of the rows that constant indices name when they are neighbours in order; -1 otherwise, or after an error.
+int64_t firstOfRun(NodeImport &node, const HostTensor &index, int64_t extent) {
+  int64_t first = -1;
+  for (int64_t i = 0; i < index.size(); ++i) {
+    int64_t at = index.ints[i] < 0 ? index.ints[i] + extent : index.ints[i];
+    if (at < 0 || at >= extent) {
+      (void)node.error("index " + std::to_string(index.ints[i]) + " is outside the extent " + std::to_string(extent));
+      return -1;
+    }
+    if (i == 0)
+      first = at;
+    else if (at != first + i)
+      return -1;
+  }
+  return first;
+}
+
+/// Neighbours that constant indices name are a slab, without its dimension when the index is a scalar; other rows of
+/// dimension 0 are an embedding.
 LogicalResult importGather(NodeImport &node) {
-  Value x = node.tensor(0);
-  const HostTensor *index = x ? node.constant(1, "the index") : nullptr;
-  if (!index)
-    return failure();
-  int64_t axis = node.axis(node.attributes.integer("axis", 0), typeOf(x).getRank());
+  const HostTensor *index = node.known(1);
+  Use use;
+  if (!index || !index->shape.empty()) // several rows
+    use.kind = Use::Table;
+  Value x = node.tensor(0, use);
+  int64_t axis = x ? node.axis(node.attributes.integer("axis", 0), typeOf(x).getRank()) : -1;
   if (axis < 0)
     return failure();
-  if (index->size() != 1 || index->shape.size() > 1 || !index->integral)
-    return node.error("only a single integer index is supported, not indices of shape " + shapeText(index->shape));
-  int64_t extent = shapeOf(x)[axis], at = index->ints[0] < 0 ? index->ints[0] + extent : index->ints[0];
-  if (at < 0 || at >= extent)
-    return node.error("index " + std::to_string(index->ints[0]) + " is outside the extent " + std::to_string(extent));
-  Value row = slab(node, x, axis, at, 1);
-  if (!row)
+  const int64_t extent = shapeOf(x)[axis];
+  const bool constant = index && index->integral && index->size() > 0;
+  const int64_t first = constant ? firstOfRun(node, *index, extent) : -1;
+  if (!node.shared().error.empty())
     return failure();
-  SmallVector<int64_t> shape(shapeOf(row));
-  if (index->shape.empty())
-    shape.erase(shape.begin() + axis);
-  return node.result(node.reshape(row, shape));
+  if (first >= 0) {
+    SmallVector<int64_t> shape(shapeOf(x).take_front(axis));
+    llvm::append_range(shape, index->shape);
+    llvm::append_range(shape, shapeOf(x).drop_front(axis + 1));
+    return node.result(node.reshape(slab(node, x, axis, first, index->size()), shape));
+  }
+  Value ids = node.ids(1, extent);
+  if (ids && axis != 0)
+    return node.error("indices that are data, or that name no neighbours, are supported along dimension 0 only, not " +
+                      std::to_string(axis));
+  auto op = ids ? node.make<train::EmbeddingOp>(x, ids) : train::EmbeddingOp();
+  return op ? node.result(op) : failure();
 }
 
 } // namespace
@@ -146,6 +209,8 @@ LogicalResult importGather(NodeImport &node) {
 void addJoins(NodeImporters &table) {
   table["Concat"] = importConcat;
   table["Split"] = importSplit;
+  table["SplitToSequence"] = importSplitToSequence;
+  table["SequenceAt"] = importSequenceAt;
   table["Slice"] = importSlice;
   table["Gather"] = importGather;
 }

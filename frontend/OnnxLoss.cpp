@@ -7,42 +7,47 @@ using namespace mlir;
 namespace sluice {
 namespace {
 
-LogicalResult checkLoss(NodeImport &node, Value labels) {
+LogicalResult checkLoss(NodeImport &node, Value logits, Value labels) {
+  // Only what data files bring is range-checked, and kernels index with labels.
+  if (!labels)
+    return node.error("labels must be an input of the model, of integers");
   if (node.attributes.text("reduction", "mean") != "mean")
     return node.error("reduction '" + node.attributes.text("reduction", "mean") + "' is not supported; use mean");
   if (node.has(2))
     return node.error("class weights are not supported");
-  // Negative ids, PyTorch's default, cannot occur: targets are range-checked when they are read.
-  if (node.attributes.integer("ignore_index", -1) >= 0)
-    return node.error("ignore_index " + std::to_string(node.attributes.integer("ignore_index", -1)) +
-                      " is not supported");
-  if (!typeOf(labels).getElementType().isInteger(64))
-    return node.error("labels must be int64");
-  // Only what data files bring is range-checked, and kernels index with labels.
-  while (auto view = labels.getDefiningOp<train::ReshapeOp>())
-    labels = view.getX();
-  if (!isa<BlockArgument>(labels))
-    return node.error("labels must be an input of the model");
+  if (shapeOf(logits).size() < 2)
+    return node.error("needs scores [batch, classes, ...], has " + shapeText(shapeOf(logits).vec()));
+  const int64_t classes = shapeOf(logits)[1], ignored = node.attributes.integer("ignore_index", -1);
+  if (ignored >= 0 && ignored < classes)
+    return node.error("ignore_index " + std::to_string(ignored) + " is one of the " + std::to_string(classes) +
+                      " classes; only others are supported");
   return success();
 }
 
+/// The labels to leave out, none where the model does not say.
+IntegerAttr ignoreIndexOf(NodeImport &node) {
+  return node.attributes.has("ignore_index")
+             ? node.builder().getI64IntegerAttr(node.attributes.integer("ignore_index", 0))
+             : IntegerAttr();
+}
+
 LogicalResult importCrossEntropy(NodeImport &node) {
-  Value logits = node.tensor(0), labels = node.tensor(1);
-  if (!logits || !labels || failed(checkLoss(node, labels)))
+  Value logits = node.tensor(0), labels = node.integerData(1);
+  if (!logits || failed(checkLoss(node, logits, labels)))
     return failure();
-  auto op = node.make<train::SoftmaxCrossEntropyOp>(logits, labels);
+  auto op = node.make<train::SoftmaxCrossEntropyOp>(logits, labels, ignoreIndexOf(node));
   return op ? node.result(op) : failure();
 }
 
 /// NLL of LogSoftmax over the classes is cross-entropy.
 LogicalResult importNegativeLogLikelihood(NodeImport &node) {
-  Value scores = node.tensor(0), labels = node.tensor(1);
-  if (!scores || !labels || failed(checkLoss(node, labels)))
+  Value scores = node.tensor(0), labels = node.integerData(1);
+  if (!scores || failed(checkLoss(node, scores, labels)))
     return failure();
   auto softmax = scores.getDefiningOp<train::SoftmaxOp>();
   if (!softmax || !softmax.getLogarithm() || softmax.getAxis() != 1)
     return node.error("is supported only on the LogSoftmax over dimension 1");
-  auto op = node.make<train::SoftmaxCrossEntropyOp>(softmax.getX(), labels);
+  auto op = node.make<train::SoftmaxCrossEntropyOp>(softmax.getX(), labels, ignoreIndexOf(node));
   return op ? node.result(op) : failure();
 }
 

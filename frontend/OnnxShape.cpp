@@ -9,7 +9,7 @@ namespace sluice {
 namespace {
 
 LogicalResult importReshape(NodeImport &node) {
-  Value x = node.tensor(0);
+  Value x = node.moved(0);
   auto given = x ? node.integers("shape", 1) : std::nullopt;
   if (!given)
     return failure();
@@ -36,7 +36,7 @@ LogicalResult importReshape(NodeImport &node) {
 }
 
 LogicalResult importFlatten(NodeImport &node) {
-  Value x = node.tensor(0);
+  Value x = node.moved(0);
   if (!x)
     return failure();
   int64_t rank = typeOf(x).getRank(), axis = node.attributes.integer("axis", 1);
@@ -50,7 +50,7 @@ LogicalResult importFlatten(NodeImport &node) {
 }
 
 LogicalResult importSqueeze(NodeImport &node) {
-  Value x = node.tensor(0);
+  Value x = node.moved(0);
   auto axes = node.integers("axes", 1);
   if (!x || !node.shared().error.empty())
     return failure();
@@ -73,7 +73,7 @@ LogicalResult importSqueeze(NodeImport &node) {
 }
 
 LogicalResult importUnsqueeze(NodeImport &node) {
-  Value x = node.tensor(0);
+  Value x = node.moved(0);
   auto axes = node.integers("axes", 1);
   if (!x || !node.shared().error.empty())
     return failure();

@@ -10,6 +10,7 @@ namespace {
 template <typename T> using Words = std::pair<const char *, T>;
 
 constexpr Words<AttachedLoss> losses[] = {{"softmax-cross-entropy", AttachedLoss::SoftmaxCrossEntropy},
+                                          {"token-cross-entropy", AttachedLoss::TokenCrossEntropy},
                                           {"mse", AttachedLoss::Mse},
                                           {"bce-with-logits", AttachedLoss::BceWithLogits},
                                           {"none", AttachedLoss::None}};

@@ -14,7 +14,8 @@
 
 namespace sluice {
 
-enum class AttachedLoss { SoftmaxCrossEntropy, Mse, BceWithLogits, None };
+/// SoftmaxCrossEntropy: classes are dimension 1. TokenCrossEntropy: they are the last one.
+enum class AttachedLoss { SoftmaxCrossEntropy, TokenCrossEntropy, Mse, BceWithLogits, None };
 enum class Optimizer { Sgd, Adam, AdamW };
 enum class InitialValues { Keep, Kaiming, Xavier };
 enum class BatchNormMode { Train, Frozen };
@@ -22,6 +23,7 @@ enum class DropoutMode { Keep, Off };
 
 struct TrainingSpec {
   AttachedLoss loss = AttachedLoss::SoftmaxCrossEntropy;
+  std::optional<int64_t> ignoreIndex; ///< --ignore-index: the class id of targets that do not count
   Optimizer optimizer = Optimizer::Sgd;
   InitialValues init = InitialValues::Keep;
   BatchNormMode batchNorm = BatchNormMode::Train;

@@ -76,14 +76,16 @@ Init Variables::firstValue(const Source &source, const Use &use) const {
     return Init::File;
   if (use.kind == Use::Scale || use.kind == Use::Factor || use.kind == Use::Variance)
     return Init::One;
+  if (use.kind == Use::Table)
+    return Init::Kaiming;
   if (use.kind != Use::Weight || source.shape.size() < 2)
     return Init::Zero;
   return spec.init == InitialValues::Kaiming ? Init::Kaiming : Init::Xavier;
 }
 
 Variables::Decision Variables::decide(const Source &source, const Use &use, const std::string &user) const {
-  static const char *const kinds[] = {"weight", "bias",         "scale",           "summand",
-                                      "factor", "running mean", "running variance"};
+  static const char *const kinds[] = {"weight", "bias",   "scale",        "table",           "summand",
+                                      "factor", "branch", "running mean", "running variance"};
   std::string what = std::string(kinds[use.kind]) + " of " + user;
   if (use.isState())
     return {Role::State, firstValue(source, use), what};
@@ -93,6 +95,9 @@ Variables::Decision Variables::decide(const Source &source, const Use &use, cons
     return {Role::Constant, Init::File, elementTypeName(source.elementType) + " tensor, " + what};
   if (frozen && std::regex_match(source.name, *frozen))
     return {Role::Constant, Init::File, "frozen by --freeze, " + what};
+  // What masks put in place of scores: the most negative number, zero.
+  if (use.kind == Use::Branch && source.shape.empty())
+    return {Role::Constant, Init::File, "a single number, " + what};
   if (holdsInfinity(source))
     return {Role::Constant, Init::File, "holds infinities, " + what};
   return {Role::Parameter, firstValue(source, use), what};
@@ -124,8 +129,9 @@ train::VariableOp Variables::create(const Source &source, const Use &use, const 
   if (decision.init == Init::Kaiming || decision.init == Init::Xavier) {
     int64_t field = use.inputsFirst ? 1 : receptiveField(source.shape);
     size_t in = use.inputsFirst ? source.shape.size() - 2 : 1, out = use.inputsFirst ? in + 1 : 0;
-    fanIn = source.shape[in] * field;
-    fanOut = source.shape[out] * field;
+    const bool table = use.kind == Use::Table; // of standard deviation 1, as PyTorch's embeddings are
+    fanIn = table ? 2 : source.shape[in] * field;
+    fanOut = table ? 2 : source.shape[out] * field;
   }
   // In order of first use, before the functions.
   builder.setInsertionPoint(*module.getOps<func::FuncOp>().begin());

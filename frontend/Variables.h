@@ -28,11 +28,12 @@ struct Source {
 
 /// How a node uses a source; decides the role and the first value under --init=kaiming and xavier.
 struct Use {
-  enum Kind { Weight, Bias, Scale, Operand, Factor, Mean, Variance } kind = Operand;
+  enum Kind { Weight, Bias, Scale, Table, Operand, Factor, Branch, Mean, Variance } kind = Operand;
   bool inputsFirst = false; ///< a weight [..., in, out]; PyTorch's own are [out, in, ...]
   bool isState() const { return kind == Mean || kind == Variance; }
-  /// Weight, Bias and Scale stand at weight operands; Operand and Factor are summands and factors of arithmetic.
-  bool isWeightOperand() const { return kind == Weight || kind == Bias || kind == Scale; }
+  /// Weight, Bias, Scale and Table (of an embedding) stand at weight operands; Operand and Factor are summands and
+  /// factors of arithmetic, Branch one of the values that Where chooses from.
+  bool isWeightOperand() const { return kind == Weight || kind == Bias || kind == Scale || kind == Table; }
 };
 
 class Variables {

@@ -194,6 +194,22 @@ RULE(DivOp) {
   return {s.div(v[0], v[1])};
 }
 
+RULE(CompareOp) {
+  SCALAR;
+  static constexpr P predicates[] = {P::OEQ, P::OLT, P::OLE};
+  Value holds = s.compare(predicates[static_cast<int>(getPredicate())], v[0], v[1]);
+  return {s.select(holds, s.constant(1), s.constant(0))};
+}
+RULE(SelectOp) {
+  SCALAR;
+  return {s.select(s.compare(P::OGT, v[0], s.constant(0)), v[1], v[2])};
+}
+RULE(SelectBackwardOp) {
+  SCALAR;
+  Value first = s.compare(P::OGT, v[1], s.constant(0)), zero = s.constant(0);
+  return {getOther() ? s.select(first, zero, v[0]) : s.select(first, v[0], zero)};
+}
+
 // BatchNorm. Operand order: x, mean, rstd, scale, bias and so on, as declared.
 RULE(NormalizeOp) {
   SCALAR;
@@ -252,3 +268,10 @@ INFER(AddOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), t
 INFER(SubOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
 INFER(MulOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
 INFER(DivOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
+INFER(CompareOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
+INFER(SelectOp) {
+  SmallVector<Type> values;
+  if (failed(broadcastType(loc, ranked(op.getA()), ranked(op.getB()), values)))
+    return failure();
+  return broadcastType(loc, cast<RankedTensorType>(values[0]), ranked(op.getCondition()), types);
+}

@@ -75,6 +75,18 @@ GRADIENT(DivOp) {
   return success();
 }
 
+// A step function: zero wherever it has a gradient.
+LogicalResult CompareOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
+
+GRADIENT(SelectOp) {
+  Value dy = gradients.of(getY());
+  for (bool other : {false, true})
+    if (Value operand = other ? getB() : getA(); dy && gradients.wanted(operand))
+      addSummed(b, getLoc(), gradients, operand,
+                SelectBackwardOp::create(b, getLoc(), dy.getType(), dy, getCondition(), other));
+  return success();
+}
+
 GRADIENT(ChannelAffineOp) {
   Value dy = gradients.of(getY());
   if (!dy)

@@ -97,6 +97,26 @@ def Train_DivOp : Train_BinaryOp<"div"> {
     ```
   }];
 }
+def Train_CompareOp : Train_PointwiseOp<"compare"> {
+  let summary = "1 where `predicate` holds of a and b, else 0, with broadcasting; no gradient";
+  let description = [{
+    Truth values are numbers, 1 and 0, wherever they are data. Comparisons with NaN do not hold.
+    ```mlir
+    %y = train.compare %a, %b {predicate = 1 : i32} : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$a, Train_Float:$b, Train_Comparison:$predicate);
+}
+def Train_SelectOp : Train_PointwiseOp<"select"> {
+  let summary = "a where condition > 0, else b, with broadcasting: ONNX Where";
+  let description = [{
+    The predicate is that of masks: a condition that the backward half reads may be kept in one bit.
+    ```mlir
+    %y = train.select %condition, %a, %b : (tensor<4x4xf32>, tensor<8x4x4xf32>, tensor<f32>) -> tensor<8x4x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$condition, Train_Float:$a, Train_Float:$b);
+}
 def Train_ChannelAffineOp : Train_LikeXOp<"channel_affine", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>]> {
   let summary = "(x - mean) / sqrt(variance + epsilon) * scale + bias with given statistics";
@@ -151,6 +171,15 @@ def Train_NormalizeBackwardOp : Train_ElementwiseOp<"normalize_backward", [Decla
 
 class Train_PointwiseBackwardOp<string mnemonic> : Train_ElementwiseOp<mnemonic> {
   let results = (outs Train_Float:$dx);
+}
+def Train_SelectBackwardOp : Train_PointwiseBackwardOp<"select_backward"> {
+  let summary = "gradient of train.select with respect to a, or with `other` to b: dy where that was taken, else 0";
+  let description = [{
+    ```mlir
+    %da = train.select_backward %dy, %condition {other = false} : (tensor<8x4x4xf32>, tensor<4x4xf32>) -> tensor<8x4x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$condition, DefaultValuedAttr<BoolAttr, "false">:$other);
 }
 def Train_ChannelAffineReduceOp : Train_ElementwiseOp<"channel_affine_reduce", [DeclareOpInterfaceMethods<Train_Elementwise, ["isChannelOperand", "isSumResult"]>]> {
   let summary = "gradients of scale and bias of train.channel_affine";

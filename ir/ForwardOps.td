@@ -194,23 +194,42 @@ def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_OwnKernel, DeclareOpInter
   let extraClassDeclaration = "::sluice::train::LayoutPreference layoutPreference() { return ::sluice::train::LayoutPreference::RowMajor; }";
 }
 
-def Train_CastOp : Train_Op<"cast", [Train_OwnKernel, Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>,
+def Train_CastOp : Train_Op<"cast", [Train_OwnKernel, Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>,
     Train_Costed, Train_Recomputable]> {
   let extraClassDeclaration = Train_KernelFacts<"Other", object = "_cast">.decl # "::llvm::StringRef resultSuffix(unsigned, bool);";
-  let summary = "the same tensor in another floating-point type, rounded to nearest even";
+  let summary = "the same tensor in another type, rounded to nearest even: integers as f32, or between floating-point types";
   let description = [{
-    Created by assign-precision, once for each tensor, just before its first reader. A convolution's weights change their order with it, to what
-    its engines read: [O,H,W,I], which is the encoding nhwc of [O,I,H,W].
+    Created by the frontend where integers that are data take part in arithmetic (masks of 0 and 1), and by assign-precision, once for each tensor,
+    just before its first reader. A convolution's weights change their order with it, to what its engines read: [O,H,W,I], which is the encoding nhwc
+    of [O,I,H,W].
 
-    - C1: both types have one shape and element types that differ.
+    - C1: both types have one shape and element types that differ; integers become f32.
 
     ```mlir
     %half = train.cast %w : (tensor<64x32x3x3xf32>) -> tensor<64x32x3x3xbf16, #train.layout<nhwc>>
     ```
   }];
-  let arguments = (ins Train_Real:$x);
+  let arguments = (ins Train_RealOrIds:$x);
   let results = (outs Train_Real:$y);
   let hasVerifier = 1;
+}
+
+def Train_EmbeddingOp : Train_ForwardOp<"embedding", [Train_OwnKernel,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>,
+    DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "bytesMoved"]>]> {
+  let summary = "the rows of a table that ids name, in the order of the ids";
+  let description = [{
+    ONNX Gather along dimension 0 with indices that are data. Kernels use ids as addresses: they come from an input of the step, whose values
+    programs check against the table's first extent, or from a constant that the frontend has checked.
+
+    - C1: the table has rank 1 at least; ids are i64; the result is ids' shape followed by a row's.
+
+    ```mlir
+    %y = train.embedding %table, %ids : (tensor<1000x64xf32>, tensor<8x16xi64>) -> tensor<8x16x64xf32>
+    ```
+  }];
+  let arguments = (ins Train_Real:$table, Train_Ids:$ids);
+  let results = (outs Train_Real:$y);
 }
 
 def Train_ResizeOp : Train_ForwardOp<"resize", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
@@ -266,13 +285,15 @@ class Train_LossOp<string mnemonic> : Train_ForwardOp<mnemonic, [Train_OwnKernel
 def Train_SoftmaxCrossEntropyOp : Train_LossOp<"softmax_cross_entropy"> {
   let summary = "mean cross-entropy of softmax(logits) against class ids";
   let description = [{
+    The mean is over the targets that are not `ignore_index`, where there is one; over none of them it is NaN, as in PyTorch.
+
     - C1: logits are [N,K,d...], target is i64 [N,d...].
 
     ```mlir
     %loss = train.softmax_cross_entropy %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<f32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, RankedTensorOf<[I64]>:$target);
+  let arguments = (ins Train_Float:$x, RankedTensorOf<[I64]>:$target, OptionalAttr<I64Attr>:$ignore_index);
 }
 def Train_MseOp : Train_LossOp<"mse"> {
   let summary = "mean of squared differences";

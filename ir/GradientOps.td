@@ -87,6 +87,21 @@ def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward", [Train_OwnKer
   let arguments = (ins Train_Real:$dy, Train_Real:$y, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$logarithm);
   let results = (outs Train_Real:$dx);
 }
+def Train_EmbeddingBackwardOp : Train_GradientOp<"embedding_backward", [Train_OwnKernel,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>, DeclareOpInterfaceMethods<Train_Costed, ["bytesMoved"]>]> {
+  let summary = "gradient of train.embedding with respect to its table: for every row the sum over the places where it stands";
+  let description = [{
+    The summands of a row come in the order of the ids, so that the sums are the same bits whatever the threads. Rows that no id names are zero.
+
+    - C1: the embedding of a table of dtable's shape by ids has dy's shape.
+
+    ```mlir
+    %dtable = train.embedding_backward %dy, %ids : (tensor<8x16x64xf32>, tensor<8x16xi64>) -> tensor<1000x64xf32>
+    ```
+  }];
+  let arguments = (ins Train_Real:$dy, Train_Ids:$ids);
+  let results = (outs Train_Float:$dtable);
+}
 def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "gradient of train.resize";
   let description = [{
@@ -118,7 +133,7 @@ def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel]> 
   let summary = "gradient of the attached loss with respect to the model's output";
   let description = [{
     `loss` names the forward op. Reads the logits and the target side by side, class by class, so both are row-major; the upstream gradient
-    of a loss is 1.
+    of a loss is 1. Logits of targets that are `ignore_index` have the gradient 0.
 
     - C1: `loss` is softmax_cross_entropy, mse or bce_with_logits; that op takes x and target; dx has x's shape.
 
@@ -126,7 +141,7 @@ def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel]> 
     %dx = train.loss_backward %logits, %target {loss = "softmax_cross_entropy"} : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<16x10xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Tensor:$target, StrAttr:$loss);
+  let arguments = (ins Train_Float:$x, Train_Tensor:$target, StrAttr:$loss, OptionalAttr<I64Attr>:$ignore_index);
   let results = (outs Train_Float:$dx);
 }
 

@@ -34,18 +34,18 @@ SINGLE(SoftmaxOp,
        SoftmaxBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getAxisAttr(), getLogarithmAttr()))
 
 // A loss is the last op: its own upstream gradient is 1.
-#define LOSS(Op)                                                                                                       \
-  GRADIENT(Op) {                                                                                                       \
-    if (gradients.wanted(getX()))                                                                                      \
-      gradients.add(b, getLoc(), getX(),                                                                               \
-                    LossBackwardOp::create(b, getLoc(), getX().getType(), getX(), getTarget(),                         \
-                                           Op::getOperationName().drop_front(6)));                                     \
-    return success();                                                                                                  \
-  }
+template <typename Op>
+static LogicalResult buildLoss(Op op, OpBuilder &b, Gradients &gradients, IntegerAttr ignoreIndex = {}) {
+  if (gradients.wanted(op.getX()))
+    gradients.add(b, op.getLoc(), op.getX(),
+                  LossBackwardOp::create(b, op.getLoc(), op.getX().getType(), op.getX(), op.getTarget(),
+                                         b.getStringAttr(Op::getOperationName().drop_front(6)), ignoreIndex));
+  return success();
+}
 
-LOSS(SoftmaxCrossEntropyOp)
-LOSS(MseOp)
-LOSS(BceWithLogitsOp)
+GRADIENT(SoftmaxCrossEntropyOp) { return buildLoss(*this, b, gradients, getIgnoreIndexAttr()); }
+GRADIENT(MseOp) { return buildLoss(*this, b, gradients); }
+GRADIENT(BceWithLogitsOp) { return buildLoss(*this, b, gradients); }
 
 LogicalResult SoftmaxBackwardOp::verify() {
   SoftmaxOp::Properties p;
@@ -75,14 +75,18 @@ template <typename Op> static Calls softmax(Op op, StringRef method, ArrayRef<Sl
 KERNEL(SoftmaxOp) { return softmax(*this, "forward", {in(0), out(0)}); }
 KERNEL(SoftmaxBackwardOp) { return softmax(*this, "backward", {in(0), in(1), out(0)}); }
 
-static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot> operands) {
+static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot> operands,
+                  std::optional<int64_t> ignoreIndex = {}) {
   KernelCalls calls(op);
-  return calls.object("Loss", method, operands, kind, calls.shape(in(0)));
+  calls.object("Loss", method, operands, kind, calls.shape(in(0)));
+  return ignoreIndex ? calls.with(*ignoreIndex) : calls;
 }
 
 static constexpr Slot lossOperands[] = {in(0), in(1), out(0), scratchSlot};
 
-KERNEL(SoftmaxCrossEntropyOp) { return loss(*this, LossKind::SoftmaxCrossEntropy, "forward", lossOperands); }
+KERNEL(SoftmaxCrossEntropyOp) {
+  return loss(*this, LossKind::SoftmaxCrossEntropy, "forward", lossOperands, getIgnoreIndex());
+}
 KERNEL(MseOp) { return loss(*this, LossKind::MeanSquaredError, "forward", lossOperands); }
 KERNEL(BceWithLogitsOp) { return loss(*this, LossKind::BceWithLogits, "forward", lossOperands); }
 
@@ -92,7 +96,10 @@ KERNEL(LossBackwardOp) {
                   .Case("mse", LossKind::MeanSquaredError)
                   .Case("bce_with_logits", LossKind::BceWithLogits)
                   .Default(std::nullopt);
-  return loss(*this, kind.value(), "backward", {in(0), in(1), out(0)}); // C1 has checked it
+  SmallVector<Slot> operands = {in(0), in(1), out(0)};
+  if (getIgnoreIndex()) // what counts is counted first
+    operands.push_back(scratchSlot);
+  return loss(*this, kind.value(), "backward", operands, getIgnoreIndex()); // C1 has checked it
 }
 
 KERNEL(CountCorrectOp) { return loss(*this, LossKind::SoftmaxCrossEntropy, "countCorrect", {in(0), in(1), out(0)}); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that move, repeat or add up elements: joins, slabs, views, orders, types, broadcasts.
+// Ops that move, repeat or add up elements: joins, slabs, rows of tables, views, orders, types, broadcasts.
 #include "ir/Rules.h"
 
 using namespace mlir;
@@ -34,6 +34,16 @@ INFER(SliceOp) {
   SmallVector<int64_t> shape(x.getShape());
   shape[axis] = length;
   types.push_back(like(x, shape));
+  return success();
+}
+
+INFER(EmbeddingOp) {
+  auto table = ranked(op.getTable()), ids = ranked(op.getIds());
+  if (table.getRank() < 1 || table.getDimSize(0) < 1 || !ids.getElementType().isInteger(64)) // C1
+    return fail(loc, "embedding of ", ids, " in ", table, ", which has no rows or whose ids are no integers");
+  SmallVector<int64_t> shape(ids.getShape());
+  llvm::append_range(shape, table.getShape().drop_front());
+  types.push_back(RankedTensorType::get(shape, table.getElementType()));
   return success();
 }
 
@@ -123,6 +133,14 @@ SINGLE(ReorderOp, ReorderOp::create(b, getLoc(), getX().getType(), dy))
 SINGLE(BroadcastToOp, SumToOp::create(b, getLoc(), getX().getType(), dy, getFactorAttr()))
 SINGLE(SumToOp, BroadcastToOp::create(b, getLoc(), getX().getType(), dy, getFactorAttr()))
 
+GRADIENT(EmbeddingOp) {
+  Value dy = gradients.of(getY());
+  if (dy && gradients.wanted(getTable()))
+    gradients.add(b, getLoc(), getTable(),
+                  EmbeddingBackwardOp::create(b, getLoc(), getTable().getType(), dy, getIds()));
+  return success();
+}
+
 GRADIENT(TransposeOp) {
   Value dy = gradients.of(getY());
   SmallVector<int64_t> inverse(getPermutation().size());
@@ -153,6 +171,31 @@ LogicalResult PadSlabOp::verify() {
   p.axis = getAxisAttr(), p.start = getStartAttr();
   p.length = IntegerAttr::get(getStartAttr().getType(), dy[getAxis()]);
   return mirrors<SliceOp>(*this, {getDx()}, p, {getDy()});
+}
+
+LogicalResult EmbeddingBackwardOp::verify() {
+  return mirrors<EmbeddingOp>(*this, {getDtable(), getIds()}, {}, {getDy()});
+}
+
+KERNEL(EmbeddingOp) {
+  KernelCalls calls(*this);
+  return calls.object("Embedding", "forward", {in(0), in(1), out(0)}, calls.shape(in(0)), calls.shape(in(1)));
+}
+
+KERNEL(EmbeddingBackwardOp) {
+  KernelCalls calls(*this);
+  return calls.object("Embedding", "backward", {in(0), in(1), out(0), scratchSlot}, calls.shape(out(0)),
+                      calls.shape(in(1)));
+}
+
+bool EmbeddingOp::isWeightOperand(unsigned operand) { return operand == 0; }
+
+// Rows that are read, not the table that they lie in.
+int64_t EmbeddingOp::flops() { return 0; }
+int64_t EmbeddingOp::bytesMoved() { return bytes(getIds().getType()) + 2 * bytes(getY().getType()); }
+// The table's gradient is cleared before sums are written.
+int64_t EmbeddingBackwardOp::bytesMoved() {
+  return bytes(getIds().getType()) + 2 * bytes(getDy().getType()) + bytes(getDtable().getType());
 }
 
 KERNEL(ConcatOp) {
@@ -201,8 +244,14 @@ KERNEL(BroadcastToOp) {
 PrecisionPreference SumToOp::precisionPreference() { return PrecisionPreference::Mixed; }
 PrecisionPreference BroadcastToOp::precisionPreference() { return PrecisionPreference::Mixed; }
 PrecisionPreference CastOp::precisionPreference() { return PrecisionPreference::Mixed; }
+PrecisionPreference EmbeddingOp::precisionPreference() { return PrecisionPreference::Mixed; }
+PrecisionPreference EmbeddingBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
 
 bool SumToOp::isResultWide(unsigned) { return true; }
+// Integers keep more digits in f32, which P3 asks for.
+bool CastOp::isResultWide(unsigned) { return !isReal(getX().getType()); }
+bool EmbeddingOp::isOperandWide(unsigned) { return true; }
+bool EmbeddingBackwardOp::isResultWide(unsigned) { return true; }
 
 LogicalResult CastOp::verify() {
   auto x = cast<RankedTensorType>(getX().getType()), y = cast<RankedTensorType>(getY().getType());

@@ -112,6 +112,10 @@ def Train_UpdateRule : I32EnumAttr<"UpdateRule", "optimizer", [
     I32EnumAttrCase<"AdamW", 2, "adamw">]> {
   let cppNamespace = "::sluice::train";
 }
+def Train_Comparison : I32EnumAttr<"Comparison", "how two numbers are compared", [
+    I32EnumAttrCase<"Equal", 0, "equal">, I32EnumAttrCase<"Less", 1, "less">, I32EnumAttrCase<"LessOrEqual", 2, "less_or_equal">]> {
+  let cppNamespace = "::sluice::train";
+}
 def Train_ResizeMode : I32EnumAttr<"ResizeMode", "interpolation", [
     I32EnumAttrCase<"Nearest", 0, "nearest">, I32EnumAttrCase<"Linear", 1, "linear">]> {
   let cppNamespace = "::sluice::train";
@@ -134,6 +138,8 @@ class Train_Addressable<Type tensor> : ConfinedType<tensor, [CPred<"::sluice::tr
 def Train_Tensor : Train_Addressable<RankedTensorOf<[F32, BF16, I64, I32, I8, I1]>>;
 def Train_RealOrMask : Train_Addressable<RankedTensorOf<[F32, BF16, I1]>>;
 def Train_Real : Train_Addressable<RankedTensorOf<[F32, BF16]>>; // see PrecisionAware
+def Train_Ids : Train_Addressable<RankedTensorOf<[I64]>>;
+def Train_RealOrIds : Train_Addressable<RankedTensorOf<[F32, BF16, I64]>>;
 def Train_Float : Train_Addressable<RankedTensorOf<[F32]>>;
 def Train_Vector : Train_Addressable<1DTensorOf<[F32]>>;
 def Train_Scalar : 0DTensorOf<[F32]>;

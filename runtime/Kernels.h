@@ -254,19 +254,21 @@ private:
 /// mean.
 enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
 
-/// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids. The others: x and target of one shape and
-/// layout.
+/// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids; targets that are `ignoreIndex`, which is
+/// no class, do not count. The others: x and target of one shape and layout.
 class Loss : public Kernel {
 public:
-  Loss(const char *node, LossKind kind, Shape x);
+  static constexpr int64_t none = INT64_MIN;
+  Loss(const char *node, LossKind kind, Shape x, int64_t ignoreIndex = none);
   void forward(Stream &, const Tensor &x, const Tensor &target, const Tensor &loss, const Tensor &scratch) const;
-  void backward(Stream &, const Tensor &x, const Tensor &target, const Tensor &dx) const;
+  void backward(Stream &, const Tensor &x, const Tensor &target, const Tensor &dx, const Tensor &scratch = {}) const;
   /// Number of samples whose largest logit is the target's, added to an int64 (SoftmaxCrossEntropy only).
   void countCorrect(Stream &, const Tensor &x, const Tensor &target, const Tensor &count) const;
 
 private:
   LossKind kind;
   Shape x;
+  int64_t ignoreIndex;
 };
 
 enum class ResizeMode { Nearest, Linear };
@@ -289,7 +291,7 @@ private:
 
 /// y = x with its logical dimensions permuted and its layout changed. `permutation` maps y's dimensions to x's (ONNX
 /// Transpose). With `reshape`, x and y have different shapes and equal logical (row-major) element order; the
-/// permutation is then empty. From F32 to BF16 values are rounded, the other way widened.
+/// permutation is then empty. From F32 to BF16 values are rounded, the other way widened; I64 are rounded to F32.
 class Reorder : public Kernel {
 public:
   Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);

@@ -32,7 +32,8 @@ struct Input {
   const char *name; ///< ONNX input name; "target" for the labels
   Tensor slots[2];
   Tensor staging;
-  int64_t upperBound = 0; ///< I64: values must lie in [0, upperBound); 0: unchecked
+  int64_t upperBound = 0;           ///< I64: values must lie in [0, upperBound); 0: unchecked
+  int64_t ignoreIndex = Loss::none; ///< I64: one more value that they may have
 };
 
 struct PlanRow { ///< one line of --plan

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Codec.h"
+#include "runtime/Embedding.h"
 #include "runtime/Fused.h"
 #include "runtime/Kernels.h"
 #include "runtime/Program.h"

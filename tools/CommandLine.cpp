@@ -44,7 +44,12 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--dim", w.dims, "NAME=N: fixes a dynamic dimension")->allow_extra_args(false);
   app.add_option("--limit", w.limits, "NAME=N: how large a model and what is made of it may be, of " + describeLimits())
       ->allow_extra_args(false);
-  app.add_option("--loss", w.loss, "softmax-cross-entropy|mse|bce-with-logits|none, attached to the first output");
+  app.add_option(
+      "--loss", w.loss,
+      "softmax-cross-entropy (classes are dimension 1)|token-cross-entropy (classes are the last dimension)|mse|"
+      "bce-with-logits|none, attached to the first output");
+  app.add_option("--ignore-index", o.spec.ignoreIndex,
+                 "N: targets of a cross-entropy that are N do not count; N is no class");
   app.add_option("--optimizer", w.optimizer, "sgd|adam|adamw");
   app.add_option("--init", w.init, "keep|kaiming|xavier; keep: values from the model file");
   app.add_option("--freeze", o.spec.freeze, "regular expression: parameters that are not trained");

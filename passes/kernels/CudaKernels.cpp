@@ -30,7 +30,10 @@ static int64_t statistics(Operation *op, CallAttr call, int64_t) {
 static int64_t sumTo(Operation *op, CallAttr call, int64_t) {
   return SumCut("", argument<Tensor>(op, call, 0), argument<Tensor>(op, call, 1)).scratch();
 }
-static int64_t loss(Operation *, CallAttr, int64_t) { return cuda::lossScratch; }
+static int64_t loss(Operation *, CallAttr call, int64_t) { return cuda::lossScratch(call.getArguments().size() > 2); }
+static int64_t embedding(Operation *op, CallAttr call, int64_t) {
+  return static_cast<int64_t>(sizeof(int64_t)) * argument<Shape>(op, call, 1).elements();
+}
 static int64_t nothing(Operation *, CallAttr, int64_t) { return 0; } // the host's kernels take scratch
 
 static int64_t fusedWorkspace(train::FusedOp region) {
@@ -48,6 +51,7 @@ static Workspace workspaceFunction(StringRef kernel) {
       .Case("BatchNormStatistics", statistics)
       .Case("SumTo", sumTo)
       .Case("Loss", loss)
+      .Case("Embedding", embedding)
       .Cases({"MaxPool", "AveragePool", "Lrn"}, nothing)
       .Default(nullptr);
 }

@@ -107,7 +107,9 @@ inline int64_t statisticsScratch(const Shape &x) {
 }
 
 constexpr int lossParts = 256;
-constexpr int64_t lossScratch = lossParts * static_cast<int64_t>(sizeof(double));
+/// Partial sums; behind them how many targets count, where some may not.
+constexpr int64_t lossPartials = lossParts * static_cast<int64_t>(sizeof(double));
+constexpr int64_t lossScratch(bool ignores) { return lossPartials + (ignores ? scratchPart(sizeof(int64_t)) : 0); }
 
 } // namespace cuda
 

@@ -25,9 +25,21 @@ __device__ double warpLogSumExp(const float *x, int64_t classes) {
   return static_cast<double>(largest) + log(warpSum(sum));
 }
 
+/// How many targets are not `ignoreIndex`; one block.
+__global__ void countTargets(const int64_t *target, int64_t count, int64_t ignoreIndex, int64_t *counted) {
+  __shared__ int64_t shared[blockThreads / 32];
+  int64_t sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += blockThreads)
+    sum += target[i] != ignoreIndex;
+  sum = blockSum(sum, shared);
+  if (threadIdx.x == 0)
+    *counted = sum;
+}
+
 /// Part blockIdx.x of the samples; Width threads a sample.
 template <int Width>
-__global__ void crossEntropyPart(Samples samples, const float *x, const int64_t *target, double *partials) {
+__global__ void crossEntropyPart(Samples samples, int64_t ignoreIndex, const float *x, const int64_t *target,
+                                 double *partials) {
   __shared__ double shared[blockThreads / 32];
   const int64_t begin = samples.count * blockIdx.x / gridDim.x, end = samples.count * (blockIdx.x + 1) / gridDim.x;
   double sum = 0;
@@ -37,7 +49,7 @@ __global__ void crossEntropyPart(Samples samples, const float *x, const int64_t 
         Width == 1 ? logSumExp(line, samples.classes, samples.inner) : warpLogSumExp(line, samples.classes);
     const bool known = target[s] >= 0 && target[s] < samples.classes;
     const double one = known ? all - static_cast<double>(line[target[s] * samples.inner]) : notANumber();
-    sum += threadIdx.x % Width == 0 ? one : 0;
+    sum += threadIdx.x % Width == 0 && target[s] != ignoreIndex ? one : 0;
   }
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
@@ -55,18 +67,21 @@ __global__ void elementPart(LossKind kind, int64_t count, const float *x, const 
     partials[blockIdx.x] = sum;
 }
 
-__global__ void finishLoss(const double *partials, int parts, double count, float *loss) {
+/// The mean over `count`, or over *counted where that is there.
+__global__ void finishLoss(const double *partials, int parts, int64_t count, const int64_t *counted, float *loss) {
   __shared__ double shared[blockThreads / 32];
   double sum = 0;
   for (int i = static_cast<int>(threadIdx.x); i < parts; i += blockThreads)
     sum += partials[i];
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
-    *loss = static_cast<float>(sum / count);
+    *loss = static_cast<float>(sum / static_cast<double>(counted ? *counted : count));
 }
 
 template <int Width>
-__global__ void crossEntropyBackward(Samples samples, const float *x, const int64_t *target, float *dx) {
+__global__ void crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const float *x,
+                                     const int64_t *target, float *dx) {
+  const auto count = static_cast<double>(counted ? *counted : samples.count);
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockThreads / Width;
   for (int64_t s = (blockIdx.x * static_cast<int64_t>(blockThreads) + threadIdx.x) / Width; s < samples.count;
        s += stride) {
@@ -75,8 +90,8 @@ __global__ void crossEntropyBackward(Samples samples, const float *x, const int6
         Width == 1 ? logSumExp(x + at, samples.classes, samples.inner) : warpLogSumExp(x + at, samples.classes);
     for (int64_t k = threadIdx.x % Width; k < samples.classes; k += Width) {
       const double probability = exp(static_cast<double>(x[at + k * samples.inner]) - shift);
-      dx[at + k * samples.inner] =
-          static_cast<float>((probability - (k == target[s] ? 1 : 0)) / static_cast<double>(samples.count));
+      const double one = (probability - (k == target[s] ? 1 : 0)) / count;
+      dx[at + k * samples.inner] = target[s] == ignoreIndex ? 0 : static_cast<float>(one);
     }
   }
 }
@@ -99,11 +114,23 @@ __global__ void countCorrectKernel(Samples samples, const float *x, const int64_
 
 } // namespace
 
-Loss::Loss(const char *node, LossKind kind, Shape x) : Kernel(node), kind(kind), x(x) {
+Loss::Loss(const char *node, LossKind kind, Shape x, int64_t ignoreIndex)
+    : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex) {
   if (kind == LossKind::SoftmaxCrossEntropy && x.rank < 2)
     throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) +
                                 ", expected at least 2");
-  workspace = cuda::lossScratch;
+  workspace = static_cast<size_t>(cuda::lossScratch(ignoreIndex != none));
+}
+
+/// Counts the targets that matter into the scratch of a loss that ignores some; null for others.
+static const int64_t *countedTargets(Stream &stream, const void *target, const Samples &samples, int64_t ignoreIndex,
+                                     char *scratch) {
+  if (ignoreIndex == Loss::none)
+    return nullptr;
+  auto *counted = reinterpret_cast<int64_t *>(scratch + cuda::lossPartials);
+  countTargets<<<1, blockThreads, 0, native(stream)>>>(static_cast<const int64_t *>(target), samples.count, ignoreIndex,
+                                                       counted);
+  return counted;
 }
 
 void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &loss,
@@ -114,31 +141,37 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
   double *partials = stream.data<double>(scratch);
   constexpr int parts = cuda::lossParts;
   stream.launch(node, "loss", [&] {
-    double count = static_cast<double>(x.elements());
+    int64_t count = x.elements();
+    const int64_t *counted = nullptr;
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const auto part = samples.inner == 1 ? crossEntropyPart<32> : crossEntropyPart<1>;
-      part<<<parts, blockThreads, 0, native(stream)>>>(samples, px, static_cast<const int64_t *>(pt), partials);
-      count = static_cast<double>(samples.count);
+      counted = countedTargets(stream, pt, samples, ignoreIndex, reinterpret_cast<char *>(partials));
+      part<<<parts, blockThreads, 0, native(stream)>>>(samples, ignoreIndex, px, static_cast<const int64_t *>(pt),
+                                                       partials);
+      count = samples.count;
     } else {
       elementPart<<<parts, blockThreads, 0, native(stream)>>>(kind, x.elements(), px, static_cast<const float *>(pt),
                                                               partials);
     }
-    finishLoss<<<1, blockThreads, 0, native(stream)>>>(partials, parts, count, result);
+    finishLoss<<<1, blockThreads, 0, native(stream)>>>(partials, parts, count, counted, result);
   });
 }
 
-void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx) const {
+void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx,
+                    const Tensor &scratch) const {
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
   float *pdx = stream.data<float>(dx);
+  char *space = ignoreIndex == none ? nullptr : stream.data<char>(scratch);
   stream.launch(node, "loss_backward", [&] {
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const int width = samples.inner == 1 ? 32 : 1;
+      const int64_t *counted = countedTargets(stream, pt, samples, ignoreIndex, space);
       const auto kernel = width == 32 ? crossEntropyBackward<32> : crossEntropyBackward<1>;
       kernel<<<blocksFor(samples.count * width, blockThreads), blockThreads, 0, native(stream)>>>(
-          samples, px, static_cast<const int64_t *>(pt), pdx);
+          samples, ignoreIndex, counted, px, static_cast<const int64_t *>(pt), pdx);
       return;
     }
     elementBackward<<<blocksFor(x.elements(), blockThreads), blockThreads, 0, native(stream)>>>(

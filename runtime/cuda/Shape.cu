@@ -44,6 +44,8 @@ template <typename T> __device__ inline void moveElement(T *to, T from) { *to = 
 __device__ inline void moveElement(BFloat16 *to, float from) { store(to, from); }
 __device__ inline void moveElement(float *to, BFloat16 from) { *to = widened(from); }
 
+__device__ inline void moveElement(float *to, int64_t from) { *to = static_cast<float>(from); }
+
 /// A change of element type alone, eight neighbours a thread.
 template <typename X, typename Y> __global__ void castRun(const X *x, Y *y, int64_t count) {
   constexpr int group = 8;
@@ -155,7 +157,8 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   void *to = stream.address(y);
   const bool casts = impl->from != impl->to;
   stream.launch(node, casts ? "cast" : "reorder", [&] {
-    const auto move = casts
+    const auto move = impl->from == DataType::I64 && casts ? reorder<int64_t, float>
+                      : casts
                           ? (impl->to == DataType::BF16 ? castElements<float, BFloat16> : castElements<BFloat16, float>)
                       : byteWidth(impl->from) == 1 ? reorder<uint8_t, uint8_t>
                       : byteWidth(impl->from) == 2 ? reorder<uint16_t, uint16_t>

@@ -192,12 +192,12 @@ void NpyFile::parseHeader(const std::string &header) {
     dataType = DataType::I64;
   else if (parsed.descr == "<i4")
     dataType = DataType::I32;
-  else if (parsed.descr == "|u1" || parsed.descr == "<u1")
+  else if (parsed.descr == "|u1" || parsed.descr == "<u1" || parsed.descr == "|b1")
     dataType = DataType::U8;
   else
-    throw DataError(
-        text(path(), ": element type '", parsed.descr,
-             "' is not supported: save it as float32 ('<f4'), int64 ('<i8'), int32 ('<i4') or uint8 ('|u1')"));
+    throw DataError(text(
+        path(), ": element type '", parsed.descr,
+        "' is not supported: save it as float32 ('<f4'), int64 ('<i8'), int32 ('<i4'), uint8 ('|u1') or bool ('|b1')"));
   if (parsed.fortran && parsed.dims.size() > 1)
     throw DataError(text(path(), ": the array is in Fortran order: save numpy.ascontiguousarray(array)"));
 

@@ -12,9 +12,11 @@ namespace sluice {
 
 class NpyFile {
 public:
-  /// Throws DataError unless the file is a complete little-endian float32, int64, int32 or uint8 array in C order.
+  /// Throws DataError unless the file is a complete little-endian float32, int64, int32, uint8 or bool array in C
+  /// order.
   explicit NpyFile(const std::string &path);
 
+  /// Booleans are U8.
   DataType type() const { return dataType; }
   /// Any rank from 0 up; dims are >= 0.
   const std::vector<int64_t> &shape() const { return dims; }

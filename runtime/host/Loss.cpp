@@ -27,16 +27,24 @@ template <typename Body> double sumOver(int64_t count, double *partials, Body &&
   return total;
 }
 
-void checkTargets(const char *node, const int64_t *target, const Samples &samples) {
-  for (int64_t s = 0; s < samples.count; ++s)
-    if (target[s] < 0 || target[s] >= samples.classes)
+/// Returns how many targets count.
+int64_t checkTargets(const char *node, const int64_t *target, const Samples &samples, int64_t ignoreIndex) {
+  int64_t counted = 0;
+  for (int64_t s = 0; s < samples.count; ++s) {
+    counted += target[s] != ignoreIndex;
+    if (target[s] != ignoreIndex && (target[s] < 0 || target[s] >= samples.classes))
       throw std::invalid_argument(std::string("loss '") + node + "': class id " + std::to_string(target[s]) +
                                   " of sample " + std::to_string(s) + " is not below " +
                                   std::to_string(samples.classes));
+  }
+  return counted;
 }
 
-double sumCrossEntropies(const float *px, const int64_t *classes, const Samples &samples, double *partials) {
+double sumCrossEntropies(const float *px, const int64_t *classes, const Samples &samples, int64_t ignoreIndex,
+                         double *partials) {
   return sumOver(samples.count, partials, [&](int64_t s) {
+    if (classes[s] == ignoreIndex)
+      return 0.0;
     const float *line = px + samples.offset(s);
     return logSumExp(line, samples.classes, samples.inner) - static_cast<double>(line[classes[s] * samples.inner]);
   });
@@ -44,7 +52,8 @@ double sumCrossEntropies(const float *px, const int64_t *classes, const Samples 
 
 } // namespace
 
-Loss::Loss(const char *node, LossKind kind, Shape x) : Kernel(node), kind(kind), x(x) {
+Loss::Loss(const char *node, LossKind kind, Shape x, int64_t ignoreIndex)
+    : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex) {
   if (kind == LossKind::SoftmaxCrossEntropy && x.rank < 2)
     throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) +
                                 ", expected at least 2");
@@ -61,9 +70,9 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const auto *classes = static_cast<const int64_t *>(pt);
-      checkTargets(node, classes, samples);
-      const double total = sumCrossEntropies(px, classes, samples, partials);
-      *result = static_cast<float>(total / static_cast<double>(samples.count));
+      const int64_t counted = checkTargets(node, classes, samples, ignoreIndex);
+      const double total = sumCrossEntropies(px, classes, samples, ignoreIndex, partials);
+      *result = static_cast<float>(total / static_cast<double>(counted));
       return;
     }
     const auto *wanted = static_cast<const float *>(pt);
@@ -73,7 +82,8 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
   });
 }
 
-void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx) const {
+void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx,
+                    const Tensor &) const {
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
   float *pdx = stream.data<float>(dx);
@@ -81,14 +91,19 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const auto *classes = static_cast<const int64_t *>(pt);
-      checkTargets(node, classes, samples);
+      const int64_t counted = checkTargets(node, classes, samples, ignoreIndex);
       parallelFor(samples.count, [&](int64_t s) {
         const int64_t at = samples.offset(s);
+        if (classes[s] == ignoreIndex) {
+          for (int64_t k = 0; k < samples.classes; ++k)
+            pdx[at + k * samples.inner] = 0;
+          return;
+        }
         const double shift = logSumExp(px + at, samples.classes, samples.inner);
         for (int64_t k = 0; k < samples.classes; ++k) {
           const double probability = std::exp(static_cast<double>(px[at + k * samples.inner]) - shift);
           pdx[at + k * samples.inner] =
-              static_cast<float>((probability - (k == classes[s] ? 1 : 0)) / static_cast<double>(samples.count));
+              static_cast<float>((probability - (k == classes[s] ? 1 : 0)) / static_cast<double>(counted));
         }
       });
       return;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace sluice {
@@ -24,8 +25,9 @@ struct Reorder::Impl {
   Dimension across{1, 0, 0}, row{1, 1, 1};
   int64_t outerCount = 1;
   size_t width = 4;
+  bool casts = false; ///< integers to floats
 
-  template <typename T> void run(const T *x, T *y) const {
+  template <typename X, typename Y> void run(const X *x, Y *y) const {
     constexpr int64_t block = 32;
     const int64_t bands = (across.extent + block - 1) / block;
     const int64_t rowsPerTask =
@@ -44,17 +46,17 @@ struct Reorder::Impl {
     });
   }
 
-  template <typename T> void copyBand(const T *x, T *y, int64_t count) const {
-    if (row.strideX == 1) {
+  template <typename X, typename Y> void copyBand(const X *x, Y *y, int64_t count) const {
+    if (std::is_same_v<X, Y> && row.strideX == 1) {
       for (int64_t j = 0; j < count; ++j)
-        memcpy(y + j * across.strideY, x + j * across.strideX, static_cast<size_t>(row.extent) * sizeof(T));
+        memcpy(y + j * across.strideY, x + j * across.strideX, static_cast<size_t>(row.extent) * sizeof(X));
       return;
     }
     constexpr int64_t block = 32;
     for (int64_t i0 = 0; i0 < row.extent; i0 += block)
       for (int64_t j = 0; j < count; ++j)
         for (int64_t i = i0; i < std::min(row.extent, i0 + block); ++i)
-          y[j * across.strideY + i] = x[j * across.strideX + i * row.strideX];
+          y[j * across.strideY + i] = static_cast<Y>(x[j * across.strideX + i * row.strideX]);
   }
 };
 
@@ -75,14 +77,17 @@ Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initia
     plan->outerCount *= d.extent;
   plan->outer = std::move(all);
   plan->width = byteWidth(x.type);
+  plan->casts = x.type != y.type;
   impl = plan;
 }
 
 void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   const void *from = stream.address(x);
   void *to = stream.address(y);
-  stream.launch(node, "reorder", [plan = impl.get(), from, to] {
-    if (plan->width == 1)
+  stream.launch(node, impl->casts ? "cast" : "reorder", [plan = impl.get(), from, to] {
+    if (plan->casts)
+      plan->run(static_cast<const int64_t *>(from), static_cast<float *>(to));
+    else if (plan->width == 1)
       plan->run(static_cast<const uint8_t *>(from), static_cast<uint8_t *>(to));
     else if (plan->width == 4)
       plan->run(static_cast<const uint32_t *>(from), static_cast<uint32_t *>(to));

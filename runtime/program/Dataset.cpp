@@ -81,16 +81,45 @@ void Dataset::checkAllRanges(int input) const {
   const Input &in = program.inputs[input];
   if (in.staging.type != DataType::I64 || in.upperBound <= 0)
     return;
-  const NpyFile &file = files[static_cast<size_t>(input)];
-  size_t sampleBytes = file.sampleBytes();
+  size_t sampleBytes = oneSample(in.staging).bytes();
   int64_t atOnce = static_cast<int64_t>(std::max<size_t>(1, (size_t{1} << 18) / std::max<size_t>(1, sampleBytes)));
-  std::vector<char> buffer(static_cast<size_t>(std::min(atOnce, count)) * sampleBytes);
+  std::vector<char> buffer;
   for (int64_t first = 0; first < count; first += atOnce) {
     int64_t samples = std::min(atOnce, count - first);
-    file.read(first, samples, buffer.data());
+    readSamples(input, first, samples, buffer);
     for (int64_t i = 0; i < samples; ++i)
       checkRange(input, first + i, buffer.data() + static_cast<size_t>(i) * sampleBytes);
   }
+}
+
+/// Integers of the file as those of the staging tensor, which are wider.
+template <typename T> static void widen(std::vector<char> &buffer, int64_t elements) {
+  for (int64_t i = elements; i-- > 0;) {
+    T narrow;
+    std::memcpy(&narrow, buffer.data() + static_cast<size_t>(i) * sizeof narrow, sizeof narrow);
+    const int64_t wide = narrow;
+    std::memcpy(buffer.data() + static_cast<size_t>(i) * sizeof wide, &wide, sizeof wide);
+  }
+}
+
+/// Samples [first, first + samples) in file order, of the staging tensor's element type.
+void Dataset::readSamples(int input, int64_t first, int64_t samples, std::vector<char> &buffer) const {
+  const NpyFile &file = files[static_cast<size_t>(input)];
+  const Tensor sample = oneSample(program.inputs[input].staging);
+  buffer.resize(static_cast<size_t>(samples) * sample.bytes());
+  file.read(first, samples, buffer.data());
+  if (file.type() == sample.type)
+    return;
+  const int64_t elements = samples * sample.shape.elements();
+  if (file.type() == DataType::I32)
+    widen<int32_t>(buffer, elements);
+  else
+    widen<uint8_t>(buffer, elements);
+}
+
+/// Files of smaller integers, and of booleans, serve as I64.
+static bool serves(DataType file, DataType input) {
+  return file == input || (input == DataType::I64 && (file == DataType::I32 || file == DataType::U8));
 }
 
 void Dataset::checkFile(const NpyFile &file, const Input &input) const {
@@ -99,7 +128,7 @@ void Dataset::checkFile(const NpyFile &file, const Input &input) const {
   bool fits = dims.size() == static_cast<size_t>(expected.shape.rank);
   for (size_t i = 1; fits && i < dims.size(); ++i)
     fits = dims[i] == expected.shape[static_cast<int>(i)];
-  if (file.type() != expected.type || !fits) {
+  if (!serves(file.type(), expected.type) || !fits) {
     std::string rest;
     for (int i = 1; i < expected.shape.rank; ++i)
       rest += text(", ", expected.shape[i]);
@@ -134,14 +163,14 @@ void Dataset::checkRange(int input, int64_t sample, const void *values) const {
   for (int64_t i = 0; i < elements; ++i) {
     int64_t value;
     std::memcpy(&value, static_cast<const char *>(values) + i * 8, sizeof value);
-    if (value < 0 || value >= in.upperBound)
+    if (value != in.ignoreIndex && (value < 0 || value >= in.upperBound))
       throw DataError(text(files[static_cast<size_t>(input)].path(), ": sample ", sample, " holds ", value, ", '",
                            in.name, "' must lie between 0 and ", in.upperBound - 1));
   }
 }
 
 /// Floats are uniform with mean 0 and variance 1 (targets of a binary loss 0 or 1), ids uniform below their bound,
-/// other integers zero.
+/// other integers one: a mask that lets all pass.
 void Dataset::drawSample(int input, int64_t sample, void *values) const {
   const Input &in = program.inputs[input];
   Tensor one = oneSample(in.staging);
@@ -154,10 +183,10 @@ void Dataset::drawSample(int input, int64_t sample, void *values) const {
     for (uint64_t i = 0; i < elements; ++i)
       static_cast<float *>(values)[i] =
           binary ? static_cast<float>(randomBits(key, i) >> 31) : 3.4641016f * (uniform(key, i) - 0.5f);
-  else if (one.type == DataType::I64 && in.upperBound > 0)
+  else if (one.type == DataType::I64)
     for (uint64_t i = 0; i < elements; ++i)
       static_cast<int64_t *>(values)[i] =
-          static_cast<int64_t>(randomBits64(key, i) % static_cast<uint64_t>(in.upperBound));
+          in.upperBound > 0 ? static_cast<int64_t>(randomBits64(key, i) % static_cast<uint64_t>(in.upperBound)) : 1;
 }
 
 /// Samples [begin, end) of the batch.
@@ -169,7 +198,7 @@ void Dataset::gatherSamples(int input, int64_t begin, int64_t end, std::vector<c
     if (files.empty()) {
       drawSample(input, index, buffer.data());
     } else {
-      files[static_cast<size_t>(input)].read(index, 1, buffer.data());
+      readSamples(input, index, 1, buffer);
       checkRange(input, index, buffer.data());
     }
     toPhysical(sample, buffer.data(), physical + static_cast<size_t>(n) * sample.bytes());

@@ -39,6 +39,7 @@ public:
 private:
   void openFiles(const std::string &folder);
   void checkFile(const NpyFile &file, const Input &input) const;
+  void readSamples(int input, int64_t first, int64_t samples, std::vector<char> &buffer) const;
   void checkAllRanges(int input) const;
   void checkRange(int input, int64_t sample, const void *values) const;
   void drawSample(int input, int64_t sample, void *values) const;

@@ -6,21 +6,30 @@
 #include "runtime/program/Batches.h"
 #include "runtime/program/Interrupt.h"
 
+#include <algorithm>
+
 namespace sluice {
 
-/// Answers in one batch: its samples, or its pixels where every pixel has a class.
-static int64_t answers(const Program &program) {
-  return program.inputs[program.inputCount - 1].staging.shape.elements();
+/// Answers in the batch that lies in the staging slot: its samples, or its pixels or tokens where each has a class, but
+/// for targets that are ignored.
+static int64_t answers(Session &session, const Program &program) {
+  const Input &target = program.inputs[program.inputCount - 1];
+  const int64_t all = target.staging.shape.elements();
+  if (target.ignoreIndex == Loss::none)
+    return all;
+  const auto *classes = static_cast<const int64_t *>(session.toDevice.address(target.staging));
+  return all - std::count(classes, classes + all, target.ignoreIndex);
 }
 
 std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset) {
   Batches batches(session, program, dataset);
   Evaluation result;
-  int64_t batchCount = dataset.batches(), correct = 0;
+  int64_t batchCount = dataset.batches(), correct = 0, answered = 0;
   result.samples = batchCount * program.batch;
 
   session.synchronize();
   batches.prefetch({0, 0});
+  answered += answers(session, program);
   for (int64_t i = 0; i < batchCount; ++i) {
     session.synchronize();
     if (interruptedBy())
@@ -31,8 +40,10 @@ std::optional<Evaluation> evaluate(Session &session, const Program &program, con
     if (program.correct.present)
       session.write(program.correct, &counted);
     session.enqueue(entry.evaluate);
-    if (i + 1 < batchCount)
+    if (i + 1 < batchCount) {
       batches.prefetch({0, (i + 1) * program.batch});
+      answered += answers(session, program);
+    }
     session.synchronize();
     float loss = 0;
     session.read(program.loss, &loss);
@@ -44,7 +55,7 @@ std::optional<Evaluation> evaluate(Session &session, const Program &program, con
   }
   result.loss /= static_cast<double>(batchCount);
   if (program.correct.present)
-    result.accuracy = static_cast<double>(correct) / static_cast<double>(batchCount * answers(program));
+    result.accuracy = static_cast<double>(correct) / static_cast<double>(answered);
   return result;
 }
 

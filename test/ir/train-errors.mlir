@@ -303,6 +303,31 @@ func.func @lrn_backward_c1(%d: tensor<2x3x2x2xf32>, %x: tensor<2x3x2x3xf32>) {
 
 // -----
 
+func.func @embedding_c1(%t: tensor<f32>, %i: tensor<2xi64>) {
+  // expected-error @below {{which has no rows or whose ids are no integers}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.embedding %t, %i : (tensor<f32>, tensor<2xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_backward_c1(%d: tensor<2x4xf32>, %i: tensor<2xi64>) {
+  // expected-error @below {{is no gradient of 'train.embedding'}}
+  %t = train.embedding_backward %d, %i : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<7x5xf32>
+  return
+}
+
+// -----
+
+func.func @cast_c1(%i: tensor<2xi64>) {
+  // expected-error @below {{result 0 is 'tensor<2xbf16>', it must be f32}}
+  %x = train.cast %i : (tensor<2xi64>) -> tensor<2xbf16>
+  return
+}
+
+// -----
+
 func.func @softmax_backward_c1(%d: tensor<2x3xf32>) {
   // expected-error @below {{softmax axis 2 of}}
   %dx = train.softmax_backward %d, %d {axis = 2 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>

@@ -6,7 +6,7 @@
     backend_ops.py check OUT/opsetK GRADIENTS      names the tests whose output in a training step is wrong
     backend_ops.py check-evaluate OUT/evaluate-opsetK LOG      whether the outputs of an evaluation are right, by their loss alone
 
-Every test's inputs become initializers (the first one plus a zero input, so that the graph depends on an input), its output is flattened
+Every test's inputs become initializers (the first float one plus a zero input, so that the graph depends on an input), its output is flattened
 and gets a zero bias named after the test; all are joined and compared with the expected values by a mean squared error. The gradient of
 a bias is then 2/n times the error of that test's output, element by element. An evaluation has no gradients: its loss, the mean squared
 error, must be next to nothing beside the mean square of what is expected. BatchNormalization takes the batch's statistics in a step and
@@ -26,7 +26,7 @@ OPS = """Abs Add AveragePool BatchNormalization Celu Clip Concat Conv ConvTransp
 Gelu Gemm GlobalAveragePool GlobalMaxPool GroupNormalization HardSigmoid HardSwish Identity InstanceNormalization LRN LayerNormalization LeakyRelu Log
 LogSoftmax LpNormalization LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min Mish Mul Neg PRelu Pad Pow RMSNormalization Reciprocal
 ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Resize Selu Sigmoid
-Slice Softmax Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Swish Tanh Tile Transpose Trilu Unsqueeze Upsample""".split()
+Slice Softmax Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Swish Tanh Tile Transpose Trilu Unsqueeze Upsample Where""".split()
 LARGEST = 200_000
 
 
@@ -46,7 +46,7 @@ def load(folder):
     data = folder / "test_data_set_0"
     inputs = [read_tensor(data / f"input_{i}.pb") for i in range(len(model.graph.input))]
     output = read_tensor(data / "output_0.pb")
-    if not inputs or inputs[0].dtype != np.float32 or output.dtype != np.float32 or not 0 < output.size <= LARGEST:
+    if not any(array.dtype == np.float32 for array in inputs) or output.dtype != np.float32 or not 0 < output.size <= LARGEST:
         return None
     if not np.isfinite(output).all():  # a norm of 0, by which ONNX divides
         return None
@@ -75,11 +75,11 @@ class Joined:
     def add(self, name, model, inputs, output):
         node = onnx.NodeProto()
         node.CopyFrom(model.graph.node[0])
-        rename = {}
+        rename, first = {}, next(i for i, array in enumerate(inputs) if array.dtype == np.float32)
         for i, (value, array) in enumerate(zip(model.graph.input, inputs)):
             rename[value.name] = f"{name}/{value.name}"
             self.constant(rename[value.name], array)
-            if i == 0:
+            if i == first:
                 self.nodes.append(helper.make_node("Add", [rename[value.name], "zero"], [f"{name}/in"], f"{name}/enter"))
                 rename[value.name] = f"{name}/in"
         node.input[:] = [rename.get(v, v) for v in node.input]

@@ -2,7 +2,7 @@
 """The cases of make_gradients.py: every differentiable op with its variants. Values come from one generator in the order of the cases."""
 import numpy as np
 
-CASES = {}  # name -> (op, operands, attributes, constants, nhwc); constants: operand index -> int64 or float32 array that is not trained
+CASES = {}  # name -> (op, operands, attributes, constants, nhwc); constants: operand index -> array that is not trained: int64, float32 or bool
 random = np.random.default_rng(7)
 
 
@@ -38,6 +38,7 @@ def make_cases():
     make_product_cases()
     make_shape_cases()
     make_transformer_cases()
+    make_text_cases()
     make_reduction_cases()
     make_group_norm_cases()
     make_padding_cases()
@@ -160,6 +161,16 @@ def make_einsum_cases():
                                    ("outer", "bi,bj->ijb", [(2, 3), (2, 4)]), ("turn", "bij->jbi", [(2, 3, 4)]), ("sum", "bij->b", [(2, 3, 4)]),
                                    ("ellipsis", "...ij,jk", [(2, 3, 4, 5), (5, 6)]), ("chain", "abc,cd,bde->ae", [(2, 3, 4), (4, 5), (3, 5, 2)])):
         case("einsum_" + name, "Einsum", [normal(*shape) for shape in shapes], equation=equation)
+
+
+def make_text_cases():
+    repeated = ints(3, 0, 3, 6, 3, 0).reshape(2, 3)
+    case("embedding", "Gather", [normal(7, 4)], {1: repeated})
+    case("embedding_blocks", "Gather", [normal(4, 2, 3)], {1: ints(-1, 0, 0)})
+    mask = random.random(X) < 0.5
+    case("where", "Where", [spread(*X), spread(*X)], {0: mask}, nhwc=True)
+    case("where_broadcast", "Where", [normal(*X), normal(3, 1, 1)], {0: mask[:1, :1]})
+    case("where_row", "Where", [normal(1, 4, 1), normal(5)], {0: mask[0]})
 
 
 def make_product_cases():

@@ -70,7 +70,7 @@ erf = np.vectorize(math.erf)  # onnx.reference rounds it to float32
 class Alone:
     """One case as a float64 model of its own."""
     def __init__(self, op, operands, attributes, constants):
-        count = max([len(operands), *(i + 1 for i in constants)])
+        count = len(operands) + len(constants)
         names = [f"in{i}" for i in range(count)]
         node = helper.make_node(op, names, ["y"], **attributes)
         inputs, self.feeds, operands = [], {}, list(operands)
@@ -135,10 +135,10 @@ class Joined:
                 inputs.append(self.constant(f"{name}/{i}", constants[i]))
                 continue
             inputs.append(self.constant(f"{name}/{i}", np.float32(value)))
-            if i == 0:
-                inputs[0] = self.node("Add", [inputs[0], "input"], f"{name}/enter")
+            if i == alone.trained[0][0]:
+                inputs[i] = self.node("Add", [inputs[i], "input"], f"{name}/enter")
                 if nhwc:
-                    inputs[0] = self.node("AveragePool", [inputs[0]], f"{name}/turn", kernel_shape=[1, 1])
+                    inputs[i] = self.node("AveragePool", [inputs[i]], f"{name}/turn", kernel_shape=[1, 1])
         self.node(op, inputs, f"{name}/op", **attributes)
         self.outputs.append(self.node("Reshape", [f"{name}/op", "flat"], f"{name}/leave"))
         y = alone.run()

@@ -5,6 +5,7 @@ test/models/deep/NAME. Needs the environment of
 `tools/setup.sh --references`; its results are committed, so the tests do not.
 
     test/models/make_tiny.py [NAME ...]        model, data and reference.safetensors
+    test/models/make_tiny.py --into DIR [NAME ...]    the same in another folder, by PyTorch's newer exporter (torch.export)
     test/models/make_tiny.py --variants        references of other ways to train the models that are there: tiny/NAME/VARIANT.safetensors"""
 import pathlib
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 
 from networks import DEEP, NETWORKS
-from reference import HYPERPARAMETERS, export, make_data, record
+from reference import HYPERPARAMETERS, export, make_data, record, split
 
 STEPS = 5
 # model, variant: optimizer, its hyperparameters, whether BatchNorm keeps its running statistics
@@ -38,18 +39,20 @@ def variants(root):
 
 def main():
     torch.set_num_threads(1)
-    root = pathlib.Path(__file__).parent / "tiny"
+    root, names, newer = pathlib.Path(__file__).parent / "tiny", sys.argv[1:], sys.argv[1:2] == ["--into"]
+    if newer:
+        root, names = pathlib.Path(sys.argv[2]), sys.argv[3:]
     if sys.argv[1:] == ["--variants"]:
         return variants(root)
-    for name in sys.argv[1:] or NETWORKS:
+    for name in names or NETWORKS:
         module, shape, targets, batch = NETWORKS[name]
         torch.manual_seed(1)
         model = module()
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
-        size = shape[1:] if name == "unet" else None
+        size = shape[1:] if name == "unet" else (shape["input"].length,) if name == "gpt" else None
         x, target = make_data(shape, targets, batch, STEPS, size)
-        export(model, x[:batch], folder / "model.onnx")
+        export(model, split(x, batch)[0], folder / "model.onnx", dynamo=newer)
         hyperparameters = dict(HYPERPARAMETERS, lr=0.1 if name == "mlp" else 0.01)
         losses = record(model, x, target, batch, folder, hyperparameters)
         total = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())

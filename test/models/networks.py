@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small networks, one per structure that the compiler has to get right. Each entry of NETWORKS names the module, the shape of one sample
-and what its targets are: the number of classes, or the shape of one regression target."""
+and what its targets are: the number of classes, or the shape of one regression target. The samples of text are a dict: what each input of the
+module holds."""
 import torch
 from torch import nn
 import torch.nn.functional as F
 
-from modern import ConvNext, Vit
+from modern import Bert, ConvNext, Gpt, Vit
+from reference import Ids, Lengths
 
 
 class Mlp(nn.Sequential):
@@ -332,6 +334,8 @@ NETWORKS = {
     "reversible": (Reversible, (3, 12, 12), 10, 8),
     "convnext": (ConvNext, (3, 12, 12), 10, 8),
     "vit": (Vit, (3, 8, 8), 10, 8),
+    "gpt": (Gpt, {"input": Ids(23, 12)}, 23, 8),
+    "bert": (Bert, {"input_ids": Ids(29, 12), "attention_mask": Lengths(12)}, 3, 8),
 }
 
 # Deeper ones, so that much less than keep's memory is enough: name: (module, shape of a sample). Without references: they are compared

@@ -3,7 +3,7 @@
 statistics after the last. A folder per model:
 
     model.onnx              TorchScript exporter in training mode, dynamic batch
-    data/input.npy, target.npy    `steps` batches in file order
+    data/input.npy, target.npy    `steps` batches in file order; NAME.npy for each of several inputs
     reference.safetensors   losses, gradient/NAME, final/NAME, noise/NAME, noise_losses
 
 noise/NAME is how far PyTorch's own gradient moves (norm of difference over norm) when all weights carry a relative noise of 1e-6: the
@@ -23,17 +23,47 @@ DRAWS = 10
 HYPERPARAMETERS = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4}
 
 
+class Ids:
+    """Samples that are `length` ids below `limit`."""
+    def __init__(self, limit, length):
+        self.limit, self.length = limit, length
+
+    def draw(self, count, generator):
+        return torch.randint(0, self.limit, (count, self.length), generator=generator)
+
+
+class Lengths:
+    """Masks of texts of up to `length` tokens: ones, then zeros."""
+    def __init__(self, length):
+        self.length = length
+
+    def draw(self, count, generator):
+        return (torch.arange(self.length) < torch.randint(1, self.length + 1, (count, 1), generator=generator)).long()
+
+
+def as_inputs(x):
+    """Name and tensor of each input of a model."""
+    return x if isinstance(x, dict) else {"input": x}
+
+
+def split(x, batch):
+    """Batches of what as_inputs takes."""
+    return [dict(zip(as_inputs(x), part)) for part in zip(*(v.split(batch) for v in as_inputs(x).values()))]
+
+
 def export(model, sample, path, opset=17, training=True, dynamo=False, dynamic=True):
+    sample, names = tuple(as_inputs(sample).values()), list(as_inputs(sample))
     mode = torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.EVAL
     model = copy.deepcopy(model).train(training)
-    axes = {"input": {0: "batch"}, "output": {0: "batch"}} if dynamic else None
+    axes = {name: {0: "batch"} for name in [*names, "output"]} if dynamic else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if dynamo:
-            torch.onnx.export(model, (sample,), str(path), dynamo=True, input_names=["input"], output_names=["output"], external_data=False)
+            # Optimized, it would fold weights with what reads them.
+            torch.onnx.export(model, sample, str(path), dynamo=True, optimize=False, input_names=names, output_names=["output"], external_data=False)
         else:
-            torch.onnx.export(model, (sample,), str(path), dynamo=False, training=mode, do_constant_folding=False, opset_version=opset,
-                              input_names=["input"], output_names=["output"], dynamic_axes=axes)
+            torch.onnx.export(model, sample, str(path), dynamo=False, training=mode, do_constant_folding=False, opset_version=opset,
+                              input_names=names, output_names=["output"], dynamic_axes=axes)
 
 
 def load_initializers(model, path):
@@ -46,8 +76,18 @@ def load_initializers(model, path):
     model.load_state_dict(state)
 
 
+def names_in_file(model, path):
+    """What the file calls each parameter: those that a model uses in several places have several names."""
+    present, names = {t.name for t in onnx.load(str(path)).graph.initializer}, {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(parameter, []).append(name)
+    return {aliases[0]: next((name for name in aliases if name in present), aliases[0]) for aliases in names.values()}
+
+
 def loss_of(model, x, target):
-    y = model(x)
+    y = model(*as_inputs(x).values())
+    if getattr(model, "classes_last", False):
+        y, target = y.flatten(0, -2), target.flatten()
     return F.cross_entropy(y, target) if target.dtype == torch.int64 else F.mse_loss(y, target)
 
 
@@ -82,7 +122,10 @@ def train(model, batches, hyperparameters, rule=torch.optim.SGD):
 def make_data(shape, targets, batch, steps, size=None):
     generator = torch.Generator().manual_seed(3)
     count = batch * steps
-    x = torch.randn((count, *shape), generator=generator)
+    if isinstance(shape, dict):
+        x = {name: kind.draw(count, generator) for name, kind in shape.items()}
+    else:
+        x = torch.randn((count, *shape), generator=generator)
     if isinstance(targets, int):
         target = torch.randint(0, targets, (count, *(size or ())), generator=generator)
     else:
@@ -94,7 +137,8 @@ def record(model, x, target, batch, folder, hyperparameters, keep_final=True, ru
     """Writes data and reference files of a model whose model.onnx is in the folder. `frozen`: BatchNorm uses its running statistics."""
     folder = pathlib.Path(folder)
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    np.save(folder / "data" / "input.npy", x.numpy())
+    for name, values in as_inputs(x).items():
+        np.save(folder / "data" / f"{name}.npy", values.numpy())
     np.save(folder / "data" / "target.npy", target.numpy())
     load_initializers(model, folder / "model.onnx")
     model.train()
@@ -103,9 +147,10 @@ def record(model, x, target, batch, folder, hyperparameters, keep_final=True, ru
             module.p = 0.0
         if frozen and isinstance(module, torch.nn.BatchNorm2d):
             module.eval()
-    batches = list(zip(x.split(batch), target.split(batch)))
+    batches = list(zip(split(x, batch), target.split(batch)))
     _, gradients = gradients_of(copy.deepcopy(model), *batches[0])
-    tensors = {f"gradient/{name}": g.numpy() for name, g in gradients.items()}
+    files = names_in_file(model, folder / "model.onnx")
+    tensors = {f"gradient/{files[name]}": g.numpy() for name, g in gradients.items()}
     noise = {name: 0.0 for name in gradients}
     noisy_losses = []
     for seed in range(DRAWS):
@@ -115,13 +160,14 @@ def record(model, x, target, batch, folder, hyperparameters, keep_final=True, ru
         if seed < 3:
             noisy_losses.append(train(with_noise(model, 1e-6, seed), batches, hyperparameters, rule))
     for name, change in noise.items():
-        tensors[f"noise/{name}"] = np.array([change], np.float32)
+        tensors[f"noise/{files[name]}"] = np.array([change], np.float32)
     losses = train(model, batches, hyperparameters, rule)
     tensors["losses"] = np.array(losses, np.float64)
     tensors["noise_losses"] = np.max(np.abs(np.array(noisy_losses) - losses), 0) / np.abs(losses)
     if keep_final:
+        parameters = dict(model.named_parameters())
         for name, value in model.state_dict().items():
-            if value.dtype == torch.float32:
+            if name in parameters or (value.dtype == torch.float32 and "running" in name):
                 tensors[f"final/{name}"] = value.numpy()
     metadata = {"batch": str(batch), "hyperparameters": json.dumps(hyperparameters), "torch": torch.__version__}
     save_file({name: np.ascontiguousarray(t) for name, t in tensors.items()}, folder / f"{file}.safetensors", metadata=metadata)

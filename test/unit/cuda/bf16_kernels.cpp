@@ -78,6 +78,23 @@ TEST(Bf16Slab, OddChannelsGoInAndComeOut) {
   EXPECT_EQ(whole[3 * 9], h.read(small)[0]); // channel 3
 }
 
+TEST(Bf16Embedding, ForwardAndBackward) {
+  const std::vector<int64_t> ids = {3, 0, 3, 8, 3, 0};
+  expectRounded([&](Harness &h, DataType type) {
+    const Embedding embedding("e", {9, 5}, {6});
+    const Tensor y = h.tensor({6, 5}, Layout::RowMajor, type);
+    embedding.forward(h.session.compute, h.tensor({9, 5}, Layout::RowMajor, randomNumbers(45, 1)), h.classes(ids), y);
+    return h.read(y);
+  });
+  Harness h;
+  const Embedding embedding("e", {9, 5}, {6});
+  const Numbers dy = randomHalves(30, 2);
+  const Tensor narrow = h.tensor({9, 5}), wide = h.tensor({9, 5}), space = h.workspace(embedding), ti = h.classes(ids);
+  embedding.backward(h.session.compute, h.tensor({6, 5}, Layout::RowMajor, dy, half), ti, narrow, space);
+  embedding.backward(h.session.compute, h.tensor({6, 5}, Layout::RowMajor, dy), ti, wide, space);
+  EXPECT_EQ(h.read(narrow), h.read(wide)); // sums are f32 in any case
+}
+
 struct PoolCase {
   Shape x, y;
   Window window;

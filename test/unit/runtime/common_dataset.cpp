@@ -149,6 +149,33 @@ TEST(Dataset, NamesFilesOfSeveralInputs) {
                          "holds 2 samples, " + (folder / "left.npy") + " holds 1");
 }
 
+TEST(Dataset, WidensSmallerIntegersAndBooleans) {
+  const Input only[] = {{"ids", {}, host(0, {2, 3}, Layout::RowMajor, DataType::I64), 0}};
+  Folder folder;
+  Program program = programWith(only, 1);
+  auto second = [&] { // batch of a file
+    std::vector<int64_t> batch(6);
+    Dataset(folder.path, program, 0, false).gather(0, {0, 2}, batch.data());
+    return batch;
+  };
+  folder.write("input.npy", npyArray<int32_t>("<i4", "(4, 3)", {9, 9, 9, 9, 9, 9, 1, -2, 3, 4, -2147483647, 6}));
+  EXPECT_EQ(second(), (std::vector<int64_t>{1, -2, 3, 4, -2147483647, 6}));
+  folder.write("input.npy", npyArray<uint8_t>("|b1", "(4, 3)", {1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 255}));
+  EXPECT_EQ(second(), (std::vector<int64_t>{0, 1, 0, 0, 1, 255}));
+}
+
+TEST(Dataset, LetsIgnoredTargetsPass) {
+  const Input only[] = {{"target", {}, host(0, {2, 2}, Layout::RowMajor, DataType::I64), 4, -100}};
+  Folder folder;
+  Program program = programWith(only, 1);
+  folder.write("target.npy", npyArray<int64_t>("<i8", "(2, 2)", {0, -100, 3, -100}));
+  std::vector<int64_t> batch(4);
+  Dataset(folder.path, program, 0, false).gather(0, {0, 0}, batch.data());
+  EXPECT_EQ(batch, (std::vector<int64_t>{0, -100, 3, -100}));
+  folder.write("target.npy", npyArray<int64_t>("<i8", "(2, 2)", {0, -100, 3, -1}));
+  expectError<DataError>([&] { Dataset(folder.path, program, 0, false); }, "target.npy: sample 1 holds -1");
+}
+
 TEST(Dataset, RefusesWhatDoesNotFit) {
   Folder folder;
   Program program = programWith(inputs, 2);
@@ -163,8 +190,10 @@ TEST(Dataset, RefusesWhatDoesNotFit) {
   expectError<DataError>(open, "target.npy: sample 2 holds 5, 'target' must lie between 0 and 4");
   folder.write("target.npy", npyArray<int64_t>("<i8", "(3,)", {0, -1, 4}));
   expectError<DataError>(open, "sample 1 holds -1");
-  folder.write("target.npy", npyArray<int32_t>("<i4", "(3,)", {0, 1, 2}));
-  expectError<DataError>(open, "is int32 (3,), input 'target' takes int64 (N,)");
+  folder.write("target.npy", npyArray<float>("<f4", "(3,)", {0, 1, 2}));
+  expectError<DataError>(open, "is float32 (3,), input 'target' takes int64 (N,)");
+  folder.write("target.npy", npyArray<int32_t>("<i4", "(3,)", {0, 1, 5}));
+  expectError<DataError>(open, "target.npy: sample 2 holds 5, 'target' must lie between 0 and 4");
   folder.write("target.npy", npyArray<int64_t>("<i8", "(3, 1)", {0, 1, 2}));
   expectError<DataError>(open, "is int64 (3, 1), input 'target' takes int64 (N,)");
   folder.write("input.npy", npyArray<float>("<f4", "()", {1}));

@@ -46,6 +46,40 @@ TEST(Loss, CrossEntropy) {
   checkCrossEntropy({200, 7});
 }
 
+/// The loss of the samples that count alone, with zeros where gradients of the others stand.
+TEST(Loss, IgnoredTargets) {
+  const Numbers x = randomNumbers(40 * 5, 1, 2);
+  Numbers kept, wanted;
+  std::vector<int64_t> target, keptTarget;
+  for (int64_t s = 0; s < 40; ++s) {
+    target.push_back(s % 3 == 1 ? -100 : s % 5);
+    if (target.back() == -100)
+      continue;
+    keptTarget.push_back(target.back());
+    kept.insert(kept.end(), x.begin() + 5 * s, x.begin() + 5 * s + 5);
+  }
+  const auto count = static_cast<int64_t>(keptTarget.size());
+  Harness h;
+  const Loss all("loss", LossKind::SoftmaxCrossEntropy, {40, 5}, -100),
+      some("loss", LossKind::SoftmaxCrossEntropy, {count, 5});
+  const Tensor tx = h.tensor({40, 5}, Layout::RowMajor, x), tt = h.classes(target), value = h.tensor({}),
+               dx = h.tensor({40, 5});
+  const Tensor sx = h.tensor({count, 5}, Layout::RowMajor, kept), st = h.classes(keptTarget),
+               sdx = h.tensor({count, 5});
+  all.forward(h.session.compute, tx, tt, value, h.workspace(all));
+  EXPECT_NEAR(h.read(value)[0], crossEntropy(kept, keptTarget, 5, 1), 1e-6);
+  all.backward(h.session.compute, tx, tt, dx, h.workspace(all));
+  some.backward(h.session.compute, sx, st, sdx);
+  const Numbers gradients = h.read(sdx);
+  auto next = gradients.begin();
+  for (int64_t s = 0; s < 40; ++s)
+    for (int64_t k = 0; k < 5; ++k)
+      wanted.push_back(target[static_cast<size_t>(s)] == -100 ? 0 : *next++);
+  EXPECT_EQ(h.read(dx), wanted);
+  all.forward(h.session.compute, tx, h.classes(std::vector<int64_t>(40, -100)), value, h.workspace(all));
+  EXPECT_TRUE(std::isnan(h.read(value)[0])); // as in PyTorch
+}
+
 TEST(Loss, ExtremeLogitsAndTargets) {
   Harness h;
   const Loss loss("/out/Gemm", LossKind::SoftmaxCrossEntropy, {2, 3});

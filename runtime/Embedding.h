@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel of tables whose rows are named by data: embeddings of token ids.
+#pragma once
+
+#include "runtime/Kernels.h"
+
+namespace sluice {
+
+/// y [ids..., row...] = the rows of table [rows, row...] that ids name; ids are I64, all tensors row-major, the table
+/// and its gradient F32. An id outside [0, rows) ends the step with an error on the host; on a device its row is NaN,
+/// and its gradient is dropped. Programs check ids before that.
+class Embedding : public Kernel {
+public:
+  Embedding(const char *node, Shape table, Shape ids);
+  void forward(Stream &, const Tensor &table, const Tensor &ids, const Tensor &y) const;
+  /// dtable: each row the sum of dy where its id stands, in double and in the order of the ids, so that neither threads
+  /// nor target change its bits; zero where no id names the row. No memory of the table's size is needed besides.
+  void backward(Stream &, const Tensor &dy, const Tensor &ids, const Tensor &dtable, const Tensor &scratch) const;
+
+private:
+  int64_t rows, columns, count; ///< of the table; of ids
+};
+
+} // namespace sluice

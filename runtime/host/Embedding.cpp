@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows copied by id, and their gradients: ids are brought into the order of rows, then each range of rows adds up its
+// own, which lie side by side.
+#include "runtime/Embedding.h"
+#include "runtime/host/ElementTypes.h"
+#include "runtime/host/Parallel.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace sluice {
+
+namespace {
+
+void checkIds(const char *node, const int64_t *ids, int64_t count, int64_t rows) {
+  for (int64_t i = 0; i < count; ++i)
+    if (ids[i] < 0 || ids[i] >= rows)
+      throw std::invalid_argument(std::string("embedding '") + node + "': id " + std::to_string(ids[i]) +
+                                  " at position " + std::to_string(i) + " is not below " + std::to_string(rows));
+}
+
+/// to[0, columns) = the sum of the rows dy[places[i]], in double and in order.
+void sumRows(const float *dy, const int64_t *places, int64_t count, int64_t columns, float *to) {
+  constexpr int64_t block = 32;
+  for (int64_t first = 0; first < columns; first += block) {
+    const int64_t width = std::min(block, columns - first);
+    double sums[block] = {};
+    for (int64_t i = 0; i < count; ++i) {
+      const float *row = dy + places[i] * columns + first;
+      for (int64_t c = 0; c < width; ++c)
+        sums[c] += static_cast<double>(row[c]);
+    }
+    for (int64_t c = 0; c < width; ++c)
+      to[first + c] = static_cast<float>(sums[c]);
+  }
+}
+
+/// Rows, or ids, of about 32 KiB together.
+int64_t grainOf(int64_t columns) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, columns)); }
+
+} // namespace
+
+void Embedding::forward(Stream &stream, const Tensor &table, const Tensor &ids, const Tensor &y) const {
+  requireF32(node, y.type);
+  const float *from = stream.data<float>(table);
+  const int64_t *pi = stream.data<int64_t>(ids);
+  float *to = stream.data<float>(y);
+  stream.launch(node, "embedding", [this, from, pi, to] {
+    checkIds(node, pi, count, rows);
+    parallelRanges(count, grainOf(columns), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        memcpy(to + i * columns, from + pi[i] * columns, static_cast<size_t>(columns) * sizeof(float));
+    });
+  });
+}
+
+void Embedding::backward(Stream &stream, const Tensor &dy, const Tensor &ids, const Tensor &dtable,
+                         const Tensor &scratch) const {
+  requireF32(node, dy.type);
+  const float *from = stream.data<float>(dy);
+  const int64_t *pi = stream.data<int64_t>(ids);
+  float *to = stream.data<float>(dtable);
+  int64_t *order = stream.data<int64_t>(scratch);
+  stream.launch(node, "embedding_backward", [this, from, pi, to, order] {
+    checkIds(node, pi, count, rows);
+    std::iota(order, order + count, int64_t{0});
+    std::sort(order, order + count, [pi](int64_t a, int64_t b) { return pi[a] != pi[b] ? pi[a] < pi[b] : a < b; });
+    parallelRanges(rows, grainOf(columns), [&](int64_t begin, int64_t end) {
+      const int64_t *first = order, *last = first + count;
+      const int64_t *at = std::lower_bound(first, last, begin, [pi](int64_t i, int64_t row) { return pi[i] < row; });
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t *next = at;
+        while (next != last && pi[*next] == row)
+          ++next;
+        sumRows(from, at, next - at, columns, to + row * columns);
+        at = next;
+      }
+    });
+  });
+}
+
+} // namespace sluice

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both targets' embeddings check and need: the order of the ids by row, eight bytes each.
+#include "runtime/Embedding.h"
+
+#include <stdexcept>
+
+namespace sluice {
+
+Embedding::Embedding(const char *node, Shape table, Shape ids) : Kernel(node), rows(table[0]), count(ids.elements()) {
+  if (table.rank < 1 || rows < 1)
+    throw std::invalid_argument(std::string("embedding '") + node + "': a table of rank " + std::to_string(table.rank) +
+                                " and " + std::to_string(rows) + " rows");
+  columns = table.elements() / rows;
+  workspace = static_cast<size_t>(count) * sizeof(int64_t);
+}
+
+} // namespace sluice
