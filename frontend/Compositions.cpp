@@ -21,6 +21,23 @@ Value joined(NodeImport &node, ArrayRef<Value> parts, int64_t axis) {
   return node.folded(node.make<train::ConcatOp>(ValueRange(parts), static_cast<uint64_t>(axis)));
 }
 
+Value compared(NodeImport &node, Value a, Value b, train::Comparison predicate) {
+  if (!a || !b)
+    return {};
+  int64_t rank = std::max(typeOf(a).getRank(), typeOf(b).getRank());
+  auto op = node.make<train::CompareOp>(node.asImageOperand(a, rank), node.asImageOperand(b, rank), predicate);
+  return op ? op.getY() : Value();
+}
+
+Value selected(NodeImport &node, Value condition, Value a, Value b) {
+  if (!condition || !a || !b)
+    return {};
+  int64_t rank = std::max({typeOf(condition).getRank(), typeOf(a).getRank(), typeOf(b).getRank()});
+  auto op = node.make<train::SelectOp>(node.asImageOperand(condition, rank), node.asImageOperand(a, rank),
+                                       node.asImageOperand(b, rank));
+  return op ? op.getY() : Value();
+}
+
 Value scaled(NodeImport &node, Value x, double factor) {
   auto op = x ? node.make<train::ScaleOp>(x, node.f32(factor)) : train::ScaleOp();
   return op ? op.getY() : Value();

@@ -23,6 +23,10 @@ template <typename Op> mlir::Value binary(NodeImport &node, mlir::Value a, mlir:
   return op ? op.getY() : mlir::Value();
 }
 
+/// 1 where the predicate holds, else 0.
+mlir::Value compared(NodeImport &node, mlir::Value a, mlir::Value b, train::Comparison predicate);
+/// a where the condition is above 0, else b.
+mlir::Value selected(NodeImport &node, mlir::Value condition, mlir::Value a, mlir::Value b);
 /// factor * x
 mlir::Value scaled(NodeImport &node, mlir::Value x, double factor);
 /// x limited to [low, high]

@@ -181,26 +181,9 @@ LogicalResult importPRelu(NodeImport &node) {
   return node.result(y);
 }
 
-/// The larger of two: operands as the rows of an image, one of which a pool takes. Of equal ones the first takes the
-/// gradient.
+/// Of equal ones the first takes the gradient.
 Value larger(NodeImport &node, Value a, Value b) {
-  if (!a || !b)
-    return {};
-  auto shape = broadcastShapes(shapeOf(a).vec(), shapeOf(b).vec());
-  if (!shape || !elementCount(*shape)) {
-    (void)node.error("operands of shapes " + shapeText(shapeOf(a).vec()) + " and " + shapeText(shapeOf(b).vec()) +
-                     " do not broadcast");
-    return {};
-  }
-  SmallVector<Value> rows;
-  for (Value x : {a, b}) {
-    Value full = repeated(node, x, *shape);
-    rows.push_back(full ? node.reshape(full, {1, 1, 1, *elementCount(*shape)}) : Value());
-  }
-  Value image = joined(node, rows, 2);
-  int64_t kernel[] = {2, 1}, ones[] = {1, 1}, zeros[] = {0, 0, 0, 0};
-  auto pool = image ? node.make<train::MaxPoolOp>(image, kernel, ones, zeros, ones, false) : train::MaxPoolOp();
-  return pool ? node.reshape(pool.getY(), *shape) : Value();
+  return selected(node, compared(node, b, a, train::Comparison::LessOrEqual), a, b);
 }
 
 /// Max and Min, which is -max(-x). A constant number is a bound.

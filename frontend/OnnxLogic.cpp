@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons, logic and choices on data. Truth values are the numbers 1 and 0, and integers are float32, exact up to
 // 2^24, from where they take part in arithmetic.
+#include "frontend/Compositions.h"
 #include "frontend/ElementTypes.h"
-#include "frontend/NodeImport.h"
 #include "onnx/onnx_pb.h"
 
 using namespace mlir;
@@ -12,68 +12,43 @@ namespace {
 
 using train::Comparison;
 
-Value compare(NodeImport &node, Value a, Value b, Comparison predicate) {
-  if (!a || !b)
-    return {};
-  int64_t rank = std::max(typeOf(a).getRank(), typeOf(b).getRank());
-  auto op = node.make<train::CompareOp>(node.asImageOperand(a, rank), node.asImageOperand(b, rank), predicate);
-  return op ? op.getY() : Value();
-}
-
 /// 1 where x is 0, else 0.
 Value negated(NodeImport &node, Value x) {
-  return x ? compare(node, x, node.scalar(0, "false"), Comparison::Equal) : Value();
+  return x ? compared(node, x, node.scalar(0, "false"), Comparison::Equal) : Value();
 }
 
 /// `swapped` compares the second operand with the first.
 template <Comparison predicate, bool swapped> LogicalResult importComparison(NodeImport &node) {
   Value a = node.tensor(0), b = node.tensor(1);
-  return node.result(swapped ? compare(node, b, a, predicate) : compare(node, a, b, predicate));
-}
-
-template <typename Op> Op combine(NodeImport &node, Value a, Value b) {
-  if (!a || !b)
-    return {};
-  int64_t rank = std::max(typeOf(a).getRank(), typeOf(b).getRank());
-  return node.make<Op>(node.asImageOperand(a, rank), node.asImageOperand(b, rank));
+  return node.result(swapped ? compared(node, b, a, predicate) : compared(node, a, b, predicate));
 }
 
 LogicalResult importNot(NodeImport &node) { return node.result(negated(node, node.tensor(0))); }
 
 LogicalResult importAnd(NodeImport &node) {
-  auto op = combine<train::MulOp>(node, node.tensor(0), node.tensor(1));
-  return op ? node.result(op) : failure();
+  return node.result(binary<train::MulOp>(node, node.tensor(0), node.tensor(1)));
 }
 
 LogicalResult importOr(NodeImport &node) {
-  auto sum = combine<train::AddOp>(node, node.tensor(0), node.tensor(1));
-  return sum ? node.result(compare(node, node.scalar(0, "false"), sum, Comparison::Less)) : failure();
+  Value sum = binary<train::AddOp>(node, node.tensor(0), node.tensor(1));
+  return sum ? node.result(compared(node, node.scalar(0, "false"), sum, Comparison::Less)) : failure();
 }
 
 LogicalResult importXor(NodeImport &node) {
-  return node.result(negated(node, compare(node, node.tensor(0), node.tensor(1), Comparison::Equal)));
+  return node.result(negated(node, compared(node, node.tensor(0), node.tensor(1), Comparison::Equal)));
 }
 
 /// Nothing else differs from itself.
 LogicalResult importIsNaN(NodeImport &node) {
   Value x = node.tensor(0);
-  return node.result(negated(node, compare(node, x, x, Comparison::Equal)));
+  return node.result(negated(node, compared(node, x, x, Comparison::Equal)));
 }
 
 LogicalResult importWhere(NodeImport &node) {
   Use branch;
   branch.kind = Use::Branch;
   Value operands[] = {node.tensor(0), node.tensor(1, branch), node.tensor(2, branch)};
-  int64_t rank = 0;
-  for (Value operand : operands) {
-    if (!operand)
-      return failure();
-    rank = std::max(rank, typeOf(operand).getRank());
-  }
-  for (Value &operand : operands)
-    operand = node.asImageOperand(operand, rank);
-  auto op = node.make<train::SelectOp>(operands[0], operands[1], operands[2]);
-  return op ? node.result(op) : failure();
+  return node.result(selected(node, operands[0], operands[1], operands[2]));
 }
 
 /// Conversions between float types keep float32, those to truth values compare with 0; integers stay what they are.
