@@ -14,9 +14,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "runtime/Printable.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -338,27 +336,6 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, const OnnxFile &f
   if (!module)
     return located(module.takeError());
   return module;
-}
-
-/// Bytes of a name in a table.
-static constexpr size_t longestShown = 300;
-
-std::string listParameters(ModuleOp module) {
-  std::string text;
-  size_t width = 0;
-  for (auto variable : module.getOps<train::VariableOp>())
-    width = std::max(width, printable(train::tensorName(variable).str(), longestShown).size());
-  for (auto variable : module.getOps<train::VariableOp>()) {
-    std::string shape;
-    for (int64_t extent : cast<RankedTensorType>(variable.getType()).getShape())
-      shape += (shape.empty() ? "" : "x") + std::to_string(extent);
-    std::string name = printable(train::tensorName(variable).str(), longestShown);
-    text += llvm::formatv("{0}  {1,-18}  {2,-9}  {3}\n", name + std::string(width - name.size(), ' '),
-                          shape.empty() ? "scalar" : shape, train::stringifyRole(variable.getRole()),
-                          printable(variable.getReason().value_or("").str(), longestShown))
-                .str();
-  }
-  return text;
 }
 
 } // namespace sluice
