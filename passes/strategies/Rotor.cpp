@@ -114,6 +114,23 @@ void RotorTable::emit(int m, int i, int l, std::vector<StageRun> &runs) const {
   emit(m, i, j - 1, runs);
 }
 
+/// Leaves out ops that write what another op writes, too, which is not among them: the buffer would come back with less
+/// than it held.
+static void keepWholeWriters(const Problem &problem, const Recomputation &recomputation, std::vector<int> &ops) {
+  for (size_t before = ops.size() + 1; ops.size() < before;) {
+    before = ops.size();
+    const std::set<int> among(ops.begin(), ops.end());
+    const auto isPart = [&](int op) {
+      const std::vector<int> &writes = problem.ops[op].writesWhen(true);
+      return std::any_of(writes.begin(), writes.end(), [&](int b) {
+        const std::vector<int> &writers = recomputation.writersOf(b);
+        return !std::all_of(writers.begin(), writers.end(), [&](int w) { return among.count(w); });
+      });
+    };
+    ops.erase(std::remove_if(ops.begin(), ops.end(), isPart), ops.end());
+  }
+}
+
 std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, const std::vector<StageRun> &runs) {
   std::vector<std::vector<int>> forward(stages.count());
   std::vector<int> firstBackward(stages.count(), -1);
@@ -147,6 +164,7 @@ std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, 
       segments.push_back({before, {}});
       std::copy_if(pending.begin(), pending.end(), std::back_inserter(segments.back().ops),
                    [&](int op) { return recomputation.findsInputs(op, before); });
+      keepWholeWriters(problem, recomputation, segments.back().ops);
       pending.clear();
     }
   }

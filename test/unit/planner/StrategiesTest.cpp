@@ -76,6 +76,49 @@ TEST(Strategies, RotorMakesNothingAgainFromWhatAGradientHasOverwritten) {
       expectSound(p, p.base + memoryFloor(p) / 4 * fourths, name, everythingAllowed({}));
 }
 
+/// f writes a and b; g writes on in place of a, and c, which cannot come back without a as f left it.
+static Problem writtenTwice() {
+  Problem p;
+  for (const char *name : {"a", "b", "c", "loss", "gradient"}) {
+    Buffer buffer;
+    buffer.name = name;
+    buffer.bytes = 1024;
+    p.buffers.push_back(buffer);
+  }
+  const auto op = [&](const char *name, int stage, std::vector<int> reads, std::vector<int> writes) {
+    Op o;
+    o.name = name;
+    o.phase = name[0] == 'b' ? Phase::Backward : Phase::Forward;
+    o.stage = stage;
+    o.seconds = 1;
+    o.recomputable = o.phase == Phase::Forward;
+    o.reads = std::move(reads);
+    o.writes = std::move(writes);
+    p.ops.push_back(o);
+  };
+  op("f", 0, {}, {0, 1});
+  op("g", 0, {0, 1}, {0, 2});
+  op("loss", 1, {0}, {3});
+  op("bloss", 1, {0}, {4});
+  op("bg", 0, {4, 2, 0}, {4});
+  op("bf", 0, {4, 1}, {4});
+  p.ops[2].workspace = 4096; // b has to go for it
+  for (int b : {0, 1, 2})
+    p.buffers[b].activation = true;
+  p.buffers[0].producers = {0, 1};
+  p.buffers[1].producers = {0};
+  p.buffers[2].producers = {1};
+  return p;
+}
+
+TEST(Strategies, RotorRunsAllWritersOfABufferAgainOrNone) {
+  const Problem p = writtenTwice();
+  ASSERT_EQ(problemError(p), "");
+  for (const char *name : {"rotor", "pofo"})
+    for (Bytes budget = memoryFloor(p); budget <= keepPeak(p); budget += 256)
+      expectSound(p, budget, name, everythingAllowed({}));
+}
+
 TEST(Strategies, ThresholdsInBytesDoNotHoldOnChainsWhoseSizesHaveNoUnit) {
   for (const char *name : {"autoswap", "mixed"}) {
     int offloading = 0;
