@@ -54,7 +54,7 @@ std::optional<Evaluation> evaluate(Session &session, const Program &program, con
     }
   }
   result.loss /= static_cast<double>(batchCount);
-  if (program.correct.present)
+  if (program.correct.present && answered > 0)
     result.accuracy = static_cast<double>(correct) / static_cast<double>(answered);
   return result;
 }
