@@ -22,11 +22,7 @@ Value joined(NodeImport &node, ArrayRef<Value> parts, int64_t axis) {
 }
 
 Value compared(NodeImport &node, Value a, Value b, train::Comparison predicate) {
-  if (!a || !b)
-    return {};
-  int64_t rank = std::max(typeOf(a).getRank(), typeOf(b).getRank());
-  auto op = node.make<train::CompareOp>(node.asImageOperand(a, rank), node.asImageOperand(b, rank), predicate);
-  return op ? op.getY() : Value();
+  return binary<train::CompareOp>(node, a, b, predicate);
 }
 
 Value selected(NodeImport &node, Value condition, Value a, Value b) {

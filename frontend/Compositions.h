@@ -13,13 +13,14 @@ template <typename Op> mlir::Value unary(NodeImport &node, mlir::Value x) {
   return op ? op.getY() : mlir::Value();
 }
 
-/// By numpy's broadcasting.
-template <typename Op> mlir::Value binary(NodeImport &node, mlir::Value a, mlir::Value b) {
+/// By numpy's broadcasting; `attributes` are the op's.
+template <typename Op, typename... Attributes>
+mlir::Value binary(NodeImport &node, mlir::Value a, mlir::Value b, Attributes... attributes) {
   if (!a || !b)
     return {};
   int64_t rank = std::max(typeOf(a).getRank(), typeOf(b).getRank());
   mlir::Value x = node.asImageOperand(a, rank), y = node.asImageOperand(b, rank);
-  auto op = x && y ? node.make<Op>(x, y) : Op();
+  auto op = x && y ? node.make<Op>(x, y, attributes...) : Op();
   return op ? op.getY() : mlir::Value();
 }
 

@@ -155,12 +155,8 @@ Value NodeImport::ids(int input, int64_t limit) {
                 "are read, or a constant");
     return {};
   }
-  Source source;
-  source.name = node.output(0) + "/indices";
+  Source source = inventedSource("indices", value->shape, onnx::TensorProto::INT64);
   source.value = *value;
-  source.shape = value->shape;
-  source.elementType = onnx::TensorProto::INT64;
-  source.constantNode = source.invented = true;
   for (int64_t &id : source.value->ints) {
     if (id < -limit || id >= limit) {
       (void)error("index " + std::to_string(id) + " is outside the extent " + std::to_string(limit));

@@ -144,6 +144,8 @@ private:
   /// Ranks, extents and sizes within the limits; every op is made behind this check.
   mlir::LogicalResult checkSize(mlir::RankedTensorType type, const std::string &what);
   mlir::LogicalResult countConstant(const HostTensor &value);
+  /// A constant that the model does not have, without its value; `purpose` names it behind the node's output.
+  Source inventedSource(const std::string &purpose, std::vector<int64_t> shape, int32_t elementType) const;
   mlir::Value readSource(const Source &source, const Use &use);
   mlir::Value readNumbers(const Source &source, int input, const Use &use);
   std::string user() const;

@@ -73,25 +73,26 @@ Value NodeImport::asImageOperand(Value x, int64_t rank) {
   return reshape(x, image);
 }
 
-Value NodeImport::filled(std::vector<int64_t> shape, double number, const std::string &purpose) {
+Source NodeImport::inventedSource(const std::string &purpose, std::vector<int64_t> shape, int32_t elementType) const {
   Source source;
   source.name = node.output(0) + "/" + purpose;
+  source.shape = std::move(shape);
+  source.elementType = elementType;
+  source.constantNode = source.invented = true;
+  return source;
+}
+
+Value NodeImport::filled(std::vector<int64_t> shape, double number, const std::string &purpose) {
+  Source source = inventedSource(purpose, std::move(shape), onnx::TensorProto::FLOAT);
   source.value = HostTensor::zeros({}, /*integral=*/false); // one element stands for all
   source.value->floats[0] = number;
-  source.shape = std::move(shape);
-  source.elementType = onnx::TensorProto::FLOAT;
-  source.constantNode = source.invented = true;
   return readSource(source, {});
 }
 
 Value NodeImport::table(HostTensor values, const std::string &purpose) {
   if (failed(countConstant(values)))
     return {};
-  Source source;
-  source.name = node.output(0) + "/" + purpose;
-  source.shape = values.shape;
-  source.elementType = onnx::TensorProto::FLOAT;
-  source.constantNode = source.invented = true;
+  Source source = inventedSource(purpose, values.shape, onnx::TensorProto::FLOAT);
   source.value = std::move(values);
   return readSource(source, {});
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalizations of every sample by itself: InstanceNormalization, GroupNormalization,
-// RMSNormalization, LpNormalization. Those by mean
-// and variance run on the kernel of LayerNormalization, a row for each mean.
+// Normalizations of every sample by itself: InstanceNormalization, GroupNormalization, RMSNormalization,
+// LpNormalization. Those by mean and variance run on the kernel of LayerNormalization, a row for each mean.
 #include "frontend/Compositions.h"
 #include <limits>
 

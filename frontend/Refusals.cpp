@@ -24,10 +24,6 @@ std::string kindOf(const std::string &reason) {
   return kind;
 }
 
-std::string counted(int64_t count, const char *what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 /// As a terminal may see it; names in the middle of a sentence may be longer than the sentence.
 std::string shown(const std::string &text, size_t most) {
   const std::string clean = printable(text, std::string::npos);
@@ -35,6 +31,10 @@ std::string shown(const std::string &text, size_t most) {
 }
 
 } // namespace
+
+std::string counted(int64_t count, const char *what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
 
 void Refusals::add(const onnx::NodeProto &node, const std::string &reason) {
   ++refused;

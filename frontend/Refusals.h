@@ -43,6 +43,9 @@ private:
   std::set<std::string> ops;
 };
 
+/// "1 node", "2 nodes".
+std::string counted(int64_t count, const char *what);
+
 /// What to do about a node that has no importer, as the end of a sentence.
 std::string wayOut(const onnx::NodeProto &node);
 

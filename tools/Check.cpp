@@ -3,6 +3,7 @@
 #include "tools/Check.h"
 
 #include "frontend/OnnxGraph.h"
+#include "frontend/Refusals.h"
 #include "ir/Train.h"
 #include "onnx/onnx_pb.h"
 #include "runtime/Printable.h"
@@ -15,10 +16,6 @@
 using namespace mlir;
 
 namespace sluice {
-
-static std::string counted(int64_t count, const char *what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 /// "68 nodes, 9 ops": what the first output needs, functions inlined.
 static std::string nodesOf(const OnnxGraph &graph) {
