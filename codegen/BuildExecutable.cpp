@@ -66,6 +66,7 @@ static std::string buildHost(const std::string &source, const std::string &execu
                                                   "-O3",
                                                   "-ffp-contract=off",
                                                   "-fno-math-errno",
+                                                  "-fno-trapping-math",
                                                   include,
                                                   source,
                                                   "-o",

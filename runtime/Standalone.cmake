@@ -10,7 +10,7 @@ include(CheckPIESupported)
 check_pie_supported(LANGUAGES CXX)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(SLUICE_STANDALONE ON)
-set(SLUICE_KERNEL_FLAGS -O3 -ffp-contract=off -fno-math-errno) # as in Sluice's own build, for the same bits
+set(SLUICE_KERNEL_FLAGS -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math) # as in Sluice's own build, for the same bits
 find_package(Threads REQUIRED)
 add_library(nlohmann_json INTERFACE)
 add_library(nlohmann_json::nlohmann_json ALIAS nlohmann_json)
