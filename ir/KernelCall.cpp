@@ -94,6 +94,9 @@ template <typename E> static E enumerator(sched::CallAttr call, unsigned i) {
 template <> ConvPass sluice::argument<ConvPass>(Operation *, sched::CallAttr call, unsigned i) {
   return enumerator<ConvPass>(call, i);
 }
+template <> AttentionPass sluice::argument<AttentionPass>(Operation *, sched::CallAttr call, unsigned i) {
+  return enumerator<AttentionPass>(call, i);
+}
 template <> LossKind sluice::argument<LossKind>(Operation *, sched::CallAttr call, unsigned i) {
   return enumerator<LossKind>(call, i);
 }

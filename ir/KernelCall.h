@@ -30,6 +30,9 @@ template <typename E> struct Enumerators;
 template <> struct Enumerators<ConvPass> {
   static constexpr const char *type = "ConvPass", *names[] = {"Forward", "BackwardData", "BackwardWeight"};
 };
+template <> struct Enumerators<AttentionPass> {
+  static constexpr const char *type = "AttentionPass", *names[] = {"Forward", "Backward"};
+};
 template <> struct Enumerators<LossKind> {
   static constexpr const char *type = "LossKind",
                               *names[] = {"SoftmaxCrossEntropy", "MeanSquaredError", "BceWithLogits"};
@@ -107,6 +110,7 @@ template <> Shape argument<Shape>(mlir::Operation *op, sched::CallAttr call, uns
 template <> Tensor argument<Tensor>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 template <> Window argument<Window>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 template <> ConvPass argument<ConvPass>(mlir::Operation *op, sched::CallAttr call, unsigned i);
+template <> AttentionPass argument<AttentionPass>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 template <> LossKind argument<LossKind>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 template <> DataType argument<DataType>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 

@@ -69,4 +69,27 @@ def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterf
   let results = (outs Train_Real:$y);
 }
 
+def Train_AttentionOp : Train_ForwardOp<"attention", [Train_OwnKernel,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"FullyConnected", results = ["", "_logsumexp"]>.decl;
+  let summary = "dropout(softmax(scale * q k^T + mask)) v, without a tensor of all scores";
+  let description = [{
+    Made by recompose from the ops that exporters write. Row i of a causal attention sees keys 0 to i alone; a row that sees no key is 0.
+    The mask has no gradient. The draws of a `ratio` above 0 are those of train.dropout with this key of the probabilities. `logsumexp` is
+    the logarithm of the sum of a row's exponentials, from which the backward op has the probabilities again.
+
+    - C1: q [..,T,D], k [..,S,D] and v [..,S,C] have one rank of 2 or more and equal leading dimensions.
+    - C2: the mask has rank 1 or more and broadcasts to [..,T,S].
+
+    ```mlir
+    %y, %sums = train.attention %q, %k, %v {scale = 1.25e-1 : f32, causal = true} : (tensor<8x12x512x64xf32>, tensor<8x12x512x64xf32>,
+        tensor<8x12x512x64xf32>) -> (tensor<8x12x512x64xf32>, tensor<8x12x512xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Real:$q, Train_Real:$k, Train_Real:$v, Optional<Train_Float>:$mask, F32Attr:$scale,
+      DefaultValuedAttr<BoolAttr, "false">:$causal, DefaultValuedAttr<F32Attr, "0.0f">:$ratio, DefaultValuedAttr<I64Attr, "0">:$key);
+  let results = (outs Train_Real:$y, Train_Float:$logsumexp);
+}
+
 #endif

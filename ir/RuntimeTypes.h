@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/Train.h"
+#include "runtime/Attention.h"
 #include "runtime/Codec.h"
 
 #include <string>

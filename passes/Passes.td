@@ -13,7 +13,10 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
 
     1. x/2 * (1 + erf(x/sqrt(2))) becomes train.gelu, and so does its form by tanh, whatever the order of the factors, where nobody else reads
        what lies between. Its gradient reads x alone, while those of the parts read three tensors.
-    2. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
+    2. softmax(scale * q k^T + mask) v becomes train.attention, with its causal mask if it has one, its dropout, and the guard that exporters put around
+       rows that see no key, where nobody else reads what lies between and no parameter takes part in the mask: a mask that is added, or numbers of
+       -1e4 and below in place of scores. Scales may stand on q, on k or behind the product, keys and values may come transposed.
+    3. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
 
     Constants that nobody reads any longer go.
 
@@ -30,7 +33,7 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let statistics = [Statistic<"gelus", "gelus", "train.gelu made">, Statistic<"products", "products", "factors read without their transpose">];
+  let statistics = [Statistic<"gelus", "gelus", "train.gelu made">, Statistic<"attentions", "attentions", "train.attention made">, Statistic<"products", "products", "factors read without their transpose">];
 }
 
 def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {

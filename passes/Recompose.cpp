@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// recompose: what folds, folds; then each train.erf, train.tanh and train.matmul is looked at with the few ops around
-// it; constants that nobody reads any longer go last, in one walk over the module.
+// recompose: what folds, folds; then each train.softmax, train.erf, train.tanh and train.matmul is looked at
+// with the few ops around it; constants that nobody reads any longer go last, in one walk over the module.
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -18,17 +19,13 @@ using namespace sluice::train;
 
 namespace {
 
-/// Decimals of the constants differ from export to export.
-bool isAbout(std::optional<double> number, double wanted) {
-  return number && std::fabs(*number - wanted) < 1e-5 * wanted;
-}
-
 class Recomposer {
 public:
-  explicit Recomposer(ModuleOp module) : module(module), symbols(module) {}
-  int gelus = 0, products = 0;
+  explicit Recomposer(ModuleOp module) : module(module), patterns(module) {}
+  int gelus = 0, products = 0, attentions = 0;
 
   void run() {
+    attentions = recomposeAttention(module, patterns); // while factors are read through their transposes
     SmallVector<Operation *> found;
     module.walk([&](Operation *op) {
       if (isa<ErfOp, TanhOp, MatmulOp>(op))
@@ -39,53 +36,21 @@ public:
         recomposeProduct(product);
       else
         recomposeGelu(op);
-    if (gelus)
+    if (gelus || attentions)
       eraseUnread();
   }
 
 private:
-  /// The number that a tensor holds everywhere, if it is a constant of one element.
-  std::optional<double> constant(Value value) {
-    auto read = value.getDefiningOp<ReadOp>();
-    auto variable = read ? symbols.lookup<VariableOp>(read.getVariable()) : VariableOp();
-    if (!variable || variable.getRole() != Role::Constant || elements(read.getType()) != 1)
-      return std::nullopt;
-    auto number = dyn_cast_or_null<DenseFPElementsAttr>(variable.getValueAttr());
-    return number ? std::optional(number.getSplatValue<APFloat>().convertToDouble()) : std::nullopt;
-  }
-
-  /// value = factor * (what is returned); another value as it is, with factor 1.
-  Value unscaled(Value value, double &factor) {
-    factor = 1;
-    if (auto scale = value.getDefiningOp<ScaleOp>()) {
-      factor = scale.getFactor().convertToDouble();
-      return scale.getX();
-    }
-    Operation *op = value.getDefiningOp();
-    if (!isa_and_nonnull<MulOp, DivOp>(op) || op->getOperand(0).getType() != value.getType())
-      return value;
-    if (std::optional<double> number = constant(op->getOperand(1))) {
-      factor = isa<MulOp>(op) ? *number : 1 / *number;
-      return op->getOperand(0);
-    }
-    return value;
-  }
-
-  /// The only op that reads the value, if it is an Op.
-  template <typename Op> static Op onlyReader(Value value) {
-    return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
-  }
-
   /// x of the sum x + 0.044715 x^3; null for another value.
   Value summandOfCube(Value value) {
     auto sum = value.getDefiningOp<AddOp>();
     for (int i = 0; sum && i < 2; ++i) {
       double factor;
       Value x = sum->getOperand(i);
-      auto cube = unscaled(sum->getOperand(1 - i), factor).getDefiningOp<MulOp>();
+      auto cube = patterns.unscaled(sum->getOperand(1 - i), factor).getDefiningOp<MulOp>();
       auto square = cube ? (cube.getA() == x ? cube.getB() : cube.getA()).getDefiningOp<MulOp>() : MulOp();
-      if (isAbout(factor, 0.044715) && square && (cube.getA() == x || cube.getB() == x) && square.getA() == x &&
-          square.getB() == x)
+      if (Patterns::isAbout(factor, 0.044715) && square && (cube.getA() == x || cube.getB() == x) &&
+          square.getA() == x && square.getB() == x)
         return x;
     }
     return {};
@@ -95,26 +60,26 @@ private:
   void recomposeGelu(Operation *odd) {
     const bool tanh = isa<TanhOp>(odd);
     double inner, outer = 1, factor;
-    Value argument = unscaled(odd->getOperand(0), inner), x = tanh ? summandOfCube(argument) : argument;
-    auto sum = onlyReader<AddOp>(odd->getResult(0));
-    if (!x || !isAbout(inner, tanh ? M_SQRT1_2 * M_2_SQRTPI : M_SQRT1_2) || !sum ||
-        !isAbout(constant(sum.getA() == odd->getResult(0) ? sum.getB() : sum.getA()), 1))
+    Value argument = patterns.unscaled(odd->getOperand(0), inner), x = tanh ? summandOfCube(argument) : argument;
+    auto sum = Patterns::onlyReader<AddOp>(odd->getResult(0));
+    if (!x || !Patterns::isAbout(inner, tanh ? M_SQRT1_2 * M_2_SQRTPI : M_SQRT1_2) || !sum ||
+        !Patterns::isAbout(patterns.number(sum.getA() == odd->getResult(0) ? sum.getB() : sum.getA()), 1))
       return;
     Value product = sum.getY();
     bool multiplied = false; // by x
-    while (!multiplied || !isAbout(outer, 0.5)) {
-      if (auto scale = onlyReader<ScaleOp>(product)) {
+    while (!multiplied || !Patterns::isAbout(outer, 0.5)) {
+      if (auto scale = Patterns::onlyReader<ScaleOp>(product)) {
         outer *= scale.getFactor().convertToDouble();
         product = scale.getY();
         continue;
       }
-      auto multiply = onlyReader<MulOp>(product);
+      auto multiply = Patterns::onlyReader<MulOp>(product);
       if (!multiply || multiply.getType() != x.getType())
         return;
       Value other = multiply.getA() == product ? multiply.getB() : multiply.getA();
-      if (std::optional<double> number = constant(other)) {
+      if (std::optional<double> number = patterns.number(other)) {
         outer *= *number;
-      } else if (!multiplied && unscaled(other, factor) == x) {
+      } else if (!multiplied && patterns.unscaled(other, factor) == x) {
         multiplied = true;
         outer *= factor;
       } else if (!multiplied && other == x) { // itself a product by a constant
@@ -143,7 +108,7 @@ private:
         product.setTransposeA(!product.getTransposeA());
       else
         product.setTransposeB(!product.getTransposeB());
-      eraseUnused(transpose);
+      Patterns::eraseUnused(transpose);
       ++products;
     }
   }
@@ -152,18 +117,8 @@ private:
     OpBuilder b(product.getDefiningOp());
     Value gelu = GeluOp::create(b, product.getLoc(), x, tanh);
     product.replaceAllUsesWith(gelu);
-    eraseUnused(product.getDefiningOp());
+    Patterns::eraseUnused(product.getDefiningOp());
     ++gelus;
-  }
-
-  /// Erases the op and what only it read.
-  void eraseUnused(Operation *op) {
-    if (!op || !isOpTriviallyDead(op))
-      return;
-    SmallVector<Value> operands(op->getOperands());
-    op->erase();
-    for (Value operand : operands)
-      eraseUnused(operand.getDefiningOp());
   }
 
   void eraseUnread() {
@@ -178,7 +133,7 @@ private:
   }
 
   ModuleOp module;
-  SymbolTable symbols;
+  Patterns patterns;
 };
 
 struct Recompose : sluice::impl::RecomposeBase<Recompose> {
@@ -189,6 +144,7 @@ struct Recompose : sluice::impl::RecomposeBase<Recompose> {
     recomposer.run();
     gelus += recomposer.gelus;
     products += recomposer.products;
+    attentions += recomposer.attentions;
   }
 };
 

@@ -3,6 +3,7 @@
 // runtime/cuda.
 #pragma once
 
+#include "runtime/Attention.h"
 #include "runtime/Codec.h"
 #include "runtime/Embedding.h"
 #include "runtime/Fused.h"

@@ -52,7 +52,7 @@ static Workspace workspaceFunction(StringRef kernel) {
       .Case("SumTo", sumTo)
       .Case("Loss", loss)
       .Case("Embedding", embedding)
-      .Cases({"MaxPool", "AveragePool", "Lrn"}, nothing)
+      .Cases({"Attention", "MaxPool", "AveragePool", "Lrn"}, nothing)
       .Default(nullptr);
 }
 

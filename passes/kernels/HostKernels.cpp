@@ -3,6 +3,7 @@
 #include "passes/kernels/HostKernels.h"
 
 #include "ir/KernelCall.h"
+#include "runtime/Attention.h"
 #include "runtime/Embedding.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/MatmulEngine.h"
@@ -74,6 +75,7 @@ Offers offersOf(StringRef kernel) {
       .Case("BatchNormStatistics", workspaceOf<BatchNormStatistics, Shape, float>)
       .Case("Lrn", workspaceOf<Lrn, Shape, int64_t, float, float, float>)
       .Case("Loss", workspaceOf<Loss, LossKind, Shape>)
+      .Case("Attention", workspaceOf<Attention, AttentionPass, Shape, Shape, Shape, Shape, float>)
       .Case("Embedding", workspaceOf<Embedding, Shape, Shape>)
       .Case("SumTo", workspaceOf<SumTo, Tensor, Tensor, float>)
       .Default(nullptr);

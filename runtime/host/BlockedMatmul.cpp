@@ -33,38 +33,19 @@ size_t BlockedMatmul::workspaceBytes() const {
   return sizeof(float) * static_cast<size_t>(threads() * std::min(depthAtOnce, shape.k) * columnsEach());
 }
 
-/// Depths [begin, end) of some columns as panels [panel][depth][column], the last one filled up with zeros.
-void BlockedMatmul::pack(const float *b, int64_t begin, int64_t end, int64_t column, int64_t columns, float *to) const {
-  const int64_t width = tile::panelColumns(shape.n);
-  for (int64_t first = 0; first < columns; first += width) {
-    const int64_t count = std::min(width, columns - first);
-    const float *from = b + (column + first) * columnStepB;
-    if (count < width)
-      std::fill_n(to, (end - begin) * width, 0.0f);
-    if (columnStepB == 1)
-      for (int64_t k = begin; k < end; ++k)
-        std::copy_n(from + k * depthStepB, count, to + (k - begin) * width);
-    else
-      for (int64_t i = 0; i < count; ++i)
-        for (int64_t k = begin; k < end; ++k)
-          to[(k - begin) * width + i] = from[i * columnStepB + k * depthStepB];
-    to += (end - begin) * width;
-  }
-}
-
 void BlockedMatmul::multiply(const Block &block, const float *a, const float *b, float alpha, float *c,
                              float *work) const {
   const int64_t width = tile::panelColumns(shape.n);
   float *to = c + block.row * shape.n + block.column;
   for (int64_t begin = 0; begin < shape.k; begin += depthAtOnce) {
     const int64_t end = std::min(shape.k, begin + depthAtOnce);
-    pack(b, begin, end, block.column, block.columns, work);
+    tile::pack(b + begin * depthStepB + block.column * columnStepB, depthStepB, columnStepB, end - begin, block.columns,
+               width, work);
     for (int64_t row = 0; row < block.rows; row += rowsAtOnce) {
-      tile::Factors f{
-          a + (block.row + row) * rowStepA + begin * depthStepA, rowStepA, depthStepA, work, width, end - begin};
-      for (int64_t column = 0; column < block.columns; column += width, f.b += (end - begin) * width)
-        tile::multiply(f, std::min(rowsAtOnce, block.rows - row), to + row * shape.n + column, shape.n,
-                       std::min(width, block.columns - column), width > tile::lanes, begin > 0);
+      const float *from = a + (block.row + row) * rowStepA + begin * depthStepA;
+      tile::multiplyPacked({from, rowStepA, depthStepA, work, width, end - begin},
+                           std::min(rowsAtOnce, block.rows - row), to + row * shape.n, shape.n, block.columns,
+                           begin > 0);
     }
   }
   for (int64_t row = 0; alpha != 1 && row < block.rows; ++row)

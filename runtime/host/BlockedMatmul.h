@@ -23,7 +23,6 @@ public:
 private:
   struct Block;
   int64_t columnsEach() const;
-  void pack(const float *b, int64_t begin, int64_t end, int64_t column, int64_t columns, float *to) const;
   void multiply(const Block &block, const float *a, const float *b, float alpha, float *c, float *work) const;
 
   MatmulShape shape;

@@ -6,6 +6,7 @@
 
 #include "runtime/host/TileForm.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -79,12 +80,36 @@ inline void panel(const Factors &f, int64_t count, float *c, int64_t cStep, int6
   take(std::integral_constant<int, 1>());
 }
 
+/// The right factor's columns as panels [panel][depth][column] of `width` columns, the last one filled up with zeros.
+inline void pack(const float *b, int64_t depthStep, int64_t columnStep, int64_t depths, int64_t columns, int64_t width,
+                 float *to) {
+  for (int64_t first = 0; first < columns; first += width, to += depths * width) {
+    const int64_t count = std::min(width, columns - first);
+    const float *from = b + first * columnStep;
+    if (count < width)
+      std::fill_n(to, depths * width, 0.0f);
+    if (columnStep == 1)
+      for (int64_t k = 0; k < depths; ++k)
+        std::copy_n(from + k * depthStep, count, to + k * width);
+    else
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t k = 0; k < depths; ++k)
+          to[k * width + i] = from[i * columnStep + k * depthStep];
+  }
+}
+
 /// c[count, columns] = (c +) a b for one panel of at most panelColumns() columns.
 inline void multiply(const Factors &f, int64_t count, float *c, int64_t cStep, int64_t columns, bool wide, bool add) {
   if (wide)
     panel<2>(f, count, c, cStep, columns, add);
   else
     panel<1>(f, count, c, cStep, columns, add);
+}
+
+/// The same for all panels of a packed right factor.
+inline void multiplyPacked(Factors f, int64_t count, float *c, int64_t cStep, int64_t columns, bool add) {
+  for (int64_t column = 0; column < columns; column += f.bStep, f.b += f.depth * f.bStep)
+    multiply(f, count, c + column, cStep, std::min(f.bStep, columns - column), f.bStep > lanes, add);
 }
 
 } // namespace sluice::tile

@@ -303,6 +303,32 @@ func.func @lrn_backward_c1(%d: tensor<2x3x2x2xf32>, %x: tensor<2x3x2x3xf32>) {
 
 // -----
 
+func.func @attention_c1(%q: tensor<2x4x8xf32>, %k: tensor<3x4x8xf32>) {
+  // expected-error @below {{does not fit}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %l = train.attention %q, %k, %k {scale = 1.0 : f32} : (tensor<2x4x8xf32>, tensor<3x4x8xf32>, tensor<3x4x8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<2x4x8xf32>, %m: tensor<3x4x4xf32>) {
+  // expected-error @below {{mask 'tensor<3x4x4xf32>' does not broadcast to the scores}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %l = train.attention %q, %q, %q, %m {scale = 1.0 : f32} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<3x4x4xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_backward_c1(%q: tensor<2x4x8xf32>, %l: tensor<2x5xf32>) {
+  // expected-error @below {{is no gradient of 'train.attention'}}
+  %dq, %dk, %dv = train.attention_backward %q, %q, %q, %q, %q, %l {scale = 1.0 : f32} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x5xf32>) -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
 func.func @embedding_c1(%t: tensor<f32>, %i: tensor<2xi64>) {
   // expected-error @below {{which has no rows or whose ids are no integers}}
   // expected-error @below {{failed to infer returned types}}

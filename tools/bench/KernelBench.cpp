@@ -3,7 +3,12 @@
 // elementwise and reduction kernels of a BatchNorm network in GB/s. Best of several runs; use an idle machine.
 // `links` prints what --profile-out measures of copies between the arenas, five times.
 //
+// `attention`, of BATCH texts and 12 heads of 64 columns, and `rows`, of BATCH rows, print milliseconds of forward and
+// backward, for transformer_kernels.py to read.
+//
 //   kernel-bench [resnet50|mobilenet|densenet|vgg16|elementwise|links] [BATCH] [THREADS]
+//   kernel-bench attention BATCH THREADS TOKENS [causal]
+//   kernel-bench rows BATCH THREADS COLUMNS
 #include "runtime/Runtime.h"
 #include "runtime/program/Links.h"
 
@@ -15,6 +20,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 using namespace sluice;
 
@@ -185,6 +191,69 @@ void elementwise(int64_t batch) {
   }
 }
 
+void attention(int64_t batch, int64_t tokens, bool causal) {
+  const Shape shape{batch, 12, tokens, 64};
+  const Attention forward("attention", AttentionPass::Forward, shape, shape, shape, {}, 0.125f, causal),
+      backward("attention", AttentionPass::Backward, shape, shape, shape, {}, 0.125f, causal);
+  size_t end = 0;
+  auto tensor = [&end](Shape extents) { return device(std::exchange(end, end + device(0, extents).bytes()), extents); };
+  Tensor t[8];
+  for (Tensor &one : t)
+    one = tensor(shape);
+  const Tensor sums = tensor({batch, 12, tokens});
+  const size_t space = std::max(forward.workspaceBytes(), backward.workspaceBytes());
+  const Tensor work = scratch(end, static_cast<int64_t>(space));
+  Session session(end + space, 0, 0);
+  for (int64_t i = 0; i < 3 * shape.elements(); ++i)
+    session.compute.data<float>(t[0])[i] = normal(1, static_cast<uint64_t>(i));
+  const double a =
+      bestSeconds(session, [&] { forward.forward(session.compute, t[0], t[1], t[2], none, t[3], sums, work); });
+  const double b = bestSeconds(session, [&] {
+    backward.backward(session.compute, t[4], t[0], t[1], t[2], none, t[3], sums, t[5], t[6], t[7], work);
+  });
+  printf("attention %.3f %.3f ms, %zu bytes of scratch\n", a * 1e3, b * 1e3, space);
+}
+
+struct Gelu {
+  static constexpr int inputs = 1, outputs = 1, sums = 0;
+  SLUICE_KERNEL Values<1> operator()(float x) const {
+    return {{x * (0.5f * (1.0f + errorFunction(x * 0.707106769f)))}};
+  }
+};
+struct GeluBackward {
+  static constexpr int inputs = 2, outputs = 1, sums = 0;
+  SLUICE_KERNEL Values<1> operator()(float dy, float x) const {
+    const float below = 0.5f * (1.0f + errorFunction(x * 0.707106769f));
+    return {{dy * (below + x * (0.398942292f * exponential(-0.5f * (x * x))))}};
+  }
+};
+
+/// Layer normalization, softmax and gelu of [rows, columns].
+void rowKernels(int64_t rows, int64_t columns) {
+  const Shape shape{rows, columns};
+  size_t end = 0;
+  auto tensor = [&end](Shape extents) { return device(std::exchange(end, end + device(0, extents).bytes()), extents); };
+  const Tensor x = tensor(shape), y = tensor(shape), dy = tensor(shape), dx = tensor(shape);
+  const Tensor scale = tensor({columns}), bias = tensor({columns}), mean = tensor({rows, 1}), rstd = tensor({rows, 1});
+  const LayerNorm norm("norm", shape, 1e-5f);
+  const Softmax softmax("softmax", shape, 1, false);
+  const Fused<Gelu> gelu("gelu", shape, Layout::RowMajor, {x}, {y}, {});
+  const Fused<GeluBackward> back("back", shape, Layout::RowMajor, {dy, x}, {dx}, {});
+  Session session(end, 0, 0);
+  Stream &stream = session.compute;
+  for (int64_t i = 0; i < shape.elements(); ++i)
+    stream.data<float>(x)[i] = normal(1, static_cast<uint64_t>(i));
+  auto line = [&](const char *name, auto &&forward, auto &&backward) {
+    const double a = bestSeconds(session, forward), b = bestSeconds(session, backward);
+    printf("%s %.3f %.3f ms\n", name, a * 1e3, b * 1e3);
+  };
+  line(
+      "layer_norm", [&] { norm.forward(stream, x, scale, bias, y, mean, rstd); },
+      [&] { norm.backward(stream, dy, x, scale, mean, rstd, dx); });
+  line("softmax", [&] { softmax.forward(stream, x, y); }, [&] { softmax.backward(stream, dy, y, dx); });
+  line("gelu", [&] { gelu.run(stream, {x}, {y}, {}, none); }, [&] { back.run(stream, {dy, x}, {dx}, {}, none); });
+}
+
 void links() {
   puts("GB/s to host, to device, each of both | seconds that compute loses per GB copied beside it");
   for (int i = 0; i < 5; ++i) {
@@ -207,6 +276,10 @@ int main(int argc, char **argv) {
   printf("%s, batch %d, %d threads\n", what.c_str(), static_cast<int>(batch), threads());
   if (what == "elementwise") {
     elementwise(batch);
+  } else if (what == "attention" && argc > 4) {
+    attention(batch, atoll(argv[4]), argc > 5);
+  } else if (what == "rows" && argc > 4) {
+    rowKernels(batch, atoll(argv[4]));
   } else if (what == "links") {
     links();
   } else if (networks.count(what)) {

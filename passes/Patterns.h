@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What recompose's patterns are made of: constants of the module, values without the factors that they carry, ops that
+// alone read a value.
+#ifndef SLUICE_PASSES_PATTERNS_H
+#define SLUICE_PASSES_PATTERNS_H
+
+#include "ir/Train.h"
+
+#include <optional>
+
+namespace sluice {
+
+class Patterns {
+public:
+  explicit Patterns(mlir::ModuleOp module) : symbols(module) {}
+
+  /// The value of a constant of float32 that the module holds, behind reshapes too; null for any other value.
+  mlir::DenseFPElementsAttr constantOf(mlir::Value value) const;
+  /// The number that a tensor holds everywhere, if it is a constant of one element.
+  std::optional<double> number(mlir::Value value) const;
+  /// value = factor * (what is returned); another value as it is, with factor 1.
+  mlir::Value unscaled(mlir::Value value, double &factor) const;
+  /// Whether no parameter takes part in the value. Looks at so many ops at most, and says no where there are more.
+  bool hasNoParameters(mlir::Value value, int ops = 256) const;
+
+  /// The only op that reads the value, if it is an Op.
+  template <typename Op> static Op onlyReader(mlir::Value value) {
+    return value.hasOneUse() ? llvm::dyn_cast<Op>(*value.user_begin()) : Op();
+  }
+  /// Erases the op and what only it read.
+  static void eraseUnused(mlir::Operation *op);
+  /// Decimals of the constants differ from export to export.
+  static bool isAbout(std::optional<double> number, double wanted);
+
+private:
+  mlir::SymbolTable symbols;
+};
+
+/// Puts a train.attention in place of softmax, mask, dropout and the two products around it; how many were made.
+int recomposeAttention(mlir::ModuleOp module, const Patterns &patterns);
+
+} // namespace sluice
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel of scaled dot-product attention.
+#pragma once
+
+#include "runtime/Kernels.h"
+#include "runtime/kernels/AttentionGeometry.h"
+
+namespace sluice {
+
+enum class AttentionPass { Forward, Backward };
+
+/// y = dropout(softmax(scale * q k^T + mask)) v without a tensor of [rows, keys]: blocks of keys pass by, each row with
+/// its largest score and its sum so far (T. Dao, FlashAttention-2, arXiv:2307.08691, algorithms 1 and 2). q
+/// [..,rows,depth], k [..,keys,depth], v [..,keys,columns], y [..,rows,columns], row-major; mask F32, shape of rank 0
+/// for none, broadcasts to [..,rows,keys]. `causal`: row i sees keys 0 to i alone. Where a row sees no key at all its y
+/// is 0. logsumexp [..,rows] F32: logarithm of the sum of a row's exponentials, +infinity where it sees no key; the
+/// backward pass computes the probabilities again from it. The draws of a ratio above 0 are those of a dropout with
+/// this key of the whole [..,rows,keys]. Bits do not depend on the number of threads.
+class Attention : public Kernel {
+public:
+  Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
+            bool causal = false, float ratio = 0, int64_t key = 0);
+  void forward(Stream &, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask, const Tensor &y,
+               const Tensor &logsumexp, const Tensor &scratch) const;
+  void backward(Stream &, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
+                const Tensor &y, const Tensor &logsumexp, const Tensor &dq, const Tensor &dk, const Tensor &dv,
+                const Tensor &scratch) const;
+
+private:
+  AttentionGeometry geometry;
+  float scale;
+  bool causal;
+  float ratio;
+  uint64_t key;
+};
+
+} // namespace sluice

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention by tiles of scores that lie in shared memory. Each kernel computes the scores that it needs again, so that
+// blocks share nothing, no tensor is kept between kernels, and every sum has one order. All arithmetic is float.
+#include "runtime/Attention.h"
+
+#include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Storage.h"
+
+namespace sluice {
+
+namespace {
+
+/// A block computes a square of scores, each thread `each` by `each` of them, taking so many depths at once.
+constexpr int side = 64, depthAtOnce = 32, across = 16, each = side / across;
+
+template <typename T> struct Step {
+  AttentionGeometry g;
+  float scale, ratio;
+  bool causal;
+  uint64_t key;
+  const DeviceState *state;
+  const T *q, *k, *v, *dy, *y;
+  const float *mask, *logsumexp; ///< logsumexp: of what an earlier kernel wrote
+  int64_t rowBlocks, keyBlocks;
+
+  __device__ float scoreOf(float product, int64_t maskStart, int64_t row, int64_t key) const {
+    if (key >= g.keys || row >= g.rows || (causal && key > row))
+      return -__builtin_huge_valf();
+    return product * scale + (g.masked ? mask[maskStart + row * g.maskRowStep + key * g.maskKeyStep] : 0);
+  }
+  /// What dropout makes of a value at this place.
+  __device__ float dropped(float value, uint64_t draws, int64_t member, int64_t row, int64_t key) const {
+    const auto index = static_cast<uint64_t>((member * g.rows + row) * g.keys + key);
+    return ratio > 0 ? (uniform(draws, index) < ratio ? 0 : value * (1 / (1 - ratio))) : value;
+  }
+  __device__ uint64_t draws() const { return ratio > 0 ? randomKey(state->seed, key, state->step) : 0; }
+};
+
+/// Shared memory of a block.
+struct Tiles {
+  float left[side][depthAtOnce + 1], right[side][depthAtOnce + 1], scores[side][side + 1], of[4][side];
+};
+
+/// The elements of a square that this thread has: rows y + across * i, columns x + across * j.
+struct Part {
+  int x = static_cast<int>(threadIdx.x) % across, y = static_cast<int>(threadIdx.x) / across;
+  float sums[each][each] = {};
+  __device__ int row(int i) const { return y + across * i; }
+  __device__ int column(int j) const { return x + across * j; }
+  template <typename Body> __device__ void forAll(Body &&body) {
+    for (int i = 0; i < each; ++i)
+      for (int j = 0; j < each; ++j)
+        body(row(i), column(j), sums[i][j]);
+  }
+};
+
+/// to[i][d] = from[(first + i) * depth + start + d], 0 outside of [count, depth].
+template <typename T>
+__device__ void loadTile(float (&to)[side][depthAtOnce + 1], const T *from, int64_t first, int64_t count, int64_t start,
+                         int64_t depth) {
+  for (int i = static_cast<int>(threadIdx.x); i < side * depthAtOnce; i += blockThreads) {
+    const int64_t row = first + i / depthAtOnce, column = start + i % depthAtOnce;
+    to[i / depthAtOnce][i % depthAtOnce] = row < count && column < depth ? widened(from[row * depth + column]) : 0;
+  }
+}
+
+/// part += rows of a [rows, depth] times rows of b [keys, depth].
+template <typename T>
+__device__ void multiplyRows(Tiles &t, Part &part, const T *a, int64_t row, int64_t rows, const T *b, int64_t key,
+                             int64_t keys, int64_t depth) {
+  for (int64_t start = 0; start < depth; start += depthAtOnce) {
+    __syncthreads();
+    loadTile(t.left, a, row, rows, start, depth);
+    loadTile(t.right, b, key, keys, start, depth);
+    __syncthreads();
+    for (int d = 0; d < depthAtOnce; ++d)
+      part.forAll([&](int i, int j, float &sum) { sum += t.left[i][d] * t.right[j][d]; });
+  }
+}
+
+/// part += t.scores, or transposed, times columns [column, column + side) of b [count, columns] from row `first` on.
+template <bool Transposed, typename T>
+__device__ void multiplyScores(Tiles &t, Part &part, const T *b, int64_t first, int64_t count, int64_t column,
+                               int64_t columns) {
+  for (int start = 0; start < side; start += depthAtOnce) {
+    __syncthreads(); // what was computed with right, and scores that were written
+    for (int i = static_cast<int>(threadIdx.x); i < side * depthAtOnce; i += blockThreads) {
+      const int64_t row = first + start + i / side, at = column + i % side;
+      t.right[i % side][i / side] = row < count && at < columns ? widened(b[row * columns + at]) : 0;
+    }
+    __syncthreads();
+    for (int d = 0; d < depthAtOnce; ++d)
+      part.forAll([&](int i, int j, float &sum) {
+        sum += (Transposed ? t.scores[start + d][i] : t.scores[i][start + d]) * t.right[j][d];
+      });
+  }
+}
+
+template <typename T>
+__device__ void storePart(Part &part, T *to, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  part.forAll([&](int i, int j, float &sum) {
+    if (row + i < rows && column + j < columns)
+      store(to + (row + i) * columns + column + j, sum);
+  });
+}
+
+/// t.scores = scores of a square.
+template <typename T>
+__device__ void computeScores(Tiles &t, const Step<T> &s, int64_t member, int64_t row, int64_t key) {
+  Part part;
+  const int64_t maskStart = s.g.masked ? s.g.maskOffset(member) : 0;
+  multiplyRows(t, part, s.q + member * s.g.rows * s.g.depth, row, s.g.rows, s.k + member * s.g.keys * s.g.depth, key,
+               s.g.keys, s.g.depth);
+  __syncthreads(); // whoever reads the scores before
+  part.forAll([&](int i, int j, float &sum) { t.scores[i][j] = s.scoreOf(sum, maskStart, row + i, key + j); });
+  __syncthreads();
+}
+
+/// A row's largest score and the sum of its exponentials; each of four threads passes by a quarter of the keys.
+template <typename T> __global__ void attentionSums(Step<T> s, float *logsumexp) {
+  __shared__ Tiles t;
+  const int line = static_cast<int>(threadIdx.x) / 4, quarter = static_cast<int>(threadIdx.x) % 4;
+  for (int64_t block = blockIdx.x; block < s.g.members * s.rowBlocks; block += gridDim.x) {
+    const int64_t member = block / s.rowBlocks, row = block % s.rowBlocks * side;
+    const float least = -__builtin_huge_valf();
+    float largest = least, sum = 0;
+    for (int64_t key = 0; key < s.g.keys && !(s.causal && key >= row + side); key += side) {
+      computeScores(t, s, member, row, key);
+      for (int j = quarter; j < side; j += 4) {
+        const float score = t.scores[line][j];
+        if (score > largest) {
+          sum *= exponential(largest - score);
+          largest = score;
+        }
+        sum += score == least ? 0 : exponential(score - largest);
+      }
+    }
+    __syncthreads();
+    t.of[quarter][line] = largest;
+    t.scores[line][quarter] = sum;
+    __syncthreads();
+    if (quarter == 0 && row + line < s.g.rows) {
+      for (int i = 1; i < 4; ++i)
+        largest = t.of[i][line] > largest ? t.of[i][line] : largest;
+      float total = 0;
+      for (int i = 0; i < 4; ++i)
+        total += t.of[i][line] == least ? t.scores[line][i] : t.scores[line][i] * exponential(t.of[i][line] - largest);
+      logsumexp[member * s.g.rows + row + line] = total == 0 ? -least : largest + logf(total);
+    }
+    __syncthreads();
+  }
+}
+
+/// t.scores = probabilities of a square, dropped or not.
+template <typename T>
+__device__ void computeProbabilities(Tiles &t, const Step<T> &s, int64_t member, int64_t row, int64_t key,
+                                     uint64_t draws, bool drops) {
+  computeScores(t, s, member, row, key);
+  for (int i = static_cast<int>(threadIdx.x); i < side * side; i += blockThreads) {
+    const int64_t r = row + i / side;
+    float &score = t.scores[i / side][i % side];
+    score = r < s.g.rows ? exponential(score - s.logsumexp[member * s.g.rows + r]) : 0;
+    if (drops)
+      score = s.dropped(score, draws, member, r, key + i % side);
+  }
+  __syncthreads();
+}
+
+template <typename T> __global__ void attentionRows(Step<T> s, T *y) {
+  __shared__ Tiles t;
+  const int64_t chunks = (s.g.columns + side - 1) / side, tasks = s.g.members * s.rowBlocks * chunks;
+  const uint64_t draws = s.draws();
+  for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+    const int64_t column = task % chunks * side, row = task / chunks % s.rowBlocks * side,
+                  member = task / chunks / s.rowBlocks;
+    Part part;
+    for (int64_t key = 0; key < s.g.keys && !(s.causal && key >= row + side); key += side) {
+      computeProbabilities(t, s, member, row, key, draws, s.ratio > 0);
+      multiplyScores<false>(t, part, s.v + member * s.g.keys * s.g.columns, key, s.g.keys, column, s.g.columns);
+    }
+    storePart(part, y + member * s.g.rows * s.g.columns, row, s.g.rows, column, s.g.columns);
+  }
+}
+
+/// t.scores = scale * p * (d(dy v^T) - sum of dy * y) of a square.
+template <typename T>
+__device__ void computeSlopes(Tiles &t, const Step<T> &s, int64_t member, int64_t row, int64_t key, uint64_t draws) {
+  const T *dy = s.dy + member * s.g.rows * s.g.columns, *y = s.y + member * s.g.rows * s.g.columns;
+  computeProbabilities(t, s, member, row, key, draws, false);
+  const int line = static_cast<int>(threadIdx.x) / 4, quarter = static_cast<int>(threadIdx.x) % 4;
+  float product = 0;
+  for (int64_t c = quarter; row + line < s.g.rows && c < s.g.columns; c += 4)
+    product += widened(dy[(row + line) * s.g.columns + c]) * widened(y[(row + line) * s.g.columns + c]);
+  t.of[quarter][line] = product;
+  Part part;
+  multiplyRows(t, part, dy, row, s.g.rows, s.v + member * s.g.keys * s.g.columns, key, s.g.keys, s.g.columns);
+  part.forAll([&](int i, int j, float &sum) {
+    const float whole = t.of[0][i] + t.of[1][i] + t.of[2][i] + t.of[3][i];
+    t.scores[i][j] *= (s.dropped(sum, draws, member, row + i, key + j) - whole) * s.scale;
+  });
+  __syncthreads();
+}
+
+template <typename T> __global__ void attentionQueryGradient(Step<T> s, T *dq) {
+  __shared__ Tiles t;
+  const int64_t chunks = (s.g.depth + side - 1) / side, tasks = s.g.members * s.rowBlocks * chunks;
+  const uint64_t draws = s.draws();
+  for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+    const int64_t column = task % chunks * side, row = task / chunks % s.rowBlocks * side,
+                  member = task / chunks / s.rowBlocks;
+    Part part;
+    for (int64_t key = 0; key < s.g.keys && !(s.causal && key >= row + side); key += side) {
+      computeSlopes(t, s, member, row, key, draws);
+      multiplyScores<false>(t, part, s.k + member * s.g.keys * s.g.depth, key, s.g.keys, column, s.g.depth);
+    }
+    storePart(part, dq + member * s.g.rows * s.g.depth, row, s.g.rows, column, s.g.depth);
+  }
+}
+
+/// Of values (from probabilities and dy) or of keys (from slopes and q).
+template <bool Values, typename T> __global__ void attentionKeyGradient(Step<T> s, T *to) {
+  __shared__ Tiles t;
+  const int64_t width = Values ? s.g.columns : s.g.depth;
+  const int64_t chunks = (width + side - 1) / side, tasks = s.g.members * s.keyBlocks * chunks;
+  const uint64_t draws = s.draws();
+  for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+    const int64_t column = task % chunks * side, key = task / chunks % s.keyBlocks * side,
+                  member = task / chunks / s.keyBlocks;
+    const T *from = (Values ? s.dy : s.q) + member * s.g.rows * width;
+    Part part;
+    for (int64_t row = s.causal ? key : 0; row < s.g.rows; row += side) {
+      if (Values)
+        computeProbabilities(t, s, member, row, key, draws, s.ratio > 0);
+      else
+        computeSlopes(t, s, member, row, key, draws);
+      multiplyScores<true>(t, part, from, row, s.g.rows, column, width);
+    }
+    storePart(part, to + member * s.g.keys * width, key, s.g.keys, column, width);
+  }
+}
+
+int64_t blocksOf(int64_t extent) { return (extent + side - 1) / side; }
+
+} // namespace
+
+Attention::Attention(const char *node, AttentionPass, Shape q, Shape k, Shape v, Shape mask, float scale, bool causal,
+                     float ratio, int64_t key)
+    : Kernel(node), geometry(node, q, k, v, mask), scale(scale), causal(causal), ratio(ratio),
+      key(static_cast<uint64_t>(key)) {}
+
+void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
+                        const Tensor &y, const Tensor &logsumexp, const Tensor &) const {
+  const AttentionGeometry &g = geometry;
+  float *sums = stream.data<float>(logsumexp);
+  const int64_t rowBlocks = blocksOf(g.rows), keyBlocks = blocksOf(g.keys);
+  const unsigned sumBlocks = blocksFor(g.members * rowBlocks, 1);
+  const unsigned blocks = blocksFor(g.members * rowBlocks * blocksOf(g.columns), 1);
+  const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
+  stream.launch(node, "attention", [&] {
+    forStored(q.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const Step<T> step{g,
+                         scale,
+                         ratio,
+                         causal,
+                         key,
+                         state,
+                         stream.data<T>(q),
+                         stream.data<T>(k),
+                         stream.data<T>(v),
+                         nullptr,
+                         nullptr,
+                         stream.data<float>(mask),
+                         sums,
+                         rowBlocks,
+                         keyBlocks};
+      T *py = stream.data<T>(y);
+      const auto sumKernel = attentionSums<T>;
+      const auto rowKernel = attentionRows<T>;
+      sumKernel<<<sumBlocks, blockThreads, 0, native(stream)>>>(step, sums);
+      rowKernel<<<blocks, blockThreads, 0, native(stream)>>>(step, py);
+    });
+  });
+}
+
+void Attention::backward(Stream &stream, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v,
+                         const Tensor &mask, const Tensor &y, const Tensor &logsumexp, const Tensor &dq,
+                         const Tensor &dk, const Tensor &dv, const Tensor &) const {
+  const AttentionGeometry &g = geometry;
+  const int64_t rowBlocks = blocksOf(g.rows), keyBlocks = blocksOf(g.keys);
+  const int64_t depthChunks = blocksOf(g.depth), columnChunks = blocksOf(g.columns);
+  const unsigned queryBlocks = blocksFor(g.members * rowBlocks * depthChunks, 1);
+  const unsigned depthBlocks = blocksFor(g.members * keyBlocks * depthChunks, 1);
+  const unsigned columnBlocks = blocksFor(g.members * keyBlocks * columnChunks, 1);
+  const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
+  stream.launch(node, "attention_backward", [&] {
+    forStored(q.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const Step<T> step{g,
+                         scale,
+                         ratio,
+                         causal,
+                         key,
+                         state,
+                         stream.data<T>(q),
+                         stream.data<T>(k),
+                         stream.data<T>(v),
+                         stream.data<T>(dy),
+                         stream.data<T>(y),
+                         stream.data<float>(mask),
+                         stream.data<float>(logsumexp),
+                         rowBlocks,
+                         keyBlocks};
+      T *pdq = stream.data<T>(dq), *pdk = stream.data<T>(dk), *pdv = stream.data<T>(dv);
+      const auto queryKernel = attentionQueryGradient<T>;
+      const auto keyKernel = attentionKeyGradient<false, T>;
+      const auto valueKernel = attentionKeyGradient<true, T>;
+      queryKernel<<<queryBlocks, blockThreads, 0, native(stream)>>>(step, pdq);
+      keyKernel<<<depthBlocks, blockThreads, 0, native(stream)>>>(step, pdk);
+      valueKernel<<<columnBlocks, blockThreads, 0, native(stream)>>>(step, pdv);
+    });
+  });
+}
+
+} // namespace sluice

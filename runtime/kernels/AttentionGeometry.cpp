@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// See AttentionGeometry.h.
+#include "runtime/kernels/AttentionGeometry.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace sluice {
+
+AttentionGeometry::AttentionGeometry(const char *node, const Shape &q, const Shape &k, const Shape &v,
+                                     const Shape &mask)
+    : masked(mask.rank > 0) {
+  bool fits = q.rank >= 2 && k.rank == q.rank && v.rank == q.rank && mask.rank <= q.rank;
+  leading = fits ? q.rank - 2 : 0;
+  for (int i = 0; i < leading; ++i) {
+    fits = fits && k[i] == q[i] && v[i] == q[i];
+    extents[i] = q[i];
+    members *= q[i];
+  }
+  if (!fits || k[q.rank - 1] != q[q.rank - 1] || v[q.rank - 2] != k[q.rank - 2] || q.elements() < 1 || k.elements() < 1)
+    throw std::invalid_argument(std::string("attention '") + node + "' has queries, keys and values that do not fit");
+  rows = q[leading], depth = q[leading + 1], keys = k[leading], columns = v[leading + 1];
+
+  int64_t step = 1;
+  for (int i = q.rank - 1, m = mask.rank - 1; m >= 0; --i, --m) {
+    const int64_t extent = i < leading ? extents[i] : i == leading ? rows : keys;
+    if (mask[m] != 1 && mask[m] != extent)
+      throw std::invalid_argument(std::string("attention '") + node + "' has a mask of " + std::to_string(mask[m]) +
+                                  " where it has " + std::to_string(extent));
+    (i < leading ? maskSteps[i] : i == leading ? maskRowStep : maskKeyStep) = mask[m] == 1 ? 0 : step;
+    step *= mask[m];
+  }
+}
+
+} // namespace sluice

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extents of an attention, and where in its mask an element stands.
+#pragma once
+
+#include "runtime/Math.h"
+#include "runtime/Tensor.h"
+
+namespace sluice {
+
+struct AttentionGeometry {
+  int64_t members = 1; ///< product of the leading dimensions
+  int64_t rows, keys, depth, columns;
+  int leading = 0;
+  int64_t extents[Shape::maxRank] = {}, maskSteps[Shape::maxRank] = {}; ///< of the leading dimensions; 0: broadcast
+  int64_t maskRowStep = 0, maskKeyStep = 0;
+  bool masked;
+
+  /// q [..,rows,depth], k [..,keys,depth], v [..,keys,columns] with equal leading dimensions; mask broadcasts to
+  /// [..,rows,keys], rank 0 for none. Throws std::invalid_argument naming `node` otherwise.
+  AttentionGeometry(const char *node, const Shape &q, const Shape &k, const Shape &v, const Shape &mask);
+
+  /// The first element of a member's mask.
+  SLUICE_KERNEL int64_t maskOffset(int64_t member) const {
+    int64_t offset = 0;
+    for (int i = leading - 1; i >= 0; --i) {
+      offset += member % extents[i] * maskSteps[i];
+      member /= extents[i];
+    }
+    return offset;
+  }
+  /// Keys that a row may look at under a causal mask are those below this.
+  SLUICE_KERNEL int64_t visibleKeys(int64_t row) const { return row + 1 < keys ? row + 1 : keys; }
+};
+
+} // namespace sluice

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention against a plain loop in double: any number of rows, keys and columns, masks that broadcast, causal ones,
+// rows that see no key, dropout; gradients by central differences; bits that do not depend on threads.
+#include "test/unit/runtime/Harness.h"
+
+#include <functional>
+#include <ostream>
+
+namespace sluice {
+namespace {
+
+struct Case {
+  Shape q, k, v, mask;
+  bool causal = false;
+  float ratio = 0;
+};
+std::ostream &operator<<(std::ostream &out, const Case &c) {
+  for (const Shape *shape : {&c.q, &c.k, &c.v, &c.mask}) {
+    for (int i = 0; i < shape->rank; ++i)
+      out << (i ? "x" : "") << (*shape)[i];
+    out << " ";
+  }
+  return out << (c.causal ? "causal " : "") << c.ratio;
+}
+
+constexpr float scale = 0.3f;
+constexpr int64_t key = 5;
+const double infinity = std::numeric_limits<double>::infinity();
+
+class AttentionTest : public testing::TestWithParam<Case> {
+protected:
+  const Case c = GetParam();
+  const AttentionGeometry g{"attention", c.q, c.k, c.v, c.mask};
+  const Shape y = resultShape(), sums = sumsShape();
+  const Numbers q = randomNumbers(c.q.elements(), 1), k = randomNumbers(c.k.elements(), 2),
+                v = randomNumbers(c.v.elements(), 3), dy = randomNumbers(y.elements(), 4), mask = maskNumbers();
+  Harness h;
+
+  Shape resultShape() const {
+    Shape shape = c.q;
+    shape.dims[shape.rank - 1] = g.columns;
+    return shape;
+  }
+  Shape sumsShape() const {
+    Shape shape = c.q;
+    --shape.rank;
+    return shape;
+  }
+  /// Every fifth number of a mask hides its key.
+  Numbers maskNumbers() const {
+    if (c.mask.rank == 0)
+      return {};
+    Numbers numbers = randomNumbers(c.mask.elements(), 5);
+    for (size_t i = 0; i < numbers.size(); i += 5)
+      numbers[i] = -infinity;
+    return numbers;
+  }
+  double maskAt(int64_t member, int64_t row, int64_t at) const {
+    if (c.causal && at > row)
+      return -infinity;
+    return mask.empty() ? 0
+                        : mask[static_cast<size_t>(g.maskOffset(member) + row * g.maskRowStep + at * g.maskKeyStep)];
+  }
+  /// What dropout multiplies a probability by.
+  double keptAt(int64_t member, int64_t row, int64_t at) const {
+    const auto index = static_cast<uint64_t>((member * g.rows + row) * g.keys + at);
+    const uint64_t draws = randomKey(h.session.state.seed, key, static_cast<uint64_t>(h.session.state.step));
+    return c.ratio == 0 ? 1 : uniform(draws, index) < c.ratio ? 0 : 1 / (1 - static_cast<double>(c.ratio));
+  }
+
+  Numbers reference(const Numbers &q, const Numbers &k, const Numbers &v) const {
+    Numbers result(static_cast<size_t>(y.elements()));
+    for (int64_t row = 0; row < g.members * g.rows; ++row) {
+      const int64_t member = row / g.rows;
+      Numbers p(static_cast<size_t>(g.keys));
+      double largest = -infinity, sum = 0;
+      for (int64_t at = 0; at < g.keys; ++at) {
+        double score = 0;
+        for (int64_t d = 0; d < g.depth; ++d)
+          score +=
+              q[static_cast<size_t>(row * g.depth + d)] * k[static_cast<size_t>((member * g.keys + at) * g.depth + d)];
+        p[static_cast<size_t>(at)] = score * static_cast<double>(scale) + maskAt(member, row % g.rows, at);
+        largest = std::max(largest, p[static_cast<size_t>(at)]);
+      }
+      for (double &score : p)
+        sum += score = largest == -infinity ? 0 : std::exp(score - largest);
+      for (int64_t at = 0; at < g.keys && sum > 0; ++at)
+        for (int64_t column = 0; column < g.columns; ++column)
+          result[static_cast<size_t>(row * g.columns + column)] +=
+              p[static_cast<size_t>(at)] / sum * keptAt(member, row % g.rows, at) *
+              v[static_cast<size_t>((member * g.keys + at) * g.columns + column)];
+    }
+    return result;
+  }
+
+  struct Tensors {
+    Tensor q, k, v, mask, y, sums, dy, dq, dk, dv;
+  };
+  Tensors run() {
+    auto input = [this](Shape shape, const Numbers &numbers) { return h.tensor(shape, Layout::RowMajor, numbers); };
+    Tensors t{input(c.q, q),  input(c.k, k), input(c.v, v), none,          h.tensor(y),
+              h.tensor(sums), input(y, dy),  h.tensor(c.q), h.tensor(c.k), h.tensor(c.v)};
+    if (c.mask.rank)
+      t.mask = input(c.mask, mask);
+    for (const Tensor &result : {t.y, t.dq, t.dk, t.dv}) // nothing of what was there stays
+      h.write(result, randomNumbers(result.shape.elements(), 9));
+    const Attention forward("attention", AttentionPass::Forward, c.q, c.k, c.v, c.mask, scale, c.causal, c.ratio, key),
+        backward("attention", AttentionPass::Backward, c.q, c.k, c.v, c.mask, scale, c.causal, c.ratio, key);
+    h.session.state.seed = 3, h.session.state.step = 2;
+    forward.forward(h.session.compute, t.q, t.k, t.v, t.mask, t.y, t.sums, h.workspace(forward));
+    backward.backward(h.session.compute, t.dy, t.q, t.k, t.v, t.mask, t.y, t.sums, t.dq, t.dk, t.dv,
+                      h.workspace(backward));
+    return t;
+  }
+};
+
+TEST_P(AttentionTest, IsWhatThePlainLoopsGive) {
+  const Tensors t = run();
+  EXPECT_CLOSE(h.read(t.y), reference(q, k, v), 2e-6);
+  auto expectSlope = [&](const Tensor &gradient, const Numbers &at, const std::function<Numbers(const Numbers &)> &f) {
+    const Numbers d = randomNumbers(gradient.shape.elements(), 7);
+    const double want = slope([&](const Numbers &x) { return dot(f(x), dy); }, at, d);
+    EXPECT_NEAR(dot(h.read(gradient), d), want, 1e-4 * std::fabs(want) + 2e-4);
+  };
+  expectSlope(t.dq, q, [&](const Numbers &x) { return reference(x, k, v); });
+  expectSlope(t.dk, k, [&](const Numbers &x) { return reference(q, x, v); });
+  expectSlope(t.dv, v, [&](const Numbers &x) { return reference(q, k, x); });
+}
+
+TEST_P(AttentionTest, GivesTheSameBitsWithAnyNumberOfThreads) {
+  const int before = threads();
+  std::vector<Numbers> results[2];
+  for (int i : {0, 1}) {
+    setThreads(i == 0 ? 1 : 3);
+    const Tensors t = run();
+    for (const Tensor &tensor : {t.y, t.sums, t.dq, t.dk, t.dv})
+      results[i].push_back(h.read(tensor));
+  }
+  setThreads(before);
+  EXPECT_EQ(results[0], results[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest,
+                         testing::Values(Case{{1, 1}, {1, 1}, {1, 1}, {}}, Case{{5, 3}, {7, 3}, {7, 2}, {}},
+                                         Case{{2, 3, 65, 8}, {2, 3, 65, 8}, {2, 3, 65, 8}, {}, true},
+                                         Case{{2, 3, 17, 16}, {2, 3, 30, 16}, {2, 3, 30, 33}, {2, 1, 1, 30}},
+                                         Case{{3, 100, 40}, {3, 270, 40}, {3, 270, 70}, {100, 270}},
+                                         Case{{2, 2, 20, 5}, {2, 2, 9, 5}, {2, 2, 9, 5}, {1, 2, 20, 1}, true},
+                                         Case{{2, 9, 4}, {2, 20, 4}, {2, 20, 4}, {}, true},
+                                         Case{{2, 2, 33, 8}, {2, 2, 33, 8}, {2, 2, 33, 8}, {33}, true, 0.4f}));
+
+TEST(Attention, KeepsWhatIsNoNumber) {
+  const Shape shape{2, 4};
+  Harness h;
+  const Attention attention("a", AttentionPass::Forward, shape, shape, shape, {}, 1);
+  Numbers q = randomNumbers(8, 1);
+  for (size_t i = 0; i < 4; ++i)
+    q[i] = std::nan("");
+  const Tensor tq = h.tensor(shape, Layout::RowMajor, q), y = h.tensor(shape), sums = h.tensor({2});
+  attention.forward(h.session.compute, tq, h.tensor(shape, Layout::RowMajor, randomNumbers(8, 2)),
+                    h.tensor(shape, Layout::RowMajor, randomNumbers(8, 3)), none, y, sums, h.workspace(attention));
+  const Numbers got = h.read(y);
+  EXPECT_TRUE(std::isnan(got[0]));
+  EXPECT_FALSE(std::isnan(got[4]));
+}
+
+TEST(Attention, RefusesWhatDoesNotFit) {
+  auto make = [](Shape q, Shape k, Shape v, Shape mask) {
+    Attention("/h/Softmax", AttentionPass::Forward, q, k, v, mask, 1);
+  };
+  EXPECT_THROW(make({2, 3}, {2, 4}, {2, 4}, {}), std::invalid_argument);
+  EXPECT_THROW(make({2, 3}, {2, 3}, {3, 3}, {}), std::invalid_argument);
+  EXPECT_THROW(make({2, 2, 3}, {3, 2, 3}, {3, 2, 3}, {}), std::invalid_argument);
+  EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {3, 5}), std::invalid_argument);
+  EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {1, 2, 5}), std::invalid_argument);
+}
+
+} // namespace
+} // namespace sluice
