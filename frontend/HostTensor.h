@@ -19,7 +19,7 @@ struct HostTensor {
   std::vector<int64_t> ints;  ///< values when integral
   std::vector<double> floats; ///< values otherwise
 
-  static constexpr int64_t maximumElements = 1 << 21; ///< a causal mask of 1024 tokens has 2^20
+  static constexpr int64_t maximumElements = 1 << 24; ///< a causal mask of 4096 tokens has as many
   static constexpr size_t maximumRank = 32;
   /// Whether a tensor of the shape is small enough: its elements, and the product of all extents but zeros, which loops
   /// run over.

@@ -38,7 +38,7 @@ std::string NodeImport::user() const {
 const Source *NodeImport::source(int input) {
   if (!has(input))
     return nullptr;
-  const std::string &name = node.input(input);
+  const std::string &name = function.known(node.input(input));
   auto known = function.sources.find(name);
   if (known != function.sources.end())
     return &known->second;
@@ -128,7 +128,7 @@ Value NodeImport::tensor(int input, Use use) {
 bool NodeImport::isIntegral(int input) {
   if (!has(input))
     return false;
-  const std::string &name = node.input(input);
+  const std::string &name = function.known(node.input(input));
   if (auto value = function.values.find(name); value != function.values.end())
     return isInteger(value->second) || function.integral.contains(name);
   if (auto folded = function.hosts.find(name); folded != function.hosts.end())
@@ -201,7 +201,7 @@ LogicalResult NodeImport::fold(HostTensor value) {
 const HostTensor *NodeImport::known(int input) {
   if (!has(input))
     return nullptr;
-  const std::string &name = node.input(input);
+  const std::string &name = function.known(node.input(input));
   if (auto folded = function.hosts.find(name); folded != function.hosts.end())
     return &folded->second;
   if (auto copied = function.copies.find(name); copied != function.copies.end())

@@ -35,12 +35,14 @@ struct FunctionImport {
   bool training;           ///< @step, else @evaluate
   RandomDraws randomDraws; ///< as exports find them
 
-  llvm::StringMap<mlir::Value> values = {}; ///< activations
-  llvm::StringMap<Source> sources = {};     ///< tensors that become variables when an op reads them
-  llvm::StringMap<HostTensor> hosts = {};   ///< folded values
-  llvm::StringMap<HostTensor> copies = {};  ///< small tensors of the file, copied when first asked for
-  llvm::StringMap<mlir::Value> reads = {};  ///< train.read per variable
-  llvm::StringSet<> integral = {};          ///< float32 activations that are integers or truth values in the model
+  llvm::StringMap<mlir::Value> values = {};         ///< activations
+  llvm::StringMap<Source> sources = {};             ///< tensors that become variables when an op reads them
+  llvm::StringMap<HostTensor> hosts = {};           ///< folded values
+  std::map<std::string, std::string> computed = {}; ///< what was folded, as text -> its result
+  llvm::StringMap<std::string> repeated = {};       ///< results that are equal to an earlier one -> that one
+  llvm::StringMap<HostTensor> copies = {};          ///< small tensors of the file, copied when first asked for
+  llvm::StringMap<mlir::Value> reads = {};          ///< train.read per variable
+  llvm::StringSet<> integral = {}; ///< float32 activations that are integers or truth values in the model
   llvm::DenseMap<mlir::Value, mlir::Value> numbers{}; ///< int64 activations as float32
   llvm::StringMap<RandomDraw> draws = {};
   llvm::StringMap<llvm::SmallVector<mlir::Value>> sequences = {}; ///< parts of split tensors
@@ -50,6 +52,12 @@ struct FunctionImport {
   llvm::StringSet<> assumed = {}; ///< results of refused nodes, of which only the type is known
   llvm::StringSet<> unknown = {}; ///< of which not even that is, and what depends on those
   bool needsAssumed = false;      ///< the current node asked for the value of an assumed one
+
+  /// The name under which a value is known: that of an earlier one that was computed in the same way, or its own.
+  const std::string &known(const std::string &name) const {
+    auto found = repeated.find(name);
+    return found == repeated.end() ? name : found->second;
+  }
 };
 
 class NodeImport {

@@ -69,7 +69,7 @@ class Importers:
                 self.table[op] = path, importer, arguments
             if left := set(re.findall(r'table\["(\w+)"\]', text)) - set(self.table):
                 sys.exit(f"{path}: the rows of {', '.join(sorted(left))} are not read as table[\"Op\"] = importOp; give the importer a name")
-        self.folded |= set(re.findall(r'type == "(\w+)"', self.functions["frontend/OnnxImport.cpp", "importNode"][1]))
+        self.folded |= set(re.findall(r'type == "(\w+)"', self.functions["frontend/ImportNode.cpp", "importUnknown"][1]))
 
     def called(self, path, body):
         """Functions that a body in a file calls but other importers; those of its own file hide others."""

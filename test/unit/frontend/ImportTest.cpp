@@ -311,5 +311,19 @@ TEST(Import, InlinesCompositesOfTheStandard) {
   EXPECT_EQ(model.ops<train::SigmoidOp>().size(), 1u);
 }
 
+/// As each layer of a decoder computes its mask again, from shapes of its own.
+TEST(Import, ComputesEqualConstantsOnce) {
+  TrainingSpec spec;
+  spec.limits.constantBytes = 5000; // one constant of 280 elements, what it is computed from, and shapes
+  ImportedModel model(withWeights(R"(g (float[4, 70] x) => (float[4, 70] y) {
+    s = Shape(x) c = ConstantOfShape(s) m = Abs(c) h = Add(x, m)
+    t = Shape(h) d = ConstantOfShape(t) n = Abs(d) y = Add(h, n) })"),
+                      spec);
+  ASSERT_TRUE(model.module) << model.error;
+  auto sums = model.ops<train::AddOp>();
+  ASSERT_EQ(sums.size(), 2u);
+  EXPECT_EQ(sums[0].getB(), sums[1].getB());
+}
+
 } // namespace
 } // namespace sluice
