@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,12 +87,16 @@ int start(std::vector<std::string> arguments, const std::string &folder, const s
   return failure;
 }
 
-/// The command line with the limit of memory, which holds before the compiler runs and for all that it starts.
+/// The command line with the limit of memory, which holds before the compiler runs and for all that it starts. Nobody
+/// may raise a limit that this process has already.
 std::vector<std::string> limited(const std::vector<std::string> &arguments) {
   if (limits.bytes == 0)
     return arguments;
+  rlimit given{};
+  const bool bound = getrlimit(RLIMIT_AS, &given) == 0 && given.rlim_max < static_cast<rlim_t>(limits.bytes);
+  const int64_t bytes = bound ? static_cast<int64_t>(given.rlim_max) : limits.bytes;
   std::vector<std::string> words = {"/bin/sh", "-c", "ulimit -v \"$0\" && exec \"$@\"",
-                                    std::to_string(std::max<int64_t>(1, limits.bytes / 1024))};
+                                    std::to_string(std::max<int64_t>(1, bytes / 1024))};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
