@@ -16,7 +16,8 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
     2. softmax(scale * q k^T + mask) v becomes train.attention, with its causal mask if it has one, its dropout, and the guard that exporters put around
        rows that see no key, where nobody else reads what lies between and no parameter takes part in the mask: a mask that is added, or numbers of
        -1e4 and below in place of scores. Scales may stand on q, on k or behind the product, keys and values may come transposed.
-    3. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
+    3. (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias over the last dimension becomes train.layer_norm.
+    4. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
 
     Constants that nobody reads any longer go.
 
@@ -33,7 +34,8 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let statistics = [Statistic<"gelus", "gelus", "train.gelu made">, Statistic<"attentions", "attentions", "train.attention made">, Statistic<"products", "products", "factors read without their transpose">];
+  let statistics = [Statistic<"gelus", "gelus", "train.gelu made">, Statistic<"attentions", "attentions", "train.attention made">,
+    Statistic<"norms", "norms", "train.layer_norm made">, Statistic<"products", "products", "factors read without their transpose">];
 }
 
 def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {

@@ -39,6 +39,9 @@ private:
 /// Puts a train.attention in place of softmax, mask, dropout and the two products around it; how many were made.
 int recomposeAttention(mlir::ModuleOp module, const Patterns &patterns);
 
+/// Puts a train.layer_norm in place of the ops that give mean, variance and what they are for; how many were made.
+int recomposeLayerNorms(mlir::ModuleOp module, const Patterns &patterns);
+
 } // namespace sluice
 
 #endif

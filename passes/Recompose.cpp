@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// recompose: what folds, folds; then each train.softmax, train.erf, train.tanh and train.matmul is looked at
-// with the few ops around it; constants that nobody reads any longer go last, in one walk over the module.
+// recompose: what folds, folds; then each train.softmax, train.sqrt, train.erf, train.tanh and train.matmul is
+// looked at with the few ops around it; constants that nobody reads any longer go last, in one walk over the module.
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 
@@ -22,10 +22,11 @@ namespace {
 class Recomposer {
 public:
   explicit Recomposer(ModuleOp module) : module(module), patterns(module) {}
-  int gelus = 0, products = 0, attentions = 0;
+  int gelus = 0, norms = 0, products = 0, attentions = 0;
 
   void run() {
     attentions = recomposeAttention(module, patterns); // while factors are read through their transposes
+    norms = recomposeLayerNorms(module, patterns);
     SmallVector<Operation *> found;
     module.walk([&](Operation *op) {
       if (isa<ErfOp, TanhOp, MatmulOp>(op))
@@ -36,7 +37,7 @@ public:
         recomposeProduct(product);
       else
         recomposeGelu(op);
-    if (gelus || attentions)
+    if (gelus || norms || attentions)
       eraseUnread();
   }
 
@@ -145,6 +146,7 @@ struct Recompose : sluice::impl::RecomposeBase<Recompose> {
     gelus += recomposer.gelus;
     products += recomposer.products;
     attentions += recomposer.attentions;
+    norms += recomposer.norms;
   }
 };
 

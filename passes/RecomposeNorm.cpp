@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pattern of layer normalization, as exports before opset 17 write it, walked from its square root.
+#include "passes/Patterns.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+namespace {
+
+class LayerNormPattern {
+public:
+  LayerNormPattern(SqrtOp root, const Patterns &patterns) : root(root), patterns(patterns) {}
+
+  bool replace() {
+    if (!findVariance() || !findResult())
+      return false;
+    auto type = cast<RankedTensorType>(x.getType());
+    const int64_t columns = type.getShape().back();
+    OpBuilder b(sum);
+    const Location loc = root.getLoc();
+    Value rows = ReshapeOp::create(
+        b, loc, RankedTensorType::get({type.getNumElements() / columns, columns}, type.getElementType()), x);
+    auto norm = LayerNormOp::create(b, loc, rows, scale, bias, b.getF32FloatAttr(static_cast<float>(epsilon)));
+    Value y = ReshapeOp::create(b, loc, type, norm.getY());
+    sum.getY().replaceAllUsesWith(y);
+    Patterns::eraseUnused(sum);
+    return true;
+  }
+
+private:
+  /// What the mean over the last dimension is taken of; null for another value.
+  Value averaged(Value mean) const {
+    auto op = mean.getDefiningOp<SumToOp>();
+    if (!op)
+      return {};
+    auto from = cast<RankedTensorType>(op.getX().getType());
+    SmallVector<int64_t> shape(from.getShape());
+    if (shape.empty())
+      return {};
+    const double share = 1 / static_cast<double>(std::exchange(shape.back(), 1));
+    const bool fits = cast<RankedTensorType>(mean.getType()).getShape() == ArrayRef<int64_t>(shape);
+    return fits && Patterns::isAbout(op.getFactor().convertToDouble(), share) ? op.getX() : Value();
+  }
+  /// The operand beside the one that is `known`; null where neither is.
+  static Value other(Operation *op, Value known) {
+    return op->getOperand(0) == known ? op->getOperand(1) : op->getOperand(1) == known ? op->getOperand(0) : Value();
+  }
+
+  /// Upwards: sqrt(mean((x - mean(x))^2) + epsilon).
+  bool findVariance() {
+    auto shifted = root.getX().getDefiningOp<AddOp>();
+    for (int i = 0; shifted && i < 2; ++i) {
+      std::optional<double> number = patterns.number(shifted->getOperand(1 - i));
+      Value squares = averaged(shifted->getOperand(i));
+      auto square = squares ? squares.getDefiningOp<MulOp>() : MulOp();
+      if (!number || !square || square.getA() != square.getB())
+        continue;
+      difference = square.getA().getDefiningOp<SubOp>();
+      if (!difference)
+        continue;
+      x = difference.getA();
+      epsilon = *number;
+      // The square reads it twice, the quotient once.
+      return averaged(difference.getB()) == x && llvm::range_size(difference.getY().getUses()) == 3;
+    }
+    return false;
+  }
+  /// Downwards: (x - mean) / sqrt * scale + bias.
+  bool findResult() {
+    auto quotient = Patterns::onlyReader<DivOp>(root.getY());
+    if (!quotient || quotient.getA() != difference.getY())
+      return false;
+    auto product = Patterns::onlyReader<MulOp>(quotient.getY());
+    sum = product ? Patterns::onlyReader<AddOp>(product.getY()) : AddOp();
+    if (!sum)
+      return false;
+    scale = other(product, quotient.getY()), bias = other(sum, product.getY());
+    const ArrayRef<int64_t> columns = cast<RankedTensorType>(x.getType()).getShape().take_back(1);
+    return llvm::all_of(ValueRange{scale, bias},
+                        [&](Value v) { return cast<RankedTensorType>(v.getType()).getShape() == columns; });
+  }
+
+  SqrtOp root;
+  const Patterns &patterns;
+  SubOp difference;
+  AddOp sum;
+  Value x, scale, bias;
+  double epsilon = 0;
+};
+
+} // namespace
+
+int sluice::recomposeLayerNorms(ModuleOp module, const Patterns &patterns) {
+  SmallVector<SqrtOp> found;
+  module.walk([&](SqrtOp op) { found.push_back(op); });
+  int made = 0;
+  for (SqrtOp root : found)
+    made += LayerNormPattern(root, patterns).replace();
+  return made;
+}
