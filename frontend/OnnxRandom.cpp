@@ -129,7 +129,9 @@ LogicalResult multiply(NodeImport &node, RandomDraw draw, int other) {
 
 /// A mask as numbers or truth values; either is 0 and 1 until it is scaled.
 LogicalResult convert(NodeImport &node, RandomDraw draw) {
-  const bool toFloat = node.attributes.integer("to", onnx::TensorProto::FLOAT) == onnx::TensorProto::FLOAT;
+  const bool like = node.proto().op_type() == "CastLike";
+  const bool toFloat =
+      like ? !node.isIntegral(1) : node.attributes.integer("to", onnx::TensorProto::FLOAT) == onnx::TensorProto::FLOAT;
   if (!draw.keep || (!toFloat && draw.value != 1))
     return node.error("random numbers can only be converted once they are compared, and to float32 once scaled");
   return draws(node, std::move(draw));
@@ -149,8 +151,10 @@ std::optional<LogicalResult> importOfDraw(NodeImport &node) {
     return importUniform(node);
   if (type.starts_with("Less") || type.starts_with("Greater"))
     return compare(node, draw, input == 0);
+  if (type == "CastLike" && input == 1 && !draw.keep)
+    return std::nullopt; // a cast to float32, which draws are until they are compared
   if (type == "Cast" || type == "CastLike" || type == "Identity")
-    return input == 0 ? convert(node, draw) : node.error("nothing can be cast like random numbers");
+    return input == 0 ? convert(node, draw) : node.error("nothing can be cast like random numbers that were compared");
   if (type == "Mul" || type == "Div")
     return multiply(node, draw, 1 - input);
   return node.error("random numbers can only be compared with a number and multiply an activation");

@@ -15,11 +15,13 @@ RandomDraws::RandomDraws(const onnx::GraphProto &graph) {
     const auto isDraw = [&](const std::string &name) { return draws.count(name) != 0; };
     const auto isKnown = [&](const std::string &name) { return isDraw(name) || constants.count(name); };
     const bool starts = type == "RandomUniform" || type == "RandomUniformLike" || type == "Bernoulli";
-    const bool goesOn =
-        std::any_of(inputs.begin(), inputs.end(), isDraw) && std::all_of(inputs.begin(), inputs.end(), isKnown);
+    // The second operand of CastLike is but a type, and of whatever has none of the draw's numbers in it.
+    const auto last = type == "CastLike" && inputs.size() == 2 ? inputs.begin() + 1 : inputs.end();
+    const bool goesOn = std::any_of(inputs.begin(), last, isDraw) && std::all_of(inputs.begin(), last, isKnown);
+    const bool isNumber = type == "CastLike" && inputs.size() == 2 && constants.count(inputs[0]);
     if (node.output_size() == 1 && (starts || goesOn))
       draws.insert(node.output(0));
-    else if (type == "Constant" && node.output_size() == 1)
+    else if ((type == "Constant" || isNumber) && node.output_size() == 1)
       constants.insert(node.output(0));
   }
 }

@@ -77,6 +77,14 @@ TEST(RandomDraws, OfBernoulli) {
   EXPECT_TRUE(model.ops<train::ScaleOp>().empty());
 }
 
+// torch.export: the probability has the draw's type, and the mask that of the tensor whose shape the draw has.
+TEST(RandomDraws, OfTorchExport) {
+  ImportedModel model(droppedBy("z = Constant<value = float[1] {0.0}>() e = Expand(z, samples) u = RandomUniformLike(e)"
+                                " p = CastLike(keep, u) l = Less(u, p) c = CastLike(l, e) mask = Div(c, keep)"));
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.only<train::DropoutOp>().getGroup(), 48u);
+}
+
 TEST(RandomDraws, DropNothingWithoutDropout) {
   TrainingSpec spec;
   spec.dropout = DropoutMode::Off;
