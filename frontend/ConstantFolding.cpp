@@ -5,29 +5,23 @@
 #include "frontend/ConstantMovement.h"
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <map>
 
 namespace sluice {
 namespace {
-
-using Folder = std::function<Result<HostTensor>(const Fold &)>;
 
 using IntRule = int64_t (*)(int64_t, int64_t);
 using FloatRule = double (*)(double, double);
 
 /// An elementwise op of two operands; the integer rule of a division may not see a zero divisor.
-Result<HostTensor> binary(const Fold &fold, IntRule onInts, FloatRule onFloats, bool divides, bool compares) {
-  if (fold.inputs.size() > 2)
-    return Error{"constants are folded two at a time, not " + std::to_string(fold.inputs.size())};
-  const HostTensor &a = fold.in(0), &b = fold.in(1);
+Result<HostTensor> binary(const HostTensor &a, const HostTensor &b, IntRule onInts, FloatRule onFloats, bool divides,
+                          bool compares) {
   auto shape = broadcastShapes(a.shape, b.shape);
   if (!shape)
     return Error{"shapes " + shapeText(a.shape) + " and " + shapeText(b.shape) + " do not broadcast"};
   bool integral = a.integral && b.integral;
   auto result = HostTensor::zeros(*shape, integral || compares);
   if (!result)
-    return Error{"constant of shape " + shapeText(*shape) + " is too large to fold"};
+    return tooLarge(*shape);
   for (int64_t i = 0; i < result->size(); ++i) {
     int64_t j = broadcastIndex(i, *shape, a.shape), k = broadcastIndex(i, *shape, b.shape);
     if (integral && divides && b.ints[k] == 0)
@@ -55,10 +49,20 @@ Result<HostTensor> unary(const Fold &fold, IntRule onInts, FloatRule onFloats) {
 int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
 
 Folder arithmetic(IntRule onInts, FloatRule onFloats, bool divides = false) {
-  return [=](const Fold &fold) { return binary(fold, onInts, onFloats, divides, false); };
+  return [=](const Fold &fold) { return binary(fold.in(0), fold.in(1), onInts, onFloats, divides, false); };
 }
 Folder comparison(IntRule onInts, FloatRule onFloats) {
-  return [=](const Fold &fold) { return binary(fold, onInts, onFloats, false, true); };
+  return [=](const Fold &fold) { return binary(fold.in(0), fold.in(1), onInts, onFloats, false, true); };
+}
+/// Of one operand or more.
+Folder several(IntRule onInts, FloatRule onFloats) {
+  return [=](const Fold &fold) {
+    Result<HostTensor> result = fold.in(0);
+    for (size_t i = 1; result && i < fold.inputs.size(); ++i)
+      result = fold.has(i) ? binary(*result, fold.in(i), onInts, onFloats, false, false)
+                           : Error{"input " + std::to_string(i) + " is missing"};
+    return result;
+  };
 }
 Folder single(IntRule onInts, FloatRule onFloats) {
   return [=](const Fold &fold) { return unary(fold, onInts, onFloats); };
@@ -102,19 +106,40 @@ Result<HostTensor> cast(const Fold &fold) {
   return *result;
 }
 
+/// Numbers limited by inputs 1 and 2, or by attributes in early opsets; what is absent limits nothing.
+Result<HostTensor> clip(const Fold &fold) {
+  HostTensor result = fold.in(0);
+  const char *names[] = {"min", "max"};
+  for (size_t i : {1, 2}) {
+    const bool isInput = fold.has(i), least = i == 1;
+    if (isInput && (fold.in(i).size() != 1 || fold.in(i).integral != result.integral))
+      return Error{std::string(names[i - 1]) + " must be a single number of the operand's type"};
+    if (!isInput && (result.integral || !Attributes(fold.node).has(names[i - 1])))
+      continue;
+    const double bound = isInput ? fold.in(i).number(0) : Attributes(fold.node).number(names[i - 1], 0);
+    for (double &value : result.floats)
+      value = least ? std::fmax(value, bound) : std::fmin(value, bound);
+    for (int64_t &value : result.ints)
+      value = least ? std::max(value, fold.in(i).ints[0]) : std::min(value, fold.in(i).ints[0]);
+  }
+  return result;
+}
+
+double signOf(double number) { return number > 0 ? 1 : number < 0 ? -1 : number; }
+
 #define INTS(expression) [](int64_t a, [[maybe_unused]] int64_t b) -> int64_t { return expression; }
 #define FLOATS(expression) [](double a, [[maybe_unused]] double b) -> double { return expression; }
 
-std::map<std::string, Folder> makeTable() {
-  std::map<std::string, Folder> table = {
+Folders makeTable() {
+  Folders table = {
       {"Add", arithmetic(INTS(wrap(uint64_t(a) + uint64_t(b))), FLOATS(a + b))},
       {"Sub", arithmetic(INTS(wrap(uint64_t(a) - uint64_t(b))), FLOATS(a - b))},
       {"Mul", arithmetic(INTS(wrap(uint64_t(a) * uint64_t(b))), FLOATS(a * b))},
       {"Div", arithmetic(quotient, FLOATS(a / b), true)},
       {"Mod", arithmetic(modulo, FLOATS(std::fmod(a, b)), true)},
       {"Pow", arithmetic(powerOf, FLOATS(std::pow(a, b)))},
-      {"Min", arithmetic(INTS(a < b ? a : b), FLOATS(std::fmin(a, b)))},
-      {"Max", arithmetic(INTS(a > b ? a : b), FLOATS(std::fmax(a, b)))},
+      {"Min", several(INTS(a < b ? a : b), FLOATS(std::fmin(a, b)))},
+      {"Max", several(INTS(a > b ? a : b), FLOATS(std::fmax(a, b)))},
       {"Equal", comparison(INTS(a == b), FLOATS(a == b))},
       {"Less", comparison(INTS(a < b), FLOATS(a < b))},
       {"LessOrEqual", comparison(INTS(a <= b), FLOATS(a <= b))},
@@ -133,16 +158,35 @@ std::map<std::string, Folder> makeTable() {
       {"Floor", single(INTS(a), FLOATS(std::floor(a)))},
       {"Ceil", single(INTS(a), FLOATS(std::ceil(a)))},
       {"Round", single(INTS(a), FLOATS(std::nearbyint(a)))},
+      {"Sign", single(INTS((a > 0) - (a < 0)), FLOATS(signOf(a)))},
+      {"Sin", single(INTS(a), FLOATS(std::sin(a)))},
+      {"Cos", single(INTS(a), FLOATS(std::cos(a)))},
+      {"Tan", single(INTS(a), FLOATS(std::tan(a)))},
+      {"Asin", single(INTS(a), FLOATS(std::asin(a)))},
+      {"Acos", single(INTS(a), FLOATS(std::acos(a)))},
+      {"Atan", single(INTS(a), FLOATS(std::atan(a)))},
+      {"Sinh", single(INTS(a), FLOATS(std::sinh(a)))},
+      {"Cosh", single(INTS(a), FLOATS(std::cosh(a)))},
+      {"Asinh", single(INTS(a), FLOATS(std::asinh(a)))},
+      {"Acosh", single(INTS(a), FLOATS(std::acosh(a)))},
+      {"Atanh", single(INTS(a), FLOATS(std::atanh(a)))},
+      {"Tanh", single(INTS(a), FLOATS(std::tanh(a)))},
+      {"Sigmoid", single(INTS(a), FLOATS(1 / (1 + std::exp(-a))))},
+      {"Erf", single(INTS(a), FLOATS(std::erf(a)))},
+      {"Relu", single(INTS(a > 0 ? a : 0), FLOATS(a < 0 ? 0 : a))},
       {"Identity", single(INTS(a), FLOATS(a))},
+      {"Clip", clip},
       {"Where", where},
       {"Cast", cast},
   };
   addMovement(table);
+  addIndexing(table);
+  addConstantReductions(table);
   return table;
 }
 
-const std::map<std::string, Folder> &folders() {
-  static const std::map<std::string, Folder> table = makeTable();
+const Folders &folders() {
+  static const Folders table = makeTable();
   return table;
 }
 
@@ -154,7 +198,7 @@ Result<HostTensor> foldNode(const onnx::NodeProto &node, int64_t opset, const Ho
   auto folder = folders().find(node.op_type());
   for (const HostTensor *input : inputs)
     if (input && !HostTensor::fits(input->shape))
-      return Error{"constant of shape " + shapeText(input->shape) + " is too large to fold"};
+      return tooLarge(input->shape);
   Fold fold{node, opset, inputs};
   size_t needed = neededInputs(node.op_type());
   for (size_t i = 0; i < needed; ++i)

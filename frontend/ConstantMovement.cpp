@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 namespace sluice {
-namespace {
 
-using Shape = std::vector<int64_t>;
+static const std::string tooLargeToFold = " is too large to fold";
 
-Error tooLarge(const Shape &shape) { return Error{"constant of shape " + shapeText(shape) + " is too large to fold"}; }
+Error tooLarge(const Shape &shape) { return Error{"constant of shape " + shapeText(shape) + tooLargeToFold}; }
 
-/// The integers that an input holds, or the attribute in early opsets; empty when there is neither.
+bool isTooLarge(const std::string &error) {
+  return error.size() > tooLargeToFold.size() &&
+         error.compare(error.size() - tooLargeToFold.size(), tooLargeToFold.size(), tooLargeToFold) == 0;
+}
+
 Result<Shape> integers(const Fold &fold, size_t input, const char *name) {
   if (!fold.has(input))
     return Attributes(fold.node).integers(name);
@@ -22,34 +26,37 @@ Result<Shape> integers(const Fold &fold, size_t input, const char *name) {
   return fold.in(input).ints;
 }
 
-/// Axes of the node within `rank`, negative ones counted from the end; empty when none are given.
-Result<Shape> axes(const Fold &fold, size_t input, int64_t rank) {
-  Result<Shape> given = integers(fold, input, "axes");
-  if (!given)
-    return given;
-  Shape &list = *given;
-  for (int64_t &axis : list) {
-    if (axis < -rank || axis >= rank)
-      return Error{"axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank)};
-    axis += axis < 0 ? rank : 0;
-  }
-  return list;
-}
-
-Result<int64_t> axisAttribute(const Fold &fold, int64_t otherwise, int64_t rank) {
-  int64_t axis = Attributes(fold.node).integer("axis", otherwise);
+Result<int64_t> axisWithin(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank)
     return Error{"axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank)};
   return axis < 0 ? axis + rank : axis;
 }
 
-/// Product of the extents before `axis`, or after it.
+Result<Shape> axes(const Fold &fold, size_t input, int64_t rank) {
+  Result<Shape> given = integers(fold, input, "axes");
+  if (!given)
+    return given;
+  for (int64_t &axis : *given) {
+    Result<int64_t> within = axisWithin(axis, rank);
+    if (!within)
+      return within.takeError();
+    axis = *within;
+  }
+  return given;
+}
+
+Result<int64_t> axisAttribute(const Fold &fold, int64_t otherwise, int64_t rank) {
+  return axisWithin(Attributes(fold.node).integer("axis", otherwise), rank);
+}
+
 int64_t extentBefore(const Shape &shape, int64_t axis) {
   return std::accumulate(shape.begin(), shape.begin() + axis, int64_t(1), std::multiplies<>());
 }
 int64_t extentAfter(const Shape &shape, int64_t axis) {
   return std::accumulate(shape.begin() + axis + 1, shape.end(), int64_t(1), std::multiplies<>());
 }
+
+namespace {
 
 Result<HostTensor> gather(const Fold &fold) {
   const HostTensor &data = fold.in(0), &indices = fold.in(1);
@@ -293,40 +300,9 @@ Result<HostTensor> expand(const Fold &fold) {
   return *result;
 }
 
-/// The upper or lower triangles of matrices, the rest zero.
-Result<HostTensor> trilu(const Fold &fold) {
-  HostTensor result = fold.in(0);
-  const size_t rank = result.shape.size();
-  if (rank < 2 || (fold.has(1) && (!fold.in(1).integral || fold.in(1).size() != 1)))
-    return Error{"needs matrices and a whole number for the diagonal, has " + shapeText(result.shape)};
-  const int64_t rows = result.shape[rank - 2], columns = result.shape[rank - 1],
-                diagonal = fold.has(1) ? std::clamp<int64_t>(fold.in(1).ints[0], -rows, columns) : 0;
-  const bool upper = Attributes(fold.node).integer("upper", 1);
-  const HostTensor zero = *HostTensor::zeros({}, result.integral);
-  for (int64_t i = 0; i < result.size(); ++i) {
-    const int64_t distance = i % columns - i / columns % rows;
-    if (upper ? distance < diagonal : distance > diagonal)
-      result.set(i, zero, 0);
-  }
-  return result;
-}
-
-Result<HostTensor> reduce(const Fold &fold, int64_t start, int64_t (*rule)(int64_t, int64_t)) {
-  const HostTensor &x = fold.in(0);
-  if (!x.integral || x.shape.size() > 1)
-    return Error{"only integer vectors are reduced at compile time, not " + shapeText(x.shape)};
-  int64_t value = x.ints.empty() ? start : x.ints[0];
-  for (size_t i = 1; i < x.ints.size(); ++i)
-    value = rule(value, x.ints[i]);
-  HostTensor result = HostTensor::scalar(value);
-  if (Attributes(fold.node).integer("keepdims", 1))
-    result.shape.assign(x.shape.size(), 1);
-  return result;
-}
-
 } // namespace
 
-void addMovement(std::map<std::string, std::function<Result<HostTensor>(const Fold &)>> &table) {
+void addMovement(Folders &table) {
   table["Gather"] = gather;
   table["Concat"] = concat;
   table["Unsqueeze"] = unsqueeze;
@@ -336,19 +312,32 @@ void addMovement(std::map<std::string, std::function<Result<HostTensor>(const Fo
   table["Transpose"] = transpose;
   table["Range"] = range;
   table["Expand"] = expand;
-  table["Trilu"] = trilu;
-  table["ReduceProd"] = [](const Fold &fold) { return reduce(fold, 1, product); };
-  table["ReduceSum"] = [](const Fold &fold) { return reduce(fold, 0, sum); };
 }
 
 size_t neededInputs(const std::string &opType) {
-  if (opType == "Range" || opType == "Where")
-    return 3;
-  for (const char *binary : {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Equal", "Less", "LessOrEqual",
-                             "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Gather", "Reshape", "Expand"})
-    if (opType == binary)
-      return 2;
-  return 1;
+  static const std::set<std::string> three = {"Range", "Where", "OneHot", "ScatterND", "ScatterElements"};
+  static const std::set<std::string> two = {"Add",
+                                            "Sub",
+                                            "Mul",
+                                            "Div",
+                                            "Mod",
+                                            "Pow",
+                                            "Equal",
+                                            "Less",
+                                            "LessOrEqual",
+                                            "Greater",
+                                            "GreaterOrEqual",
+                                            "And",
+                                            "Or",
+                                            "Xor",
+                                            "Gather",
+                                            "GatherElements",
+                                            "GatherND",
+                                            "Reshape",
+                                            "Expand",
+                                            "Tile",
+                                            "CumSum"};
+  return three.count(opType) ? 3 : two.count(opType) ? 2 : 1;
 }
 
 } // namespace sluice

@@ -72,6 +72,56 @@ TEST(ConstantFolding, Masks) {
   EXPECT_THAT(fold("Xor(a, b)", {ints({0, 1, 2}), ints({1, 1, 0})})->ints, ElementsAre(1, 0, 1));
 }
 
+TEST(ConstantFolding, Reductions) {
+  const HostTensor table = *fold("Reshape(a, b)", {ints({1, 2, 3, 4, 5, 6}), ints({2, 3})});
+  EXPECT_THAT(fold("ReduceSum(a, b)", {table, ints({1})})->ints, ElementsAre(6, 15));
+  EXPECT_THAT(fold("ReduceSum(a, b)", {table, ints({-1})})->shape, ElementsAre(2, 1));
+  EXPECT_THAT(fold("ReduceMax<axes = [0], keepdims = 0>(a)", {table})->shape, ElementsAre(3));
+  EXPECT_THAT(fold("ReduceMin(a)", {table})->ints, ElementsAre(1));
+  EXPECT_THAT(fold("ReduceMean(a)", {floats({1, 2, 6})})->floats, ElementsAre(3));
+  EXPECT_THAT(fold("ReduceSum(a)", {ints({})})->ints, ElementsAre(0));
+  EXPECT_THAT(fold("ReduceMean(a)", {floats({})}).error(), HasSubstr("the mean of nothing"));
+  EXPECT_THAT(fold("ReduceSum(a, b)", {table, ints({2})}).error(), HasSubstr("axis 2 is outside rank 2"));
+  EXPECT_THAT(fold("CumSum(a, b)", {table, ints({0})})->ints, ElementsAre(1, 2, 3, 5, 7, 9));
+  EXPECT_THAT(fold("CumSum<exclusive = 1, reverse = 1>(a, b)", {floats({1, 2, 4}), ints({0})})->floats,
+              ElementsAre(6, 4, 0));
+  EXPECT_THAT(fold("ArgMax<axis = 1, keepdims = 0>(a)", {table})->ints, ElementsAre(2, 2));
+  EXPECT_THAT(fold("ArgMin<axis = 0>(a)", {floats({1, 0, 0})})->ints, ElementsAre(1));
+  EXPECT_THAT(fold("ArgMin<select_last_index = 1>(a)", {floats({1, 0, 0})})->ints, ElementsAre(2));
+}
+
+TEST(ConstantFolding, Indexing) {
+  const HostTensor zeros = *HostTensor::zeros({3}, /*integral=*/true);
+  EXPECT_THAT(fold("ScatterElements(a, b, c)", {zeros, ints({2, -3}), ints({7, 8})})->ints, ElementsAre(8, 0, 7));
+  EXPECT_THAT(fold("ScatterElements<reduction = \"add\">(a, b, c)", {zeros, ints({1, 1}), ints({7, 8})}, 18)->ints,
+              ElementsAre(0, 15, 0));
+  EXPECT_THAT(fold("ScatterElements(a, b, c)", {zeros, ints({3}), ints({7})}).error(),
+              HasSubstr("outside the extent 3"));
+  EXPECT_THAT(fold("ScatterElements(a, b, c)", {zeros, ints({0}), ints({7, 8})}).error(), HasSubstr("do not fit"));
+  EXPECT_THAT(fold("ScatterElements(a, b, c)", {zeros, ints({0}), floats({7})}).error(), HasSubstr("do not fit"));
+  EXPECT_THAT(fold("GatherElements(a, b)", {ints({5, 6}), ints({1, 1, 0})})->ints, ElementsAre(6, 6, 5));
+  EXPECT_THAT(fold("OneHot(a, b, c)", {ints({1, -1, 5}), ints({3}), ints({4, 9})})->ints,
+              ElementsAre(4, 9, 4, 4, 4, 9, 4, 4, 4));
+  EXPECT_THAT(fold("OneHot<axis = 0>(a, b, c)", {ints({1, 0}), ints({2}), ints({0, 1})})->ints,
+              ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(fold("OneHot(a, b, c)", {ints({1}), ints({-3}), ints({0, 1})}).error(), HasSubstr("too large to fold"));
+  EXPECT_THAT(fold("NonZero(a)", {ints({0, 3, 4})})->ints, ElementsAre(1, 2));
+  EXPECT_THAT(fold("Tile(a, b)", {ints({1, 2}), ints({2})})->ints, ElementsAre(1, 2, 1, 2));
+  EXPECT_THAT(fold("Tile(a, b)", {ints({1, 2}), ints({int64_t(1) << 62})}).error(),
+              HasSubstr("4611686018427387904 times"));
+}
+
+TEST(ConstantFolding, BoundsAndCurves) {
+  EXPECT_THAT(fold("Clip(a, b)", {floats({-1, 2}), floats({0})})->floats, ElementsAre(0, 2));
+  EXPECT_THAT(fold("Clip<max = 1.0>(a)", {floats({-1, 2})}, 6)->floats, ElementsAre(-1, 1));
+  EXPECT_THAT(fold("Clip(a, b)", {ints({-1, 2}), ints({0})})->ints, ElementsAre(0, 2));
+  EXPECT_THAT(fold("Clip(a, b)", {ints({-1, 2}), floats({0})}).error(), HasSubstr("of the operand's type"));
+  EXPECT_THAT(fold("Max(a)", {ints({-1, 2})})->ints, ElementsAre(-1, 2));
+  EXPECT_THAT(fold("Min(a, b, c)", {ints({-1, 2}), ints({1}), ints({0})})->ints, ElementsAre(-1, 0));
+  EXPECT_THAT(fold("Cos(a)", {floats({0})})->floats, ElementsAre(1));
+  EXPECT_THAT(fold("Sign(a)", {floats({-3, 0, 4})})->floats, ElementsAre(-1, 0, 1));
+}
+
 TEST(ConstantFolding, SlicesForwardsAndBackwards) {
   auto slice = [](int64_t start, int64_t end, int64_t step) {
     return fold("Slice(a, b, c, d, e)", {ints({1, 2, 3, 4}), ints({start}), ints({end}), ints({0}), ints({step})})
