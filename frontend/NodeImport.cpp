@@ -155,16 +155,15 @@ Value NodeImport::ids(int input, int64_t limit) {
                 "are read, or a constant");
     return {};
   }
-  Source source = inventedSource("indices", value->shape, onnx::TensorProto::INT64);
-  source.value = *value;
-  for (int64_t &id : source.value->ints) {
+  HostTensor checked = *value;
+  for (int64_t &id : checked.ints) {
     if (id < -limit || id >= limit) {
       (void)error("index " + std::to_string(id) + " is outside the extent " + std::to_string(limit));
       return {};
     }
     id += id < 0 ? limit : 0;
   }
-  return readSource(source, {});
+  return indices(std::move(checked), "indices");
 }
 
 FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
@@ -268,6 +267,7 @@ const NodeImporters &nodeImporters() {
     addElementwise(importers);
     addViews(importers);
     addJoins(importers);
+    addGathers(importers);
     addPaddings(importers);
     addResizes(importers);
     addLosses(importers);

@@ -140,6 +140,8 @@ public:
   mlir::Value scalar(double number, const std::string &purpose) { return filled({}, number, purpose); }
   /// A constant with a value for each element.
   mlir::Value table(HostTensor values, const std::string &purpose);
+  /// The same of int64, which kernels index with: the caller has checked the values.
+  mlir::Value indices(HostTensor values, const std::string &purpose);
 
 private:
   template <typename Op> static constexpr unsigned resultsOf() {
@@ -177,6 +179,7 @@ void addEinsum(NodeImporters &table);
 void addElementwise(NodeImporters &table);
 void addViews(NodeImporters &table);
 void addJoins(NodeImporters &table);
+void addGathers(NodeImporters &table);
 void addPaddings(NodeImporters &table);
 void addResizes(NodeImporters &table);
 void addLosses(NodeImporters &table);

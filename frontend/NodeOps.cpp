@@ -89,6 +89,14 @@ Value NodeImport::filled(std::vector<int64_t> shape, double number, const std::s
   return readSource(source, {});
 }
 
+Value NodeImport::indices(HostTensor values, const std::string &purpose) {
+  if (failed(countConstant(values)))
+    return {};
+  Source source = inventedSource(purpose, values.shape, onnx::TensorProto::INT64);
+  source.value = std::move(values);
+  return readSource(source, {});
+}
+
 Value NodeImport::table(HostTensor values, const std::string &purpose) {
   if (failed(countConstant(values)))
     return {};

@@ -153,8 +153,8 @@ bool findInitializerAtWeight(const onnx::GraphProto &proto, const OnnxGraph &gra
 
 /// Whether no gradient passes from the node's results to input `i`: what it says of it is true or false, or a shape.
 bool stopsGradient(const onnx::NodeProto &node, int i) {
-  static const std::set<std::string> ops = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Not",
-                                            "And",   "Or",   "Xor",         "IsNaN",   "Shape",          "Size"};
+  static const std::set<std::string> ops = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Not", "And",
+                                            "Or",    "Xor",  "IsNaN",       "IsInf",   "Shape",          "Size"};
   return isStandard(node) && (ops.count(node.op_type()) || (node.op_type() == "Where" && i == 0));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that put slabs of tensors together or take them apart along dimensions: Concat, Split, Slice, Gather.
+// Ops that put slabs of tensors together or take them apart along dimensions: Concat, Split, Slice.
 #include "frontend/Compositions.h"
 
 using namespace mlir;
@@ -157,53 +157,6 @@ LogicalResult importSlice(NodeImport &node) {
   return node.result(x);
 }
 
-/// First of the rows that constant indices name when they are neighbours in order; -1 otherwise, or after an error.
-int64_t firstOfRun(NodeImport &node, const HostTensor &index, int64_t extent) {
-  int64_t first = -1;
-  for (int64_t i = 0; i < index.size(); ++i) {
-    int64_t at = index.ints[i] < 0 ? index.ints[i] + extent : index.ints[i];
-    if (at < 0 || at >= extent) {
-      (void)node.error("index " + std::to_string(index.ints[i]) + " is outside the extent " + std::to_string(extent));
-      return -1;
-    }
-    if (i == 0)
-      first = at;
-    else if (at != first + i)
-      return -1;
-  }
-  return first;
-}
-
-/// Neighbours that constant indices name are a slab, without its dimension when the index is a scalar; other rows of
-/// dimension 0 are an embedding.
-LogicalResult importGather(NodeImport &node) {
-  const HostTensor *index = node.known(1);
-  Use use;
-  if (!index || !index->shape.empty()) // several rows
-    use.kind = Use::Table;
-  Value x = node.tensor(0, use);
-  int64_t axis = x ? node.axis(node.attributes.integer("axis", 0), typeOf(x).getRank()) : -1;
-  if (axis < 0)
-    return failure();
-  const int64_t extent = shapeOf(x)[axis];
-  const bool constant = index && index->integral && index->size() > 0;
-  const int64_t first = constant ? firstOfRun(node, *index, extent) : -1;
-  if (!node.shared().error.empty())
-    return failure();
-  if (first >= 0) {
-    SmallVector<int64_t> shape(shapeOf(x).take_front(axis));
-    llvm::append_range(shape, index->shape);
-    llvm::append_range(shape, shapeOf(x).drop_front(axis + 1));
-    return node.result(node.reshape(slab(node, x, axis, first, index->size()), shape));
-  }
-  Value ids = node.ids(1, extent);
-  if (ids && axis != 0)
-    return node.error("indices that are data, or that name no neighbours, are supported along dimension 0 only, not " +
-                      std::to_string(axis));
-  auto op = ids ? node.make<train::EmbeddingOp>(x, ids) : train::EmbeddingOp();
-  return op ? node.result(op) : failure();
-}
-
 } // namespace
 
 void addJoins(NodeImporters &table) {
@@ -212,7 +165,6 @@ void addJoins(NodeImporters &table) {
   table["SplitToSequence"] = importSplitToSequence;
   table["SequenceAt"] = importSequenceAt;
   table["Slice"] = importSlice;
-  table["Gather"] = importGather;
 }
 
 } // namespace sluice

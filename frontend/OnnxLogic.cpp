@@ -4,6 +4,7 @@
 #include "frontend/Compositions.h"
 #include "frontend/ElementTypes.h"
 #include "onnx/onnx_pb.h"
+#include <limits>
 
 using namespace mlir;
 
@@ -44,6 +45,57 @@ LogicalResult importIsNaN(NodeImport &node) {
   return node.result(negated(node, compared(node, x, x, Comparison::Equal)));
 }
 
+LogicalResult importIsInf(NodeImport &node) {
+  const bool above = node.attributes.integer("detect_positive", 1),
+             below = node.attributes.integer("detect_negative", 1);
+  Value x = node.tensor(0);
+  if (!above && !below)
+    return node.result(compared(node, x, x, Comparison::Less));
+  const double infinity = std::numeric_limits<double>::infinity();
+  Value size = above && below ? unary<train::AbsOp>(node, x) : x;
+  return node.result(
+      size ? compared(node, size, node.scalar(above ? infinity : -infinity, "infinity"), Comparison::Equal) : Value());
+}
+
+/// 1, 0 or -1, which no gradient passes.
+LogicalResult importSign(NodeImport &node) {
+  Value x = node.tensor(0), zero = x ? node.scalar(0, "zero") : Value();
+  return node.result(
+      binary<train::SubOp>(node, compared(node, zero, x, Comparison::Less), compared(node, x, zero, Comparison::Less)));
+}
+
+/// The second value where a position of the new dimension is the index, counted from either end, else the first.
+LogicalResult importOneHot(NodeImport &node) {
+  Value index = node.tensor(0);
+  const HostTensor *depth = index ? node.constant(1, "the depth") : nullptr;
+  const HostTensor *values = depth ? node.constant(2, "the two values") : nullptr;
+  if (!values)
+    return failure();
+  const int64_t count = depth->size() == 1 ? toInteger(depth->number(0)) : 0;
+  if (values->size() != 2 || count < 1 || count > HostTensor::maximumElements)
+    return node.error("needs one depth from 1 to " + std::to_string(HostTensor::maximumElements) +
+                      " and two values, has " + (depth->size() == 1 ? std::to_string(count) : shapeText(depth->shape)) +
+                      " and " + std::to_string(values->size()) + " values");
+  const int64_t rank = typeOf(index).getRank(), axis = node.axis(node.attributes.integer("axis", -1), rank + 1);
+  if (axis < 0)
+    return failure();
+  SmallVector<int64_t> shape(shapeOf(index));
+  shape.insert(shape.begin() + axis, 1);
+  std::vector<int64_t> column(rank - axis + 1, 1);
+  column[0] = count;
+  HostTensor front = *HostTensor::zeros(column, /*integral=*/false), back = front;
+  for (int64_t i = 0; i < count; ++i) {
+    front.floats[i] = static_cast<double>(i);
+    back.floats[i] = static_cast<double>(i - count);
+  }
+  Value wide = node.reshape(index, shape);
+  Value hot = binary<train::AddOp>(node, compared(node, wide, node.table(front, "positions"), Comparison::Equal),
+                                   compared(node, wide, node.table(back, "positions-from-end"), Comparison::Equal));
+  const double off = values->number(0), on = values->number(1);
+  Value y = scaled(node, hot, on - off);
+  return node.result(off == 0 || !y ? y : binary<train::AddOp>(node, y, node.scalar(off, "off")));
+}
+
 LogicalResult importWhere(NodeImport &node) {
   Use branch;
   branch.kind = Use::Branch;
@@ -70,10 +122,10 @@ LogicalResult importCast(NodeImport &node) {
 } // namespace
 
 void noteIntegral(NodeImport &node) {
-  static const std::set<std::string> truths = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
-                                               "And",   "Or",   "Xor",         "Not",     "IsNaN"};
+  static const std::set<std::string> truths = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
+                                               "Or",    "Xor",  "Not",         "IsNaN",   "IsInf"};
   const std::string &type = node.proto().op_type();
-  const int typed = type == "Where" || type == "CastLike" ? 1 : 0; // the input whose type the result has
+  const int typed = type == "Where" || type == "CastLike" ? 1 : type == "OneHot" ? 2 : 0; // whose type the result has
   const bool integral =
       truths.count(type) ||
       (type == "Cast" ? node.attributes.integer("to", 0) != onnx::TensorProto::FLOAT : node.isIntegral(typed));
@@ -93,6 +145,9 @@ void addLogic(NodeImporters &table) {
   table["Or"] = importOr;
   table["Xor"] = importXor;
   table["IsNaN"] = importIsNaN;
+  table["IsInf"] = importIsInf;
+  table["Sign"] = importSign;
+  table["OneHot"] = importOneHot;
   table["Where"] = importWhere;
   table["Cast"] = importCast;
 }
