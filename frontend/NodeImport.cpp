@@ -77,6 +77,8 @@ static Use useBehindViews(const OnnxGraph &graph, const std::string &name) {
     use.kind = Use::Factor;
   else if (type == "Conv" || type == "ConvTranspose" || type == "MatMul" || type == "Gemm")
     use.kind = input < 2 ? Use::Weight : Use::Bias;
+  else if (type == "BatchNormalization" && input == 0) // a weight that is standardized
+    use.kind = Use::Weight;
   return use;
 }
 

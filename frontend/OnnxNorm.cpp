@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNormalization, in inference or training form alike, LayerNormalization, LRN and Dropout.
-#include "frontend/NodeImport.h"
+#include "frontend/Compositions.h"
 #include <cmath>
 
 using namespace mlir;
@@ -21,9 +21,15 @@ Value channelImage(NodeImport &node, Value x) {
   return shape.size() == 4 ? x : node.reshape(x, {shape[0], shape[1], height, width});
 }
 
+/// Whether an input is a value of the step, known to be one: what a refused node would make may be anything.
+bool isComputed(NodeImport &node, int input) {
+  const std::string name = node.has(input) ? node.proto().input(input) : "";
+  return node.shared().values.count(name) && !node.shared().assumed.contains(name);
+}
+
 struct BatchNorm {
   Value x, scale, bias;
-  FlatSymbolRefAttr mean, variance;
+  FlatSymbolRefAttr mean, variance; ///< null when the graph computes them
   double epsilon;
 };
 
@@ -36,11 +42,51 @@ Value withBatchStatistics(NodeImport &node, const BatchNorm &norm) {
   float kept = node.attributes.number("momentum", 0.9f);
   double decimal = std::round(kept * 1e6) / 1e6;
   double momentum = 1.0 - (static_cast<float>(decimal) == kept ? decimal : kept);
+  if (!norm.mean) // computed ones: nothing takes in the batch's
+    return op.getY();
   auto shape = shapeOf(norm.x);
   train::UpdateStatisticsOp::create(node.builder(), node.loc(), norm.mean.getValue(), norm.variance.getValue(),
                                     op.getMean(), op.getRstd(), node.f32(momentum), node.f32(norm.epsilon),
                                     static_cast<uint64_t>(shape[0] * shape[2] * shape[3]));
   return op.getY();
+}
+
+/// Mean and variance as variables; failure after an error.
+LogicalResult readStatistics(NodeImport &node, BatchNorm &norm) {
+  norm.mean = node.state(3, Use::Mean);
+  norm.variance = node.state(4, Use::Variance);
+  if (!norm.mean || !norm.variance)
+    return failure();
+  if (norm.mean == norm.variance)
+    return node.error("has the tensor '" + node.source(3)->name +
+                      "' both as its mean and as its variance, which a step would overwrite one by the other");
+  int64_t channels = shapeOf(norm.x)[1];
+  for (int state : {3, 4})
+    if (const std::vector<int64_t> &shape = node.source(state)->shape;
+        ArrayRef<int64_t>(shape) != ArrayRef<int64_t>{channels})
+      return node.error("has " + std::to_string(channels) + " channels but running statistics of shape " +
+                        shapeText(shape));
+  return success();
+}
+
+/// Statistics that the graph computes, from a weight that is standardized as a rule: x's own in a step where the node
+/// says training, even under --batch-norm=frozen; else (x - mean) / sqrt(variance + epsilon) * scale + bias.
+Value withComputedStatistics(NodeImport &node, const BatchNorm &norm) {
+  if (node.training() && node.attributes.integer("training_mode", 0))
+    return withBatchStatistics(node, norm);
+  const int64_t channels = shapeOf(norm.x)[1];
+  Value mean = node.tensor(3), variance = node.tensor(4);
+  for (Value vector : {mean, variance})
+    if (vector && shapeOf(vector) != ArrayRef<int64_t>{channels}) {
+      (void)node.error("has " + std::to_string(channels) + " channels but running statistics of shape " +
+                       shapeText(shapeOf(vector).vec()));
+      return {};
+    }
+  auto column = [&](Value vector) { return node.reshape(vector, {channels, 1, 1}); };
+  Value spread = unary<train::SqrtOp>(node, binary<train::AddOp>(node, variance, node.scalar(norm.epsilon, "epsilon")));
+  Value scale = binary<train::DivOp>(node, norm.scale, spread);
+  Value centred = binary<train::SubOp>(node, norm.x, column(mean));
+  return binary<train::AddOp>(node, binary<train::MulOp>(node, centred, column(scale)), column(norm.bias));
 }
 
 LogicalResult importBatchNorm(NodeImport &node) {
@@ -49,14 +95,9 @@ LogicalResult importBatchNorm(NodeImport &node) {
   norm.x = x ? channelImage(node, x) : Value();
   norm.scale = node.tensor(1, {Use::Scale});
   norm.bias = node.tensor(2, {Use::Bias});
-  norm.mean = node.state(3, Use::Mean);
-  norm.variance = node.state(4, Use::Variance);
   norm.epsilon = node.attributes.number("epsilon", 1e-5f);
-  if (!norm.x || !norm.scale || !norm.bias || !norm.mean || !norm.variance)
+  if (!norm.x || !norm.scale || !norm.bias)
     return failure();
-  if (norm.mean == norm.variance)
-    return node.error("has the tensor '" + node.source(3)->name +
-                      "' both as its mean and as its variance, which a step would overwrite one by the other");
   if (node.attributes.integer("spatial", 1) != 1)
     return node.error("spatial=0 (statistics per position) is not supported");
   int64_t channels = shapeOf(norm.x)[1];
@@ -64,12 +105,13 @@ LogicalResult importBatchNorm(NodeImport &node) {
     if (shapeOf(vector) != ArrayRef<int64_t>{channels})
       return node.error("has " + std::to_string(channels) + " channels but a scale or bias of shape " +
                         shapeText(shapeOf(vector).vec()));
-  for (int state : {3, 4})
-    if (const std::vector<int64_t> &shape = node.source(state)->shape;
-        ArrayRef<int64_t>(shape) != ArrayRef<int64_t>{channels})
-      return node.error("has " + std::to_string(channels) + " channels but running statistics of shape " +
-                        shapeText(shape));
   Value y;
+  if (isComputed(node, 3) || isComputed(node, 4)) {
+    y = withComputedStatistics(node, norm);
+    return y ? node.result(node.reshape(y, shapeOf(x))) : failure();
+  }
+  if (failed(readStatistics(node, norm)))
+    return failure();
   if (node.training() && node.spec().batchNorm == BatchNormMode::Train) {
     y = withBatchStatistics(node, norm);
   } else {

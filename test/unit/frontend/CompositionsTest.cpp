@@ -63,6 +63,23 @@ TEST(ComposedOps, NormalizationsNeedAVectorOfChannels) {
   EXPECT_THAT(errorOf("y = RMSNormalization(h, u)", 23), HasSubstr("(RMSNormalization, opset 23)"));
 }
 
+// Weights that are standardized: statistics that the graph computes of them, none of which is left in a step.
+TEST(ComposedOps, BatchNormsOfComputedStatistics) {
+  const std::string nodes = "s = ReduceMean<axes = [0, 2, 3], keepdims = 0>(h) d = Mul(s, s) y = BatchNormalization";
+  auto model = imported(nodes + "<training_mode = 1>(h, v, v, s, d)", "2, 3, 4, 4", 17);
+  ASSERT_TRUE(model.module) << model.error;
+  model.only<train::BatchNormOp>();
+  EXPECT_TRUE(model.ops<train::SumToOp>().empty());
+  EXPECT_TRUE(model.ops<train::UpdateStatisticsOp>().empty());
+  EXPECT_TRUE(model.ops<train::BatchNormOp>("evaluate").empty());
+  model.only<train::SumToOp>("evaluate");
+  auto inference = imported(nodes + "(h, v, v, s, d)", "2, 3, 4, 4", 17);
+  ASSERT_TRUE(inference.module) << inference.error;
+  inference.only<train::SumToOp>();
+  EXPECT_THAT(errorOf("s = ReduceMean<axes = [0, 2], keepdims = 0>(h) y = BatchNormalization(h, v, v, s, s)", 17),
+              HasSubstr("has 3 channels but running statistics of shape [3, 4]"));
+}
+
 TEST(ComposedOps, BoundsAreClips) {
   auto model = imported("b = Constant<value = float {0.5}>() y = Max(h, b)");
   ASSERT_TRUE(model.module) << model.error;
