@@ -103,9 +103,20 @@ Value NodeImport::readNumbers(const Source &source, int input, const Use &use) {
   return readSource(numbers, use);
 }
 
+/// Views may have more dimensions than tensors; other views alone read those. Null after an error.
+static Value readable(NodeImport &node, Value value) {
+  static const std::set<std::string> views = {"Reshape",   "Transpose", "Flatten", "Squeeze",
+                                              "Unsqueeze", "Shape",     "Size"};
+  if (typeOf(value).getRank() <= node.spec().limits.rank || views.count(node.proto().op_type()))
+    return value;
+  (void)node.error("reads a tensor of rank " + std::to_string(typeOf(value).getRank()) + ", more than the limit of " +
+                   std::to_string(node.spec().limits.rank) + "; only Reshape and Transpose read such");
+  return {};
+}
+
 Value NodeImport::moved(int input) {
   auto value = has(input) ? function.values.find(node.input(input)) : function.values.end();
-  return value != function.values.end() ? value->second : tensor(input);
+  return value != function.values.end() ? readable(*this, value->second) : tensor(input);
 }
 
 Value NodeImport::tensor(int input, Use use) {
@@ -115,8 +126,8 @@ Value NodeImport::tensor(int input, Use use) {
   }
   const std::string &name = node.input(input);
   if (auto found = function.values.find(name); found != function.values.end()) {
-    Value value = found->second;
-    if (!isInteger(value))
+    Value value = readable(*this, found->second);
+    if (!value || !isInteger(value))
       return value;
     Value &number = function.numbers[value];
     return number ? number : number = makeAs<train::CastOp>(shapeOf(value), value);

@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that move no values (Reshape, Flatten, Squeeze, Unsqueeze) or move them all (Transpose, DepthToSpace), Expand and
 // Softmax.
-#include "frontend/NodeImport.h"
+#include "frontend/Compositions.h"
 
 using namespace mlir;
 
 namespace sluice {
 namespace {
+
+bool isTall(NodeImport &node, size_t rank) { return static_cast<int64_t>(rank) > node.spec().limits.rank; }
+
+/// x in a shape, of as many elements, that may have more dimensions than tensors: windows of volumes have 8. Views and
+/// transpositions read such a value, and are all that does; what is behind them has fewer dimensions again.
+Value view(NodeImport &node, Value x, ArrayRef<int64_t> shape) {
+  const bool isOutput = node.proto().output(0) == node.graph().output;
+  if (!x || !isTall(node, shape.size()) || isOutput || shape.size() > HostTensor::maximumRank ||
+      elementCount(shape.vec()) != typeOf(x).getNumElements())
+    return node.reshape(x, shape);
+  auto type = RankedTensorType::get(shape, typeOf(x).getElementType());
+  return node.folded(train::ReshapeOp::create(node.builder(), node.loc(), type, x));
+}
 
 LogicalResult importReshape(NodeImport &node) {
   Value x = node.moved(0);
@@ -32,7 +45,7 @@ LogicalResult importReshape(NodeImport &node) {
   }
   if (open >= 0)
     shape[open] = known > 0 ? typeOf(x).getNumElements() / known : 0;
-  return node.result(node.reshape(x, shape));
+  return node.result(view(node, x, shape));
 }
 
 LogicalResult importFlatten(NodeImport &node) {
@@ -96,6 +109,42 @@ LogicalResult importUnsqueeze(NodeImport &node) {
   return node.result(node.reshape(x, shape));
 }
 
+/// A transposition of more dimensions than tensors have: neighbours that stay neighbours count as one dimension, those
+/// of extent 1 as none.
+LogicalResult transposeTall(NodeImport &node, Value x, ArrayRef<int64_t> permutation) {
+  const int64_t rank = typeOf(x).getRank();
+  SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  if (permutation.size() != all.size() || !std::is_permutation(all.begin(), all.end(), permutation.begin()))
+    return node.error("perm is no permutation of " + std::to_string(rank) + " dimensions");
+  SmallVector<int64_t> shape, next(rank, -1); // of the result; the next dimension of x with more than one element
+  for (int64_t i = rank - 1, behind = -1; i >= 0; --i) {
+    next[i] = behind;
+    behind = shapeOf(x)[i] == 1 ? behind : i;
+  }
+  struct Group {
+    int64_t first, last, extent;
+  };
+  SmallVector<Group> groups; // in the order of the result
+  for (int64_t i : permutation) {
+    const int64_t extent = shapeOf(x)[i];
+    shape.push_back(extent);
+    if (extent == 1)
+      continue;
+    if (!groups.empty() && next[groups.back().last] == i)
+      groups.back() = {groups.back().first, i, groups.back().extent * extent};
+    else
+      groups.push_back({i, i, extent});
+  }
+  SmallVector<int64_t> merged, order; // of x; where each group of the result is among them
+  SmallVector<Group> sorted = groups;
+  llvm::sort(sorted, [](const Group &a, const Group &b) { return a.first < b.first; });
+  for (const Group &group : sorted)
+    merged.push_back(group.extent);
+  for (const Group &group : groups)
+    order.push_back(llvm::find_if(sorted, [&](const Group &one) { return one.first == group.first; }) - sorted.begin());
+  return node.result(view(node, permuted(node, node.reshape(x, merged), order), shape));
+}
+
 LogicalResult importTranspose(NodeImport &node) {
   Value x = node.tensor(0);
   if (!x)
@@ -104,6 +153,8 @@ LogicalResult importTranspose(NodeImport &node) {
   if (permutation.empty())
     for (int64_t i = typeOf(x).getRank(); i > 0; --i)
       permutation.push_back(i - 1);
+  if (isTall(node, shapeOf(x).size()))
+    return transposeTall(node, x, permutation);
   return node.result(node.folded(node.make<train::TransposeOp>(x, ArrayRef<int64_t>(permutation))));
 }
 

@@ -80,6 +80,24 @@ TEST(ComposedOps, BatchNormsOfComputedStatistics) {
               HasSubstr("has 3 channels but running statistics of shape [3, 4]"));
 }
 
+// Windows of volumes have eight dimensions on their way; tensors have six.
+TEST(ComposedOps, TransposesMoreDimensionsThanTensorsHave) {
+  const std::string split = "s = Constant<value = int64[8] {2, 1, 3, 2, 2, 2, 2, 1}>() r = Reshape(h, s) ";
+  auto model = imported(split + "t = Transpose<perm = [0, 1, 3, 5, 2, 4, 6, 7]>(r) "
+                                "q = Constant<value = int64[2] {2, 48}>() y = Reshape(t, q)",
+                        "2, 48");
+  ASSERT_TRUE(model.module) << model.error;
+  auto transpose = model.only<train::TransposeOp>();
+  EXPECT_THAT(extents(transpose.getX()), ElementsAre(2, 3, 2, 2, 2, 2));
+  EXPECT_THAT(transpose.getPermutation(), ElementsAre(0, 2, 4, 1, 3, 5));
+  EXPECT_EQ(model.ops<train::ReshapeOp>().size(), 2u);
+  EXPECT_THAT(errorOf(split + "y = Relu(r)"),
+              HasSubstr("(Relu, opset 21): reads a tensor of rank 8, more than the limit"));
+  EXPECT_THAT(errorOf(split + "y = Transpose<perm = [0, 0, 3, 5, 2, 4, 6, 7]>(r)"), HasSubstr("no permutation of 8"));
+  EXPECT_THAT(errorOf(split + "y = Transpose<perm = [7, 6, 5, 4, 3, 2, 1, 0]>(r)"),
+              HasSubstr("rank 8, more than the limit of 6"));
+}
+
 TEST(ComposedOps, BoundsAreClips) {
   auto model = imported("b = Constant<value = float {0.5}>() y = Max(h, b)");
   ASSERT_TRUE(model.module) << model.error;
