@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize (opsets 10 to 19) and Upsample (7 to 9) over the spatial dimensions, nearest or linear.
+// Resize (opsets 10 to 19) and Upsample (7 to 9): by train.resize where that can, else by products with matrices.
+#include "frontend/Compositions.h"
+#include "frontend/ResizeMatrix.h"
 #include "frontend/Windows.h"
 #include <cmath>
 #include <numeric>
@@ -10,12 +12,12 @@ namespace sluice {
 namespace {
 
 using train::Coordinates;
-using train::NearestMode;
 using train::ResizeMode;
 
 struct Target {
   SmallVector<int64_t> size; ///< per dimension of x
   SmallVector<double> scale;
+  SmallVector<bool> resized; ///< whether the node names the dimension
 };
 
 /// Where scales and sizes are, by op and opset. -1: nowhere.
@@ -47,19 +49,53 @@ template <typename T> LogicalResult spread(NodeImport &node, ArrayRef<T> given, 
   return success();
 }
 
+/// The scales that sizes mean; where these are but limits, the sizes that one scale for all gives.
+FailureOr<Target> scaleToSizes(NodeImport &node, ArrayRef<int64_t> shape, Target target) {
+  const std::string policy = node.attributes.text("keep_aspect_ratio_policy", "stretch");
+  const bool larger = policy == "not_smaller";
+  std::optional<double> common;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (target.size[i] < 1)
+      return node.error("a size of " + std::to_string(target.size[i]) + " is not possible");
+    target.scale[i] = static_cast<float>(static_cast<double>(target.size[i]) / static_cast<double>(shape[i]));
+    if (target.resized[i])
+      common = !common ? target.scale[i]
+                       : (larger ? std::max(*common, target.scale[i]) : std::min(*common, target.scale[i]));
+  }
+  if (policy == "stretch" || !common)
+    return target;
+  if (!larger && policy != "not_larger")
+    return node.error("keep_aspect_ratio_policy '" + policy + "' is none of stretch, not_larger and not_smaller");
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (target.resized[i]) {
+      const double extent = std::floor(*common * static_cast<double>(shape[i]) + 0.5);
+      if (!(extent >= 1 && extent < 1e9))
+        return node.error("a scale of " + std::to_string(*common) + " of extent " + std::to_string(shape[i]) +
+                          " is not possible");
+      target.scale[i] = *common;
+      target.size[i] = static_cast<int64_t>(extent);
+    }
+  return target;
+}
+
 FailureOr<Target> readTarget(NodeImport &node, ArrayRef<int64_t> shape) {
   Places places = placesOf(node);
   Target target;
   target.size.assign(shape.begin(), shape.end());
   target.scale.assign(shape.size(), 1.0);
+  const std::vector<int64_t> axes = node.attributes.integers("axes");
+  target.resized.assign(shape.size(), axes.empty());
+  for (int64_t axis : axes)
+    if (const int64_t i = node.axis(axis, static_cast<int64_t>(shape.size())); i >= 0)
+      target.resized[i] = true;
+    else
+      return failure();
   const HostTensor *sizes =
       places.sizes >= 0 && node.has(places.sizes) ? node.constant(places.sizes, "sizes") : nullptr;
   if (sizes && sizes->size() > 0) {
     if (failed(spread<int64_t>(node, sizes->ints, target.size)))
       return failure();
-    for (size_t i = 0; i < shape.size(); ++i)
-      target.scale[i] = static_cast<float>(static_cast<double>(target.size[i]) / shape[i]);
-    return target;
+    return scaleToSizes(node, shape, std::move(target));
   }
   SmallVector<double> scales;
   if (places.scales < 0) {
@@ -99,66 +135,122 @@ void alignFractionalCorners(Target &target, ArrayRef<int64_t> shape) {
   }
 }
 
-FailureOr<Coordinates> readCoordinates(NodeImport &node) {
-  bool early = node.proto().op_type() == "Upsample" || node.opset < 11;
-  std::string name = node.attributes.text("coordinate_transformation_mode", early ? "asymmetric" : "half_pixel");
-  if (name == "half_pixel_symmetric")
-    name = "half_pixel"; // the same where no extent is rounded
-  auto known = train::symbolizeCoordinates(name);
-  if (!known)
-    return node.error("coordinate_transformation_mode '" + name + "' is not supported");
-  return *known;
+ResizeRule readRule(NodeImport &node) {
+  const bool early = node.proto().op_type() == "Upsample" || node.opset < 11;
+  ResizeRule rule;
+  rule.mode = node.attributes.text("mode", "nearest");
+  if (rule.mode == "bilinear") // Upsample 7 in some files
+    rule.mode = "linear";
+  rule.coordinates = node.attributes.text("coordinate_transformation_mode", early ? "asymmetric" : "half_pixel");
+  rule.nearest = node.attributes.text("nearest_mode", early ? "floor" : "round_prefer_floor");
+  rule.cubicFactor = node.attributes.number("cubic_coeff_a", -0.75f);
+  rule.excludeOutside = node.attributes.integer("exclude_outside", 0);
+  rule.antialias = node.attributes.integer("antialias", 0);
+  return rule;
 }
 
-FailureOr<NearestMode> readNearest(NodeImport &node) {
-  bool early = node.proto().op_type() == "Upsample" || node.opset < 11;
-  std::string name = node.attributes.text("nearest_mode", early ? "floor" : "round_prefer_floor");
-  auto known = train::symbolizeNearestMode(name);
-  if (!known)
-    return node.error("nearest_mode '" + name + "' is not supported");
-  return *known;
+/// Whether train.resize does it: two dimensions of an image or one of a line, neighbours alone.
+bool isKernel(const ResizeRule &rule, const Target &target, ArrayRef<int64_t> shape) {
+  const bool symmetric = rule.coordinates == "half_pixel_symmetric" && !isFractional(target, shape);
+  return (shape.size() == 3 || shape.size() == 4) && target.size[0] == shape[0] && target.size[1] == shape[1] &&
+         (rule.mode == "nearest" || rule.mode == "linear") && !rule.antialias &&
+         (symmetric || train::symbolizeCoordinates(rule.coordinates)) && train::symbolizeNearestMode(rule.nearest);
+}
+
+LogicalResult resizeByKernel(NodeImport &node, Value x, Target target, const ResizeRule &rule) {
+  auto shape = shapeOf(x);
+  Value image = asImage(node, x);
+  if (!image)
+    return failure();
+  // half_pixel_symmetric is the same where no extent is rounded.
+  Coordinates coordinates = train::symbolizeCoordinates(rule.coordinates).value_or(Coordinates::HalfPixel);
+  if (isFractional(target, shape) && coordinates == Coordinates::AlignCorners) {
+    alignFractionalCorners(target, shape);
+    coordinates = Coordinates::Asymmetric;
+  }
+  const bool line = shape.size() == 3;
+  int64_t size[] = {line ? 1 : target.size[2], target.size.back()};
+  auto mode = rule.mode == "nearest" ? ResizeMode::Nearest : ResizeMode::Linear;
+  auto op = node.make<train::ResizeOp>(image, ArrayRef<int64_t>(size), node.f32(line ? 1 : target.scale[2]),
+                                       node.f32(target.scale.back()), mode, coordinates,
+                                       *train::symbolizeNearestMode(rule.nearest));
+  return op ? node.result(fromImage(node, op, shape.size())) : failure();
+}
+
+/// The product of a matrix [to, from] with x along a dimension.
+Value resizedAlong(NodeImport &node, Value x, int64_t axis, HostTensor matrix) {
+  auto [outer, inner] = around(shapeOf(x), axis);
+  const int64_t from = shapeOf(x)[axis];
+  SmallVector<int64_t> shape(shapeOf(x)), rows = {outer, from};
+  shape[axis] = matrix.shape[0];
+  Value factors = node.table(std::move(matrix), "weights" + std::to_string(axis));
+  if (inner > 1)
+    rows = outer > 1 ? SmallVector<int64_t>{outer, from, inner} : SmallVector<int64_t>{from, inner};
+  Value flat = factors ? node.reshape(x, rows) : Value();
+  if (!flat)
+    return {};
+  const bool last = inner == 1;
+  auto product = node.make<train::MatmulOp>(last ? flat : factors, last ? factors : flat, Value(), false, last,
+                                            node.f32(1), node.f32(1));
+  return product ? node.reshape(product.getY(), shape) : Value();
+}
+
+/// Starts and ends of the part that tf_crop_and_resize takes, of all dimensions; they count from 0 to 1.
+LogicalResult readCrop(NodeImport &node, MutableArrayRef<ResizedExtent> extents) {
+  const HostTensor *crop = node.constant(1, "roi");
+  if (!crop)
+    return failure();
+  SmallVector<double> starts(extents.size(), 0), ends(extents.size(), 1);
+  const size_t named = node.attributes.integers("axes").size(), resized = named ? named : extents.size();
+  if (crop->integral || crop->floats.size() != 2 * resized)
+    return node.error("roi must be a start and an end for each of " + std::to_string(resized) +
+                      " dimensions, has shape " + shapeText(crop->shape));
+  ArrayRef<double> given(crop->floats);
+  if (failed(spread<double>(node, given.take_front(resized), starts)) ||
+      failed(spread<double>(node, given.drop_front(resized), ends)))
+    return failure();
+  for (size_t i = 0; i < extents.size(); ++i) {
+    extents[i].cropStart = starts[i];
+    extents[i].cropEnd = ends[i];
+  }
+  return success();
+}
+
+/// Whatever else ONNX defines is a product with a constant matrix along each dimension.
+LogicalResult resizeByMatrices(NodeImport &node, Value x, const Target &target, const ResizeRule &rule) {
+  SmallVector<ResizedExtent> extents;
+  for (auto [from, to, scale] : llvm::zip(shapeOf(x), target.size, target.scale))
+    extents.push_back({from, to, scale});
+  const bool crops = rule.coordinates == "tf_crop_and_resize";
+  if (crops && failed(readCrop(node, extents)))
+    return failure();
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    const ResizedExtent &extent = extents[axis];
+    const bool same = extent.from == extent.to && extent.scale == 1;
+    if (same && extent.cropStart == 0 && extent.cropEnd == 1)
+      continue;
+    bool outside = false;
+    Result<HostTensor> matrix = resizeMatrix(rule, extent, outside);
+    if (!matrix)
+      return node.error(matrix.error());
+    if (outside && node.attributes.number("extrapolation_value", 0) != 0)
+      return node.error("extrapolation_value " + std::to_string(node.attributes.number("extrapolation_value", 0)) +
+                        " is not supported; use 0");
+    x = resizedAlong(node, x, static_cast<int64_t>(axis), std::move(*matrix));
+    if (!x)
+      return failure();
+  }
+  return node.result(x);
 }
 
 LogicalResult importResize(NodeImport &node) {
   Value x = node.tensor(0);
-  if (!x)
-    return failure();
-  auto shape = shapeOf(x);
-  if (!asImage(node, x)) // of any other rank
-    return failure();
-  auto target = readTarget(node, shape);
+  auto target = x ? readTarget(node, shapeOf(x)) : FailureOr<Target>(failure());
   if (failed(target))
     return failure();
-  if (target->size[0] != shape[0] || (shape.size() > 1 && target->size[1] != shape[1]))
-    return node.error("resizes batch or channels: " + shapeText(shape.vec()) + " to " +
-                      shapeText(std::vector<int64_t>(target->size.begin(), target->size.end())));
-  std::string mode = node.attributes.text("mode", "nearest");
-  if (mode == "bilinear") // Upsample 7 in some files
-    mode = "linear";
-  if (mode != "nearest" && mode != "linear")
-    return node.error("mode '" + mode + "' is not supported; use nearest or linear");
-  if (node.attributes.integer("antialias", 0) ||
-      node.attributes.text("keep_aspect_ratio_policy", "stretch") != "stretch")
-    return node.error("antialias and keep_aspect_ratio_policy are not supported");
-  auto coordinates = readCoordinates(node);
-  auto nearest = readNearest(node);
-  Value image = failed(coordinates) || failed(nearest) ? Value() : asImage(node, x);
-  if (!image)
-    return failure();
-  if (isFractional(*target, shape)) {
-    if (node.attributes.text("coordinate_transformation_mode", "") == "half_pixel_symmetric")
-      return node.error("half_pixel_symmetric is not supported for extents that are rounded");
-    if (*coordinates == Coordinates::AlignCorners) {
-      alignFractionalCorners(*target, shape);
-      coordinates = Coordinates::Asymmetric;
-    }
-  }
-  bool line = shape.size() == 3;
-  int64_t size[] = {line ? 1 : target->size[2], target->size.back()};
-  auto resizeMode = mode == "nearest" ? ResizeMode::Nearest : ResizeMode::Linear;
-  auto op = node.make<train::ResizeOp>(image, ArrayRef<int64_t>(size), node.f32(line ? 1 : target->scale[2]),
-                                       node.f32(target->scale.back()), resizeMode, *coordinates, *nearest);
-  return op ? node.result(fromImage(node, op, shape.size())) : failure();
+  const ResizeRule rule = readRule(node);
+  return isKernel(rule, *target, shapeOf(x)) ? resizeByKernel(node, x, *target, rule)
+                                             : resizeByMatrices(node, x, *target, rule);
 }
 
 } // namespace

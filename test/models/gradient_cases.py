@@ -43,6 +43,8 @@ def make_cases():
     make_group_norm_cases()
     make_padding_cases()
     make_einsum_cases()
+    make_indexing_cases()
+    make_resize_cases()
 
 
 def make_elementwise_cases():
@@ -210,3 +212,23 @@ def make_shape_cases():
             attributes["nearest_mode"] = "floor" if transformation == "asymmetric" else "round_prefer_floor"
         case(f"resize_{mode}_{transformation}", "Resize", [normal(2, 3, 4, 5)], {1: empty, 2: np.array([1, 1, 2, 3], np.float32)}, **attributes)
         case(f"resize_{mode}_{transformation}_down", "Resize", [normal(2, 2, 6, 7)], {1: empty, 2: empty, 3: ints(2, 2, 4, 3)}, **attributes)
+
+
+def make_indexing_cases():
+    case("gather_columns", "Gather", [normal(2, 3, 4)], {1: ints(3, 0, 3, 1).reshape(2, 2)}, axis=2)
+    case("gather_channels", "Gather", [normal(*IMAGE)], {1: ints(2, 0, -1)}, axis=1, nhwc=True)
+    case("gather_elements", "GatherElements", [normal(3, 4)], {1: ints(3, 0, 0, -1, 2, 0).reshape(2, 3)}, axis=1)
+    case("gather_nd", "GatherND", [normal(2, 3, 4)], {1: ints(2, 0, 2, 2).reshape(2, 2, 1)}, batch_dims=1)
+    places = ints(0, 2, 1, 0).reshape(2, 2)
+    case("scatter_nd", "ScatterND", [normal(2, 3, 4), normal(2, 4)], {1: places})
+    case("scatter_elements", "ScatterElements", [normal(3, 4), normal(2, 2)], {1: ints(3, 0, -1, 2).reshape(2, 2)}, axis=1)
+    twice = ints(1, 2, 1, 0).reshape(2, 2)
+    case("scatter_elements_add", "ScatterElements", [normal(3, 4), normal(2, 2)], {1: twice}, axis=0, reduction="add")
+
+
+def make_resize_cases():
+    empty = np.array([], np.float32)
+    for name, attributes, target in (("cubic", {"mode": "cubic"}, (1, 1, 6, 5)), ("cubic_down", {"mode": "cubic", "antialias": 1}, (1, 1, 3, 2)),
+                                     ("linear_down", {"mode": "linear", "antialias": 1}, (1, 1, 2, 5))):
+        case("resize_" + name, "Resize", [normal(1, 1, 4, 5)], {1: empty, 2: empty, 3: ints(*target)}, **attributes)
+    case("resize_volume", "Resize", [normal(1, 1, 2, 3, 2)], {1: empty, 2: empty, 3: ints(1, 1, 4, 3, 3)}, mode="linear")

@@ -62,8 +62,14 @@ def mvn(x, axes):
     return centred / (np.sqrt(np.mean(centred ** 2, tuple(axes), keepdims=True)) + 1e-9)
 
 
+def gather_elements(x, index, axis):
+    """By definition; onnx.reference wants the operand's extents of the indices."""
+    part = tuple(slice(None) if i == axis else slice(extent) for i, extent in enumerate(index.shape))
+    return np.take_along_axis(x[part], index, axis)
+
+
 DEFINITIONS = {"ConvTranspose": conv_transpose, "LRN": lrn, "LpNormalization": lp_norm, "GroupNormalization": group_norm,
-               "MeanVarianceNormalization": mvn}
+               "MeanVarianceNormalization": mvn, "GatherElements": gather_elements}
 erf = np.vectorize(math.erf)  # onnx.reference rounds it to float32
 
 

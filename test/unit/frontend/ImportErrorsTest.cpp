@@ -225,7 +225,7 @@ TEST(ImportErrors, OperandsOfOtherRanks) {
   EXPECT_THAT(ImportedModel(proto).error, HasSubstr("convolution has 4 outputs but a bias 'tensor<f32>'"));
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float y) { n = Constant<value_floats = [2.0]>() z = ReduceSum<keepdims = "
                       "0>(x) y = Resize(z, , n) }"),
-              HasSubstr("has an input of rank 0; windows slide over one or two dimensions"));
+              HasSubstr("has 1 scales or sizes for 0 dimensions"));
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float y) { z = ReduceSum<keepdims = 0>(x) y = Transpose<perm = [0]>(z) }"),
               HasSubstr("no permutation of its dimensions"));
 }
