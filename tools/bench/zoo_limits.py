@@ -12,12 +12,18 @@ import time
 CHILD_SECONDS = 900
 
 
+def word_of(text):
+    """The first lines of an error, and the cause that PyTorch's newer exporter writes last."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    lines = [line.strip() for line in text.split("Exception summary")[-1].splitlines() if line.strip()]
+    return " / ".join(lines[:2] + lines[2:][-1:])[:400]
+
+
 def in_child(work):
     """The word of what `work` raised, or None; its process may hang, grow or die."""
     receive, send = multiprocessing.get_context("fork").Pipe(False)
 
     def run():
-        os.setpgid(0, 0)
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
             os.dup2(nowhere.fileno(), 2)
@@ -25,8 +31,7 @@ def in_child(work):
             work()
             send.send(None)
         except BaseException as error:  # noqa: BLE001, whatever it is, it is the verdict
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            send.send(f"{type(error).__name__}: {' / '.join(lines[:2] + lines[2:][-1:])[:400]}")
+            send.send(f"{type(error).__name__}: {word_of(str(error))}")
     child = multiprocessing.get_context("fork").Process(target=run)
     child.start()
     send.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of the zoo: a small one of every family of torchvision that classifies, segments or takes video, of 77 families of timm, and the own
+"""The models of the zoo: a small one of every family of torchvision that classifies, segments or takes video, 95 of timm, of more than 70 families, and the own
 ones of tools/bench/zoo_own.py. Weights are random, nothing is downloaded. Images are 64x64 where the model takes them, else what it is made for."""
 import pathlib
 import sys
@@ -115,7 +115,7 @@ def own_models():
              "lstm-bidirectional": Model("", "recurrent", lambda: own.Recurrent(nn.LSTM, 2, True), text),
              "gru": Model("", "recurrent", lambda: own.Recurrent(nn.GRU), text),
              "rnn": Model("", "recurrent", lambda: own.Recurrent(nn.RNN), text),
-             "unet": Model("", "maps", lambda: DeepUNet(3, CLASSES, 2, 3), (3, 64, 64), CLASSES, (64, 64)),
+             "unet": Model("", "maps", lambda: DeepUNet(3, 8, 2, CLASSES), (3, 64, 64), CLASSES, (64, 64)),
              "unet3d": Model("", "volume", own.VolumeUnet, (1, 16, 16, 16), 3, (16, 16, 16)),
              "super-resolution": Model("", "image", own.SuperResolution, (3, 24, 24), (3, 48, 48), loss="mse"),
              "discriminator": Model("", "image", own.Discriminator, (3, 32, 32), (1,), loss="bce-with-logits"),

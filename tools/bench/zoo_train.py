@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three steps of SGD of a model of the zoo, by its compiled program and by PyTorch: losses within 2e-3 of each other, each first gradient within
-1e-2 in norm, or within four times what PyTorch itself moves when its weights carry a noise of 1e-6 (test/models/reference.py says why)."""
+"""Three steps of SGD of a model of the zoo, by its compiled program and by PyTorch. They agree where losses are within 2e-3 of each other and the whole
+first gradient is within 1e-2 in norm; else all may be within four times what PyTorch itself moves when its weights carry a noise of 1e-6, each
+gradient by its norm (test/models/reference.py says why): BatchNorm over few values makes small networks that sensitive."""
 import shutil
 import warnings
 
@@ -55,6 +56,12 @@ def differences(folder):
     return losses, limit, max(rows, key=lambda row: row[0] / row[1]), (square / whole) ** 0.5
 
 
+def verdict(losses, loss_limit, gradient, gradient_limit, whole):
+    if losses <= LOSSES and whole <= GRADIENTS:
+        return "agrees"
+    return "within PyTorch's noise" if losses <= loss_limit and gradient <= gradient_limit else "differs"
+
+
 def judge(options, model, exporter):
     """The verdict of one model that is trained, as a dict."""
     folder = options.work / f"train-{model.name.replace('/', '-')}-{exporter}"
@@ -90,7 +97,7 @@ def trained(options, model, exporter, folder):
         losses, limit, (gradient, most, name), whole = differences(folder)
     except ValueError as what:
         return {"verdict": "differs", "errors": [str(what)], "seconds": seconds}
-    good = losses <= limit and gradient <= most
-    return {"verdict": "agrees" if good else "differs", "seconds": seconds, "loss_error": losses, "loss_limit": limit, "gradient_error": gradient,
+    word = verdict(losses, limit, gradient, most, whole)
+    return {"verdict": word, "seconds": seconds, "loss_error": losses, "loss_limit": limit, "gradient_error": gradient,
             "gradient_limit": most, "gradient": name, "whole_gradient_error": whole,
-            "errors": [] if good else [f"losses {losses:.1e} apart (limit {limit:.1e}), gradient of {name} {gradient:.1e} (limit {most:.1e}), all {whole:.1e}"]}
+            "errors": [f"gradient of {name} {gradient:.1e} apart (limit {most:.1e})"] if word == "differs" else []}
