@@ -9,5 +9,6 @@
 #include "runtime/Fused.h"
 #include "runtime/Kernels.h"
 #include "runtime/Program.h"
+#include "runtime/Recurrence.h"
 #include "runtime/Stream.h"
 #include "runtime/Tensor.h"

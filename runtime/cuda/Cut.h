@@ -4,6 +4,7 @@
 // that a kernel gives the same bits in every plan.
 #pragma once
 
+#include "runtime/Recurrence.h"
 #include "runtime/kernels/Strides.h"
 
 #include <algorithm>
@@ -110,6 +111,11 @@ constexpr int lossParts = 256;
 /// Partial sums; behind them how many targets count, where some may not.
 constexpr int64_t lossPartials = lossParts * static_cast<int64_t>(sizeof(double));
 constexpr int64_t lossScratch(bool ignores) { return lossPartials + (ignores ? scratchPart(sizeof(int64_t)) : 0); }
+
+/// r * h of the step before, for the second product of a Gru.
+inline int64_t recurrenceScratch(const Recurrence::Geometry &g) {
+  return g.cell == RecurrentCell::Gru ? scratchPart(g.batch * g.width * static_cast<int64_t>(sizeof(float))) : 0;
+}
 
 } // namespace cuda
 
