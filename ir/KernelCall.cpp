@@ -103,3 +103,6 @@ template <> LossKind sluice::argument<LossKind>(Operation *, sched::CallAttr cal
 template <> DataType sluice::argument<DataType>(Operation *, sched::CallAttr call, unsigned i) {
   return enumerator<DataType>(call, i);
 }
+template <> RecurrentCell sluice::argument<RecurrentCell>(Operation *, sched::CallAttr call, unsigned i) {
+  return enumerator<RecurrentCell>(call, i);
+}

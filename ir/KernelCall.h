@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/RuntimeTypes.h"
+#include "runtime/Recurrence.h"
 
 #include <string>
 #include <vector>
@@ -36,6 +37,10 @@ template <> struct Enumerators<AttentionPass> {
 template <> struct Enumerators<LossKind> {
   static constexpr const char *type = "LossKind",
                               *names[] = {"SoftmaxCrossEntropy", "MeanSquaredError", "BceWithLogits"};
+};
+template <> struct Enumerators<RecurrentCell> {
+  static constexpr const char *type = "RecurrentCell",
+                              *names[] = {"Lstm", "Gru", "GruLinearBeforeReset", "RnnTanh", "RnnRelu"};
 };
 template <> struct Enumerators<DataType> {
   static constexpr const char *type = "DataType", *names[] = {"F32", "BF16", "I64", "I32", "U8", "Bit"};
@@ -113,6 +118,7 @@ template <> ConvPass argument<ConvPass>(mlir::Operation *op, sched::CallAttr cal
 template <> AttentionPass argument<AttentionPass>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 template <> LossKind argument<LossKind>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 template <> DataType argument<DataType>(mlir::Operation *op, sched::CallAttr call, unsigned i);
+template <> RecurrentCell argument<RecurrentCell>(mlir::Operation *op, sched::CallAttr call, unsigned i);
 
 /// The same of an argument with a default, which calls may leave out.
 template <typename T> T argumentOr(T otherwise, mlir::Operation *op, sched::CallAttr call, unsigned i) {

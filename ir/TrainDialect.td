@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The train dialect: one training step in value semantics. Op groups lie in ForwardOps.td, ProductOps.td, ElementwiseOps.td,
-// GradientOps.td, UpdateOps.td and MemoryOps.td; the facts that analyses need are interface methods, see TrainInterfaces.td.
+// GradientOps.td, RecurrenceOps.td, UpdateOps.td and MemoryOps.td; the facts that analyses need are interface methods, see TrainInterfaces.td.
 #ifndef SLUICE_IR_TRAIN_DIALECT
 #define SLUICE_IR_TRAIN_DIALECT
 
@@ -128,6 +128,12 @@ def Train_Coordinates : I32EnumAttr<"Coordinates", "ONNX coordinate_transformati
 def Train_NearestMode : I32EnumAttr<"NearestMode", "ONNX nearest_mode", [
     I32EnumAttrCase<"RoundPreferFloor", 0, "round_prefer_floor">, I32EnumAttrCase<"RoundPreferCeil", 1, "round_prefer_ceil">,
     I32EnumAttrCase<"Floor", 2, "floor">, I32EnumAttrCase<"Ceil", 3, "ceil">]> {
+  let cppNamespace = "::sluice::train";
+}
+def Train_Cell : I32EnumAttr<"Cell", "what a recurrent layer computes in a step", [
+    I32EnumAttrCase<"Lstm", 0, "lstm">, I32EnumAttrCase<"Gru", 1, "gru">,
+    I32EnumAttrCase<"GruLinearBeforeReset", 2, "gru_linear_before_reset">, I32EnumAttrCase<"RnnTanh", 3, "rnn_tanh">,
+    I32EnumAttrCase<"RnnRelu", 4, "rnn_relu">]> {
   let cppNamespace = "::sluice::train";
 }
 

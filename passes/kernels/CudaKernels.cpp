@@ -34,6 +34,10 @@ static int64_t loss(Operation *, CallAttr call, int64_t) { return cuda::lossScra
 static int64_t embedding(Operation *op, CallAttr call, int64_t) {
   return static_cast<int64_t>(sizeof(int64_t)) * argument<Shape>(op, call, 1).elements();
 }
+static int64_t recurrence(Operation *op, CallAttr call, int64_t) {
+  return cuda::recurrenceScratch(
+      recurrenceGeometry("", argument<RecurrentCell>(op, call, 0), argument<Shape>(op, call, 1), false));
+}
 static int64_t nothing(Operation *, CallAttr, int64_t) { return 0; } // the host's kernels take scratch
 
 static int64_t fusedWorkspace(train::FusedOp region) {
@@ -52,6 +56,7 @@ static Workspace workspaceFunction(StringRef kernel) {
       .Case("SumTo", sumTo)
       .Case("Loss", loss)
       .Case("Embedding", embedding)
+      .Case("Recurrence", recurrence)
       .Cases({"Attention", "MaxPool", "AveragePool", "Lrn"}, nothing)
       .Default(nullptr);
 }

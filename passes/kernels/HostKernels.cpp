@@ -5,6 +5,7 @@
 #include "ir/KernelCall.h"
 #include "runtime/Attention.h"
 #include "runtime/Embedding.h"
+#include "runtime/Recurrence.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/MatmulEngine.h"
 #include "runtime/host/Processor.h"
@@ -77,6 +78,7 @@ Offers offersOf(StringRef kernel) {
       .Case("Loss", workspaceOf<Loss, LossKind, Shape>)
       .Case("Attention", workspaceOf<Attention, AttentionPass, Shape, Shape, Shape, Shape, float>)
       .Case("Embedding", workspaceOf<Embedding, Shape, Shape>)
+      .Case("Recurrence", workspaceOf<Recurrence, RecurrentCell, Shape, bool>)
       .Case("SumTo", workspaceOf<SumTo, Tensor, Tensor, float>)
       .Default(nullptr);
 }

@@ -45,6 +45,14 @@ static void describeProduct(planner::Work &work, MatmulOp op) {
                                    double(a[a.size() - (op.getTransposeA() ? 2 : 1)]), double(result.back()));
 }
 
+/// Products of a step, one behind the other: rows are those of a sample each.
+static void describeSteps(planner::Work &work, Value gates, Value weight) {
+  auto rows = cast<RankedTensorType>(weight.getType()).getShape();
+  work.sample = "product";
+  work.size = planner::productSize(double(cast<RankedTensorType>(gates.getType()).getDimSize(1)), double(rows[1]),
+                                   double(rows[0]));
+}
+
 planner::Work sluice::workOf(Operation *op, int64_t touched) {
   planner::Work work;
   work.kind = cast<HasKernel>(op).opKind();
@@ -70,6 +78,10 @@ planner::Work sluice::workOf(Operation *op, int64_t touched) {
                  transposed.getGroup());
   else if (auto product = dyn_cast<MatmulOp>(op))
     describeProduct(work, product);
+  else if (auto steps = dyn_cast<RecurrenceOp>(op))
+    describeSteps(work, steps.getGates(), steps.getWeight());
+  else if (auto back = dyn_cast<RecurrenceBackwardOp>(op))
+    describeSteps(work, back.getDgates(), back.getWeight());
   else if (isa<MaxPoolOp, AveragePoolOp>(op))
     work.sample = "pool", work.size = {work.bytes};
   else if (isa<MaxPoolBackwardOp, AveragePoolBackwardOp>(op))

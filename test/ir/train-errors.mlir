@@ -346,6 +346,44 @@ func.func @embedding_backward_c1(%d: tensor<2x4xf32>, %i: tensor<2xi64>) {
 
 // -----
 
+func.func @recurrence_c1(%x: tensor<5x2x12xf32>, %w: tensor<12x4xf32>, %h: tensor<2x4xf32>) {
+  // expected-error @below {{which are not [T,B,G*H] and [G*H,H] with 4 gates}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %s, %c = train.recurrence %x, %w, %h, %h {cell = 0 : i32} : (tensor<5x2x12xf32>, tensor<12x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
+      -> (tensor<5x2x4xf32>, tensor<5x2x20xf32>, tensor<2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_c2(%x: tensor<5x2x12xf32>, %w: tensor<12x4xf32>, %h: tensor<2x4xf32>) {
+  // expected-error @below {{recurrence of 2 samples and 4 units has the initial state 'tensor<2x4xf32>' and 'tensor<2x4xf32>' besides}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %s = train.recurrence %x, %w, %h, %h {cell = 2 : i32} : (tensor<5x2x12xf32>, tensor<12x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
+      -> (tensor<5x2x4xf32>, tensor<5x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_backward_c1(%d: tensor<5x2x4xf32>, %w: tensor<12x4xf32>, %h: tensor<2x4xf32>, %s: tensor<5x2x16xf32>) {
+  // expected-error @below {{is no gradient of 'train.recurrence', whose gates are 'tensor<5x2x12xf32>'}}
+  %dx, %dh, %r = train.recurrence_backward %d, %w, %h, %d, %s {cell = 1 : i32} : (tensor<5x2x4xf32>, tensor<12x4xf32>, tensor<2x4xf32>, tensor<5x2x4xf32>,
+      tensor<5x2x16xf32>) -> (tensor<5x2x12xf32>, tensor<2x4xf32>, tensor<5x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_backward_c2(%d: tensor<5x2x4xf32>, %w: tensor<12x4xf32>, %h: tensor<2x4xf32>, %s: tensor<5x2x12xf32>) {
+  // expected-error @below {{has 2 results, or some of a shape that is not that of 2 samples and 4 units}}
+  %dx, %dh = train.recurrence_backward %d, %w, %h, %d, %s {cell = 1 : i32} : (tensor<5x2x4xf32>, tensor<12x4xf32>, tensor<2x4xf32>, tensor<5x2x4xf32>,
+      tensor<5x2x12xf32>) -> (tensor<5x2x12xf32>, tensor<2x4xf32>)
+  return
+}
+
+// -----
+
 func.func @cast_c1(%i: tensor<2xi64>) {
   // expected-error @below {{result 0 is 'tensor<2xbf16>', it must be f32}}
   %x = train.cast %i : (tensor<2xi64>) -> tensor<2xbf16>
