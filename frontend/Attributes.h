@@ -36,6 +36,11 @@ public:
     return attribute ? std::vector<float>(attribute->floats().begin(), attribute->floats().end())
                      : std::vector<float>();
   }
+  std::vector<std::string> texts(const char *name) const {
+    auto *attribute = find(name);
+    return attribute ? std::vector<std::string>(attribute->strings().begin(), attribute->strings().end())
+                     : std::vector<std::string>();
+  }
   const onnx::TensorProto *tensor(const char *name) const {
     auto *attribute = find(name);
     return attribute && attribute->has_t() ? &attribute->t() : nullptr;

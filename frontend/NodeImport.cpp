@@ -286,6 +286,7 @@ const NodeImporters &nodeImporters() {
     addLosses(importers);
     addLogic(importers);
     addRandom(importers);
+    addRecurrences(importers);
     return importers;
   }();
   return table;

@@ -119,7 +119,11 @@ public:
 
   /// Makes an op whose result types are inferred. Null after an error.
   template <typename Op, typename... Args> Op make(Args &&...args) {
-    llvm::SmallVector<mlir::Type> placeholders(resultsOf<Op>(), function.builder.getF32Type());
+    return makeWith<Op>(resultsOf<Op>(), std::forward<Args>(args)...);
+  }
+  /// The same of an op that has as many results as its attributes say.
+  template <typename Op, typename... Args> Op makeWith(unsigned results, Args &&...args) {
+    llvm::SmallVector<mlir::Type> placeholders(results, function.builder.getF32Type());
     auto op = Op::create(function.builder, location, mlir::TypeRange(placeholders), std::forward<Args>(args)...);
     return finish(op) ? op : Op();
   }
@@ -185,6 +189,7 @@ void addResizes(NodeImporters &table);
 void addLosses(NodeImporters &table);
 void addLogic(NodeImporters &table);
 void addRandom(NodeImporters &table);
+void addRecurrences(NodeImporters &table);
 const NodeImporters &nodeImporters();
 
 /// Writes down whether the node's results are integers or truth values in the model, which tells what casts and

@@ -75,7 +75,8 @@ Value NodeImport::asImageOperand(Value x, int64_t rank) {
 
 Source NodeImport::inventedSource(const std::string &purpose, std::vector<int64_t> shape, int32_t elementType) const {
   Source source;
-  source.name = node.output(0) + "/" + purpose;
+  auto named = llvm::find_if(node.output(), [](const std::string &name) { return !name.empty(); });
+  source.name = (named == node.output().end() ? std::string() : *named) + "/" + purpose;
   source.shape = std::move(shape);
   source.elementType = elementType;
   source.constantNode = source.invented = true;

@@ -131,6 +131,8 @@ std::vector<int> weightPositions(const std::string &opType) {
     return {1, 2};
   if (opType == "Gemm")
     return {0, 1, 2};
+  if (opType == "LSTM" || opType == "GRU" || opType == "RNN")
+    return {1, 2, 3};
   if (opType == "Gather")
     return {0};
   return opType == "MatMul" ? std::vector<int>{0, 1} : std::vector<int>();

@@ -127,8 +127,14 @@ train::VariableOp Variables::create(const Source &source, const Use &use, const 
       value = denseValue(type, *small);
   int64_t fanIn = 0, fanOut = 0;
   if (decision.init == Init::Kaiming || decision.init == Init::Xavier) {
-    int64_t field = use.inputsFirst ? 1 : receptiveField(source.shape);
-    size_t in = use.inputsFirst ? source.shape.size() - 2 : 1, out = use.inputsFirst ? in + 1 : 0;
+    const size_t rank = source.shape.size();
+    int64_t field = use.inputsFirst || use.inputsLast ? 1 : receptiveField(source.shape);
+    size_t in = use.inputsFirst  ? rank - 2
+                : use.inputsLast ? rank - 1
+                                 : 1,
+           out = use.inputsFirst  ? rank - 1
+                 : use.inputsLast ? rank - 2
+                                  : 0;
     const bool table = use.kind == Use::Table; // of standard deviation 1, as PyTorch's embeddings are
     fanIn = table ? 2 : source.shape[in] * field;
     fanOut = table ? 2 : source.shape[out] * field;

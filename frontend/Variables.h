@@ -30,6 +30,7 @@ struct Source {
 struct Use {
   enum Kind { Weight, Bias, Scale, Table, Operand, Factor, Branch, Mean, Variance } kind = Operand;
   bool inputsFirst = false; ///< a weight [..., in, out]; PyTorch's own are [out, in, ...]
+  bool inputsLast = false;  ///< a weight [..., out, in]
   bool isState() const { return kind == Mean || kind == Variance; }
   /// Weight, Bias, Scale and Table (of an embedding) stand at weight operands; Operand and Factor are summands and
   /// factors of arithmetic, Branch one of the values that Where chooses from.

@@ -113,6 +113,9 @@ constexpr Form forms[] = {{"Relu", ""},
                           {"Softplus", ""},
                           {"Selu", ""},
                           {"Mean", "v"},
+                          {"LSTM", "www"},
+                          {"GRU", "www"},
+                          {"RNN", "ww"},
                           {"If", ""},
                           {"Loop", "xx"}};
 

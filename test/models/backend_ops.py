@@ -22,12 +22,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 import compare
 
-OPS = """Abs Add AveragePool BatchNormalization Celu Clip Concat Conv ConvTranspose CumSum DepthToSpace Div Einsum Elu Erf Exp Expand Flatten Gather
-GatherElements GatherND Gelu Gemm GlobalAveragePool GlobalMaxPool GroupNormalization HardSigmoid HardSwish Identity InstanceNormalization LRN
-LayerNormalization LeakyRelu Log LogSoftmax LpNormalization LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min Mish Mul Neg PRelu Pad Pow
-RMSNormalization Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu
-Reshape Resize ScatterElements ScatterND Selu Sigmoid Sign Slice Softmax Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Swish Tanh Tile
-Transpose Trilu Unsqueeze Upsample Where""".split()
+OPS = """Abs Add AveragePool BatchNormalization Celu Clip Concat Conv ConvTranspose CumSum DepthToSpace Div Einsum Elu Erf Exp Expand Flatten GRU
+Gather GatherElements GatherND Gelu Gemm GlobalAveragePool GlobalMaxPool GroupNormalization HardSigmoid HardSwish Identity InstanceNormalization LRN
+LSTM LayerNormalization LeakyRelu Log LogSoftmax LpNormalization LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min Mish Mul Neg PRelu Pad
+Pow RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare
+Relu Reshape Resize ScatterElements ScatterND Selu Sigmoid Sign Slice Softmax Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Swish Tanh
+Tile Transpose Trilu Unsqueeze Upsample Where""".split()
+RECURRENT = ("GRU", "LSTM", "RNN")
 LARGEST = 200_000
 
 
@@ -38,7 +39,8 @@ def read_tensor(path):
 
 
 def load(folder):
-    """Model and data of one test, or None when it is not about one float op of ours."""
+    """Model, inputs and expected results by name of one test (of recurrent layers all of them, else the first), or None when it is not about one float
+    op of ours."""
     model = onnx.load(str(folder / "model.onnx"))
     if len(model.graph.node) != 1 or model.graph.node[0].op_type not in OPS:
         return None
@@ -46,12 +48,15 @@ def load(folder):
         return None
     data = folder / "test_data_set_0"
     inputs = [read_tensor(data / f"input_{i}.pb") for i in range(len(model.graph.input))]
-    output = read_tensor(data / "output_0.pb")
-    if not any(array.dtype == np.float32 for array in inputs) or output.dtype != np.float32 or not 0 < output.size <= LARGEST:
+    count = len(model.graph.output) if model.graph.node[0].op_type in RECURRENT else 1
+    outputs = {value.name: read_tensor(data / f"output_{i}.pb") for i, value in enumerate(model.graph.output[:count])}
+    if not any(array.dtype == np.float32 for array in inputs):
         return None
-    if not np.isfinite(output).all():  # a norm of 0, by which ONNX divides
+    if any(output.dtype != np.float32 or not 0 < output.size <= LARGEST for output in outputs.values()):
         return None
-    return model, inputs, output
+    if not all(np.isfinite(output).all() for output in outputs.values()):  # a norm of 0, by which ONNX divides
+        return None
+    return model, inputs, outputs
 
 
 def trains(model):
@@ -73,7 +78,7 @@ class Joined:
     def constant(self, name, array):
         self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
 
-    def add(self, name, model, inputs, output):
+    def add(self, name, model, inputs, outputs):
         node = onnx.NodeProto()
         node.CopyFrom(model.graph.node[0])
         rename, first = {}, next(i for i, array in enumerate(inputs) if array.dtype == np.float32)
@@ -87,12 +92,16 @@ class Joined:
         node.output[:] = [f"{name}/{v}" if v else v for v in node.output]
         node.name = name
         self.nodes.append(node)
-        self.nodes.append(helper.make_node("Reshape", [node.output[0], "flat"], [f"{name}/flat"], f"{name}/flatten"))
+        self.names.append(name)
+        for i, (value, output) in enumerate(outputs.items()):
+            self.expect(name if i == 0 else f"{name}/{value}", f"{name}/{value}", output)
+
+    def expect(self, name, value, output):
+        self.nodes.append(helper.make_node("Reshape", [value, "flat"], [f"{name}/flat"], f"{name}/flatten"))
         self.constant(f"error/{name}", np.zeros((1, output.size), np.float32))
         self.nodes.append(helper.make_node("Add", [f"{name}/flat", f"error/{name}"], [f"{name}/out"], f"{name}/leave"))
         self.outputs.append(f"{name}/out")
         self.expected.append(output.reshape(1, -1))
-        self.names.append(name)
 
     def build(self):
         total = sum(e.shape[1] for e in self.expected)
@@ -120,7 +129,7 @@ def make(tests, out, sluicec):
         loaded = load(folder)
         if not loaded:
             continue
-        model, inputs, output = loaded
+        model = loaded[0]
         opset = next(o.version for o in model.opset_import if not o.domain)
         alone = Joined(opset, model.ir_version)
         alone.add(folder.name, *loaded)

@@ -45,6 +45,7 @@ def make_cases():
     make_einsum_cases()
     make_indexing_cases()
     make_resize_cases()
+    make_recurrent_cases()
 
 
 def make_elementwise_cases():
@@ -232,3 +233,27 @@ def make_resize_cases():
                                      ("linear_down", {"mode": "linear", "antialias": 1}, (1, 1, 2, 5))):
         case("resize_" + name, "Resize", [normal(1, 1, 4, 5)], {1: empty, 2: empty, 3: ints(*target)}, **attributes)
     case("resize_volume", "Resize", [normal(1, 1, 2, 3, 2)], {1: empty, 2: empty, 3: ints(1, 1, 4, 3, 3)}, mode="linear")
+
+
+def make_recurrent_cases():
+    """`result`: which of the node's results is read."""
+    for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        def operands(directions, steps=3, batch=2, inputs=3, width=2, states=True, batch_first=False):
+            x, state = ((batch, steps), (batch, directions)) if batch_first else ((steps, batch), (directions, batch))
+            shapes = [(*x, inputs), (directions, gates * width, inputs), (directions, gates * width, width), (directions, 2 * gates * width)]
+            return [normal(*shape) for shape in shapes + ([(*state, width)] * (2 if op == "LSTM" else 1) if states else [])], {"hidden_size": width}
+        name = op.lower()
+        lengths = {4: np.array([3, 3], np.int32)}
+        case(name, op, (made := operands(1))[0], lengths, **made[1])
+        case(name + "_last", op, (made := operands(1))[0], lengths, **made[1], result=1)
+        case(name + "_both", op, (made := operands(2))[0], lengths, **made[1], direction="bidirectional")
+        case(name + "_both_last", op, (made := operands(2, states=False))[0], **made[1], direction="bidirectional", result=1)
+        case(name + "_reverse", op, (made := operands(1, steps=1, states=False))[0], **made[1], direction="reverse")
+        case(name + "_batch_first", op, (made := operands(2, batch_first=True))[0], lengths, **made[1], direction="bidirectional", layout=1)
+        case(name + "_plain", op, (made := operands(1, states=False))[0][:3], **made[1])
+    for name, result in (("gru_linear", 0), ("gru_linear_last", 1)):
+        shapes = ((3, 2, 3), (2, 6, 3), (2, 6, 2), (2, 12))
+        case(name, "GRU", [normal(*shape) for shape in shapes], hidden_size=2, linear_before_reset=1, direction="bidirectional", result=result)
+    case("gru_linear_plain", "GRU", [normal(3, 2, 3), normal(1, 6, 3), normal(1, 6, 2)], hidden_size=2, linear_before_reset=1)
+    case("lstm_cell", "LSTM", [normal(3, 2, 3), normal(2, 8, 3), normal(2, 8, 2), normal(2, 16)], hidden_size=2, direction="bidirectional", result=2)
+    case("rnn_relu", "RNN", [normal(3, 2, 3), normal(2, 2, 3), normal(2, 2, 2)], hidden_size=2, direction="bidirectional", activations=["Relu", "Tanh"])

@@ -68,8 +68,49 @@ def gather_elements(x, index, axis):
     return np.take_along_axis(x[part], index, axis)
 
 
+def logistic(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def cell_step(op, x, h, c, r, bias, relu, linear_before_reset):
+    """h and c behind a step; x is the inputs' part of the gates with their bias, bias that of the products with h."""
+    parts = np.split(r, {"LSTM": 4, "GRU": 3, "RNN": 1}[op])
+    x, biases = np.split(x, len(parts), -1), np.split(bias, len(parts))
+    sums = [a + h @ part.T + b for a, part, b in zip(x, parts, biases)]
+    if op == "LSTM":
+        c = logistic(sums[2]) * c + logistic(sums[0]) * np.tanh(sums[3])
+        return logistic(sums[1]) * np.tanh(c), c
+    if op == "GRU":
+        z, reset = logistic(sums[0]), logistic(sums[1])
+        inner = reset * (h @ parts[2].T + biases[2]) if linear_before_reset else (reset * h) @ parts[2].T + biases[2]
+        return (1 - z) * np.tanh(x[2] + inner) + z * h, c
+    return (np.maximum(sums[0], 0) if relu else np.tanh(sums[0])), c
+
+
+def recurrent(op):
+    """By definition; onnx.reference knows one direction."""
+    def compute(x, w, r, b=None, lengths=None, h=None, c=None, hidden_size=0, direction="forward", layout=0, linear_before_reset=0, activations=(), result=0):
+        x = np.swapaxes(x, 0, 1) if layout else x
+        h, c = (np.zeros((w.shape[0], x.shape[1], hidden_size)) if s is None else np.swapaxes(s, 0, 1) if layout else s for s in (h, c))
+        b = np.zeros((w.shape[0], 2 * w.shape[1])) if b is None else b
+        y, last, cells = [], [], []
+        for d in range(w.shape[0]):
+            back, (own, inner) = direction == "reverse" or d == 1, np.split(b[d], 2)
+            state, cell, states = h[d], c[d], []
+            for t in range(x.shape[0])[::-1 if back else 1]:
+                state, cell = cell_step(op, x[t] @ w[d].T + own, state, cell, r[d], inner, [*activations, "Tanh", "Tanh"][d] == "Relu", linear_before_reset)
+                states.append(state)
+            y.append(np.stack(states[::-1] if back else states))
+            last.append(state)
+            cells.append(cell)
+        results = np.stack(y, 1), np.stack(last), np.stack(cells)
+        return (results[result].transpose(2, 0, 1, 3) if not result else np.swapaxes(results[result], 0, 1)) if layout else results[result]
+    return compute
+
+
 DEFINITIONS = {"ConvTranspose": conv_transpose, "LRN": lrn, "LpNormalization": lp_norm, "GroupNormalization": group_norm,
-               "MeanVarianceNormalization": mvn, "GatherElements": gather_elements}
+               "MeanVarianceNormalization": mvn, "GatherElements": gather_elements, "LSTM": recurrent("LSTM"), "GRU": recurrent("GRU"), "RNN":
+               recurrent("RNN")}
 erf = np.vectorize(math.erf)  # onnx.reference rounds it to float32
 
 
@@ -78,7 +119,7 @@ class Alone:
     def __init__(self, op, operands, attributes, constants):
         count = len(operands) + len(constants)
         names = [f"in{i}" for i in range(count)]
-        node = helper.make_node(op, names, ["y"], **attributes)
+        node = helper.make_node(op, names, ["y"], **{key: value for key, value in attributes.items() if key != "result"})
         inputs, self.feeds, operands = [], {}, list(operands)
         self.op, self.attributes, self.trained = op, attributes, []
         for i, name in enumerate(names):
@@ -91,6 +132,8 @@ class Alone:
                 self.trained.append((i, name))
             self.feeds[name] = np.array(array)
             inputs.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(self.feeds[name].dtype), None))
+        if op in DEFINITIONS:
+            return
         graph = helper.make_graph([node], "alone", inputs, [helper.make_tensor_value_info("y", TensorProto.DOUBLE, None)])
         self.evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)]))
 
@@ -129,8 +172,8 @@ class Joined:
         self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(np.shape(array)), name))
         return name
 
-    def node(self, op, inputs, output, **attributes):
-        self.nodes.append(helper.make_node(op, inputs, [output], "/" + output, **attributes))
+    def node(self, op, inputs, output, result=0, **attributes):
+        self.nodes.append(helper.make_node(op, inputs, [""] * result + [output], "/" + output, **attributes))
         return output
 
     def add(self, name, op, operands, attributes, constants, nhwc):

@@ -7,6 +7,7 @@ from torch import nn
 import torch.nn.functional as F
 
 from modern import Bert, ConvNext, Gpt, Vit
+from recurrent import Gru, Lstm
 from reference import Ids, Lengths
 
 
@@ -336,6 +337,8 @@ NETWORKS = {
     "vit": (Vit, (3, 8, 8), 10, 8),
     "gpt": (Gpt, {"input": Ids(23, 12)}, 23, 8),
     "bert": (Bert, {"input_ids": Ids(29, 12), "attention_mask": Lengths(12)}, 3, 8),
+    "lstm": (Lstm, {"input": Ids(19, 7)}, 3, 8),
+    "gru": (Gru, {"input": Ids(19, 7)}, 3, 8),
 }
 
 # Deeper ones, so that much less than keep's memory is enough: name: (module, shape of a sample). Without references: they are compared

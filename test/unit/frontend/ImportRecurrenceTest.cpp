@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// LSTM, GRU, RNN: what becomes of directions, layouts and results, and the forms that are refused.
+#include "test/unit/frontend/ImportedModel.h"
+#include <gmock/gmock.h>
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+/// Weights of an LSTM of 2 units for 3 inputs, w and r, of a GRU, v and q, of both directions of an RNN, both and
+/// inner, and biases.
+onnx::ModelProto withWeights(const std::string &graph, int opset = 17) {
+  auto model = parseModel(graph, opset);
+  addInitializer(model, "w", {1, 8, 3}, 0.1f, 0.01f);
+  addInitializer(model, "r", {1, 8, 2}, 0.1f, 0.01f);
+  addInitializer(model, "b", {1, 16}, 0.1f, 0.01f);
+  addInitializer(model, "p", {1, 6}, 0.1f, 0.01f);
+  addInitializer(model, "v", {1, 6, 3}, 0.1f, 0.01f);
+  addInitializer(model, "q", {1, 6, 2}, 0.1f, 0.01f);
+  addInitializer(model, "d", {1, 12}, 0.1f, 0.01f);
+  addInitializer(model, "both", {2, 2, 3}, 0.1f, 0.01f);
+  addInitializer(model, "inner", {2, 2, 2}, 0.1f, 0.01f);
+  return model;
+}
+
+/// Of a node that reads x, four steps of four samples, and gives y.
+std::string errorOf(const std::string &node) {
+  return ImportedModel(withWeights("g (float[4, 4, 3] x, int64[4] n) => (float[4, 1, 4, 2] y) { " + node + " }")).error;
+}
+
+TEST(ImportRecurrence, OneProductForAllSteps) {
+  ImportedModel model(
+      withWeights("g (float[4, 4, 3] x) => (float[4, 1, 4, 2] y) { y = LSTM<hidden_size = 2>(x, w, r, b) }"));
+  ASSERT_TRUE(model.module) << model.error;
+  auto op = model.only<train::RecurrenceOp>();
+  EXPECT_EQ(op.getCell(), train::Cell::Lstm);
+  EXPECT_EQ(extents(op.getGates()), (std::vector<int64_t>{4, 4, 8}));
+  EXPECT_EQ(extents(model.only<train::MatmulOp>().getY()), (std::vector<int64_t>{16, 8}));
+  EXPECT_TRUE(model.ops<train::SliceOp>().size() == 2) << "the halves of the bias";
+  EXPECT_EQ(model.variable("r").getRole(), train::Role::Parameter);
+}
+
+TEST(ImportRecurrence, OnlyResultsThatAreReadExist) {
+  ImportedModel model(withWeights("g (float[4, 4, 3] x) => (float[4, 2] y) { h, l, c = LSTM<hidden_size = 2>(x, w, r) "
+                                  "zero = Constant<value_ints = [0]>() y = Squeeze(c, zero) }"));
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_TRUE(model.only<train::RecurrenceOp>().getHidden().use_empty());
+  EXPECT_TRUE(model.ops<train::SliceOp>().empty());
+}
+
+TEST(ImportRecurrence, BothDirectionsAndTheBatchInFront) {
+  ImportedModel model(
+      withWeights("g (float[4, 5, 3] x) => (float[4, 5, 2, 2] y) { y, l = RNN<hidden_size = 2, "
+                  "direction = \"bidirectional\", layout = 1, activations = [\"Relu\", \"tanh\"]>(x, both, inner) }"));
+  ASSERT_TRUE(model.module) << model.error;
+  auto ops = model.ops<train::RecurrenceOp>();
+  ASSERT_EQ(ops.size(), 2u);
+  EXPECT_EQ(ops[0].getCell(), train::Cell::RnnRelu);
+  EXPECT_FALSE(ops[0].getReverse());
+  EXPECT_EQ(ops[1].getCell(), train::Cell::RnnTanh);
+  EXPECT_TRUE(ops[1].getReverse());
+  EXPECT_EQ(extents(ops[0].getGates()), (std::vector<int64_t>{5, 4, 2}));
+}
+
+TEST(ImportRecurrence, ResettingBehindTheProductHasABiasOfItsOwn) {
+  ImportedModel model(withWeights(
+      "g (float[4, 4, 3] x) => (float[4, 2] y) { h, l = GRU<hidden_size = 2, linear_before_reset = 1>(x, v, q, d) "
+      "zero = Constant<value_ints = [0]>() y = Squeeze(l, zero) }"));
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(extents(model.only<train::RecurrenceOp>().getExtra()), (std::vector<int64_t>{2}));
+}
+
+TEST(ImportRecurrence, SequencesAreAsLongAsTheirTensor) {
+  EXPECT_EQ(errorOf("all = Constant<value_ints = [4, 4, 4, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, all)"), "");
+  EXPECT_THAT(errorOf("some = Constant<value_ints = [4, 4, 3, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, some)"),
+              HasSubstr("node 'y' (LSTM, opset 17): has sequences of 3 steps among 4"));
+  EXPECT_THAT(errorOf("few = Constant<value_ints = [4, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, few)"),
+              HasSubstr("sequence_lens must be 4 integers"));
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2>(x, w, r, b, n)"),
+              HasSubstr("sequence_lens must be known at compile time"));
+}
+
+TEST(ImportRecurrence, RefusesFormsByName) {
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, clip = 1.5>(x, w, r)"), HasSubstr("clip 1.5"));
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, input_forget = 1>(x, w, r)"), HasSubstr("input_forget"));
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2>(x, w, r, b, , , , p)"), HasSubstr("peepholes"));
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, layout = 2>(x, w, r)"), HasSubstr("layout is 2, must be 0 or 1"));
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, direction = \"back\">(x, w, r)"), HasSubstr("direction 'back'"));
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, activations = [\"Sigmoid\", \"Relu\", \"Tanh\"]>(x, w, r)"),
+              HasSubstr("activations sigmoid, relu, tanh are not supported; possible are sigmoid, tanh, tanh"));
+  EXPECT_THAT(errorOf("y = RNN<hidden_size = 2, activations = [\"Tanh\", \"Tanh\"]>(x, w, r)"),
+              HasSubstr("has 2 activations, needs 1"));
+}
+
+TEST(ImportRecurrence, RefusesWhatDoesNotFit) {
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 3>(x, w, r)"),
+              HasSubstr("hidden_size is 3, the recurrent weight has 2 units"));
+  EXPECT_THAT(errorOf("y = LSTM(x, w, q)"), HasSubstr("do not fit 1 direction(s) of 4 gate(s)"));
+  EXPECT_THAT(errorOf("y = GRU<direction = \"bidirectional\">(x, v, q)"),
+              HasSubstr("do not fit 2 direction(s) of 3 gate(s)"));
+  EXPECT_THAT(errorOf("y = LSTM(x, w, r, p)"), HasSubstr("bias of shape [1, 6] does not fit, needs [1, 16]"));
+  EXPECT_THAT(errorOf("y = LSTM(x, w, r, b, , w)"),
+              HasSubstr("initial states of shape [1, 8, 3] do not fit, needs [1, 4, 2]"));
+}
+
+} // namespace
+} // namespace sluice
