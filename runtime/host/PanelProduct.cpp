@@ -17,14 +17,7 @@ void PanelProduct::pack(const float *b, int64_t depthStep, int64_t columnStep, f
   const int64_t width = this->width();
   parallelFor(panels(), [&](int64_t panel) {
     const int64_t count = std::min(width, columns - panel * width);
-    const float *from = b + panel * width * columnStep;
-    float *packed = to + panel * width * depth;
-    for (int64_t k = 0; k < depth; ++k) {
-      for (int64_t i = 0; i < count; ++i)
-        packed[k * width + i] = from[k * depthStep + i * columnStep];
-      for (int64_t i = count; i < width; ++i)
-        packed[k * width + i] = 0;
-    }
+    tile::pack(b + panel * width * columnStep, depthStep, columnStep, depth, count, width, to + panel * width * depth);
   });
 }
 
