@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv and ConvTranspose, in one and two spatial dimensions.
+// Conv and ConvTranspose, in one to three spatial dimensions.
 #include "frontend/Windows.h"
 
 using namespace mlir;
@@ -42,10 +42,21 @@ Value convolved(NodeImport &node, Value image, Value filter, Value y) {
   return y;
 }
 
+/// PyTorch's newer exporter gives convolutions over volumes that have no bias zeros of shape [outputs, 2], which ONNX
+/// does not know: they count as none.
+bool hasBias(NodeImport &node) {
+  const HostTensor *value = node.has(2) ? node.known(2) : nullptr;
+  const bool none =
+      value && value->shape.size() > 1 &&
+      llvm::all_of(llvm::seq<int64_t>(0, value->size()), [&](int64_t i) { return value->number(i) == 0; });
+  return node.has(2) && !none;
+}
+
 LogicalResult importConv(NodeImport &node) {
+  const bool biased = hasBias(node);
   Value x = node.tensor(0), weight = node.tensor(1, {Use::Weight});
-  Value bias = node.has(2) ? node.tensor(2, {Use::Bias}) : Value();
-  if (!x || !weight || (node.has(2) && !bias))
+  Value bias = biased ? node.tensor(2, {Use::Bias}) : Value();
+  if (!x || !weight || (biased && !bias))
     return failure();
   int64_t rank = typeOf(x).getRank();
   auto kernel = kernelOf(node, x, weight);
@@ -77,8 +88,8 @@ FailureOr<SmallVector<int64_t>> transposedSize(NodeImport &node, ArrayRef<int64_
     wanted.erase(wanted.begin(), wanted.begin() + 2);
   std::string mode = node.attributes.text("auto_pad", "NOTSET");
   SmallVector<int64_t> size;
-  for (int i = 0; i < 2; ++i) {
-    int64_t at = i - (2 - spatial); // index into the node's own lists
+  for (int i = 0, dimensions = window.dimensions(); i < dimensions; ++i) {
+    int64_t at = i - (dimensions - spatial); // index into the node's own lists
     int64_t padding = at >= 0 && at < static_cast<int64_t>(extra.size()) ? extra[at] : 0;
     if (padding < 0 || padding >= std::max(window.strides[i], window.dilations[i]))
       return node.error("output_padding " + std::to_string(padding) + " is not below the stride " +
@@ -90,13 +101,13 @@ FailureOr<SmallVector<int64_t>> transposedSize(NodeImport &node, ArrayRef<int64_
       return node.error("output_shape holds " + std::to_string(wanted[at]) + ", outside 1 to " +
                         std::to_string(node.spec().limits.extent));
     if (mode == "VALID")
-      window.pads[i] = window.pads[2 + i] = 0;
+      window.pads[i] = window.pads[dimensions + i] = 0;
     if (given || (same && at >= 0)) {
       int64_t total = std::max<int64_t>(0, full - (given ? wanted[at] : image[i] * window.strides[i]));
       window.pads[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
-      window.pads[2 + i] = total - window.pads[i];
+      window.pads[dimensions + i] = total - window.pads[i];
     }
-    size.push_back(given ? wanted[at] : full - window.pads[i] - window.pads[2 + i]);
+    size.push_back(given ? wanted[at] : full - window.pads[i] - window.pads[dimensions + i]);
     if (size[i] < 1)
       return node.error("output extent " + std::to_string(size[i]) + " with output_padding " + std::to_string(padding) +
                         " is not possible");
@@ -127,7 +138,9 @@ LogicalResult importConvTranspose(NodeImport &node) {
     return failure();
   if (node.has(2)) {
     Value bias = node.tensor(2, {Use::Bias});
-    Value view = bias ? node.reshape(bias, {1, shapeOf(y)[1], 1, 1}) : Value();
+    SmallVector<int64_t> channels(typeOf(y).getRank(), 1);
+    channels[1] = shapeOf(y)[1];
+    Value view = bias ? node.reshape(bias, channels) : Value();
     auto sum = view ? node.make<train::AddOp>(y, view) : train::AddOp();
     if (!sum)
       return failure();

@@ -8,8 +8,9 @@ using namespace mlir;
 namespace sluice {
 namespace {
 
-/// x [N,C,d...] as rank 4: BatchNorm counts all dimensions but 1 alike.
-Value channelImage(NodeImport &node, Value x) {
+/// x [N,C,d...] as an image: all dimensions but the channels count alike. Lines and volumes stay as they are where
+/// `keeps` is set.
+Value channelImage(NodeImport &node, Value x, bool keeps) {
   auto shape = shapeOf(x);
   if (shape.size() < 2) {
     (void)node.error("needs a channel dimension, has an input of shape " + shapeText(shape.vec()));
@@ -18,7 +19,9 @@ Value channelImage(NodeImport &node, Value x) {
   int64_t height = shape.size() > 2 ? shape[2] : 1, width = 1;
   for (int64_t extent : shape.drop_front(std::min<size_t>(3, shape.size())))
     width *= extent;
-  return shape.size() == 4 ? x : node.reshape(x, {shape[0], shape[1], height, width});
+  return shape.size() == 4 || (keeps && train::isImage(x.getType()))
+             ? x
+             : node.reshape(x, {shape[0], shape[1], height, width});
 }
 
 /// Whether an input is a value of the step, known to be one: what a refused node would make may be anything.
@@ -44,10 +47,10 @@ Value withBatchStatistics(NodeImport &node, const BatchNorm &norm) {
   double momentum = 1.0 - (static_cast<float>(decimal) == kept ? decimal : kept);
   if (!norm.mean) // computed ones: nothing takes in the batch's
     return op.getY();
-  auto shape = shapeOf(norm.x);
+  const int64_t channels = shapeOf(norm.x)[1];
   train::UpdateStatisticsOp::create(node.builder(), node.loc(), norm.mean.getValue(), norm.variance.getValue(),
                                     op.getMean(), op.getRstd(), node.f32(momentum), node.f32(norm.epsilon),
-                                    static_cast<uint64_t>(shape[0] * shape[2] * shape[3]));
+                                    static_cast<uint64_t>(typeOf(norm.x).getNumElements() / channels));
   return op.getY();
 }
 
@@ -92,7 +95,7 @@ Value withComputedStatistics(NodeImport &node, const BatchNorm &norm) {
 LogicalResult importBatchNorm(NodeImport &node) {
   Value x = node.tensor(0);
   BatchNorm norm;
-  norm.x = x ? channelImage(node, x) : Value();
+  norm.x = x ? channelImage(node, x, /*keeps=*/true) : Value();
   norm.scale = node.tensor(1, {Use::Scale});
   norm.bias = node.tensor(2, {Use::Bias});
   norm.epsilon = node.attributes.number("epsilon", 1e-5f);
@@ -146,7 +149,7 @@ LogicalResult importLayerNorm(NodeImport &node) {
 }
 
 LogicalResult importLrn(NodeImport &node) {
-  Value x = node.tensor(0), image = x ? channelImage(node, x) : Value();
+  Value x = node.tensor(0), image = x ? channelImage(node, x, /*keeps=*/false) : Value();
   if (!image)
     return failure();
   int64_t size = node.attributes.integer("size", 0);

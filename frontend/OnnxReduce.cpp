@@ -54,14 +54,16 @@ Value sumOver(NodeImport &node, const Reduction &reduction, Value x, double fact
   return same ? x : summed(node, x, reduction.kept, factor);
 }
 
-/// The mean over the two dimensions of an image is a pool, which keeps its layout.
+/// The mean over all spatial dimensions of an image or a volume is a pool, which keeps its layout.
 Value meanOver(NodeImport &node, const Reduction &reduction) {
   const auto &reduced = reduction.reduced;
   Value x = reduction.x;
-  if (reduced.size() != 4 || reduced[0] || reduced[1] || !reduced[2] || !reduced[3])
+  if (reduced.size() < 4 || reduced.size() > 5 || reduced[0] || reduced[1] ||
+      !std::all_of(reduced.begin() + 2, reduced.end(), [](bool is) { return is; }))
     return sumOver(node, reduction, x, 1.0 / static_cast<double>(reduction.count));
-  int64_t kernel[] = {shapeOf(x)[2], shapeOf(x)[3]}, ones[] = {1, 1}, zeros[] = {0, 0, 0, 0};
-  auto pool = node.make<train::AveragePoolOp>(x, kernel, ones, zeros, false, false);
+  const SmallVector<int64_t> ones(reduced.size() - 2, 1), zeros(2 * ones.size(), 0);
+  auto pool =
+      node.make<train::AveragePoolOp>(x, shapeOf(x).drop_front(2), ones, zeros, false, false, DenseI64ArrayAttr());
   return pool ? pool.getY() : Value();
 }
 

@@ -3,6 +3,7 @@
 #include "frontend/Compositions.h"
 #include "frontend/ResizeMatrix.h"
 #include "frontend/Windows.h"
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -149,32 +150,65 @@ ResizeRule readRule(NodeImport &node) {
   return rule;
 }
 
-/// Whether train.resize does it: two dimensions of an image or one of a line, neighbours alone.
+/// Whether train.resize does it: the dimensions of a line, an image or a volume, neighbours alone.
 bool isKernel(const ResizeRule &rule, const Target &target, ArrayRef<int64_t> shape) {
   const bool symmetric = rule.coordinates == "half_pixel_symmetric" && !isFractional(target, shape);
-  return (shape.size() == 3 || shape.size() == 4) && target.size[0] == shape[0] && target.size[1] == shape[1] &&
+  return shape.size() >= 3 && shape.size() <= 5 && target.size[0] == shape[0] && target.size[1] == shape[1] &&
          (rule.mode == "nearest" || rule.mode == "linear") && !rule.antialias &&
          (symmetric || train::symbolizeCoordinates(rule.coordinates)) && train::symbolizeNearestMode(rule.nearest);
 }
 
+/// What a node asks for beside sizes.
+struct Manner {
+  ResizeMode mode;
+  Coordinates coordinates;
+  NearestMode nearest;
+};
+
+/// An image with both its dimensions resized to `size` by `scale`.
+Value resized(NodeImport &node, Value image, std::array<int64_t, 2> size, std::array<double, 2> scale,
+              const Manner &manner) {
+  auto op = image ? node.make<train::ResizeOp>(image, ArrayRef<int64_t>(size), node.f32(scale[0]), node.f32(scale[1]),
+                                               manner.mode, manner.coordinates, manner.nearest)
+                  : train::ResizeOp();
+  return op ? op.getY() : Value();
+}
+
+/// A volume dimension by dimension, as both modes allow: depth, with the pixels of its slices as one dimension, then
+/// its slices as images.
+Value resizedVolume(NodeImport &node, Value x, const Target &target, const Manner &manner) {
+  SmallVector<int64_t> shape(shapeOf(x));
+  const ArrayRef<int64_t> size(target.size);
+  const ArrayRef<double> scale(target.scale);
+  if (size[2] != shape[2] || scale[2] != 1) {
+    Value slices = node.reshape(x, {shape[0], shape[1], shape[2], shape[3] * shape[4]});
+    slices = resized(node, slices, {size[2], shape[3] * shape[4]}, {scale[2], 1.0}, manner);
+    shape[2] = size[2];
+    x = slices ? node.reshape(slices, shape) : Value();
+  }
+  if (!x || (size.drop_front(3) == ArrayRef(shape).drop_front(3) && scale[3] == 1 && scale[4] == 1))
+    return x;
+  Value images = node.reshape(x, {shape[0] * shape[1] * shape[2], 1, shape[3], shape[4]});
+  images = resized(node, images, {size[3], size[4]}, {scale[3], scale[4]}, manner);
+  return images ? node.reshape(images, size) : Value();
+}
+
 LogicalResult resizeByKernel(NodeImport &node, Value x, Target target, const ResizeRule &rule) {
   auto shape = shapeOf(x);
-  Value image = asImage(node, x);
-  if (!image)
-    return failure();
   // half_pixel_symmetric is the same where no extent is rounded.
   Coordinates coordinates = train::symbolizeCoordinates(rule.coordinates).value_or(Coordinates::HalfPixel);
   if (isFractional(target, shape) && coordinates == Coordinates::AlignCorners) {
     alignFractionalCorners(target, shape);
     coordinates = Coordinates::Asymmetric;
   }
+  const Manner manner{rule.mode == "nearest" ? ResizeMode::Nearest : ResizeMode::Linear, coordinates,
+                      *train::symbolizeNearestMode(rule.nearest)};
+  if (shape.size() == 5)
+    return node.result(resizedVolume(node, x, target, manner));
   const bool line = shape.size() == 3;
-  int64_t size[] = {line ? 1 : target.size[2], target.size.back()};
-  auto mode = rule.mode == "nearest" ? ResizeMode::Nearest : ResizeMode::Linear;
-  auto op = node.make<train::ResizeOp>(image, ArrayRef<int64_t>(size), node.f32(line ? 1 : target.scale[2]),
-                                       node.f32(target.scale.back()), mode, coordinates,
-                                       *train::symbolizeNearestMode(rule.nearest));
-  return op ? node.result(fromImage(node, op, shape.size())) : failure();
+  Value image = resized(node, asImage(node, x), {line ? 1 : target.size[2], target.size.back()},
+                        {line ? 1.0 : target.scale[2], target.scale.back()}, manner);
+  return image ? node.result(fromImage(node, image, shape.size())) : failure();
 }
 
 /// The product of a matrix [to, from] with x along a dimension.

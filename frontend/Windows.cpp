@@ -10,10 +10,11 @@ namespace {
 constexpr int64_t largestExtent = 1 << 30; // window arithmetic stays far from overflow
 
 std::string rankError(int64_t rank) {
-  return "has an input of rank " + std::to_string(rank) + "; windows slide over one or two dimensions (rank 3 or 4)";
+  return "has an input of rank " + std::to_string(rank) + "; windows slide over one to three dimensions (rank 3 to 5)";
 }
 
-/// An attribute list with one entry per spatial dimension (or two for pads), checked and brought to two dimensions.
+/// An attribute list with one entry per spatial dimension (or two for pads), checked; that of a line gets
+/// a height in front.
 LogicalResult readList(NodeImport &node, const char *name, int64_t spatial, int64_t otherwise, int64_t lowest,
                        SmallVectorImpl<int64_t> &list) {
   bool pads = StringRef(name) == "pads";
@@ -35,11 +36,11 @@ LogicalResult readList(NodeImport &node, const char *name, int64_t spatial, int6
 
 /// SAME_UPPER and SAME_LOWER: as much padding as ceil(extent / stride) windows need, the odd one below or above.
 void padToSame(const Window &window, ArrayRef<int64_t> image, bool upper, SmallVectorImpl<int64_t> &pads) {
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0, dimensions = window.dimensions(); i < dimensions; ++i) {
     int64_t stride = window.strides[i], windows = (image[i] + stride - 1) / stride;
     int64_t total = std::max<int64_t>(0, (windows - 1) * stride + window.span(i) - image[i]);
     pads[i] = upper ? total / 2 : total - total / 2;
-    pads[2 + i] = total - pads[i];
+    pads[dimensions + i] = total - pads[i];
   }
 }
 
@@ -49,7 +50,7 @@ Value asImage(NodeImport &node, Value x) {
   if (!x)
     return {};
   auto shape = shapeOf(x);
-  if (shape.size() == 4)
+  if (shape.size() == 4 || shape.size() == 5)
     return x;
   if (shape.size() == 3)
     return node.reshape(x, {shape[0], shape[1], 1, shape[2]});
@@ -58,7 +59,7 @@ Value asImage(NodeImport &node, Value x) {
 }
 
 Value fromImage(NodeImport &node, Value image, int64_t rank) {
-  if (!image || rank == 4)
+  if (!image || rank != 3)
     return image;
   auto shape = shapeOf(image);
   return node.reshape(image, {shape[0], shape[1], shape[3]});
@@ -66,7 +67,7 @@ Value fromImage(NodeImport &node, Value image, int64_t rank) {
 
 FailureOr<Window> readWindow(NodeImport &node, Value x, ArrayRef<int64_t> kernel, bool transposed) {
   int64_t rank = typeOf(x).getRank(), spatial = rank - 2;
-  if (spatial != 1 && spatial != 2)
+  if (spatial < 1 || spatial > 3)
     return node.error(rankError(rank));
   if (static_cast<int64_t>(kernel.size()) != spatial)
     return node.error("the kernel has " + std::to_string(kernel.size()) + " dimensions but the input " +
@@ -82,20 +83,21 @@ FailureOr<Window> readWindow(NodeImport &node, Value x, ArrayRef<int64_t> kernel
       failed(readList(node, "dilations", spatial, 1, 1, window.dilations)) ||
       failed(readList(node, "pads", spatial, 0, 0, window.pads)))
     return failure();
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < window.dimensions(); ++i)
     if (window.kernel[i] * window.dilations[i] > largestExtent)
       return node.error("kernel extent " + std::to_string(window.kernel[i]) + " with dilation " +
                         std::to_string(window.dilations[i]) + " is too large");
   std::string mode = node.attributes.text("auto_pad", "NOTSET");
   if (mode == "NOTSET" || transposed)
     return window;
-  window.pads.assign(4, 0);
+  window.pads.assign(2 * window.kernel.size(), 0);
   if (mode == "VALID")
     return window;
   if (mode != "SAME_UPPER" && mode != "SAME_LOWER")
     return node.error("auto_pad '" + mode + "' is unknown");
-  auto shape = shapeOf(x);
-  int64_t image[2] = {spatial == 1 ? 1 : shape[2], shape[rank - 1]};
+  SmallVector<int64_t> image(shapeOf(x).drop_front(2));
+  if (spatial == 1)
+    image.insert(image.begin(), 1);
   padToSame(window, image, mode == "SAME_UPPER", window.pads);
   return window;
 }

@@ -2,27 +2,37 @@
 // Convolutions, transposed ones and their gradients.
 #include "ir/Rules.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+/// Whether x and w are both images or both volumes.
+static bool haveOneRank(RankedTensorType x, RankedTensorType w) {
+  return (x.getRank() == 4 || x.getRank() == 5) && w.getRank() == x.getRank();
+}
+
 INFER(ConvOp) {
   auto x = ranked(op.getX()), w = ranked(op.getW());
   int64_t group = op.getGroup();
-  if (x.getRank() != 4 || w.getRank() != 4 || group < 1 || x.getDimSize(1) != group * w.getDimSize(1) ||
-      w.getDimSize(0) % group) // C1
+  if (!haveOneRank(x, w) || group < 1 || x.getDimSize(1) != group * w.getDimSize(1) || w.getDimSize(0) % group) // C1
     return fail(loc, "convolution of ", x, " with weights ", w, " in ", group, " groups does not fit");
+  const int64_t spatial = x.getRank() - 2;
   auto s = op.getStrides(), p = op.getPads(), d = op.getDilations();
-  if (!positive(s, 2) || !nonNegative(p, 4) || !positive(d, 2)) // C2
-    return fail(loc, "convolution needs 2 positive strides, 4 pads >= 0 and 2 positive dilations");
-  int64_t h = windowExtent(x.getDimSize(2), w.getDimSize(2), s[0], p[0], p[2], d[0]);
-  int64_t v = windowExtent(x.getDimSize(3), w.getDimSize(3), s[1], p[1], p[3], d[1]);
-  if (h < 1 || v < 1)
-    return fail(loc, "convolution window ", w.getDimSize(2), "x", w.getDimSize(3),
-                " does not fit into the padded image of ", x);
+  if (!positive(s, spatial) || !nonNegative(p, 2 * spatial) || !positive(d, spatial)) // C2
+    return fail(loc, "convolution needs ", spatial, " positive strides, ", 2 * spatial, " pads >= 0 and ", spatial,
+                " positive dilations");
+  SmallVector<int64_t> shape{x.getDimSize(0), w.getDimSize(0)};
+  for (int64_t i = 0; i < spatial; ++i)
+    shape.push_back(windowExtent(x.getDimSize(2 + i), w.getDimSize(2 + i), s[i], p[i], p[spatial + i], d[i]));
+  if (llvm::any_of(ArrayRef(shape).drop_front(2), [](int64_t extent) { return extent < 1; })) {
+    auto kernel = llvm::map_range(w.getShape().drop_front(2), [](int64_t extent) { return std::to_string(extent); });
+    return fail(loc, "convolution window ", llvm::join(kernel, "x"), " does not fit into the padded image of ", x);
+  }
   if (op.getBias() && ranked(op.getBias()).getShape() != ArrayRef<int64_t>{w.getDimSize(0)}) // C3
     return fail(loc, "convolution has ", w.getDimSize(0), " outputs but a bias ", ranked(op.getBias()));
-  types.push_back(like(x, {x.getDimSize(0), w.getDimSize(0), h, v}));
+  types.push_back(like(x, shape));
   return success();
 }
 
@@ -30,16 +40,18 @@ INFER(ConvTransposeOp) {
   auto x = ranked(op.getX()), w = ranked(op.getW());
   int64_t group = op.getGroup();
   auto size = op.getOutputSize(), s = op.getStrides(), p = op.getPads(), d = op.getDilations();
-  if (x.getRank() != 4 || w.getRank() != 4 || group < 1 || x.getDimSize(1) != w.getDimSize(0) ||
-      w.getDimSize(0) % group) // C1
+  if (!haveOneRank(x, w) || group < 1 || x.getDimSize(1) != w.getDimSize(0) || w.getDimSize(0) % group) // C1
     return fail(loc, "transposed convolution of ", x, " with weights ", w, " in ", group, " groups does not fit");
-  if (!positive(s, 2) || !nonNegative(p, 4) || !positive(d, 2) || !positive(size, 2))
-    return fail(loc, "transposed convolution needs 2 positive strides, 4 pads >= 0, 2 positive dilations and a "
-                     "positive output size");
-  for (int i = 0; i < 2; ++i) // C2
-    if (windowExtent(size[i], w.getDimSize(2 + i), s[i], p[i], p[2 + i], d[i]) != x.getDimSize(2 + i))
+  const int64_t spatial = x.getRank() - 2;
+  if (!positive(s, spatial) || !nonNegative(p, 2 * spatial) || !positive(d, spatial) || !positive(size, spatial))
+    return fail(loc, "transposed convolution needs ", spatial, " positive strides, ", 2 * spatial, " pads >= 0, ",
+                spatial, " positive dilations and a positive output size");
+  for (int64_t i = 0; i < spatial; ++i) // C2
+    if (windowExtent(size[i], w.getDimSize(2 + i), s[i], p[i], p[spatial + i], d[i]) != x.getDimSize(2 + i))
       return fail(loc, "transposed convolution cannot map extent ", x.getDimSize(2 + i), " to ", size[i]);
-  types.push_back(like(x, {x.getDimSize(0), w.getDimSize(1) * group, size[0], size[1]}));
+  SmallVector<int64_t> shape{x.getDimSize(0), w.getDimSize(1) * group};
+  llvm::append_range(shape, size);
+  types.push_back(like(x, shape));
   return success();
 }
 
@@ -107,7 +119,8 @@ static KernelCalls convolution(Op op, ConvPass pass, Slot x, Slot w, Slot y, boo
   KernelCalls calls(op);
   const Shape weight = calls.shape(w);
   calls.object("Conv", method, operands, pass, calls.shape(x), weight, calls.shape(y),
-               windowOf(op.getContext(), {weight[2], weight[3]}, op.getStrides(), op.getPads(), op.getDilationsAttr()),
+               windowOf(op.getContext(), {weight.dims + 2, static_cast<size_t>(weight.rank - 2)}, op.getStrides(),
+                        op.getPads(), op.getDilationsAttr()),
                static_cast<int64_t>(op.getGroup()), bias, calls.algorithm());
   if (calls.type(x) != DataType::F32)
     calls.with(calls.type(x));
@@ -137,7 +150,7 @@ KERNEL(ConvTransposeOp) { // the data gradient of the convolution that maps y to
 /// Every element of `output` takes one multiply-add for every weight of its filter.
 static int64_t convFlops(Type output, Type weights) {
   auto w = cast<RankedTensorType>(weights);
-  return 2 * elements(output) * (elements(w) / w.getDimSize(0));
+  return saturatedProduct({2, elements(output), elements(w) / w.getDimSize(0)});
 }
 
 int64_t ConvOp::flops() { return convFlops(getY().getType(), getW().getType()); }

@@ -258,9 +258,13 @@ def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel
   let assemblyFormat = "`(` $inputs `:` type($inputs) `)` `channels` $channels `sums` $sums `->` `(` type($outputs) `)` attr-dict-with-keyword $body";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Channel sums want the channels innermost, whatever the operands have. So do draws: they go by the physical order, which has to be one for the
-    /// forward and the backward region of a dropout.
+    /// Channel sums want the channels innermost, whatever the operands have. Draws go by the physical order, which has to be one for the
+    /// forward and the backward region of a dropout: images have the channels innermost, tensors of other ranks are row-major.
     ::sluice::train::LayoutPreference layoutPreference();
+    /// Whether the region draws random numbers.
+    bool draws();
+    /// Whether sums and draws of both regions want one order, were they one.
+    bool mayJoin(::sluice::train::FusedOp other);
     /// Type whose shape the region runs over: the first full result's, or operand 0's when all results are sums.
     ::mlir::RankedTensorType domain();
     bool isChannel(unsigned operand) { return ::llvm::is_contained(getChannels(), static_cast<int64_t>(operand)); }

@@ -65,9 +65,9 @@ def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_OwnKernel, Train_Precis
   let extraClassDeclaration = Train_KernelFacts<"Pool", results = ["", "_indices"]>.decl;
   let summary = "maximum over windows, and which window position won";
   let description = [{
-    `indices` counts positions inside the window, row by row; it is all that the backward op reads.
+    Over two or three spatial dimensions. `indices` counts positions inside the window, row by row; it is all that the backward op reads.
 
-    - C1: x has rank 4; every list has its length; every window meets the image.
+    - C1: x has rank 4 or 5; every list has its length; every window meets the image.
     - C2: indices are i8 when the window has fewer than 256 positions, else i32.
 
     ```mlir
@@ -84,9 +84,9 @@ def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_OwnKernel, Trai
   let extraClassDeclaration = Train_KernelFacts<"Pool">.decl;
   let summary = "mean over windows";
   let description = [{
-    Global average pooling is a window as large as the image.
+    Over two or three spatial dimensions. Global average pooling is a window as large as the image. Without `dilations` they are 1.
 
-    - C1: x has rank 4; every list has its length; every window meets the image.
+    - C1: x has rank 4 or 5; every list has its length; every window meets the image.
 
     ```mlir
     %y = train.average_pool %x {kernel = array<i64: 7, 7>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, ceil_mode = false,
@@ -94,7 +94,8 @@ def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_OwnKernel, Trai
     ```
   }];
   let arguments = (ins Train_Real:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
-      DefaultValuedAttr<BoolAttr, "false">:$ceil_mode, DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
+      DefaultValuedAttr<BoolAttr, "false">:$ceil_mode, DefaultValuedAttr<BoolAttr, "false">:$count_include_pad,
+      OptionalAttr<DenseI64ArrayAttr>:$dilations);
   let results = (outs Train_Real:$y);
 }
 
@@ -148,10 +149,11 @@ def Train_SliceOp : Train_ForwardOp<"slice", [Train_OwnKernel, Train_PrecisionAw
 def Train_ReshapeOp : Train_ShapedOp<"reshape", [Train_View, Train_PrecisionAware]> {
   let summary = "the same elements in the same logical order under another shape";
   let description = [{
-    A view: no kernel, the result shares its operand's bytes. Both sides are row-major; assign-layouts puts a train.reorder before it
-    where the operand is NHWC and order matters.
+    A view: no kernel, the result shares its operand's bytes. Both sides are row-major, or, where batch and channels stay as they are, both
+    NHWC; assign-layouts puts a train.reorder before it where the operand is NHWC and order matters.
 
     - C1: both shapes have the same number of elements.
+    - C2: both sides have one layout; with NHWC also their first two dimensions agree.
 
     ```mlir
     %y = train.reshape %x : (tensor<16x64x16x16xf32>) -> tensor<16x16384xf32>

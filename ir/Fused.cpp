@@ -23,7 +23,7 @@ static LogicalResult checkDomain(Operation *op, RankedTensorType domain, llvm::f
     auto type = ranked(op->getOperand(i));
     if (!fits(type, isChannel(i)))
       return op->emitOpError() << "operand " << i << " of type " << type << " does not fit " << domain;
-    if (type.getRank() == 4 && domain.getRank() == 4 && layoutOf(type) != layoutOf(domain))
+    if (type.getRank() == domain.getRank() && layoutOf(type) != layoutOf(domain))
       return op->emitOpError() << "operand " << i << " of type " << type << " has another layout than " << domain;
   }
   for (unsigned i = 0; i < op->getNumResults(); ++i)
@@ -136,6 +136,17 @@ bool FusedOp::isOperandWide(unsigned i) { return isChannel(i); }
 bool FusedOp::isResultWide(unsigned i) { return i >= fullResults(); }
 
 LayoutPreference FusedOp::layoutPreference() {
-  return getSums() || !getBody().getOps<UniformOp>().empty() ? LayoutPreference::ChannelsLast
-                                                             : LayoutPreference::Follow;
+  if (getSums())
+    return LayoutPreference::ChannelsLast;
+  if (!draws())
+    return LayoutPreference::Follow;
+  return domain().getRank() == 4 ? LayoutPreference::ChannelsLast : LayoutPreference::RowMajor;
+}
+
+bool FusedOp::draws() { return !getBody().getOps<UniformOp>().empty(); }
+
+bool FusedOp::mayJoin(FusedOp other) {
+  const int64_t rank = domain().getRank();
+  const bool oneOrder = rank < 3 || rank == 4, summed = getSums() || other.getSums();
+  return oneOrder || !summed || (!draws() && !other.draws());
 }

@@ -89,7 +89,7 @@ def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Tra
     ```
   }];
   let arguments = (ins Train_Real:$dy, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
-      DefaultValuedAttr<BoolAttr, "false">:$count_include_pad);
+      DefaultValuedAttr<BoolAttr, "false">:$count_include_pad, OptionalAttr<DenseI64ArrayAttr>:$dilations);
   let results = (outs Train_Real:$dx);
 }
 def Train_SoftmaxBackwardOp : Train_GradientOp<"softmax_backward", [Train_OwnKernel, Train_PrecisionAware]> {

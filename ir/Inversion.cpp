@@ -168,7 +168,7 @@ bool FusedOp::isInvertible(unsigned operand) {
   if (addend(*this, operand))
     return true;
   auto matched = match(*this);
-  bool channelsLast = z.getRank() == 2 || (z.getRank() == 4 && layoutOf(z) == LayoutKind::NHWC);
+  bool channelsLast = z.getRank() == 2 || layoutOf(z) == LayoutKind::NHWC;
   return matched && matched->x == operand && channelsLast && matched->alpha.isFinite() &&
          matched->alpha.convertToFloat() >= smallestSlope;
 }

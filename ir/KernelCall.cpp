@@ -41,7 +41,8 @@ sched::WindowAttr sluice::windowOf(MLIRContext *context, ArrayRef<int64_t> kerne
                                    ArrayRef<int64_t> pads, DenseI64ArrayAttr dilations) {
   Builder b(context);
   return sched::WindowAttr::get(context, b.getDenseI64ArrayAttr(kernel), b.getDenseI64ArrayAttr(strides),
-                                b.getDenseI64ArrayAttr(pads), dilations ? dilations : b.getDenseI64ArrayAttr({1, 1}));
+                                b.getDenseI64ArrayAttr(pads),
+                                dilations ? dilations : b.getDenseI64ArrayAttr(SmallVector<int64_t>(kernel.size(), 1)));
 }
 
 /// The argument as an attribute of type A. What throws is a rule that does not agree with who reads its calls, which no

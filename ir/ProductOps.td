@@ -9,11 +9,11 @@ def Train_ConvOp : Train_ForwardOp<"conv", [Train_OwnKernel, DeclareOpInterfaceM
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv">.decl;
-  let summary = "2-D convolution of x [N,C,H,W] with w [O,C/group,kh,kw]";
+  let summary = "convolution of x [N,C,H,W] with w [O,C/group,kh,kw], or of volumes [N,C,D,H,W]";
   let description = [{
-    `pads` are top, left, bottom, right.
+    `pads` are those in front of each spatial dimension, then those behind: top, left, bottom, right.
 
-    - C1: x and w have rank 4; channels = group * w.dim(1); group divides O.
+    - C1: x and w both have rank 4 or 5; channels = group * w.dim(1); group divides O.
     - C2: every attribute list has its length and is positive (pads: not negative); the output is not empty.
     - C3: bias is [O].
 
@@ -31,12 +31,12 @@ def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [Train_OwnKernel, 
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv", launch = "conv_backward_data">.decl;
-  let summary = "transposed 2-D convolution of x [N,C,H,W] with w [C,O/group,kh,kw]";
+  let summary = "transposed convolution of x [N,C,H,W] with w [C,O/group,kh,kw], or of volumes [N,C,D,H,W]";
   let description = [{
     The data gradient of the convolution with the same attributes that maps y to x. A bias is an elementwise add after it.
 
-    - C1: x and w have rank 4; x.dim(1) = w.dim(0); group divides it.
-    - C2: `output_size` (H, W) is what strides, pads, dilations and output padding give.
+    - C1: x and w both have rank 4 or 5; x.dim(1) = w.dim(0); group divides it.
+    - C2: `output_size`, an extent of each spatial dimension, is what strides, pads, dilations and output padding give.
 
     ```mlir
     %y = train.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64,

@@ -8,7 +8,7 @@ using namespace sluice::train;
 
 RankedTensorType sluice::train::like(RankedTensorType type, ArrayRef<int64_t> shape) {
   return RankedTensorType::get(shape, type.getElementType(),
-                               shape.size() == 4 && type.getRank() == 4 ? type.getEncoding() : Attribute());
+                               static_cast<int64_t>(shape.size()) == type.getRank() ? type.getEncoding() : Attribute());
 }
 
 bool sluice::train::positive(ArrayRef<int64_t> list, size_t count) {
@@ -17,6 +17,14 @@ bool sluice::train::positive(ArrayRef<int64_t> list, size_t count) {
 
 bool sluice::train::nonNegative(ArrayRef<int64_t> list, size_t count) {
   return list.size() == count && llvm::all_of(list, [](int64_t v) { return v >= 0; });
+}
+
+int64_t sluice::train::saturatedProduct(ArrayRef<int64_t> factors) {
+  int64_t product = 1;
+  for (int64_t factor : factors)
+    if (__builtin_mul_overflow(product, factor, &product))
+      return std::numeric_limits<int64_t>::max();
+  return product;
 }
 
 int64_t sluice::train::windowExtent(int64_t in, int64_t kernel, int64_t stride, int64_t before, int64_t after,

@@ -24,11 +24,13 @@ template <typename... Parts> mlir::LogicalResult fail(MaybeLoc loc, Parts &&...p
 
 inline mlir::RankedTensorType ranked(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
 inline llvm::ArrayRef<int64_t> extents(mlir::Value value) { return ranked(value).getShape(); }
-/// `shape` with the elements of `type`, and its encoding where both are images.
+/// `shape` with the elements of `type`, and its encoding where both have one rank.
 mlir::RankedTensorType like(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> shape);
 /// `count` numbers above 0, or not below.
 bool positive(llvm::ArrayRef<int64_t> list, size_t count);
 bool nonNegative(llvm::ArrayRef<int64_t> list, size_t count);
+/// The product of numbers that are not negative, or the largest number.
+int64_t saturatedProduct(llvm::ArrayRef<int64_t> factors);
 /// Output extent of a sliding window, or -1 when no window fits.
 int64_t windowExtent(int64_t in, int64_t kernel, int64_t stride, int64_t before, int64_t after, int64_t dilation,
                      bool ceil = false);

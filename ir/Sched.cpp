@@ -247,9 +247,11 @@ LogicalResult OperandAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError, DenseI64ArrayAttr kernel,
                                  DenseI64ArrayAttr strides, DenseI64ArrayAttr pads, DenseI64ArrayAttr dilations) {
-  if (kernel.size() != 2 || strides.size() != 2 || pads.size() != 4 || dilations.size() != 2)
-    return emitError() << "a window has 2 extents, 2 strides, 4 pads and 2 dilations, not " << kernel.size() << ", "
-                       << strides.size() << ", " << pads.size() << " and " << dilations.size();
+  const int64_t spatial = kernel.size();
+  if ((spatial != 2 && spatial != 3) || strides.size() != spatial || pads.size() != 2 * spatial ||
+      dilations.size() != spatial)
+    return emitError() << "a window has 2 or 3 extents, strides and dilations and twice as many pads, not "
+                       << kernel.size() << ", " << strides.size() << ", " << dilations.size() << " and " << pads.size();
   return success();
 }
 

@@ -74,7 +74,7 @@ def Sched_OperandAttr : Sched_Attr<"Operand", "operand"> {
   let genVerifyDecl = 1;
 }
 def Sched_WindowAttr : Sched_Attr<"Window", "window"> {
-  let summary = "a window of convolution or pooling: kernel, strides, pads (top, left, bottom, right), dilations";
+  let summary = "a window of convolution or pooling over two or three dimensions: kernel, strides, pads (top, left, bottom, right), dilations";
   let parameters = (ins "::mlir::DenseI64ArrayAttr":$kernel, "::mlir::DenseI64ArrayAttr":$strides, "::mlir::DenseI64ArrayAttr":$pads,
       "::mlir::DenseI64ArrayAttr":$dilations);
   let assemblyFormat = "`<` $kernel `,` $strides `,` $pads `,` $dilations `>`";

@@ -63,6 +63,10 @@ LogicalResult ReshapeOp::verify() {
   if (elements(getX().getType()) != elements(getY().getType())) // C1
     return emitOpError() << "reshapes " << elements(getX().getType()) << " elements into "
                          << elements(getY().getType());
+  auto x = ranked(getX()), y = ranked(getY());
+  const bool channelsLast = layoutOf(x) == LayoutKind::NHWC || layoutOf(y) == LayoutKind::NHWC;
+  if (channelsLast && (layoutOf(x) != layoutOf(y) || !keepsChannels(x, y))) // C2
+    return emitOpError() << "is no view of " << x << " as " << y;
   return success();
 }
 

@@ -97,6 +97,11 @@ LayoutKind sluice::train::layoutOf(Type type) {
   return layout ? layout.getKind() : LayoutKind::RowMajor;
 }
 
+bool sluice::train::isImage(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() >= 3 && tensor.getRank() <= 5;
+}
+
 RankedTensorType sluice::train::withLayout(RankedTensorType type, LayoutKind layout) {
   Attribute encoding;
   if (layout != LayoutKind::RowMajor)
@@ -105,22 +110,27 @@ RankedTensorType sluice::train::withLayout(RankedTensorType type, LayoutKind lay
 }
 
 bool sluice::train::layoutsCoincide(RankedTensorType type) {
-  if (type.getRank() != 4)
-    return true;
-  return type.getDimSize(1) == 1 || type.getDimSize(2) * type.getDimSize(3) == 1;
+  return type.getRank() < 3 || type.getDimSize(1) == 1 ||
+         llvm::all_of(type.getShape().drop_front(2), [](int64_t extent) { return extent == 1; });
 }
 
 /// Dimensions of more than one element, outermost first.
 static SmallVector<int64_t> physicalOrder(RankedTensorType type) {
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
-  if (layoutOf(type) == LayoutKind::NHWC)
-    order = {0, 2, 3, 1};
+  const sluice::Layout layout = layoutOf(type) == LayoutKind::NHWC ? sluice::Layout::NHWC : sluice::Layout::RowMajor;
+  SmallVector<int64_t> order =
+      llvm::map_to_vector(llvm::seq<int64_t>(0, type.getRank()), [&](int64_t place) -> int64_t {
+        return dimensionAt(static_cast<int>(place), static_cast<int>(type.getRank()), layout);
+      });
   llvm::erase_if(order, [&](int64_t dimension) { return type.getDimSize(dimension) == 1; });
   return order;
 }
 
 bool sluice::train::keepsOrder(RankedTensorType x, RankedTensorType y, ArrayRef<int64_t> permutation) {
   return physicalOrder(x) == llvm::map_to_vector(physicalOrder(y), [&](int64_t i) { return permutation[i]; });
+}
+
+bool sluice::train::keepsChannels(RankedTensorType x, RankedTensorType y) {
+  return isImage(x) && isImage(y) && x.getShape().take_front(2) == y.getShape().take_front(2);
 }
 
 void sluice::train::copyOrdinal(Operation *from, Operation *to) {

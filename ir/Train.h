@@ -29,7 +29,7 @@ int64_t bytes(mlir::Type type);
 /// in an int64_t.
 bool isAddressable(mlir::Type type);
 
-/// Which physical order an op wants for its rank-4 operands and results, see LayoutAware.
+/// Which physical order an op wants for those of its operands and results that are images, see LayoutAware.
 enum class LayoutPreference { RowMajor, ChannelsLast, Follow };
 
 /// Which element types an op's floats may have, see PrecisionAware.
@@ -111,6 +111,8 @@ template <typename Attached, typename Value> void set(mlir::Operation *op, Value
 
 /// The tensor's layout: its encoding, or row-major.
 LayoutKind layoutOf(mlir::Type type);
+/// Whether the tensor may have channels last: [N,C,...] with one to three spatial dimensions.
+bool isImage(mlir::Type type);
 /// The same shape and elements in `layout`.
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutKind layout);
 /// The tensor has floats, f32 or bf16; no masks, indices, class ids or packed bytes.
@@ -120,11 +122,14 @@ bool isReal(mlir::Type type);
 bool compatibleTypes(mlir::TypeRange a, mlir::TypeRange b);
 /// Numpy's broadcast of two shapes; false when they conflict.
 bool broadcast(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b, llvm::SmallVectorImpl<int64_t> &out);
-/// True when a tensor of this shape has the same bytes in row-major and NHWC order (not rank 4, or one channel, or a
-/// 1x1 image).
+/// True when a tensor of this shape has the same bytes in row-major and NHWC order (no spatial dimensions, or one
+/// channel, or one pixel).
 bool layoutsCoincide(mlir::RankedTensorType type);
 /// Whether x and y = transpose(x), in their layouts, have the same bytes.
 bool keepsOrder(mlir::RankedTensorType x, mlir::RankedTensorType y, llvm::ArrayRef<int64_t> permutation);
+/// Whether x and y differ in their spatial dimensions alone, so that one is a view of the other with channels last,
+/// too.
+bool keepsChannels(mlir::RankedTensorType x, mlir::RankedTensorType y);
 /// Parts whose largest |x| and |y| train.check_cancellation writes, two floats each.
 constexpr int64_t cancellationParts = 512;
 /// Whether an operand of a fused region over `domain` advances along the innermost physical dimension, or is constant

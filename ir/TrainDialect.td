@@ -25,7 +25,7 @@ def TrainDialect : Dialect {
     - After build-backward: gradient and update ops as well. Forward ops carry `train.forward`, their ordinal, the others
       `train.backward`, the ordinal of the forward op that they belong to.
     - After fuse: elementwise ops exist only inside `train.fused`; `train.batch_norm` and its backward op are gone.
-    - After assign-layouts: rank-4 activations carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
+    - After assign-layouts: activations that are images (rank 4), lines (3) or volumes (5) carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
     - After assign-precision: with `train.precision = "bf16"` what convolutions and products read is bf16; `train.cast` changes element types.
     - After linearize: every op carries `train.stage`.
     - After apply-plan: memory ops say the whole plan.

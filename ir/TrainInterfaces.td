@@ -141,7 +141,7 @@ def Train_PrecisionAware : OpInterface<"PrecisionAware"> {
 
 def Train_LayoutAware : OpInterface<"LayoutAware"> {
   let cppNamespace = "::sluice::train";
-  let description = [{ Which physical order an op's rank-4 operands and results have. Ops without the interface are row-major. }];
+  let description = [{ Which physical order an op's operands and results of rank 3 to 5 have. Ops without the interface are row-major. }];
   let methods = [
     InterfaceMethod<"ChannelsLast: NHWC; Follow: that of the operands; all full-shape ones agree", "::sluice::train::LayoutPreference", "layoutPreference", (ins), "",
       "return ::sluice::train::LayoutPreference::ChannelsLast;">,

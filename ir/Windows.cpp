@@ -11,21 +11,33 @@ using namespace sluice::train;
 /// Result type of a pooling window, null after an error.
 static RankedTensorType poolType(MaybeLoc loc, RankedTensorType x, ArrayRef<int64_t> k, ArrayRef<int64_t> s,
                                  ArrayRef<int64_t> p, ArrayRef<int64_t> d, bool ceil) {
-  if (x.getRank() != 4 || !positive(k, 2) || !positive(s, 2) || !nonNegative(p, 4) || !positive(d, 2)) {
-    (void)fail(loc, "pooling needs rank 4, 2 positive kernel extents, strides and dilations and 4 pads >= 0, has ", x);
+  const int64_t spatial = x.getRank() - 2;
+  if ((spatial != 2 && spatial != 3) || !positive(k, spatial) || !positive(s, spatial) ||
+      !nonNegative(p, 2 * spatial) || !positive(d, spatial)) {
+    (void)fail(loc,
+               "pooling needs rank 4 or 5, and for each of 2 or 3 dimensions a positive kernel extent, stride and "
+               "dilation and 2 pads >= 0, has ",
+               x);
     return {};
   }
-  int64_t h = windowExtent(x.getDimSize(2), k[0], s[0], p[0], p[2], d[0], ceil);
-  int64_t v = windowExtent(x.getDimSize(3), k[1], s[1], p[1], p[3], d[1], ceil);
-  bool outside = false; // C1: a window that lies in the padding alone has no value
-  for (int i = 0; i < 2; ++i)
-    outside |= p[i] >= (k[i] - 1) * d[i] + 1;
-  if (h < 1 || v < 1 || outside) {
-    (void)fail(loc, "pooling window ", k[0], "x", k[1], " with pads ", p[0], ",", p[1], ",", p[2], ",", p[3],
-               " does not fit ", x);
+  SmallVector<int64_t> shape{x.getDimSize(0), x.getDimSize(1)};
+  bool fits = true; // C1: a window that lies in the padding alone has no value
+  for (int64_t i = 0; i < spatial; ++i) {
+    shape.push_back(windowExtent(x.getDimSize(2 + i), k[i], s[i], p[i], p[spatial + i], d[i], ceil));
+    fits &= shape.back() >= 1 && p[i] < (k[i] - 1) * d[i] + 1;
+  }
+  if (!fits) {
+    auto text = [](int64_t number) { return std::to_string(number); };
+    (void)fail(loc, "pooling window ", llvm::join(llvm::map_range(k, text), "x"), " with pads ",
+               llvm::join(llvm::map_range(p, text), ","), " does not fit ", x);
     return {};
   }
-  return like(x, {x.getDimSize(0), x.getDimSize(1), h, v});
+  return like(x, shape);
+}
+
+/// Absent dilations are 1.
+static SmallVector<int64_t> dilationsOf(std::optional<ArrayRef<int64_t>> given, ArrayRef<int64_t> kernel) {
+  return given ? SmallVector<int64_t>(*given) : SmallVector<int64_t>(kernel.size(), 1);
 }
 
 INFER(MaxPoolOp) {
@@ -33,14 +45,15 @@ INFER(MaxPoolOp) {
                     op.getCeilMode());
   if (!y)
     return failure();
-  int64_t positions = op.getKernel()[0] * op.getKernel()[1]; // C2
+  int64_t positions = saturatedProduct(op.getKernel()); // C2
   types.append(
       {y, RankedTensorType::get(y.getShape(), IntegerType::get(context, positions < 256 ? 8 : 32), y.getEncoding())});
   return success();
 }
 
 INFER(AveragePoolOp) {
-  auto y = poolType(loc, ranked(op.getX()), op.getKernel(), op.getStrides(), op.getPads(), {1, 1}, op.getCeilMode());
+  auto y = poolType(loc, ranked(op.getX()), op.getKernel(), op.getStrides(), op.getPads(),
+                    dilationsOf(op.getDilations(), op.getKernel()), op.getCeilMode());
   if (!y)
     return failure();
   types.push_back(y);
@@ -58,8 +71,9 @@ INFER(ResizeOp) {
 
 SINGLE(MaxPoolOp, MaxPoolBackwardOp::create(b, getLoc(), getX().getType(), dy, getIndices(), getKernelAttr(),
                                             getStridesAttr(), getPadsAttr(), getDilationsAttr()))
-SINGLE(AveragePoolOp, AveragePoolBackwardOp::create(b, getLoc(), getX().getType(), dy, getKernelAttr(),
-                                                    getStridesAttr(), getPadsAttr(), getCountIncludePadAttr()))
+SINGLE(AveragePoolOp,
+       AveragePoolBackwardOp::create(b, getLoc(), getX().getType(), dy, getKernelAttr(), getStridesAttr(),
+                                     getPadsAttr(), getCountIncludePadAttr(), getDilationsAttr()))
 SINGLE(ResizeOp, ResizeBackwardOp::create(b, getLoc(), getX().getType(), dy, getScaleHAttr(), getScaleWAttr(),
                                           getModeAttr(), getCoordinatesAttr(), getNearestAttr()))
 
@@ -82,7 +96,7 @@ LogicalResult MaxPoolBackwardOp::verify() {
 
 LogicalResult AveragePoolBackwardOp::verify() {
   AveragePoolOp::Properties p;
-  p.count_include_pad = getCountIncludePadAttr();
+  p.count_include_pad = getCountIncludePadAttr(), p.dilations = getDilationsAttr();
   return mirrorsPool<AveragePoolOp>(*this, p, {getDy()});
 }
 
@@ -113,13 +127,15 @@ KERNEL(MaxPoolBackwardOp) {
 KERNEL(AveragePoolOp) {
   KernelCalls calls(*this);
   return calls.object("AveragePool", "forward", {in(0), out(0), scratchSlot}, calls.shape(in(0)), calls.shape(out(0)),
-                      windowOf(getContext(), getKernel(), getStrides(), getPads()), getCountIncludePad());
+                      windowOf(getContext(), getKernel(), getStrides(), getPads(), getDilationsAttr()),
+                      getCountIncludePad());
 }
 
 KERNEL(AveragePoolBackwardOp) {
   KernelCalls calls(*this);
   return calls.object("AveragePool", "backward", {in(0), out(0), scratchSlot}, calls.shape(out(0)), calls.shape(in(0)),
-                      windowOf(getContext(), getKernel(), getStrides(), getPads()), getCountIncludePad());
+                      windowOf(getContext(), getKernel(), getStrides(), getPads(), getDilationsAttr()),
+                      getCountIncludePad());
 }
 
 template <typename Op> static Calls resize(Op op, StringRef method, Slot x, Slot y) {

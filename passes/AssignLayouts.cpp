@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // assign-layouts, in one walk over each function:
-//  1. function arguments of rank 4 become NHWC when a channels-last op reads them: batches are brought in that order
-//  for nothing;
+//  1. function arguments become NHWC when a channels-last op reads them, as they are or with one spatial dimension
+//  more: batches are brought in that order for nothing;
 //  2. every op's operands are brought into the layout that it wants, through a train.reorder shared by later users of
 //  the same layout;
-//  3. its rank-4 results get the layout that it gives. A transpose that can be a view in some layout is one.
+//  3. its results get the layout that it gives. A transpose that can be a view in some layout is one, and a reshape
+//  that adds or joins spatial dimensions is one in every layout.
 #include "passes/Passes.h"
 
 namespace sluice {
@@ -18,9 +19,8 @@ using namespace sluice::train;
 
 namespace {
 
-RankedTensorType rank4(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getRank() == 4 ? type : RankedTensorType();
+RankedTensorType imageType(Value value) {
+  return isImage(value.getType()) ? cast<RankedTensorType>(value.getType()) : RankedTensorType();
 }
 
 LayoutPreference preferenceOf(Operation *op) {
@@ -37,6 +37,28 @@ bool wantsChannelsLast(OpOperand &operand) {
   return preferenceOf(operand.getOwner()) == LayoutPreference::ChannelsLast && !isFixed(operand);
 }
 
+/// A reshape from a line to an image of height 1 or back, or between a volume and what has fewer dimensions. (Images
+/// that become sequences [N,C,H*W] do not count: what reads those is row-major.)
+bool changesSpatialRank(Operation *op) {
+  auto reshape = dyn_cast<ReshapeOp>(op);
+  if (!reshape)
+    return false;
+  auto x = cast<RankedTensorType>(reshape.getX().getType()), y = cast<RankedTensorType>(reshape.getY().getType());
+  if (x.getRank() > y.getRank())
+    std::swap(x, y);
+  return keepsChannels(x, y) && x.getRank() < y.getRank() && (y.getRank() == 5 || y.getDimSize(2) == 1);
+}
+
+/// Whether a channels-last op reads the value. Lines and volumes also count through a reshape; other tensors of their
+/// ranks are no images.
+bool feedsChannelsLast(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *op = use.getOwner();
+    return wantsChannelsLast(use) ||
+           (changesSpatialRank(op) && llvm::any_of(op->getResult(0).getUses(), wantsChannelsLast));
+  });
+}
+
 class Assigner {
 public:
   int reorders = 0;
@@ -44,7 +66,7 @@ public:
   void run(func::FuncOp function) {
     Block &block = function.getBody().front();
     for (BlockArgument argument : block.getArguments())
-      if (auto type = rank4(argument); type && llvm::any_of(argument.getUses(), wantsChannelsLast))
+      if (auto type = imageType(argument); type && feedsChannelsLast(argument))
         argument.setType(withLayout(type, LayoutKind::NHWC));
     for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
       if (!isa<ReadOp>(op))
@@ -53,8 +75,30 @@ public:
   }
 
 private:
-  /// The layout that all of an op's free rank-4 operands and results get.
-  LayoutKind target(Operation *op) {
+  /// The largest rank among an op's images. Those of smaller ranks are broadcast or sums, and row-major.
+  static int64_t rankOf(Operation *op) {
+    int64_t rank = 0;
+    for (Value operand : op->getOperands())
+      if (auto type = imageType(operand))
+        rank = std::max(rank, type.getRank());
+    if (rank == 0)
+      for (Value result : op->getResults())
+        if (auto type = imageType(result))
+          rank = std::max(rank, type.getRank());
+    return rank;
+  }
+
+  /// Whether a tensor of another rank lies along several dimensions of the op's images, so that its order matters.
+  static bool hasMatrix(Operation *op, int64_t rank) {
+    auto isMatrix = [&](Value value) {
+      auto type = cast<RankedTensorType>(value.getType());
+      return type.getRank() != rank && llvm::count_if(type.getShape(), [](int64_t extent) { return extent > 1; }) > 1;
+    };
+    return llvm::any_of(op->getOperands(), isMatrix) || llvm::any_of(op->getResults(), isMatrix);
+  }
+
+  /// The layout that all of an op's free operands and results of this rank get.
+  LayoutKind target(Operation *op, int64_t rank) {
     switch (preferenceOf(op)) {
     case LayoutPreference::ChannelsLast:
       return LayoutKind::NHWC;
@@ -65,17 +109,24 @@ private:
     }
     // The largest operand decides; broadcast operands follow.
     Value largest;
+    if (rank != 4 && hasMatrix(op, rank))
+      return LayoutKind::RowMajor;
     for (Value operand : op->getOperands())
-      if (rank4(operand) && (!largest || elements(operand.getType()) > elements(largest.getType())))
+      if (hasRank(operand, rank) && (!largest || elements(operand.getType()) > elements(largest.getType())))
         largest = operand;
     return largest ? layoutOf(largest.getType()) : LayoutKind::RowMajor;
+  }
+
+  static bool hasRank(Value value, int64_t rank) {
+    auto type = imageType(value);
+    return type && type.getRank() == rank;
   }
 
   /// Whether the transpose of x as it lies is a view in some layout, which its result gets.
   static bool becomesView(Operation *op) {
     auto transpose = dyn_cast<TransposeOp>(op);
     for (LayoutKind layout : {LayoutKind::RowMajor, LayoutKind::NHWC}) {
-      if (!transpose || (layout == LayoutKind::NHWC && !rank4(transpose.getY())))
+      if (!transpose || (layout == LayoutKind::NHWC && !mayBeChannelsLast(transpose.getY())))
         return false;
       auto type = withLayout(transpose.getY().getType(), layout);
       if (keepsOrder(transpose.getX().getType(), type, transpose.getPermutation())) {
@@ -86,21 +137,34 @@ private:
     return false;
   }
 
+  static bool mayBeChannelsLast(Value value) {
+    auto type = imageType(value);
+    return type && (type.getRank() == 4 || feedsChannelsLast(value));
+  }
+
   void assign(Operation *op) {
     if (becomesView(op))
       return;
+    if (changesSpatialRank(op)) {
+      auto reshape = cast<ReshapeOp>(op);
+      reshape.getY().setType(withLayout(reshape.getY().getType(), layoutOf(reshape.getX().getType())));
+      return;
+    }
     auto aware = dyn_cast<LayoutAware>(op);
-    LayoutKind layout = target(op);
+    const int64_t rank = rankOf(op);
+    LayoutKind layout = target(op, rank);
     for (OpOperand &operand : op->getOpOperands())
-      if (rank4(operand.get()))
-        operand.set(inLayout(op, operand.get(), isFixed(operand) ? LayoutKind::RowMajor : layout));
+      if (imageType(operand.get())) {
+        const bool free = hasRank(operand.get(), rank) && !isFixed(operand);
+        operand.set(inLayout(op, operand.get(), free ? layout : LayoutKind::RowMajor));
+      }
     for (OpResult result : op->getResults())
-      if (auto type = rank4(result); type && !(aware && aware.isResultLayoutFixed(result.getResultNumber())))
-        result.setType(withLayout(type, layout));
+      if (hasRank(result, rank) && !(aware && aware.isResultLayoutFixed(result.getResultNumber())))
+        result.setType(withLayout(imageType(result), layout));
   }
 
   Value inLayout(Operation *user, Value value, LayoutKind layout) {
-    auto type = rank4(value);
+    auto type = imageType(value);
     if (layoutOf(type) == layout)
       return value;
     Value &known = reordered[{value, static_cast<int>(layout)}];

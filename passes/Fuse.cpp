@@ -151,7 +151,7 @@ void delayUpdates(FusedOp producer, ValueRange inputs, FusedOp consumer, const U
 
 /// Whether `producer` may run where `consumer` runs, as one kernel with it.
 bool maySink(FusedOp producer, FusedOp consumer) {
-  if (producer.domain().getShape() != consumer.domain().getShape() ||
+  if (producer.domain().getShape() != consumer.domain().getShape() || !producer.mayJoin(consumer) ||
       !keepsDomain(producer, producer.getInputs(), consumer))
     return false;
   for (OpOperand &operand : consumer->getOpOperands()) {

@@ -99,10 +99,11 @@ def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
 }
 
 def AssignLayouts : Pass<"sluice-assign-layouts", "::mlir::ModuleOp"> {
-  let summary = "give rank-4 activations the NHWC layout and insert train.reorder where order matters";
+  let summary = "give images the NHWC layout and insert train.reorder where order matters";
   let description = [{
     Each op says what it wants (LayoutAware): ChannelsLast ops take and give NHWC, Follow ops keep what their full-shape operands have,
     all others are row-major. An operand of another layout goes through a train.reorder, which is free where both orders coincide.
+    Images have one to three spatial dimensions; a reshape from one such rank to another that keeps batch and channels is a view in either order.
 
     ```mlir
     %y = train.conv %x, %w ... : (tensor<8x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<8x4x6x6xf32>

@@ -27,8 +27,7 @@ inline ZfpGrid zfpGrid(const Tensor &x) {
   ZfpGrid best{total, 1};
   int64_t columns = 1;
   for (int i = x.shape.rank - 1; i >= 0; --i) {
-    const bool channelsLast = x.layout == Layout::NHWC && x.shape.rank == 4;
-    columns *= x.shape[channelsLast ? (i == 3 ? 1 : i == 0 ? 0 : i + 1) : i];
+    columns *= x.shape[dimensionAt(i, x.shape.rank, x.layout)];
     const ZfpGrid grid{columns, total / columns};
     if (grid.blocks() < best.blocks() || (grid.blocks() == best.blocks() && grid.columns < best.columns))
       best = grid;

@@ -3,7 +3,8 @@
 // shapes, builds its vendor primitives and knows the scratch bytes it needs. Each call enqueues on the stream given and
 // returns at once.
 //
-// 4-D activations are NHWC unless said otherwise; convolution weights are OIHW row-major; vectors are [C]. A kernel
+// Images [N,C,H,W] and volumes [N,C,D,H,W] are NHWC unless said otherwise; convolution weights are row-major OIHW or
+// OIDHW; vectors are [C]. A kernel
 // never allocates while it runs: scratch is the last argument, at least workspaceBytes() long, at a multiple of 256
 // bytes. Constructors throw std::invalid_argument naming the node. A kernel object outlives all work that it enqueued.
 // Cuda: activations and their gradients may be BF16 instead of F32, all that one call names, unless said otherwise;
@@ -68,9 +69,10 @@ protected:
   size_t workspace = 0;
 };
 
-/// Geometry of a convolution or pooling window. pads: top, left, bottom, right.
+/// Geometry of a convolution or pooling window over the two or three spatial dimensions of its tensors, in their order.
+/// pads: in front of each, then behind each (top, left, bottom, right). Two dimensions leave the last entries unused.
 struct Window {
-  int64_t kernel[2], strides[2], pads[4], dilations[2] = {1, 1};
+  int64_t kernel[3], strides[3], pads[6], dilations[3] = {1, 1, 1};
 };
 
 enum class ConvPass { Forward, BackwardData, BackwardWeight };
@@ -84,7 +86,8 @@ struct Algorithm {
   int64_t workspace = 0; ///< cuda: bytes that the engine may have; 0: what setKernelPolicy() says
 };
 
-/// 2-D convolution, one object per pass. x [N,C,H,W], w [O,C/groups,kh,kw] row-major, y [N,O,H',W'].
+/// Convolution in two or three dimensions, one object per pass. x [N,C,H,W], w [O,C/groups,kh,kw] row-major, y
+/// [N,O,H',W'], or with D, kd and D' in front of H, kh and H'.
 /// A transposed convolution is BackwardData with x and y exchanged. With type BF16 x, w, y and their gradients are
 /// that, w in NHWC order
 /// ([O,kh,kw,C/groups]); bias, dw and dbias are F32 and row-major as ever.
@@ -99,7 +102,7 @@ public:
                const Tensor &scratch) const;
   /// dx = gradient of y with respect to x
   void backwardData(Stream &, const Tensor &dy, const Tensor &w, const Tensor &dx, const Tensor &scratch) const;
-  /// dw (row-major OIHW) and, when the object was made with bias, dbias
+  /// dw (row-major) and, when the object was made with bias, dbias
   void backwardWeight(Stream &, const Tensor &dy, const Tensor &x, const Tensor &dw, const Tensor &dbias,
                       const Tensor &scratch) const;
 
@@ -109,8 +112,9 @@ private:
   std::shared_ptr<const Impl> impl; ///< shared by all convolutions of one geometry
 };
 
-/// Maximum pooling. `indices` (same shape as y, U8 below 256 window positions, else I32) says which window position
-/// won; the backward pass reads nothing else of the forward pass. Ties go to the first position; NaN wins.
+/// Maximum pooling of images or volumes. `indices` (same shape as y, U8 below 256 window positions, else I32) says
+/// which window position, counted row by row, won; the backward pass reads nothing else of the forward pass. Ties go to
+/// the first position; NaN wins.
 class MaxPool : public Kernel {
 public:
   MaxPool(const char *node, Shape x, Shape y, Window window);
@@ -118,11 +122,11 @@ public:
   void backward(Stream &, const Tensor &dy, const Tensor &indices, const Tensor &dx, const Tensor &scratch) const;
 
 private:
-  Shape x, y;
+  Shape x, y; ///< as volumes, and the window with them
   Window window;
 };
 
-/// Average pooling; global average pooling is a window as large as the image.
+/// Average pooling of images or volumes; global average pooling is a window as large as the image.
 class AveragePool : public Kernel {
 public:
   AveragePool(const char *node, Shape x, Shape y, Window window, bool countIncludePad);
@@ -130,7 +134,7 @@ public:
   void backward(Stream &, const Tensor &dy, const Tensor &dx, const Tensor &scratch) const;
 
 private:
-  Shape x, y;
+  Shape x, y; ///< as volumes, and the window with them
   Window window;
   bool countIncludePad;
 };
@@ -138,8 +142,8 @@ private:
 /// Throws std::invalid_argument naming `node` when x is nothing to take batch statistics of.
 void checkStatistics(const char *node, const Shape &x);
 
-/// Per-channel mean and 1/sqrt(biased variance + epsilon) of x [N,C,...]: NHWC for rank 4, row-major [N,C] for rank 2.
-/// mean and rstd are F32.
+/// Per-channel mean and 1/sqrt(biased variance + epsilon) of x [N,C,...]: NHWC from rank 3 on, row-major [N,C] for
+/// rank 2. mean and rstd are F32.
 class BatchNormStatistics : public Kernel {
 public:
   BatchNormStatistics(const char *node, Shape x, float epsilon);

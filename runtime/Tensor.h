@@ -26,8 +26,16 @@ constexpr size_t byteWidth(DataType type) {
   return type == DataType::I64 ? 8 : type == DataType::BF16 ? 2 : type == DataType::U8 ? 1 : 4;
 }
 
-/// RowMajor: last logical dimension fastest. NHWC: rank 4 only, logical N,C,H,W stored as N,H,W,C.
+/// RowMajor: last logical dimension fastest. NHWC: channels last; logical N,C,H,W stored as N,H,W,C, with one or three
+/// spatial dimensions alike.
 enum class Layout : uint8_t { RowMajor, NHWC };
+
+/// The logical dimension at a place in memory, place 0 outermost.
+constexpr int dimensionAt(int place, int rank, Layout layout) {
+  if (layout == Layout::RowMajor || rank < 3 || place == 0)
+    return place;
+  return place == rank - 1 ? 1 : place + 1;
+}
 
 /// Up to six logical dimensions; rank 0 is a scalar.
 struct Shape {

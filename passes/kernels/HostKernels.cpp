@@ -158,10 +158,10 @@ bool HostTrialCase::operator<(const HostTrialCase &other) const {
     const ConvGeometry &g = t.geometry;
     std::vector<int64_t> numbers{static_cast<int64_t>(g.pass), g.groups, t.bias, t.parts, threads()};
     for (const Shape *shape : {&g.x, &g.w, &g.y})
-      numbers.insert(numbers.end(), shape->dims, shape->dims + 4);
-    for (int i = 0; i < 2; ++i)
+      numbers.insert(numbers.end(), shape->dims, shape->dims + shape->rank);
+    for (int i = 0, spatial = g.x.rank - 2; i < spatial; ++i)
       numbers.insert(numbers.end(),
-                     {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + 2]});
+                     {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + spatial]});
     return std::make_pair(std::move(numbers), t.name);
   };
   return key(*this) < key(other);

@@ -22,12 +22,14 @@ static std::string rateOf(Operation *op) {
   return precision && precision.getValue() == "tf32" ? "tf32" : "fp32";
 }
 
-/// A pass of the convolution with weights w [O,C/groups,kh,kw] and result y [N,O,H,W].
+/// A pass of the convolution with weights w [O,C/groups,kh,kw] and result y [N,O,H,W]. A volume counts as its slices,
+/// more images: `side` and `stride` are a slice's.
 static void describeConv(planner::Work &work, const std::string &pass, Value w, Value y, ArrayRef<int64_t> strides,
                          int64_t groups) {
   auto weights = cast<RankedTensorType>(w.getType()).getShape(), image = cast<RankedTensorType>(y.getType()).getShape();
-  const double side = std::sqrt(double(image[2] * image[3])), pixels = double(image[0] * image[2] * image[3]);
-  const double area = double(weights[2] * weights[3]), stride = std::sqrt(double(strides[0] * strides[1]));
+  auto product = [](ArrayRef<int64_t> extents) { return double(llvm::product_of(extents)); };
+  const double side = std::sqrt(product(image.take_back(2))), pixels = double(image[0]) * product(image.drop_front(2));
+  const double area = product(weights.drop_front(2)), stride = std::sqrt(product(strides.take_back(2)));
   if (groups > 1 && weights[1] == 1) {
     work.sample = "depthwise_" + pass;
     work.size = planner::depthwiseSize(double(groups), side, pixels, area, stride);

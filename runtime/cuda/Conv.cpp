@@ -47,7 +47,7 @@ void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second,
     const_cast<Impl *>(this)->build();
   if (!engine)
     return directConvolution(stream, g, first, second, result);
-  const int64_t rotated = cuda::rotatedWeights(g.w, g.pass, g.type), window = g.w[2] * g.w[3];
+  const int64_t rotated = cuda::rotatedWeights(g.w, g.pass, g.type), window = g.w.elements() / (g.w[0] * g.w[1]);
   const bool backwardWeight = g.pass == ConvPass::BackwardWeight;
   if (rotated && !backwardWeight) {
     turnWeights(stream, g.type, second, reinterpret_cast<float *>(scratch), g.w[0], g.w[1], window, false);
@@ -67,9 +67,9 @@ std::vector<int64_t> keyOf(const ConvGeometry &g, int64_t engineBytes, Precision
   std::vector<int64_t> key{static_cast<int64_t>(g.pass), g.groups, engineBytes, static_cast<int64_t>(precision),
                            static_cast<int64_t>(g.type)};
   for (const Shape *shape : {&g.x, &g.w, &g.y})
-    key.insert(key.end(), shape->dims, shape->dims + 4);
-  for (int i = 0; i < 2; ++i)
-    key.insert(key.end(), {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + 2]});
+    key.insert(key.end(), shape->dims, shape->dims + shape->rank);
+  for (int i = 0, spatial = g.x.rank - 2; i < spatial; ++i)
+    key.insert(key.end(), {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + spatial]});
   return key;
 }
 

@@ -16,9 +16,18 @@ namespace fe = cudnn_frontend;
 
 namespace {
 
-std::vector<int64_t> dims(const Shape &shape) { return {shape.dims, shape.dims + 4}; }
-/// Strides of [N,C,H,W] in NHWC order, and of [O,I,H,W] in OHWI order.
-std::vector<int64_t> channelsLast(const Shape &s) { return {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]}; }
+std::vector<int64_t> dims(const Shape &shape) { return {shape.dims, shape.dims + shape.rank}; }
+/// Strides of [N,C,H,W] in NHWC order, and of [O,I,H,W] in OHWI order; of volumes alike.
+std::vector<int64_t> channelsLast(const Shape &s) {
+  std::vector<int64_t> strides = dims(s);
+  int64_t step = 1;
+  for (int place = s.rank - 1; place >= 0; --place) {
+    const int d = dimensionAt(place, s.rank, Layout::NHWC);
+    strides[static_cast<size_t>(d)] = step;
+    step *= s[d];
+  }
+  return strides;
+}
 
 enum Uid : int64_t { First = 1, Second, Result };
 
@@ -37,12 +46,15 @@ fe::graph::Tensor_attributes tensor(const ConvGeometry &g, const char *name, con
       .set_data_type(typeOf(g));
 }
 
-template <typename Attributes> Attributes windowed(const Window &w) {
+template <typename Attributes> Attributes windowed(const ConvGeometry &g) {
+  const Window &w = g.window;
+  const int spatial = g.x.rank - 2;
+  auto list = [spatial](const int64_t *from) { return std::vector<int64_t>(from, from + spatial); };
   return Attributes()
-      .set_pre_padding({w.pads[0], w.pads[1]})
-      .set_post_padding({w.pads[2], w.pads[3]})
-      .set_stride({w.strides[0], w.strides[1]})
-      .set_dilation({w.dilations[0], w.dilations[1]});
+      .set_pre_padding(list(w.pads))
+      .set_post_padding(list(w.pads + spatial))
+      .set_stride(list(w.strides))
+      .set_dilation(list(w.dilations));
 }
 
 /// The search for one engine.
@@ -79,15 +91,15 @@ void Choice::describe(fe::graph::Graph &described) const {
   if (g.pass == ConvPass::Forward)
     result = described.conv_fprop(described.tensor(tensor(g, "x", g.x, First)),
                                   described.tensor(tensor(g, "w", g.w, Second)),
-                                  windowed<fe::graph::Conv_fprop_attributes>(g.window));
+                                  windowed<fe::graph::Conv_fprop_attributes>(g));
   else if (g.pass == ConvPass::BackwardData)
     result = described.conv_dgrad(described.tensor(tensor(g, "dy", g.y, First)),
                                   described.tensor(tensor(g, "w", g.w, Second)),
-                                  windowed<fe::graph::Conv_dgrad_attributes>(g.window));
+                                  windowed<fe::graph::Conv_dgrad_attributes>(g));
   else
     result = described.conv_wgrad(described.tensor(tensor(g, "dy", g.y, First)),
                                   described.tensor(tensor(g, "x", g.x, Second)),
-                                  windowed<fe::graph::Conv_wgrad_attributes>(g.window));
+                                  windowed<fe::graph::Conv_wgrad_attributes>(g));
   const Shape &shape = g.pass == ConvPass::Forward ? g.y : g.pass == ConvPass::BackwardData ? g.x : g.w;
   result->set_output(true)
       .set_dim(dims(shape))

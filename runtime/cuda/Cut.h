@@ -84,7 +84,7 @@ inline int64_t columnScratch(int64_t rows, int64_t columns) { return sumScratch(
 inline int64_t rotatedWeights(const Shape &w, ConvPass pass, DataType type) {
   if (type == DataType::BF16)
     return pass == ConvPass::BackwardWeight ? scratchPart(w.elements() * 2) : 0;
-  return w[1] == 1 || w[2] * w[3] == 1 ? 0 : scratchPart(w.elements() * 4);
+  return w[1] == 1 || w.elements() == w[0] * w[1] ? 0 : scratchPart(w.elements() * 4);
 }
 
 /// A convolution's engine may have as much as the operands twice over: what any of them has been seen to ask for.

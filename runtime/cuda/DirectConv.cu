@@ -10,28 +10,24 @@ namespace sluice {
 namespace {
 
 template <typename T> __global__ void forwardKernel(ConvGeometry g, const T *x, const T *w, T *y) {
-  SLUICE_PIXEL_LOOP(pixel, g.y[0] * g.y[2] * g.y[3])
+  SLUICE_PIXEL_LOOP(pixel, pixelsOf(g.y))
   for (int64_t o = threadIdx.x; o < g.y[1]; o += blockDim.x)
-    store(y + pixel * g.y[1] + o,
-          convForwardAt(g, x, w, pixel / g.y[3] / g.y[2], pixel / g.y[3] % g.y[2], pixel % g.y[3], o));
+    store(y + pixel * g.y[1] + o, convForwardAt(g, x, w, pixelAt(g.y, pixel), o));
 }
 
 template <typename T> __global__ void backwardDataKernel(ConvGeometry g, const T *dy, const T *w, T *dx) {
-  SLUICE_PIXEL_LOOP(pixel, g.x[0] * g.x[2] * g.x[3])
+  SLUICE_PIXEL_LOOP(pixel, pixelsOf(g.x))
   for (int64_t c = threadIdx.x; c < g.x[1]; c += blockDim.x)
-    store(dx + pixel * g.x[1] + c,
-          convBackwardDataAt(g, dy, w, pixel / g.x[3] / g.x[2], pixel / g.x[3] % g.x[2], pixel % g.x[3], c));
+    store(dx + pixel * g.x[1] + c, convBackwardDataAt(g, dy, w, pixelAt(g.x, pixel), c));
 }
 
 template <typename T> __global__ void backwardWeightKernel(ConvGeometry g, const T *dy, const T *x, float *dw) {
   __shared__ double shared[blockThreads / 32];
-  const int64_t pixels = g.y[0] * g.y[2] * g.y[3];
+  const int64_t pixels = pixelsOf(g.y);
   for (int64_t element = blockIdx.x; element < g.w.elements(); element += gridDim.x) {
-    const int64_t kx = element % g.w[3], ky = element / g.w[3] % g.w[2], i = element / g.w[3] / g.w[2] % g.w[1],
-                  o = element / g.w[3] / g.w[2] / g.w[1];
     double total = 0;
     for (int64_t pixel = threadIdx.x; pixel < pixels; pixel += blockThreads)
-      total += static_cast<double>(convBackwardWeightTerm(g, dy, x, pixel, o, i, ky, kx));
+      total += static_cast<double>(convBackwardWeightTerm(g, dy, x, pixel, element));
     total = blockSum(total, shared);
     if (threadIdx.x == 0)
       dw[element] = static_cast<float>(total);
@@ -40,8 +36,9 @@ template <typename T> __global__ void backwardWeightKernel(ConvGeometry g, const
 
 } // namespace
 
-void directConvolution(cudaStream_t stream, const ConvGeometry &g, const void *first, const void *second,
+void directConvolution(cudaStream_t stream, const ConvGeometry &geometry, const void *first, const void *second,
                        void *result) {
+  const ConvGeometry g = geometry.asVolume();
   forStored(g.type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const T *a = static_cast<const T *>(first), *b = static_cast<const T *>(second);
@@ -53,7 +50,7 @@ void directConvolution(cudaStream_t stream, const ConvGeometry &g, const void *f
     }
     const bool forward = g.pass == ConvPass::Forward;
     const Shape &written = forward ? g.y : g.x;
-    const PixelGrid shape(written[0] * written[2] * written[3], written[1]);
+    const PixelGrid shape(pixelsOf(written), written[1]);
     const auto kernel = forward ? forwardKernel<T> : backwardDataKernel<T>;
     T *to = static_cast<T *>(result);
     kernel<<<shape.grid, shape.block, 0, stream>>>(g, a, b, to);

@@ -130,9 +130,9 @@ void checkInversions() {
 BatchNormInversion::BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half)
     : Kernel(node), channels(x[1]), pixels(x.elements() / std::max<int64_t>(1, x[1])), slots(slots), alpha(alpha),
       half(half) {
-  if (x.rank != 2 && x.rank != 4)
+  if (x.rank < 2)
     throw std::invalid_argument(std::string("inversion of '") + node + "' over rank " + std::to_string(x.rank) +
-                                ", expected 2 or 4");
+                                ", expected at least 2");
   inverts = true;
 }
 

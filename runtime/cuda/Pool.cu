@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling on NHWC: a row of threads walks the channels of a pixel, 16 bytes of them a thread. Backward passes gather:
-// each input pixel adds up the windows that hold it, in a fixed order.
+// Pooling on NHWC volumes; images have one slice: a row of threads walks the channels of a pixel, 16 bytes of them a
+// thread. Backward passes gather: each input pixel adds up the windows that hold it, in a fixed order.
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Storage.h"
 #include "runtime/kernels/Windows.h"
@@ -11,16 +11,18 @@ namespace sluice {
 
 namespace {
 
-/// Batch, row and column of an NHWC pixel.
-struct Pixel {
-  int64_t n, row, column;
-  __device__ Pixel(const Shape &shape, int64_t index)
-      : n(index / shape[3] / shape[2]), row(index / shape[3] % shape[2]), column(index % shape[3]) {}
+/// The windows along each axis that may hold a pixel of x.
+struct Holders {
+  Windows deep, vertical, horizontal;
+  __device__ Holders(const Shape &y, const Window &w, const Pixel &at)
+      : deep(windowsAt(w, 0, at.z, y[2])), vertical(windowsAt(w, 1, at.y, y[3])),
+        horizontal(windowsAt(w, 2, at.x, y[4])) {}
+  /// The tap of the pixel in the window of result `o`, -1: none.
+  __device__ static int64_t tap(const Window &w, const Pixel &at, const Pixel &o) {
+    const int64_t kz = tapOf(w, 0, at.z, o.z), ky = tapOf(w, 1, at.y, o.y), kx = tapOf(w, 2, at.x, o.x);
+    return kz < 0 || ky < 0 || kx < 0 ? -1 : (kz * w.kernel[1] + ky) * w.kernel[2] + kx;
+  }
 };
-
-__device__ inline int64_t offsetOf(const Shape &shape, int64_t n, int64_t row, int64_t column) {
-  return ((n * shape[2] + row) * shape[3] + column) * shape[1];
-}
 
 /// Window positions of neighbouring channels, loaded and stored together where they are bytes.
 template <typename Index, int Count> __device__ inline void loadIndices(int32_t (&to)[Count], const Index *from) {
@@ -47,26 +49,27 @@ template <typename Index, int Count> __device__ inline void storeIndices(Index *
 
 template <typename T, typename Index, int Count>
 __global__ void maxForward(Shape x, Shape y, Window w, const T *px, T *py, Index *indices) {
-  SLUICE_PIXEL_LOOP(index, y[0] * y[2] * y[3]) {
-    const Pixel at(y, index);
+  SLUICE_PIXEL_LOOP(index, pixelsOf(y)) {
+    const Pixel at = pixelAt(y, index);
     for (int64_t c = threadIdx.x * Count; c < y[1]; c += blockDim.x * Count) {
       float best[Count], value[Count];
       int32_t where[Count] = {};
       for (int i = 0; i < Count; ++i)
         best[i] = -std::numeric_limits<float>::infinity();
       bool first = true;
-      for (int64_t ky = 0; ky < w.kernel[0]; ++ky)
-        for (int64_t kx = 0; kx < w.kernel[1]; ++kx) {
-          const int64_t iy = tapPosition(w, 0, at.row, ky), ix = tapPosition(w, 1, at.column, kx);
-          if (iy < 0 || iy >= x[2] || ix < 0 || ix >= x[3])
-            continue;
-          loadVector(value, px + offsetOf(x, at.n, iy, ix) + c);
-          const auto position = static_cast<int32_t>(ky * w.kernel[1] + kx);
-          for (int i = 0; i < Count; ++i)
-            if (first || value[i] > best[i] || value[i] != value[i])
-              best[i] = value[i], where[i] = position;
-          first = false;
-        }
+      for (int64_t kz = 0; kz < w.kernel[0]; ++kz)
+        for (int64_t ky = 0; ky < w.kernel[1]; ++ky)
+          for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
+            const Pixel source = tapPixel(w, at, kz, ky, kx);
+            if (!isInside(x, source))
+              continue;
+            loadVector(value, px + offsetOf(x, source) + c);
+            const auto position = static_cast<int32_t>((kz * w.kernel[1] + ky) * w.kernel[2] + kx);
+            for (int i = 0; i < Count; ++i)
+              if (first || value[i] > best[i] || value[i] != value[i])
+                best[i] = value[i], where[i] = position;
+            first = false;
+          }
       storeVector(py + index * y[1] + c, best);
       if (indices)
         storeIndices(indices + index * y[1] + c, where);
@@ -76,24 +79,25 @@ __global__ void maxForward(Shape x, Shape y, Window w, const T *px, T *py, Index
 
 template <typename T, typename Index, int Count>
 __global__ void maxBackward(Shape x, Shape y, Window w, const T *pdy, const Index *indices, T *pdx) {
-  SLUICE_PIXEL_LOOP(index, x[0] * x[2] * x[3]) {
-    const Pixel at(x, index);
-    const Windows vertical = windowsAt(w, 0, at.row, y[2]), horizontal = windowsAt(w, 1, at.column, y[3]);
+  SLUICE_PIXEL_LOOP(index, pixelsOf(x)) {
+    const Pixel at = pixelAt(x, index);
+    const Holders holders(y, w, at);
     for (int64_t c = threadIdx.x * Count; c < x[1]; c += blockDim.x * Count) {
       float sum[Count] = {}, value[Count];
       int32_t where[Count];
-      for (int64_t oy = vertical.first; oy <= vertical.last; ++oy)
-        for (int64_t ox = horizontal.first; ox <= horizontal.last; ++ox) {
-          const int64_t ky = tapOf(w, 0, at.row, oy), kx = tapOf(w, 1, at.column, ox);
-          if (ky < 0 || kx < 0)
-            continue;
-          const int64_t from = offsetOf(y, at.n, oy, ox) + c;
-          const auto position = static_cast<int32_t>(ky * w.kernel[1] + kx);
-          loadIndices(where, indices + from);
-          loadVector(value, pdy + from);
-          for (int i = 0; i < Count; ++i)
-            sum[i] += where[i] == position ? value[i] : 0.0f;
-        }
+      for (int64_t oz = holders.deep.first; oz <= holders.deep.last; ++oz)
+        for (int64_t oy = holders.vertical.first; oy <= holders.vertical.last; ++oy)
+          for (int64_t ox = holders.horizontal.first; ox <= holders.horizontal.last; ++ox) {
+            const Pixel o{at.n, oz, oy, ox};
+            const int64_t tap = Holders::tap(w, at, o);
+            if (tap < 0)
+              continue;
+            const int64_t from = offsetOf(y, o) + c;
+            loadIndices(where, indices + from);
+            loadVector(value, pdy + from);
+            for (int i = 0; i < Count; ++i)
+              sum[i] += where[i] == static_cast<int32_t>(tap) ? value[i] : 0.0f;
+          }
       storeVector(pdx + index * x[1] + c, sum);
     }
   }
@@ -102,23 +106,25 @@ __global__ void maxBackward(Shape x, Shape y, Window w, const T *pdy, const Inde
 /// Each row of the window is summed in float, rows in double.
 template <typename T, int Count>
 __global__ void averageForward(Shape x, Shape y, Window w, bool countIncludePad, const T *px, T *py) {
-  SLUICE_PIXEL_LOOP(index, y[0] * y[2] * y[3]) {
-    const Pixel at(y, index);
-    const float weight = averageWeight(x, w, countIncludePad, at.row, at.column);
+  SLUICE_PIXEL_LOOP(index, pixelsOf(y)) {
+    const Pixel at = pixelAt(y, index);
+    const float weight = averageWeight(x, w, countIncludePad, at);
     for (int64_t c = threadIdx.x * Count; c < y[1]; c += blockDim.x * Count) {
       double total[Count] = {};
       float value[Count];
-      for (int64_t ky = 0; ky < w.kernel[0]; ++ky) {
-        const int64_t iy = tapPosition(w, 0, at.row, ky);
-        if (iy < 0 || iy >= x[2])
+      for (int64_t line = 0; line < w.kernel[0] * w.kernel[1]; ++line) {
+        Pixel source = tapPixel(w, at, line / w.kernel[1], line % w.kernel[1], 0);
+        if (source.z < 0 || source.z >= x[2] || source.y < 0 || source.y >= x[3])
           continue;
         float sum[Count] = {};
-        for (int64_t kx = 0; kx < w.kernel[1]; ++kx)
-          if (const int64_t ix = tapPosition(w, 1, at.column, kx); ix >= 0 && ix < x[3]) {
-            loadVector(value, px + offsetOf(x, at.n, iy, ix) + c);
-            for (int i = 0; i < Count; ++i)
-              sum[i] += value[i];
-          }
+        for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
+          source.x = tapPosition(w, 2, at.x, kx);
+          if (source.x < 0 || source.x >= x[4])
+            continue;
+          loadVector(value, px + offsetOf(x, source) + c);
+          for (int i = 0; i < Count; ++i)
+            sum[i] += value[i];
+        }
         for (int i = 0; i < Count; ++i)
           total[i] += static_cast<double>(sum[i]);
       }
@@ -131,16 +137,19 @@ __global__ void averageForward(Shape x, Shape y, Window w, bool countIncludePad,
 
 template <typename T, int Count>
 __global__ void averageBackward(Shape x, Shape y, Window w, bool countIncludePad, const T *pdy, T *pdx) {
-  SLUICE_PIXEL_LOOP(index, x[0] * x[2] * x[3]) {
-    const Pixel at(x, index);
-    const Windows vertical = windowsAt(w, 0, at.row, y[2]), horizontal = windowsAt(w, 1, at.column, y[3]);
+  SLUICE_PIXEL_LOOP(index, pixelsOf(x)) {
+    const Pixel at = pixelAt(x, index);
+    const Holders holders(y, w, at);
     for (int64_t c = threadIdx.x * Count; c < x[1]; c += blockDim.x * Count) {
       float sum[Count] = {}, value[Count];
-      for (int64_t oy = vertical.first; oy <= vertical.last; ++oy)
-        for (int64_t ox = horizontal.first; ox <= horizontal.last; ++ox)
-          if (tapOf(w, 0, at.row, oy) >= 0 && tapOf(w, 1, at.column, ox) >= 0) {
-            const float weight = averageWeight(x, w, countIncludePad, oy, ox);
-            loadVector(value, pdy + offsetOf(y, at.n, oy, ox) + c);
+      for (int64_t oz = holders.deep.first; oz <= holders.deep.last; ++oz)
+        for (int64_t oy = holders.vertical.first; oy <= holders.vertical.last; ++oy)
+          for (int64_t ox = holders.horizontal.first; ox <= holders.horizontal.last; ++ox) {
+            const Pixel o{at.n, oz, oy, ox};
+            if (Holders::tap(w, at, o) < 0)
+              continue;
+            const float weight = averageWeight(x, w, countIncludePad, o);
+            loadVector(value, pdy + offsetOf(y, o) + c);
             for (int i = 0; i < Count; ++i)
               sum[i] += value[i] * weight;
           }
@@ -169,11 +178,12 @@ template <typename Work> void forIndices(DataType type, void *indices, Work &&wo
     work(static_cast<int32_t *>(indices));
 }
 
-PixelGrid gridOf(const Shape &shape, int count) { return {shape[0] * shape[2] * shape[3], shape[1] / count}; }
+PixelGrid gridOf(const Shape &shape, int count) { return {pixelsOf(shape), shape[1] / count}; }
 
 } // namespace
 
-MaxPool::MaxPool(const char *node, Shape x, Shape y, Window window) : Kernel(node), x(x), y(y), window(window) {
+MaxPool::MaxPool(const char *node, Shape x, Shape y, Window window)
+    : Kernel(node), x(asVolume(x)), y(asVolume(y)), window(asVolume(window, x.rank)) {
   checkPool(node, x, y, window);
 }
 
@@ -216,7 +226,7 @@ void MaxPool::backward(Stream &stream, const Tensor &dy, const Tensor &indices, 
 }
 
 AveragePool::AveragePool(const char *node, Shape x, Shape y, Window window, bool countIncludePad)
-    : Kernel(node), x(x), y(y), window(window), countIncludePad(countIncludePad) {
+    : Kernel(node), x(asVolume(x)), y(asVolume(y)), window(asVolume(window, x.rank)), countIncludePad(countIncludePad) {
   checkPool(node, x, y, window);
 }
 

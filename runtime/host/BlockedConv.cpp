@@ -23,8 +23,8 @@ static int64_t mergedGroups(const ConvGeometry &g) {
 }
 
 BlockedConv::BlockedConv(const ConvGeometry &geometry, int64_t parts)
-    : g(geometry), parts(parts), merged(mergedGroups(g)), groups(g.groups / merged), gathers(convGathers(g, groups)),
-      results((g.pass == ConvPass::BackwardData ? g.x[1] : g.y[1]) / groups),
+    : g(geometry.asVolume()), parts(parts), merged(mergedGroups(g)), groups(g.groups / merged),
+      gathers(convGathers(g, groups)), results((g.pass == ConvPass::BackwardData ? g.x[1] : g.y[1]) / groups),
       grain(g.pass == ConvPass::BackwardWeight ? tile::form().rows : tile::panelColumns(results)) {
   const int64_t source = (g.pass == ConvPass::BackwardData ? g.y : g.x).elements();
   int64_t depth = 1;
@@ -35,7 +35,7 @@ BlockedConv::BlockedConv(const ConvGeometry &geometry, int64_t parts)
 }
 
 int64_t BlockedConv::mostParts() const {
-  const bool nothingPacked = g.pass == ConvPass::BackwardWeight && g.w[2] * g.w[3] * merged == 1;
+  const bool nothingPacked = g.pass == ConvPass::BackwardWeight && window() * merged == 1;
   return depthwise() || nothingPacked ? 1 : (results + grain - 1) / grain;
 }
 
@@ -47,7 +47,7 @@ int64_t BlockedConv::packed() const {
     depth += gather.depth();
   eachPart([&](const Part &part) { channels = std::max(channels, part.count); });
   if (g.pass == ConvPass::BackwardWeight) // in the order (output, tap, input); that of dw where there is one tap
-    return mostParts() == 1 && g.w[2] * g.w[3] * merged == 1 ? 0 : channels * depth;
+    return mostParts() == 1 && window() * merged == 1 ? 0 : channels * depth;
   return depth * ((channels + grain - 1) / grain * grain);
 }
 
@@ -70,19 +70,17 @@ size_t BlockedConv::workspaceBytes() const {
 /// Panels of [depth][columns].
 void BlockedConv::packWeights(const Part &part, const ConvGather &gather, const float *w, float *to) const {
   const bool backward = g.pass == ConvPass::BackwardData;
-  const int64_t width = tile::panelColumns(results), window = g.w[2] * g.w[3], outsEach = g.w[0] / g.groups;
-  const int64_t outs = g.w[0] / groups * part.group, across = static_cast<int64_t>(gather.horizontal.taps.size());
+  const int64_t width = tile::panelColumns(results), outsEach = g.w[0] / g.groups, outs = g.w[0] / groups * part.group;
   parallelFor((part.count + width - 1) / width * gather.taps(), [&](int64_t task) {
     const int64_t panel = task / gather.taps(), tap = task % gather.taps(), first = part.first + panel * width;
-    const int64_t position = gather.vertical.taps[static_cast<size_t>(tap / across)].k * g.w[3] +
-                             gather.horizontal.taps[static_cast<size_t>(tap % across)].k;
+    const int64_t position = gather.position(tap, g.w);
     const int64_t columns = std::min(width, part.first + part.count - first);
     float *rows = to + (panel * gather.depth() + tap * gather.channels) * width;
     for (int64_t k = 0; k < gather.channels; ++k, rows += width) {
       for (int64_t i = 0; i < columns; ++i) {
         const int64_t out = backward ? k : first + i, in = backward ? first + i : k;
         const bool together = out / outsEach == in / g.w[1];
-        rows[i] = together ? w[((outs + out) * g.w[1] + in % g.w[1]) * window + position] : 0;
+        rows[i] = together ? w[((outs + out) * g.w[1] + in % g.w[1]) * window() + position] : 0;
       }
       std::fill(rows + columns, rows + width, 0.0f);
     }
@@ -92,16 +90,16 @@ void BlockedConv::packWeights(const Part &part, const ConvGather &gather, const 
 void BlockedConv::productBlock(const Part &part, const ConvGather &gather, int64_t index, const float *source,
                                const float *weights, const float *bias, float *target, float *work) const {
   const Rows block = rowsOf(gather, rows, index);
-  const int64_t depth = gather.depth(), width = tile::panelColumns(results);
+  const int64_t depth = gather.depth(), width = tile::panelColumns(results), across = gather.source[1];
   source += part.group * gather.channels;
-  const int64_t channel = part.group * results + part.first, step = gather.targetChannels * gather.horizontal.step;
+  const int64_t channel = part.group * results + part.first, step = gather.target[1] * gather.horizontal.step;
   float *to = target + gather.targetOffset(gather.pixel(block.first)) + channel;
   for (int64_t begin = 0; begin < depth; begin += depthAtOnce) {
     const int64_t end = std::min(depth, begin + depthAtOnce);
     tile::Factors f{work, end - begin, 1, nullptr, width, end - begin};
     if (gather.isPlain()) {
-      f.a = source + block.first * gather.sourceChannels + begin;
-      f.rowStep = gather.sourceChannels;
+      f.a = source + block.first * across + begin;
+      f.rowStep = across;
     } else {
       gather.copy(source, block.first, block.count, begin, end, work, end - begin);
     }
@@ -147,12 +145,11 @@ void BlockedConv::backwardData(const float *dy, const float *w, float *dx, char 
 /// Weights as [tap][channel]; a pixel's channels are summed in a register block at a time.
 void BlockedConv::depthwiseProduct(const float *source, const float *w, const float *bias, float *target,
                                    float *weights) const {
-  const int64_t channels = g.x[1], window = g.w[2] * g.w[3];
-  for (int64_t k = 0; k < window; ++k)
+  const int64_t channels = g.x[1];
+  for (int64_t k = 0; k < window(); ++k)
     for (int64_t c = 0; c < channels; ++c)
-      weights[k * channels + c] = w[c * window + k];
-  auto pixel = [&](const ConvGather &gather, const ConvGather::Pixel &p) {
-    const auto across = static_cast<int64_t>(gather.horizontal.taps.size());
+      weights[k * channels + c] = w[c * window() + k];
+  auto pixel = [&](const ConvGather &gather, const Pixel &p) {
     float *to = target + gather.targetOffset(p);
     for (int64_t first = 0; first < channels; first += channelsAtOnce) {
       const int64_t count = std::min(channelsAtOnce, channels - first);
@@ -162,9 +159,7 @@ void BlockedConv::depthwiseProduct(const float *source, const float *w, const fl
         if (offset < 0)
           continue;
         const float *from = source + offset + first;
-        const float *factors = weights + first +
-                               channels * (gather.vertical.taps[static_cast<size_t>(tap / across)].k * g.w[3] +
-                                           gather.horizontal.taps[static_cast<size_t>(tap % across)].k);
+        const float *factors = weights + first + channels * gather.position(tap, g.w);
         for (int64_t c = 0; c < count; ++c)
           sums[c] += from[c] * factors[c];
       }

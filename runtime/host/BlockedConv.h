@@ -32,9 +32,10 @@ public:
 
 private:
   bool depthwise() const { return g.groups > 1 && g.w[1] == 1 && g.w[0] == g.groups; }
-  int64_t gathered() const; ///< floats of one thread's block
-  int64_t packed() const;   ///< floats of packed weights
-  struct Part;              ///< of one group's result channels
+  int64_t gathered() const;                                   ///< floats of one thread's block
+  int64_t packed() const;                                     ///< floats of packed weights
+  int64_t window() const { return g.w[2] * g.w[3] * g.w[4]; } ///< positions
+  struct Part;                                                ///< of one group's result channels
   template <typename Take> void eachPart(Take &&take) const;
   void packWeights(const Part &part, const ConvGather &gather, const float *w, float *to) const;
   void product(const float *source, const float *w, const float *bias, float *target, char *scratch) const;
@@ -44,7 +45,7 @@ private:
   void depthwiseProduct(const float *source, const float *w, const float *bias, float *target, float *weights) const;
   void depthwiseWeights(const float *dy, const float *x, float *dw, float *partial) const;
 
-  ConvGeometry g;
+  ConvGeometry g; ///< over volumes
   int64_t parts;
   int64_t merged; ///< groups of few channels that are computed as one, with zeros between them: whole vectors instead
   int64_t groups; ///< what remains

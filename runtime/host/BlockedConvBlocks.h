@@ -40,7 +40,7 @@ inline int64_t blocksOfLine(const ConvGather &gather, int64_t rows) {
 inline int64_t blocks(const ConvGather &gather, int64_t rows) {
   if (gather.everyPixel())
     return (gather.pixels() + rows - 1) / rows;
-  return gather.batch * gather.vertical.count * blocksOfLine(gather, rows);
+  return gather.lines() * blocksOfLine(gather, rows);
 }
 inline Rows rowsOf(const ConvGather &gather, int64_t rows, int64_t block) {
   if (gather.everyPixel())

@@ -33,7 +33,7 @@ void sumPixels(const float *dy, int64_t pixels, int64_t channels, float *sums) {
 /// [outputs][taps][inputs of merged groups] becomes [outputs][inputs of one's own group][taps], for outputs from
 /// `first` on.
 void reorderTaps(const ConvGeometry &g, const float *from, int64_t merged, int64_t first, int64_t count, float *to) {
-  const int64_t taps = g.w[2] * g.w[3], inputs = g.w[1], outsEach = g.w[0] / g.groups;
+  const int64_t taps = g.w[2] * g.w[3] * g.w[4], inputs = g.w[1], outsEach = g.w[0] / g.groups;
   parallelFor(count, [&](int64_t o) {
     const float *source = from + o * taps * inputs * merged + (first + o) / outsEach % merged * inputs;
     float *target = to + (first + o) * taps * inputs;
@@ -101,7 +101,7 @@ void BlockedConv::depthwiseWeights(const float *dy, const float *x, float *dw, f
     float *sums = partial + chunk * size;
     std::fill_n(sums, size, 0.0f);
     for (int64_t i = pixels * chunk / depthwiseChunks; i < pixels * (chunk + 1) / depthwiseChunks; ++i) {
-      const ConvGather::Pixel p = gather.pixel(i);
+      const Pixel p = gather.pixel(i);
       const float *gradient = dy + i * channels;
       for (int64_t tap = 0; tap < taps; ++tap) {
         const int64_t offset = gather.sourceOffset(p, tap);

@@ -22,9 +22,9 @@ using Key = std::pair<std::vector<int64_t>, std::string>;
 Key keyOf(const ConvGeometry &g, bool bias, const Algorithm &algorithm) {
   std::vector<int64_t> key{static_cast<int64_t>(g.pass), g.groups, bias, threads(), algorithm.parts};
   for (const Shape *shape : {&g.x, &g.w, &g.y})
-    key.insert(key.end(), shape->dims, shape->dims + 4);
-  for (int i = 0; i < 2; ++i)
-    key.insert(key.end(), {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + 2]});
+    key.insert(key.end(), shape->dims, shape->dims + shape->rank);
+  for (int i = 0, spatial = g.x.rank - 2; i < spatial; ++i)
+    key.insert(key.end(), {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + spatial]});
   return {std::move(key), algorithm.name};
 }
 

@@ -42,27 +42,28 @@ std::vector<ConvGather> convGathers(const ConvGeometry &g, int64_t groups) {
   const bool backward = g.pass == ConvPass::BackwardData;
   const Shape &source = backward ? g.y : g.x, &target = backward ? g.x : g.y;
   std::vector<ConvGather> gathers;
-  for (const ConvPhase &vertical : convPhases(g, 0))
-    for (const ConvPhase &horizontal : convPhases(g, 1))
-      gathers.push_back({vertical, horizontal, g.x[0], source[2], source[3], source[1], target[2], target[3], target[1],
-                         source[1] / groups});
+  for (const ConvPhase &deep : convPhases(g, 0))
+    for (const ConvPhase &vertical : convPhases(g, 1))
+      for (const ConvPhase &horizontal : convPhases(g, 2))
+        gathers.push_back({deep, vertical, horizontal, source, target, source[1] / groups});
   return gathers;
 }
 
 bool ConvGather::isPlain() const {
-  return taps() == 1 && everyPixel() && vertical.advance == 1 && horizontal.advance == 1 &&
-         vertical.taps[0].base == 0 && horizontal.taps[0].base == 0 && sourceHeight == targetHeight &&
-         sourceWidth == targetWidth;
+  bool plain = taps() == 1 && everyPixel();
+  for (const ConvPhase *phase : {&deep, &vertical, &horizontal})
+    plain = plain && phase->advance == 1 && phase->taps[0].base == 0;
+  return plain && source[2] == target[2] && source[3] == target[3] && source[4] == target[4];
 }
 
 bool ConvGather::joinsTaps() const {
   for (size_t t = 1; t < horizontal.taps.size(); ++t)
     if (horizontal.taps[t].base != horizontal.taps[t - 1].base + 1)
       return false;
-  return channels == sourceChannels;
+  return channels == source[1];
 }
 
-void ConvGather::copy(const float *source, int64_t first, int64_t rows, int64_t begin, int64_t end, float *to,
+void ConvGather::copy(const float *from, int64_t first, int64_t rows, int64_t begin, int64_t end, float *to,
                       int64_t rowStep) const {
   // A run of the depth that lies together in the source: one tap, or all taps of a line.
   const auto across = static_cast<int64_t>(horizontal.taps.size());
@@ -71,20 +72,19 @@ void ConvGather::copy(const float *source, int64_t first, int64_t rows, int64_t 
     const Pixel p = pixel(first + row);
     float *next = to;
     for (int64_t k = begin; k < end;) {
-      const int64_t tap = k / length * tapsEach, from = k % length, stop = std::min(length, from + end - k);
-      const int64_t sy = vertical.taps[static_cast<size_t>(tap / across)].base + p.y * vertical.advance;
-      const int64_t sx = horizontal.taps[static_cast<size_t>(tap % across)].base + p.x * horizontal.advance;
+      const int64_t tap = k / length * tapsEach, within = k % length, stop = std::min(length, within + end - k);
+      const Pixel at = sourcePixel(p, tap);
       // Of the run's pixels [0, tapsEach) those in [low, high) lie in the source.
-      const bool outside = sy < 0 || sy >= sourceHeight;
-      const int64_t low = outside ? tapsEach : std::clamp<int64_t>(-sx, 0, tapsEach);
-      const int64_t high = outside ? tapsEach : std::clamp<int64_t>(sourceWidth - sx, low, tapsEach);
-      const int64_t begins = std::clamp(low * channels, from, stop), ends = std::clamp(high * channels, begins, stop);
-      const float *line = source + ((p.n * sourceHeight + sy) * sourceWidth + sx) * sourceChannels;
-      next = std::fill_n(next, begins - from, 0.0f);
+      const bool outside = at.z < 0 || at.z >= source[2] || at.y < 0 || at.y >= source[3];
+      const int64_t low = outside ? tapsEach : std::clamp<int64_t>(-at.x, 0, tapsEach);
+      const int64_t high = outside ? tapsEach : std::clamp<int64_t>(source[4] - at.x, low, tapsEach);
+      const int64_t begins = std::clamp(low * channels, within, stop), ends = std::clamp(high * channels, begins, stop);
+      const float *line = from + offsetOf(source, at);
+      next = std::fill_n(next, begins - within, 0.0f);
       if (ends > begins)
         next = std::copy_n(line + begins, ends - begins, next);
       next = std::fill_n(next, stop - ends, 0.0f);
-      k += stop - from;
+      k += stop - within;
     }
   }
 }

@@ -19,29 +19,27 @@ std::vector<float> randomValues(int64_t count, uint64_t key) {
   return values;
 }
 
-/// One element of the result by the definition, and how many products of values up to 1 it adds, to judge an error by.
+/// One element of the result over volumes by the definition, and how many products of values up to 1 it adds, to judge
+/// an error by.
 struct Expected {
   double value, terms;
 };
 
 Expected expected(const ConvGeometry &g, const float *first, const float *second, const float *bias, int64_t element) {
   if (g.pass == ConvPass::Forward) {
-    const int64_t o = element % g.y[1], pixel = element / g.y[1];
-    const int64_t ox = pixel % g.y[3], oy = pixel / g.y[3] % g.y[2], n = pixel / g.y[3] / g.y[2];
-    return {convForwardAt(g, first, second, n, oy, ox, o) + (bias ? static_cast<double>(bias[o]) : 0),
+    const int64_t o = element % g.y[1];
+    return {convForwardAt(g, first, second, pixelAt(g.y, element / g.y[1]), o) +
+                (bias ? static_cast<double>(bias[o]) : 0),
             static_cast<double>(g.w.elements() / g.w[0])};
   }
   if (g.pass == ConvPass::BackwardData) {
-    const int64_t c = element % g.x[1], pixel = element / g.x[1];
-    const int64_t ix = pixel % g.x[3], iy = pixel / g.x[3] % g.x[2], n = pixel / g.x[3] / g.x[2];
-    return {convBackwardDataAt(g, first, second, n, iy, ix, c),
-            static_cast<double>(g.w[0] / g.groups * g.w[2] * g.w[3])};
+    return {convBackwardDataAt(g, first, second, pixelAt(g.x, element / g.x[1]), element % g.x[1]),
+            static_cast<double>(g.w.elements() / g.w[1] / g.groups)};
   }
-  const int64_t kx = element % g.w[3], ky = element / g.w[3] % g.w[2], i = element / g.w[3] / g.w[2] % g.w[1];
-  const int64_t o = element / g.w[3] / g.w[2] / g.w[1], pixels = g.y.elements() / g.y[1];
+  const int64_t pixels = pixelsOf(g.y);
   double sum = 0;
   for (int64_t pixel = 0; pixel < pixels; ++pixel)
-    sum += static_cast<double>(convBackwardWeightTerm(g, first, second, pixel, o, i, ky, kx));
+    sum += static_cast<double>(convBackwardWeightTerm(g, first, second, pixel, element));
   return {sum, static_cast<double>(pixels)};
 }
 
@@ -85,9 +83,11 @@ bool convolutionWorks(const ConvGeometry &whole, bool bias, const Algorithm &alg
   engine->run(first.data(), second.data(), result.data(), bias ? biases.data() : nullptr,
               static_cast<char *>(std::align(64, engine->workspaceBytes(), aligned, space)));
   const uint64_t samples = weight ? 8 : 64;
+  const ConvGeometry volumes = g.asVolume();
   for (uint64_t sample = 0; sample < samples; ++sample) {
     const auto element = static_cast<int64_t>(randomBits64(5, sample) % result.size());
-    const Expected want = expected(g, first.data(), second.data(), forward && bias ? biases.data() : nullptr, element);
+    const Expected want =
+        expected(volumes, first.data(), second.data(), forward && bias ? biases.data() : nullptr, element);
     const double error = std::abs(static_cast<double>(result[static_cast<size_t>(element)]) - want.value);
     if (!(error <= 1e-5 * (10 + want.terms)))
       return false;

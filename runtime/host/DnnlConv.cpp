@@ -19,10 +19,22 @@ memory::dims dims(const Shape &shape) { return memory::dims(shape.dims, shape.di
 memory::dims weightDims(const ConvGeometry &g) {
   if (g.groups == 1)
     return dims(g.w);
-  return {g.groups, g.w[0] / g.groups, g.w[1], g.w[2], g.w[3]};
+  memory::dims grouped = dims(g.w);
+  grouped[0] /= g.groups;
+  grouped.insert(grouped.begin(), g.groups);
+  return grouped;
 }
 
-memory::desc nhwc(const Shape &shape) { return {dims(shape), memory::data_type::f32, memory::format_tag::nhwc}; }
+memory::desc nhwc(const Shape &shape) {
+  return {dims(shape), memory::data_type::f32, shape.rank == 5 ? memory::format_tag::ndhwc : memory::format_tag::nhwc};
+}
+
+/// Row-major weights.
+memory::format_tag weightFormat(const ConvGeometry &g) {
+  if (g.w.rank == 5)
+    return g.groups == 1 ? memory::format_tag::oidhw : memory::format_tag::goidhw;
+  return g.groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw;
+}
 
 /// One implementation, described: its primitive, in which format it wants weights, and how to build it.
 struct Description {
@@ -39,14 +51,18 @@ struct Geometry {
 
   Geometry(const ConvGeometry &g, bool withBias)
       : x(nhwc(g.x)), y(nhwc(g.y)), anyWeights(weightDims(g), memory::data_type::f32, memory::format_tag::any),
-        strides(g.window.strides, g.window.strides + 2),
-        dilations{g.window.dilations[0] - 1, g.window.dilations[1] - 1}, begin{g.window.pads[0], g.window.pads[1]},
-        end{g.window.pads[2], g.window.pads[3]}, pass(g.pass) {
+        pass(g.pass) {
+    for (int i = 0, spatial = g.x.rank - 2; i < spatial; ++i) {
+      strides.push_back(g.window.strides[i]);
+      dilations.push_back(g.window.dilations[i] - 1);
+      begin.push_back(g.window.pads[i]);
+      end.push_back(g.window.pads[spatial + i]);
+    }
     if (withBias)
       bias = memory::desc({g.w[0]}, memory::data_type::f32, memory::format_tag::x);
   }
 
-  /// The data gradient as the forward pass from dy to dx.
+  /// The data gradient of images as the forward pass from dy to dx.
   static Geometry rotated(const ConvGeometry &g) {
     Geometry t(g, false);
     std::swap(t.x, t.y);
@@ -118,8 +134,7 @@ public:
         weights(chosen.weights), bias(part.bias), convolution(chosen.make, chosen.scratchpad) {
     if (rotated)
       std::swap(x, y);
-    plainWeights = {part.anyWeights.dims(), memory::data_type::f32,
-                    whole.groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw};
+    plainWeights = {part.anyWeights.dims(), memory::data_type::f32, weightFormat(whole)};
     const bool out = pass == ConvPass::BackwardWeight;
     reorder = out ? dnnlReorder(weights, plainWeights) : dnnlReorder(plainWeights, weights);
     reordered = reorder || rotated ? weights.get_size() : 0;
@@ -242,7 +257,7 @@ ConvGeometry partOf(ConvGeometry g, int64_t parts) {
 } // namespace
 
 bool rotatesWeights(const ConvGeometry &g) {
-  if (g.pass != ConvPass::BackwardData)
+  if (g.pass != ConvPass::BackwardData || g.x.rank != 4)
     return false;
   for (int i = 0; i < 2; ++i)
     if (g.window.strides[i] != 1 ||

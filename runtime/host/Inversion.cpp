@@ -33,9 +33,9 @@ int64_t forGuarded(const float *scale, const float *bias, int64_t channels, cons
 BatchNormInversion::BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half)
     : Kernel(node), channels(x[1]), pixels(x.elements() / std::max<int64_t>(1, x[1])), slots(slots), alpha(alpha),
       half(half) {
-  if (x.rank != 2 && x.rank != 4)
+  if (x.rank < 2)
     throw std::invalid_argument(std::string("inversion of '") + node + "' over rank " + std::to_string(x.rank) +
-                                ", expected 2 or 4");
+                                ", expected at least 2");
 }
 
 void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &scale, const Tensor &bias,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling on NHWC. Loops run over windows outside and a tile of channels inside, so that they vectorize. Backward
-// passes gather: each input pixel adds up the windows that hold it, in a fixed order, and no two threads write the same
-// place.
+// Pooling on NHWC volumes; images have one slice. Loops run over windows outside and a tile of channels inside, so that
+// they vectorize. Backward passes gather: each input pixel adds up the windows that hold it, in a fixed order, and no
+// two threads write the same place.
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/Windows.h"
 
@@ -15,18 +15,41 @@ namespace {
 
 constexpr int64_t tile = 64; ///< channels handled together: their state stays in registers or the first-level cache
 
-/// Calls body(n, row, column, offset of the pixel) for all pixels of an NHWC image, rows in parallel.
+/// Calls body(pixel, its offset) for all pixels of a volume, rows in parallel.
 template <typename Body> void forPixels(const Shape &shape, Body &&body) {
-  parallelFor(shape[0] * shape[2], [&](int64_t line) {
-    const int64_t n = line / shape[2], row = line % shape[2];
-    for (int64_t column = 0; column < shape[3]; ++column)
-      body(n, row, column, (line * shape[3] + column) * shape[1]);
+  parallelFor(shape[0] * shape[2] * shape[3], [&](int64_t line) {
+    Pixel at = pixelAt(shape, line * shape[4]);
+    for (; at.x < shape[4]; ++at.x)
+      body(at, (line * shape[4] + at.x) * shape[1]);
   });
+}
+
+/// Calls body(tap, pixel of x, its offset) for all taps of the window of a result that lie in x, in order.
+template <typename Body> void forTaps(const Shape &x, const Window &w, const Pixel &o, Body &&body) {
+  for (int64_t kz = 0; kz < w.kernel[0]; ++kz)
+    for (int64_t ky = 0; ky < w.kernel[1]; ++ky)
+      for (int64_t kx = 0; kx < w.kernel[2]; ++kx)
+        if (const Pixel source = tapPixel(w, o, kz, ky, kx); isInside(x, source))
+          body((kz * w.kernel[1] + ky) * w.kernel[2] + kx, offsetOf(x, source));
+}
+
+/// Calls body(tap, result, its offset in y) for all windows that hold a pixel of x, in order.
+template <typename Body> void forWindows(const Shape &y, const Window &w, const Pixel &at, Body &&body) {
+  const Windows deep = windowsAt(w, 0, at.z, y[2]), vertical = windowsAt(w, 1, at.y, y[3]),
+                horizontal = windowsAt(w, 2, at.x, y[4]);
+  for (int64_t oz = deep.first; oz <= deep.last; ++oz)
+    for (int64_t oy = vertical.first; oy <= vertical.last; ++oy)
+      for (int64_t ox = horizontal.first; ox <= horizontal.last; ++ox) {
+        const int64_t kz = tapOf(w, 0, at.z, oz), ky = tapOf(w, 1, at.y, oy), kx = tapOf(w, 2, at.x, ox);
+        const Pixel o{at.n, oz, oy, ox};
+        if (kz >= 0 && ky >= 0 && kx >= 0)
+          body((kz * w.kernel[1] + ky) * w.kernel[2] + kx, o, offsetOf(y, o));
+      }
 }
 
 template <typename Index>
 void maxForward(const float *px, float *py, Index *indices, const Shape &x, const Shape &y, const Window &w) {
-  forPixels(y, [&](int64_t n, int64_t oy, int64_t ox, int64_t offset) {
+  forPixels(y, [&](const Pixel &o, int64_t offset) {
     for (int64_t c = 0; c < y[1]; c += tile) {
       const int64_t width = std::min(tile, y[1] - c);
       float best[tile];
@@ -34,20 +57,16 @@ void maxForward(const float *px, float *py, Index *indices, const Shape &x, cons
       bool first = true;
       std::fill_n(best, width, -std::numeric_limits<float>::infinity());
       std::fill_n(where, width, 0);
-      for (int64_t ky = 0; ky < w.kernel[0]; ++ky)
-        for (int64_t kx = 0; kx < w.kernel[1]; ++kx) {
-          const int64_t iy = tapPosition(w, 0, oy, ky), ix = tapPosition(w, 1, ox, kx);
-          if (iy < 0 || iy >= x[2] || ix < 0 || ix >= x[3])
-            continue;
-          const float *from = px + ((n * x[2] + iy) * x[3] + ix) * x[1] + c;
-          const auto position = static_cast<int32_t>(ky * w.kernel[1] + kx);
-          for (int64_t i = 0; i < width; ++i) {
-            const bool wins = first | (from[i] > best[i]) | (from[i] != from[i]);
-            best[i] = wins ? from[i] : best[i];
-            where[i] = wins ? position : where[i];
-          }
-          first = false;
+      forTaps(x, w, o, [&](int64_t tap, int64_t source) {
+        const float *from = px + source + c;
+        const auto position = static_cast<int32_t>(tap);
+        for (int64_t i = 0; i < width; ++i) {
+          const bool wins = first | (from[i] > best[i]) | (from[i] != from[i]);
+          best[i] = wins ? from[i] : best[i];
+          where[i] = wins ? position : where[i];
         }
+        first = false;
+      });
       std::copy_n(best, width, py + offset + c);
       if (indices)
         for (int64_t i = 0; i < width; ++i)
@@ -58,40 +77,34 @@ void maxForward(const float *px, float *py, Index *indices, const Shape &x, cons
 
 template <typename Index>
 void maxBackward(const float *pdy, const Index *indices, float *pdx, const Shape &x, const Shape &y, const Window &w) {
-  forPixels(x, [&](int64_t n, int64_t iy, int64_t ix, int64_t offset) {
+  forPixels(x, [&](const Pixel &at, int64_t offset) {
     std::fill_n(pdx + offset, x[1], 0.0f);
-    const Windows vertical = windowsAt(w, 0, iy, y[2]), horizontal = windowsAt(w, 1, ix, y[3]);
-    for (int64_t oy = vertical.first; oy <= vertical.last; ++oy)
-      for (int64_t ox = horizontal.first; ox <= horizontal.last; ++ox) {
-        const int64_t ky = tapOf(w, 0, iy, oy), kx = tapOf(w, 1, ix, ox);
-        if (ky < 0 || kx < 0)
-          continue;
-        const int64_t from = ((n * y[2] + oy) * y[3] + ox) * y[1];
-        const float *__restrict gradient = pdy + from;
-        const Index *__restrict winner = indices + from;
-        float *__restrict to = pdx + offset;
-        const auto position = static_cast<Index>(ky * w.kernel[1] + kx);
-        for (int64_t i = 0; i < x[1]; ++i)
-          to[i] += winner[i] == position ? gradient[i] : 0.0f;
-      }
+    forWindows(y, w, at, [&](int64_t tap, const Pixel &, int64_t from) {
+      const float *__restrict gradient = pdy + from;
+      const Index *__restrict winner = indices + from;
+      float *__restrict to = pdx + offset;
+      const auto position = static_cast<Index>(tap);
+      for (int64_t i = 0; i < x[1]; ++i)
+        to[i] += winner[i] == position ? gradient[i] : 0.0f;
+    });
   });
 }
 
 /// One average pixel, a tile of channels: each row of the window is summed in float, rows in double.
-void averagePixel(const float *px, float *to, const Shape &x, const Window &w, int64_t n, int64_t oy, int64_t ox,
-                  int64_t c, float weight) {
+void averagePixel(const float *px, float *to, const Shape &x, const Window &w, const Pixel &o, int64_t c,
+                  float weight) {
   const int64_t width = std::min(tile, x[1] - c);
   double total[tile] = {};
-  for (int64_t ky = 0; ky < w.kernel[0]; ++ky) {
-    const int64_t iy = tapPosition(w, 0, oy, ky);
-    if (iy < 0 || iy >= x[2])
+  for (int64_t line = 0; line < w.kernel[0] * w.kernel[1]; ++line) {
+    Pixel at = tapPixel(w, o, line / w.kernel[1], line % w.kernel[1], 0);
+    if (at.z < 0 || at.z >= x[2] || at.y < 0 || at.y >= x[3])
       continue;
     float sum[tile] = {};
-    for (int64_t kx = 0; kx < w.kernel[1]; ++kx) {
-      const int64_t ix = tapPosition(w, 1, ox, kx);
-      if (ix < 0 || ix >= x[3])
+    for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
+      at.x = tapPosition(w, 2, o.x, kx);
+      if (at.x < 0 || at.x >= x[4])
         continue;
-      const float *from = px + ((n * x[2] + iy) * x[3] + ix) * x[1] + c;
+      const float *from = px + offsetOf(x, at) + c;
       for (int64_t i = 0; i < width; ++i)
         sum[i] += from[i];
     }
@@ -104,7 +117,8 @@ void averagePixel(const float *px, float *to, const Shape &x, const Window &w, i
 
 } // namespace
 
-MaxPool::MaxPool(const char *node, Shape x, Shape y, Window window) : Kernel(node), x(x), y(y), window(window) {
+MaxPool::MaxPool(const char *node, Shape x, Shape y, Window window)
+    : Kernel(node), x(asVolume(x)), y(asVolume(y)), window(asVolume(window, x.rank)) {
   checkPool(node, x, y, window);
 }
 
@@ -137,7 +151,7 @@ void MaxPool::backward(Stream &stream, const Tensor &dy, const Tensor &indices, 
 }
 
 AveragePool::AveragePool(const char *node, Shape x, Shape y, Window window, bool countIncludePad)
-    : Kernel(node), x(x), y(y), window(window), countIncludePad(countIncludePad) {
+    : Kernel(node), x(asVolume(x)), y(asVolume(y)), window(asVolume(window, x.rank)), countIncludePad(countIncludePad) {
   checkPool(node, x, y, window);
 }
 
@@ -146,11 +160,10 @@ void AveragePool::forward(Stream &stream, const Tensor &input, const Tensor &out
   float *py = stream.data<float>(output);
   stream.launch(node, "average_pool", [this, px, py] {
     const int64_t tiles = (x[1] + tile - 1) / tile;
-    parallelFor(y[0] * y[2] * tiles, [&](int64_t task) {
-      const int64_t c = task % tiles * tile, line = task / tiles, n = line / y[2], oy = line % y[2];
-      for (int64_t ox = 0; ox < y[3]; ++ox)
-        averagePixel(px, py + (line * y[3] + ox) * y[1] + c, x, window, n, oy, ox, c,
-                     averageWeight(x, window, countIncludePad, oy, ox));
+    parallelFor(y[0] * y[2] * y[3] * tiles, [&](int64_t task) {
+      const int64_t c = task % tiles * tile, line = task / tiles;
+      for (Pixel o = pixelAt(y, line * y[4]); o.x < y[4]; ++o.x)
+        averagePixel(px, py + offsetOf(y, o) + c, x, window, o, c, averageWeight(x, window, countIncludePad, o));
     });
   });
 }
@@ -159,20 +172,15 @@ void AveragePool::backward(Stream &stream, const Tensor &dy, const Tensor &dx, c
   const float *pdy = stream.data<float>(dy);
   float *pdx = stream.data<float>(dx);
   stream.launch(node, "average_pool_backward", [this, pdy, pdx] {
-    forPixels(x, [&](int64_t n, int64_t iy, int64_t ix, int64_t offset) {
+    forPixels(x, [&](const Pixel &at, int64_t offset) {
       float *__restrict to = pdx + offset;
       std::fill_n(to, x[1], 0.0f);
-      const Windows vertical = windowsAt(window, 0, iy, y[2]), horizontal = windowsAt(window, 1, ix, y[3]);
-      for (int64_t oy = vertical.first; oy <= vertical.last; ++oy) {
-        for (int64_t ox = horizontal.first; ox <= horizontal.last; ++ox) {
-          if (tapOf(window, 0, iy, oy) < 0 || tapOf(window, 1, ix, ox) < 0)
-            continue;
-          const float *__restrict from = pdy + ((n * y[2] + oy) * y[3] + ox) * y[1];
-          const float weight = averageWeight(x, window, countIncludePad, oy, ox);
-          for (int64_t i = 0; i < x[1]; ++i)
-            to[i] += from[i] * weight;
-        }
-      }
+      forWindows(y, window, at, [&](int64_t, const Pixel &o, int64_t offsetOfResult) {
+        const float *__restrict from = pdy + offsetOfResult;
+        const float weight = averageWeight(x, window, countIncludePad, o);
+        for (int64_t i = 0; i < x[1]; ++i)
+          to[i] += from[i] * weight;
+      });
     });
   });
 }

@@ -13,11 +13,9 @@ namespace {
 
 /// Physical order of logical dimensions, outermost first.
 std::array<int, Shape::maxRank> physicalOrder(int rank, Layout layout) {
-  if (layout == Layout::NHWC && rank == 4)
-    return {0, 2, 3, 1};
   std::array<int, Shape::maxRank> order{};
   for (int i = 0; i < rank; ++i)
-    order[static_cast<size_t>(i)] = i;
+    order[static_cast<size_t>(i)] = dimensionAt(i, rank, layout);
   return order;
 }
 

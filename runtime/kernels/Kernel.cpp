@@ -22,9 +22,6 @@ void checkStatistics(const char *node, const Shape &x) {
   if (x.rank < 2)
     throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +
                                 ", expected at least 2");
-  if (x.rank != 2 && x.rank != 4 && x.elements() != x[0] * x[1])
-    throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +
-                                ", expected 2 or 4");
 }
 
 } // namespace sluice

@@ -79,11 +79,9 @@ Dimensions simplified(Dimensions all) {
 } // namespace
 
 std::vector<int> physicalOrder(const Tensor &tensor) {
-  if (tensor.layout == Layout::NHWC && tensor.shape.rank == 4)
-    return {0, 2, 3, 1};
   std::vector<int> order;
   for (int i = 0; i < tensor.shape.rank; ++i)
-    order.push_back(i);
+    order.push_back(dimensionAt(i, tensor.shape.rank, tensor.layout));
   return order;
 }
 

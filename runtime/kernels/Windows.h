@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index arithmetic of sliding windows, for pooling and convolution on both targets. `axis` 0 is height, 1 width; window
-// o of an axis holds the taps o * stride - pad + k * dilation for k in [0, kernel).
+// Index arithmetic of sliding windows, for pooling and convolution on both targets, all over volumes: an image is one
+// of depth 1. `axis` counts spatial dimensions; window o of an axis holds the taps o * stride - pad + k * dilation for
+// k in [0, kernel).
 #pragma once
 
 #include "runtime/Kernels.h"
@@ -9,6 +10,39 @@
 #include <algorithm>
 
 namespace sluice {
+
+/// An image [N,C,H,W] as a volume [N,C,1,H,W]; a volume as it is. Weights alike.
+constexpr Shape asVolume(const Shape &shape) {
+  return shape.rank == 4 ? Shape{shape[0], shape[1], 1, shape[2], shape[3]} : shape;
+}
+/// The window of tensors of this rank as one over volumes.
+constexpr Window asVolume(const Window &w, int rank) {
+  if (rank != 4)
+    return w;
+  return {{1, w.kernel[0], w.kernel[1]},
+          {1, w.strides[0], w.strides[1]},
+          {0, w.pads[0], w.pads[1], 0, w.pads[2], w.pads[3]},
+          {1, w.dilations[0], w.dilations[1]}};
+}
+
+/// Pixels of a volume, over the batch.
+SLUICE_KERNEL int64_t pixelsOf(const Shape &shape) { return shape[0] * shape[2] * shape[3] * shape[4]; }
+
+/// A pixel of a volume: sample, slice, row, column.
+struct Pixel {
+  int64_t n, z, y, x;
+};
+SLUICE_KERNEL Pixel pixelAt(const Shape &shape, int64_t index) {
+  const int64_t line = index / shape[4], slice = line / shape[3];
+  return {slice / shape[2], slice % shape[2], line % shape[3], index % shape[4]};
+}
+/// Where its channels begin, channels last.
+SLUICE_KERNEL int64_t offsetOf(const Shape &shape, const Pixel &p) {
+  return (((p.n * shape[2] + p.z) * shape[3] + p.y) * shape[4] + p.x) * shape[1];
+}
+SLUICE_KERNEL bool isInside(const Shape &shape, const Pixel &p) {
+  return p.z >= 0 && p.z < shape[2] && p.y >= 0 && p.y < shape[3] && p.x >= 0 && p.x < shape[4];
+}
 
 /// Input position of tap `k` of window `o` along one axis; may lie in the padding.
 SLUICE_KERNEL int64_t tapPosition(const Window &w, int axis, int64_t o, int64_t k) {
@@ -39,21 +73,28 @@ SLUICE_KERNEL int64_t tapsInside(const Window &w, int axis, int64_t o, int64_t l
   return std::max<int64_t>(0, last - first + 1);
 }
 
-/// 1 / number of positions that window (oy, ox) averages over.
-SLUICE_KERNEL float averageWeight(const Shape &x, const Window &w, bool countIncludePad, int64_t oy, int64_t ox) {
+/// The pixel of x under tap (kz, ky, kx) of the window whose result is pixel `o`; may lie in the padding.
+SLUICE_KERNEL Pixel tapPixel(const Window &w, const Pixel &o, int64_t kz, int64_t ky, int64_t kx) {
+  return {o.n, tapPosition(w, 0, o.z, kz), tapPosition(w, 1, o.y, ky), tapPosition(w, 2, o.x, kx)};
+}
+
+/// 1 / number of positions that the window whose result is pixel `o` averages over.
+SLUICE_KERNEL float averageWeight(const Shape &x, const Window &w, bool countIncludePad, const Pixel &o) {
+  const int64_t position[3] = {o.z, o.y, o.x};
   int64_t count = 1;
-  for (int axis = 0; axis < 2; ++axis) {
+  for (int axis = 0; axis < 3; ++axis) {
     const int64_t low = countIncludePad ? -w.pads[axis] : 0,
-                  high = x[2 + axis] + (countIncludePad ? w.pads[2 + axis] : 0);
-    count *= tapsInside(w, axis, axis ? ox : oy, low, high);
+                  high = x[2 + axis] + (countIncludePad ? w.pads[3 + axis] : 0);
+    count *= tapsInside(w, axis, position[axis], low, high);
   }
   return 1.0f / static_cast<float>(std::max<int64_t>(1, count));
 }
 
-/// Throws std::invalid_argument naming `node` when input, output and window do not make a pooling.
+/// Throws std::invalid_argument naming `node` when input, output and window, of images or volumes, do not make a
+/// pooling.
 void checkPool(const char *node, const Shape &x, const Shape &y, const Window &window);
 
-/// Throws std::invalid_argument naming `node` when the shapes do not make a convolution.
+/// Throws std::invalid_argument naming `node` when the shapes, of images or volumes, do not make a convolution.
 void checkConvolution(const char *node, const Shape &x, const Shape &w, const Shape &y, const Window &window,
                       int64_t groups);
 

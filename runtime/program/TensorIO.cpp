@@ -29,9 +29,11 @@ static void reorder(const Tensor &tensor, const void *from, void *to, bool towar
     std::memcpy(to, from, tensor.bytes());
     return;
   }
-  if (tensor.shape.rank != 4)
-    throw std::logic_error("NHWC layout with a rank other than 4");
-  int64_t samples = tensor.shape[0], channels = tensor.shape[1], pixels = tensor.shape[2] * tensor.shape[3];
+  if (tensor.shape.rank < 3)
+    throw std::logic_error("NHWC layout with a rank below 3");
+  int64_t samples = tensor.shape[0], channels = tensor.shape[1], pixels = 1;
+  for (int i = 2; i < tensor.shape.rank; ++i)
+    pixels *= tensor.shape[i];
   int64_t rows = towardsNhwc ? channels : pixels, columns = towardsNhwc ? pixels : channels;
   switch (byteWidth(tensor.type)) {
   case 1:

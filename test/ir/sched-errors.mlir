@@ -305,7 +305,7 @@ sched.program @operand_no_number {
 
 sched.program @window {
   %a = sched.buffer "a" device bytes(4) result(0)
-  // expected-error @below {{a window has 2 extents, 2 strides, 4 pads and 2 dilations, not 3, 2, 4 and 2}}
+  // expected-error @below {{a window has 2 or 3 extents, strides and dilations and twice as many pads, not 3, 2, 2 and 4}}
   // expected-error @below {{failed to parse Sched_CallAttr parameter 'arguments'}}
   sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [#sched.window<[1, 1, 1], [1, 1], [0, 0, 0, 0], [1, 1]>], "run">]
 }

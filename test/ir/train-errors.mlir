@@ -11,6 +11,60 @@ func.func @conv_c1(%x: tensor<2x3x4x4xf32>, %w: tensor<6x2x1x1xf32>) {
 
 // -----
 
+func.func @conv_c1_volume(%x: tensor<2x3x4x4x4xf32>, %w: tensor<6x3x1x1xf32>) {
+  // expected-error @below {{in 1 groups does not fit}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x3x4x4x4xf32>, tensor<6x3x1x1xf32>) -> tensor<2x6x4x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c2_volume(%x: tensor<2x3x4x4x4xf32>, %w: tensor<6x3x5x1x1xf32>) {
+  // expected-error @below {{window 5x1x1 does not fit into the padded image}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.conv %x, %w {strides = array<i64: 1, 1, 1>, pads = array<i64: 0, 0, 0, 0, 0, 0>, dilations = array<i64: 1, 1, 1>, group = 1 : i64} : (tensor<2x3x4x4x4xf32>, tensor<6x3x5x1x1xf32>) -> tensor<2x6x1x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c2_volume_pads(%x: tensor<2x3x4x4x4xf32>, %w: tensor<6x3x1x1x1xf32>) {
+  // expected-error @below {{needs 3 positive strides, 6 pads}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.conv %x, %w {strides = array<i64: 1, 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1, 1>, group = 1 : i64} : (tensor<2x3x4x4x4xf32>, tensor<6x3x1x1x1xf32>) -> tensor<2x6x4x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_transpose_c2_volume(%x: tensor<2x3x4x4x4xf32>, %w: tensor<3x6x2x2x2xf32>) {
+  // expected-error @below {{cannot map extent 4 to 9}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.conv_transpose %x, %w {strides = array<i64: 1, 2, 2>, pads = array<i64: 0, 0, 0, 0, 0, 0>, dilations = array<i64: 1, 1, 1>, group = 1 : i64, output_size = array<i64: 9, 8, 8>} : (tensor<2x3x4x4x4xf32>, tensor<3x6x2x2x2xf32>) -> tensor<2x6x9x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @max_pool_c1_volume(%x: tensor<2x3x4x4x4xf32>) {
+  // expected-error @below {{pooling window 2x2x2 with pads 2,0,0,0,0,0 does not fit}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %i = train.max_pool %x {kernel = array<i64: 2, 2, 2>, strides = array<i64: 2, 2, 2>, pads = array<i64: 2, 0, 0, 0, 0, 0>, dilations = array<i64: 1, 1, 1>} : (tensor<2x3x4x4x4xf32>) -> (tensor<2x3x3x2x2xf32>, tensor<2x3x3x2x2xi8>)
+  return
+}
+
+// -----
+
+func.func @average_pool_c1_dilations(%x: tensor<2x3x4x4x4xf32>) {
+  // expected-error @below {{pooling needs rank 4 or 5, and for each of 2 or 3 dimensions}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.average_pool %x {kernel = array<i64: 2, 2, 2>, strides = array<i64: 2, 2, 2>, pads = array<i64: 0, 0, 0, 0, 0, 0>, dilations = array<i64: 1, 2>} : (tensor<2x3x4x4x4xf32>) -> tensor<2x3x2x2x2xf32>
+  return
+}
+
+// -----
+
 func.func @conv_c2(%x: tensor<2x3x4x4xf32>, %w: tensor<6x3x5x5xf32>) {
   // expected-error @below {{window 5x5 does not fit into the padded image}}
   // expected-error @below {{failed to infer returned types}}
@@ -140,6 +194,22 @@ func.func @slice_c1(%x: tensor<2x3xf32>) {
 func.func @reshape_c1(%x: tensor<2x3xf32>) {
   // expected-error @below {{reshapes 6 elements into 5}}
   %y = train.reshape %x : (tensor<2x3xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @reshape_c2(%x: tensor<2x3x4x5xf32, #train.layout<nhwc>>) {
+  // expected-error @below {{is no view of}}
+  %y = train.reshape %x : (tensor<2x3x4x5xf32, #train.layout<nhwc>>) -> tensor<2x3x20xf32>
+  return
+}
+
+// -----
+
+func.func @reshape_c2_channels(%x: tensor<2x3x4x5xf32, #train.layout<nhwc>>) {
+  // expected-error @below {{is no view of}}
+  %y = train.reshape %x : (tensor<2x3x4x5xf32, #train.layout<nhwc>>) -> tensor<2x6x10xf32, #train.layout<nhwc>>
   return
 }
 

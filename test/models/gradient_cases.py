@@ -46,6 +46,7 @@ def make_cases():
     make_indexing_cases()
     make_resize_cases()
     make_recurrent_cases()
+    make_line_and_volume_cases()
 
 
 def make_elementwise_cases():
@@ -257,3 +258,36 @@ def make_recurrent_cases():
     case("gru_linear_plain", "GRU", [normal(3, 2, 3), normal(1, 6, 3), normal(1, 6, 2)], hidden_size=2, linear_before_reset=1)
     case("lstm_cell", "LSTM", [normal(3, 2, 3), normal(2, 8, 3), normal(2, 8, 2), normal(2, 16)], hidden_size=2, direction="bidirectional", result=2)
     case("rnn_relu", "RNN", [normal(3, 2, 3), normal(2, 2, 3), normal(2, 2, 2)], hidden_size=2, direction="bidirectional", activations=["Relu", "Tanh"])
+
+
+def make_line_and_volume_cases():
+    volume, small, line = (2, 2, 3, 4, 5), (1, 4, 2, 3, 2), (2, 4, 9)
+    for name, shape, attributes in (("conv3d", (3, 2, 2, 3, 2), {"pads": [1, 0, 1, 0, 2, 0], "strides": [1, 2, 1]}),
+                                    ("conv3d_dilations", (2, 2, 2, 1, 2), {"dilations": [2, 1, 3], "strides": [1, 1, 2]}),
+                                    ("conv3d_groups", (4, 1, 2, 2, 2), {"group": 2, "auto_pad": "SAME_LOWER"})):
+        case(name, "Conv", [normal(*volume), normal(*shape), normal(shape[0])], **attributes)
+    for name, shape, attributes in (("conv1d", (3, 4, 3), {"pads": [2, 0], "dilations": [2]}), ("conv1d_groups", (8, 1, 2), {"group": 4, "strides": [2]})):
+        case(name, "Conv", [normal(*line), normal(*shape), normal(shape[0])], **attributes)
+    for name, shape, attributes in (("deconv3d", (4, 2, 2, 3, 2), {"strides": [2, 1, 2], "pads": [1, 1, 0, 0, 1, 0], "output_padding": [1, 0, 0]}),
+                                    ("deconv3d_groups", (4, 2, 2, 1, 2), {"group": 2, "dilations": [2, 1, 1]})):
+        case(name, "ConvTranspose", [normal(*small), normal(*shape), normal(shape[1] * attributes.get("group", 1))], **attributes)
+    case("deconv1d", "ConvTranspose", [normal(2, 4, 5), normal(4, 1, 3), normal(2)], group=2, strides=[3], dilations=[2], output_padding=[2])
+    for op, draw in (("MaxPool", spread), ("AveragePool", normal)):
+        name = op.lower()
+        case(name + "3d", op, [draw(*volume)], nhwc=True, kernel_shape=[2, 3, 2], strides=[1, 2, 2], pads=[1, 1, 0, 0, 1, 1])
+        case(name + "3d_dilations", op, [draw(*volume)], kernel_shape=[2, 2, 3], dilations=[2, 1, 2])
+        case(name + "1d", op, [draw(*line)], nhwc=True, kernel_shape=[3], strides=[2], pads=[1, 0])
+        case("global" + name + "3d", "Global" + op, [draw(*volume)])
+    case("averagepool_dilations", "AveragePool", [normal(*IMAGE)], kernel_shape=[2, 3], dilations=[3, 2], pads=[1, 0, 1, 2], count_include_pad=1)
+    case("lppool_dilations", "LpPool", [spread(*IMAGE)], kernel_shape=[2, 2], dilations=[2, 3], p=2)
+    case("batchnorm3d", "BatchNormalization", [normal(3, 2, 2, 3, 2), normal(2), normal(2)],
+         {3: np.zeros(2, np.float32), 4: np.ones(2, np.float32)}, nhwc=True, training_mode=1)
+    case("batchnorm1d", "BatchNormalization", [normal(3, 4, 5), normal(4), normal(4)],
+         {3: np.zeros(4, np.float32), 4: np.ones(4, np.float32)}, nhwc=True, training_mode=1)
+    case("lrn3d", "LRN", [normal(2, 5, 2, 3, 2)], size=3, alpha=0.4, beta=0.75, bias=1.5)
+    case("mean3d", "ReduceMean", [normal(*volume)], {1: ints(2, 3, 4)}, nhwc=True, keepdims=0)
+    case("add3d", "Add", [normal(*volume), normal(3, 1, 5)], nhwc=True)
+    case("add1d", "Add", [normal(*line), normal(4, 9)], nhwc=True)
+    empty = np.array([], np.float32)
+    for mode in ("nearest", "linear"):
+        case("resize3d_" + mode, "Resize", [normal(1, 2, 2, 3, 2)], {1: empty, 2: np.array([1, 1, 2, 1.5, 3], np.float32)}, mode=mode, nhwc=True)

@@ -24,16 +24,19 @@ EPSILON = 1e-5
 OPSET = 21
 
 
-def conv_transpose(x, w, b, strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), output_padding=(0, 0), group=1):
+def conv_transpose(x, w, b, strides=None, pads=None, dilations=None, output_padding=None, group=1):
     """By definition; onnx.reference fails on groups."""
     (n, c, *size), (_, o, *kernel) = x.shape, w.shape
-    extent = [(size[i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 + output_padding[i] for i in (0, 1)]
+    axes = range(len(size))
+    ones, zeros = [1] * len(size), [0] * 2 * len(size)
+    strides, pads, dilations, output_padding = strides or ones, pads or zeros, dilations or ones, output_padding or zeros
+    extent = [(size[i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 + output_padding[i] for i in axes]
     y = np.zeros((n, group, o, *extent))
     for at in np.ndindex(*kernel):
-        rows, columns = (slice(at[i] * dilations[i], at[i] * dilations[i] + (size[i] - 1) * strides[i] + 1, strides[i]) for i in (0, 1))
-        y[..., rows, columns] += np.einsum("ngchw,gco->ngohw", x.reshape(n, group, c // group, *size), w[(..., *at)].reshape(group, c // group, o))
-    y = y.reshape(n, group * o, *extent)[:, :, pads[0]:extent[0] - pads[2], pads[1]:extent[1] - pads[3]]
-    return y + b.reshape(1, -1, 1, 1)
+        place = tuple(slice(at[i] * dilations[i], at[i] * dilations[i] + (size[i] - 1) * strides[i] + 1, strides[i]) for i in axes)
+        y[(..., *place)] += np.einsum("ngc...,gco->ngo...", x.reshape(n, group, c // group, *size), w[(..., *at)].reshape(group, c // group, o))
+    inside = tuple(slice(pads[i], extent[i] - pads[len(size) + i]) for i in axes)
+    return y.reshape(n, group * o, *extent)[(..., *inside)] + b.reshape(1, -1, *ones)
 
 
 def lrn(x, size, alpha, beta, bias):
@@ -41,6 +44,11 @@ def lrn(x, size, alpha, beta, bias):
     before, after = (size - 1) // 2, size // 2
     square = np.stack([np.sum(x[:, max(0, c - before):c + after + 1] ** 2, 1) for c in range(x.shape[1])], 1)
     return x / (bias + alpha / size * square) ** beta
+
+
+def global_max(x):
+    """By definition; onnx.reference leaves out dimensions of volumes."""
+    return np.max(x, tuple(range(2, x.ndim)), keepdims=True)
 
 
 def lp_norm(x, axis, p):
@@ -108,7 +116,7 @@ def recurrent(op):
     return compute
 
 
-DEFINITIONS = {"ConvTranspose": conv_transpose, "LRN": lrn, "LpNormalization": lp_norm, "GroupNormalization": group_norm,
+DEFINITIONS = {"ConvTranspose": conv_transpose, "GlobalMaxPool": global_max, "LRN": lrn, "LpNormalization": lp_norm, "GroupNormalization": group_norm,
                "MeanVarianceNormalization": mvn, "GatherElements": gather_elements, "LSTM": recurrent("LSTM"), "GRU": recurrent("GRU"), "RNN":
                recurrent("RNN")}
 erf = np.vectorize(math.erf)  # onnx.reference rounds it to float32
@@ -187,7 +195,7 @@ class Joined:
             if i == alone.trained[0][0]:
                 inputs[i] = self.node("Add", [inputs[i], "input"], f"{name}/enter")
                 if nhwc:
-                    inputs[i] = self.node("AveragePool", [inputs[i]], f"{name}/turn", kernel_shape=[1, 1])
+                    inputs[i] = self.node("AveragePool", [inputs[i]], f"{name}/turn", kernel_shape=[1] * (np.ndim(value) - 2))
         self.node(op, inputs, f"{name}/op", **attributes)
         self.outputs.append(self.node("Reshape", [f"{name}/op", "flat"], f"{name}/leave"))
         y = alone.run()

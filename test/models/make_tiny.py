@@ -50,7 +50,7 @@ def main():
         model = module()
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
-        size = shape[1:] if name == "unet" else (shape["input"].length,) if name == "gpt" else None
+        size = shape[1:] if name in ("unet", "volume") else (shape["input"].length,) if name == "gpt" else None
         x, target = make_data(shape, targets, batch, STEPS, size)
         export(model, split(x, batch)[0], folder / "model.onnx", dynamo=newer)
         hyperparameters = dict(HYPERPARAMETERS, lr=0.1 if name == "mlp" else 0.01)

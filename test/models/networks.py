@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from modern import Bert, ConvNext, Gpt, Vit
 from recurrent import Gru, Lstm
 from reference import Ids, Lengths
+from volumes import Volume, Wave
 
 
 class Mlp(nn.Sequential):
@@ -332,6 +333,8 @@ NETWORKS = {
     "bottleneck": (Bottleneck, (3, 16, 16), 10, 8),
     "leaky": (LeakyResNet, (3, 12, 12), 10, 8),
     "signal": (Signal, (3, 37), 3, 8),
+    "wave": (Wave, (2, 44), 4, 8),
+    "volume": (Volume, (2, 4, 8, 8), 3, 2),
     "reversible": (Reversible, (3, 12, 12), 10, 8),
     "convnext": (ConvNext, (3, 12, 12), 10, 8),
     "vit": (Vit, (3, 8, 8), 10, 8),

@@ -97,3 +97,64 @@ func.func @views(%x: tensor<8x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<8x4
   %c = train.transpose %b {permutation = array<i64: 0, 1, 3, 2>} : (tensor<8x4x6x6xf32>) -> tensor<8x4x6x6xf32>
   return %c : tensor<8x4x6x6xf32>
 }
+
+// Lines, as a convolution over images of height 1 reads them: reshapes are views, what lies between them stays channels last.
+// CHECK-LABEL: func.func @lines
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8x3x16xf32, #train.layout<nhwc>>
+// CHECK-NEXT: %[[I:.*]] = train.reshape %[[X]] : (tensor<8x3x16xf32, #train.layout<nhwc>>) -> tensor<8x3x1x16xf32, #train.layout<nhwc>>
+// CHECK-NEXT: train.conv %[[I]]
+// CHECK-NEXT: %[[L:.*]] = train.reshape {{.*}} -> tensor<8x4x16xf32, #train.layout<nhwc>>
+// CHECK-NEXT: %[[F:.*]] = train.fused(%[[L]] : {{.*}} -> (tensor<8x4x16xf32, #train.layout<nhwc>>)
+// CHECK: %[[J:.*]] = train.reshape %[[F]] : {{.*}} -> tensor<8x4x1x16xf32, #train.layout<nhwc>>
+// CHECK-NEXT: train.conv %[[J]]
+// What does not add channels to lines, but looks at their order, reads them row by row.
+// CHECK-NEXT: %[[R:.*]] = train.reorder %[[F]] : (tensor<8x4x16xf32, #train.layout<nhwc>>) -> tensor<8x4x16xf32>
+// CHECK-NEXT: train.fused(%[[R]],
+func.func @lines(%x: tensor<8x3x16xf32>, %w: tensor<4x3x1x1xf32>, %v: tensor<4x4x1x1xf32>, %m: tensor<4x16xf32>) -> (tensor<8x4x1x16xf32>, tensor<8x4x16xf32>) {
+  %i = train.reshape %x : (tensor<8x3x16xf32>) -> tensor<8x3x1x16xf32>
+  %y = train.conv %i, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x3x1x16xf32>, tensor<4x3x1x1xf32>) -> tensor<8x4x1x16xf32>
+  %l = train.reshape %y : (tensor<8x4x1x16xf32>) -> tensor<8x4x16xf32>
+  %f = train.fused (%l : tensor<8x4x16xf32>) channels [] sums 0 -> (tensor<8x4x16xf32>) {
+  ^bb0(%s: f32):
+    %0 = arith.mulf %s, %s : f32
+    train.yield %0 : f32
+  }
+  %j = train.reshape %f : (tensor<8x4x16xf32>) -> tensor<8x4x1x16xf32>
+  %z = train.conv %j, %v {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x4x1x16xf32>, tensor<4x4x1x1xf32>) -> tensor<8x4x1x16xf32>
+  %g = train.fused (%f, %m : tensor<8x4x16xf32>, tensor<4x16xf32>) channels [] sums 0 -> (tensor<8x4x16xf32>) {
+  ^bb0(%s: f32, %t: f32):
+    %0 = arith.mulf %s, %t : f32
+    train.yield %0 : f32
+  }
+  return %z, %g : tensor<8x4x1x16xf32>, tensor<8x4x16xf32>
+}
+
+// Volumes; a pool over one dimension less is a view of them. A sequence of tokens is no line, nor is its transpose.
+// CHECK-LABEL: func.func @volumes
+// CHECK: %[[V:.*]] = train.conv {{.*}} -> tensor<2x4x6x6x6xf32, #train.layout<nhwc>>
+// CHECK-NEXT: %[[S:.*]] = train.reshape %[[V]] : {{.*}} -> tensor<2x4x6x36xf32, #train.layout<nhwc>>
+// CHECK-NEXT: %[[P:.*]] = train.average_pool %[[S]]
+// CHECK-NEXT: %[[T:.*]] = train.transpose %{{.*}} -> tensor<2x8x5xf32>{{$}}
+func.func @volumes(%x: tensor<2x3x8x8x8xf32>, %w: tensor<4x3x3x3x3xf32>, %q: tensor<2x5x8xf32>) -> (tensor<2x4x6x36xf32>, tensor<2x8x5xf32>) {
+  %y = train.conv %x, %w {strides = array<i64: 1, 1, 1>, pads = array<i64: 0, 0, 0, 0, 0, 0>, dilations = array<i64: 1, 1, 1>, group = 1 : i64} : (tensor<2x3x8x8x8xf32>, tensor<4x3x3x3x3xf32>) -> tensor<2x4x6x6x6xf32>
+  %s = train.reshape %y : (tensor<2x4x6x6x6xf32>) -> tensor<2x4x6x36xf32>
+  %p = train.average_pool %s {kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>} : (tensor<2x4x6x36xf32>) -> tensor<2x4x6x36xf32>
+  %t = train.transpose %q {permutation = array<i64: 0, 2, 1>} : (tensor<2x5x8xf32>) -> tensor<2x8x5xf32>
+  return %p, %t : tensor<2x4x6x36xf32>, tensor<2x8x5xf32>
+}
+
+// Draws in lines and volumes go by rows, forward and backward: those have no order of their own.
+// CHECK-LABEL: func.func @draws_of_lines
+// CHECK: train.fused(%{{.*}} : tensor<4x6x16xf32>) channels
+func.func @draws_of_lines(%x: tensor<4x6x16xf32>, %w: tensor<6x6x1x1xf32>) -> tensor<4x6x16xf32> {
+  %i = train.reshape %x : (tensor<4x6x16xf32>) -> tensor<4x6x1x16xf32>
+  %z = train.conv %i, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<4x6x1x16xf32>, tensor<6x6x1x1xf32>) -> tensor<4x6x1x16xf32>
+  %l = train.reshape %z : (tensor<4x6x1x16xf32>) -> tensor<4x6x16xf32>
+  %y = train.fused (%l : tensor<4x6x16xf32>) channels [] sums 0 -> (tensor<4x6x16xf32>) {
+  ^bb0(%s: f32):
+    %u = train.uniform {key = 7 : i64} : () -> f32
+    %0 = arith.mulf %s, %u : f32
+    train.yield %0 : f32
+  }
+  return %y : tensor<4x6x16xf32>
+}

@@ -27,7 +27,7 @@ TEST_P(Bf16Convolution, Forward) {
   if (c.bias) { // added to what the engine stored
     want = halves(want);
     for (size_t i = 0; i < want.size(); ++i)
-      want[i] += b[i / static_cast<size_t>(ys[2] * ys[3]) % static_cast<size_t>(ys[1])];
+      want[i] += b[i / static_cast<size_t>(ys.elements() / ys[0] / ys[1]) % static_cast<size_t>(ys[1])];
   }
   const Conv conv = make(ConvPass::Forward);
   const Tensor y = h.image(ys, half);
@@ -52,7 +52,7 @@ TEST_P(Bf16Convolution, BackwardWeight) {
   Numbers want(static_cast<size_t>(c.w.elements())), wantBias(static_cast<size_t>(c.w[0]));
   forProducts(c, [&](size_t iy, size_t ix, size_t iw) { want[iw] += dy[iy] * x[ix]; });
   for (size_t i = 0; i < dy.size(); ++i)
-    wantBias[i / static_cast<size_t>(ys[2] * ys[3]) % static_cast<size_t>(ys[1])] += dy[i];
+    wantBias[i / static_cast<size_t>(ys.elements() / ys[0] / ys[1]) % static_cast<size_t>(ys[1])] += dy[i];
   const Conv conv = make(ConvPass::BackwardWeight);
   const Tensor dw = h.tensor(c.w), db = h.tensor({c.w[0]}), space = h.workspace(conv);
   const Tensor tdy = image(ys, dy), tx = image(c.x, x);

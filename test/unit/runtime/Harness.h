@@ -74,9 +74,10 @@ public:
   }
 
   static size_t physical(const Tensor &tensor, size_t index) {
-    if (tensor.layout != Layout::NHWC || tensor.shape.rank != 4)
+    if (tensor.layout != Layout::NHWC || tensor.shape.rank < 3)
       return index;
-    const auto c = static_cast<size_t>(tensor.shape[1]), hw = static_cast<size_t>(tensor.shape[2] * tensor.shape[3]);
+    const auto c = static_cast<size_t>(tensor.shape[1]),
+               hw = static_cast<size_t>(tensor.shape.elements() / tensor.shape[0] / tensor.shape[1]);
     return index / (c * hw) * c * hw + index % hw * c + index / hw % c;
   }
 

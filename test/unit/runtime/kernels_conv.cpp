@@ -16,7 +16,7 @@ TEST_P(Convolution, Forward) {
   Numbers want(static_cast<size_t>(ys.elements()));
   if (c.bias)
     for (size_t i = 0; i < want.size(); ++i)
-      want[i] = b[i / static_cast<size_t>(ys[2] * ys[3]) % static_cast<size_t>(ys[1])];
+      want[i] = b[i / static_cast<size_t>(ys.elements() / ys[0] / ys[1]) % static_cast<size_t>(ys[1])];
   forProducts(c, [&](size_t iy, size_t ix, size_t iw) { want[iy] += x[ix] * w[iw]; });
   Harness h;
   const Conv conv("conv", ConvPass::Forward, c.x, c.w, ys, windowOf(c), c.groups, c.bias);
@@ -47,7 +47,7 @@ TEST_P(Convolution, BackwardWeight) {
   Numbers want(static_cast<size_t>(c.w.elements())), wantBias(static_cast<size_t>(c.w[0]));
   forProducts(c, [&](size_t iy, size_t ix, size_t iw) { want[iw] += dy[iy] * x[ix]; });
   for (size_t i = 0; i < dy.size(); ++i)
-    wantBias[i / static_cast<size_t>(ys[2] * ys[3]) % static_cast<size_t>(ys[1])] += dy[i];
+    wantBias[i / static_cast<size_t>(ys.elements() / ys[0] / ys[1]) % static_cast<size_t>(ys[1])] += dy[i];
   Harness h;
   const Conv conv("conv", ConvPass::BackwardWeight, c.x, c.w, ys, windowOf(c), c.groups, c.bias);
   const Tensor dw = h.tensor(c.w), db = h.tensor({c.w[0]}), space = h.workspace(conv);

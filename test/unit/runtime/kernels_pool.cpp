@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling against plain loops: overlapping windows, pads, dilations, windows that reach over the edge (ceil mode),
-// ties, NaN, both kinds of indices.
+// ties, NaN, both kinds of indices. All cases as volumes: images have one slice.
+#include "runtime/kernels/Windows.h"
 #include "test/unit/runtime/Harness.h"
 
 #include <limits>
@@ -18,36 +19,51 @@ std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.nam
 
 class Pooling : public testing::TestWithParam<Case> {};
 
+struct Place {
+  int64_t z, y, x;
+};
+
 /// Calls visit(index of x) for all taps of one window; the number of taps inside the padded image is returned.
-template <typename Visit> int64_t forTaps(const Case &c, int64_t plane, int64_t oy, int64_t ox, Visit &&visit) {
-  const Window &w = c.window;
+template <typename Visit> int64_t forTaps(const Case &c, int64_t plane, Place o, Visit &&visit) {
+  const Shape x = asVolume(c.x);
+  const Window w = asVolume(c.window, c.x.rank);
   int64_t padded = 0;
-  for (int64_t ky = 0; ky < w.kernel[0]; ++ky)
-    for (int64_t kx = 0; kx < w.kernel[1]; ++kx) {
-      const int64_t iy = oy * w.strides[0] - w.pads[0] + ky * w.dilations[0],
-                    ix = ox * w.strides[1] - w.pads[1] + kx * w.dilations[1];
-      padded += iy < c.x[2] + w.pads[2] && ix < c.x[3] + w.pads[3];
-      if (iy >= 0 && iy < c.x[2] && ix >= 0 && ix < c.x[3])
-        visit(static_cast<size_t>((plane * c.x[2] + iy) * c.x[3] + ix));
-    }
+  for (int64_t kz = 0; kz < w.kernel[0]; ++kz)
+    for (int64_t ky = 0; ky < w.kernel[1]; ++ky)
+      for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
+        const int64_t iz = o.z * w.strides[0] - w.pads[0] + kz * w.dilations[0],
+                      iy = o.y * w.strides[1] - w.pads[1] + ky * w.dilations[1],
+                      ix = o.x * w.strides[2] - w.pads[2] + kx * w.dilations[2];
+        padded += iz < x[2] + w.pads[3] && iy < x[3] + w.pads[4] && ix < x[4] + w.pads[5];
+        if (iz >= 0 && iz < x[2] && iy >= 0 && iy < x[3] && ix >= 0 && ix < x[4])
+          visit(static_cast<size_t>(((plane * x[2] + iz) * x[3] + iy) * x[4] + ix));
+      }
   return padded;
+}
+
+/// Calls visit(plane, place) for all results, in order.
+template <typename Visit> void forResults(const Case &c, Visit &&visit) {
+  const Shape y = asVolume(c.y);
+  for (int64_t plane = 0; plane < y[0] * y[1]; ++plane)
+    for (int64_t z = 0; z < y[2]; ++z)
+      for (int64_t row = 0; row < y[3]; ++row)
+        for (int64_t column = 0; column < y[4]; ++column)
+          visit(plane, Place{z, row, column});
 }
 
 /// For each output: the input that won.
 std::vector<size_t> winners(const Case &c, const Numbers &x) {
   std::vector<size_t> result;
-  for (int64_t plane = 0; plane < c.y[0] * c.y[1]; ++plane)
-    for (int64_t oy = 0; oy < c.y[2]; ++oy)
-      for (int64_t ox = 0; ox < c.y[3]; ++ox) {
-        bool first = true;
-        size_t best = 0;
-        forTaps(c, plane, oy, ox, [&](size_t at) {
-          if (first || x[at] > x[best])
-            best = at;
-          first = false;
-        });
-        result.push_back(best);
-      }
+  forResults(c, [&](int64_t plane, Place o) {
+    bool first = true;
+    size_t best = 0;
+    forTaps(c, plane, o, [&](size_t at) {
+      if (first || x[at] > x[best])
+        best = at;
+      first = false;
+    });
+    result.push_back(best);
+  });
   return result;
 }
 
@@ -64,7 +80,7 @@ TEST_P(Pooling, Max) {
     wantGradient[from[i]] += dy[i];
   }
   for (DataType type : {DataType::U8, DataType::I32}) {
-    if (type == DataType::U8 && c.window.kernel[0] * c.window.kernel[1] > 255)
+    if (type == DataType::U8 && c.window.kernel[0] * c.window.kernel[1] > 255) // volumes have small ones
       continue;
     Harness h;
     const MaxPool pool("pool", c.x, c.y, c.window);
@@ -82,16 +98,14 @@ TEST_P(Pooling, Average) {
   const Numbers x = randomNumbers(c.x.elements(), 1), dy = randomNumbers(c.y.elements(), 2);
   for (bool includePad : {false, true}) {
     Numbers want, wantGradient(x.size());
-    for (int64_t plane = 0; plane < c.y[0] * c.y[1]; ++plane)
-      for (int64_t oy = 0; oy < c.y[2]; ++oy)
-        for (int64_t ox = 0; ox < c.y[3]; ++ox) {
-          double sum = 0;
-          int64_t inside = 0;
-          const int64_t padded = forTaps(c, plane, oy, ox, [&](size_t at) { sum += x[at], ++inside; });
-          const double count = static_cast<double>(includePad ? padded : inside);
-          forTaps(c, plane, oy, ox, [&](size_t at) { wantGradient[at] += dy[want.size()] / count; });
-          want.push_back(sum / count);
-        }
+    forResults(c, [&](int64_t plane, Place o) {
+      double sum = 0;
+      int64_t inside = 0;
+      const int64_t padded = forTaps(c, plane, o, [&](size_t at) { sum += x[at], ++inside; });
+      const double count = static_cast<double>(includePad ? padded : inside);
+      forTaps(c, plane, o, [&](size_t at) { wantGradient[at] += dy[want.size()] / count; });
+      want.push_back(sum / count);
+    });
     Harness h;
     const AveragePool pool("pool", c.x, c.y, c.window, includePad);
     const Tensor y = h.image(c.y), dx = h.image(c.x), space = h.workspace(pool);
@@ -104,14 +118,18 @@ TEST_P(Pooling, Average) {
 
 INSTANTIATE_TEST_SUITE_P(
     Windows, Pooling,
-    testing::Values(Case{"resnet", {2, 64, 14, 14}, {2, 64, 7, 7}, {{3, 3}, {2, 2}, {1, 1, 1, 1}}},
-                    Case{"halving", {2, 5, 8, 6}, {2, 5, 4, 3}, {{2, 2}, {2, 2}, {0, 0, 0, 0}}},
-                    Case{"ceil_mode", {1, 70, 8, 8}, {1, 70, 4, 4}, {{3, 3}, {2, 2}, {0, 0, 0, 0}}},
-                    Case{"asymmetric", {2, 3, 9, 7}, {2, 3, 9, 4}, {{3, 2}, {1, 2}, {0, 1, 2, 0}}},
-                    Case{"dilated", {1, 4, 12, 12}, {1, 4, 5, 10}, {{3, 3}, {2, 1}, {0, 1, 0, 1}, {2, 2}}},
-                    Case{"gaps", {1, 4, 9, 9}, {1, 4, 3, 3}, {{2, 2}, {4, 4}, {0, 0, 1, 1}}},
-                    Case{"global", {3, 130, 7, 7}, {3, 130, 1, 1}, {{7, 7}, {1, 1}, {0, 0, 0, 0}}},
-                    Case{"large_window", {1, 3, 20, 18}, {1, 3, 1, 2}, {{20, 17}, {1, 1}, {0, 0, 0, 0}}}),
+    testing::Values(
+        Case{"resnet", {2, 64, 14, 14}, {2, 64, 7, 7}, {{3, 3}, {2, 2}, {1, 1, 1, 1}}},
+        Case{"halving", {2, 5, 8, 6}, {2, 5, 4, 3}, {{2, 2}, {2, 2}, {0, 0, 0, 0}}},
+        Case{"ceil_mode", {1, 70, 8, 8}, {1, 70, 4, 4}, {{3, 3}, {2, 2}, {0, 0, 0, 0}}},
+        Case{"asymmetric", {2, 3, 9, 7}, {2, 3, 9, 4}, {{3, 2}, {1, 2}, {0, 1, 2, 0}}},
+        Case{"dilated", {1, 4, 12, 12}, {1, 4, 5, 10}, {{3, 3}, {2, 1}, {0, 1, 0, 1}, {2, 2}}},
+        Case{"gaps", {1, 4, 9, 9}, {1, 4, 3, 3}, {{2, 2}, {4, 4}, {0, 0, 1, 1}}},
+        Case{"global", {3, 130, 7, 7}, {3, 130, 1, 1}, {{7, 7}, {1, 1}, {0, 0, 0, 0}}},
+        Case{"volume", {2, 6, 5, 7, 6}, {2, 6, 3, 4, 3}, {{3, 3, 2}, {2, 2, 2}, {1, 1, 0, 1, 1, 0}}},
+        Case{"dilated_volume", {1, 5, 9, 8, 7}, {1, 5, 5, 3, 7}, {{3, 2, 3}, {1, 2, 1}, {0, 1, 1, 0, 0, 1}, {2, 3, 1}}},
+        Case{"ceil_mode_volume", {1, 68, 4, 6, 5}, {1, 68, 2, 3, 2}, {{3, 3, 3}, {2, 2, 2}, {0, 0, 0, 0, 0, 0}}},
+        Case{"large_window", {1, 3, 20, 18}, {1, 3, 1, 2}, {{20, 17}, {1, 1}, {0, 0, 0, 0}}}),
     [](const auto &info) { return std::string(info.param.name); });
 
 TEST(MaxPool, NaNWins) {
