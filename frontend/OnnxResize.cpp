@@ -162,7 +162,7 @@ bool isKernel(const ResizeRule &rule, const Target &target, ArrayRef<int64_t> sh
 struct Manner {
   ResizeMode mode;
   Coordinates coordinates;
-  NearestMode nearest;
+  train::NearestMode nearest;
 };
 
 /// An image with both its dimensions resized to `size` by `scale`.
