@@ -72,8 +72,8 @@ LogicalResult compare(NodeImport &node, RandomDraw &draw, bool drawIsFirst) {
   return draws(node, std::move(mask));
 }
 
-/// How many neighbours of x share an element of the draw; 0 where these are no neighbours. A batch that --batch has
-/// replaced is replaced in the draw as well.
+/// How many elements of x, one behind the other, share an element of the draw; 0 where these are not so. A batch that
+/// --batch has replaced is replaced in the draw as well.
 int64_t groupOf(ArrayRef<int64_t> x, std::vector<int64_t> draw, int64_t replacedBatch) {
   if (draw.size() > x.size())
     return 0;
@@ -88,8 +88,7 @@ int64_t groupOf(ArrayRef<int64_t> x, std::vector<int64_t> draw, int64_t replaced
   int64_t group = 1;
   for (int64_t extent : x.drop_front(own))
     group *= extent;
-  // Images may lie with their channels innermost: only samples and single elements are neighbours for certain.
-  return x.size() == 4 && own > 1 && group > 1 ? 0 : group;
+  return group;
 }
 
 /// x * draw, which is dropout.
@@ -104,12 +103,18 @@ LogicalResult drop(NodeImport &node, int input, const RandomDraw &draw) {
   const int64_t group = groupOf(shapeOf(x), draw.shape, node.graph().replacedBatch);
   if (!group)
     return node.error("a random tensor of " + shapeText(draw.shape) + " cannot drop parts of " +
-                      shapeText(shapeOf(x).vec()) + "; supported are one number for all, a sample, or an element");
+                      shapeText(shapeOf(x).vec()) +
+                      "; supported are one number for all, a sample, a channel, or an element");
   if (!node.training() || node.spec().dropout == DropoutMode::Off || *draw.keep == 1)
     return node.result(x);
-  auto op = node.make<train::DropoutOp>(x, node.f32(1 - *draw.keep), static_cast<uint64_t>(draw.key),
-                                        static_cast<uint64_t>(group));
-  return op ? node.result(op) : failure();
+  // Images may lie with their channels innermost: of theirs, only samples and single elements are neighbours.
+  const int64_t elements = typeOf(x).getNumElements();
+  const bool byChannel = shapeOf(x).size() == 4 && group > 1 && elements / group > shapeOf(x)[0];
+  Value flat = byChannel ? node.reshape(x, {elements / group, group}) : x;
+  auto op = flat ? node.make<train::DropoutOp>(flat, node.f32(1 - *draw.keep), static_cast<uint64_t>(draw.key),
+                                               static_cast<uint64_t>(group))
+                 : train::DropoutOp();
+  return op ? node.result(node.reshape(op, shapeOf(x))) : failure();
 }
 
 LogicalResult multiply(NodeImport &node, RandomDraw draw, int other) {

@@ -77,6 +77,16 @@ TEST(RandomDraws, OfBernoulli) {
   EXPECT_TRUE(model.ops<train::ScaleOp>().empty());
 }
 
+// Images may lie with their channels innermost, so that a channel is no run of neighbours but of a flat view.
+TEST(RandomDraws, DropChannels) {
+  ImportedModel model(droppedBy("e = ConstantOfShape(channels) u = RandomUniformLike(e) l = Less(u, keep)"
+                                " c = Cast<to = 1>(l) mask = Div(c, keep)"));
+  ASSERT_TRUE(model.module) << model.error;
+  auto dropout = model.only<train::DropoutOp>();
+  EXPECT_EQ(dropout.getGroup(), 16u);
+  EXPECT_EQ(extents(dropout.getX()), (std::vector<int64_t>{6, 16}));
+}
+
 // torch.export: the probability has the draw's type, and the mask that of the tensor whose shape the draw has.
 TEST(RandomDraws, OfTorchExport) {
   ImportedModel model(droppedBy("z = Constant<value = float[1] {0.0}>() e = Expand(z, samples) u = RandomUniformLike(e)"
@@ -107,9 +117,10 @@ TEST(RandomDraws, RefuseWhatIsNoDropout) {
               HasSubstr("(Mul, opset 17): random numbers can only multiply an activation as dropout does"));
   EXPECT_THAT(errorOf(std::string(draw) + "mask = Sigmoid(u)"),
               HasSubstr("(Sigmoid, opset 17): random numbers can only be compared with a number"));
-  EXPECT_THAT(errorOf("e = ConstantOfShape(channels) u = RandomUniformLike(e) l = Less(u, keep) c = Cast<to = 1>(l)"
+  EXPECT_THAT(errorOf("o = Constant<value = int64[4] {1, 3, 1, 1}>() e = ConstantOfShape(o) u = RandomUniformLike(e) l "
+                      "= Less(u, keep) c = Cast<to = 1>(l)"
                       " mask = Div(c, keep)"),
-              HasSubstr("a random tensor of [2, 3, 1, 1] cannot drop parts of [2, 3, 4, 4]"));
+              HasSubstr("a random tensor of [1, 3, 1, 1] cannot drop parts of [2, 3, 4, 4]"));
   EXPECT_THAT(errorOf(std::string(draw) + "l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(keep, c)"),
               HasSubstr("can only be multiplied with one number, or divided by one that is not 0"));
   EXPECT_THAT(errorOf("p = Constant<value = float[4] {0.5, 0.25, 0.5, 0.5}>() mask = Bernoulli(p)"),
