@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that put copies of a tensor's slabs beside it: Pad in all modes and Tile. And products with constant triangles:
-// CumSum and Trilu.
+// CumSum, Trilu and Col2Im.
 #include "frontend/Compositions.h"
+#include "frontend/Windows.h"
 
 using namespace mlir;
 
@@ -187,6 +188,46 @@ LogicalResult importTrilu(NodeImport &node) {
   return node.result(binary<train::MulOp>(node, x, ones));
 }
 
+/// Blocks, one beside the other in the last dimension, added where they overlap: a transposed convolution of what they
+/// hold with weights that put each element of a block at its place.
+LogicalResult importCol2Im(NodeImport &node) {
+  Value x = node.tensor(0);
+  auto size = x ? node.integers("image_shape", 1) : std::nullopt,
+       kernel = size ? node.integers("block_shape", 2) : size;
+  if (!kernel)
+    return failure();
+  if (typeOf(x).getRank() != 3 || size->size() != 2 || kernel->size() != 2)
+    return node.error("puts blocks of shape " + shapeText(*kernel) + " into an image of shape " + shapeText(*size) +
+                      "; supported are images of two dimensions");
+  const int64_t batch = shapeOf(x)[0], rows = shapeOf(x)[1], places = shapeOf(x)[2];
+  auto window = readWindow(node, node.reshape(x, {batch, rows, 1, places}), *kernel);
+  if (failed(window))
+    return failure();
+  constexpr int64_t largest = int64_t(1) << 30; // as that of all windows
+  int64_t along[2] = {0, 0}, area = 0;
+  for (int i = 0; i < 2; ++i)
+    if (const int64_t extent = (*size)[i]; extent >= 1 && extent <= largest)
+      if (int64_t room = extent + window->pads[i] + window->pads[2 + i] - window->span(i); room >= 0)
+        along[i] = room / window->strides[i] + 1;
+  if (__builtin_mul_overflow((*kernel)[0], (*kernel)[1], &area) || rows % area || along[0] == 0 || places % along[0] ||
+      places / along[0] != along[1])
+    return node.error("an operand of shape " + shapeText(shapeOf(x).vec()) + " does not hold blocks of shape " +
+                      shapeText(*kernel) + " for " + std::to_string(along[0]) + " times " + std::to_string(along[1]) +
+                      " places in an image of shape " + shapeText(*size));
+  auto unit = HostTensor::zeros({area, 1, (*kernel)[0], (*kernel)[1]}, /*integral=*/false);
+  if (!unit)
+    return node.error("blocks of shape " + shapeText(*kernel) + " are larger than is supported");
+  for (int64_t i = 0; i < area; ++i)
+    unit->floats[i * area + i] = 1;
+  Value weights = node.table(std::move(*unit), "places"),
+        blocks = node.reshape(x, {batch * (rows / area), area, along[0], along[1]});
+  if (!weights || !blocks)
+    return failure();
+  auto image = node.make<train::ConvTransposeOp>(blocks, weights, window->strides, window->pads, window->dilations, 1,
+                                                 ArrayRef<int64_t>(*size));
+  return image ? node.result(node.reshape(image.getY(), {batch, rows / area, (*size)[0], (*size)[1]})) : failure();
+}
+
 } // namespace
 
 void addPaddings(NodeImporters &table) {
@@ -194,6 +235,7 @@ void addPaddings(NodeImporters &table) {
   table["Tile"] = importTile;
   table["CumSum"] = importCumSum;
   table["Trilu"] = importTrilu;
+  table["Col2Im"] = importCol2Im;
 }
 
 } // namespace sluice

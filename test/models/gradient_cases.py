@@ -47,6 +47,7 @@ def make_cases():
     make_resize_cases()
     make_recurrent_cases()
     make_line_and_volume_cases()
+    make_folding_cases()
 
 
 def make_elementwise_cases():
@@ -226,6 +227,10 @@ def make_indexing_cases():
     case("scatter_elements", "ScatterElements", [normal(3, 4), normal(2, 2)], {1: ints(3, 0, -1, 2).reshape(2, 2)}, axis=1)
     twice = ints(1, 2, 1, 0).reshape(2, 2)
     case("scatter_elements_add", "ScatterElements", [normal(3, 4), normal(2, 2)], {1: twice}, axis=0, reduction="add")
+
+
+def make_folding_cases():
+    case("col2im", "Col2Im", [normal(2, 12, 4)], {1: ints(4, 5), 2: ints(2, 3)}, pads=[1, 0, 0, 1], strides=[2, 2], dilations=[1, 1])
 
 
 def make_resize_cases():

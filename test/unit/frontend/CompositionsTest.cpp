@@ -153,6 +153,25 @@ TEST(ComposedOps, TilesAndTriangles) {
   EXPECT_THAT(ImportedModel(wide, spec).error, HasSubstr("a triangle of [5000, 5000] has more than the "));
 }
 
+TEST(ComposedOps, BlocksAreATransposedConvolution) {
+  const std::string blocks = "f = Constant<value = int64[3] {2, 12, 4}>() b = Reshape(h, f) ";
+  auto fold = [&](const std::string &size, const std::string &kernel) {
+    return imported(blocks + "s = Constant<value = int64[2] {" + size + "}>() k = Constant<value = int64[2] {" +
+                        kernel + "}>() y = Col2Im(b, s, k)",
+                    "2, 3, 3, 3");
+  };
+  auto model = fold("3, 3", "2, 2");
+  ASSERT_TRUE(model.module) << model.error;
+  auto conv = model.only<train::ConvTransposeOp>();
+  EXPECT_THAT(extents(conv.getX()), ElementsAre(6, 4, 2, 2));
+  EXPECT_EQ(model.variable("y/places").getRole(), train::Role::Constant);
+  EXPECT_THAT(fold("3, 4", "2, 2").error, HasSubstr("(Col2Im, opset 21): an operand of shape [2, 12, 4] does not hold "
+                                                    "blocks of shape [2, 2] for 2 times 3 places"));
+  EXPECT_THAT(fold("9223372036854775807, -1", "2, 2").error, HasSubstr("for 0 times 0 places"));
+  EXPECT_THAT(fold("3, 3", "5, 1").error, HasSubstr("does not hold blocks"));
+  EXPECT_THAT(fold("3, 3", "0, 2").error, HasSubstr("kernel extent 0 is not positive"));
+}
+
 TEST(ComposedOps, EinsumAsAProductOfMatrices) {
   auto model = imported("y = Einsum<equation = \"bchw, bdhw -> bcd\">(h, x)", "2, 3, 3");
   ASSERT_TRUE(model.module) << model.error;
