@@ -110,7 +110,7 @@ func.func @views(%x: tensor<8x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<8x4
 // What does not add channels to lines, but looks at their order, reads them row by row.
 // CHECK-NEXT: %[[R:.*]] = train.reorder %[[F]] : (tensor<8x4x16xf32, #train.layout<nhwc>>) -> tensor<8x4x16xf32>
 // CHECK-NEXT: train.fused(%[[R]],
-func.func @lines(%x: tensor<8x3x16xf32>, %w: tensor<4x3x1x1xf32>, %v: tensor<4x4x1x1xf32>, %m: tensor<4x16xf32>) -> (tensor<8x4x1x16xf32>, tensor<8x4x16xf32>) {
+func.func @lines(%x: tensor<8x3x16xf32>, %w: tensor<4x3x1x1xf32>, %v: tensor<4x4x1x1xf32>, %m: tensor<4x16xf32>) -> (tensor<8x64xf32>, tensor<8x4x16xf32>) {
   %i = train.reshape %x : (tensor<8x3x16xf32>) -> tensor<8x3x1x16xf32>
   %y = train.conv %i, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x3x1x16xf32>, tensor<4x3x1x1xf32>) -> tensor<8x4x1x16xf32>
   %l = train.reshape %y : (tensor<8x4x1x16xf32>) -> tensor<8x4x16xf32>
@@ -126,7 +126,8 @@ func.func @lines(%x: tensor<8x3x16xf32>, %w: tensor<4x3x1x1xf32>, %v: tensor<4x4
     %0 = arith.mulf %s, %t : f32
     train.yield %0 : f32
   }
-  return %z, %g : tensor<8x4x1x16xf32>, tensor<8x4x16xf32>
+  %o = train.reshape %z : (tensor<8x4x1x16xf32>) -> tensor<8x64xf32>
+  return %o, %g : tensor<8x64xf32>, tensor<8x4x16xf32>
 }
 
 // Volumes; a pool over one dimension less is a view of them. A sequence of tokens is no line, nor is its transpose.
@@ -135,12 +136,13 @@ func.func @lines(%x: tensor<8x3x16xf32>, %w: tensor<4x3x1x1xf32>, %v: tensor<4x4
 // CHECK-NEXT: %[[S:.*]] = train.reshape %[[V]] : {{.*}} -> tensor<2x4x6x36xf32, #train.layout<nhwc>>
 // CHECK-NEXT: %[[P:.*]] = train.average_pool %[[S]]
 // CHECK-NEXT: %[[T:.*]] = train.transpose %{{.*}} -> tensor<2x8x5xf32>{{$}}
-func.func @volumes(%x: tensor<2x3x8x8x8xf32>, %w: tensor<4x3x3x3x3xf32>, %q: tensor<2x5x8xf32>) -> (tensor<2x4x6x36xf32>, tensor<2x8x5xf32>) {
+func.func @volumes(%x: tensor<2x3x8x8x8xf32>, %w: tensor<4x3x3x3x3xf32>, %q: tensor<2x5x8xf32>) -> (tensor<2x864xf32>, tensor<2x8x5xf32>) {
   %y = train.conv %x, %w {strides = array<i64: 1, 1, 1>, pads = array<i64: 0, 0, 0, 0, 0, 0>, dilations = array<i64: 1, 1, 1>, group = 1 : i64} : (tensor<2x3x8x8x8xf32>, tensor<4x3x3x3x3xf32>) -> tensor<2x4x6x6x6xf32>
   %s = train.reshape %y : (tensor<2x4x6x6x6xf32>) -> tensor<2x4x6x36xf32>
   %p = train.average_pool %s {kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>} : (tensor<2x4x6x36xf32>) -> tensor<2x4x6x36xf32>
   %t = train.transpose %q {permutation = array<i64: 0, 2, 1>} : (tensor<2x5x8xf32>) -> tensor<2x8x5xf32>
-  return %p, %t : tensor<2x4x6x36xf32>, tensor<2x8x5xf32>
+  %o = train.reshape %p : (tensor<2x4x6x36xf32>) -> tensor<2x864xf32>
+  return %o, %t : tensor<2x864xf32>, tensor<2x8x5xf32>
 }
 
 // Draws in lines and volumes go by rows, forward and backward: those have no order of their own.
