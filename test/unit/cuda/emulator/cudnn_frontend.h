@@ -55,9 +55,20 @@ struct Tensor_attributes {
     else
       static_cast<float *>(data)[i] = value;
   }
-  int64_t at(int64_t a, int64_t b, int64_t c, int64_t d) const {
-    return a * stride[0] + b * stride[1] + c * stride[2] + d * stride[3];
+  /// An image is a volume of depth 1.
+  int64_t at(int64_t a, int64_t b, const int64_t *position) const {
+    int64_t index = a * stride[0] + b * stride[1];
+    for (size_t d = 2; d < dim.size(); ++d)
+      index += position[d + 3 - dim.size()] * stride[d];
+    return index;
   }
+  int64_t extent(int d) const { return dim.size() == 5 ? dim[2 + d] : d == 0 ? 1 : dim[1 + d]; }
+  int64_t spatial() const { return extent(0) * extent(1) * extent(2); }
+  void place(int64_t index, int64_t *position) const {
+    for (int d = 2; d >= 0; index /= extent(d), --d)
+      position[d] = index % extent(d);
+  }
+  int64_t elements() const { return dim[0] * dim[1] * spatial(); }
 };
 
 template <int Pass> struct Window_attributes {
@@ -124,38 +135,48 @@ private:
     x = x_, w = w_, y = y_;
     return result;
   }
+  /// Of dimension d of a volume; images have strides, dilations and paddings of two.
+  static int64_t ofDimension(const std::vector<int64_t> &list, int d, int64_t absent) {
+    return list.size() == 3 ? list[static_cast<size_t>(d)] : d == 0 ? absent : list[static_cast<size_t>(d - 1)];
+  }
+  /// Where in x a window at y's position reads by its own position; false outside.
+  bool source(const int64_t *at, const int64_t *in, int64_t *from) const {
+    bool inside = true;
+    for (int d = 0; d < 3; ++d) {
+      from[d] = at[d] * ofDimension(stride, d, 1) - ofDimension(before, d, 0) + in[d] * ofDimension(dilation, d, 1);
+      inside = inside && from[d] >= 0 && from[d] < x->extent(d);
+    }
+    return inside;
+  }
   void run(std::unordered_map<int64_t, void *> &pack) const {
     auto data = [&](const Pointer &t) { return pack.at(t->uid); };
     const void *px = data(x), *pw = data(w), *py = data(y);
     const int64_t groups = x->dim[1] / w->dim[1], outs = w->dim[0] / groups, ins = w->dim[1];
-    std::vector<double> sums(static_cast<size_t>(made->dim[0] * made->dim[1] * made->dim[2] * made->dim[3]));
+    std::vector<double> sums(static_cast<size_t>(made->elements()));
     for (int64_t n = 0; n < y->dim[0]; ++n)
       for (int64_t o = 0; o < y->dim[1]; ++o)
-        for (int64_t oy = 0; oy < y->dim[2]; ++oy)
-          for (int64_t ox = 0; ox < y->dim[3]; ++ox)
-            for (int64_t i = 0; i < ins; ++i)
-              for (int64_t ky = 0; ky < w->dim[2]; ++ky)
-                for (int64_t kx = 0; kx < w->dim[3]; ++kx) {
-                  const int64_t iy = oy * stride[0] - before[0] + ky * dilation[0],
-                                ix = ox * stride[1] - before[1] + kx * dilation[1];
-                  if (iy < 0 || iy >= x->dim[2] || ix < 0 || ix >= x->dim[3])
-                    continue;
-                  const int64_t ax = x->at(n, o / outs * ins + i, iy, ix), aw = w->at(o, i, ky, kx),
-                                ay = y->at(n, o, oy, ox);
-                  if (pass == 0)
-                    sums[static_cast<size_t>(ay)] += x->value(px, ax) * w->value(pw, aw);
-                  else if (pass == 1)
-                    sums[static_cast<size_t>(ax)] += y->value(py, ay) * w->value(pw, aw);
-                  else
-                    sums[static_cast<size_t>(aw)] += y->value(py, ay) * x->value(px, ax);
-                }
+        for (int64_t pixel = 0; pixel < y->spatial(); ++pixel)
+          for (int64_t i = 0; i < ins; ++i)
+            for (int64_t tap = 0; tap < w->spatial(); ++tap) {
+              int64_t at[3], in[3], from[3];
+              y->place(pixel, at), w->place(tap, in);
+              if (!source(at, in, from))
+                continue;
+              const int64_t ax = x->at(n, o / outs * ins + i, from), aw = w->at(o, i, in), ay = y->at(n, o, at);
+              if (pass == 0)
+                sums[static_cast<size_t>(ay)] += x->value(px, ax) * w->value(pw, aw);
+              else if (pass == 1)
+                sums[static_cast<size_t>(ax)] += y->value(py, ay) * w->value(pw, aw);
+              else
+                sums[static_cast<size_t>(aw)] += y->value(py, ay) * x->value(px, ax);
+            }
     for (size_t i = 0; i < sums.size(); ++i)
       made->put(data(made), static_cast<int64_t>(i), static_cast<float>(sums[i]));
   }
 
   int64_t paddedInput() const {
     const int64_t width = x->type == DataType_t::BFLOAT16 ? 2 : 4, whole = 16 / width;
-    return x->dim[1] % whole ? x->dim[0] * x->dim[2] * x->dim[3] * ((x->dim[1] + whole - 1) / whole * 16) : 0;
+    return x->dim[1] % whole ? x->dim[0] * x->spatial() * ((x->dim[1] + whole - 1) / whole * 16) : 0;
   }
 
   static constexpr int64_t unlimited = INT64_MAX;
