@@ -2,7 +2,8 @@
 // fuse, in order:
 //  1. split train.batch_norm and its backward op into kernels and elementwise parts;
 //  2. turn every elementwise op into a train.fused of one op;
-//  3. sink fused ops into later ones that read them, or have these repeat them (see Passes.td for when).
+//  3. sink fused ops into later ones that read them, or have these repeat them (see Passes.td for when);
+//  4. delay updates of parameters that a region still reads when it runs again.
 #include "passes/Passes.h"
 #include "passes/Regions.h"
 
@@ -149,6 +150,34 @@ void delayUpdates(FusedOp producer, ValueRange inputs, FusedOp consumer, const U
   }
 }
 
+Operation *later(Operation *a, Operation *b) { return !a || (b && isBefore(a, b)) ? b : a; }
+
+/// Step 4. A region of several forward ops may run again for what its first ones gave: in their gradients, which come
+/// behind those of its last ones and the updates of what these read.
+void delayUpdatesOfRegions(func::FuncOp function, const Updates &updates) {
+  llvm::DenseMap<Operation *, Operation *> wanted; // of forward ops: the last op that may want them to run again
+  llvm::MapVector<Operation *, Operation *> delayed;
+  for (Operation &op : llvm::reverse(function.getBody().front().without_terminator())) {
+    if (!isForward(&op))
+      continue;
+    Operation *last = nullptr;
+    for (Operation *user : op.getUsers())
+      if (!user->hasTrait<OpTrait::IsTerminator>())
+        last = later(last, isForward(user) ? wanted.lookup(user) : user);
+    wanted[&op] = last;
+    for (Value operand : op.getOperands())
+      for (UpdateOp update : updates.lookup(variableOf(operand)))
+        if (last && isBefore(update, last))
+          delayed[update] = later(delayed.lookup(update), last);
+  }
+  llvm::DenseMap<Operation *, Operation *> behind;
+  for (auto [update, op] : delayed) {
+    Operation *&place = behind.try_emplace(op, op).first->second;
+    update->moveAfter(place);
+    place = update;
+  }
+}
+
 /// Whether `producer` may run where `consumer` runs, as one kernel with it.
 bool maySink(FusedOp producer, FusedOp consumer) {
   if (producer.domain().getShape() != consumer.domain().getShape() || !producer.mayJoin(consumer) ||
@@ -244,6 +273,7 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
           ahead.erase(op);
           sinkInto(op, work, ahead, updates);
         }
+      delayUpdatesOfRegions(function, updates);
     }
   }
 
