@@ -30,7 +30,8 @@ struct Operands {
   }
 };
 
-constexpr int64_t mostData = 1024; ///< elements of a constant that an inference reads: shapes, axes, scales
+constexpr int64_t mostData = 1024; ///< elements of a constant that an inference reads: shapes, axes, scales; it looks
+                                   ///< at the first one without a look at their number
 
 Operands operandsOf(NodeImport &node) {
   Operands operands;
@@ -43,7 +44,7 @@ Operands operandsOf(NodeImport &node) {
                    shapeOf(value));
     else if (const Source *source = node.source(i))
       operands.add(name, source->elementType, source->shape);
-    if (const HostTensor *value = node.known(i); value && value->size() <= mostData)
+    if (const HostTensor *value = node.known(i); value && value->size() > 0 && value->size() <= mostData)
       operands.addData(name, *value);
   }
   return operands;
@@ -74,6 +75,9 @@ std::vector<std::optional<std::vector<int64_t>>> inferShapes(NodeImport &node) {
   if (!schema || nested)
     return shapes;
   Operands operands = operandsOf(node);
+  for (const std::string &input : node.proto().input()) // inferences read types of operands without a look
+    if (!input.empty() && !operands.types.count(input))
+      return shapes;
   std::unordered_map<std::string, onnx::TypeProto *> types;
   for (auto &[name, type] : operands.types)
     types[name] = &type;

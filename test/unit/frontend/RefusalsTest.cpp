@@ -46,6 +46,16 @@ TEST(Refusals, AllKindsWithCounts) {
                           HasSubstr("node 'd' (LayerNormalization, opset 17): axis 7 is outside rank 2")));
 }
 
+/// The library's inference of OneHot reads the type of every operand, a random draw's too, of which nothing is known.
+TEST(Refusals, OperandsOfWhichNothingIsKnown) {
+  Refused model(R"(g (float[2, 3] x) => (float[2, 4] y) {
+    r = RandomUniformLike(x)
+    o = OneHot(x, r, x)
+    y = Gemm<transB = 1>(o, w)
+  })");
+  EXPECT_THAT(model.error, HasSubstr("(OneHot, opset 17)"));
+}
+
 TEST(Refusals, OneNodeIsTheError) {
   Refused model("g (float[2, 3] x) => (float[2, 4] y) { a = Hardmax(x) y = Gemm<transB = 1>(a, w) }");
   EXPECT_THAT(model.error, HasSubstr("model.onnx: node 'a' (Hardmax, opset 17): this op is not supported"));
