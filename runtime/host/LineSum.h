@@ -7,24 +7,28 @@
 
 namespace sluice {
 
-/// Sum of value(i) over a line, in an order that depends on the length alone. Values of a block come first, in a loop
-/// of their own, so that it vectorizes.
+/// Sum of value(i) over a line, in an order that depends on the length alone. Lanes of
+/// sums, in loops of a known length, vectorize.
 template <typename Value> double lineSum(int64_t length, Value &&value) {
-  constexpr int64_t block = 256;
-  float values[block];
-  double sums[block];
-  std::fill_n(sums, std::min(block, length), 0.0);
-  for (int64_t begin = 0; begin < length; begin += block) {
-    const int64_t count = std::min(block, length - begin);
-    for (int64_t i = 0; i < count; ++i)
-      values[i] = value(begin + i);
-    for (int64_t i = 0; i < count; ++i)
-      sums[i] += static_cast<double>(values[i]);
+  constexpr int64_t lanes = 32;
+  float values[lanes];
+  double sums[lanes] = {};
+  for (int64_t begin = 0; begin < length; begin += lanes) {
+    const int64_t count = std::min(lanes, length - begin);
+    if (count == lanes) { // its length is known, so that vectors stay in registers
+      for (int64_t i = 0; i < lanes; ++i)
+        values[i] = value(begin + i);
+      for (int64_t i = 0; i < lanes; ++i)
+        sums[i] += static_cast<double>(values[i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i)
+        sums[i] += static_cast<double>(value(begin + i));
+    }
   }
-  double total = 0;
-  for (int64_t i = 0; i < std::min(block, length); ++i)
-    total += sums[i];
-  return total;
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    for (int64_t i = 0; i < half; ++i)
+      sums[i] += sums[i + half];
+  return sums[0];
 }
 
 } // namespace sluice

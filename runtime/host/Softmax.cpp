@@ -43,20 +43,34 @@ float lineMaximum(const float *x, int64_t length, int64_t step) {
   return *std::max_element(most, most + lanes);
 }
 
+/// y = exp(x - shift). A function of its own, whose loop the compiler vectorizes; inlined, it does not. y may be x.
+__attribute__((noinline)) void exponentials(const float *x, float *y, int64_t length, float shift) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < length; ++i)
+    y[i] = exponential(x[i] - shift);
+}
+
 /// `Contiguous` lines are the usual ones, and vectorize. y may be x.
 template <bool Contiguous> void softmaxLine(const float *x, float *y, int64_t length, int64_t stride, bool logarithm) {
   const int64_t step = Contiguous ? 1 : stride;
   const float largest = lineMaximum(x, length, step);
-  const double sum = lineSum(length, [&](int64_t i) { return exponential(x[i * step] - largest); });
-  const auto shift = static_cast<float>(std::log(sum)), factor = static_cast<float>(1 / sum);
-  if (logarithm)
+  if (logarithm) {
+    const double sum = lineSum(length, [&](int64_t i) { return exponential(x[i * step] - largest); });
+    const auto shift = static_cast<float>(std::log(sum));
 #pragma GCC ivdep
     for (int64_t i = 0; i < length; ++i)
       y[i * step] = x[i * step] - largest - shift;
+    return;
+  }
+  if (Contiguous)
+    exponentials(x, y, length, largest);
   else
-#pragma GCC ivdep
     for (int64_t i = 0; i < length; ++i)
-      y[i * step] = exponential(x[i * step] - largest) * factor;
+      y[i * step] = exponential(x[i * step] - largest);
+  const auto factor = static_cast<float>(1 / lineSum(length, [&](int64_t i) { return y[i * step]; }));
+#pragma GCC ivdep
+  for (int64_t i = 0; i < length; ++i)
+    y[i * step] *= factor;
 }
 
 template <bool Contiguous>
