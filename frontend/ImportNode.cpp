@@ -114,11 +114,12 @@ bool importAlias(NodeImport &node) {
 }
 
 /// What a node would fold to, as text: op, attributes, inputs, small ones by their content, for shapes are equal from
-/// layer to layer. Empty where not all of that is known.
+/// layer to layer. Empty where not all of that is known, or where constants are weights, of which each is its own.
 std::string foldedText(NodeImport &node) {
   constexpr int64_t small = 64;
   const onnx::NodeProto &proto = node.proto();
-  if ((!isFoldable(proto.op_type()) && proto.op_type() != "ConstantOfShape") || proto.output_size() != 1)
+  if ((!isFoldable(proto.op_type()) && proto.op_type() != "ConstantOfShape") || proto.output_size() != 1 ||
+      node.graph().constantsAreWeights)
     return {};
   std::string text = proto.op_type();
   for (const onnx::AttributeProto &attribute : proto.attribute())

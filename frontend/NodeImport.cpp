@@ -188,8 +188,11 @@ FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
   }
   Use use;
   use.kind = kind;
-  auto variable = function.variables.get(*found, use, user(), function.error);
-  if (!variable || failed(checkSize(cast<RankedTensorType>(variable.getType()), "tensor '" + found->name + "'")))
+  Source own = *found;
+  if (function.repeated.contains(node.input(input)))
+    own.name = node.input(input); // what a step changes is no longer equal to what was computed in the same way
+  auto variable = function.variables.get(own, use, user(), function.error);
+  if (!variable || failed(checkSize(cast<RankedTensorType>(variable.getType()), "tensor '" + own.name + "'")))
     return {};
   return FlatSymbolRefAttr::get(variable.getSymNameAttr());
 }

@@ -315,14 +315,28 @@ TEST(Import, InlinesCompositesOfTheStandard) {
 TEST(Import, ComputesEqualConstantsOnce) {
   TrainingSpec spec;
   spec.limits.constantBytes = 5000; // one constant of 280 elements, what it is computed from, and shapes
-  ImportedModel model(withWeights(R"(g (float[4, 70] x) => (float[4, 70] y) {
-    s = Shape(x) c = ConstantOfShape(s) m = Abs(c) h = Add(x, m)
-    t = Shape(h) d = ConstantOfShape(t) n = Abs(d) y = Add(h, n) })"),
-                      spec);
+  auto proto = withWeights(R"(g (float[4, 70] x) => (float[4, 70] y) {
+    s = Shape(x) c = ConstantOfShape(s) m = Abs(c) p = MatMul(x, q) h = Add(p, m)
+    t = Shape(h) d = ConstantOfShape(t) n = Abs(d) y = Add(h, n) })");
+  addInitializer(proto, "q", {70, 70});
+  ImportedModel model(proto, spec);
   ASSERT_TRUE(model.module) << model.error;
   auto sums = model.ops<train::AddOp>();
   ASSERT_EQ(sums.size(), 2u);
   EXPECT_EQ(sums[0].getB(), sums[1].getB());
+}
+
+/// But statistics that begin alike change each for itself.
+TEST(Import, KeepsEqualStatesApart) {
+  const std::string start = "g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) {"
+                            " n = Constant<value = int64[1] {3}>() c = ConstantOfShape(n) m = Abs(c)"
+                            " d = ConstantOfShape(n) v = Abs(d) ";
+  auto proto = withWeights(start + "y = BatchNormalization(x, s, s, m, v) }", 13);
+  addInitializer(proto, "s", {3});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  auto update = model.only<train::UpdateStatisticsOp>();
+  EXPECT_NE(update.getRunningMean(), update.getRunningVar());
 }
 
 } // namespace
