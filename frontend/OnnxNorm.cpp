@@ -85,7 +85,9 @@ Value withComputedStatistics(NodeImport &node, const BatchNorm &norm) {
                        shapeText(shapeOf(vector).vec()));
       return {};
     }
-  auto column = [&](Value vector) { return node.reshape(vector, {channels, 1, 1}); };
+  SmallVector<int64_t> behindBatch(shapeOf(norm.x).size() - 1, 1);
+  behindBatch[0] = channels;
+  auto column = [&](Value vector) { return node.reshape(vector, behindBatch); };
   Value spread = unary<train::SqrtOp>(node, binary<train::AddOp>(node, variance, node.scalar(norm.epsilon, "epsilon")));
   Value scale = binary<train::DivOp>(node, norm.scale, spread);
   Value centred = binary<train::SubOp>(node, norm.x, column(mean));

@@ -76,6 +76,10 @@ TEST(ComposedOps, BatchNormsOfComputedStatistics) {
   auto inference = imported(nodes + "(h, v, v, s, d)", "2, 3, 4, 4", 17);
   ASSERT_TRUE(inference.module) << inference.error;
   inference.only<train::SumToOp>();
+  auto line = imported("m = Constant<value = int64[3] {2, 3, 16}>() l = Reshape(h, m) s = ReduceMean<axes = [0, 2], "
+                       "keepdims = 0>(l) d = Mul(s, s) y = BatchNormalization<training_mode = 1>(l, v, v, s, d)",
+                       "2, 3, 16", 17);
+  EXPECT_TRUE(line.module) << line.error; // a weight with its window as one dimension, as PyTorch writes it
   EXPECT_THAT(errorOf("s = ReduceMean<axes = [0, 2], keepdims = 0>(h) y = BatchNormalization(h, v, v, s, s)", 17),
               HasSubstr("has 3 channels but running statistics of shape [3, 4]"));
 }
