@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of a generated program: one table says every flag, its value and its help line. What is parsed is
-// validated; a flag that this program cannot honour is refused, never ignored.
+// The command line of a generated program; the table of its flags is in Flags.cpp. What is parsed is validated; a flag
+// that this program cannot honour is refused, never ignored.
 #pragma once
 
 #include "runtime/Program.h"
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sluice {
 

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every flag is called, takes and means. What flags mean to one another is in Arguments.cpp.
+
+#include "runtime/program/Flags.h"
+
+#include "runtime/Errors.h"
+#include "runtime/Printable.h"
+
+#include <charconv>
+
+namespace sluice {
+
+const std::vector<FlagGroup> &flagGroups() {
+  static const std::vector<FlagGroup> groups = {
+      {"Data",
+       {
+           {"--data", "DIR", "train on input.npy and target.npy in DIR, or on 'synthetic' data", &Arguments::data},
+           {"--shuffle", nullptr, "draw the order of each epoch from (seed, epoch)", &Arguments::shuffle},
+           {"--evaluate", "DIR", "loss and accuracy on DIR: after every epoch and at the end, or alone",
+            &Arguments::evaluate},
+       }},
+      {"Length of the run",
+       {
+           {"--steps", "N", "train until step N (counted over resumed runs)", &Arguments::steps, 0, 0x1p62},
+           {"--epochs", "N", "train until N epochs are done (default 1)", &Arguments::epochs, 0, 0x1p62},
+       }},
+      {"Optimization",
+       {
+           {"--lr", "X", "learning rate (default 0.01 for sgd, else 0.001)", &Arguments::learningRate},
+           {"--momentum", "X", "sgd: momentum (default 0.9)", &Arguments::momentum, 0, 1},
+           {"--weight-decay", "X", "weight decay (default 0, adamw 0.01)", &Arguments::weightDecay},
+           {"--beta1", "X", "adam, adamw: decay of the first moment (default 0.9)", &Arguments::beta1, 0, 1},
+           {"--beta2", "X", "adam, adamw: decay of the second moment (default 0.999)", &Arguments::beta2, 0, 1},
+           {"--epsilon", "X", "adam, adamw: added to the denominator (default 1e-8)", &Arguments::epsilon},
+           {"--seed", "N", "of initial weights, shuffling, dropout and synthetic data (default 0)", &Arguments::seed},
+       }},
+      {"Files",
+       {
+           {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors at the end", &Arguments::checkpoint},
+           {"--checkpoint-every", "N", "also write it every N steps (default: after every epoch)",
+            &Arguments::checkpointEvery, 1, 0x1p62},
+           {"--resume", "DIR", "go on from the checkpoint in DIR", &Arguments::resume},
+           {"--export", "FILE.onnx", "write the model with its trained weights", &Arguments::exportTo},
+           {"--log", "FILE.jsonl", "write one JSON object a line: start, steps, evaluations, end", &Arguments::log},
+           {"--force", nullptr, "write over files that other programs wrote", &Arguments::force},
+       }},
+      {"What it does and how long it takes",
+       {
+           {"--plan", nullptr, "print the memory plan and exit", &Arguments::plan},
+           {"--trace", "FILE.json", "write a Chrome trace of the first 10 steps, one row per stream",
+            &Arguments::trace},
+           {"--dump-gradients", "FILE.safetensors", "write the first step's gradients, before its update",
+            &Arguments::dumpGradients},
+           {"--profile-out", "FILE", "write measured op times and link rates for sluicec --profile",
+            &Arguments::profileOut},
+           {"--help", nullptr, "print this text and exit", &Arguments::help},
+       }},
+      {"The machine",
+       {
+           {"--threads", "N", "kernel threads (default: what the plan was made for; cuda: all, for data)",
+            &Arguments::threads, 1, 1025},
+           {"--offload-to", "FILE",
+            "keep host memory, or what a pool of packed tensors has no room for, in FILE (host only)",
+            &Arguments::offloadTo},
+           {"--no-graph", nullptr, "launch kernels one by one (cuda only)", &Arguments::noGraph},
+       }},
+  };
+  return groups;
+}
+
+const Flag *findFlag(const std::string &name) {
+  for (const FlagGroup &group : flagGroups())
+    for (const Flag &flag : group.flags)
+      if (name == flag.name)
+        return &flag;
+  return nullptr;
+}
+
+namespace {
+
+/// The whole of `value` as a number; false when it is not one or does not fit.
+template <typename Number> bool parseNumber(const std::string &value, Number &out) {
+  const char *end = value.data() + value.size();
+  auto [stop, error] = std::from_chars(value.data(), end, out);
+  return error == std::errc() && stop == end;
+}
+
+/// Puts a value where the kind of the flag's member says.
+struct Store {
+  Arguments &arguments;
+  const Flag &flag;
+  const std::string &value;
+
+  [[noreturn]] void refuse(const std::string &expected) const {
+    throw UsageError(text(flag.name, " expects ", expected, ", got '", value, "'"));
+  }
+  std::string range(const char *kind) const {
+    return text(kind, " of ", flag.least, " or more", flag.below < 1e6 ? text(" and below ", flag.below) : "");
+  }
+  bool inRange(double parsed) const { return parsed >= flag.least && parsed < flag.below; }
+
+  void operator()(bool Arguments::*field) const { arguments.*field = true; }
+  void operator()(std::optional<std::string> Arguments::*field) const {
+    if (value.empty())
+      refuse(flag.value);
+    arguments.*field = value;
+  }
+  void operator()(std::vector<std::string> Arguments::*field) const {
+    if (value.empty())
+      refuse(flag.value);
+    (arguments.*field).push_back(value);
+  }
+  void operator()(std::optional<int64_t> Arguments::*field) const {
+    int64_t parsed = 0;
+    if (!parseNumber(value, parsed) || !inRange(static_cast<double>(parsed)))
+      refuse(range("a whole number"));
+    arguments.*field = parsed;
+  }
+  void operator()(std::optional<uint64_t> Arguments::*field) const {
+    uint64_t parsed = 0;
+    if (!parseNumber(value, parsed))
+      refuse("a whole number from 0 to 2^64 - 1");
+    arguments.*field = parsed;
+  }
+  void operator()(std::optional<double> Arguments::*field) const {
+    double parsed = 0;
+    if (!parseNumber(value, parsed) || !std::isfinite(static_cast<float>(parsed)) || !inRange(parsed))
+      refuse(range("a finite number"));
+    arguments.*field = parsed;
+  }
+};
+
+struct Given {
+  const Arguments &arguments;
+
+  bool operator()(bool Arguments::*field) const { return arguments.*field; }
+  bool operator()(std::vector<std::string> Arguments::*field) const { return !(arguments.*field).empty(); }
+  template <typename Value> bool operator()(std::optional<Value> Arguments::*field) const {
+    return (arguments.*field).has_value();
+  }
+};
+
+} // namespace
+
+bool isGiven(const Arguments &arguments, const Flag &flag) { return std::visit(Given{arguments}, flag.field); }
+
+void setFlag(Arguments &arguments, const Flag &flag, const std::string &value) {
+  std::visit(Store{arguments, flag, value}, flag.field);
+}
+
+} // namespace sluice

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of a generated program's flags, in the groups and the order of --help.
+#pragma once
+
+#include "runtime/program/Arguments.h"
+
+#include <cmath>
+#include <variant>
+
+namespace sluice {
+
+/// The member of Arguments that a flag sets, by which its kind is known: a switch, words, whole numbers, a real number,
+/// or words of a flag that may be given several times.
+using FlagField = std::variant<bool Arguments::*, std::optional<std::string> Arguments::*,
+                               std::optional<int64_t> Arguments::*, std::optional<uint64_t> Arguments::*,
+                               std::optional<double> Arguments::*, std::vector<std::string> Arguments::*>;
+
+struct Flag {
+  const char *name, *value, *help; ///< value: what --help calls it, null for a switch
+  FlagField field;
+  double least = 0, below = HUGE_VAL; ///< range of a number: [least, below)
+};
+
+struct FlagGroup {
+  const char *heading;
+  std::vector<Flag> flags;
+};
+
+const std::vector<FlagGroup> &flagGroups();
+
+/// Null when there is none of this name.
+const Flag *findFlag(const std::string &name);
+
+bool isGiven(const Arguments &arguments, const Flag &flag);
+
+/// Sets what `flag` says, which takes a value, from the text of that value. Throws UsageError when it is of another
+/// kind or out of range.
+void setFlag(Arguments &arguments, const Flag &flag, const std::string &value);
+
+} // namespace sluice
