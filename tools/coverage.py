@@ -21,7 +21,7 @@ all that stands in the way of one model.
 TABLE = """
 ## Trained ops
 
-Versions are those of the op in ONNX's opsets that models may hold. A gradient flows where all train ops have one. *host* and *cuda* say that the target has
+Versions are those of the op in ONNX's opsets that models may hold. A gradient flows where all train ops have one, but for casts of integers. *host* and *cuda* say that the target has
 the kernels, or prints them; *bf16*, that `--precision=bf16` computes the op in it, else casts stand around it. Tests: *gradients* of
 `test/models/make_gradients.py`, *results* of ONNX's own backend tests (`test/models/backend_ops.py`).
 
@@ -130,7 +130,8 @@ class TrainOps:
         self.traits = {name[6:-2]: self.inherited(name, heads) for name in re.findall(r"^def (Train_\w+Op) :", definitions, re.M)}
         self.mnemonic = {name: re.search(r'"(\w+)"', head)[1] for name, head in self.traits.items()}
         self.elementwise = {name for name, head in self.traits.items() if "Train_ElementwiseOp" in head}
-        self.gradients = set(re.findall(r"^(?:SINGLE|GRADIENT|LOSS)\((\w+)Op\b", rules, re.M))
+        # The frontend casts integers alone, which have no gradient.
+        self.gradients = {"Cast", *re.findall(r"^(?:SINGLE|GRADIENT|LOSS)\((\w+)Op\b", rules, re.M), *re.findall(r"(\w+)Op::buildGradients\(", rules)}
         self.kernels = {name: self.classes(body, rules) for name, body in re.findall(r"^KERNEL\((\w+)Op\) \{(.*?\}\n|.*?^\})", rules, re.M | re.S)}
         self.defined = {target: self.methods(target) for target in ("host", "cuda")}
 
