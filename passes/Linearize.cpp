@@ -65,7 +65,10 @@ public:
       else if (Value source = op.getNumResults() == 1 ? viewSource(op.getResult(0)) : Value())
         unite(source, op.getResult(0));
       else if (auto fused = dyn_cast<FusedOp>(op))
-        mark(fused);
+        mark(fused, fused.fullResults(),
+             [&](unsigned i) { return i < fused.getInputs().size() && !fused.isChannel(i); });
+      else if (isa<LossBackwardOp>(op))
+        mark(&op, 1, [](unsigned i) { return i == 0; });
     }
   }
 
@@ -98,33 +101,35 @@ private:
     return !use.persistent && !(use.last && at->isBeforeInBlock(use.last));
   }
   /// Another operand looks at the same bytes through a view: the op would read what it has already overwritten.
-  bool sharesWithOther(FusedOp op, Value operand) {
-    return llvm::any_of(op.getInputs(), [&](Value other) { return other != operand && find(other) == find(operand); });
+  bool sharesWithOther(Operation *op, Value operand) {
+    return llvm::any_of(op->getOperands(),
+                        [&](Value other) { return other != operand && find(other) == find(operand); });
   }
-  void mark(FusedOp op) {
+  /// The first `results` results of an op may take the bytes of operands that it reads no more once it wrote over them.
+  void mark(Operation *op, unsigned results, llvm::function_ref<bool(unsigned)> mayBeWrittenOver) {
     SmallVector<int64_t> choice(op->getNumResults(), -1);
     llvm::SmallDenseSet<Key> taken;
     // Of a gradient and an activation that die here the gradient: plans move activations about.
     SmallVector<unsigned> order;
     for (bool activations : {false, true})
-      for (auto [i, operand] : llvm::enumerate(op.getInputs()))
-        if (bool(operand.getDefiningOp() && isForward(operand.getDefiningOp())) == activations)
+      for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+        if (mayBeWrittenOver(i) && bool(operand.getDefiningOp() && isForward(operand.getDefiningOp())) == activations)
           order.push_back(i);
-    for (unsigned r = 0; r < op.fullResults(); ++r)
+    for (unsigned r = 0; r < results; ++r)
       for (unsigned i : order) {
-        Value operand = op.getInputs()[i];
-        if (op.isChannel(i) || sharesWithOther(op, operand) || operand.getType() != op.getResult(r).getType() ||
+        Value operand = op->getOperand(i);
+        if (sharesWithOther(op, operand) || operand.getType() != op->getResult(r).getType() ||
             !nobodyReadsLater(operand, op) || !taken.insert(find(operand)).second)
           continue;
         choice[r] = i;
         ++count;
         break;
       }
-    for (unsigned r = 0; r < op.fullResults(); ++r)
+    for (unsigned r = 0; r < results; ++r)
       if (choice[r] >= 0)
-        unite(op.getInputs()[choice[r]], op.getResult(r));
+        unite(op->getOperand(choice[r]), op->getResult(r));
     if (llvm::any_of(choice, [](int64_t c) { return c >= 0; }))
-      attr::set<attr::InPlace>(op, DenseI64ArrayAttr::get(op.getContext(), choice));
+      attr::set<attr::InPlace>(op, DenseI64ArrayAttr::get(op->getContext(), choice));
   }
 
   llvm::EquivalenceClasses<Key> classes;

@@ -155,7 +155,7 @@ def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
   let description = [{
     A cut point is a value that alone separates the forward graph: after its op, no other activation is read by a later forward op. Every
     op gets `train.stage`; a backward op has the stage of its forward op. Fused ops whose operand nobody reads later, backward ops
-    included, get `train.in_place`: per result the operand whose bytes it takes, or -1.
+    included, and the gradient of the loss get `train.in_place`: per result the operand whose bytes it takes, or -1.
 
     ```mlir
     %a = train.conv %x, %w ... {train.forward = 0} : ...

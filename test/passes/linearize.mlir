@@ -10,7 +10,8 @@
 // The branch's value is not read again: the join works in its bytes. Operand 0, %r, is read by the backward part.
 // CHECK: train.fused({{.*}}train.forward = 3 : i64, train.in_place = array<i64: 1>, train.stage = 2 : i64
 // CHECK: train.mse {{.*}}train.forward = 4 : i64, train.stage = 3 : i64
-// CHECK: train.loss_backward {{.*}}train.backward = 4 : i64{{.*}}train.stage = 3 : i64
+// Nobody reads the output after the loss: its gradient takes its bytes.
+// CHECK: train.loss_backward {{.*}}train.backward = 4 : i64, train.in_place = array<i64: 0>, train.stage = 3 : i64
 // CHECK: train.matmul {{.*}}train.backward = 2 : i64, train.stage = 2 : i64
 // Both operands end here. Each result takes bytes of its own; a sum of channels takes none.
 // CHECK: train.fused({{.*}}train.backward = 1 : i64, train.in_place = array<i64: 0, 1, -1>, train.stage = 1 : i64

@@ -61,10 +61,9 @@ constexpr Tensor features_7_MaxPool_y = device(0x0020a00, {8, 16, 4, 4}, Layout:
 constexpr Tensor features_7_MaxPool_indices = device(0x0030200, {8, 16, 4, 4}, Layout::NHWC, DataType::U8);
 constexpr Tensor flatten_y = device(0x002ca00, {8, 16, 4, 4});                       // 10-22  /Flatten
 constexpr Tensor classifier_0_y = device(0x002f600, {8, 24});                    // 11-21  /classifier/classifier.0/Gemm
-constexpr Tensor classifier_2_y = device(0x002f900, {8, 10});                    // 13-15  /classifier/classifier.2/Gemm
-constexpr Tensor loss_grad = device(0x002fb00, {8, 10});                             // 15-18  loss
+constexpr Tensor classifier_2_y = device(0x002f900, {8, 10});                    // 13-18  /classifier/classifier.2/Gemm
 constexpr Tensor classifier_2_weight_grad = device(0x002f200, {10, 24});         // 16-19  /classifier/classifier.2/Gemm
-constexpr Tensor classifier_2_bias_grad = device(0x002f900, {10});               // 17-20  /classifier/classifier.2/Gemm
+constexpr Tensor classifier_2_bias_grad = device(0x002fb00, {10});               // 17-20  /classifier/classifier.2/Gemm
 constexpr Tensor classifier_2_grad = device(0x0044a00, {8, 24});                 // 18-24  /classifier/classifier.2/Gemm
 constexpr Tensor classifier_0_weight_grad = device(0x0020a00, {24, 256});        // 22-25  /classifier/classifier.0/Gemm
 constexpr Tensor classifier_0_bias_grad = device(0x0044d00, {24});               // 23-26  /classifier/classifier.0/Gemm
@@ -94,7 +93,7 @@ constexpr Tensor loss_value_scratch = scratch(0x002fb00, 512);                  
 // 16-16 workspace  /classifier/classifier.2/Gemm
 constexpr Tensor classifier_2_weight_grad_scratch = scratch(0x002ea00, 1536);
 // 17-17 workspace  /classifier/classifier.2/Gemm
-constexpr Tensor classifier_2_bias_grad_scratch = scratch(0x002fa00, 80);
+constexpr Tensor classifier_2_bias_grad_scratch = scratch(0x002fc00, 80);
 constexpr Tensor classifier_2_grad_scratch = scratch(0x002ea00, 1920); // 18-18 workspace  /classifier/classifier.2/Gemm
 // 22-22 workspace  /classifier/classifier.0/Gemm
 constexpr Tensor classifier_0_weight_grad_scratch = scratch(0x002ea00, 6144);
@@ -189,10 +188,10 @@ struct Kernels {
   const Matmul classifier_2{"/classifier/classifier.2/Gemm", {8, 24}, {10, 24}, {8, 10}, false, true, 1.0f, 1.0f, {10},
       {"blocked"}};
   const Loss loss{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
-  const Loss loss_grad_2{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
+  const Loss loss_grad{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
   const Matmul classifier_2_grad_2{"/classifier/classifier.2/Gemm", {8, 10}, {8, 24}, {10, 24}, true, false, 1.0f, 1.0f,
       {}, {"blocked"}};
-  const SumTo classifier_2_grad_3{"/classifier/classifier.2/Gemm", loss_grad, classifier_2_bias_grad, 1.0f};
+  const SumTo classifier_2_grad_3{"/classifier/classifier.2/Gemm", classifier_2_y, classifier_2_bias_grad, 1.0f};
   const Matmul classifier_2_grad_4{"/classifier/classifier.2/Gemm", {8, 10}, {10, 24}, {8, 24}, false, false, 1.0f,
       1.0f, {}, {"blocked"}};
   const Fused<ReluBackward> classifier_1_Relu_grad{"/classifier/classifier.1/Relu", {8, 24}, Layout::RowMajor,
@@ -324,15 +323,14 @@ SLUICE_SEQUENCE static void forward(Session &s) {
 
 // Gradients, and each parameter's update as soon as nothing reads the parameter any more.
 SLUICE_SEQUENCE static void backward(Session &s) {
-  k->loss_grad_2.backward(s.compute, classifier_2_y, s.batch(target), loss_grad);
-  s.release(classifier_2_y);
+  k->loss_grad.backward(s.compute, classifier_2_y, s.batch(target), classifier_2_y);
   // /classifier/classifier.2/Gemm
-  k->classifier_2_grad_2.run(s.compute, loss_grad, classifier_0_y, none, classifier_2_weight_grad,
+  k->classifier_2_grad_2.run(s.compute, classifier_2_y, classifier_0_y, none, classifier_2_weight_grad,
       classifier_2_weight_grad_scratch);
-  k->classifier_2_grad_3.run(s.compute, loss_grad, classifier_2_bias_grad, classifier_2_bias_grad_scratch);
-  k->classifier_2_grad_4.run(s.compute, loss_grad, classifier_2_weight, none, classifier_2_grad,
+  k->classifier_2_grad_3.run(s.compute, classifier_2_y, classifier_2_bias_grad, classifier_2_bias_grad_scratch);
+  k->classifier_2_grad_4.run(s.compute, classifier_2_y, classifier_2_weight, none, classifier_2_grad,
       classifier_2_grad_scratch);
-  s.release(loss_grad);
+  s.release(classifier_2_y);
   s.captureGradient("classifier.2.weight", classifier_2_weight_grad);
   updateSgd(s.compute, classifier_2_weight, classifier_2_weight_grad, classifier_2_weight_momentum,
       "/classifier/classifier.2/Gemm");
@@ -522,8 +520,7 @@ static const PlanRow plan[] = {
     {"features_7_MaxPool_indices", "/features/features.7/MaxPool", "keep", 2048, 9, 28},
     {"flatten_y", "/Flatten", "keep", 8192, 10, 22},
     {"classifier_0_y", "/classifier/classifier.0/Gemm", "keep", 768, 11, 21},
-    {"classifier_2_y", "/classifier/classifier.2/Gemm", "keep", 320, 13, 15},
-    {"loss_grad", "loss", "", 320, 15, 18},
+    {"classifier_2_y", "/classifier/classifier.2/Gemm", "keep", 320, 13, 18},
     {"classifier_2_weight_grad", "/classifier/classifier.2/Gemm", "", 960, 16, 19},
     {"classifier_2_bias_grad", "/classifier/classifier.2/Gemm", "", 40, 17, 20},
     {"classifier_2_grad", "/classifier/classifier.2/Gemm", "", 768, 18, 24},
@@ -589,7 +586,7 @@ const Program program = {
     .inputs = inputs,
     .inputCount = 2,
     .plan = plan,
-    .planRows = 47,
+    .planRows = 46,
     .actions = actions,
     .actionRows = 1,
     .loss = loss_value,
