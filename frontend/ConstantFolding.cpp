@@ -3,6 +3,7 @@
 #include "frontend/ConstantFolding.h"
 #include "frontend/Attributes.h"
 #include "frontend/ConstantMovement.h"
+#include "frontend/ElementTypes.h"
 #include <algorithm>
 #include <cmath>
 
@@ -93,7 +94,7 @@ Result<HostTensor> where(const Fold &fold) {
 Result<HostTensor> cast(const Fold &fold) {
   const HostTensor &x = fold.in(0);
   int64_t to = Attributes(fold.node).integer("to", onnx::TensorProto::FLOAT);
-  bool toFloat = to == onnx::TensorProto::FLOAT || to == onnx::TensorProto::DOUBLE || to == onnx::TensorProto::FLOAT16;
+  bool toFloat = isFloatType(to);
   auto result = HostTensor::zeros(x.shape, !toFloat);
   for (int64_t i = 0; i < x.size(); ++i) {
     if (to == onnx::TensorProto::BOOL)

@@ -51,6 +51,11 @@ int64_t elementSize(int32_t elementType) {
   return type ? type->size : 0;
 }
 
+bool isFloatType(int64_t elementType) {
+  return elementType == onnx::TensorProto::FLOAT || elementType == onnx::TensorProto::DOUBLE ||
+         elementType == onnx::TensorProto::FLOAT16 || elementType == onnx::TensorProto::BFLOAT16;
+}
+
 bool tensorBytes(int32_t elementType, const std::vector<int64_t> &shape, int64_t &bytes) {
   bytes = elementSize(elementType);
   if (bytes == 0)

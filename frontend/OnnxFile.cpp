@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading in this order: parse, index tensor data, check, inline. The ONNX library reports by exceptions; they end
-// here.
+// Reading in this order: parse, index tensor data, check, widen floats, inline. The ONNX library reports by exceptions;
+// they end here.
 #include "frontend/OnnxFile.h"
 #include "frontend/ElementTypes.h"
 #include "frontend/ExternalData.h"
+#include "frontend/FloatWidening.h"
 #include "frontend/GuardedSchemas.h"
 #include "frontend/ImportedOps.h"
 #include "frontend/LocalFunctions.h"
@@ -260,6 +261,11 @@ Result<OnnxFile> OnnxFile::read(const std::string &path, const Limits &limits) {
     return failed(valid);
   if (Status named = checkNames(model.graph()); !named)
     return failed(named);
+  if (widenFloats(model, contents->tensors)) {
+    contents->tensors = TensorIndex(path);
+    if (Status indexed = contents->tensors.addInitializers(model.graph()); !indexed)
+      return failed(indexed);
+  }
   if (Status inlined = inlineFunctions(model, *opset); !inlined)
     return failed(inlined);
   if (Status named = checkText(model.graph()); !named)

@@ -106,15 +106,14 @@ LogicalResult importWhere(NodeImport &node) {
 /// Conversions between float types keep float32, those to truth values compare with 0; integers stay what they are.
 LogicalResult importCast(NodeImport &node) {
   const auto to = static_cast<int32_t>(node.attributes.integer("to", 0));
-  if (to == onnx::TensorProto::FLOAT)
+  if (isFloatType(to))
     return node.result(node.tensor(0));
   if (to == onnx::TensorProto::BOOL)
     return node.result(negated(node, negated(node, node.tensor(0))));
   const bool integer = to == onnx::TensorProto::INT64 || to == onnx::TensorProto::INT32;
   if (!integer || !node.isIntegral(0))
     return node.error("casts of " + std::string(node.isIntegral(0) ? "integers" : "float32 activations") + " to " +
-                      elementTypeName(to) +
-                      " are not supported; there are casts to float32 and bool, and of integers " +
+                      elementTypeName(to) + " are not supported; there are casts to floats and bool, and of integers " +
                       "to int64 and int32");
   return node.result(node.moved(0));
 }
@@ -127,8 +126,7 @@ void noteIntegral(NodeImport &node) {
   const std::string &type = node.proto().op_type();
   const int typed = type == "Where" || type == "CastLike" ? 1 : type == "OneHot" ? 2 : 0; // whose type the result has
   const bool integral =
-      truths.count(type) ||
-      (type == "Cast" ? node.attributes.integer("to", 0) != onnx::TensorProto::FLOAT : node.isIntegral(typed));
+      truths.count(type) || (type == "Cast" ? !isFloatType(node.attributes.integer("to", 0)) : node.isIntegral(typed));
   if (integral)
     for (const std::string &output : node.proto().output())
       node.shared().integral.insert(output);

@@ -85,8 +85,8 @@ TEST(ImportErrors, ShapesThatConflict) {
 }
 
 TEST(ImportErrors, ElementTypes) {
-  EXPECT_THAT(errorOf("g (double[2, 3] x) => (double[2, 3] y) { y = Relu(x) }"),
-              HasSubstr("input 'x' has element type float64; supported are float32, int64, int32, uint8 and bool"));
+  EXPECT_THAT(errorOf("g (int8[2, 3] x) => (int8[2, 3] y) { y = Relu(x) }"),
+              HasSubstr("input 'x' has element type int8; supported are float32, int64, int32, uint8 and bool"));
 }
 
 TEST(ImportErrors, SizesThatOverflow) {
