@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// No loader thread is needed: enqueueing a step returns at once, so the main thread is free while the step runs. Beside
-// a GPU's step it takes the other cores too, which would be too slow alone; on the host they compute.
+// Enqueueing a step returns at once, so the main thread is free to gather while the step runs, with the data set's
+// other workers beside it.
 
 #include "runtime/program/Batches.h"
-
-#include "runtime/Kernels.h"
 
 namespace sluice {
 
@@ -12,10 +10,12 @@ Batches::Batches(Session &session, const Program &program, Dataset &dataset)
     : session(session), program(program), dataset(dataset) {}
 
 void Batches::prefetch(Position position) {
-  const int helpers = runtimeTarget() == Target::Cuda ? threads() : 1;
+  std::vector<void *> staging;
+  for (int i = 0; i < program.inputCount; ++i)
+    staging.push_back(session.toDevice.address(program.inputs[i].staging));
+  dataset.gather(position, staging);
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &input = program.inputs[i];
-    dataset.gather(i, position, session.toDevice.address(input.staging), helpers);
     copyToDevice(session.toDevice, input.staging, session.nextBatch(input.slots), input.name);
   }
 }

@@ -1,230 +1,214 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples are read one by one at their offset, brought from NCHW file order to the staging slot's layout and, when they
-// are class ids or indices, range-checked: a kernel would use them as addresses.
+// Samples are read by their number, so that neither order nor share, nor which thread reads them, changes what they
+// are. Class ids and indices are range-checked: a kernel would use them as addresses.
 
 #include "runtime/program/Dataset.h"
 
+#include "runtime/Errors.h"
 #include "runtime/Random.h"
+#include "runtime/program/Arguments.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
-#include <cctype>
+#include <atomic>
+#include <cmath>
 #include <cstring>
+#include <exception>
 #include <future>
+#include <mutex>
 #include <numeric>
+#include <stdexcept>
+#include <thread>
 
 namespace sluice {
 
-/// Synthetic data repeat after this many batches, so that a model can learn them by heart and its loss falls.
-static constexpr int64_t syntheticBatches = 8;
+/// From a shard to the next, samples that are read together change places within this many.
+static constexpr size_t shuffleWindow = 1000;
 
-/// The part of a staging tensor that holds one sample.
-static Tensor oneSample(const Tensor &staging) {
-  Tensor sample = staging;
-  sample.shape.dims[0] = 1;
-  return sample;
+DataOptions dataOptions(const Arguments &arguments, uint64_t seed) {
+  DataOptions options;
+  options.seed = seed;
+  // Beside a GPU's step the other cores are free; on the host they compute.
+  if (runtimeTarget() == Target::Cuda)
+    options.workers = static_cast<int>(arguments.threads.value_or(std::max(1u, std::thread::hardware_concurrency())));
+  return options;
 }
 
-/// "input.npy" for the only input, else the input's name; characters that could leave the folder become '_'.
-static std::string fileName(const Program &program, int input) {
-  bool hasTarget = !std::strcmp(program.inputs[program.inputCount - 1].name, "target");
-  int models = program.inputCount - (hasTarget ? 1 : 0);
-  if (models == 1 && input == 0)
-    return "input.npy";
-  std::string name = program.inputs[input].name;
-  for (char &c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._-", c))
-      c = '_';
-  return name + ".npy";
-}
-
-Dataset::Dataset(const std::string &where, const Program &program, uint64_t seed, bool shuffle)
-    : program(program), seed(seed), shuffle(shuffle) {
+Dataset::Dataset(const DataOptions &options, const Program &program) : program(program), options(options) {
   for (int i = 0; i < program.inputCount; ++i) {
     const Tensor &staging = program.inputs[i].staging;
     if (staging.shape.rank < 1 || staging.shape[0] != program.batch)
       throw std::logic_error(
           text("input '", program.inputs[i].name, "' does not have the batch as its first dimension"));
   }
-  if (where == "synthetic")
-    count = syntheticBatches * program.batch;
-  else
-    openFiles(where);
-  if (count < program.batch)
-    throw DataError(text(where, " holds ", count, " samples, one batch takes ", program.batch));
-  if (count > UINT32_MAX && shuffle)
-    throw DataError(text(where, " holds ", count, " samples, --shuffle can order ", UINT32_MAX));
+  source = openSource(options.where, program, options.seed, options.targets);
+  count = source->samples();
+  if (count > UINT32_MAX && (options.shuffle || options.share != DataOptions::Share::All))
+    throw DataError(text(options.where, " holds ", count, " samples, ",
+                         options.shuffle ? "--shuffle can order " : "--validation-split can split ", UINT32_MAX));
+  takeShare();
+  const bool split = options.share != DataOptions::Share::All;
+  const char *part = !split                                            ? " holds "
+                     : options.share == DataOptions::Share::Validation ? ": the validation part holds "
+                                                                       : ": the training part holds ";
+  if (count < (options.padded ? 1 : program.batch))
+    throw DataError(text(options.where, part, count, " samples, one batch takes ", program.batch));
+  checkAllRanges();
 }
 
-void Dataset::openFiles(const std::string &folder) {
+/// Fisher and Yates from the front: values [0, first) are a sample of all, in random order. Each is exchanged with one
+/// of the `window` values from it on.
+static void shuffleFront(std::vector<uint32_t> &values, size_t first, uint64_t key, size_t window) {
+  for (size_t i = 0; i < first; ++i)
+    std::swap(values[i], values[i + randomBits64(key, i) % std::min(window, values.size() - i)]);
+}
+
+static std::vector<uint32_t> countUp(size_t count) {
+  std::vector<uint32_t> values(count);
+  std::iota(values.begin(), values.end(), 0u);
+  return values;
+}
+
+void Dataset::takeShare() {
+  if (options.share == DataOptions::Share::All)
+    return;
+  members = countUp(static_cast<size_t>(count));
+  const auto validation =
+      static_cast<std::ptrdiff_t>(std::floor(static_cast<double>(count) * options.validationPercent / 100));
+  shuffleFront(members, static_cast<size_t>(validation), randomKey(options.seed, nameKey("split"), 0), members.size());
+  if (options.share == DataOptions::Share::Validation)
+    members.erase(members.begin() + validation, members.end());
+  else
+    members.erase(members.begin(), members.begin() + validation);
+  std::sort(members.begin(), members.end());
+  count = static_cast<int64_t>(members.size());
+}
+
+int64_t Dataset::memberAt(int64_t index) const { return members.empty() ? index : members[static_cast<size_t>(index)]; }
+
+/// Before training rather than hours into it; gather() checks again, for files may change meanwhile.
+void Dataset::checkAllRanges() const {
   for (int i = 0; i < program.inputCount; ++i) {
-    files.emplace_back(joinPath(folder, fileName(program, i)));
-    checkFile(files.back(), program.inputs[i]);
-    int64_t samples = files.back().shape()[0];
-    if (i == 0)
-      count = samples;
-    else if (samples != count)
-      throw DataError(text(files.back().path(), " holds ", samples, " samples, ", files[0].path(), " holds ", count));
-    checkAllRanges(i);
+    const Input &in = program.inputs[i];
+    if (in.staging.type != DataType::I64 || in.upperBound <= 0 || (!options.targets && isTarget(program, i)))
+      continue;
+    std::vector<char> buffer(sampleBytes(in));
+    for (int64_t n = 0; n < count; ++n) {
+      source->read(i, memberAt(n), buffer.data());
+      checkRange(i, memberAt(n), buffer.data());
+    }
   }
 }
 
-std::vector<std::string> Dataset::paths() const {
-  std::vector<std::string> list;
-  for (const NpyFile &file : files)
-    list.push_back(file.path());
-  return list;
-}
-
-/// Before training rather than hours into it; gather() checks again, for the file may change meanwhile.
-void Dataset::checkAllRanges(int input) const {
+void Dataset::checkRange(int input, int64_t sample, const char *values) const {
   const Input &in = program.inputs[input];
   if (in.staging.type != DataType::I64 || in.upperBound <= 0)
     return;
-  size_t sampleBytes = oneSample(in.staging).bytes();
-  int64_t atOnce = static_cast<int64_t>(std::max<size_t>(1, (size_t{1} << 18) / std::max<size_t>(1, sampleBytes)));
-  std::vector<char> buffer;
-  for (int64_t first = 0; first < count; first += atOnce) {
-    int64_t samples = std::min(atOnce, count - first);
-    readSamples(input, first, samples, buffer);
-    for (int64_t i = 0; i < samples; ++i)
-      checkRange(input, first + i, buffer.data() + static_cast<size_t>(i) * sampleBytes);
-  }
-}
-
-/// Integers of the file as those of the staging tensor, which are wider.
-template <typename T> static void widen(std::vector<char> &buffer, int64_t elements) {
-  for (int64_t i = elements; i-- > 0;) {
-    T narrow;
-    std::memcpy(&narrow, buffer.data() + static_cast<size_t>(i) * sizeof narrow, sizeof narrow);
-    const int64_t wide = narrow;
-    std::memcpy(buffer.data() + static_cast<size_t>(i) * sizeof wide, &wide, sizeof wide);
-  }
-}
-
-/// Samples [first, first + samples) in file order, of the staging tensor's element type.
-void Dataset::readSamples(int input, int64_t first, int64_t samples, std::vector<char> &buffer) const {
-  const NpyFile &file = files[static_cast<size_t>(input)];
-  const Tensor sample = oneSample(program.inputs[input].staging);
-  buffer.resize(static_cast<size_t>(samples) * sample.bytes());
-  file.read(first, samples, buffer.data());
-  if (file.type() == sample.type)
-    return;
-  const int64_t elements = samples * sample.shape.elements();
-  if (file.type() == DataType::I32)
-    widen<int32_t>(buffer, elements);
-  else
-    widen<uint8_t>(buffer, elements);
-}
-
-/// Files of smaller integers, and of booleans, serve as I64.
-static bool serves(DataType file, DataType input) {
-  return file == input || (input == DataType::I64 && (file == DataType::I32 || file == DataType::U8));
-}
-
-void Dataset::checkFile(const NpyFile &file, const Input &input) const {
-  const Tensor &expected = input.staging;
-  const std::vector<int64_t> &dims = file.shape();
-  bool fits = dims.size() == static_cast<size_t>(expected.shape.rank);
-  for (size_t i = 1; fits && i < dims.size(); ++i)
-    fits = dims[i] == expected.shape[static_cast<int>(i)];
-  if (!serves(file.type(), expected.type) || !fits) {
-    std::string rest;
-    for (int i = 1; i < expected.shape.rank; ++i)
-      rest += text(", ", expected.shape[i]);
-    throw DataError(text(file.path(), " is ", typeName(file.type()), " ", numpyShape(dims), ", input '", input.name,
-                         "' takes ", typeName(expected.type), " (N", rest.empty() ? "," : rest, ")"));
+  const int64_t elements = sampleElements(in);
+  for (int64_t i = 0; i < elements; ++i) {
+    int64_t value;
+    std::memcpy(&value, values + i * 8, sizeof value);
+    if (value != in.ignoreIndex && (value < 0 || value >= in.upperBound))
+      throw DataError(text(source->name(input, sample), " holds ", value, ", '", in.name, "' must lie between 0 and ",
+                           in.upperBound - 1));
   }
 }
 
 Position Dataset::normalize(Position position) const {
-  return position.sample > count - program.batch ? Position{position.epoch + 1, 0} : position;
+  const int64_t last = options.padded ? count - 1 : count - program.batch;
+  return position.sample > last ? Position{position.epoch + 1, 0} : position;
+}
+
+/// Samples of a source in parts: the parts in random order, then those of neighbouring parts mixed.
+void Dataset::drawOrder(int64_t epoch) {
+  const uint64_t key = randomKey(options.seed, nameKey("shuffle"), static_cast<uint64_t>(epoch));
+  const std::vector<int64_t> begins = source->begins();
+  order = countUp(static_cast<size_t>(count));
+  orderEpoch = epoch;
+  if (begins.empty()) {
+    for (size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[randomBits64(key, i) % i]);
+    return;
+  }
+  std::vector<uint32_t> parts = countUp(begins.size());
+  shuffleFront(parts, parts.size(), randomKey(options.seed, nameKey("shards"), static_cast<uint64_t>(epoch)),
+               parts.size());
+  std::vector<size_t> places(begins.size()); // of each part in the order
+  for (size_t i = 0; i < parts.size(); ++i)
+    places[parts[i]] = i;
+  const auto placeOf = [&](uint32_t index) {
+    const auto behind = std::upper_bound(begins.begin(), begins.end(), memberAt(index));
+    return places[static_cast<size_t>(behind - begins.begin()) - 1];
+  };
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return placeOf(a) < placeOf(b); });
+  shuffleFront(order, order.size(), key, shuffleWindow);
 }
 
 int64_t Dataset::sampleAt(Position position) {
-  if (!shuffle)
-    return position.sample;
-  if (orderEpoch != position.epoch) {
-    order.resize(static_cast<size_t>(count));
-    std::iota(order.begin(), order.end(), 0u);
-    uint64_t key = randomKey(seed, nameKey("shuffle"), static_cast<uint64_t>(position.epoch));
-    for (size_t i = order.size(); i > 1; --i)
-      std::swap(order[i - 1], order[randomBits64(key, i) % i]);
-    orderEpoch = position.epoch;
-  }
-  return order[static_cast<size_t>(position.sample)];
+  const int64_t index = std::min(position.sample, count - 1);
+  if (!options.shuffle)
+    return memberAt(index);
+  if (orderEpoch != position.epoch)
+    drawOrder(position.epoch);
+  return memberAt(order[static_cast<size_t>(index)]);
 }
 
-void Dataset::checkRange(int input, int64_t sample, const void *values) const {
-  const Input &in = program.inputs[input];
-  if (in.staging.type != DataType::I64 || in.upperBound <= 0)
-    return;
-  int64_t elements = oneSample(in.staging).shape.elements();
-  for (int64_t i = 0; i < elements; ++i) {
-    int64_t value;
-    std::memcpy(&value, static_cast<const char *>(values) + i * 8, sizeof value);
-    if (value != in.ignoreIndex && (value < 0 || value >= in.upperBound))
-      throw DataError(text(files[static_cast<size_t>(input)].path(), ": sample ", sample, " holds ", value, ", '",
-                           in.name, "' must lie between 0 and ", in.upperBound - 1));
-  }
-}
-
-/// Floats are uniform with mean 0 and variance 1 (targets of a binary loss 0 or 1), ids uniform below their bound,
-/// other integers one: a mask that lets all pass.
-void Dataset::drawSample(int input, int64_t sample, void *values) const {
-  const Input &in = program.inputs[input];
-  Tensor one = oneSample(in.staging);
-  uint64_t key = randomKey(seed, nameKey(in.name), static_cast<uint64_t>(sample));
-  std::memset(values, 0, one.bytes());
-  uint64_t elements = static_cast<uint64_t>(one.shape.elements());
-  bool binary =
-      !std::strcmp(in.name, "target") && program.lossName && !std::strcmp(program.lossName, "bce-with-logits");
-  if (one.type == DataType::F32)
-    for (uint64_t i = 0; i < elements; ++i)
-      static_cast<float *>(values)[i] =
-          binary ? static_cast<float>(randomBits(key, i) >> 31) : 3.4641016f * (uniform(key, i) - 0.5f);
-  else if (one.type == DataType::I64)
-    for (uint64_t i = 0; i < elements; ++i)
-      static_cast<int64_t *>(values)[i] =
-          in.upperBound > 0 ? static_cast<int64_t>(randomBits64(key, i) % static_cast<uint64_t>(in.upperBound)) : 1;
-}
-
-/// Samples [begin, end) of the batch.
-void Dataset::gatherSamples(int input, int64_t begin, int64_t end, std::vector<char> &buffer, char *physical) const {
-  const Tensor sample = oneSample(program.inputs[input].staging);
-  buffer.resize(sample.bytes());
-  for (int64_t n = begin; n < end; ++n) {
-    const int64_t index = gathered[static_cast<size_t>(n)];
-    if (files.empty()) {
-      drawSample(input, index, buffer.data());
-    } else {
-      readSamples(input, index, 1, buffer);
-      checkRange(input, index, buffer.data());
+void Dataset::gatherSample(int64_t sample, size_t at, const std::vector<void *> &staging,
+                           std::vector<char> &buffer) const {
+  for (int i = 0; i < program.inputCount; ++i) {
+    auto *to = static_cast<char *>(staging[static_cast<size_t>(i)]);
+    if (!to)
+      continue;
+    Tensor one = program.inputs[i].staging;
+    one.shape.dims[0] = 1;
+    to += at * one.bytes();
+    if (!options.targets && isTarget(program, i)) {
+      std::memset(to, 0, one.bytes());
+      continue;
     }
-    toPhysical(sample, buffer.data(), physical + static_cast<size_t>(n) * sample.bytes());
+    buffer.resize(one.bytes());
+    source->read(i, sample, buffer.data());
+    checkRange(i, sample, buffer.data());
+    toPhysical(one, buffer.data(), to);
   }
 }
 
-void Dataset::gather(int input, Position position, void *physical, int threads) {
-  constexpr size_t worthAThread = size_t{1} << 18;
-  const size_t bytes = program.inputs[input].staging.bytes();
-  const int64_t batch = program.batch, parts = std::clamp<int64_t>(static_cast<int64_t>(bytes / worthAThread), 1,
-                                                                   std::min<int64_t>(threads, batch));
-  gathered.resize(static_cast<size_t>(batch));
-  for (int64_t n = 0; n < batch; ++n)
-    gathered[static_cast<size_t>(n)] = sampleAt({position.epoch, position.sample + n});
-  if (sampleBuffers.size() < static_cast<size_t>(parts))
-    sampleBuffers.resize(static_cast<size_t>(parts));
-  auto part = [&](int64_t i) {
-    gatherSamples(input, batch * i / parts, batch * (i + 1) / parts, sampleBuffers[static_cast<size_t>(i)],
-                  static_cast<char *>(physical));
+void Dataset::gather(Position position, const std::vector<void *> &staging) {
+  std::vector<int64_t> samples(static_cast<size_t>(program.batch));
+  for (size_t n = 0; n < samples.size(); ++n)
+    samples[n] = sampleAt({position.epoch, position.sample + static_cast<int64_t>(n)});
+
+  // Workers take the next sample each. Those before a bad one were taken before it, so that the first is known.
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  size_t failedAt = samples.size();
+  std::exception_ptr failure;
+  const auto work = [&] {
+    std::vector<char> buffer;
+    for (size_t n; (n = next++) < samples.size();)
+      try {
+        gatherSample(samples[n], n, staging, buffer);
+      } catch (...) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (n < failedAt)
+          failedAt = n, failure = std::current_exception();
+        next = samples.size();
+      }
   };
+  constexpr size_t worthAThread = size_t{1} << 18;
+  size_t bytes = 0;
+  for (int i = 0; i < program.inputCount; ++i)
+    bytes += program.inputs[i].staging.bytes();
+  const auto threads =
+      std::min({static_cast<size_t>(std::max(1, options.workers)), samples.size(), 1 + bytes / worthAThread});
   std::vector<std::future<void>> helpers; // each waits for its thread when it goes
-  for (int64_t i = 1; i < parts; ++i)
-    helpers.push_back(std::async(std::launch::async, part, i));
-  part(0);
+  for (size_t i = 1; i < threads; ++i)
+    helpers.push_back(std::async(std::launch::async, work));
+  work();
   for (std::future<void> &helper : helpers)
     helper.get();
+  if (failure)
+    std::rethrow_exception(failure);
 }
 
 } // namespace sluice

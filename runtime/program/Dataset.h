@@ -1,59 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of training or evaluation data, gathered into batches. A data set is a folder of .npy files, one per input,
-// or made up ("synthetic"). An epoch is floor(N / batch) batches, in file order or in an order drawn from (seed,
-// epoch).
+// Samples of training, evaluation or prediction, gathered into batches: which part of a source, in which order, checked
+// and in the layout of the staging slots. What they are read from is runtime/data's. An epoch is floor(N / batch)
+// batches, in the source's order or in one drawn from (seed, epoch).
 #pragma once
 
-#include "runtime/Program.h"
-#include "runtime/files/Npy.h"
+#include "runtime/data/Source.h"
 
-#include <string>
-#include <vector>
+#include <algorithm>
 
 namespace sluice {
+
+struct Arguments;
 
 /// Where a run stands: the first sample of the next batch, counted in the epoch's order. Kept in checkpoints.
 struct Position {
   int64_t epoch = 0, sample = 0;
 };
 
+struct DataOptions {
+  std::string where; ///< DIR, "synthetic" or KIND:PATH
+  uint64_t seed = 0; ///< of order, split and synthetic data
+  bool shuffle = false;
+  bool targets = true; ///< false: nothing of the target is read, its slot is filled with zeros (new data)
+  bool padded = false; ///< the last samples of an epoch make a batch too, filled up with repetitions of the last one
+
+  /// The part of the samples that is taken: floor(percent * samples / 100) of them, drawn from (seed), are Validation,
+  /// the others Training.
+  enum class Share { All, Training, Validation } share = Share::All;
+  double validationPercent = 0;
+
+  int workers = 1; ///< threads that read samples, the caller's among them
+};
+
+/// What the command line says of data in general: everything but `where`, `shuffle`, `share`, `targets` and `padded`.
+DataOptions dataOptions(const Arguments &arguments, uint64_t seed);
+
 class Dataset {
 public:
-  /// `where` is a folder or "synthetic". Throws DataError when files do not fit the program or hold less than one
-  /// batch.
-  Dataset(const std::string &where, const Program &program, uint64_t seed, bool shuffle);
+  /// Throws DataError when the data do not fit the program or hold less than one batch (padded: nothing).
+  Dataset(const DataOptions &options, const Program &program);
 
   /// Paths of its files.
-  std::vector<std::string> paths() const;
+  std::vector<std::string> paths() const { return source->paths(); }
   int64_t samples() const { return count; }
-  int64_t batches() const { return count / program.batch; }
-  int64_t dropped() const { return count % program.batch; }
+  int64_t batches() const {
+    return options.padded ? (count + program.batch - 1) / program.batch : count / program.batch;
+  }
+  /// Samples that no batch of an epoch holds.
+  int64_t dropped() const { return options.padded ? 0 : count % program.batch; }
+  /// Samples of the batch at `position` that are none of the repetitions of `padded`.
+  int64_t valid(Position position) const { return std::min(program.batch, count - position.sample); }
 
-  /// The position itself while its epoch still has a whole batch, else the begin of the next epoch.
+  /// The position itself while its epoch still has a batch, else the begin of the next epoch.
   Position normalize(Position position) const;
 
-  /// Fills `physical` with one input's batch in the order of the staging tensor, with that many threads at most. Throws
-  /// DataError for an I64 value out of range, naming file and sample.
-  void gather(int input, Position position, void *physical, int threads = 1);
+  /// Fills one batch of every input, in the order of its staging tensor: `staging` has an address for each, or null for
+  /// one that is not wanted. Throws DataError for a sample that cannot be read or an I64 value out of range, naming
+  /// file and sample: of several the one that comes first in the batch, however many workers there are.
+  void gather(Position position, const std::vector<void *> &staging);
 
 private:
-  void openFiles(const std::string &folder);
-  void checkFile(const NpyFile &file, const Input &input) const;
-  void readSamples(int input, int64_t first, int64_t samples, std::vector<char> &buffer) const;
-  void checkAllRanges(int input) const;
-  void checkRange(int input, int64_t sample, const void *values) const;
-  void drawSample(int input, int64_t sample, void *values) const;
+  void takeShare();
+  void checkAllRanges() const;
+  void checkRange(int input, int64_t sample, const char *values) const;
+  void drawOrder(int64_t epoch);
+  int64_t memberAt(int64_t index) const;
   int64_t sampleAt(Position position);
-  void gatherSamples(int input, int64_t begin, int64_t end, std::vector<char> &buffer, char *physical) const;
+  void gatherSample(int64_t sample, size_t at, const std::vector<void *> &staging, std::vector<char> &buffer) const;
 
   const Program &program;
-  uint64_t seed;
-  bool shuffle;
-  int64_t count = 0;
-  std::vector<NpyFile> files;                   ///< one per input; empty: synthetic
-  std::vector<std::vector<char>> sampleBuffers; ///< one a thread
-  std::vector<int64_t> gathered;                ///< samples of the batch that is gathered
-  std::vector<uint32_t> order;                  ///< of epoch `orderEpoch`, when shuffled
+  const DataOptions options;
+  std::unique_ptr<SampleSource> source;
+  int64_t count = 0;             ///< of this share
+  std::vector<uint32_t> members; ///< of this share, rising; empty: all samples
+  std::vector<uint32_t> order;   ///< of epoch `orderEpoch`, when shuffled
   int64_t orderEpoch = -1;
 };
 

@@ -319,10 +319,17 @@ Recording Trainer::runAll() {
 } // namespace
 
 TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed) {
-  if (arguments.data)
-    training = std::make_unique<Dataset>(*arguments.data, program, seed, arguments.shuffle);
-  if (arguments.evaluate)
-    evaluation = std::make_unique<Dataset>(*arguments.evaluate, program, seed, false);
+  if (arguments.data) {
+    DataOptions options = dataOptions(arguments, seed);
+    options.where = *arguments.data;
+    options.shuffle = arguments.shuffle;
+    training = std::make_unique<Dataset>(options, program);
+  }
+  if (arguments.evaluate) {
+    DataOptions options = dataOptions(arguments, seed);
+    options.where = *arguments.evaluate;
+    evaluation = std::make_unique<Dataset>(options, program);
+  }
   std::vector<std::string> inputs = {"/proc/self/exe"};
   for (const auto &data : {training.get(), evaluation.get()})
     if (data)

@@ -73,10 +73,11 @@ void readAsData(const std::string &folder, const std::string &input) {
                                   64);
   for (const char *name : {"x.npy", "input.npy", "target.npy"})
     writeFile(folder + "/" + name, std::string(name) == "target.npy" ? input : images + std::string(48, '\0'));
-  Dataset data(folder, program(), 1, true);
-  char batch[64];
-  for (int i = 0; i < 2; ++i)
-    data.gather(i, {}, batch);
+  DataOptions options;
+  options.where = folder;
+  options.shuffle = true;
+  char x[64], target[64];
+  Dataset(options, program()).gather({}, {x, target});
 }
 
 } // namespace
@@ -119,7 +120,9 @@ Outcome runCheckpoint(const std::string &input, const std::string &folder) {
     if (state.step < 0 || state.position.epoch < 0 || state.position.sample < 0)
       finding("a negative position was read from a checkpoint");
     saved.load(session());
-    static const Dataset data("synthetic", program(), 1, false);
+    DataOptions options;
+    options.where = "synthetic";
+    static const Dataset data(options, program());
     Position position = data.normalize(state.position);
     if (position.epoch < 0 || position.sample < 0 || position.sample > data.samples())
       finding("a checkpoint leads to sample " + std::to_string(position.sample));

@@ -2,6 +2,8 @@
 // Data sets: which sample lands where in which layout, in which order, and what does not fit.
 #include "runtime/program/Dataset.h"
 
+#include "runtime/Errors.h"
+
 #include "test/unit/runtime/Folder.h"
 
 #include <numeric>
@@ -37,20 +39,28 @@ static void writeImages(const Folder &folder, int samples) {
 
 static std::vector<int64_t> classesAt(Dataset &data, Position position) {
   std::vector<int64_t> classes(2);
-  data.gather(1, position, classes.data());
+  data.gather(position, {nullptr, classes.data()});
   return classes;
+}
+
+static DataOptions from(const std::string &where, uint64_t seed = 0, bool shuffle = false) {
+  DataOptions options;
+  options.where = where;
+  options.seed = seed;
+  options.shuffle = shuffle;
+  return options;
 }
 
 TEST(Dataset, GathersInStagingLayout) {
   Folder folder;
   writeImages(folder, 5);
   Program program = programWith(inputs, 2);
-  Dataset data(folder.path, program, 0, false);
+  Dataset data(from(folder.path), program);
   EXPECT_EQ(data.samples(), 5);
   EXPECT_EQ(data.batches(), 2);
   EXPECT_EQ(data.dropped(), 1);
   std::vector<float> batch(24);
-  data.gather(0, {0, 2}, batch.data());
+  data.gather({0, 2}, {batch.data(), nullptr});
   // Sample 2: pixel 0 holds channels 0, 1, 2 = elements 0, 4, 8; pixel 1 elements 1, 5, 9.
   EXPECT_EQ(std::vector<float>(batch.begin(), batch.begin() + 6), (std::vector<float>{200, 204, 208, 201, 205, 209}));
   EXPECT_EQ(batch[12], 300);
@@ -61,7 +71,7 @@ TEST(Dataset, EndsEpochsAtWholeBatches) {
   Folder folder;
   writeImages(folder, 5);
   Program program = programWith(inputs, 2);
-  Dataset data(folder.path, program, 0, false);
+  Dataset data(from(folder.path), program);
   EXPECT_EQ(data.normalize({0, 2}).sample, 2);
   Position next = data.normalize({0, 4});
   EXPECT_EQ(next.epoch, 1);
@@ -78,10 +88,10 @@ TEST(Dataset, ShufflesBySeedAndEpoch) {
   const Input only[] = {{"ids", {}, host(0, {10, 1}, Layout::RowMajor, DataType::I64), 0}};
   Program program = programWith(only, 1, 10);
   auto order = [&](uint64_t seed, int64_t epoch) {
-    Dataset data(folder.path, program, seed, true);
+    Dataset data(from(folder.path, seed, true), program);
     std::vector<int64_t> all(samples);
     for (int i = 0; i < samples; i += 10)
-      data.gather(0, {epoch, i}, all.data() + i);
+      data.gather({epoch, i}, {all.data() + i});
     return all;
   };
   std::vector<int64_t> first = order(1, 0);
@@ -94,12 +104,11 @@ TEST(Dataset, ShufflesBySeedAndEpoch) {
 
 TEST(Dataset, SyntheticDataAreAFunctionOfTheSeed) {
   Program program = programWith(inputs, 2);
-  Dataset one(std::string("synthetic"), program, 1, false), same("synthetic", program, 1, false),
-      other("synthetic", program, 2, false);
+  Dataset one(from("synthetic", 1), program), same(from("synthetic", 1), program), other(from("synthetic", 2), program);
   std::vector<float> a(24), b(24), c(24);
-  one.gather(0, {0, 4}, a.data());
-  same.gather(0, {7, 4}, b.data());
-  other.gather(0, {0, 4}, c.data());
+  one.gather({0, 4}, {a.data(), nullptr});
+  same.gather({7, 4}, {b.data(), nullptr});
+  other.gather({0, 4}, {c.data(), nullptr});
   EXPECT_EQ(a, b);
   EXPECT_NE(a, c);
   for (int64_t i = 0; i < one.batches(); ++i)
@@ -111,16 +120,17 @@ TEST(Dataset, GathersTheSameWithSeveralThreads) {
   const Input large[] = {{"x", {}, host(0, {9, 3, 160, 160}, Layout::NHWC), 0},
                          {"target", {}, host(0, {9, 65536}, Layout::RowMajor, DataType::I64), 7}};
   Program program = programWith(large, 2, 9);
-  for (int input : {0, 1}) {
-    const size_t bytes = large[input].staging.bytes();
-    Dataset data("synthetic", program, 1, true);
-    std::vector<char> one(bytes), several(bytes);
-    for (int64_t first : {0, 9}) {
-      data.gather(input, {2, first}, one.data());
-      data.gather(input, {2, first}, several.data(), 4);
-      EXPECT_EQ(one, several);
-    }
-  }
+  DataOptions options = from("synthetic", 1, true);
+  Dataset alone(options, program);
+  options.workers = 4;
+  Dataset together(options, program);
+  const auto batch = [&](Dataset &data, int64_t first) {
+    std::vector<char> x(large[0].staging.bytes()), target(large[1].staging.bytes());
+    data.gather({2, first}, {x.data(), target.data()});
+    return std::pair(x, target);
+  };
+  for (int64_t first : {0, 9})
+    EXPECT_EQ(batch(alone, first), batch(together, first));
 }
 
 /// Whichever thread met them: the first sample of the batch is named.
@@ -131,11 +141,13 @@ TEST(Dataset, NamesTheFirstBadSampleOfSeveralThreads) {
   std::vector<int64_t> ids(8 * classes);
   folder.write("input.npy", npyArray("<i8", "(8, 65536)", ids));
   Program program = programWith(only, 1, 8);
-  Dataset data(folder.path, program, 0, false);
+  DataOptions options = from(folder.path);
+  options.workers = 4;
+  Dataset data(options, program);
   ids[3 * classes] = ids[7 * classes] = 5; // the file changes after it was checked
   folder.write("input.npy", npyArray("<i8", "(8, 65536)", ids));
   std::vector<int64_t> batch(ids.size());
-  expectError<DataError>([&] { data.gather(0, {0, 0}, batch.data(), 4); }, "sample 3 holds 5");
+  expectError<DataError>([&] { data.gather({0, 0}, {batch.data()}); }, "sample 3 holds 5");
 }
 
 TEST(Dataset, NamesFilesOfSeveralInputs) {
@@ -143,9 +155,9 @@ TEST(Dataset, NamesFilesOfSeveralInputs) {
   Folder folder;
   folder.write("left.npy", npyArray<float>("<f4", "(1, 1)", {1}));
   Program program = programWith(two, 2, 1);
-  expectError<DataError>([&] { Dataset(folder.path, program, 0, false); }, folder / ".._right.npy");
+  expectError<DataError>([&] { Dataset(from(folder.path), program); }, folder / ".._right.npy");
   folder.write(".._right.npy", npyArray<float>("<f4", "(2, 1)", {1, 2}));
-  expectError<DataError>([&] { Dataset(folder.path, program, 0, false); },
+  expectError<DataError>([&] { Dataset(from(folder.path), program); },
                          "holds 2 samples, " + (folder / "left.npy") + " holds 1");
 }
 
@@ -155,7 +167,7 @@ TEST(Dataset, WidensSmallerIntegersAndBooleans) {
   Program program = programWith(only, 1);
   auto second = [&] { // batch of a file
     std::vector<int64_t> batch(6);
-    Dataset(folder.path, program, 0, false).gather(0, {0, 2}, batch.data());
+    Dataset(from(folder.path), program).gather({0, 2}, {batch.data()});
     return batch;
   };
   folder.write("input.npy", npyArray<int32_t>("<i4", "(4, 3)", {9, 9, 9, 9, 9, 9, 1, -2, 3, 4, -2147483647, 6}));
@@ -170,16 +182,16 @@ TEST(Dataset, LetsIgnoredTargetsPass) {
   Program program = programWith(only, 1);
   folder.write("target.npy", npyArray<int64_t>("<i8", "(2, 2)", {0, -100, 3, -100}));
   std::vector<int64_t> batch(4);
-  Dataset(folder.path, program, 0, false).gather(0, {0, 0}, batch.data());
+  Dataset(from(folder.path), program).gather({0, 0}, {batch.data()});
   EXPECT_EQ(batch, (std::vector<int64_t>{0, -100, 3, -100}));
   folder.write("target.npy", npyArray<int64_t>("<i8", "(2, 2)", {0, -100, 3, -1}));
-  expectError<DataError>([&] { Dataset(folder.path, program, 0, false); }, "target.npy: sample 1 holds -1");
+  expectError<DataError>([&] { Dataset(from(folder.path), program); }, "target.npy: sample 1 holds -1");
 }
 
 TEST(Dataset, RefusesWhatDoesNotFit) {
   Folder folder;
   Program program = programWith(inputs, 2);
-  auto open = [&] { Dataset(folder.path, program, 0, false); };
+  auto open = [&] { Dataset(from(folder.path), program); };
   expectError<DataError>(open, "cannot open " + (folder / "input.npy"));
   writeImages(folder, 1);
   expectError<DataError>(open, "holds 1 samples, one batch takes 2");
@@ -198,4 +210,89 @@ TEST(Dataset, RefusesWhatDoesNotFit) {
   expectError<DataError>(open, "is int64 (3, 1), input 'target' takes int64 (N,)");
   folder.write("input.npy", npyArray<float>("<f4", "()", {1}));
   expectError<DataError>(open, "is float32 (), input 'x' takes float32 (N, 3, 2, 2)");
+}
+
+/// The classes of all batches of an epoch: sample n has id n in a file that these tests write.
+static std::vector<int64_t> idsOf(const DataOptions &options, const Program &program) {
+  Dataset data(options, program);
+  std::vector<int64_t> ids, batch(static_cast<size_t>(program.batch));
+  for (int64_t i = 0; i < data.batches(); ++i) {
+    data.gather({0, i * program.batch}, {batch.data()});
+    ids.insert(ids.end(), batch.begin(), batch.begin() + data.valid({0, i * program.batch}));
+  }
+  return ids;
+}
+
+static void writeIds(const Folder &folder, int samples) {
+  std::vector<int64_t> ids(static_cast<size_t>(samples));
+  std::iota(ids.begin(), ids.end(), 0);
+  folder.write("input.npy", npyArray("<i8", "(" + std::to_string(samples) + ", 1)", ids));
+}
+
+static const Input idsOnly[] = {{"ids", {}, host(0, {3, 1}, Layout::RowMajor, DataType::I64), 0}};
+
+TEST(Dataset, SplitsOnceForAllEpochs) {
+  Folder folder;
+  writeIds(folder, 99);
+  const Program program = programWith(idsOnly, 1, 3);
+  const auto part = [&](DataOptions::Share share, uint64_t seed, bool shuffle) {
+    DataOptions options = from(folder.path, seed, shuffle);
+    options.share = share;
+    options.validationPercent = 10;
+    options.padded = true;
+    return idsOf(options, program);
+  };
+  const std::vector<int64_t> validation = part(DataOptions::Share::Validation, 1, false);
+  EXPECT_EQ(validation.size(), 9u); // floor(9.9)
+  EXPECT_TRUE(std::is_sorted(validation.begin(), validation.end()));
+  EXPECT_EQ(validation, part(DataOptions::Share::Validation, 1, false));
+  EXPECT_NE(validation, part(DataOptions::Share::Validation, 2, false));
+  std::vector<int64_t> all = part(DataOptions::Share::Training, 1, true);
+  EXPECT_EQ(all.size(), 90u);
+  all.insert(all.end(), validation.begin(), validation.end());
+  EXPECT_EQ(std::set<int64_t>(all.begin(), all.end()).size(), 99u);
+}
+
+TEST(Dataset, NamesThePartThatIsTooSmall) {
+  Folder folder;
+  writeIds(folder, 20);
+  const Program program = programWith(idsOnly, 1, 3);
+  DataOptions options = from(folder.path);
+  options.share = DataOptions::Share::Validation;
+  options.validationPercent = 10;
+  expectError<DataError>([&] { Dataset(options, program); },
+                         ": the validation part holds 2 samples, one batch takes 3");
+}
+
+TEST(Dataset, PadsTheLastBatch) {
+  Folder folder;
+  writeIds(folder, 4);
+  const Program program = programWith(idsOnly, 1, 3);
+  DataOptions options = from(folder.path);
+  options.padded = true;
+  Dataset data(options, program);
+  EXPECT_EQ(data.batches(), 2);
+  EXPECT_EQ(data.dropped(), 0);
+  EXPECT_EQ(data.valid({0, 0}), 3);
+  EXPECT_EQ(data.valid({0, 3}), 1);
+  EXPECT_EQ(data.normalize({0, 3}).sample, 3);
+  EXPECT_EQ(data.normalize({0, 6}).epoch, 1);
+  std::vector<int64_t> batch(3);
+  data.gather({0, 3}, {batch.data()});
+  EXPECT_EQ(batch, (std::vector<int64_t>{3, 3, 3}));
+}
+
+/// New data have no target, and no file of it is looked for.
+TEST(Dataset, ReadsInputsWithoutTargets) {
+  Folder folder;
+  writeImages(folder, 2);
+  std::filesystem::remove(folder / "target.npy");
+  const Program program = programWith(inputs, 2);
+  DataOptions options = from(folder.path);
+  options.targets = false;
+  std::vector<float> batch(24);
+  std::vector<int64_t> classes = {7, 7};
+  Dataset(options, program).gather({0, 0}, {batch.data(), classes.data()});
+  EXPECT_EQ(batch[12], 100);
+  EXPECT_EQ(classes, (std::vector<int64_t>{0, 0}));
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where samples come from: one class per format, which knows how many there are and reads any one of them. Order,
+// batches, layouts, range checks and augmentation are the data set's (runtime/program/Dataset.h).
+#pragma once
+
+#include "runtime/Program.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+class SampleSource {
+public:
+  virtual ~SampleSource() = default;
+
+  virtual int64_t samples() const = 0;
+
+  /// Files that it reads, which no output may replace.
+  virtual std::vector<std::string> paths() const = 0;
+
+  /// One sample of one input of the program, in row-major order and of the staging tensor's element type. Any thread.
+  /// Throws DataError that names file and sample.
+  virtual void read(int input, int64_t sample, char *values) const = 0;
+
+  /// What messages call a sample: "data/target.npy: sample 3".
+  virtual std::string name(int input, int64_t sample) const = 0;
+
+  /// Samples [begins[i], begins[i + 1]) lie one behind the other and are best read together; empty: in any order.
+  virtual std::vector<int64_t> begins() const { return {}; }
+};
+
+/// Opens `where`, a folder of .npy files, or "synthetic" data drawn from `seed`. Without `targets` files of the target
+/// are neither looked for nor read. Throws DataError when they do not fit the program, which must outlive the source.
+std::unique_ptr<SampleSource> openSource(const std::string &where, const Program &program, uint64_t seed, bool targets);
+
+/// Elements and bytes of one sample of an input.
+int64_t sampleElements(const Input &input);
+size_t sampleBytes(const Input &input);
+/// The labels, if the program has any: always its last input.
+bool isTarget(const Program &program, int input);
+
+} // namespace sluice
