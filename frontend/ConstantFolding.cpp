@@ -6,6 +6,7 @@
 #include "frontend/ElementTypes.h"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace sluice {
 namespace {
@@ -99,8 +100,8 @@ Result<HostTensor> cast(const Fold &fold) {
   for (int64_t i = 0; i < x.size(); ++i) {
     if (to == onnx::TensorProto::BOOL)
       result->ints[i] = x.number(i) != 0;
-    else if (!toFloat && !x.integral && !(std::abs(x.floats[i]) < 9e18))
-      return Error{"constant " + std::to_string(x.floats[i]) + " does not fit an integer"};
+    else if (!toFloat && !x.integral && !(std::abs(x.floats[i]) < 9e18)) // as frameworks do: log(0) of positions
+      result->ints[i] = std::numeric_limits<int64_t>::min();
     else
       result->set(i, x, i);
   }

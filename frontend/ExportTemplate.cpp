@@ -124,11 +124,15 @@ void dropNodes(onnx::GraphProto &graph, const std::set<std::string> &names) {
   graph.mutable_node()->Swap(&kept);
 }
 
-/// Products that drop activations at random give way to the activation.
+/// Products that drop activations at random give way to the activation, or to its product with the mean of the draws.
 void stopDropping(onnx::GraphProto &graph) {
   const RandomDraws draws(graph);
   for (onnx::NodeProto &node : *graph.mutable_node())
     if (const int kept = draws.droppedInput(node); kept >= 0) {
+      if (const std::string mean = draws.mean(node); !mean.empty()) {
+        node.set_input(1 - kept, mean);
+        continue;
+      }
       node.set_op_type("Identity");
       node.mutable_input()->DeleteSubrange(1 - kept, 1);
     }

@@ -46,10 +46,13 @@ std::string tensorWords(const std::string &name, const onnx::TensorProto &tensor
   return words.all();
 }
 
-/// What the node reads in an export: where it drops at random the tensor that it was of, and no switch to training.
-std::vector<std::string> operandsOf(const onnx::NodeProto &node, int dropped) {
+/// What the node reads in an export: where it drops at random the tensor that it was of, with the mean of the draws
+/// where that is not 1, and no switch to training.
+std::vector<std::string> operandsOf(const onnx::NodeProto &node, int dropped, const std::string &mean) {
   std::vector<std::string> operands(node.input().begin(), node.input().end());
-  if (dropped >= 0)
+  if (dropped >= 0 && !mean.empty())
+    operands[static_cast<size_t>(1 - dropped)] = mean;
+  else if (dropped >= 0)
     operands = {operands[static_cast<size_t>(dropped)]};
   else if (node.op_type() == "Dropout" && operands.size() > 2)
     operands.resize(2);
@@ -60,10 +63,11 @@ std::vector<std::string> operandsOf(const onnx::NodeProto &node, int dropped) {
 /// drops, which become the tensor that they were of.
 std::string nodeWords(const onnx::NodeProto &node, const RandomDraws &draws) {
   const int dropped = draws.droppedInput(node);
-  const std::vector<std::string> operands = operandsOf(node, dropped);
+  const std::string mean = dropped >= 0 ? draws.mean(node) : "";
+  const std::vector<std::string> operands = operandsOf(node, dropped, mean);
   Words words;
   words.add(node.domain());
-  words.add(dropped >= 0 ? "Identity" : node.op_type());
+  words.add(dropped >= 0 && mean.empty() ? "Identity" : node.op_type());
   words.add(std::to_string(operands.size()));
   for (const std::string &operand : operands)
     words.add(operand);

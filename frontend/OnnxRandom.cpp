@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers as exporters write stochastic depth and dropout out: uniform draws that are compared with a number,
 // converted, divided by the probability, and multiplied with an activation. All of that is one train.dropout.
-#include "frontend/NodeImport.h"
+#include "frontend/Compositions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -72,6 +72,27 @@ LogicalResult compare(NodeImport &node, RandomDraw &draw, bool drawIsFirst) {
   return draws(node, std::move(mask));
 }
 
+/// p + draw, which only rounding down makes a mask.
+LogicalResult shift(NodeImport &node, RandomDraw &draw, int other) {
+  const HostTensor *number = node.known(other);
+  if (draw.keep || draw.isCompared || draw.added || !number || number->size() != 1 ||
+      number->shape.size() > draw.shape.size() || !(number->number(0) > 0 && number->number(0) <= 1))
+    return node.error("to random numbers only one probability that is known at compile time can be added, once");
+  draw.isCompared = true;
+  RandomDraw sum = draw;
+  sum.added = number->number(0);
+  return draws(node, std::move(sum));
+}
+
+/// floor(p + draw) is 1 with the probability p, else 0.
+LogicalResult roundDown(NodeImport &node, RandomDraw draw) {
+  if (!draw.added || draw.keep)
+    return node.error("random numbers can only be rounded down once a probability is added to them");
+  draw.keep = draw.added;
+  draw.isRounded = true;
+  return draws(node, std::move(draw));
+}
+
 /// How many elements of x, one behind the other, share an element of the draw; 0 where these are not so. A batch that
 /// --batch has replaced is replaced in the draw as well.
 int64_t groupOf(ArrayRef<int64_t> x, std::vector<int64_t> draw, int64_t replacedBatch) {
@@ -96,8 +117,10 @@ LogicalResult drop(NodeImport &node, int input, const RandomDraw &draw) {
   Value x = node.tensor(input);
   if (!x)
     return failure();
-  // An export has the activation in place of the product, and evaluation the mean: both are x.
-  if (!draw.keep || !(std::abs(draw.value * *draw.keep - 1) <= 1e-4) || node.droppedInput() != input)
+  // An export has the activation in place of the product, and evaluation the mean: both are x, or x times the mean.
+  const bool isMeanOne = draw.keep && std::abs(draw.value * *draw.keep - 1) <= 1e-4;
+  const bool isMeanKeep = draw.isRounded && draw.value == 1;
+  if ((!isMeanOne && !isMeanKeep) || node.droppedInput() != input)
     return node.error("random numbers can only multiply an activation as dropout does: compared with a probability and "
                       "divided by it");
   const int64_t group = groupOf(shapeOf(x), draw.shape, node.graph().replacedBatch);
@@ -105,6 +128,8 @@ LogicalResult drop(NodeImport &node, int input, const RandomDraw &draw) {
     return node.error("a random tensor of " + shapeText(draw.shape) + " cannot drop parts of " +
                       shapeText(shapeOf(x).vec()) +
                       "; supported are one number for all, a sample, a channel, or an element");
+  if (!isMeanOne && !(x = scaled(node, x, *draw.keep)))
+    return failure();
   if (!node.training() || node.spec().dropout == DropoutMode::Off || *draw.keep == 1)
     return node.result(x);
   // Images may lie with their channels innermost: of theirs, only samples and single elements are neighbours.
@@ -162,7 +187,12 @@ std::optional<LogicalResult> importOfDraw(NodeImport &node) {
     return input == 0 ? convert(node, draw) : node.error("nothing can be cast like random numbers that were compared");
   if (type == "Mul" || type == "Div")
     return multiply(node, draw, 1 - input);
-  return node.error("random numbers can only be compared with a number and multiply an activation");
+  if (type == "Add")
+    return shift(node, draw, 1 - input);
+  if (type == "Floor")
+    return roundDown(node, draw);
+  return node.error("random numbers can only be compared with a number, or rounded down once one is added, and "
+                    "multiply an activation");
 }
 
 void addRandom(NodeImporters &table) {

@@ -20,10 +20,23 @@ RandomDraws::RandomDraws(const onnx::GraphProto &graph) {
     const bool goesOn = std::any_of(inputs.begin(), last, isDraw) && std::all_of(inputs.begin(), last, isKnown);
     const bool isNumber = type == "CastLike" && inputs.size() == 2 && constants.count(inputs[0]);
     if (node.output_size() == 1 && (starts || goesOn))
-      draws.insert(node.output(0));
+      draws[node.output(0)] = starts ? "" : meanOf(node);
     else if ((type == "Constant" || isNumber) && node.output_size() == 1)
       constants.insert(node.output(0));
   }
+}
+
+/// floor(p + u) is 1 with the probability p, which is its mean until it is divided by it.
+std::string RandomDraws::meanOf(const onnx::NodeProto &node) const {
+  const std::string &type = node.op_type();
+  const bool isFirst = draws.count(node.input(0));
+  if (type == "Add")
+    return node.input(isFirst ? 1 : 0);
+  return type == "Mul" || type == "Div" || !isFirst ? "" : draws.at(node.input(0));
+}
+
+const std::string &RandomDraws::mean(const onnx::NodeProto &product) const {
+  return draws.at(product.input(1 - droppedInput(product)));
 }
 
 int RandomDraws::droppedInput(const onnx::NodeProto &node) const {

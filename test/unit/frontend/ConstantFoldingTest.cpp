@@ -62,6 +62,12 @@ TEST(ConstantFolding, Movement) {
   EXPECT_THAT(fold("Expand(a, b)", {ints({3, 4}), ints({2, 1})})->ints, ElementsAre(3, 4, 3, 4));
 }
 
+// Buckets of relative positions take the logarithm of 0, and then choose another number.
+TEST(ConstantFolding, CastsOfWhatNoIntegerIsGiveTheLeast) {
+  EXPECT_THAT(fold("Cast<to = 7>(a)", {floats({-HUGE_VAL, HUGE_VAL, NAN, 2.75, -2.75})})->ints,
+              ElementsAre(INT64_MIN, INT64_MIN, INT64_MIN, 2, -2));
+}
+
 TEST(ConstantFolding, Masks) {
   const HostTensor ones = *fold("Expand(a, b)", {ints({1}), ints({2, 2, 3})});
   EXPECT_THAT(fold("Trilu<upper = 0>(a)", {ones})->ints, ElementsAre(1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0));

@@ -71,6 +71,26 @@ TEST(ExportTemplate, DropsNothingAtRandom) {
   EXPECT_EQ(nodes[nodes.size() - 1].op_type(), "Mul");
 }
 
+TEST(ExportTemplate, HasTheMeanOfWhatDropsByRoundingDown) {
+  constexpr char graph[] = R"(g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) {
+    keep = Constant<value = float {0.8}>()
+    h, m, v = BatchNormalization<training_mode = 1>(x, scale, bias, mean, var)
+    q = Div(h, keep)
+    draw = RandomUniform<shape = [2, 1, 1, 1]>()
+    sum = Add(keep, draw)
+    mask = Floor(sum)
+    y = Mul(q, mask)
+  })";
+  auto original = parseModel(graph), exported = templateOf(graph);
+  for (const char *name : {"scale", "bias", "mean", "var"})
+    addInitializer(original, name, {3}, 0.25f);
+  EXPECT_EQ(modelIdentity(exported), modelIdentity(original));
+  const auto &last = *exported.graph().node().rbegin();
+  EXPECT_EQ(last.op_type(), "Mul");
+  EXPECT_EQ(last.input(0), "q");
+  EXPECT_EQ(last.input(1), "keep");
+}
+
 constexpr char trained[] = R"(g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) {
     on = Constant<value = bool {1}>()
     ratio = Constant<value = float {0.5}>()

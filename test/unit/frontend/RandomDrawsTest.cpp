@@ -33,6 +33,21 @@ TEST(RandomDraws, DropSamplesAsStochasticDepthDoes) {
   EXPECT_TRUE(model.ops<train::ScaleOp>("evaluate").empty());
 }
 
+// x / p * floor(p + u): what is behind the quotient has the mean p.
+TEST(RandomDraws, DropByRoundingDown) {
+  ImportedModel model(droppedBy(std::string(draw) + "s = Add(keep, u) mask = Floor(s)"));
+  ASSERT_TRUE(model.module) << model.error;
+  auto dropout = model.only<train::DropoutOp>();
+  EXPECT_EQ(dropout.getGroup(), 48u);
+  EXPECT_FLOAT_EQ(dropout.getRatio().convertToFloat(), 0.25f);
+  EXPECT_FLOAT_EQ(dropout.getX().getDefiningOp<train::ScaleOp>().getFactor().convertToFloat(), 0.75f);
+  EXPECT_TRUE(model.ops<train::DropoutOp>("evaluate").empty());
+  EXPECT_FLOAT_EQ(model.only<train::ScaleOp>("evaluate").getFactor().convertToFloat(), 0.75f);
+  ImportedModel divided(droppedBy(std::string(draw) + "s = Add(u, keep) d = Floor(s) mask = Div(d, keep)"));
+  ASSERT_TRUE(divided.module) << divided.error;
+  EXPECT_TRUE(divided.ops<train::ScaleOp>().empty());
+}
+
 TEST(RandomDraws, DropWholeBatchesAndElements) {
   ImportedModel batch(
       droppedBy("quarter = Constant<value = float {0.25}>() u = RandomUniform<shape = [1]>()"
