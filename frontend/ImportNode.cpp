@@ -102,7 +102,8 @@ bool importAlias(NodeImport &node) {
     return false;
   Source alias = *source;
   const std::string &name = node.proto().output(0);
-  if (alias.tensor && !alias.shape.empty() && isUniform(*alias.tensor)) {
+  const bool isWeight = alias.elementType == onnx::TensorProto::FLOAT;
+  if (isWeight && alias.tensor && !alias.shape.empty() && isUniform(*alias.tensor)) {
     FileTensor one{alias.elementType, {}, alias.tensor->bytes.substr(0, elementSize(alias.elementType))};
     alias.name = name;
     alias.initializer.clear();
