@@ -9,7 +9,7 @@
 The models are those of tools/bench/zoo_models.py; the exports are what README.md tells users: `torchscript` in training mode with a dynamic batch,
 `dynamo` with optimize=False. Verdicts are lines of DIR/verdicts.jsonl (trained.jsonl): a run goes on where the one before ended, --again forgets
 verdicts first. --table writes what docs/results/zoo.md holds. Exported files go once they have a verdict; --keep keeps those of what failed.
-Needs the Python environment of tools/setup.sh --references, which has timm. --threads 1 by default; each command has a limit of time and memory."""
+Needs the Python environment of tools/setup.sh --references, which has timm and transformers. --threads 1 by default; each command has a limit of time and memory."""
 import argparse
 import importlib.metadata
 import json
@@ -76,7 +76,7 @@ def known(path):
 
 
 def versions():
-    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("torch", "torchvision", "timm", "onnx", "onnxscript"))
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("torch", "torchvision", "timm", "transformers", "onnx", "onnxscript"))
 
 
 def commit():

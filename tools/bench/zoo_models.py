@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of the zoo: a small one of every family of torchvision that classifies, segments or takes video, 95 of timm, of more than 70 families, and the own
-ones of tools/bench/zoo_own.py. Weights are random, nothing is downloaded. Images are 64x64 where the model takes them, else what it is made for."""
+"""The models of the zoo: a small one of every family of torchvision that classifies, segments or takes video, 95 of timm, of more than 70 families, architectures of
+Hugging Face's transformers (zoo_transformers.py), and the own ones of zoo_own.py. Weights are random, nothing is downloaded. Images are 64x64 where the model takes them, else what it is made for."""
 import pathlib
 import sys
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ import torchvision
 from torch import nn
 
 import zoo_own as own
+import zoo_transformers
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "test/models"))
 from networks import DeepUNet  # noqa: E402
@@ -62,6 +63,8 @@ TRAINS = """alexnet convnext_tiny densenet121 efficientnet_b0 googlenet maxvit_t
   resnet18 resnext50_32x4d shufflenet_v2_x0_5 squeezenet1_1 swin_t vgg11_bn vit_b_32 lraspp_mobilenet_v3_large r3d_18
   timm/convnextv2_atto timm/deit_tiny_patch16_224 timm/eca_nfnet_l0 timm/edgenext_xx_small timm/fasternet_t0 timm/ghostnet_050 timm/hrnet_w18_small
   timm/lcnet_050 timm/mixer_s32_224 timm/mobilenetv4_conv_small timm/mobilevit_xxs timm/poolformer_s12 timm/pvt_v2_b0 timm/repvgg_a0 timm/resmlp_12_224
+  transformers/albert transformers/bart transformers/bert transformers/bloom transformers/convnextv2 transformers/levit transformers/mamba
+  transformers/pvt-v2 transformers/segformer transformers/swin transformers/t5 transformers/vit
   own/gpt own/bert own/text-pool own/lstm own/gru own/rnn own/unet own/generator own/unet3d own/super-resolution own/discriminator own/two-towers own/cnn1d""".split()
 
 
@@ -136,6 +139,7 @@ def models():
     listed += [Model(name, "torchvision video", lambda name=name: of_torchvision(name), shape) for name, shape in VIDEO.items()]
     listed += [Model(f"timm/{name}", "timm", lambda name=name: timm.create_model(name, num_classes=CLASSES), (3, timm_size(name), timm_size(name)))
                for name in TIMM]
+    listed += zoo_transformers.models(Model)
     listed += own_models()
     for model in listed:
         model.trains = model.name in TRAINS

@@ -105,7 +105,7 @@ def page(versions, commit, models, rows, trained):
     lines = ["# Zoo", "",
              f"{len(models)} models with random weights, exported by both exporters of PyTorch as the README says, and compiled to a placed program (`--check`, then",
              "`--emit=placed`, all else as without flags) for a batch of 2. `torchscript`: `dynamo=False`, training mode, `do_constant_folding=False`, dynamic batch;",
-             "`dynamo`: `dynamo=True, optimize=False`. timm serves this bench only; no test needs it. Every family of torchvision that classifies, segments or",
+             "`dynamo`: `dynamo=True, optimize=False`. timm and transformers serve this bench only; no test needs them. Every family of torchvision that classifies, segments or",
              "takes video is in, which the script checks; detection and optical flow are not.", "",
              f"{machine()}, one core; {versions}; commit {commit}.", "",
              "    tools/bench/zoo.py --work DIR", "    tools/bench/zoo.py --work DIR --train", "    tools/bench/zoo.py --work DIR --table docs/results/zoo.md", "",
