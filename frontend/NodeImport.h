@@ -22,9 +22,9 @@ struct RandomDraw {
   int64_t key;                ///< of all dropouts by this draw
   std::optional<double> keep; ///< probability of `value`, once compared
   double value = 1;
-  bool isCompared = false;     ///< by some node: another comparison would have to see the same numbers
+  bool isCompared = false;       ///< by some node: another comparison would have to see the same numbers
   std::optional<double> added{}; ///< a number, to be rounded down, which compares as well
-  bool isRounded = false;      ///< it was, so that `value` need not be 1 / keep
+  bool isRounded = false;        ///< it was, so that `value` need not be 1 / keep
 };
 
 /// What the importers of one function share.

@@ -72,6 +72,7 @@ class Scores(nn.Module):
         super().__init__()
         kind = getattr(transformers, name)
         self.model, self.inputs = kind(kind.config_class(**settings)), inputs
+        self.classes_last = name.endswith(("CausalLM", "LMHeadModel", "ConditionalGeneration"))  # a score for each word after each token
 
     def forward(self, *values):
         return self.model(**dict(zip(self.inputs, values)), return_dict=True).logits
