@@ -92,7 +92,7 @@ LogicalResult importShape(NodeImport &node) {
 
 /// Identity and float casts of a tensor of the file. PyTorch's exporter shares initializers of equal values through
 /// Identity nodes that bear the lost names: tensors that are the same everywhere (fresh scales, biases, statistics)
-/// become variables of their own. What is folded stays so.
+/// become variables of their own, unless nobody else reads them. What is folded stays so.
 bool importAlias(NodeImport &node) {
   const Source *source = node.source(0);
   bool cast = node.proto().op_type() == "Cast";
@@ -102,8 +102,9 @@ bool importAlias(NodeImport &node) {
     return false;
   Source alias = *source;
   const std::string &name = node.proto().output(0);
-  const bool isWeight = alias.elementType == onnx::TensorProto::FLOAT;
-  if (isWeight && alias.tensor && !alias.shape.empty() && isUniform(*alias.tensor)) {
+  const bool isShared =
+      alias.elementType == onnx::TensorProto::FLOAT && node.graph().readTwice.count(node.proto().input(0));
+  if (isShared && alias.tensor && !alias.shape.empty() && isUniform(*alias.tensor)) {
     FileTensor one{alias.elementType, {}, alias.tensor->bytes.substr(0, elementSize(alias.elementType))};
     alias.name = name;
     alias.initializer.clear();

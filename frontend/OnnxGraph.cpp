@@ -239,7 +239,8 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
   for (const onnx::NodeProto *node : graph.nodes)
     for (int i = 0; i < node->input_size(); ++i)
       if (!node->input(i).empty())
-        graph.firstReader.emplace(node->input(i), std::pair(node, i));
+        if (!graph.firstReader.emplace(node->input(i), std::pair(node, i)).second)
+          graph.readTwice.insert(node->input(i));
   std::set<std::string> initializers;
   for (const auto &initializer : proto.initializer())
     initializers.insert(initializer.name());

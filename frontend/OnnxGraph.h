@@ -45,6 +45,7 @@ struct OnnxGraph {
   std::set<std::string> fixedInitializers;
   /// The first live node that reads a value, and as which input.
   std::map<std::string, std::pair<const onnx::NodeProto *, int>> firstReader;
+  std::set<std::string> readTwice; ///< values that live nodes read more than once
 
   /// The first reader of `name` behind Identity, Transpose, Reshape and the like; null when there is none.
   std::pair<const onnx::NodeProto *, int> readerBehindViews(const std::string &name) const;

@@ -141,6 +141,17 @@ TEST(Roles, IdentityOfAUniformTensorIsItsOwnVariable) {
   EXPECT_FALSE(model.variable("tied"));
 }
 
+TEST(Roles, AUniformTensorThatOnlyACastReadsKeepsItsName) {
+  auto proto = normalizedModel(R"(g (float[4, 3, 2, 2] x) => (float[4, 3, 2, 2] y) {
+    scale = Cast<to = 1>(s)
+    c = Conv(x, k)
+    y = BatchNormalization(c, scale, b, m, v) })");
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_TRUE(model.variable("s"));
+  EXPECT_FALSE(model.variable("scale"));
+}
+
 TEST(Roles, AStatisticThatIsAlsoAWeightBecomesTwoVariables) {
   auto proto = normalizedModel(R"(g (float[4, 3, 2, 2] x) => (float[4, 3, 2, 2] y) {
     c = Conv(x, k)
