@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torchvision import datasets, transforms
 
-BATCH, BATCHES, ROUNDS = 32, 12, 5
+BATCH, BATCHES, ROUNDS = 32, 6, 3
 
 
 def write_images(folder):
