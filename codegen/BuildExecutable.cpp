@@ -81,6 +81,7 @@ static std::string buildHost(const std::string &source, const std::string &execu
 #if defined(__x86_64__)
   arguments.push_back("-mprefer-vector-width=256");
 #endif
+  llvm::StringRef(SLUICE_DATA_LIBRARIES).split(arguments, ' ', -1, /*KeepEmpty=*/false);
   if (llvm::StringRef(SLUICE_ZFP_LIBRARY).size())
     arguments.push_back(SLUICE_ZFP_LIBRARY);
   if (llvm::StringRef(SLUICE_SANITIZE_FLAG).size())
@@ -102,6 +103,7 @@ static std::string buildCuda(const std::string &source, const std::string &execu
       include,   source,       "-o",  executable,    archive};
   llvm::SmallVector<llvm::StringRef> flags;
   llvm::StringRef(SLUICE_CUDA_FLAGS).split(flags, ' ', -1, /*KeepEmpty=*/false);
+  llvm::StringRef(SLUICE_DATA_LIBRARIES).split(flags, ' ', -1, /*KeepEmpty=*/false);
   arguments.append(flags.begin(), flags.end());
   return compileTo(executable, *compiler, arguments);
 }

@@ -1,4 +1,4 @@
-# Builds the training program with CMake, a C++17 compiler and oneDNN.
+# Builds the training program with CMake, a C++17 compiler, oneDNN, libjpeg-turbo, libpng and zlib.
 cmake_minimum_required(VERSION 3.16)
 project(@name@ CXX)
 set(SLUICE_RUNTIMES host)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of .npy files, one per input, whose first dimension counts the samples.
+// Arrays, one per input, whose first dimension counts the samples: .npy files of a folder, members of an .npz file,
+// tensors of a safetensors file.
 #pragma once
 
 #include "runtime/data/Source.h"
@@ -11,17 +12,24 @@ namespace sluice {
 
 class ArrayFiles : public SampleSource {
 public:
-  ArrayFiles(const std::string &folder, const Program &program, bool targets);
+  enum class Container { Folder, Npz, Safetensors };
+  ArrayFiles(Container container, const std::string &path, const Program &program, bool targets);
 
   int64_t samples() const override { return count; }
-  std::vector<std::string> paths() const override;
+  std::vector<std::string> paths() const override { return files; }
+  int imageInput() const override { return image; }
+  Image readImage(int64_t sample) const override;
   void read(int input, int64_t sample, char *values) const override;
   std::string name(int input, int64_t sample) const override;
 
 private:
+  bool checkArray(const NpyFile &array, int input);
+
   const Program &program;
-  std::vector<std::optional<NpyFile>> files; ///< one per input; none for a target that is not wanted
+  std::vector<std::optional<NpyFile>> arrays; ///< one per input; none for a target that is not wanted
+  std::vector<std::string> files;
   int64_t count = -1;
+  int image = -1; ///< the input that takes floats where its array has bytes
 };
 
 } // namespace sluice

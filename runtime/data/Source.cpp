@@ -3,8 +3,13 @@
 
 #include "runtime/data/Source.h"
 
+#include "runtime/Errors.h"
 #include "runtime/data/ArrayFiles.h"
+#include "runtime/data/LabelledImages.h"
+#include "runtime/data/Shards.h"
 #include "runtime/data/Synthetic.h"
+#include "runtime/data/Table.h"
+#include "runtime/data/Tokens.h"
 
 #include <cstring>
 
@@ -24,11 +29,72 @@ bool isTarget(const Program &program, int input) {
   return input == program.inputCount - 1 && !std::strcmp(program.inputs[input].name, "target");
 }
 
-std::unique_ptr<SampleSource> openSource(const std::string &where, const Program &program, uint64_t seed,
-                                         bool targets) {
+namespace {
+
+using Open = std::unique_ptr<SampleSource> (*)(const std::string &path, const Program &program,
+                                               const SourceOptions &options);
+
+struct Kind {
+  const char *name;
+  Open open;
+};
+
+/// For sources that are made from path, program and whether targets are wanted.
+template <typename Format>
+std::unique_ptr<SampleSource> open(const std::string &path, const Program &program, const SourceOptions &options) {
+  return std::make_unique<Format>(path, program, options.targets);
+}
+
+template <int classes>
+std::unique_ptr<SampleSource> openCifar(const std::string &path, const Program &program, const SourceOptions &options) {
+  return std::make_unique<Cifar>(classes, path, program, options.targets);
+}
+
+template <ArrayFiles::Container container>
+std::unique_ptr<SampleSource> openArrays(const std::string &path, const Program &program,
+                                         const SourceOptions &options) {
+  return std::make_unique<ArrayFiles>(container, path, program, options.targets);
+}
+
+template <typename Format>
+std::unique_ptr<SampleSource> openSkipping(const std::string &path, const Program &program,
+                                           const SourceOptions &options) {
+  return std::make_unique<Format>(path, program, options.targets, options.skipBad);
+}
+
+constexpr Kind kinds[] = {
+    {"cifar10", openCifar<10>},
+    {"cifar100", openCifar<100>},
+    {"csv", open<Table>},
+    {"idx", open<Idx>},
+    {"imagefolder", openSkipping<ImageFolder>},
+    {"npz", openArrays<ArrayFiles::Container::Npz>},
+    {"safetensors", openArrays<ArrayFiles::Container::Safetensors>},
+    {"shards", openSkipping<Shards>},
+    {"tokens", open<Tokens>},
+};
+
+} // namespace
+
+std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Program &program) {
+  const std::string &where = options.where;
   if (where == "synthetic")
-    return std::make_unique<Synthetic>(program, seed);
-  return std::make_unique<ArrayFiles>(where, program, targets);
+    return std::make_unique<Synthetic>(program, options.seed);
+  const size_t colon = where.find(':');
+  const std::string word = where.substr(0, colon);
+  if (colon == std::string::npos || word.find('/') != std::string::npos)
+    return openArrays<ArrayFiles::Container::Folder>(where, program, options);
+  std::string known;
+  for (const Kind &kind : kinds) {
+    if (word == kind.name) {
+      if (colon + 1 == where.size())
+        throw UsageError(text(where, " names no path"));
+      return kind.open(where.substr(colon + 1), program, options);
+    }
+    known += text(known.empty() ? "" : ", ", kind.name);
+  }
+  throw UsageError(text("'", where, "': there are no data of the kind '", word, "', but ", known,
+                        "; a folder of .npy files whose name has a colon is ./", where));
 }
 
 } // namespace sluice

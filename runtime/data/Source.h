@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Program.h"
+#include "runtime/data/Image.h"
 
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,11 @@ public:
   /// Files that it reads, which no output may replace.
   virtual std::vector<std::string> paths() const = 0;
 
+  /// The input that takes images of bytes, which readImage() gives and read() does not; -1: none.
+  virtual int imageInput() const { return -1; }
+  /// With as many channels as the input, or 3 where that has lost its form. Any thread, errors as read().
+  virtual Image readImage(int64_t) const { return {}; }
+
   /// One sample of one input of the program, in row-major order and of the staging tensor's element type. Any thread.
   /// Throws DataError that names file and sample.
   virtual void read(int input, int64_t sample, char *values) const = 0;
@@ -32,9 +38,16 @@ public:
   virtual std::vector<int64_t> begins() const { return {}; }
 };
 
-/// Opens `where`, a folder of .npy files, or "synthetic" data drawn from `seed`. Without `targets` files of the target
-/// are neither looked for nor read. Throws DataError when they do not fit the program, which must outlive the source.
-std::unique_ptr<SampleSource> openSource(const std::string &where, const Program &program, uint64_t seed, bool targets);
+struct SourceOptions {
+  std::string where;   ///< DIR of .npy files, "synthetic" or KIND:PATH
+  uint64_t seed = 0;   ///< of synthetic data
+  bool targets = true; ///< false: nothing of the target is looked for or read
+  bool skipBad = false;
+};
+
+/// Throws DataError when the data do not fit the program, which must outlive the source, and UsageError for a KIND that
+/// there is not.
+std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Program &program);
 
 /// Elements and bytes of one sample of an input.
 int64_t sampleElements(const Input &input);

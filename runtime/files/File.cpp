@@ -17,9 +17,11 @@ DataError systemError(const char *action, const std::string &path) {
   return DataError(text("cannot ", action, " ", path, ": ", std::strerror(errno)));
 }
 
-InputFile::InputFile(const std::string &path) : name(path) {
-  // Without O_NONBLOCK a named pipe would block here before its kind is known.
-  descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+// Without O_NONBLOCK a named pipe would block here before its kind is known.
+InputFile::InputFile(const std::string &path)
+    : InputFile(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), path) {}
+
+InputFile::InputFile(int descriptor, const std::string &path) : name(path), descriptor(descriptor) {
   if (descriptor < 0)
     throw systemError("open", path);
   struct stat status;

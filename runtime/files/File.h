@@ -16,6 +16,8 @@ namespace sluice {
 class InputFile {
 public:
   explicit InputFile(const std::string &path);
+  /// Takes over a descriptor; `name` is what messages call the file.
+  InputFile(int descriptor, const std::string &name);
   ~InputFile();
   InputFile(InputFile &&other) noexcept;
   InputFile(const InputFile &) = delete;

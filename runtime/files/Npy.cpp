@@ -156,31 +156,44 @@ std::string numpyShape(const std::vector<int64_t> &dims) {
   return out + (dims.size() == 1 ? ",)" : ")");
 }
 
-NpyFile::NpyFile(const std::string &path) : file(path) { parseHeader(readHeader()); }
+NpyFile::NpyFile(const std::string &path) : file(path), name(path), end(file.size()) { parseHeader(readHeader()); }
+
+NpyFile::NpyFile(InputFile from, uint64_t begin, uint64_t end, const std::string &name)
+    : file(std::move(from)), name(name), begin(begin), end(end) {
+  parseHeader(readHeader());
+}
+
+NpyFile::NpyFile(InputFile from, uint64_t begin, DataType type, const std::vector<int64_t> &shape,
+                 const std::string &name)
+    : file(std::move(from)), name(name), begin(begin), dataType(type), dims(shape), dataOffset(begin),
+      oneSample(byteWidth(type)) {
+  for (size_t i = 1; i < dims.size(); ++i)
+    oneSample *= static_cast<size_t>(dims[i]);
+}
 
 /// What stands between the fixed bytes and the data, which begins behind it.
 std::string NpyFile::readHeader() {
   unsigned char start[12] = {};
-  if (file.size() < 12)
-    throw DataError(text(path(), ": not a .npy file: ", file.size(), " bytes are too short for a header"));
-  file.readAt(0, start, sizeof start);
+  if (end - begin < 12)
+    throw DataError(text(path(), ": not a .npy file: ", end - begin, " bytes are too short for a header"));
+  file.readAt(begin, start, sizeof start);
   if (std::memcmp(start, "\x93NUMPY", 6) != 0)
     throw DataError(text(path(), ": not a .npy file: it does not begin with \\x93NUMPY"));
   int major = start[6];
   if (major < 1 || major > 3)
     throw DataError(text(path(), ": .npy format version ", major, " is not known, 1 to 3 are"));
-  uint64_t length = start[8] | start[9] << 8, begin = 10;
+  uint64_t length = start[8] | start[9] << 8, fixed = 10;
   if (major > 1) {
     length |= static_cast<uint64_t>(start[10]) << 16 | static_cast<uint64_t>(start[11]) << 24;
-    begin = 12;
+    fixed = 12;
   }
   // NumPy itself refuses headers above 10,000 characters.
-  if (length > 65536 || begin + length > file.size())
+  if (length > 65536 || fixed + length > end - begin)
     throw DataError(text(path(), ": bad .npy header: its length ", length, " is above 65536 or the file's ",
-                         file.size(), " bytes"));
+                         end - begin, " bytes"));
   std::string header(length, '\0');
-  file.readAt(begin, header.data(), length);
-  dataOffset = begin + length;
+  dataOffset = begin + fixed + length;
+  file.readAt(begin + fixed, header.data(), length);
   return header;
 }
 
@@ -207,7 +220,7 @@ void NpyFile::parseHeader(const std::string &header) {
   for (size_t i = 1; i < dims.size(); ++i)
     overflow |= __builtin_mul_overflow(sample, dims[i], &sample);
   overflow |= __builtin_mul_overflow(sample, dims.empty() ? 1 : dims[0], &total);
-  uint64_t present = file.size() - dataOffset;
+  const uint64_t present = end - dataOffset;
   if (overflow)
     throw DataError(text(path(), ": shape ", numpyShape(dims), " is too large, the file holds ", present, " bytes"));
   if (static_cast<uint64_t>(total) != present)

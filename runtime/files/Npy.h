@@ -15,6 +15,10 @@ public:
   /// Throws DataError unless the file is a complete little-endian float32, int64, int32, uint8 or bool array in C
   /// order.
   explicit NpyFile(const std::string &path);
+  /// The same of bytes [begin, end) of a file; `name` is what messages call them.
+  NpyFile(InputFile file, uint64_t begin, uint64_t end, const std::string &name);
+  /// An array without a header, from byte `begin` on. The caller knows that the file has all of it.
+  NpyFile(InputFile file, uint64_t begin, DataType type, const std::vector<int64_t> &shape, const std::string &name);
 
   /// Booleans are U8.
   DataType type() const { return dataType; }
@@ -24,13 +28,15 @@ public:
   size_t sampleBytes() const { return oneSample; }
   /// Reads samples [first, first + count) as they lie in the file.
   void read(int64_t first, int64_t count, void *to) const;
-  const std::string &path() const { return file.path(); }
+  const std::string &path() const { return name; }
 
 private:
   std::string readHeader();
   void parseHeader(const std::string &header);
 
   InputFile file;
+  std::string name;
+  uint64_t begin = 0, end = 0; ///< of the whole in the file
   DataType dataType = DataType::F32;
   std::vector<int64_t> dims;
   uint64_t dataOffset = 0;

@@ -201,11 +201,15 @@ void TensorReader::read(size_t first, void *to, size_t bytes) {
                          hexOf(sum.value()), ", the file says ", hexOf(*entry.checksum)));
 }
 
-const SafetensorsFile::Entry &SafetensorsFile::find(const std::string &name, DataType type, const Shape &shape) const {
+const SafetensorsFile::Entry &SafetensorsFile::find(const std::string &name) const {
   auto found = entries.find(name);
   if (found == entries.end())
     throw DataError(text(path(), ": there is no tensor '", name, "'"));
-  const Entry &entry = found->second;
+  return found->second;
+}
+
+const SafetensorsFile::Entry &SafetensorsFile::find(const std::string &name, DataType type, const Shape &shape) const {
+  const Entry &entry = find(name);
   if (entry.type != fileType(type) || entry.dims != dimsOf(shape))
     throw DataError(text(path(), ": tensor '", name, "' is ", entry.type, " ", numpyShape(entry.dims),
                          ", this program has ", fileType(type), " ", numpyShape(dimsOf(shape))));

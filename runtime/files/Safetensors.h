@@ -33,6 +33,8 @@ public:
 
   /// Throws DataError when there is no such tensor or its type or shape differ from what the program expects.
   const Entry &find(const std::string &name, DataType type, const Shape &shape) const;
+  /// Of any type and shape. Throws DataError when there is no such tensor.
+  const Entry &find(const std::string &name) const;
   bool contains(const std::string &name) const { return entries.count(name) != 0; }
   const Metadata &metadata() const { return freeText; }
   const std::string &path() const { return file.path(); }

@@ -43,11 +43,17 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (!arguments.data) {
     if (!arguments.evaluate && !arguments.exportTo && !arguments.checkpoint)
       throw UsageError("nothing to do: give --data DIR or --data synthetic (see --help)");
-    for (const char *name :
-         {"--steps", "--epochs", "--shuffle", "--trace", "--dump-gradients", "--profile-out", "--checkpoint-every"})
+    for (const char *name : {"--steps", "--epochs", "--shuffle", "--validation-split", "--trace", "--dump-gradients",
+                             "--profile-out", "--checkpoint-every"})
       if (isGiven(arguments, *findFlag(name)))
         throw UsageError(text(name, " needs --data"));
   }
+  if (arguments.validationSplit && arguments.evaluate)
+    throw UsageError("--validation-split and --evaluate exclude each other: both say what is evaluated");
+  if (!arguments.data && !arguments.evaluate)
+    for (const char *name : {"--augment", "--mean", "--std", "--workers", "--on-bad-data"})
+      if (isGiven(arguments, *findFlag(name)))
+        throw UsageError(text(name, " needs --data or --evaluate"));
   if (arguments.checkpointEvery && !arguments.checkpoint)
     throw UsageError("--checkpoint-every needs --checkpoint DIR");
   if (arguments.exportTo && !program.exportTemplate)

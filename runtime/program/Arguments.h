@@ -13,8 +13,10 @@ namespace sluice {
 
 struct Arguments {
   std::string name; ///< of the program, for messages
-  std::optional<std::string> data, evaluate, log, trace, checkpoint, resume, exportTo, dumpGradients, profileOut,
-      offloadTo;
+  std::optional<std::string> data, augment, mean, std, onBadData;
+  std::optional<int64_t> workers;
+  std::optional<double> validationSplit; ///< percent
+  std::optional<std::string> evaluate, log, trace, checkpoint, resume, exportTo, dumpGradients, profileOut, offloadTo;
   std::optional<int64_t> steps, epochs, checkpointEvery, threads;
   std::optional<uint64_t> seed;
   std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon;

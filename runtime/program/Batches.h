@@ -15,6 +15,9 @@ public:
   /// staging slots must be idle: the session was synchronized since the last call.
   void prefetch(Position position);
 
+  /// How long the last prefetch went on when the step beside it had ended: what the next step waited for its data.
+  double waitedSeconds() const { return waited; }
+
   /// Makes the prefetched batch the current one. Call before enqueueing the step that reads it, after synchronizing.
   void advance();
 
@@ -22,6 +25,7 @@ private:
   Session &session;
   const Program &program;
   Dataset &dataset;
+  double waited = 0;
 };
 
 } // namespace sluice

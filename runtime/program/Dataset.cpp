@@ -5,13 +5,16 @@
 #include "runtime/program/Dataset.h"
 
 #include "runtime/Errors.h"
+#include "runtime/Printable.h"
 #include "runtime/Random.h"
 #include "runtime/program/Arguments.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <future>
@@ -25,12 +28,35 @@ namespace sluice {
 /// From a shard to the next, samples that are read together change places within this many.
 static constexpr size_t shuffleWindow = 1000;
 
+/// X or R,G,B.
+static std::vector<double> channelValues(const char *flag, const std::optional<std::string> &words) {
+  std::vector<double> values;
+  for (const char *at = words ? words->data() : nullptr, *end = words ? at + words->size() : nullptr; at;) {
+    const auto [stop, error] = std::from_chars(at, end, values.emplace_back());
+    if (error != std::errc() || !std::isfinite(values.back()) || (stop != end && *stop != ','))
+      throw UsageError(text(flag, " expects one number or one for each channel (R,G,B), got '", *words, "'"));
+    at = stop == end ? nullptr : stop + 1;
+  }
+  if (values.size() != 0 && values.size() != 1 && values.size() != 3)
+    throw UsageError(text(flag, " expects one number or three, got ", values.size()));
+  return values;
+}
+
 DataOptions dataOptions(const Arguments &arguments, uint64_t seed) {
   DataOptions options;
   options.seed = seed;
   // Beside a GPU's step the other cores are free; on the host they compute.
-  if (runtimeTarget() == Target::Cuda)
-    options.workers = static_cast<int>(arguments.threads.value_or(std::max(1u, std::thread::hardware_concurrency())));
+  const int64_t usual = runtimeTarget() == Target::Cuda
+                            ? arguments.threads.value_or(std::max(1u, std::thread::hardware_concurrency()))
+                            : 1;
+  options.workers = static_cast<int>(arguments.workers.value_or(usual));
+  options.validationPercent = arguments.validationSplit.value_or(0);
+  options.images.augment = arguments.augment.value_or("");
+  options.images.mean = channelValues("--mean", arguments.mean);
+  options.images.std = channelValues("--std", arguments.std);
+  if (std::count_if(options.images.std.begin(), options.images.std.end(), [](double value) { return value <= 0; }))
+    throw UsageError(text("--std expects numbers above 0, got '", *arguments.std, "'"));
+  options.skipBad = arguments.onBadData == "skip";
   return options;
 }
 
@@ -41,7 +67,8 @@ Dataset::Dataset(const DataOptions &options, const Program &program) : program(p
       throw std::logic_error(
           text("input '", program.inputs[i].name, "' does not have the batch as its first dimension"));
   }
-  source = openSource(options.where, program, options.seed, options.targets);
+  source = openSource({options.where, options.seed, options.targets, options.skipBad}, program);
+  preparePipeline();
   count = source->samples();
   if (count > UINT32_MAX && (options.shuffle || options.share != DataOptions::Share::All))
     throw DataError(text(options.where, " holds ", count, " samples, ",
@@ -54,6 +81,19 @@ Dataset::Dataset(const DataOptions &options, const Program &program) : program(p
   if (count < (options.padded ? 1 : program.batch))
     throw DataError(text(options.where, part, count, " samples, one batch takes ", program.batch));
   checkAllRanges();
+}
+
+void Dataset::preparePipeline() {
+  if (const int input = source->imageInput(); input >= 0) {
+    pipeline.emplace(options.images, program.inputs[input]);
+    return;
+  }
+  const ImageOptions &images = options.images;
+  if (!images.augment.empty() || !images.mean.empty() || !images.std.empty())
+    throw UsageError(text(!images.augment.empty() ? "--augment"
+                          : !images.mean.empty()  ? "--mean"
+                                                  : "--std",
+                          " is for images of bytes, ", options.where, " has none: prepare the values in the files"));
 }
 
 /// Fisher and Yates from the front: values [0, first) are a sample of all, in random order. Each is exchanged with one
@@ -87,16 +127,21 @@ void Dataset::takeShare() {
 int64_t Dataset::memberAt(int64_t index) const { return members.empty() ? index : members[static_cast<size_t>(index)]; }
 
 /// Before training rather than hours into it; gather() checks again, for files may change meanwhile.
-void Dataset::checkAllRanges() const {
+void Dataset::checkAllRanges() {
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &in = program.inputs[i];
     if (in.staging.type != DataType::I64 || in.upperBound <= 0 || (!options.targets && isTarget(program, i)))
       continue;
     std::vector<char> buffer(sampleBytes(in));
-    for (int64_t n = 0; n < count; ++n) {
-      source->read(i, memberAt(n), buffer.data());
-      checkRange(i, memberAt(n), buffer.data());
-    }
+    for (int64_t n = 0; n < count; ++n)
+      try {
+        source->read(i, memberAt(n), buffer.data());
+        checkRange(i, memberAt(n), buffer.data());
+      } catch (const DataError &error) {
+        if (!options.skipBad)
+          throw;
+        noteBad(memberAt(n), error.what());
+      }
   }
 }
 
@@ -144,16 +189,42 @@ void Dataset::drawOrder(int64_t epoch) {
   shuffleFront(order, order.size(), key, shuffleWindow);
 }
 
-int64_t Dataset::sampleAt(Position position) {
-  const int64_t index = std::min(position.sample, count - 1);
+int64_t Dataset::indexAt(Position position) {
+  const int64_t place = std::min(position.sample, count - 1);
   if (!options.shuffle)
-    return memberAt(index);
+    return place;
   if (orderEpoch != position.epoch)
     drawOrder(position.epoch);
-  return memberAt(order[static_cast<size_t>(index)]);
+  return order[static_cast<size_t>(place)];
 }
 
-void Dataset::gatherSample(int64_t sample, size_t at, const std::vector<void *> &staging,
+void Dataset::noteBad(int64_t sample, const char *reason) {
+  constexpr size_t told = 5;
+  const std::lock_guard<std::mutex> lock(badMutex);
+  if (!bad.insert(sample).second || bad.size() > told)
+    return;
+  std::fprintf(stderr, "skipped: %s%s\n", printable(reason).c_str(),
+               bad.size() == told ? " (more are counted, not told)" : "");
+}
+
+/// The first sample from `index` on that can be used, which depends on nothing else.
+void Dataset::gatherOne(int64_t index, int64_t epoch, size_t at, const std::vector<void *> &staging,
+                        std::vector<char> &buffer) {
+  for (int64_t i = 0;; ++i) {
+    const int64_t sample = memberAt((index + i) % count);
+    try {
+      return gatherSample(sample, epoch, at, staging, buffer);
+    } catch (const DataError &error) {
+      if (!options.skipBad)
+        throw;
+      noteBad(sample, error.what());
+      if (i + 1 == count)
+        throw DataError(text(options.where, ": none of ", count, " samples can be used; the last: ", error.what()));
+    }
+  }
+}
+
+void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,
                            std::vector<char> &buffer) const {
   for (int i = 0; i < program.inputCount; ++i) {
     auto *to = static_cast<char *>(staging[static_cast<size_t>(i)]);
@@ -167,32 +238,38 @@ void Dataset::gatherSample(int64_t sample, size_t at, const std::vector<void *> 
       continue;
     }
     buffer.resize(one.bytes());
-    source->read(i, sample, buffer.data());
-    checkRange(i, sample, buffer.data());
+    if (i == source->imageInput()) {
+      const uint64_t key = randomKey(options.seed, nameKey("augment"), static_cast<uint64_t>(epoch));
+      pipeline->apply(source->readImage(sample), randomKey(key, 0, static_cast<uint64_t>(sample)),
+                      source->name(i, sample), reinterpret_cast<float *>(buffer.data()));
+    } else {
+      source->read(i, sample, buffer.data());
+      checkRange(i, sample, buffer.data());
+    }
     toPhysical(one, buffer.data(), to);
   }
 }
 
 void Dataset::gather(Position position, const std::vector<void *> &staging) {
-  std::vector<int64_t> samples(static_cast<size_t>(program.batch));
-  for (size_t n = 0; n < samples.size(); ++n)
-    samples[n] = sampleAt({position.epoch, position.sample + static_cast<int64_t>(n)});
+  std::vector<int64_t> indices(static_cast<size_t>(program.batch));
+  for (size_t n = 0; n < indices.size(); ++n)
+    indices[n] = indexAt({position.epoch, position.sample + static_cast<int64_t>(n)});
 
   // Workers take the next sample each. Those before a bad one were taken before it, so that the first is known.
   std::atomic<size_t> next{0};
   std::mutex mutex;
-  size_t failedAt = samples.size();
+  size_t failedAt = indices.size();
   std::exception_ptr failure;
   const auto work = [&] {
     std::vector<char> buffer;
-    for (size_t n; (n = next++) < samples.size();)
+    for (size_t n; (n = next++) < indices.size();)
       try {
-        gatherSample(samples[n], n, staging, buffer);
+        gatherOne(indices[n], position.epoch, n, staging, buffer);
       } catch (...) {
         const std::lock_guard<std::mutex> lock(mutex);
         if (n < failedAt)
           failedAt = n, failure = std::current_exception();
-        next = samples.size();
+        next = indices.size();
       }
   };
   constexpr size_t worthAThread = size_t{1} << 18;
@@ -200,7 +277,7 @@ void Dataset::gather(Position position, const std::vector<void *> &staging) {
   for (int i = 0; i < program.inputCount; ++i)
     bytes += program.inputs[i].staging.bytes();
   const auto threads =
-      std::min({static_cast<size_t>(std::max(1, options.workers)), samples.size(), 1 + bytes / worthAThread});
+      std::min({static_cast<size_t>(std::max(1, options.workers)), indices.size(), 1 + bytes / worthAThread});
   std::vector<std::future<void>> helpers; // each waits for its thread when it goes
   for (size_t i = 1; i < threads; ++i)
     helpers.push_back(std::async(std::launch::async, work));

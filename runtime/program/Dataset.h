@@ -4,9 +4,13 @@
 // batches, in the source's order or in one drawn from (seed, epoch).
 #pragma once
 
+#include "runtime/data/Augment.h"
 #include "runtime/data/Source.h"
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
+#include <set>
 
 namespace sluice {
 
@@ -29,15 +33,19 @@ struct DataOptions {
   enum class Share { All, Training, Validation } share = Share::All;
   double validationPercent = 0;
 
-  int workers = 1; ///< threads that read samples, the caller's among them
+  ImageOptions images;
+  bool skipBad = false; ///< a sample that cannot be used is left out, the next one takes its place
+  int workers = 1;      ///< threads that read samples, the caller's among them
 };
 
-/// What the command line says of data in general: everything but `where`, `shuffle`, `share`, `targets` and `padded`.
+/// What the command line says of data in general: everything but `where`, `shuffle`, `share`, `targets`, `padded` and
+/// `images.random`.
 DataOptions dataOptions(const Arguments &arguments, uint64_t seed);
 
 class Dataset {
 public:
-  /// Throws DataError when the data do not fit the program or hold less than one batch (padded: nothing).
+  /// Throws DataError when the data do not fit the program or hold less than one batch (padded: nothing), UsageError
+  /// for options that do not fit the data.
   Dataset(const DataOptions &options, const Program &program);
 
   /// Paths of its files.
@@ -48,6 +56,8 @@ public:
   }
   /// Samples that no batch of an epoch holds.
   int64_t dropped() const { return options.padded ? 0 : count % program.batch; }
+  /// Samples that were found bad so far and skipped. While nothing is gathered.
+  int64_t skipped() const { return static_cast<int64_t>(bad.size()); }
   /// Samples of the batch at `position` that are none of the repetitions of `padded`.
   int64_t valid(Position position) const { return std::min(program.batch, count - position.sample); }
 
@@ -60,21 +70,29 @@ public:
   void gather(Position position, const std::vector<void *> &staging);
 
 private:
+  void preparePipeline();
   void takeShare();
-  void checkAllRanges() const;
+  void checkAllRanges();
   void checkRange(int input, int64_t sample, const char *values) const;
   void drawOrder(int64_t epoch);
   int64_t memberAt(int64_t index) const;
-  int64_t sampleAt(Position position);
-  void gatherSample(int64_t sample, size_t at, const std::vector<void *> &staging, std::vector<char> &buffer) const;
+  int64_t indexAt(Position position);
+  void gatherOne(int64_t index, int64_t epoch, size_t at, const std::vector<void *> &staging,
+                 std::vector<char> &buffer);
+  void gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,
+                    std::vector<char> &buffer) const;
+  void noteBad(int64_t sample, const char *reason);
 
   const Program &program;
   const DataOptions options;
   std::unique_ptr<SampleSource> source;
-  int64_t count = 0;             ///< of this share
-  std::vector<uint32_t> members; ///< of this share, rising; empty: all samples
-  std::vector<uint32_t> order;   ///< of epoch `orderEpoch`, when shuffled
+  std::optional<ImagePipeline> pipeline; ///< for the source's images, if it has any
+  int64_t count = 0;                     ///< of this share
+  std::vector<uint32_t> members;         ///< of this share, rising; empty: all samples
+  std::vector<uint32_t> order;           ///< of epoch `orderEpoch`, when shuffled; counts members
   int64_t orderEpoch = -1;
+  std::set<int64_t> bad;
+  std::mutex badMutex;
 };
 
 } // namespace sluice

@@ -6,6 +6,7 @@
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace sluice {
@@ -14,10 +15,31 @@ const std::vector<FlagGroup> &flagGroups() {
   static const std::vector<FlagGroup> groups = {
       {"Data",
        {
-           {"--data", "DIR", "train on input.npy and target.npy in DIR, or on 'synthetic' data", &Arguments::data},
+           {"--data", "DIR|KIND:PATH",
+            "train on input.npy and target.npy in DIR, on 'synthetic' data, or on imagefolder, cifar10, cifar100, idx, "
+            "npz, safetensors, csv, tokens or shards, as --data imagefolder:train",
+            &Arguments::data},
            {"--shuffle", nullptr, "draw the order of each epoch from (seed, epoch)", &Arguments::shuffle},
-           {"--evaluate", "DIR", "loss and accuracy on DIR: after every epoch and at the end, or alone",
-            &Arguments::evaluate},
+           {"--validation-split", "P%", "evaluate on P% of --data, drawn from the seed, and train on the others",
+            &Arguments::validationSplit, 0.0001, 100, true},
+           {"--augment", "NAME[,k=v...];...",
+            "change images of bytes: resize, center-crop, random-resized-crop, random-crop, flip, colour; as "
+            "--augment 'random-crop,padding=4;flip'",
+            &Arguments::augment},
+           {"--mean", "X|R,G,B", "subtracted from bytes / 255 (default 0)", &Arguments::mean},
+           {"--std", "X|R,G,B", "divides what is left (default 1)", &Arguments::std},
+           {"--workers", "N", "threads that read and decode (default: host 1, cuda as --threads)", &Arguments::workers,
+            1, 1025},
+           {"--on-bad-data",
+            "stop|skip",
+            "end at a sample that cannot be used (default), or take the next one",
+            &Arguments::onBadData,
+            0,
+            HUGE_VAL,
+            false,
+            {"stop", "skip"}},
+           {"--evaluate", "DIR|KIND:PATH",
+            "loss and accuracy on these data: after every epoch and at the end, or alone", &Arguments::evaluate},
        }},
       {"Length of the run",
        {
@@ -101,7 +123,8 @@ struct Store {
 
   void operator()(bool Arguments::*field) const { arguments.*field = true; }
   void operator()(std::optional<std::string> Arguments::*field) const {
-    if (value.empty())
+    const auto same = [this](const char *word) { return value == word; };
+    if (value.empty() || (!flag.words.empty() && std::none_of(flag.words.begin(), flag.words.end(), same)))
       refuse(flag.value);
     arguments.*field = value;
   }
@@ -124,7 +147,9 @@ struct Store {
   }
   void operator()(std::optional<double> Arguments::*field) const {
     double parsed = 0;
-    if (!parseNumber(value, parsed) || !std::isfinite(static_cast<float>(parsed)) || !inRange(parsed))
+    const bool sign = flag.percent && value.size() > 1 && value.back() == '%';
+    if (!parseNumber(value.substr(0, value.size() - (sign ? 1 : 0)), parsed) ||
+        !std::isfinite(static_cast<float>(parsed)) || !inRange(parsed))
       refuse(range("a finite number"));
     arguments.*field = parsed;
   }

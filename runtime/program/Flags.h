@@ -18,7 +18,9 @@ using FlagField = std::variant<bool Arguments::*, std::optional<std::string> Arg
 struct Flag {
   const char *name, *value, *help; ///< value: what --help calls it, null for a switch
   FlagField field;
-  double least = 0, below = HUGE_VAL; ///< range of a number: [least, below)
+  double least = 0, below = HUGE_VAL;   ///< range of a number: [least, below)
+  bool percent = false;                 ///< a number that may have a % behind it
+  std::vector<const char *> words = {}; ///< that it may have; empty: any
 };
 
 struct FlagGroup {

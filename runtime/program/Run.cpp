@@ -68,7 +68,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
     return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
   if (arguments.plan)
     return printPlan(program);
-  if (arguments.evaluate && !entry.evaluate)
+  if ((arguments.evaluate || arguments.validationSplit) && !entry.evaluate)
     throw UsageError("--evaluate is not available: this program was compiled without an evaluation function");
   if (arguments.offloadTo)
     requireUnused(*arguments.offloadTo);

@@ -126,6 +126,10 @@ void Trainer::logEnd() const {
       fields.push_back({"zvc_spilled_bytes", perStep(packed.spilled)});
     }
   }
+  for (const Dataset *data : {files.training.get(), files.evaluation.get()})
+    if (data && data->skipped() > 0)
+      fields.push_back(
+          {data == files.training.get() ? "skipped_samples" : "skipped_evaluation_samples", data->skipped()});
   files.log.write("end", fields);
 }
 
@@ -264,6 +268,7 @@ void Trainer::loop() {
                              {"loss", double{loss}},
                              {"lr", shortest(session.state.learningRate)},
                              {"ms", seconds * 1e3},
+                             {"data_wait_ms", batches.waitedSeconds() * 1e3},
                              {"epoch", current.epoch + 1}});
     endExtras(run.step == last);
     if (!stepIsWhole) {
@@ -309,6 +314,10 @@ Recording Trainer::runAll() {
   if (interruptedBy())
     std::printf("interrupted after step %lld\n", static_cast<long long>(run.step));
   logEnd();
+  for (const Dataset *data : {files.training.get(), files.evaluation.get()})
+    if (data && data->skipped() > 0)
+      std::printf("%lld of %lld %s samples were bad and skipped\n", static_cast<long long>(data->skipped()),
+                  static_cast<long long>(data->samples()), data == files.training.get() ? "training" : "evaluation");
   printReport(program, session, stepSeconds);
   printActions(program, session, profiled, profiledSteps, stepsDone);
   if (const int signal = interruptedBy())
@@ -322,7 +331,13 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
   if (arguments.data) {
     DataOptions options = dataOptions(arguments, seed);
     options.where = *arguments.data;
+    if (arguments.validationSplit) {
+      options.share = DataOptions::Share::Validation;
+      evaluation = std::make_unique<Dataset>(options, program);
+      options.share = DataOptions::Share::Training;
+    }
     options.shuffle = arguments.shuffle;
+    options.images.random = true;
     training = std::make_unique<Dataset>(options, program);
   }
   if (arguments.evaluate) {

@@ -51,7 +51,7 @@ TEST(Arguments, RefusesUnknownAndMissing) {
   expectRefused({"-h"}, "unknown flag '-h'");
   expectRefused({"--data"}, "--data needs a value");
   expectRefused({"--data", "--steps", "3"}, "--data needs a value");
-  expectRefused({"--data="}, "--data expects DIR, got ''");
+  expectRefused({"--data="}, "--data expects DIR|KIND:PATH, got ''");
   expectRefused({"--data", "a", "--data", "b"}, "--data is given twice");
   expectRefused({"--shuffle=yes"}, "--shuffle takes no value, got 'yes'");
   expectRefused({}, "nothing to do");

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// JPEG and PNG through their libraries. These report errors by longjmp: everything that has a destructor, the image
+// too, belongs to the caller of the function that calls setjmp.
+
+#include "runtime/data/Image.h"
+
+#include "runtime/Errors.h"
+
+#include <cstdio>
+
+#include <csetjmp>
+#include <cstring>
+#include <jerror.h>
+#include <jpeglib.h>
+#include <png.h>
+
+namespace sluice {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string &name, const std::string &reason) {
+  throw DataError(text(name, ": ", reason));
+}
+
+void checkSize(const std::string &name, uint64_t width, uint64_t height) {
+  if (width == 0 || height == 0 || width > 65500 || height > 65500 || static_cast<int64_t>(width * height) > mostPixels)
+    refuse(name, text("the image is ", width, " x ", height, ", at most ", mostPixels,
+                      " pixels and 65500 a side are"
+                      " decoded: make it smaller"));
+}
+
+struct JpegErrors {
+  jpeg_error_mgr manager; ///< first: libjpeg knows only it
+  jmp_buf back;
+  char message[JMSG_LENGTH_MAX];
+};
+
+[[noreturn]] void failJpeg(j_common_ptr state) {
+  auto *errors = reinterpret_cast<JpegErrors *>(state->err);
+  errors->manager.format_message(state, errors->message);
+  std::longjmp(errors->back, 1);
+}
+
+/// Warnings are of damage that the decoder papers over, but for stray bytes between two segments.
+void warnJpeg(j_common_ptr state, int level) {
+  if (level < 0 && state->err->msg_code != JWRN_EXTRANEOUS_DATA)
+    failJpeg(state);
+}
+
+/// Thousands of empty scans are a few bytes each and take as long as the image is large.
+void limitScans(j_common_ptr state) {
+  constexpr int mostScans = 500;
+  if (state->is_decompressor && reinterpret_cast<j_decompress_ptr>(state)->input_scan_number > mostScans)
+    ERREXIT(state, JERR_BAD_PROGRESSION);
+}
+
+/// A decoder and its end.
+struct Jpeg {
+  jpeg_decompress_struct state = {};
+  JpegErrors errors = {};
+  jpeg_progress_mgr progress = {};
+
+  Jpeg() {
+    state.err = jpeg_std_error(&errors.manager);
+    errors.manager.error_exit = failJpeg;
+    errors.manager.emit_message = warnJpeg;
+    jpeg_create_decompress(&state);
+    progress.progress_monitor = limitScans;
+    state.progress = &progress;
+  }
+  ~Jpeg() { jpeg_destroy_decompress(&state); }
+};
+
+void readJpeg(Jpeg &jpeg, const std::vector<uint8_t> &file, int channels, const std::string &name, Image &image) {
+  jpeg_decompress_struct &state = jpeg.state;
+  if (setjmp(jpeg.errors.back))
+    refuse(name, text("a damaged JPEG: ", jpeg.errors.message));
+  jpeg_mem_src(&state, file.data(), static_cast<unsigned long>(file.size()));
+  jpeg_read_header(&state, TRUE);
+  checkSize(name, state.image_width, state.image_height);
+  if (state.num_components != 1 && state.num_components != 3)
+    refuse(name, text("a JPEG of ", state.num_components, " channels (CMYK): save it in RGB"));
+  state.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  image = Image(static_cast<int>(state.image_width), static_cast<int>(state.image_height), channels);
+  jpeg_start_decompress(&state);
+  while (state.output_scanline < state.output_height) {
+    uint8_t *row = image.row(static_cast<int>(state.output_scanline));
+    jpeg_read_scanlines(&state, &row, 1);
+  }
+  jpeg_finish_decompress(&state);
+}
+
+struct Png {
+  const std::vector<uint8_t> &file;
+  size_t at = 0;
+  std::string message;
+  std::vector<png_bytep> rows;
+  png_structp state = nullptr;
+  png_infop info = nullptr;
+
+  explicit Png(const std::vector<uint8_t> &file) : file(file) {
+    state = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, fail, ignore);
+    info = state ? png_create_info_struct(state) : nullptr;
+    if (!info) {
+      png_destroy_read_struct(&state, nullptr, nullptr);
+      throw std::bad_alloc();
+    }
+  }
+  ~Png() { png_destroy_read_struct(&state, &info, nullptr); }
+
+  [[noreturn]] static void fail(png_structp state, png_const_charp what) {
+    static_cast<Png *>(png_get_error_ptr(state))->message = what;
+    png_longjmp(state, 1);
+  }
+  static void ignore(png_structp, png_const_charp) {}
+  static void give(png_structp state, png_bytep to, size_t bytes) {
+    auto *png = static_cast<Png *>(png_get_io_ptr(state));
+    if (bytes > png->file.size() - png->at)
+      png_error(state, "the file ends early");
+    std::memcpy(to, png->file.data() + png->at, bytes);
+    png->at += bytes;
+  }
+};
+
+/// Eight bits a channel, without transparency, grey or colours as in the file.
+void readPng(Png &png, const std::string &name, Image &image) {
+  if (setjmp(png_jmpbuf(png.state)))
+    refuse(name, text("a damaged PNG: ", png.message));
+  png_set_read_fn(png.state, &png, Png::give);
+  png_set_user_limits(png.state, 65500, 65500);
+  png_set_chunk_malloc_max(png.state, 1 << 24);
+  png_read_info(png.state, png.info);
+  checkSize(name, png_get_image_width(png.state, png.info), png_get_image_height(png.state, png.info));
+  png_set_expand(png.state);
+  png_set_scale_16(png.state);
+  png_set_strip_alpha(png.state);
+  png_set_interlace_handling(png.state);
+  png_read_update_info(png.state, png.info);
+  image = Image(static_cast<int>(png_get_image_width(png.state, png.info)),
+                static_cast<int>(png_get_image_height(png.state, png.info)), png_get_channels(png.state, png.info));
+  if (png_get_rowbytes(png.state, png.info) != image.rowBytes())
+    png_error(png.state, "rows of an unknown size");
+  png.rows.resize(static_cast<size_t>(image.height));
+  for (int y = 0; y < image.height; ++y)
+    png.rows[static_cast<size_t>(y)] = image.row(y);
+  png_read_image(png.state, png.rows.data());
+  png_read_end(png.state, nullptr);
+}
+
+} // namespace
+
+Image decodeImage(const std::vector<uint8_t> &file, int channels, const std::string &name) {
+  static const uint8_t pngMark[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+  Image image;
+  if (file.size() >= 3 && file[0] == 0xff && file[1] == 0xd8 && file[2] == 0xff) {
+    Jpeg jpeg;
+    readJpeg(jpeg, file, channels, name, image);
+    return image;
+  }
+  if (file.size() < sizeof pngMark || std::memcmp(file.data(), pngMark, sizeof pngMark) != 0)
+    refuse(name, text(file.size(), " bytes that begin neither as a JPEG nor as a PNG"));
+  Png png(file);
+  readPng(png, name, image);
+  if (image.channels == channels)
+    return image;
+  return channels == 1 ? toGrey(image) : toColours(image);
+}
+
+} // namespace sluice

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images of bytes, as files hold them, before they become floats.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// Rows from the top, pixels from the left, channels (1 or 3: grey, or red, green and blue) beside one another.
+struct Image {
+  int width = 0, height = 0, channels = 0;
+  std::vector<uint8_t> pixels;
+
+  Image() = default;
+  Image(int width, int height, int channels)
+      : width(width), height(height), channels(channels),
+        pixels(static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels)) {}
+  uint8_t *row(int y) { return pixels.data() + static_cast<size_t>(y) * rowBytes(); }
+  const uint8_t *row(int y) const { return pixels.data() + static_cast<size_t>(y) * rowBytes(); }
+  size_t rowBytes() const { return static_cast<size_t>(width) * static_cast<size_t>(channels); }
+};
+
+/// No image may have more pixels, decoded or resized: 64 Mi, 192 MiB in colour.
+inline constexpr int64_t mostPixels = int64_t{1} << 26;
+
+/// Decodes JPEG or PNG, known by their first bytes, to that many channels: grey as equal colours, colours as their luma
+/// (ITU-R 601), transparency left out. Throws DataError that begins with `name` for what is neither, damaged, cut
+/// short, or too large.
+Image decodeImage(const std::vector<uint8_t> &file, int channels, const std::string &name);
+
+/// One channel of luma: (19595 R + 38470 G + 7471 B + 2^15) / 2^16, as Pillow has it.
+Image toGrey(const Image &colours);
+/// Grey as equal colours.
+Image toColours(const Image &grey);
+
+/// Interleaved bytes from planes, one channel behind the other.
+Image fromPlanes(const uint8_t *planes, int width, int height, int channels);
+
+/// A part of an image, in whole pixels; what lies outside of the image is black.
+struct Box {
+  int left, top, width, height;
+};
+Image crop(const Image &image, Box box);
+
+/// The bilinear resampling of Pillow 10 (Image.resize with BILINEAR), bit for bit, which averages over all pixels that
+/// a smaller image has in one of its own. Only the part `box`, which must lie within the image, is looked at.
+Image resize(const Image &image, Box box, int width, int height);
+
+/// Exchanges left and right.
+void flip(Image &image);
+
+/// As Pillow's ImageEnhance does it with the same factors; 1 leaves an image as it is. Of grey images saturation does
+/// nothing.
+void adjustBrightness(Image &image, float factor);
+void adjustContrast(Image &image, float factor);
+void adjustSaturation(Image &image, float factor);
+
+} // namespace sluice

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks at names when it is opened and at images when they are read.
+
+#include "runtime/data/LabelledImages.h"
+
+#include "runtime/Errors.h"
+#include "runtime/Printable.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+
+namespace fs = std::filesystem;
+
+namespace sluice {
+
+/// Names in a folder, sorted by their bytes, hidden ones left out. Throws DataError for one that a terminal cannot
+/// show.
+static std::vector<std::string> list(const std::string &folder) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  std::vector<std::string> names;
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error))
+    names.push_back(entries->path().filename().string());
+  if (error)
+    throw DataError(text("cannot list ", folder, ": ", error.message()));
+  names.erase(std::remove_if(names.begin(), names.end(), [](const std::string &name) { return name[0] == '.'; }),
+              names.end());
+  std::sort(names.begin(), names.end());
+  for (const std::string &name : names)
+    if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::iscntrl(c); }))
+      throw DataError(text(folder, " has the name '", name, "' with a control character: rename it"));
+  return names;
+}
+
+static bool isImageName(const std::string &name) {
+  std::string ending = fs::path(name).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+/// A data set may hold links to what it holds, not to what else this machine has.
+static void checkInside(const std::string &path, const std::string &root) {
+  if (!fs::is_symlink(path))
+    return;
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error), top = fs::canonical(root, error);
+  if (error || std::mismatch(top.begin(), top.end(), real.begin(), real.end()).first != top.end())
+    throw DataError(text(path, " is a link that leads nowhere or out of ", root, ": copy what it names"));
+}
+
+ImageFolder::ImageFolder(const std::string &folder, const Program &program, bool targets, bool skip)
+    : LabelledImages("imagefolder", program, targets) {
+  int64_t classes = 0;
+  for (const std::string &name : list(folder)) {
+    const std::string path = joinPath(folder, name);
+    if (!fs::is_directory(path)) {
+      // New data need no classes.
+      if (!targets && isImageName(name)) {
+        checkInside(path, folder);
+        files.push_back({path, 0});
+      }
+      continue;
+    }
+    checkInside(path, folder);
+    const size_t before = files.size();
+    addImages(path, classes++);
+    if (files.size() > before || !targets)
+      continue;
+    if (!skip)
+      throw DataError(
+          text(path, ": the class has no .jpg, .jpeg or .png: remove the folder, or give --on-bad-data=skip"));
+    std::fprintf(stderr, "skipped: class %s has no images\n", printable(name).c_str());
+  }
+  if (files.empty())
+    throw DataError(text(folder, " has no ", targets ? "subfolder with " : "", ".jpg, .jpeg or .png"));
+  checkClasses(folder, classes);
+}
+
+void ImageFolder::addImages(const std::string &folder, int64_t label) {
+  for (const std::string &name : list(folder))
+    if (isImageName(name)) {
+      const std::string path = joinPath(folder, name);
+      checkInside(path, parentFolder(folder));
+      files.push_back({path, label});
+    }
+}
+
+std::vector<std::string> ImageFolder::paths() const {
+  std::vector<std::string> list;
+  for (const File &file : files)
+    list.push_back(file.path);
+  return list;
+}
+
+Image ImageFolder::readImage(int64_t sample) const {
+  constexpr uint64_t mostBytes = uint64_t{1} << 28;
+  const InputFile file(files[static_cast<size_t>(sample)].path);
+  if (file.size() > mostBytes)
+    throw DataError(text(file.path(), ": ", file.size(), " bytes, an image has at most ", mostBytes));
+  std::vector<uint8_t> bytes(file.size());
+  file.readAt(0, bytes.data(), bytes.size());
+  return decodeImage(bytes, wanted, file.path());
+}
+
+std::string ImageFolder::name(int, int64_t sample) const { return files[static_cast<size_t>(sample)].path; }
+
+} // namespace sluice

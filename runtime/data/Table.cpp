@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of the lines only their begins are kept; numbers are read when their sample is.
+
+#include "runtime/data/Table.h"
+
+#include "runtime/Errors.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+namespace sluice {
+
+static constexpr size_t longestLine = size_t{1} << 20;
+
+/// The fields of a line; one in quotes may have commas, and quotes that are doubled.
+static std::vector<std::string> fields(const std::string &line) {
+  std::vector<std::string> list(1);
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"')
+      list.back() += line[++i];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      list.emplace_back();
+    else
+      list.back() += c;
+  }
+  for (std::string &field : list) {
+    const size_t begin = field.find_first_not_of(" \t"), end = field.find_last_not_of(" \t");
+    field = begin == std::string::npos ? "" : field.substr(begin, end - begin + 1);
+  }
+  return list;
+}
+
+Table::Table(const std::string &path, const Program &program, bool targets) : program(program), file(path) {
+  findLines();
+  if (begins.empty())
+    throw DataError(text(path, ": an empty file: the first line names the columns"));
+  std::string header = line(begins[0]);
+  if (header.compare(0, 3, "\xef\xbb\xbf") == 0) // a mark of UTF-8
+    header.erase(0, 3);
+  names = fields(header);
+  begins.erase(begins.begin());
+  chooseColumns(targets);
+}
+
+/// Of all lines that have more than blanks.
+void Table::findLines() {
+  std::vector<char> piece(1 << 20);
+  uint64_t begin = 0;
+  bool blank = true;
+  for (uint64_t at = 0; at < file.size(); at += piece.size()) {
+    const size_t bytes = std::min<uint64_t>(piece.size(), file.size() - at);
+    file.readAt(at, piece.data(), bytes);
+    for (size_t i = 0; i < bytes; ++i)
+      if (piece[i] == '\n') {
+        begin = at + i + 1;
+        blank = true;
+      } else if (blank && piece[i] != ' ' && piece[i] != '\t' && piece[i] != '\r') {
+        begins.push_back(begin);
+        blank = false;
+      }
+  }
+}
+
+std::string Table::line(uint64_t begin) const {
+  std::string text(std::min<uint64_t>(256, file.size() - begin), '\0');
+  file.readAt(begin, text.data(), text.size());
+  while (text.find('\n') == std::string::npos && begin + text.size() < file.size()) {
+    if (text.size() >= longestLine)
+      throw DataError(
+          ::sluice::text(file.path(), ": the line at byte ", begin, " is longer than ", longestLine, " bytes"));
+    const size_t known = text.size();
+    text.resize(known + std::min<uint64_t>(known, file.size() - begin - known));
+    file.readAt(begin + known, text.data() + known, text.size() - known);
+  }
+  text.resize(std::min(text.find('\n'), text.size()));
+  if (!text.empty() && text.back() == '\r')
+    text.pop_back();
+  return text;
+}
+
+void Table::chooseColumns(bool targets) {
+  if (program.inputCount > 2 || (program.inputCount == 2 && !isTarget(program, 1)))
+    throw DataError(
+        text("csv is one input and its target, this program takes ", program.inputCount, " inputs: use .npy files"));
+  const auto features = static_cast<size_t>(sampleElements(program.inputs[0]));
+  const bool hasTarget = program.inputCount == 2;
+  const auto named = std::find(names.begin(), names.end(), "target");
+  if (named != names.end())
+    target = static_cast<size_t>(named - names.begin());
+  else if (names.size() == features + 1 || (hasTarget && targets))
+    target = names.size() - 1;
+  const size_t left = names.size() - (target == SIZE_MAX ? 0 : 1);
+  if (left != features)
+    throw DataError(text(file.path(), " has ", left, " columns", target == SIZE_MAX ? "" : " beside the target",
+                         ", input '", program.inputs[0].name, "' takes ", features));
+  if (hasTarget && targets && (target == SIZE_MAX || sampleElements(program.inputs[1]) != 1))
+    throw DataError(text(file.path(), target == SIZE_MAX ? " has no column 'target'" : " has one column for the target",
+                         ", 'target' takes ", sampleElements(program.inputs[1]), " values a sample"));
+}
+
+void Table::read(int input, int64_t sample, char *values) const {
+  const std::vector<std::string> row = fields(line(begins[static_cast<size_t>(sample)]));
+  const auto bad = [&](const std::string &what) { return DataError(name(input, sample) + what); };
+  if (row.size() != names.size())
+    throw bad(text(" has ", row.size(), " fields, the first line names ", names.size(), " columns"));
+  const DataType type = program.inputs[input].staging.type;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if ((i == target) != (input > 0))
+      continue;
+    const char *begin = row[i].data(), *end = begin + row[i].size();
+    const auto store = [&](auto value) {
+      const auto [stop, error] = std::from_chars(begin, end, value);
+      if (error != std::errc() || stop != end || !std::isfinite(static_cast<double>(value)))
+        throw bad(text(": column '", names[i], "' holds '", row[i].substr(0, 40), "', input '",
+                       program.inputs[input].name, "' takes ", type == DataType::I64 ? "whole " : "finite ",
+                       "numbers"));
+      std::memcpy(values, &value, sizeof value);
+      values += sizeof value;
+    };
+    if (type == DataType::I64)
+      store(int64_t{0});
+    else
+      store(0.0f);
+  }
+}
+
+std::string Table::name(int, int64_t sample) const { return text(file.path(), ": row ", sample + 1); }
+
+} // namespace sluice

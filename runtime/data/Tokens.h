@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file of token ids without a header, cut into windows that follow one another: the input is a window, the target the
+// same window one token later.
+#pragma once
+
+#include "runtime/data/Source.h"
+#include "runtime/files/File.h"
+
+namespace sluice {
+
+class Tokens : public SampleSource {
+public:
+  /// Ids are uint32 where the file ends in .u32.bin, uint16 where it ends in .u16.bin; else uint32 where the model
+  /// knows more than 65536 of them. Low byte first.
+  Tokens(const std::string &path, const Program &program, bool targets);
+
+  int64_t samples() const override { return count; }
+  std::vector<std::string> paths() const override { return {file.path()}; }
+  void read(int input, int64_t sample, char *values) const override;
+  std::string name(int input, int64_t sample) const override;
+
+private:
+  const Program &program;
+  InputFile file;
+  int64_t window = 0, count = 0;
+  size_t width = 2; ///< bytes of an id
+};
+
+} // namespace sluice

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of data that generated programs read: images, archives, tables and tokens, as data sets of a small program.
+#include "test/fuzz/Target.h"
+
+#include "runtime/Errors.h"
+#include "runtime/program/Dataset.h"
+
+#include <cstdio>
+#include <exception>
+#include <iterator>
+
+namespace sluice::fuzz {
+
+namespace {
+
+constexpr Input images[] = {
+    {"x", {}, host(0, {2, 3, 8, 8}), 0},
+    {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3},
+};
+constexpr Input rows[] = {
+    {"x", {}, host(0, {2, 2}), 0},
+    {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3},
+};
+
+/// Two epochs of the data, as training reads them: with random changes of images, in random order.
+template <size_t inputs> Outcome readData(const std::string &where, const Input (&list)[inputs], bool skip) {
+  Program program = {};
+  program.batch = 2;
+  program.inputs = list;
+  program.inputCount = inputs;
+  DataOptions options;
+  options.where = where;
+  options.shuffle = true;
+  options.skipBad = skip;
+  if (sampleBytes(list[0]) == sampleBytes(images[0]))
+    options.images = {"random-resized-crop;flip;colour,contrast=1,saturation=1", {}, {}, true};
+  try {
+    Dataset data(options, program);
+    std::vector<char> x(list[0].staging.bytes()), target(list[1].staging.bytes());
+    for (int64_t i = 0; i < std::min<int64_t>(4, data.batches()); ++i)
+      data.gather({i % 2, i / 2 * 2}, {x.data(), target.data()});
+    return Outcome::Accepted;
+  } catch (const DataError &error) {
+    if (error.what()[0] == '\0')
+      finding("an error without a text");
+    return Outcome::Refused;
+  } catch (const std::exception &error) {
+    finding(std::string("exit status 4: ") + error.what());
+  }
+}
+
+} // namespace
+
+Outcome runImage(const std::string &input, const std::string &) {
+  try {
+    const Image image = decodeImage({input.begin(), input.end()}, input.size() % 2 ? 1 : 3, "image");
+    if (image.pixels.size() <= (1 << 20))
+      resize(image, {0, 0, image.width, image.height}, 17, 5);
+    return Outcome::Accepted;
+  } catch (const DataError &) {
+    return Outcome::Refused;
+  }
+}
+
+Outcome runNpz(const std::string &input, const std::string &folder) {
+  writeFile(folder + "/data.npz", input);
+  return readData("npz:" + folder + "/data.npz", rows, false);
+}
+
+Outcome runTable(const std::string &input, const std::string &folder) {
+  writeFile(folder + "/data.csv", input);
+  return readData("csv:" + folder + "/data.csv", rows, input.size() % 2 == 0);
+}
+
+/// Headers get the sums that are right, as somebody has them who means harm.
+Outcome runShards(const std::string &input, const std::string &folder) {
+  std::string tar = input;
+  for (size_t at = 0; at + 512 <= tar.size(); at += 512) {
+    if (tar.compare(at + 257, 5, "ustar") != 0)
+      continue;
+    tar.replace(at + 148, 8, 8, ' ');
+    unsigned sum = 0;
+    for (size_t i = at; i < at + 512; ++i)
+      sum += static_cast<unsigned char>(tar[i]);
+    char digits[8];
+    std::snprintf(digits, sizeof digits, "%06o", sum & 0777777u);
+    tar.replace(at + 148, 7, std::string(digits, 7));
+  }
+  writeFile(folder + "/data.tar", tar);
+  return readData("shards:" + folder + "/data.tar", images, input.size() % 2 == 0);
+}
+
+Outcome runIdx(const std::string &input, const std::string &folder) {
+  writeFile(folder + "/a-images-idx3-ubyte.gz", input);
+  writeFile(folder + "/a-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x04\0\1\2\0", 12));
+  return readData("idx:" + folder + "/a", images, false);
+}
+
+} // namespace sluice::fuzz

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formats of data: what each gives, and what of each is refused.
+#include "runtime/program/Dataset.h"
+
+#include "runtime/Errors.h"
+
+#include "test/unit/runtime/Folder.h"
+
+#include <zlib.h>
+
+using namespace sluice;
+
+namespace {
+
+const Input images[] = {{"x", {}, host(0, {2, 3, 4, 4}), 0},
+                        {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3}};
+const Input greys[] = {{"x", {}, host(0, {2, 1, 2, 3}), 0},
+                       {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 10}};
+
+template <size_t inputs> Program programWith(const Input (&list)[inputs]) {
+  Program program{};
+  program.batch = list[0].staging.shape[0];
+  program.inputs = list;
+  program.inputCount = inputs;
+  return program;
+}
+
+DataOptions from(const std::string &where) {
+  DataOptions options;
+  options.where = where;
+  return options;
+}
+
+/// The epoch's batches, one behind the other, as floats and ids.
+std::pair<std::vector<float>, std::vector<int64_t>> readAll(const DataOptions &options, const Program &program) {
+  Dataset data(options, program);
+  std::vector<float> x;
+  std::vector<int64_t> y;
+  for (int64_t i = 0; i < data.batches(); ++i) {
+    std::vector<char> input(program.inputs[0].staging.bytes()), target(program.inputs[1].staging.bytes());
+    data.gather({0, i * program.batch}, {input.data(), target.data()});
+    const auto *floats = reinterpret_cast<const float *>(input.data());
+    x.insert(x.end(), floats, floats + input.size() / sizeof(float));
+    const auto *ids = reinterpret_cast<const int64_t *>(target.data());
+    y.insert(y.end(), ids, ids + target.size() / sizeof(int64_t));
+  }
+  return {x, y};
+}
+
+std::string picture(const std::string &name) {
+  std::ifstream in(std::string(SLUICE_IMAGES "/") + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void makeClasses(const Folder &folder) {
+  for (const char *name : {"b", "a", "c"})
+    std::filesystem::create_directory(folder / name);
+  folder.write("a/2.png", picture("colours.png"));
+  folder.write("a/10.JPG", picture("colours.jpg"));
+  folder.write("a/notes.txt", "not an image");
+  folder.write("b/1.png", picture("grey.png"));
+  folder.write("c/1.jpeg", picture("grey.jpg"));
+}
+
+} // namespace
+
+TEST(ImageFolder, HasClassesInTheOrderOfTheirNames) {
+  Folder folder;
+  makeClasses(folder);
+  const auto [x, y] = readAll(from("imagefolder:" + folder.path), programWith(images));
+  EXPECT_EQ(y, (std::vector<int64_t>{0, 0, 1, 2}));
+  EXPECT_EQ(x[2 * 48], x[2 * 48 + 16]); // grey
+  EXPECT_NE(x[48], x[48 + 16]);
+}
+
+TEST(ImageFolder, SaysWhatItCannotUse) {
+  Folder folder;
+  const Program program = programWith(images);
+  const auto open = [&] { readAll(from("imagefolder:" + folder.path), program); };
+  expectError<DataError>(open, "has no subfolder with .jpg, .jpeg or .png");
+  makeClasses(folder);
+  std::filesystem::create_directory(folder / "d");
+  expectError<DataError>(open, "/d: the class has no .jpg, .jpeg or .png");
+  folder.write("d/1.png", picture("grey.png"));
+  expectError<DataError>(open, "has 4 classes, the model tells 3 apart");
+  std::filesystem::remove_all(folder / "d");
+  folder.write("b/1.png", picture("grey.png").substr(0, 900));
+  expectError<DataError>(open, "/b/1.png: a damaged PNG: ");
+  std::filesystem::remove(folder / "b/1.png");
+  std::filesystem::create_symlink("/dev/zero", folder / "b/1.png");
+  expectError<DataError>(open, "/b/1.png is a link that leads nowhere or out of");
+  std::filesystem::remove(folder / "b/1.png");
+  folder.write("b/\n.png", picture("grey.png"));
+  expectError<DataError>(open, "with a control character: rename it");
+}
+
+/// The next sample takes the place of a bad one, with any number of workers.
+TEST(ImageFolder, SkipsBadImages) {
+  Folder folder;
+  makeClasses(folder);
+  folder.write("a/2.png", "nothing");
+  const Program program = programWith(images);
+  DataOptions options = from("imagefolder:" + folder.path);
+  options.skipBad = true;
+  for (options.workers = 1; options.workers < 4; ++options.workers) {
+    Dataset data(options, program);
+    std::vector<float> x(96);
+    std::vector<int64_t> y(2);
+    data.gather({0, 0}, {x.data(), y.data()});
+    EXPECT_EQ(y, (std::vector<int64_t>{0, 1}));
+    EXPECT_EQ(data.skipped(), 1);
+  }
+  for (const char *name : {"a/10.JPG", "b/1.png", "c/1.jpeg"})
+    folder.write(name, "nothing");
+  Dataset data(options, program);
+  std::vector<float> x(96);
+  std::vector<int64_t> y(2);
+  expectError<DataError>([&] { data.gather({0, 0}, {x.data(), y.data()}); }, "none of 4 samples can be used");
+}
+
+TEST(ImageFolder, NeedsNoClassesForNewData) {
+  Folder folder;
+  folder.write("1.png", picture("grey.png"));
+  folder.write("2.png", picture("colours.png"));
+  DataOptions options = from("imagefolder:" + folder.path);
+  options.targets = false;
+  EXPECT_EQ(readAll(options, programWith(images)).second, (std::vector<int64_t>{0, 0}));
+}
+
+static std::string cifarRecord(const std::string &labels, int shade) {
+  std::string record = labels;
+  for (int c = 0; c < 3; ++c)
+    record += std::string(1024, static_cast<char>(shade + c));
+  return record;
+}
+
+TEST(Cifar, ReadsBothKinds) {
+  const Input list[] = {{"x", {}, host(0, {1, 3, 32, 32}), 0},
+                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 100}};
+  const Program program = programWith(list);
+  Folder folder;
+  for (int i = 1; i <= 5; ++i)
+    folder.write("data_batch_" + std::to_string(i) + ".bin", cifarRecord(std::string(1, static_cast<char>(i)), 10 * i));
+  auto [x, y] = readAll(from("cifar10:" + folder.path), program);
+  EXPECT_EQ(y, (std::vector<int64_t>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(x[3072 * 2 + 1024], 31 / 255.0f);
+  folder.write("train.bin", cifarRecord("\x03\x2a", 0) + cifarRecord("\x03\x2b", 0));
+  EXPECT_EQ(readAll(from("cifar100:" + folder.path), program).second, (std::vector<int64_t>{42, 43}));
+  folder.write("train.bin", cifarRecord("\x03\x2a", 0).substr(1));
+  expectError<DataError>([&] { readAll(from("cifar100:" + folder.path), program); },
+                         "train.bin has 3073 bytes, which are no whole number of records of 3074");
+}
+
+static std::string idxHeader(std::initializer_list<int> dims) {
+  std::string bytes("\0\0\x08", 3);
+  bytes += static_cast<char>(dims.size());
+  for (int dim : dims)
+    bytes += std::string(2, '\0') + static_cast<char>(dim >> 8) + static_cast<char>(dim & 255);
+  return bytes;
+}
+
+static void writeGzip(const std::string &path, const std::string &bytes) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+}
+
+TEST(Idx, ReadsPlainAndPackedFiles) {
+  Folder folder;
+  const std::string pixels("\0\x33\x66\x99\xcc\xff\1\2\3\4\5\6", 12);
+  folder.write("train-images-idx3-ubyte", idxHeader({2, 2, 3}) + pixels);
+  folder.write("train-labels-idx1-ubyte", idxHeader({2}) + "\x07\x02");
+  const Program program = programWith(greys);
+  const auto plain = readAll(from("idx:" + folder / "train"), program);
+  EXPECT_EQ(plain.second, (std::vector<int64_t>{7, 2}));
+  EXPECT_EQ(plain.first[1], 0.2f);
+  writeGzip(folder / "packed-images-idx3-ubyte.gz", idxHeader({2, 2, 3}) + pixels);
+  writeGzip(folder / "packed-labels-idx1-ubyte.gz", idxHeader({2}) + "\x07\x02");
+  EXPECT_EQ(readAll(from("idx:" + folder / "packed"), program), plain);
+
+  const auto open = [&] { readAll(from("idx:" + folder / "train"), program); };
+  folder.write("train-labels-idx1-ubyte", idxHeader({2}) + "\x07\x0a");
+  expectError<DataError>(open, "train-labels-idx1-ubyte: sample 1 holds 10, 'target' must lie between 0 and 9");
+  folder.write("train-labels-idx1-ubyte", idxHeader({3}) + "\x07\x02\x02");
+  expectError<DataError>(open, "holds 3 labels");
+  folder.write("train-images-idx3-ubyte", idxHeader({2, 2, 3}) + pixels.substr(1));
+  expectError<DataError>(open, "the header promises 12 bytes, the file has 11 behind it");
+  const std::string packed = folder.read("packed-images-idx3-ubyte.gz");
+  folder.write("packed-images-idx3-ubyte.gz", packed.substr(0, packed.size() - 9));
+  expectError<DataError>([&] { readAll(from("idx:" + folder / "packed"), program); }, "cannot be unpacked");
+}
+
+TEST(Tokens, TargetsAreOneTokenLater) {
+  const Input list[] = {{"ids", {}, host(0, {1, 3}, Layout::RowMajor, DataType::I64), 100},
+                        {"target", {}, host(0, {1, 3}, Layout::RowMajor, DataType::I64), 100}};
+  const Program program = programWith(list);
+  Folder folder;
+  const auto ids = [&](const std::string &name) {
+    Dataset data(from("tokens:" + folder / name), program);
+    std::vector<int64_t> input(3), target(3);
+    data.gather({0, 1}, {input.data(), target.data()});
+    input.insert(input.end(), target.begin(), target.end());
+    return input;
+  };
+  folder.write("t.bin", bytesOf<uint16_t>({1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(ids("t.bin"), (std::vector<int64_t>{4, 5, 6, 5, 6, 7}));
+  folder.write("t.u32.bin", bytesOf<uint32_t>({1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(ids("t.u32.bin"), (std::vector<int64_t>{4, 5, 6, 5, 6, 7}));
+  folder.write("t.bin", bytesOf<uint16_t>({1, 2, 3, 4, 5, 100, 7}));
+  expectError<DataError>([&] { ids("t.bin"); }, "the window at token 3 holds 100, 'ids' must lie between 0 and 99");
+  folder.write("t.bin", "123");
+  expectError<DataError>([&] { ids("t.bin"); }, "3 bytes are no whole number of tokens of 2 bytes");
+}
+
+TEST(Table, HasItsTargetByNameOrLast) {
+  const Input list[] = {{"x", {}, host(0, {2, 2}), 0},
+                        {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3}};
+  const Program program = programWith(list);
+  Folder folder;
+  const auto read = [&](const std::string &csv) {
+    folder.write("t.csv", csv);
+    return readAll(from("csv:" + folder / "t.csv"), program);
+  };
+  const std::pair<std::vector<float>, std::vector<int64_t>> same = {{0.5f, -2, 3e4f, 4}, {1, 2}};
+  EXPECT_EQ(read("\"a, b\",c,class\r\n 0.5 ,-2,1\r\n\r\n3e4,4,2\r\n"), same);
+  EXPECT_EQ(read("target,a,b\n1,0.5,-2\n2,3e4,4"), same);
+  const auto refused = [&](const std::string &csv, const std::string &why) {
+    expectError<DataError>([&] { read(csv); }, why);
+  };
+  refused("", "an empty file");
+  refused("a,b,c,d\n1,2,3,1\n", "has 3 columns beside the target, input 'x' takes 2");
+  refused("a,b,c\n1,2,1\n1,2\n", "row 2 has 2 fields, the first line names 3 columns");
+  refused("a,b,c\n1,2,1\n1,,2\n", "row 2: column 'b' holds '', input 'x' takes finite numbers");
+  refused("a,b,c\n1,inf,1\n1,1,2\n", "row 1: column 'b' holds 'inf'");
+  refused("a,b,c\n1,2,1\n1,1,3\n", "row 2 holds 3, 'target' must lie between 0 and 2");
+  refused("a,b,c\n1,2,1\n1,1,x\n", "row 2: column 'c' holds 'x', input 'target' takes whole numbers");
+}
+
+namespace {
+
+/// A zip file of one member, deflated unless that is off.
+std::string zipOf(const std::string &name, const std::string &bytes, bool deflate, uint32_t claimed = 0) {
+  std::string packed = bytes;
+  if (deflate) {
+    packed.resize(compressBound(bytes.size()));
+    z_stream stream = {};
+    deflateInit2(&stream, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
+    stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(bytes.data()));
+    stream.avail_in = static_cast<uInt>(bytes.size());
+    stream.next_out = reinterpret_cast<Bytef *>(packed.data());
+    stream.avail_out = static_cast<uInt>(packed.size());
+    ::deflate(&stream, Z_FINISH);
+    packed.resize(stream.total_out);
+    deflateEnd(&stream);
+  }
+  const auto number = [](uint64_t value, int size) {
+    return std::string(reinterpret_cast<const char *>(&value), static_cast<size_t>(size));
+  };
+  const std::string facts = number(deflate ? 8 : 0, 2) + number(0, 4) + number(0, 4) + number(packed.size(), 4) +
+                            number(claimed ? claimed : bytes.size(), 4) + number(name.size(), 2) + number(0, 2);
+  const std::string local = number(0x04034b50, 4) + number(20, 2) + number(0, 2) + facts + name + packed;
+  const std::string central =
+      number(0x02014b50, 4) + number(20, 2) + number(20, 2) + number(0, 2) + facts + std::string(14, '\0') + name;
+  return local + central + number(0x06054b50, 4) + number(0, 4) + number(1, 2) + number(1, 2) +
+         number(central.size(), 4) + number(local.size(), 4) + number(0, 2);
+}
+
+const Input idsOnly[] = {{"ids", {}, host(0, {2, 3}, Layout::RowMajor, DataType::I64), 0}};
+
+std::vector<int64_t> firstIds(const std::string &where) {
+  const Program program = programWith(idsOnly);
+  std::vector<int64_t> batch(6);
+  Dataset(from(where), program).gather({0, 0}, {batch.data()});
+  return batch;
+}
+
+} // namespace
+
+TEST(Npz, ReadsStoredAndDeflatedArrays) {
+  Folder folder;
+  const std::vector<int64_t> ids = {1, 2, 3, 4, 5, 6};
+  const std::string array = npyArray("<i8", "(2, 3)", ids);
+  for (bool deflate : {false, true}) {
+    folder.write("a.npz", zipOf("input.npy", array, deflate));
+    EXPECT_EQ(firstIds("npz:" + folder / "a.npz"), ids);
+  }
+  const auto refused = [&](const std::string &zip, const std::string &why) {
+    folder.write("a.npz", zip);
+    expectError<DataError>([&] { firstIds("npz:" + folder / "a.npz"); }, why);
+  };
+  refused(zipOf("other.npy", array, true), "has no array 'input', but other.npy");
+  refused(zipOf("input.npy", array, true, 100), "unpacks to more than 100 bytes");
+  refused(zipOf("input.npy", array, true, 4096), "unpacks to 176 bytes, the directory says 4096");
+  refused(zipOf("input.npy", array, true).substr(0, 100), "not a zip file, or cut short");
+  refused("", "not a zip file, or cut short");
+}
+
+TEST(Npz, SurvivesDamage) {
+  const std::string good = zipOf("input.npy", npyArray<int64_t>("<i8", "(2, 3)", {1, 2, 3, 4, 5, 6}), true);
+  expectSurvives<DataError>(good, [](const std::string &path) { firstIds("npz:" + path); });
+}
+
+TEST(SafetensorsData, AreReadByName) {
+  Folder folder;
+  folder.write("a.safetensors", safetensorsBytes(R"({"input":{"dtype":"I32","shape":[2,3],"data_offsets":[0,24]}})",
+                                                 bytesOf<int32_t>({1, 2, 3, 4, 5, -6})));
+  EXPECT_EQ(firstIds("safetensors:" + folder / "a.safetensors"), (std::vector<int64_t>{1, 2, 3, 4, 5, -6}));
+  folder.write("a.safetensors", safetensorsBytes(R"({"input":{"dtype":"F64","shape":[2,3],"data_offsets":[0,48]}})",
+                                                 std::string(48, '\0')));
+  expectError<DataError>([&] { firstIds("safetensors:" + folder / "a.safetensors"); }, "tensor 'input' is F64");
+}
+
+/// Arrays of bytes are images for inputs of floats: scaled, and of any size.
+TEST(Npz, HasImagesOfBytes) {
+  Folder folder;
+  folder.write("input.npy", npyArray<uint8_t>("|u1", "(2, 2, 3)", {0, 51, 102, 153, 204, 255, 1, 2, 3, 4, 5, 6}));
+  folder.write("target.npy", npyArray<int64_t>("<i8", "(2,)", {3, 4}));
+  EXPECT_EQ(readAll(from(folder.path), programWith(greys)).first[1], 0.2f);
+}
+
+namespace {
+
+std::string tarMember(const std::string &name, const std::string &bytes, char type = '0') {
+  std::string header(512, '\0');
+  header.replace(0, name.size(), name);
+  char size[13];
+  std::snprintf(size, sizeof size, "%011o", static_cast<unsigned>(bytes.size()));
+  header.replace(124, 11, size);
+  header[156] = type;
+  header.replace(257, 5, "ustar");
+  header.replace(148, 8, 8, ' ');
+  unsigned sum = 0;
+  for (unsigned char c : header)
+    sum += c;
+  std::snprintf(size, sizeof size, "%06o", sum);
+  header.replace(148, 7, std::string(size, 7));
+  return header + bytes + std::string((512 - bytes.size() % 512) % 512, '\0');
+}
+
+std::string sampleOf(const std::string &key, int label) {
+  return tarMember(key + ".cls", std::to_string(label) + "\n") + tarMember(key + ".png", picture("grey.png"));
+}
+
+} // namespace
+
+TEST(Shards, AreSamplesOfNeighbouringMembers) {
+  Folder folder;
+  const Program program = programWith(images);
+  folder.write("1.tar", sampleOf("d/0", 2) + tarMember("pax", "30 mtime=1700000000.123456789\n", 'x') +
+                            sampleOf("d/1", 0) + std::string(1024, '\0'));
+  folder.write("0.tar", sampleOf("0", 1) + sampleOf("1", 2));
+  EXPECT_EQ(readAll(from("shards:" + folder.path), program).second, (std::vector<int64_t>{1, 2, 2, 0}));
+  EXPECT_EQ(readAll(from("shards:" + folder / "1.tar"), program).second, (std::vector<int64_t>{2, 0}));
+
+  DataOptions options = from("shards:" + folder / "2.tar");
+  const auto open = [&] { readAll(options, program); };
+  const std::string bare = tarMember("7.png", picture("grey.png"));
+  folder.write("2.tar", sampleOf("0", 1) + bare + sampleOf("1", 2));
+  expectError<DataError>(open, "2.tar: 7 has no .cls with a number beside its image");
+  options.skipBad = true;
+  EXPECT_EQ(readAll(options, program).second, (std::vector<int64_t>{1, 2}));
+  folder.write("2.tar", sampleOf("0", 1).substr(0, 1600));
+  expectError<DataError>(open, "cut short: a member of");
+  folder.write("2.tar", std::string(512, 'x'));
+  expectError<DataError>(open, "a bad tar header");
+}
+
+/// All samples once an epoch, shards in another order each, neighbours mixed.
+TEST(Shards, AreShuffledTogether) {
+  Folder folder;
+  const Input list[] = {{"x", {}, host(0, {1, 3, 4, 4}), 0},
+                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 30}};
+  const Program program = programWith(list);
+  for (int file = 0; file < 6; ++file) {
+    std::string tar;
+    for (int i = 0; i < 5; ++i)
+      tar += sampleOf(std::to_string(i), file * 5 + i);
+    folder.write(std::to_string(file) + ".tar", tar);
+  }
+  DataOptions options = from("shards:" + folder.path);
+  std::vector<int64_t> plain = readAll(options, program).second;
+  options.shuffle = true;
+  std::vector<int64_t> mixed = readAll(options, program).second;
+  EXPECT_EQ(mixed, readAll(options, program).second);
+  EXPECT_NE(mixed, plain);
+  std::sort(mixed.begin(), mixed.end());
+  EXPECT_EQ(mixed, plain);
+}
+
+TEST(Formats, UnknownKindsAreNamed) {
+  const Program program = programWith(images);
+  expectError<UsageError>([&] { Dataset(from("tfrecord:a"), program); },
+                          "there are no data of the kind 'tfrecord', but cifar10, cifar100, csv");
+  expectError<UsageError>([&] { Dataset(from("csv:"), program); }, "csv: names no path");
+  DataOptions options = from("synthetic");
+  options.images.mean = {0.5};
+  expectError<UsageError>([&] { Dataset(options, program); }, "--mean is for images of bytes, synthetic has none");
+}
