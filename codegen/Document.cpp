@@ -140,6 +140,29 @@ std::string Document::resultName(int64_t index) const {
   return found == persistent.end() ? "" : nameOf(found->second);
 }
 
+std::string Document::outputName() const {
+  if (evaluate)
+    for (auto buffer : evaluate.getBody().getOps<sched::BufferOp>())
+      if (buffer.getKept())
+        return nameOf(buffer.getBuffer());
+  return "";
+}
+
+/// The loss op is the one that writes the first result; its second operand is the target, seen through views.
+int64_t Document::target() const {
+  for (auto run : step.getBody().getOps<sched::RunOp>()) {
+    if (run.getOuts().empty() || run.getIns().size() < 2)
+      continue;
+    auto written = run.getOuts()[0].getDefiningOp<sched::BufferOp>(), read = run.getIns()[1].getDefiningOp<sched::BufferOp>();
+    if (!written.getResult() || *written.getResult() != 0 || !read.getInput())
+      continue;
+    for (auto [i, input] : llvm::enumerate(inputs()))
+      if (input.name == *read.getInput())
+        return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
 std::vector<Document::InputNames> Document::inputs() const {
   std::vector<InputNames> list;
   llvm::StringMap<std::string> staging;

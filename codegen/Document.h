@@ -56,6 +56,10 @@ public:
   mlir::Value variableBuffer(llvm::StringRef symbol) const;
   /// Constant of a result (0: loss, 1: correct answers), empty when there is none.
   std::string resultName(int64_t index) const;
+  /// Constant of what @evaluate keeps: the model's output, empty when there is none.
+  std::string outputName() const;
+  /// Number of the input, as inputs() has them, that the loss compares with; -1 when it compares with none.
+  int64_t target() const;
   struct InputNames {
     std::string name, slots, staging;
   };

@@ -21,7 +21,7 @@ public:
       if (isa<sched::RunOp, sched::CopyOp>(op))
         stepOf[&op] = ++number;
     for (auto buffer : program.getBody().getOps<sched::BufferOp>())
-      if (buffer.getLast() && !buffer.outlivesStep() && buffer.onDevice() && !isScratch(buffer))
+      if (buffer.getLast() && !buffer.getKept() && buffer.onDevice() && !isScratch(buffer))
         endingAt[*buffer.getLast()].push_back(buffer);
   }
 

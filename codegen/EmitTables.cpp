@@ -113,7 +113,7 @@ int printPlan(const Document &d, llvm::raw_ostream &out) {
     StringRef word = action != actions.end() ? action->second : buffer.onDevice() ? "" : "offload";
     out << "    {" << stringLiteral(buffer.getName()) << ", " << stringLiteral(train::nodeName(buffer.getLoc())) << ", "
         << stringLiteral(word.str()) << ", " << buffer.getBytes() << ", " << *buffer.getFirst() << ", "
-        << *buffer.getLast() << "},\n";
+        << *buffer.getLast() << (buffer.onDevice() ? "" : ", true") << "},\n";
     ++count;
   }
   out << "    {\"\", \"\", \"\", 0, 0, 0}, // end\n};\n\n";
@@ -194,6 +194,9 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("loss", d.resultName(0));
   if (std::string correct = d.resultName(1); !correct.empty())
     line("correct", correct);
+  if (std::string output = d.outputName(); !output.empty())
+    line("output", output);
+  line("target", Twine(d.target()));
   if (d.options.weightsFile)
     line("weightsFile", stringLiteral(d.options.weightsName));
   if (!d.options.exportTemplate.empty())

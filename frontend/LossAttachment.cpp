@@ -100,13 +100,16 @@ Operation *createLoss(FunctionImport &state, Location loc, Value x, Value target
   return nullptr;
 }
 
-void finish(FunctionImport &state, func::FuncOp function, Operation *loss) {
+/// `scores`: what @evaluate returns besides, for metrics and predictions; null: nothing.
+void finish(FunctionImport &state, func::FuncOp function, Operation *loss, Value scores) {
   SmallVector<Value> results = {loss->getResult(0)};
   if (auto entropy = dyn_cast<train::SoftmaxCrossEntropyOp>(loss); entropy && !state.training) {
     auto type = RankedTensorType::get({}, state.builder.getI64Type());
     results.push_back(
         train::CountCorrectOp::create(state.builder, loss->getLoc(), type, entropy.getX(), entropy.getTarget()));
   }
+  if (scores && !state.training)
+    results.push_back(scores);
   func::ReturnOp::create(state.builder, loss->getLoc(), results);
   SmallVector<Type> types;
   for (Value value : results)
@@ -155,7 +158,9 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
       return Error{what + " of shape " + shape +
                    " is not a loss; with --loss=none the graph must end in SoftmaxCrossEntropyLoss or " +
                    "NegativeLogLikelihoodLoss, else choose --loss"};
-    finish(state, function, loss);
+    Value scores = loss->getOperand(0);
+    const bool ofSamples = !shapeOf(scores).empty() && shapeOf(scores)[0] == graph.batch;
+    finish(state, function, loss, ofSamples && scores.getDefiningOp() ? scores : Value());
     return Success{};
   }
   Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
@@ -165,7 +170,8 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
   if (Status scores = checkScores(state.spec, graph, x, what); !scores)
     return scores;
   Value target = addTarget(state, function, x);
-  finish(state, function, createLoss(state, loc, x, target));
+  // Predictions are the model's own, with the softmax or sigmoid that the loss takes over.
+  finish(state, function, createLoss(state, loc, x, target), output);
   return Success{};
 }
 

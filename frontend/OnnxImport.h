@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX graph -> train dialect, forward part only: variables, @step (forward and loss) and @evaluate (running
-// statistics, dropout off, loss and, for softmax cross-entropy, the number of correct samples).
+// statistics, dropout off, loss and, for softmax cross-entropy, the number of correct samples; last the output).
 #ifndef SLUICE_FRONTEND_ONNX_IMPORT_H
 #define SLUICE_FRONTEND_ONNX_IMPORT_H
 

@@ -148,18 +148,21 @@ LogicalResult BufferOp::verify() {
     return emitOpError() << "'" << getName() << "' cannot live in steps " << *getFirst() << " to " << *getLast();
   if (getOffset() && static_cast<int64_t>(*getOffset()) < 0) // C4
     return emitOpError() << "'" << getName() << "' has the negative offset " << static_cast<int64_t>(*getOffset());
-  if ((getVariable() || getResult()) && !onDevice()) // C5
+  if ((getVariable() || getResult() || getKept()) && !onDevice()) // C5
     return emitOpError() << "'" << getName() << "' belongs on the device";
   if (getType()) { // C6
     auto tensor = dyn_cast<RankedTensorType>(*getType());
-    if (!tensor || !sluice::train::isAddressable(tensor) || !getInput())
+    if (!tensor || !sluice::train::isAddressable(tensor) || (!getInput() && !getKept()))
       return emitOpError() << "'" << getName() << "' has the type " << *getType()
-                           << ", but only inputs have one, a static tensor";
+                           << ", but only inputs and what is kept have one, a static tensor";
     int64_t needed = bytesOf(tensor);
     if (needed != static_cast<int64_t>(getBytes()))
       return emitOpError() << "'" << getName() << "' is a " << tensor << " of " << needed << " bytes, but it has "
                            << getBytes();
   }
+  if (getKept() && (outlivesStep() || !getType())) // C7
+    return emitOpError() << "'" << getName() << "' is kept, but "
+                         << (outlivesStep() ? "outlives the step anyway" : "has no type");
   return success();
 }
 

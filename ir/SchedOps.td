@@ -53,12 +53,15 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
       every step. Its type is the function argument's: readers may take the bytes as another shape, files hold this one.
     - `result(0)`: the loss; `result(1)`: the count of correct samples. Read after the step.
 
+    A `kept` transient is read once the program has run, as the scores of @evaluate are: it lives to the last step, and its type is how it is read.
+
     - C1: bytes are positive.
     - C2: one kind at most, none in the spill arena; only an input on the device has a batch, 0 or 1.
     - C3: a lifetime is two steps, 1 <= first <= last, of a transient.
     - C4: an offset is not negative.
-    - C5: variables and results lie on the device.
-    - C6: a type is a static tensor of as many bytes, of an input.
+    - C5: variables, results and what is kept lie on the device.
+    - C6: a type is a static tensor of as many bytes, of an input or of what is kept.
+    - C7: what is kept is a transient with a type.
 
     ```mlir
     %conv1_y = sched.buffer "conv1_y" device bytes(4194304) at(65536) live(1, 9)
@@ -69,11 +72,11 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
   let arguments = (ins StrAttr:$name, Sched_Space:$space, I64Attr:$bytes, OptionalAttr<FlatSymbolRefAttr>:$variable,
       OptionalAttr<StrAttr>:$input, OptionalAttr<I64Attr>:$batch, OptionalAttr<I64Attr>:$result, OptionalAttr<I64Attr>:$offset,
       OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last,
-      OptionalAttr<TypeAttr>:$type);
+      OptionalAttr<TypeAttr>:$type, UnitAttr:$kept);
   let results = (outs Sched_Buffer:$buffer);
   let assemblyFormat = [{
     $name $space `bytes` `(` $bytes `)` (`variable` `(` $variable^ `)`)? (`input` `(` $input^ `)`)? (`batch` `(` $batch^ `)`)?
-    (`result` `(` $result^ `)`)? (`at` `(` $offset^ `)`)? (`live` `(` $first^ `,` $last `)`)? (`:` $type^)? attr-dict
+    (`result` `(` $result^ `)`)? (`kept` $kept^)? (`at` `(` $offset^ `)`)? (`live` `(` $first^ `,` $last `)`)? (`:` $type^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

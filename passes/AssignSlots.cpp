@@ -93,6 +93,9 @@ Lifetimes::Lifetimes(ProgramOp program) {
   }
   for (const Access &access : pending)
     lives[access.buffer].cover(steps, steps);
+  for (auto buffer : program.getBody().getOps<BufferOp>())
+    if (buffer.getKept())
+      lives[buffer.getBuffer()].cover(steps, steps);
 }
 
 void Lifetimes::compute(ValueRange buffers) {

@@ -149,8 +149,14 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!evaluate)
       return 0;
     Storages storages(evaluate);
-    planner::Answer keep =
-        runStrategy(problemOfStep(getOperation(), evaluate, storages, profile), unlimited, "keep", {});
+    planner::Problem problem = problemOfStep(getOperation(), evaluate, storages, profile);
+    planner::Op reader; // of what is kept until the batch is done
+    for (auto [index, buffer] : llvm::enumerate(problem.buffers))
+      if (storages[buffer.id].kept)
+        reader.reads.push_back(static_cast<int>(index));
+    if (!reader.reads.empty())
+      problem.ops.push_back(std::move(reader));
+    planner::Answer keep = runStrategy(problem, unlimited, "keep", {});
     auto *plan = std::get_if<planner::Plan>(&keep);
     return plan ? plan->arenaBytes : 0;
   }

@@ -91,12 +91,14 @@ void Scheduler::createBuffers() {
   for (const Storage &storage : storages.all()) {
     Location loc = originOf(storage, function.getLoc());
     auto create = [&](StringRef name, Space space, StringAttr input = {}, IntegerAttr batch = {}, TypeAttr type = {}) {
+      const bool kept = storage.kept && !input;
       auto variable = storage.kind == Storage::Kind::Variable ? FlatSymbolRefAttr::get(context, storage.variable)
                                                               : FlatSymbolRefAttr();
       auto result = storage.kind == Storage::Kind::Result ? b.getI64IntegerAttr(storage.index) : IntegerAttr();
       return BufferOp::create(b, loc, b.getType<sched::BufferType>(), b.getStringAttr(name),
                               sched::SpaceAttr::get(context, space), b.getI64IntegerAttr(storage.bytes), variable,
-                              input, batch, result, IntegerAttr(), IntegerAttr(), IntegerAttr(), type)
+                              input, batch, result, IntegerAttr(), IntegerAttr(), IntegerAttr(),
+                              kept ? TypeAttr::get(storage.kept) : type, kept ? b.getUnitAttr() : UnitAttr())
           .getBuffer();
     };
     if (storage.kind != Storage::Kind::Batch) {
@@ -119,7 +121,7 @@ void Scheduler::createBuffers() {
     std::string name = (written.empty() ? "unused" : storages[written.front()].name) + "_scratch";
     scratches[&op] = BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name),
                                       sched::SpaceAttr::get(context, Space::Device),
-                                      b.getI64IntegerAttr(cost.getWorkspace()), {}, {}, {}, {}, {}, {}, {}, {});
+                                      b.getI64IntegerAttr(cost.getWorkspace()), {}, {}, {}, {}, {}, {}, {}, {}, {});
   }
 }
 

@@ -224,7 +224,7 @@ LogicalResult Verifier::checkVersions() {
   return success();
 }
 
-/// V4, for what is read after the step: its results, and the batch that the next step finds.
+/// V4, for what is read after the step: its results, what it keeps, and the batch that the next step finds.
 LogicalResult Verifier::checkEnd() {
   std::vector<bool> written(places.size(), false);
   for (const Access &access : accesses)
@@ -232,9 +232,12 @@ LogicalResult Verifier::checkEnd() {
       written[access.place] = true;
   for (size_t i = 0; i < places.size(); ++i) {
     BufferOp buffer = places[i].op;
-    if (!written[i] && (buffer.getResult() || (buffer.getBatch() && *buffer.getBatch() == 1)))
+    if (!written[i] && (buffer.getResult() || buffer.getKept() || (buffer.getBatch() && *buffer.getBatch() == 1)))
       return buffer.emitOpError() << "V4: '" << buffer.getName()
                                   << "' is read after the step, but nothing has written it";
+    if (buffer.getKept() && places[i].last != steps)
+      return buffer.emitOpError() << "V4: '" << buffer.getName() << "' is read after the step, but is given up after "
+                                  << places[i].last << " of " << steps;
   }
   return success();
 }

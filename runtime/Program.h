@@ -40,6 +40,7 @@ struct PlanRow { ///< one line of --plan
   const char *tensor, *node, *action;
   int64_t bytes;
   int firstStep, lastStep;
+  bool host = false; ///< it lies in host memory
 };
 
 struct ActionRow {    ///< all tensors of the plan that one action takes away, per step
@@ -73,6 +74,8 @@ struct Program {
   int actionRows;
   Tensor loss;    ///< F32 scalar, readable after a step until the next begins
   Tensor correct; ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
+  Tensor output;  ///< F32, what the model makes of the batch, as evaluate leaves it; absent without a first dimension of samples
+  int target = -1; ///< index of the input that the loss compares with; -1: none
   const char *weightsFile = nullptr;    ///< name beside the executable, or null when nothing is read
   const char *exportTemplate = nullptr; ///< name beside the executable, or null
   enum class Optimizer { Sgd, Adam, AdamW } optimizer;

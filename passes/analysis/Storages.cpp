@@ -95,7 +95,12 @@ Storages::Storages(func::FuncOp function) : function(function) {
     visit(&op);
   for (OpOperand &returned : function.getBody().front().getTerminator()->getOpOperands()) {
     Storage &storage = storages[of(returned.get())];
-    if (storage.kind == Storage::Kind::Transient) {
+    if (storage.kind != Storage::Kind::Transient)
+      continue;
+    // Scalars have places that outlive a step, the model's output its place in the function.
+    if (auto type = cast<RankedTensorType>(returned.get().getType()); type.getRank() > 0) {
+      storage.kept = type;
+    } else {
       storage.kind = Storage::Kind::Result;
       storage.index = returned.getOperandNumber();
       storage.name = storage.index == 0 ? "loss_value" : "correct_count";

@@ -36,6 +36,7 @@ struct Storage {
   std::string variable;                     ///< Variable: its symbol
   unsigned index = 0;                       ///< Batch: number of the argument; Result: number of the result
   llvm::SmallVector<mlir::Value, 2> values; ///< all values that live in it, in program order
+  mlir::Type kept = {};                     ///< Transient: how it is read once the function has run, null: it is not
   bool outlivesStep() const { return kind != Kind::Transient && kind != Kind::Host; }
 };
 

@@ -88,7 +88,7 @@ sched.program @buffer_c2_staging {
 // -----
 
 sched.program @buffer_c6_kind {
-  // expected-error @below {{'a' has the type 'tensor<1xf32>', but only inputs have one, a static tensor}}
+  // expected-error @below {{'a' has the type 'tensor<1xf32>', but only inputs and what is kept have one, a static tensor}}
   %a = sched.buffer "a" device bytes(4) : tensor<1xf32>
 }
 
@@ -125,6 +125,27 @@ sched.program @buffer_c4 {
 sched.program @buffer_c5 {
   // expected-error @below {{'a' belongs on the device}}
   %a = sched.buffer "a" host bytes(4) variable(@a)
+}
+
+// -----
+
+sched.program @buffer_c5_kept {
+  // expected-error @below {{'a' belongs on the device}}
+  %a = sched.buffer "a" host bytes(4) kept : tensor<1xf32>
+}
+
+// -----
+
+sched.program @buffer_c7 {
+  // expected-error @below {{'a' is kept, but outlives the step anyway}}
+  %a = sched.buffer "a" device bytes(4) result(0) kept : tensor<1xf32>
+}
+
+// -----
+
+sched.program @buffer_c7_type {
+  // expected-error @below {{'a' is kept, but has no type}}
+  %a = sched.buffer "a" device bytes(4) kept
 }
 
 // -----

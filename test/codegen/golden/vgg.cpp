@@ -127,7 +127,7 @@ constexpr Tensor features_7_MaxPool_y_2 = device(0x0020a00, {8, 16, 4, 4}, Layou
 constexpr Tensor features_7_MaxPool_indices_2 = device(0x0022a00, {8, 16, 4, 4}, Layout::NHWC, DataType::U8);
 constexpr Tensor flatten_y_2 = device(0x002ca00, {8, 16, 4, 4});                     // 9-10  /Flatten
 constexpr Tensor classifier_0_y_2 = device(0x002ea00, {8, 24});                  // 10-12  /classifier/classifier.0/Gemm
-constexpr Tensor classifier_2_y_2 = device(0x0021600, {8, 10});                  // 12-14  /classifier/classifier.2/Gemm
+constexpr Tensor classifier_2_y_2 = device(0x0021600, {8, 10});                  // 12-16  /classifier/classifier.2/Gemm
 constexpr Tensor features_0_y_scratch_2 = scratch(0x0030a00, 896);           // 1-1 workspace  /features/features.0/Conv
 constexpr Tensor features_3_y_scratch_2 = scratch(0x0028a00, 4608);          // 4-4 workspace  /features/features.3/Conv
 constexpr Tensor features_5_y_scratch_2 = scratch(0x0030a00, 9216);          // 6-6 workspace  /features/features.5/Conv
@@ -513,7 +513,7 @@ static const PlanRow plan[] = {
     {"features_0_y", "/features/features.0/Conv", "offload", 65536, 1, 7},
     {"features_2_MaxPool_y", "/features/features.2/MaxPool", "keep", 16384, 3, 35},
     {"features_2_MaxPool_indices", "/features/features.2/MaxPool", "keep", 4096, 3, 40},
-    {"features_0_y_host", "/features/features.1/Relu", "offload", 65536, 4, 40},
+    {"features_0_y_host", "/features/features.1/Relu", "offload", 65536, 4, 40, true},
     {"features_3_y", "/features/features.3/Conv", "keep", 32768, 5, 34},
     {"features_5_y", "/features/features.5/Conv", "keep", 32768, 7, 29},
     {"features_7_MaxPool_y", "/features/features.7/MaxPool", "", 8192, 9, 10},
@@ -591,6 +591,8 @@ const Program program = {
     .actionRows = 1,
     .loss = loss_value,
     .correct = correct_count,
+    .output = classifier_2_y_2,
+    .target = 1,
     .weightsFile = "vgg.cpp.safetensors",
     .optimizer = Program::Optimizer::Sgd,
     .lossName = "softmax-cross-entropy",

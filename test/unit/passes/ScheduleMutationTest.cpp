@@ -160,7 +160,7 @@ TEST_P(ScheduleMutation, DependentStepsKeepTheirOrder) {
       SmallVector<Operation *> own = sched::steps(p);
       OpBuilder builder(own[j]); // a placeholder, because the last step may have no successor
       auto placeholder = BufferOp::create(builder, own[j]->getLoc(), builder.getType<sched::BufferType>(), "x",
-                                          sched::Space::Device, 1, {}, {}, {}, {}, {}, {}, {}, {});
+                                          sched::Space::Device, 1, {}, {}, {}, {}, {}, {}, {}, {}, {});
       own[j]->moveBefore(own[i]);
       own[i]->moveBefore(placeholder);
       placeholder.erase();
