@@ -28,6 +28,16 @@ void refuseForeign(const Arguments &arguments, Optimizer optimizer) {
         text(foreign, " means nothing to ", optimizerName(optimizer), ", which this program was compiled with"));
 }
 
+void checkEvaluation(const Arguments &arguments) {
+  for (const char *name : {"--evaluate-every", "--metrics", "--best", "--patience"})
+    if (!arguments.evaluate && !arguments.validationSplit && isGiven(arguments, *findFlag(name)))
+      throw UsageError(text(name, " needs --evaluate DIR or --validation-split P%"));
+  if (arguments.best && !arguments.checkpoint)
+    throw UsageError("--best needs --checkpoint DIR");
+  if (arguments.predict.has_value() != arguments.output.has_value())
+    throw UsageError(arguments.predict ? "--predict needs --output FILE.npy" : "--output needs --predict DIR");
+}
+
 /// Flags that need one another.
 void checkTogether(const Arguments &arguments, const Program &program) {
   refuseForeign(arguments, program.optimizer);
@@ -36,24 +46,28 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (runtimeTarget() == Target::Cuda && arguments.offloadTo)
     throw UsageError(
         "--offload-to is for programs compiled with --target=host: copies to a GPU come from locked memory");
+  if (arguments.quiet && (arguments.help || arguments.plan))
+    throw UsageError("--quiet prints nothing, --help and --plan do nothing else");
   if (arguments.help || arguments.plan)
     return;
   if (arguments.steps && arguments.epochs)
     throw UsageError("--steps and --epochs exclude each other");
   if (!arguments.data) {
-    if (!arguments.evaluate && !arguments.exportTo && !arguments.checkpoint)
+    if (!arguments.evaluate && !arguments.exportTo && !arguments.checkpoint && !arguments.predict)
       throw UsageError("nothing to do: give --data DIR or --data synthetic (see --help)");
-    for (const char *name : {"--steps", "--epochs", "--shuffle", "--validation-split", "--trace", "--dump-gradients",
-                             "--profile-out", "--checkpoint-every"})
+    for (const char *name :
+         {"--steps", "--epochs", "--shuffle", "--validation-split", "--trace", "--dump-gradients", "--profile-out",
+          "--checkpoint-every", "--evaluate-every", "--best", "--patience", "--report"})
       if (isGiven(arguments, *findFlag(name)))
         throw UsageError(text(name, " needs --data"));
   }
   if (arguments.validationSplit && arguments.evaluate)
     throw UsageError("--validation-split and --evaluate exclude each other: both say what is evaluated");
-  if (!arguments.data && !arguments.evaluate)
+  if (!arguments.data && !arguments.evaluate && !arguments.predict)
     for (const char *name : {"--augment", "--mean", "--std", "--workers", "--on-bad-data"})
       if (isGiven(arguments, *findFlag(name)))
-        throw UsageError(text(name, " needs --data or --evaluate"));
+        throw UsageError(text(name, " needs --data, --evaluate or --predict"));
+  checkEvaluation(arguments);
   if (arguments.checkpointEvery && !arguments.checkpoint)
     throw UsageError("--checkpoint-every needs --checkpoint DIR");
   if (arguments.exportTo && !program.exportTemplate)

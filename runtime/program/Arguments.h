@@ -13,14 +13,15 @@ namespace sluice {
 
 struct Arguments {
   std::string name; ///< of the program, for messages
-  std::optional<std::string> data, augment, mean, std, onBadData;
+  std::optional<std::string> data, augment, mean, std, onBadData, evaluate, metrics, best, predict, output;
   std::optional<int64_t> workers;
   std::optional<double> validationSplit; ///< percent
-  std::optional<std::string> evaluate, log, trace, checkpoint, resume, exportTo, dumpGradients, profileOut, offloadTo;
-  std::optional<int64_t> steps, epochs, checkpointEvery, threads;
+  std::optional<std::string> log, tensorboard, report, trace, checkpoint, resume, exportTo, dumpGradients, profileOut,
+      offloadTo;
+  std::optional<int64_t> steps, epochs, checkpointEvery, threads, evaluateEvery, patience;
   std::optional<uint64_t> seed;
   std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon;
-  bool shuffle = false, plan = false, noGraph = false, force = false, help = false;
+  bool shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false;
 
   /// Hyperparameters with the program's defaults filled in; counters are zero.
   StepState stepState(Program::Optimizer optimizer) const;

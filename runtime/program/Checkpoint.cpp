@@ -20,10 +20,16 @@ void checkIdentity(const SafetensorsFile &file, const Program &program) {
 }
 
 std::string checkpointPath(const std::string &folder) { return joinPath(folder, "checkpoint.safetensors"); }
+std::string bestCheckpointPath(const std::string &folder) { return joinPath(folder, "best.safetensors"); }
 
 static bool isSaved(const Variable &variable) { return variable.role != Role::Constant; }
 
 void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state) {
+  writeCheckpointFile(checkpointPath(folder), session, program, state, {});
+}
+
+void writeCheckpointFile(const std::string &path, Session &session, const Program &program, const RunState &state,
+                         const Metadata &more) {
   Metadata metadata = {{"format", checkpointFormat},
                        {"model", program.model},
                        {"optimizer", optimizerName(program.optimizer)},
@@ -33,6 +39,7 @@ void writeCheckpoint(const std::string &folder, Session &session, const Program 
                        {"seed", std::to_string(state.seed)}};
   if (program.identity)
     metadata["identity"] = program.identity;
+  metadata.insert(more.begin(), more.end());
   std::vector<TensorToWrite> tensors;
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
@@ -42,7 +49,7 @@ void writeCheckpoint(const std::string &folder, Session &session, const Program 
     auto produce = [&session, &tensor](const TensorToWrite::Put &put) { readTensor(session, tensor, put); };
     tensors.push_back({variable.name, tensor.type, tensor.shape, produce});
   }
-  writeSafetensors(checkpointPath(folder), metadata, tensors);
+  writeSafetensors(path, metadata, tensors);
 }
 
 /// A non-negative whole number of the metadata.

@@ -21,12 +21,17 @@ struct RunState {
 
 inline constexpr char checkpointFormat[] = "sluice-checkpoint-1";
 std::string checkpointPath(const std::string &folder);
+/// Of the checkpoint that --best keeps.
+std::string bestCheckpointPath(const std::string &folder);
 
 /// Throws DataError when the file says that it belongs to another model than the program's; shapes may fit by chance.
 void checkIdentity(const SafetensorsFile &file, const Program &program);
 
 /// A former checkpoint survives every failure.
 void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state);
+/// The same under another name, with `more` in its metadata.
+void writeCheckpointFile(const std::string &path, Session &session, const Program &program, const RunState &state,
+                         const Metadata &more);
 
 /// A checkpoint to go on from. Its file is opened once: whatever another program writes meanwhile, numbers and tensors
 /// are of one moment.

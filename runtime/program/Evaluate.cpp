@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's own evaluate function does the work; batches come as in training, one ahead.
+// Programs compute whole batches, and tell of each the mean of its losses and the number of its right answers. An
+// incomplete last batch is filled up with its last sample; what that added is known from one more batch, which consists
+// of that sample alone: mean losses of samples add up, whatever the loss is.
 
 #include "runtime/program/Evaluate.h"
 
-#include "runtime/program/Batches.h"
-#include "runtime/program/Interrupt.h"
-
 #include <algorithm>
+#include <cmath>
 
 namespace sluice {
 
 /// Answers in the batch that lies in the staging slot: its samples, or its pixels or tokens where each has a class, but
 /// for targets that are ignored.
-static int64_t answers(Session &session, const Program &program) {
-  const Input &target = program.inputs[program.inputCount - 1];
+static int64_t answersStaged(Session &session, const Program &program) {
+  if (program.target < 0)
+    return program.batch;
+  const Input &target = program.inputs[program.target];
   const int64_t all = target.staging.shape.elements();
   if (target.ignoreIndex == Loss::none)
     return all;
@@ -21,41 +23,69 @@ static int64_t answers(Session &session, const Program &program) {
   return all - std::count(classes, classes + all, target.ignoreIndex);
 }
 
-std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset) {
-  Batches batches(session, program, dataset);
-  Evaluation result;
-  int64_t batchCount = dataset.batches(), correct = 0, answered = 0;
-  result.samples = batchCount * program.batch;
+namespace {
 
-  session.synchronize();
-  batches.prefetch({0, 0});
-  answered += answers(session, program);
-  for (int64_t i = 0; i < batchCount; ++i) {
-    session.synchronize();
-    if (interruptedBy())
-      return std::nullopt;
-    batches.advance();
-    // The count's slot may share bytes with the batch's own activations, so it is cleared and read every time.
-    int64_t counted = 0;
-    if (program.correct.present)
-      session.write(program.correct, &counted);
-    session.enqueue(entry.evaluate);
-    if (i + 1 < batchCount) {
-      batches.prefetch({0, (i + 1) * program.batch});
-      answered += answers(session, program);
-    }
-    session.synchronize();
-    float loss = 0;
-    session.read(program.loss, &loss);
-    result.loss += static_cast<double>(loss);
-    if (program.correct.present) {
-      session.read(program.correct, &counted);
-      correct += counted;
-    }
+/// What the batches of one evaluation add up to.
+struct Sums {
+  double loss = 0;
+  int64_t correct = 0, answered = 0;
+
+  /// `times` in as many parts of the batch.
+  void add(double meanLoss, int64_t right, int64_t answers, int64_t times, int64_t parts) {
+    const int64_t counted = answers / parts * times;
+    if (counted == 0)
+      return; // the mean of nothing is no number
+    loss += meanLoss * static_cast<double>(counted);
+    correct += right / parts * times;
+    answered += counted;
   }
-  result.loss /= static_cast<double>(batchCount);
-  if (program.correct.present && answered > 0)
-    result.accuracy = static_cast<double>(correct) / static_cast<double>(answered);
+};
+
+} // namespace
+
+static Evaluation resultOf(const Sums &sums, const Tally &tally, const MetricChoice &choice) {
+  Evaluation result;
+  result.values = tally.results();
+  if (choice.has(Metric::Confusion))
+    result.confusion = tally.confusion();
+  if (sums.answered == 0)
+    return result;
+  const double answered = static_cast<double>(sums.answered);
+  result.values[Metric::Loss] = sums.loss / answered;
+  if (choice.has(Metric::Accuracy))
+    result.values[Metric::Accuracy] = static_cast<double>(sums.correct) / answered;
+  if (choice.has(Metric::Perplexity))
+    result.values[Metric::Perplexity] = std::exp(sums.loss / answered);
+  return result;
+}
+
+std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+                                   const MetricChoice &choice) {
+  std::vector<ForwardBatch> batches = forwardBatches(dataset.samples(), program.batch);
+  const int64_t missing = program.batch - batches.back().samples;
+  if (missing > 0)
+    batches.push_back({dataset.samples() - 1, 0});
+  std::vector<int64_t> answers(batches.size());
+  Sums sums;
+  Tally tally(program, choice);
+  const bool whole = forwardAll(
+      session, program, entry, dataset, batches, [&](size_t i) { answers[i] = answersStaged(session, program); },
+      [&](size_t i) {
+        float loss = 0;
+        session.read(program.loss, &loss);
+        int64_t correct = 0;
+        if (program.correct.present)
+          session.read(program.correct, &correct);
+        if (batches[i].samples == 0)
+          return sums.add(static_cast<double>(loss), correct, answers[i], -missing, program.batch);
+        sums.add(static_cast<double>(loss), correct, answers[i], 1, 1);
+        if (choice.readsOutput())
+          tally.add(session, batches[i].samples);
+      });
+  if (!whole)
+    return std::nullopt;
+  Evaluation result = resultOf(sums, tally, choice);
+  result.samples = dataset.samples();
   return result;
 }
 

@@ -39,7 +39,10 @@ const std::vector<FlagGroup> &flagGroups() {
             false,
             {"stop", "skip"}},
            {"--evaluate", "DIR|KIND:PATH",
-            "loss and accuracy on these data: after every epoch and at the end, or alone", &Arguments::evaluate},
+            "loss and metrics on these data: after every epoch and at the end, or alone", &Arguments::evaluate},
+           {"--predict", "DIR|KIND:PATH", "at the end, what the model makes of each of these samples; needs no targets",
+            &Arguments::predict},
+           {"--output", "FILE.npy", "where --predict writes it, in the order of the samples", &Arguments::output},
        }},
       {"Length of the run",
        {
@@ -56,6 +59,16 @@ const std::vector<FlagGroup> &flagGroups() {
            {"--epsilon", "X", "adam, adamw: added to the denominator (default 1e-8)", &Arguments::epsilon},
            {"--seed", "N", "of initial weights, shuffling, dropout and synthetic data (default 0)", &Arguments::seed},
        }},
+      {"Evaluation",
+       {
+           {"--evaluate-every", "N", "evaluate also every N steps", &Arguments::evaluateEvery, 1, 0x1p62},
+           {"--metrics", "NAMES",
+            "of accuracy,top5,perplexity,mean_iou,mae,confusion (default: by loss and shapes)", &Arguments::metrics},
+           {"--best", "METRIC", "keep the best evaluated state in best.safetensors in the folder of --checkpoint",
+            &Arguments::best},
+           {"--patience", "N", "end after N evaluations without a better METRIC of --best (default loss)",
+            &Arguments::patience, 1, 0x1p62},
+       }},
       {"Files",
        {
            {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors at the end", &Arguments::checkpoint},
@@ -69,6 +82,9 @@ const std::vector<FlagGroup> &flagGroups() {
       {"What it does and how long it takes",
        {
            {"--plan", nullptr, "print the memory plan and exit", &Arguments::plan},
+           {"--report", "FILE.html", "write curves, memory, a timeline and the plan as one page", &Arguments::report},
+           {"--tensorboard", "DIR", "write losses, rates and metrics for TensorBoard", &Arguments::tensorboard},
+           {"--quiet", nullptr, "print nothing but warnings and errors", &Arguments::quiet},
            {"--trace", "FILE.json", "write a Chrome trace of the first 10 steps, one row per stream",
             &Arguments::trace},
            {"--dump-gradients", "FILE.safetensors", "write the first step's gradients, before its update",

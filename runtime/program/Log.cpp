@@ -32,6 +32,11 @@ double shortest(float value) {
   return result;
 }
 
+std::string exactText(double value) {
+  char digits[64];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
 void Log::open(const std::string &name) {
   path = name;
   // Without O_NONBLOCK a pipe that nobody reads would block here; once it is open, a reader may be as slow as it likes.

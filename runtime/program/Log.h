@@ -12,8 +12,8 @@
 
 namespace sluice {
 
-/// An ordered JSON object of plain values.
-using LogValue = std::variant<int64_t, uint64_t, double, bool, std::string>;
+/// An ordered JSON object of plain values, or tables of counts.
+using LogValue = std::variant<int64_t, uint64_t, double, bool, std::string, std::vector<std::vector<int64_t>>>;
 using LogFields = std::vector<std::pair<const char *, LogValue>>;
 
 class Log {
@@ -38,6 +38,9 @@ private:
 
 /// The number whose decimal form is the shortest that reads back as this float: 0.01 instead of 0.009999999776482582.
 double shortest(float value);
+
+/// Decimal digits that read back as the same number.
+std::string exactText(double value);
 
 /// A string as JSON, with its quotes. Bytes that are not UTF-8 are replaced.
 std::string jsonString(const std::string &value);

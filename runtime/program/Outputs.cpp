@@ -7,6 +7,8 @@
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Checkpoint.h"
 #include "runtime/program/Export.h"
+#include "runtime/program/Predict.h"
+#include "runtime/program/ReportPage.h"
 
 #include <cstring>
 #include <filesystem>
@@ -19,23 +21,27 @@ namespace {
 struct Output {
   const char *flag;
   std::string path;
-  const char *begins; ///< what Sluice's own files of this kind begin with
+  std::string begins; ///< what Sluice's own files of this kind begin with
   const char *format; ///< or, of safetensors files, their format
 };
 
 std::vector<Output> outputsOf(const Arguments &arguments) {
   std::vector<Output> outputs;
-  auto add = [&](const char *flag, const std::optional<std::string> &path, const char *begins, const char *format) {
+  auto add = [&](const char *flag, const std::optional<std::string> &path, const std::string &begins, const char *format) {
     if (path)
       outputs.push_back({flag, *path, begins, format});
   };
   add("--export", arguments.exportTo, exportMark, nullptr);
   add("--trace", arguments.trace, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":", nullptr);
-  add("--dump-gradients", arguments.dumpGradients, nullptr, "sluice-gradients-1");
+  add("--dump-gradients", arguments.dumpGradients, "", "sluice-gradients-1");
   add("--profile-out", arguments.profileOut, "{\"version\":1,\"device\":", nullptr);
   add("--log", arguments.log, "{\"event\":\"start\"", nullptr);
+  add("--output", arguments.output, predictionsMark(), nullptr);
+  add("--report", arguments.report, reportMark, nullptr);
   if (arguments.checkpoint)
-    add("--checkpoint", checkpointPath(*arguments.checkpoint), nullptr, checkpointFormat);
+    add("--checkpoint", checkpointPath(*arguments.checkpoint), "", checkpointFormat);
+  if (arguments.best)
+    add("--best", bestCheckpointPath(*arguments.checkpoint), "", checkpointFormat);
   return outputs;
 }
 
@@ -66,7 +72,7 @@ bool isOurs(const Output &output, const Program &program) {
     return format != file.metadata().end() && format->second == output.format;
   }
   const InputFile file(output.path);
-  std::string begin(std::strlen(output.begins), '\0');
+  std::string begin(output.begins.size(), '\0');
   if (file.size() < begin.size())
     return false;
   file.readAt(0, begin.data(), begin.size());

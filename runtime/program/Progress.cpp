@@ -3,6 +3,8 @@
 
 #include "runtime/program/Progress.h"
 
+#include "runtime/program/Report.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -31,7 +33,7 @@ Progress::Progress(int64_t firstStep, int64_t lastStep, int64_t batch)
 
 Progress::~Progress() { endLine(); }
 
-void Progress::step(int64_t step, int64_t epoch, float loss, bool epochEnds) {
+void Progress::step(int64_t step, int64_t epoch, float loss, float learningRate, bool epochEnds) {
   Clock::time_point now = Clock::now();
   bool first = !began, last = step == lastStep;
   if (first) {
@@ -45,9 +47,10 @@ void Progress::step(int64_t step, int64_t epoch, float loss, bool epochEnds) {
     return;
   shown = now;
   if (terminal)
-    return printBar(step, epoch, loss, rate);
-  std::printf("step %lld/%lld  epoch %lld  loss %.6g", static_cast<long long>(step), static_cast<long long>(lastStep),
-              static_cast<long long>(epoch + 1), static_cast<double>(loss));
+    return printBar(step, epoch, loss, learningRate, rate);
+  std::printf("step %lld/%lld  epoch %lld  loss %.6g  lr %.4g", static_cast<long long>(step),
+              static_cast<long long>(lastStep), static_cast<long long>(epoch + 1), static_cast<double>(loss),
+              static_cast<double>(learningRate));
   std::printf(rate > 0 ? "  %.4g samples/s\n" : "\n", rate);
   std::fflush(stdout);
 }
@@ -58,12 +61,14 @@ static size_t terminalWidth() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
 }
 
-void Progress::printBar(int64_t step, int64_t epoch, float loss, double rate) {
+void Progress::printBar(int64_t step, int64_t epoch, float loss, float learningRate, double rate) {
   double left = rate > 0 ? static_cast<double>((lastStep - step) * batch) / rate : -1;
-  char numbers[200];
-  std::snprintf(numbers, sizeof numbers, "step %lld/%lld  epoch %lld  loss %.5g  %.4g samples/s  left %s",
+  char numbers[240];
+  // Least important last: narrow terminals cut it off.
+  std::snprintf(numbers, sizeof numbers, "%lld/%lld  epoch %lld  loss %.5g  %.4g samples/s  left %s  lr %.3g  %.4g MiB",
                 static_cast<long long>(step), static_cast<long long>(lastStep), static_cast<long long>(epoch + 1),
-                static_cast<double>(loss), rate, clockText(left).c_str());
+                static_cast<double>(loss), rate, clockText(left).c_str(), static_cast<double>(learningRate),
+                static_cast<double>(residentNow()) / 1048576);
   std::string line = numbers;
   size_t width = terminalWidth();
   if (line.size() + 10 < width) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person sees during training: on a terminal one line that is rewritten (bar, step, loss, samples/s, time left),
+// What a person sees during training: on a terminal one line that is rewritten (bar, step, samples/s, time left, loss, rate, memory),
 // elsewhere a plain line at the first and the last step, at epoch ends (one a second at most) and every ten seconds.
 #pragma once
 
@@ -13,13 +13,13 @@ public:
   Progress(int64_t firstStep, int64_t lastStep, int64_t batch);
   ~Progress();
 
-  void step(int64_t step, int64_t epoch, float loss, bool epochEnds);
+  void step(int64_t step, int64_t epoch, float loss, float learningRate, bool epochEnds);
   /// Ends the rewritten line, before something else is printed.
   void endLine();
 
 private:
   using Clock = std::chrono::steady_clock;
-  void printBar(int64_t step, int64_t epoch, float loss, double rate);
+  void printBar(int64_t step, int64_t epoch, float loss, float learningRate, double rate);
 
   int64_t firstStep, lastStep, batch;
   bool terminal, lineOpen = false, began = false;

@@ -115,10 +115,9 @@ static std::string actionOf(const Program &program, const OpRecord &record) {
   return endsWith(" (again)") ? "recompute" : "";
 }
 
-void printActions(const Program &program, const Session &session, const std::vector<OpRecord> &records, int64_t steps,
-                  int64_t allSteps) {
-  if (program.actionRows == 0 || steps == 0)
-    return;
+std::vector<MeasuredAction> measureActions(const Program &program, const std::vector<OpRecord> &records,
+                                           int64_t steps) {
+  std::vector<MeasuredAction> actions;
   std::map<std::string, double> seconds;
   std::map<std::string, size_t> bytes;
   for (const OpRecord &record : records)
@@ -126,12 +125,21 @@ void printActions(const Program &program, const Session &session, const std::vec
       seconds[action] += (record.end - record.start) / static_cast<double>(steps);
       bytes[action] += record.bytes;
     }
-  std::printf("%-14s %8s %14s %14s %14s %14s\n", "action", "tensors", "bytes", "moved", "predicted ms", "measured ms");
-  for (int i = 0; i < program.actionRows; ++i) {
+  for (int i = 0; i < program.actionRows && steps > 0; ++i) {
     const ActionRow &row = program.actions[i];
-    std::printf("%-14s %8d %14lld %14zu %14.3f %14.3f\n", row.action, row.tensors, static_cast<long long>(row.bytes),
-                bytes[row.action] / static_cast<size_t>(steps), row.predictedSeconds * 1e3, seconds[row.action] * 1e3);
+    actions.push_back({&row, bytes[row.action] / static_cast<size_t>(steps), seconds[row.action]});
   }
+  return actions;
+}
+
+void printActions(const Program &program, const Session &session, const std::vector<MeasuredAction> &actions,
+                  int64_t allSteps) {
+  if (actions.empty())
+    return;
+  std::printf("%-14s %8s %14s %14s %14s %14s\n", "action", "tensors", "bytes", "moved", "predicted ms", "measured ms");
+  for (const auto &[row, moved, seconds] : actions)
+    std::printf("%-14s %8d %14lld %14zu %14.3f %14.3f\n", row->action, row->tensors,
+                static_cast<long long>(row->bytes), moved, row->predictedSeconds * 1e3, seconds * 1e3);
   if (const Session::PackedBytes packed = session.packedBytes(); packed.raw > 0 && allSteps > 0)
     std::printf("zvc:           %zu of %zu bytes a step were not zero and took host memory (%.1f %% saved)\n",
                 packed.packed / static_cast<size_t>(allSteps), packed.raw / static_cast<size_t>(allSteps),
@@ -141,6 +149,12 @@ void printActions(const Program &program, const Session &session, const std::vec
                 "--offload-to\n",
                 packed.poolPeak, program.poolBytes, program.spillBytes, packed.spilled / static_cast<size_t>(allSteps));
   std::fflush(stdout);
+}
+
+size_t residentNow() {
+  size_t bytes = 0;
+  readKilobytes("/proc/self/status", "VmRSS", bytes);
+  return bytes;
 }
 
 size_t residentPeak() {

@@ -22,13 +22,23 @@ void printPlan(const Program &program);
 /// Printed after the last step; `stepSeconds` of this run in order, the first one included.
 void printReport(const Program &program, const Session &session, std::vector<double> stepSeconds);
 
-/// What each action of the plan was predicted to cost a step and what it did, from `records` of `steps` steps; what zvc
-/// saved in `allSteps`.
-void printActions(const Program &program, const Session &session, const std::vector<OpRecord> &records, int64_t steps,
+/// What an action of the plan did in a step.
+struct MeasuredAction {
+  const ActionRow *row;
+  size_t movedBytes;
+  double seconds;
+};
+/// Of each action, from `records` of `steps` steps; of none without records.
+std::vector<MeasuredAction> measureActions(const Program &program, const std::vector<OpRecord> &records, int64_t steps);
+
+/// What each action was predicted to cost a step and what it did; what zvc saved in `allSteps`.
+void printActions(const Program &program, const Session &session, const std::vector<MeasuredAction> &actions,
                   int64_t allSteps);
 
 /// The most memory that this process ever had resident, 0 where the system does not say.
 size_t residentPeak();
+/// What it has now, 0 where the system does not say.
+size_t residentNow();
 
 /// Middle value; 0 of none. The first step is left out when there are others: it pays for page faults.
 double medianStep(std::vector<double> stepSeconds);

@@ -7,10 +7,12 @@
 
 #include "runtime/Kernels.h"
 #include "runtime/Printable.h"
+#include "runtime/files/File.h"
 #include "runtime/program/Export.h"
 #include "runtime/program/FolderLock.h"
 #include "runtime/program/Initialize.h"
 #include "runtime/program/Interrupt.h"
+#include "runtime/program/Predict.h"
 #include "runtime/program/Report.h"
 
 #include <algorithm>
@@ -20,6 +22,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <new>
 #include <optional>
 #include <sys/stat.h>
@@ -52,6 +55,14 @@ static void watch(Session &session, const std::string &name, const Program &prog
                });
 }
 
+/// --quiet: all that is printed goes nowhere.
+static void silenceStandardOutput() {
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0)
+    throw systemError("write", "/dev/null");
+  close(nowhere);
+}
+
 static std::atomic<bool> running{false};
 
 /// libgomp ends the process where it cannot have a thread, after it said so.
@@ -70,6 +81,8 @@ static void runProgram(const Arguments &arguments, const Program &program, const
     return printPlan(program);
   if ((arguments.evaluate || arguments.validationSplit) && !entry.evaluate)
     throw UsageError("--evaluate is not available: this program was compiled without an evaluation function");
+  if (arguments.predict)
+    requireOutput(program, entry);
   if (arguments.offloadTo)
     requireUnused(*arguments.offloadTo);
 
@@ -91,6 +104,8 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   }
   // Data and log are opened before anything is allocated: most mistakes end a run at once.
   TrainingFiles files(arguments, program, run.seed);
+  if (arguments.quiet) // a log to /dev/stdout was opened before
+    silenceStandardOutput();
 
   // Beside a GPU threads only draw weights and gather batches, which no plan depends on.
   const int64_t usual =

@@ -4,18 +4,19 @@
 
 #include "runtime/program/Training.h"
 
-#include "runtime/files/OutputFile.h"
 #include "runtime/program/Batches.h"
-#include "runtime/program/Evaluate.h"
+#include "runtime/program/Evaluations.h"
 #include "runtime/program/GradientDump.h"
 #include "runtime/program/Interrupt.h"
-#include "runtime/program/Outputs.h"
+#include "runtime/program/Predict.h"
 #include "runtime/program/Progress.h"
-#include "runtime/program/Report.h"
+#include "runtime/program/RunReport.h"
 
 #include "runtime/Codec.h"
 #include "runtime/Kernels.h"
+#include "runtime/Printable.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -28,7 +29,9 @@ class Trainer {
 public:
   Trainer(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
           TrainingFiles &files, RunState run)
-      : session(session), program(program), entry(entry), arguments(arguments), files(files), run(run) {}
+      : session(session), program(program), entry(entry), arguments(arguments), files(files), run(run),
+        report(arguments.report ? std::make_unique<RunReport>() : nullptr),
+        evaluations(session, program, entry, arguments, files, report.get()) {}
 
   Recording runAll();
 
@@ -42,7 +45,9 @@ private:
   bool checkpointIsDue(bool epochEnds) const;
   void saveCheckpoint();
   void loopAndSave();
-  void runEvaluation();
+  void tellStep(int64_t epoch, float loss, double seconds, double waited);
+  void endLoop(Progress &progress);
+  void predictAll();
   void logStart() const;
   void logEnd() const;
   std::string lastSaved() const;
@@ -54,6 +59,8 @@ private:
   const Arguments &arguments;
   TrainingFiles &files;
   RunState run;
+  std::unique_ptr<RunReport> report; ///< null where none is asked for
+  Evaluations evaluations;
 
   static constexpr size_t timedSteps = 100000; ///< enough for a median, little enough to keep
   std::vector<double> stepSeconds;
@@ -61,7 +68,7 @@ private:
   std::unique_ptr<GradientDump> gradients;
   std::vector<OpRecord> traced, profiled;
   int64_t profiledSteps = 0;
-  int64_t savedStep = -1, evaluatedStep = -1;
+  int64_t savedStep = -1;
   bool stepIsWhole = false; ///< the last step has ended, with a finite loss
 };
 
@@ -158,31 +165,42 @@ void Trainer::saveCheckpoint() {
   savedStep = run.step;
 }
 
-void Trainer::runEvaluation() {
-  if (!files.evaluation || evaluatedStep == run.step)
-    return;
-  const std::optional<Evaluation> found = evaluate(session, program, entry, *files.evaluation);
-  if (!found)
-    return; // interrupted
-  const Evaluation &result = *found;
-  evaluatedStep = run.step;
-  LogFields fields = {{"step", run.step}, {"loss", result.loss}};
-  std::printf("evaluation after step %lld: loss %.6g", static_cast<long long>(run.step), result.loss);
-  if (result.accuracy) {
-    fields.push_back({"accuracy", *result.accuracy});
-    std::printf(", accuracy %.4f", *result.accuracy);
-  }
-  std::printf(" on %lld samples\n", static_cast<long long>(result.samples));
-  std::fflush(stdout);
-  fields.push_back({"samples", result.samples});
-  files.log.write("evaluate", fields);
+void Trainer::predictAll() {
+  if (files.prediction && predict(*arguments.output, session, program, entry, *files.prediction))
+    std::printf("predictions:   %lld samples in %s\n", static_cast<long long>(files.prediction->samples()),
+                printable(*arguments.output).c_str());
+}
+
+/// To whoever wants to know of every step.
+void Trainer::tellStep(int64_t epoch, float loss, double seconds, double waited) {
+  const StepFacts facts = {run.step, double{loss}, shortest(session.state.learningRate), seconds,
+                           static_cast<double>(program.batch) / std::max(1e-9, seconds)};
+  files.log.write("step", {{"step", run.step},
+                           {"loss", facts.loss},
+                           {"lr", facts.learningRate},
+                           {"ms", seconds * 1e3},
+                           {"data_wait_ms", waited * 1e3},
+                           {"samples_per_second", facts.samplesPerSecond},
+                           {"epoch", epoch + 1}});
+  files.events.write(run.step, {{"train/loss", facts.loss},
+                                {"train/lr", facts.learningRate},
+                                {"train/samples_per_second", facts.samplesPerSecond}});
+  if (report)
+    report->addStep(facts);
+}
+
+/// --patience may end a run before its last step.
+void Trainer::endLoop(Progress &progress) {
+  progress.endLine();
+  if (evaluations.isOver())
+    std::printf("ended after step %lld: %s\n", static_cast<long long>(run.step), evaluations.whyOver().c_str());
 }
 
 /// What only the first steps of a run do.
 void Trainer::beginExtras() {
   if (arguments.dumpGradients)
     gradients = std::make_unique<GradientDump>(session);
-  session.enableRecording(arguments.trace || arguments.profileOut || program.actionRows > 0,
+  session.enableRecording(arguments.trace || arguments.profileOut || report || program.actionRows > 0,
                           arguments.profileOut.has_value());
 }
 
@@ -193,9 +211,11 @@ void Trainer::endExtras(bool last) {
   }
   const bool wanted = arguments.trace || arguments.profileOut;
   const int64_t recorded = wanted ? recordedSteps : reportedSteps;
-  if ((!wanted && program.actionRows == 0) || stepsDone > recorded)
+  if ((!wanted && !report && program.actionRows == 0) || stepsDone > recorded)
     return;
   std::vector<OpRecord> records = session.takeRecords();
+  if (report)
+    report->setTimeline(records);
   traced.insert(traced.end(), records.begin(), records.end());
   if (stepsDone > 1 || last) {
     profiled.insert(profiled.end(), records.begin(), records.end());
@@ -253,7 +273,7 @@ void Trainer::loop() {
     batches.prefetch(run.position);
     session.synchronize();
   }
-  while (run.step < last && !interruptedBy()) {
+  while (run.step < last && !interruptedBy() && !evaluations.isOver()) {
     auto begin = std::chrono::steady_clock::now();
     Position current = run.position;
     Position next = files.training->normalize({current.epoch, current.sample + program.batch});
@@ -264,29 +284,25 @@ void Trainer::loop() {
     ++stepsDone;
     if (stepSeconds.size() < timedSteps)
       stepSeconds.push_back(seconds);
-    files.log.write("step", {{"step", run.step},
-                             {"loss", double{loss}},
-                             {"lr", shortest(session.state.learningRate)},
-                             {"ms", seconds * 1e3},
-                             {"data_wait_ms", batches.waitedSeconds() * 1e3},
-                             {"epoch", current.epoch + 1}});
+    tellStep(current.epoch, loss, seconds, batches.waitedSeconds());
     endExtras(run.step == last);
     if (!stepIsWhole) {
       progress.endLine();
       failOnLoss(loss);
     }
     bool epochEnds = next.epoch != current.epoch;
-    progress.step(run.step, current.epoch, loss, epochEnds);
+    progress.step(run.step, current.epoch, loss, session.state.learningRate, epochEnds);
     if (checkpointIsDue(epochEnds))
       saveCheckpoint();
-    if (epochEnds && files.evaluation) {
+    if (evaluations.isDue(run.step, epochEnds)) {
       progress.endLine();
-      runEvaluation();
+      evaluations.run(run);
       if (run.step < last)
         batches.prefetch(run.position);
       session.synchronize();
     }
   }
+  endLoop(progress);
 }
 
 /// The steps that were done are not lost with a log, say, that takes no more.
@@ -310,7 +326,9 @@ Recording Trainer::runAll() {
   logStart();
   loopAndSave();
   if (!interruptedBy())
-    runEvaluation();
+    evaluations.run(run);
+  if (!interruptedBy())
+    predictAll();
   if (interruptedBy())
     std::printf("interrupted after step %lld\n", static_cast<long long>(run.step));
   logEnd();
@@ -319,53 +337,16 @@ Recording Trainer::runAll() {
       std::printf("%lld of %lld %s samples were bad and skipped\n", static_cast<long long>(data->skipped()),
                   static_cast<long long>(data->samples()), data == files.training.get() ? "training" : "evaluation");
   printReport(program, session, stepSeconds);
-  printActions(program, session, profiled, profiledSteps, stepsDone);
+  const std::vector<MeasuredAction> actions = measureActions(program, profiled, profiledSteps);
+  printActions(program, session, actions, stepsDone);
+  if (report)
+    report->write(*arguments.report, program, session, stepSeconds, actions);
   if (const int signal = interruptedBy())
     throw Interrupted{signal};
   return {std::move(profiled), profiledSteps};
 }
 
 } // namespace
-
-TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed) {
-  if (arguments.data) {
-    DataOptions options = dataOptions(arguments, seed);
-    options.where = *arguments.data;
-    if (arguments.validationSplit) {
-      options.share = DataOptions::Share::Validation;
-      evaluation = std::make_unique<Dataset>(options, program);
-      options.share = DataOptions::Share::Training;
-    }
-    options.shuffle = arguments.shuffle;
-    options.images.random = true;
-    training = std::make_unique<Dataset>(options, program);
-  }
-  if (arguments.evaluate) {
-    DataOptions options = dataOptions(arguments, seed);
-    options.where = *arguments.evaluate;
-    evaluation = std::make_unique<Dataset>(options, program);
-  }
-  std::vector<std::string> inputs = {"/proc/self/exe"};
-  for (const auto &data : {training.get(), evaluation.get()})
-    if (data)
-      for (const std::string &path : data->paths())
-        inputs.push_back(path);
-  for (const char *beside : {program.weightsFile, program.exportTemplate})
-    if (beside)
-      inputs.push_back(besideExecutable(beside));
-  if (arguments.resume)
-    inputs.push_back(checkpointPath(*arguments.resume));
-  checkOutputs(arguments, program, inputs);
-  if (arguments.exportTo)
-    InputFile{besideExecutable(program.exportTemplate)};
-  if (arguments.checkpoint)
-    OutputFile{checkpointPath(*arguments.checkpoint)};
-  for (const auto &path : {arguments.exportTo, arguments.trace, arguments.dumpGradients, arguments.profileOut})
-    if (path)
-      OutputFile{*path};
-  if (arguments.log)
-    log.open(*arguments.log);
-}
 
 Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
                 TrainingFiles &files, RunState run) {

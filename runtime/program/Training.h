@@ -6,7 +6,9 @@
 #include "runtime/Program.h"
 #include "runtime/program/Arguments.h"
 #include "runtime/program/Checkpoint.h"
+#include "runtime/program/EventFile.h"
 #include "runtime/program/Log.h"
+#include "runtime/program/Metrics.h"
 #include "runtime/program/Trace.h"
 
 #include <memory>
@@ -19,8 +21,10 @@ namespace sluice {
 struct TrainingFiles {
   TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed);
 
-  std::unique_ptr<Dataset> training, evaluation; ///< null when not asked for
+  std::unique_ptr<Dataset> training, evaluation, prediction; ///< null when not asked for
+  std::unique_ptr<MetricChoice> metrics;                     ///< of the evaluation
   Log log;
+  EventFile events;
 };
 
 /// What the first steps of a run took, the very first left out.
@@ -29,7 +33,7 @@ struct Recording {
   int64_t steps = 0;
 };
 
-/// Trains from `run` on (not at all without --data) and evaluates. Records when a profile was asked for.
+/// Trains from `run` on (not at all without --data), evaluates and predicts. Records when a profile was asked for.
 Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
                 TrainingFiles &files, RunState run);
 

@@ -4,7 +4,7 @@
 // kernels is exercised. Variants for tests come from the environment: TINY=file (weights from tiny.safetensors beside
 // it), adam (a program that claims another optimizer), small-workspace (the plan reserved too little scratch), huge
 // (arenas no machine has), offload (the logits leave the device), hang (no step ends),
-// other-model (another identity).
+// other-model (another identity), hostile (a name that is markup).
 #include "runtime/Runtime.h"
 
 #include <cstdlib>
@@ -112,7 +112,8 @@ int main(int argc, char **argv) {
   const PlanRow plan[] = {{"logits", "/fc/Gemm", "keep", 48, 1, 3}, {"flat", "/flatten/Flatten", "keep", 128, 0, 4}};
 
   Program program{};
-  program.model = "tiny.onnx";
+  program.model =
+      variant("hostile") ? "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>" : "tiny.onnx";
   program.identity = variant("other-model") ? "00000000deadbeef" : "0123456789abcdef";
   program.commandLine = "sluicec tiny.onnx --batch=4";
   program.strategy = "keep";
@@ -132,6 +133,8 @@ int main(int argc, char **argv) {
   program.planRows = 2;
   program.loss = loss;
   program.correct = correct;
+  program.output = logits;
+  program.target = 1;
   program.weightsFile = variant("file") ? "tiny.safetensors" : nullptr;
   program.exportTemplate = "tiny.onnx-template";
   program.optimizer = variant("adam") ? Program::Optimizer::Adam : Program::Optimizer::Sgd;

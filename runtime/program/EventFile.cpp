@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few fields that scalars need are encoded by hand: wall_time (1, double), step (2, varint), file_version (3,
+// string), summary (5: value (1: tag (1, string), simple_value (2, float))).
+
+#include "runtime/program/EventFile.h"
+
+#include "runtime/files/Crc32c.h"
+#include "runtime/files/File.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
+
+namespace sluice {
+
+namespace {
+
+enum WireType : uint8_t { Varint = 0, Fixed64 = 1, Bytes = 2, Fixed32 = 5 };
+
+void putVarint(std::string &out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7)
+    out += static_cast<char>(value | 0x80);
+  out += static_cast<char>(value);
+}
+
+void putTag(std::string &out, unsigned field, WireType type) { putVarint(out, field << 3 | type); }
+
+/// Numbers stand little-endian, as on all machines that programs run on.
+template <typename Number> void putFixed(std::string &out, Number value) {
+  char bytes[sizeof value];
+  std::memcpy(bytes, &value, sizeof value);
+  out.append(bytes, sizeof value);
+}
+
+void putBytes(std::string &out, unsigned field, const std::string &bytes) {
+  putTag(out, field, Bytes);
+  putVarint(out, bytes.size());
+  out += bytes;
+}
+
+std::string eventNow() {
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  std::string event;
+  putTag(event, 1, Fixed64);
+  putFixed(event, now.count());
+  return event;
+}
+
+uint32_t maskedChecksum(const std::string &bytes) {
+  Crc32c sum;
+  sum.add(bytes.data(), bytes.size());
+  return (sum.value() >> 15 | sum.value() << 17) + 0xa282ead8u;
+}
+
+} // namespace
+
+void EventFile::open(const std::string &folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw DataError(text("cannot create ", folder, ": ", error.message()));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  char host[256] = "host";
+  if (gethostname(host, sizeof host - 1) != 0 || std::strchr(host, '/'))
+    std::strcpy(host, "host");
+  path = joinPath(folder, text("events.out.tfevents.", std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+                               ".", host, ".", getpid(), ".", now.count() % 1000000000));
+  descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0)
+    throw systemError("write", path);
+  std::string event = eventNow();
+  putBytes(event, 3, "brain.Event:2");
+  writeRecord(event);
+}
+
+EventFile::~EventFile() {
+  if (descriptor >= 0)
+    close(descriptor);
+}
+
+void EventFile::write(int64_t step, const std::vector<std::pair<std::string, double>> &scalars) {
+  if (descriptor < 0)
+    return;
+  std::string summary;
+  for (const auto &[tag, number] : scalars) {
+    std::string value;
+    putBytes(value, 1, tag);
+    putTag(value, 2, Fixed32);
+    putFixed(value, static_cast<float>(number));
+    putBytes(summary, 1, value);
+  }
+  std::string event = eventNow();
+  putTag(event, 2, Varint);
+  putVarint(event, static_cast<uint64_t>(step));
+  putBytes(event, 5, summary);
+  writeRecord(event);
+}
+
+/// In one write, so that a reader of a growing file seldom meets a part of a record.
+void EventFile::writeRecord(const std::string &event) {
+  std::string length, record;
+  putFixed(length, static_cast<uint64_t>(event.size()));
+  record = length;
+  putFixed(record, maskedChecksum(length));
+  record += event;
+  putFixed(record, maskedChecksum(event));
+  for (size_t done = 0; done < record.size();) {
+    const ssize_t put = ::write(descriptor, record.data() + done, record.size() - done);
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put <= 0)
+      throw systemError("write", path);
+    done += static_cast<size_t>(put);
+  }
+}
+
+} // namespace sluice

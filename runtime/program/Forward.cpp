@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches come as in training, one ahead.
+
+#include "runtime/program/Forward.h"
+
+#include "runtime/program/Batches.h"
+#include "runtime/program/Interrupt.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+std::vector<ForwardBatch> forwardBatches(int64_t samples, int64_t batch) {
+  std::vector<ForwardBatch> batches;
+  for (int64_t first = 0; first < samples; first += batch)
+    batches.push_back({first, std::min(batch, samples - first)});
+  return batches;
+}
+
+bool forwardAll(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+                const std::vector<ForwardBatch> &list, const std::function<void(size_t)> &staged,
+                const std::function<void(size_t)> &done) {
+  Batches batches(session, program, dataset);
+  auto prefetch = [&](size_t i) {
+    batches.prefetch({0, list[i].first});
+    staged(i);
+  };
+  session.synchronize();
+  if (!list.empty())
+    prefetch(0);
+  for (size_t i = 0; i < list.size(); ++i) {
+    session.synchronize();
+    if (interruptedBy())
+      return false;
+    batches.advance();
+    // The count's slot may share bytes with the batch's own activations, so it is cleared every time.
+    const int64_t none = 0;
+    if (program.correct.present)
+      session.write(program.correct, &none);
+    session.enqueue(entry.evaluate);
+    if (i + 1 < list.size())
+      prefetch(i + 1);
+    session.synchronize();
+    done(i);
+  }
+  return true;
+}
+
+} // namespace sluice

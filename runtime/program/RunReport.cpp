@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sections of the page: facts, curves, memory as planned and as measured, a timeline of one step, actions, tensors.
+
+#include "runtime/program/RunReport.h"
+
+#include "runtime/Errors.h"
+#include "runtime/files/OutputFile.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace sluice {
+
+static constexpr double mebibyte = 1048576.0;
+
+void ThinnedCurve::add(double x, double y) {
+  if (seen++ % stride != 0)
+    return;
+  kept.push_back({x, y});
+  if (kept.size() < most)
+    return;
+  for (size_t i = 0; i < kept.size() / 2; ++i)
+    kept[i] = kept[2 * i];
+  kept.resize(kept.size() / 2);
+  stride *= 2;
+}
+
+void RunReport::addStep(const StepFacts &facts) {
+  const double step = static_cast<double>(facts.step);
+  loss.add(step, facts.loss);
+  learningRate.add(step, facts.learningRate);
+  milliseconds.add(step, facts.seconds * 1e3);
+  resident.add(step, static_cast<double>(residentNow()) / mebibyte);
+}
+
+void RunReport::addEvaluation(int64_t step, const Evaluation &result) {
+  for (const auto &[metric, value] : result.values)
+    evaluated[metric].push_back({static_cast<double>(step), value});
+  confusion = result.confusion;
+}
+
+static std::string number(const char *format, double value) {
+  char out[48];
+  std::snprintf(out, sizeof out, format, value);
+  return out;
+}
+
+void RunReport::addFacts(Report &report, const Program &program, const Session &session,
+                         const std::vector<double> &stepSeconds) const {
+  const double median = medianStep(stepSeconds);
+  std::vector<std::pair<std::string, std::string>> rows = {
+      {"compiled by", program.commandLine},
+      {"strategy", program.strategy},
+      {"device memory", text(bytesText(program.deviceBytes), " planned, ", session.peak(Space::Device), " touched, ",
+                             program.deviceBase, " live all the time")},
+      {"host memory", text(bytesText(program.hostBytes), " planned, ", session.peak(Space::Host), " touched")},
+      {"whole process", bytesText(residentPeak()) + " resident at most"}};
+  if (!stepSeconds.empty())
+    rows.push_back({"a step", text(number("%.4g", median * 1e3), " ms (median of ", stepSeconds.size(), "), predicted ",
+                                   number("%.4g", program.predictedSecondsPerStep * 1e3), " ms; ",
+                                   number("%.4g", static_cast<double>(program.batch) / std::max(1e-9, median)),
+                                   " samples/s in batches of ", program.batch)});
+  report.facts(rows);
+}
+
+void RunReport::addCurves(Report &report, const Program &program) const {
+  report.heading("Training");
+  ReportChart losses("Loss", "step", "loss");
+  if (const auto found = evaluated.find(Metric::Loss); found != evaluated.end())
+    losses.add("evaluation", found->second); // the first lies on top
+  losses.add("training", loss.points());
+  ReportChart shares("Metrics", "step", "share");
+  std::vector<ReportChart> others;
+  for (const auto &[metric, points] : evaluated)
+    if (moreIsBetter(metric))
+      shares.add(metricName(metric), points);
+    else if (metric != Metric::Loss)
+      others.push_back(ReportChart(metricName(metric), "step", metricName(metric)).add("evaluation", points));
+  for (const ReportChart &chart : {losses, shares})
+    if (!chart.isEmpty())
+      report.add(chart.json);
+  for (const ReportChart &chart : others)
+    report.add(chart.json);
+  if (learningRate.points().empty())
+    return;
+  report.add(ReportChart("Learning rate", "step", "rate").fromZero().add("rate", learningRate.points()).json);
+  const ReportPoints &times = milliseconds.points();
+  const double predicted = program.predictedSecondsPerStep * 1e3;
+  report.add(
+      ReportChart("Time of a step", "step", "ms")
+          .fromZero()
+          .add("measured", times)
+          .add("predicted", {{times.front().first, predicted}, {times.back().first, predicted}}, ReportLine::Dashed)
+          .json);
+}
+
+/// Bytes of the device arena in use in each position of a step, without those that live all the time.
+static std::vector<int64_t> plannedBytes(const Program &program) {
+  int last = 0;
+  for (int i = 0; i < program.planRows; ++i)
+    last = std::max(last, program.plan[i].lastStep);
+  std::vector<int64_t> live(static_cast<size_t>(last) + 2);
+  for (int i = 0; i < program.planRows; ++i)
+    if (const PlanRow &row = program.plan[i]; !row.host) {
+      live[static_cast<size_t>(row.firstStep)] += row.bytes;
+      live[static_cast<size_t>(row.lastStep) + 1] -= row.bytes;
+    }
+  for (size_t i = 1; i < live.size(); ++i)
+    live[i] += live[i - 1];
+  live.pop_back();
+  return live;
+}
+
+void RunReport::addMemory(Report &report, const Program &program, const Session &session) const {
+  report.heading("Memory");
+  const double base = static_cast<double>(program.deviceBase) / mebibyte,
+               arena = static_cast<double>(program.deviceBytes) / mebibyte,
+               touched = static_cast<double>(session.peak(Space::Device)) / mebibyte;
+  const std::vector<int64_t> live = plannedBytes(program);
+  const double end = static_cast<double>(live.size());
+  ReportPoints points;
+  for (size_t i = 0; i < live.size(); ++i)
+    for (double edge : {0.0, 1.0})
+      points.push_back({static_cast<double>(i) + edge, base + static_cast<double>(live[i]) / mebibyte});
+  report.add(ReportChart("Device memory within a step", "kernel or copy of the step", "MiB")
+                 .fromZero()
+                 .add("live all the time", {{0, base}, {end, base}}, ReportLine::Ground)
+                 .add("live, as planned", points, ReportLine::Filled)
+                 .add("touched at most, as measured", {{0, touched}, {end, touched}})
+                 .add("arena", {{0, arena}, {end, arena}}, ReportLine::Dashed)
+                 .json);
+  if (resident.points().empty())
+    return;
+  const double planned =
+      static_cast<double>(program.hostBytes) / mebibyte + (runtimeTarget() == Target::Host ? arena : 0);
+  const double first = resident.points().front().first, last = resident.points().back().first;
+  report.add(ReportChart("Memory of the process over the run", "step", "MiB")
+                 .fromZero()
+                 .add("resident, as measured", resident.points(), ReportLine::Filled)
+                 .add("its arenas, as planned", {{first, planned}, {last, planned}}, ReportLine::Dashed)
+                 .json);
+}
+
+/// Bars are coloured by what the runtimes call their ops.
+static int kindOf(const OpRecord &record) {
+  const std::string op = record.op;
+  auto begins = [&](const char *with) { return op.rfind(with, 0) == 0; };
+  if (begins("copy"))
+    return 1;
+  if (begins("encode") || begins("decode"))
+    return 2;
+  return begins("update") ? 3 : 0;
+}
+
+void RunReport::addTimeline(Report &report) const {
+  if (timeline.empty())
+    return;
+  std::vector<std::string> rows;
+  double begin = timeline.front().start;
+  for (const OpRecord &record : timeline) {
+    begin = std::min(begin, record.start);
+    if (std::find(rows.begin(), rows.end(), record.stream) == rows.end())
+      rows.push_back(record.stream);
+  }
+  std::sort(rows.begin(), rows.end());
+  ReportTimeline chart("Streams of one step, as measured", "ms", rows, {"kernel", "copy", "codec", "update"});
+  std::map<std::pair<std::string, std::string>, std::pair<int, double>> sums;
+  for (const OpRecord &record : timeline) {
+    const auto row = std::find(rows.begin(), rows.end(), record.stream) - rows.begin();
+    chart.add(static_cast<int>(row), kindOf(record), (record.start - begin) * 1e3, (record.end - begin) * 1e3,
+              text(record.node, ": ", record.op));
+    auto &[calls, seconds] = sums[{record.node, record.op}];
+    ++calls;
+    seconds += record.end - record.start;
+  }
+  report.heading("Time");
+  report.add(chart.json);
+  std::vector<std::pair<double, const decltype(sums)::value_type *>> slowest;
+  for (const auto &sum : sums)
+    slowest.push_back({-sum.second.second, &sum});
+  std::sort(slowest.begin(), slowest.end());
+  ReportTable table("Slowest ops of that step", {"node", "op", "calls", "ms"}, 4);
+  for (size_t i = 0; i < std::min<size_t>(50, slowest.size()); ++i) {
+    const auto &[name, sum] = *slowest[i].second;
+    table.add({name.first, name.second, sum.first, sum.second * 1e3});
+  }
+  report.add(table.json);
+}
+
+static void addPlan(Report &report, const Program &program, const std::vector<MeasuredAction> &actions) {
+  report.heading("Plan");
+  ReportTable costs("Actions, a step", {"action", "tensors", "bytes", "bytes moved", "predicted ms", "measured ms"});
+  for (const MeasuredAction &measured : actions)
+    costs.add({measured.row->action, measured.row->tensors, measured.row->bytes, measured.movedBytes,
+               measured.row->predictedSeconds * 1e3, measured.seconds * 1e3});
+  if (actions.empty())
+    report.text("The plan keeps everything on the device.");
+  else
+    report.add(costs.json);
+  ReportTable tensors("Tensors", {"tensor", "bytes", "memory", "from", "to", "action", "node"}, 0);
+  for (int i = 0; i < program.planRows; ++i) {
+    const PlanRow &row = program.plan[i];
+    tensors.add(
+        {row.tensor, row.bytes, row.host ? "host" : "device", row.firstStep, row.lastStep, row.action, row.node});
+  }
+  report.add(tensors.json);
+}
+
+void RunReport::write(const std::string &path, const Program &program, const Session &session,
+                      const std::vector<double> &stepSeconds, const std::vector<MeasuredAction> &actions) const {
+  Report report(text("Training of ", program.model));
+  addFacts(report, program, session, stepSeconds);
+  addCurves(report, program);
+  if (!confusion.empty()) {
+    std::vector<std::string> columns = {"right \\ answered"};
+    for (size_t k = 0; k < confusion.size(); ++k)
+      columns.push_back(std::to_string(k));
+    ReportTable table("Confusion in the last evaluation", columns, 0);
+    for (size_t k = 0; k < confusion.size(); ++k) {
+      std::vector<ReportJson> cells = {std::to_string(k)};
+      cells.insert(cells.end(), confusion[k].begin(), confusion[k].end());
+      table.add(std::move(cells));
+    }
+    report.add(table.json);
+  }
+  addMemory(report, program, session);
+  addTimeline(report);
+  addPlan(report, program, actions);
+  const std::string page = report.page();
+  OutputFile file(path);
+  file.write(page.data(), page.size());
+  file.commit();
+}
+
+} // namespace sluice

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// --report: what a run was like, collected while it goes on in little memory, and written as one page at its end.
+#pragma once
+
+#include "runtime/program/Evaluate.h"
+#include "runtime/program/Report.h"
+#include "runtime/program/ReportPage.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// A curve of any length in few points: when there are too many, every second one goes, and of those to come too.
+class ThinnedCurve {
+public:
+  void add(double x, double y);
+  const ReportPoints &points() const { return kept; }
+
+private:
+  static constexpr size_t most = 4000;
+  ReportPoints kept;
+  size_t stride = 1, seen = 0;
+};
+
+/// One step of a run, as the log, TensorBoard and the report have it.
+struct StepFacts {
+  int64_t step;
+  double loss, learningRate, seconds, samplesPerSecond;
+};
+
+class RunReport {
+public:
+  void addStep(const StepFacts &facts);
+  void addEvaluation(int64_t step, const Evaluation &result);
+  /// What a step took, op by op; the last one given is drawn.
+  void setTimeline(std::vector<OpRecord> records) { timeline = std::move(records); }
+
+  /// Throws DataError. `actions` as measured, see measureActions().
+  void write(const std::string &path, const Program &program, const Session &session,
+             const std::vector<double> &stepSeconds, const std::vector<MeasuredAction> &actions) const;
+
+private:
+  void addFacts(Report &report, const Program &program, const Session &session,
+                const std::vector<double> &stepSeconds) const;
+  void addCurves(Report &report, const Program &program) const;
+  void addMemory(Report &report, const Program &program, const Session &session) const;
+  void addTimeline(Report &report) const;
+
+  ThinnedCurve loss, learningRate, milliseconds, resident;
+  std::map<Metric, ReportPoints> evaluated;
+  Confusion confusion;
+  std::vector<OpRecord> timeline;
+};
+
+} // namespace sluice

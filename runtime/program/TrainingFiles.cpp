@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens what a run reads, and tries what it writes, in an order that leaves nothing behind where something is wrong.
+
+#include "runtime/files/OutputFile.h"
+#include "runtime/program/Outputs.h"
+#include "runtime/program/Training.h"
+
+namespace sluice {
+
+TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed) {
+  DataOptions options = dataOptions(arguments, seed);
+  if (arguments.data) {
+    options.where = *arguments.data;
+    options.shuffle = arguments.shuffle;
+    options.images.random = true;
+    options.share = arguments.validationSplit ? DataOptions::Share::Training : DataOptions::Share::All;
+    training = std::make_unique<Dataset>(options, program);
+  }
+  options.shuffle = options.images.random = false;
+  options.padded = true; // each sample counts once
+  if (arguments.evaluate || arguments.validationSplit) {
+    options.where = arguments.evaluate ? *arguments.evaluate : *arguments.data;
+    options.share = arguments.evaluate ? DataOptions::Share::All : DataOptions::Share::Validation;
+    evaluation = std::make_unique<Dataset>(options, program);
+    metrics = std::make_unique<MetricChoice>(program, arguments.metrics);
+    if (arguments.best)
+      metrics->find("--best", *arguments.best);
+  }
+  if (arguments.predict) {
+    options.where = *arguments.predict;
+    options.share = DataOptions::Share::All;
+    options.targets = false;
+    options.skipBad = false; // a result for each sample
+    prediction = std::make_unique<Dataset>(options, program);
+  }
+  std::vector<std::string> inputs = {"/proc/self/exe"};
+  for (const auto &data : {training.get(), evaluation.get(), prediction.get()})
+    if (data)
+      for (const std::string &path : data->paths())
+        inputs.push_back(path);
+  for (const char *beside : {program.weightsFile, program.exportTemplate})
+    if (beside)
+      inputs.push_back(besideExecutable(beside));
+  if (arguments.resume)
+    inputs.push_back(checkpointPath(*arguments.resume));
+  checkOutputs(arguments, program, inputs);
+  if (arguments.exportTo)
+    InputFile{besideExecutable(program.exportTemplate)};
+  if (arguments.checkpoint)
+    OutputFile{checkpointPath(*arguments.checkpoint)};
+  for (const auto &path : {arguments.exportTo, arguments.trace, arguments.dumpGradients, arguments.profileOut,
+                           arguments.output, arguments.report})
+    if (path)
+      OutputFile{*path};
+  if (arguments.tensorboard)
+    events.open(*arguments.tensorboard);
+  if (arguments.log)
+    log.open(*arguments.log);
+}
+
+} // namespace sluice

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics against plain sums; what is chosen for which program; which evaluation is the best.
+#include "runtime/Errors.h"
+#include "runtime/program/Metrics.h"
+#include "runtime/program/Selection.h"
+#include "test/unit/runtime/Folder.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <random>
+
+using namespace sluice;
+
+namespace {
+
+/// A program of one input and its target, of which only scores and targets are looked at.
+struct Scored {
+  Scored(Shape output, Shape target, DataType type, const char *loss, int64_t ignoreIndex = Loss::none,
+         Layout layout = Layout::RowMajor)
+      : scores(device(0, output, layout)), labels(device(1 << 16, target, Layout::RowMajor, type)) {
+    input.name = "target";
+    input.slots[0] = input.slots[1] = input.staging = labels;
+    input.ignoreIndex = ignoreIndex;
+    program.batch = output[0];
+    program.output = scores;
+    program.inputs = &input;
+    program.inputCount = 1;
+    program.target = 0;
+    program.lossName = loss;
+    if (type == DataType::I64)
+      program.correct = device(1 << 17, {}, Layout::RowMajor, DataType::I64);
+  }
+
+  Tensor scores, labels;
+  Input input{};
+  Program program{};
+};
+
+const size_t arena = (1 << 17) + 256;
+
+std::vector<float> randomScores(size_t count) {
+  std::mt19937 generator(7);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = uniform(generator);
+  return values;
+}
+
+} // namespace
+
+TEST(Metrics, TopFiveCountsWholeSamplesOnly) {
+  Scored scored({4, 8}, {4}, DataType::I64, "softmax-cross-entropy");
+  Session session(arena, 256, 0);
+  std::vector<float> values(32);
+  for (size_t i = 0; i < 32; ++i)
+    values[i] = static_cast<float>(i % 8); // class 7 first, then 6 ...
+  const std::vector<int64_t> right = {7, 3, 2, 0};
+  session.write(scored.scores, values.data());
+  session.write(scored.labels, right.data());
+  const MetricChoice choice(scored.program, std::nullopt);
+  EXPECT_EQ(choice.all(), (std::vector<Metric>{Metric::Loss, Metric::Accuracy, Metric::Top5}));
+  Tally tally(scored.program, choice);
+  tally.add(session, 4); // 7 and 3 are among the first five
+  tally.add(session, 3); // the last one is filling
+  EXPECT_EQ(tally.results().at(Metric::Top5), 4.0 / 7);
+}
+
+TEST(Metrics, EqualScoresGoToTheFirstClass) {
+  Scored scored({1, 6}, {1}, DataType::I64, "softmax-cross-entropy");
+  Session session(arena, 256, 0);
+  const std::vector<float> values(6, 1.0f);
+  for (int64_t right = 0; right < 6; ++right) {
+    session.write(scored.scores, values.data());
+    session.write(scored.labels, &right);
+    const MetricChoice choice(scored.program, "top5,confusion");
+    Tally tally(scored.program, choice);
+    tally.add(session, 1);
+    EXPECT_EQ(tally.results().at(Metric::Top5), right < 5 ? 1 : 0);
+    EXPECT_EQ(tally.confusion()[static_cast<size_t>(right)][0], 1);
+  }
+}
+
+/// Pixels, in both layouts, some of them ignored.
+TEST(Metrics, MeanIouIsThatOfPlainSets) {
+  const int64_t classes = 3, pixels = 4 * 5;
+  const std::vector<float> scores = randomScores(static_cast<size_t>(2 * classes * pixels));
+  std::vector<int64_t> right;
+  for (int64_t i = 0; i < 2 * pixels; ++i)
+    right.push_back(i % 7 == 0 ? 255 : i % 2); // class 2 is never right
+  std::vector<int64_t> common(3), either(3);
+  for (int64_t n = 0; n < 2; ++n)
+    for (int64_t p = 0; p < pixels; ++p) {
+      int64_t answer = 0;
+      for (int64_t k = 1; k < classes; ++k)
+        if (scores[static_cast<size_t>((n * classes + k) * pixels + p)] >
+            scores[static_cast<size_t>((n * classes + answer) * pixels + p)])
+          answer = k;
+      const int64_t wanted = right[static_cast<size_t>(n * pixels + p)];
+      for (int64_t k = 0; k < classes && wanted != 255; ++k) {
+        common[static_cast<size_t>(k)] += wanted == k && answer == k;
+        either[static_cast<size_t>(k)] += wanted == k || answer == k;
+      }
+    }
+  double expected = 0;
+  for (size_t k = 0; k < 3; ++k)
+    expected += static_cast<double>(common[k]) / static_cast<double>(either[k]) / 3;
+
+  for (Layout layout : {Layout::RowMajor, Layout::NHWC}) {
+    Scored scored({2, 3, 4, 5}, {2, 4, 5}, DataType::I64, "softmax-cross-entropy", 255, layout);
+    Session session(arena, 256, 0);
+    std::vector<float> physical(scores);
+    if (layout == Layout::NHWC)
+      for (int64_t n = 0; n < 2; ++n)
+        for (int64_t k = 0; k < classes; ++k)
+          for (int64_t p = 0; p < pixels; ++p)
+            physical[static_cast<size_t>((n * pixels + p) * classes + k)] =
+                scores[static_cast<size_t>((n * classes + k) * pixels + p)];
+    session.write(scored.scores, physical.data());
+    session.write(scored.labels, right.data());
+    const MetricChoice choice(scored.program, std::nullopt);
+    EXPECT_TRUE(choice.has(Metric::MeanIou));
+    Tally tally(scored.program, choice);
+    tally.add(session, 2);
+    EXPECT_NEAR(tally.results().at(Metric::MeanIou), expected, 1e-12);
+  }
+}
+
+TEST(Metrics, TokensHaveTheirClassesLast) {
+  Scored scored({1, 2, 6}, {1, 2}, DataType::I64, "token-cross-entropy");
+  Session session(arena, 256, 0);
+  const std::vector<float> values = {0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0};
+  const std::vector<int64_t> right = {5, 1};
+  session.write(scored.scores, values.data());
+  session.write(scored.labels, right.data());
+  const MetricChoice choice(scored.program, "perplexity,confusion");
+  EXPECT_EQ(MetricChoice(scored.program, std::nullopt).all(),
+            (std::vector<Metric>{Metric::Loss, Metric::Accuracy, Metric::Perplexity}));
+  Tally tally(scored.program, choice);
+  tally.add(session, 1);
+  EXPECT_EQ(tally.confusion()[5][5], 1);
+  EXPECT_EQ(tally.confusion()[1][0], 1);
+}
+
+TEST(Metrics, MeanAbsoluteError) {
+  Scored scored({2, 2}, {2, 2}, DataType::F32, "mse");
+  Session session(arena, 256, 0);
+  const std::vector<float> values = {1, 2, 3, 4}, right = {1.5f, 2, 1, 100};
+  session.write(scored.scores, values.data());
+  session.write(scored.labels, right.data());
+  const MetricChoice choice(scored.program, std::nullopt);
+  EXPECT_EQ(choice.all(), (std::vector<Metric>{Metric::Loss, Metric::Mae}));
+  Tally tally(scored.program, choice);
+  tally.add(session, 2);
+  tally.add(session, 1);
+  EXPECT_EQ(tally.results().at(Metric::Mae), (0.5 + 0 + 2 + 96 + 0.5 + 0) / 6);
+}
+
+TEST(Metrics, WhatMeansNothingIsRefused) {
+  Scored numbers({2, 2}, {2, 2}, DataType::F32, "mse"), few({4, 3}, {4}, DataType::I64, "softmax-cross-entropy");
+  auto choose = [](const Scored &scored, const char *words) {
+    return [&scored, words] { MetricChoice(scored.program, words); };
+  };
+  expectError<UsageError>(choose(numbers, "accuracy"), "'accuracy' needs a loss over classes");
+  expectError<UsageError>(choose(numbers, "confusion"), "'confusion' needs scores of classes");
+  expectError<UsageError>(choose(few, "top5"), "more than five classes");
+  expectError<UsageError>(choose(few, "mae"), "'mae' needs a target of numbers");
+  expectError<UsageError>(choose(few, "accuracy,f1"), "there is no 'f1'");
+  const MetricChoice choice(few.program, "confusion");
+  expectError<UsageError>([&] { choice.find("--best", "accuracy"); }, "--best accuracy: is none of the metrics");
+  expectError<UsageError>([&] { choice.find("--best", "confusion"); }, "(loss)");
+}
+
+TEST(Selection, KeepsTheFirstOfTheBestAndEndsInTime) {
+  Selection accuracy(Metric::Accuracy, 2), loss(Metric::Loss, std::nullopt);
+  EXPECT_TRUE(accuracy.take({{Metric::Accuracy, 0.5}}, 1));
+  EXPECT_FALSE(accuracy.take({{Metric::Accuracy, 0.5}}, 2));
+  EXPECT_FALSE(accuracy.isOver());
+  EXPECT_TRUE(accuracy.take({{Metric::Accuracy, 0.6}}, 3));
+  EXPECT_FALSE(accuracy.take({{Metric::Accuracy, std::nan("")}}, 4));
+  EXPECT_FALSE(accuracy.take({}, 5));
+  EXPECT_TRUE(accuracy.isOver());
+  EXPECT_EQ(accuracy.bestStep, 3);
+  EXPECT_EQ(accuracy.whyOver(), "accuracy did not get better than 0.6, of step 3, in 2 evaluations");
+  EXPECT_TRUE(loss.take({{Metric::Loss, 2}}, 1));
+  EXPECT_TRUE(loss.take({{Metric::Loss, 1}}, 2));
+  EXPECT_FALSE(loss.isOver());
+}
