@@ -249,32 +249,4 @@ std::string Chart::svg() const {
   return svg.str();
 }
 
-std::string barChart(const std::vector<std::string> &rows, const std::vector<std::string> &kinds,
-                     const std::vector<Bar> &bars, double total, const std::string &unit) {
-  const double rowHeight = 40, from = 30, h = from + rowHeight * rows.size() + 40, to = width - 20;
-  const Axis x(0, std::max(total, 1e-12), left, to, false);
-  std::ostringstream svg;
-  svg << opening(h);
-  double at = left;
-  for (size_t k = 0; k < kinds.size(); ++k) {
-    svg << "<rect x=\"" << at << "\" y=\"8\" width=\"12\" height=\"12\" fill=\"" << colour(k) << "\"/>"
-        << text(at + 17, 18, "start", kinds[k]) << "\n";
-    at += 35 + 6.6 * kinds[k].size();
-  }
-  const double axis = from + rowHeight * rows.size();
-  for (double v : x.ticks())
-    svg << line(x.at(v), from, x.at(v), axis, "#ddd") << text(x.at(v), axis + 16, "middle", number(v)) << "\n";
-  svg << text((left + to) / 2, axis + 34, "middle", unit) << "\n";
-  for (size_t r = 0; r < rows.size(); ++r)
-    svg << line(left, from + rowHeight * (r + 1), to, from + rowHeight * (r + 1), "#bbb")
-        << text(left - 8, from + rowHeight * r + 25, "end", rows[r]) << "\n";
-  for (const Bar &bar : bars)
-    svg << "<rect x=\"" << tenth(x.at(bar.start)) << "\" y=\"" << from + rowHeight * bar.row + 6 << "\" width=\""
-        << std::max(0.3, tenth(x.at(bar.end) - x.at(bar.start))) << "\" height=\"" << rowHeight - 12 << "\" fill=\""
-        << colour(bar.kind) << "\" stroke=\"#fff\" stroke-width=\"0.3\"><title>" << escaped(bar.title)
-        << "</title></rect>\n";
-  svg << "</svg>\n";
-  return svg.str();
-}
-
 } // namespace sluice

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small drawings for reports: line charts and bars by row, as SVG without scripts. Inside HTML and as files of their
-// own.
+// Line charts as SVG files without scripts.
 #pragma once
 
 #include <string>
@@ -31,17 +30,6 @@ private:
   std::vector<Series> all;
   bool zero = false, logs = false;
 };
-
-struct Bar {
-  int row;
-  int kind; ///< index into the legend
-  double start, end;
-  std::string title; ///< shown when pointed at
-};
-
-/// Bars on a common axis of `width` of `unit`; `kinds` is the legend.
-std::string barChart(const std::vector<std::string> &rows, const std::vector<std::string> &kinds,
-                     const std::vector<Bar> &bars, double width, const std::string &unit);
 
 /// Text for HTML and SVG. Names come from models: markup is escaped, and bytes that are no printable UTF-8 become
 /// U+FFFD.
