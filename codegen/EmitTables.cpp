@@ -35,25 +35,41 @@ std::string initOf(train::VariableOp variable) {
     return "Init::Kaiming";
   case train::Init::Xavier:
     return "Init::Xavier";
+  case train::Init::Copy:
+    return "Init::Copy";
   }
   return "Init::File";
 }
 
 const char *roleOf(train::Role role) {
-  static const char *const names[] = {"Role::Parameter", "Role::State", "Role::Constant", "Role::Optimizer"};
+  static const char *const names[] = {"Role::Parameter", "Role::State", "Role::Constant", "Role::Optimizer",
+                                      "Role::Gradient"};
   return names[static_cast<int>(role)];
 }
 
+/// The variable that a running average begins as; null for others.
+train::VariableOp sourceOf(const Document &d, train::VariableOp variable) {
+  auto source = variable->getAttrOfType<FlatSymbolRefAttr>(train::copyOfAttribute);
+  return source ? d.module.lookupSymbol<train::VariableOp>(source.getAttr()) : train::VariableOp();
+}
+
 void printVariables(const Document &d, llvm::raw_ostream &out) {
+  llvm::DenseSet<Operation *> averaged; // which is exported in their place
+  for (auto variable : d.module.getOps<train::VariableOp>())
+    if (train::VariableOp source = sourceOf(d, variable))
+      averaged.insert(source);
   out << "static const Variable variables[] = {\n";
   for (auto variable : d.module.getOps<train::VariableOp>()) {
     Value buffer = d.variableBuffer(variable.getSymName());
     if (!buffer)
       continue; // nothing reads it
-    int64_t offset = d.options.exportOffset ? d.options.exportOffset(variable.getSymName()) : -1;
+    train::VariableOp source = sourceOf(d, variable), exported = source ? source : variable;
+    int64_t offset =
+        d.options.exportOffset && !averaged.contains(variable) ? d.options.exportOffset(exported.getSymName()) : -1;
     out << "    {" << stringLiteral(train::tensorName(variable)) << ", " << d.nameOf(buffer) << ", "
         << roleOf(variable.getRole()) << ", " << initOf(variable) << ", " << variable.getFanIn() << ", "
-        << variable.getFanOut() << ", " << offset << "},\n";
+        << variable.getFanOut() << ", " << offset
+        << (source ? ", " + stringLiteral(train::tensorName(source)) : std::string()) << "},\n";
   }
   out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";
 }
@@ -156,8 +172,8 @@ int64_t variableCount(const Document &d) {
 
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
-  StringRef optimizer = moduleWord(d, "train.optimizer", "sgd");
-  const char *rule = optimizer == "adam" ? "Adam" : optimizer == "adamw" ? "AdamW" : "Sgd";
+  static const char *const rules[] = {"Sgd", "Adam", "AdamW", "Adagrad", "RmsProp", "Lamb", "Lion"};
+  auto rule = train::symbolizeUpdateRule(moduleWord(d, "train.optimizer", "sgd"));
   // In the order of the fields, which C++ asks for.
   auto line = [&](const Twine &field, const Twine &value) { out << "    ." << field << " = " << value << ",\n"; };
   out << "const Program program = {\n";
@@ -197,11 +213,16 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   if (std::string output = d.outputName(); !output.empty())
     line("output", output);
   line("target", Twine(d.target()));
+  if (std::string norm = d.resultName(2); !norm.empty())
+    line("norm", norm);
+  for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})
+    if (d.module->hasAttr(attribute))
+      line(field, "true");
   if (d.options.weightsFile)
     line("weightsFile", stringLiteral(d.options.weightsName));
   if (!d.options.exportTemplate.empty())
     line("exportTemplate", stringLiteral(d.options.exportTemplate));
-  line("optimizer", Twine("Program::Optimizer::") + rule);
+  line("optimizer", Twine("Program::Optimizer::") + rules[static_cast<size_t>(rule.value_or(train::UpdateRule::Sgd))]);
   line("lossName", stringLiteral(moduleWord(d, "train.loss", "none")));
   out << "};\n\n} // namespace\n\nint main(int argc, char **argv) {\n  return run(argc, argv, program, {makeKernels, "
          "step, "

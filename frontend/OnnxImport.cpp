@@ -53,6 +53,11 @@ private:
     set("train.loss", toString(spec.loss));
     set("train.optimizer", toString(spec.optimizer));
     set("train.precision", spec.precision);
+    for (const auto &[name, wanted] : {std::pair{"train.clip_norm", spec.clipNorm},
+                                       {"train.accumulate", spec.accumulate},
+                                       {"train.average", spec.average}})
+      if (wanted)
+        (*module)->setAttr(name, builder.getUnitAttr());
   }
 
   /// Integers of all widths, and truth values, are int64 in a program.

@@ -14,8 +14,10 @@ constexpr Words<AttachedLoss> losses[] = {{"softmax-cross-entropy", AttachedLoss
                                           {"mse", AttachedLoss::Mse},
                                           {"bce-with-logits", AttachedLoss::BceWithLogits},
                                           {"none", AttachedLoss::None}};
-constexpr Words<Optimizer> optimizers[] = {
-    {"sgd", Optimizer::Sgd}, {"adam", Optimizer::Adam}, {"adamw", Optimizer::AdamW}};
+constexpr Words<Optimizer> optimizers[] = {{"sgd", Optimizer::Sgd},         {"adam", Optimizer::Adam},
+                                           {"adamw", Optimizer::AdamW},     {"adagrad", Optimizer::Adagrad},
+                                           {"rmsprop", Optimizer::RmsProp}, {"lamb", Optimizer::Lamb},
+                                           {"lion", Optimizer::Lion}};
 constexpr Words<InitialValues> inits[] = {
     {"keep", InitialValues::Keep}, {"kaiming", InitialValues::Kaiming}, {"xavier", InitialValues::Xavier}};
 constexpr Words<BatchNormMode> batchNorms[] = {{"train", BatchNormMode::Train}, {"frozen", BatchNormMode::Frozen}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the user asks for beyond the model itself, parsed once. importOnnx keeps what passes and codegen read as
-// attributes of the module: train.loss, train.optimizer, train.precision.
+// attributes of the module: train.loss, train.optimizer, train.precision, and as flags train.clip_norm,
+// train.accumulate, train.average.
 #ifndef SLUICE_FRONTEND_TRAINING_SPEC_H
 #define SLUICE_FRONTEND_TRAINING_SPEC_H
 
@@ -16,7 +17,7 @@ namespace sluice {
 
 /// SoftmaxCrossEntropy: classes are dimension 1. TokenCrossEntropy: they are the last one.
 enum class AttachedLoss { SoftmaxCrossEntropy, TokenCrossEntropy, Mse, BceWithLogits, None };
-enum class Optimizer { Sgd, Adam, AdamW };
+enum class Optimizer { Sgd, Adam, AdamW, Adagrad, RmsProp, Lamb, Lion };
 enum class InitialValues { Keep, Kaiming, Xavier };
 enum class BatchNormMode { Train, Frozen };
 enum class DropoutMode { Keep, Off };
@@ -28,6 +29,9 @@ struct TrainingSpec {
   InitialValues init = InitialValues::Keep;
   BatchNormMode batchNorm = BatchNormMode::Train;
   DropoutMode dropout = DropoutMode::Keep;
+  bool clipNorm = false;          ///< updates wait for all gradients, and clip by their norm
+  bool accumulate = false;        ///< gradients are summed over the batches of a step
+  bool average = false;           ///< parameters have running averages
   std::string precision = "fp32"; ///< or tf32, bf16
   std::optional<int64_t> batch;   ///< --batch: first dimension of the inputs that share the first input's batch
   std::map<std::string, int64_t>

@@ -26,10 +26,11 @@ class Train_ShapedOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemon
 def Train_Variables : Resource<"::sluice::train::Variables">;
 
 def Train_VariableOp : Train_Op<"variable", [Symbol]> {
-  let summary = "a tensor that outlives the step: parameter, running statistic, constant or optimizer state";
+  let summary = "a tensor that outlives the step: parameter, running statistic, constant, optimizer state or a sum of gradients";
   let description = [{
     Lives in a slot of its own through the whole program. `value` holds constants that are small or equal everywhere; without it the
-    first value follows `init`: `file` takes the initializer of the same name from the model.
+    first value follows `init`: `file` takes the initializer of the same name from the model, `copy` what the variable has that the attribute
+    `train.copy_of` names.
 
     - C1: its elements are f32 or i64.
     - C2: `value`, when present, has that type.

@@ -51,7 +51,7 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
     - `input("x")`: a model input or the target. On the host: the staging slot that the program's data reader fills between steps. On
       the device: `batch 0` is the batch that this step reads, `batch 1` the one that arrives meanwhile; they change places after
       every step. Its type is the function argument's: readers may take the bytes as another shape, files hold this one.
-    - `result(0)`: the loss; `result(1)`: the count of correct samples. Read after the step.
+    - `result(0)`: the loss; `result(1)`: the count of correct samples; `result(2)`: the norm of the gradients. Read after the step.
 
     A `kept` transient is read once the program has run, as the scores of @evaluate are: it lives to the last step, and its type is how it is read.
 

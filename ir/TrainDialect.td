@@ -95,7 +95,8 @@ def Train_Role : I32EnumAttr<"Role", "what a variable is for", [
     I32EnumAttrCase<"Parameter", 0, "parameter">,
     I32EnumAttrCase<"State", 1, "state">,
     I32EnumAttrCase<"Constant", 2, "constant">,
-    I32EnumAttrCase<"Optimizer", 3, "optimizer">]> {
+    I32EnumAttrCase<"Optimizer", 3, "optimizer">,
+    I32EnumAttrCase<"Gradient", 4, "gradient">]> {
   let cppNamespace = "::sluice::train";
 }
 def Train_Init : I32EnumAttr<"Init", "where a variable's first value comes from", [
@@ -103,13 +104,18 @@ def Train_Init : I32EnumAttr<"Init", "where a variable's first value comes from"
     I32EnumAttrCase<"Zero", 1, "zero">,
     I32EnumAttrCase<"One", 2, "one">,
     I32EnumAttrCase<"Kaiming", 3, "kaiming">,
-    I32EnumAttrCase<"Xavier", 4, "xavier">]> {
+    I32EnumAttrCase<"Xavier", 4, "xavier">,
+    I32EnumAttrCase<"Copy", 5, "copy">]> {
   let cppNamespace = "::sluice::train";
 }
 def Train_UpdateRule : I32EnumAttr<"UpdateRule", "optimizer", [
     I32EnumAttrCase<"Sgd", 0, "sgd">,
     I32EnumAttrCase<"Adam", 1, "adam">,
-    I32EnumAttrCase<"AdamW", 2, "adamw">]> {
+    I32EnumAttrCase<"AdamW", 2, "adamw">,
+    I32EnumAttrCase<"Adagrad", 3, "adagrad">,
+    I32EnumAttrCase<"RmsProp", 4, "rmsprop">,
+    I32EnumAttrCase<"Lamb", 5, "lamb">,
+    I32EnumAttrCase<"Lion", 6, "lion">]> {
   let cppNamespace = "::sluice::train";
 }
 def Train_Comparison : I32EnumAttr<"Comparison", "how two numbers are compared", [

@@ -9,21 +9,59 @@ defvar Train_UpdateTraits = [Train_OwnKernel, MemoryEffects<[MemRead<Train_Varia
     DeclareOpInterfaceMethods<Train_ChangesVariables>, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed];
 
 def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits> {
-  let extraClassDeclaration = Train_KernelFacts<"Update">.decl # "::std::string launchName();";
+  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_update">.decl # "::std::string launchName();";
   let summary = "one optimizer step on a parameter, placed right after its gradient";
   let description = [{
-    Hyperparameters are run-time flags of the program.
+    Hyperparameters are run-time flags of the program. With `norm`, that of all gradients, the step clips by it, so that it waits for all of
+    them. `averaged`: a running average of the parameter, the last of the states, takes in the new value. Where a step has several
+    batches, the update does nothing behind all but the last.
 
     - C1: `parameter` names a variable with role parameter and the gradient's shape.
-    - C2: `states` names as many optimizer variables as the rule keeps: sgd 1, adam and adamw 2.
+    - C2: `states` names as many optimizer variables as the rule keeps: sgd, adagrad and lion 1, adam, adamw, rmsprop and lamb 2; one more
+      where the parameter is averaged.
 
     ```mlir
     train.update @fc.weight, %dw rule(sgd) states [@"fc.weight/momentum"] : tensor<10x512xf32>
+    train.update @fc.weight, %dw norm %n rule(sgd) states [@"fc.weight/momentum", @"fc.weight/ema"] {averaged} : tensor<10x512xf32>, tensor<f32>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$parameter, Train_Float:$gradient, Train_UpdateRule:$rule,
-      TypedArrayAttrBase<FlatSymbolRefAttr, "variables">:$states);
-  let assemblyFormat = "$parameter `,` $gradient `rule` `(` $rule `)` `states` $states attr-dict `:` type($gradient)";
+  let arguments = (ins FlatSymbolRefAttr:$parameter, Train_Float:$gradient, Optional<Train_Scalar>:$norm, Train_UpdateRule:$rule,
+      TypedArrayAttrBase<FlatSymbolRefAttr, "variables">:$states, UnitAttr:$averaged);
+  let assemblyFormat = [{
+    $parameter `,` $gradient (`norm` $norm^)? `rule` `(` $rule `)` `states` $states attr-dict `:` type($gradient) (`,` type($norm)^)?
+  }];
+}
+
+def Train_AccumulateOp : Train_Op<"accumulate", Train_UpdateTraits> {
+  let extraClassDeclaration = Train_KernelFacts<"Update">.decl;
+  let summary = "a gradient joins the sum over the batches of a step";
+  let description = [{
+    The first batch of a step replaces the sum. Each counts one over the number of batches, so that the sum is the gradient of their mean loss.
+
+    - C1: `sum` names a variable with role gradient and the gradient's shape.
+
+    ```mlir
+    train.accumulate @"fc.weight/sum", %dw : tensor<10x512xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$sum, Train_Float:$gradient);
+  let assemblyFormat = "$sum `,` $gradient attr-dict `:` type($gradient)";
+}
+
+def Train_GradientNormOp : Train_Op<"gradient_norm", [Pure, Train_OwnKernel, Train_Costed]> {
+  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_norm", results = ["_norm"]>.decl;
+  let summary = "Euclidean norm of a gradient and of those before it";
+  let description = [{
+    sqrt(before^2 + sum(gradient^2)), of gradients whose elements are clipped as the update clips them. The sum is in double, in an order
+    that depends on the extents alone. A chain of these gives the norm of all gradients.
+
+    ```mlir
+    %all = train.gradient_norm %dw behind %others : tensor<10x512xf32>, tensor<f32> -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$gradient, Optional<Train_Scalar>:$before);
+  let results = (outs Train_Scalar:$norm);
+  let assemblyFormat = "$gradient (`behind` $before^)? attr-dict `:` type($gradient) (`,` type($before)^)? `->` type($norm)";
 }
 
 def Train_UpdateStatisticsOp : Train_Op<"update_statistics", Train_UpdateTraits> {

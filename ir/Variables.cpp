@@ -46,16 +46,25 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
   if (variable->getRole() != Role::Parameter) // C1
     return emitOpError() << "updates '" << variable->getSymName() << "', whose role is "
                          << stringifyRole(variable->getRole());
-  size_t wanted = getRule() == UpdateRule::Sgd ? 1 : 2;
+  size_t wanted = stateSuffixes(getRule()).size() + (getAveraged() ? 1 : 0);
   if (getStates().size() != wanted) // C2
     return emitOpError() << "has " << getStates().size() << " state variables, rule " << stringifyUpdateRule(getRule())
-                         << " keeps " << wanted;
+                         << (getAveraged() ? " with an average keeps " : " keeps ") << wanted;
   for (Attribute symbol : getStates()) {
     auto state = lookup(*this, table, cast<FlatSymbolRefAttr>(symbol));
     if (failed(state) || failed(checkType(*this, *state, getGradient().getType())))
       return failure();
   }
   return checkType(*this, *variable, getGradient().getType());
+}
+
+LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &table) {
+  auto sum = lookup(*this, table, getSumAttr());
+  if (failed(sum))
+    return failure();
+  if (sum->getRole() != Role::Gradient) // C1
+    return emitOpError() << "adds to '" << sum->getSymName() << "', whose role is " << stringifyRole(sum->getRole());
+  return checkType(*this, *sum, getGradient().getType());
 }
 
 LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table) {
@@ -79,13 +88,64 @@ SmallVector<StringRef> UpdateOp::changedVariables() {
 
 SmallVector<StringRef> UpdateStatisticsOp::changedVariables() { return {getRunningMean(), getRunningVar()}; }
 
-// In: gradient, parameter, states; out: parameter, states.
+SmallVector<StringRef> AccumulateOp::changedVariables() { return {getSum()}; }
+
+ArrayRef<StringRef> sluice::train::stateSuffixes(UpdateRule rule) {
+  static constexpr StringRef momentum[] = {"/momentum"}, moments[] = {"/exp_avg", "/exp_avg_sq"}, sum[] = {"/sum"},
+                             square[] = {"/square_avg", "/momentum_buffer"}, average[] = {"/exp_avg"};
+  switch (rule) {
+  case UpdateRule::Sgd:
+    return momentum;
+  case UpdateRule::Adam:
+  case UpdateRule::AdamW:
+  case UpdateRule::Lamb:
+    return moments;
+  case UpdateRule::Adagrad:
+    return sum;
+  case UpdateRule::RmsProp:
+    return square;
+  case UpdateRule::Lion:
+    return average;
+  }
+  return {};
+}
+
+/// The calls of the rule alone. In: gradient, norm if there is one, parameter, states; out: parameter, states.
+static KernelCalls updateCalls(UpdateOp op) {
+  KernelCalls calls(op);
+  const Slot norm = op.getNorm() ? in(1) : noSlot;
+  switch (op.getRule()) {
+  case UpdateRule::Sgd:
+    return calls.function("updateSgd", {out(0), in(0), norm, out(1)});
+  case UpdateRule::Adam:
+  case UpdateRule::AdamW: {
+    const Enumerator decay{"WeightDecay", op.getRule() == UpdateRule::AdamW ? "Decoupled" : "Coupled"};
+    return calls.function("updateAdam", {out(0), in(0), norm, out(1), out(2)}, decay);
+  }
+  case UpdateRule::Adagrad:
+    return calls.function("updateAdagrad", {out(0), in(0), norm, out(1)});
+  case UpdateRule::RmsProp:
+    return calls.function("updateRmsProp", {out(0), in(0), norm, out(1), out(2)});
+  case UpdateRule::Lamb:
+    return calls.object("Lamb", "update", {out(0), in(0), norm, out(1), out(2), scratchSlot}, calls.shape(in(0)));
+  case UpdateRule::Lion:
+    return calls.function("updateLion", {out(0), in(0), norm, out(1)});
+  }
+  return calls;
+}
 
 KERNEL(UpdateOp) {
-  if (getRule() == UpdateRule::Sgd)
-    return KernelCalls(*this).function("updateSgd", {out(0), in(0), out(1)});
-  const Enumerator decay{"WeightDecay", getRule() == UpdateRule::AdamW ? "Decoupled" : "Coupled"};
-  return KernelCalls(*this).function("updateAdam", {out(0), in(0), out(1), out(2)}, decay);
+  KernelCalls calls = updateCalls(*this);
+  if (getAveraged())
+    calls.function("averageWeights", {out(0), out(static_cast<int64_t>(getStates().size()))});
+  return calls;
 }
 
 std::string UpdateOp::launchName() { return "update_" + stringifyUpdateRule(getRule()).str(); }
+
+KERNEL(AccumulateOp) { return KernelCalls(*this).function("accumulateGradient", {in(0), out(0)}); }
+
+KERNEL(GradientNormOp) {
+  return KernelCalls(*this).object("GradientNorm", "run", {in(0), getBefore() ? in(1) : noSlot, out(0), scratchSlot},
+                                   KernelCalls(*this).shape(in(0)));
+}

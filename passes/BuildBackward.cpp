@@ -2,11 +2,14 @@
 // build-backward, in order:
 //  1. number the forward ops and find the values that depend on a trained parameter;
 //  2. walk the forward ops backwards; each builds its gradient ops from the gradients of its results;
-//  3. when the last op that reads a parameter has built its gradients, place the parameter's update there.
+//  3. when the last op that reads a parameter has built its gradients, place the parameter's update there, or what
+//  joins its gradient to the sum over a step's batches, and to the norm of all gradients that updates then wait for;
+//  4. let the other functions read running averages where there are some.
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_BUILDBACKWARD
@@ -19,9 +22,15 @@ using namespace sluice::train;
 
 namespace {
 
+/// What the module asks of updates.
+struct UpdateRequest {
+  UpdateRule rule;
+  bool clipNorm, accumulate, average;
+};
+
 class Sweep : public Gradients {
 public:
-  Sweep(ModuleOp module, func::FuncOp step, UpdateRule rule) : symbols(module), step(step), rule(rule) {}
+  Sweep(ModuleOp module, func::FuncOp step, UpdateRequest request) : symbols(module), step(step), request(request) {}
 
   LogicalResult run();
 
@@ -46,12 +55,24 @@ private:
   LogicalResult markTrained();
   void seed(OpBuilder &builder, Value loss);
   LogicalResult differentiate(OpBuilder &builder, Operation *op);
-  void update(OpBuilder &builder, Location loc, VariableOp variable, Value gradient);
+  VariableOp addVariable(VariableOp parameter, StringRef suffix, Role role, Init init);
+  void finishGradient(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient);
+  void update(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient);
   void updateFinished(OpBuilder &builder, Operation *op);
+  void updateAll(OpBuilder &builder);
+
+  /// A gradient whose update waits for the norm of all.
+  struct Waiting {
+    Location loc;
+    VariableOp parameter;
+    Value gradient;
+  };
 
   SymbolTable symbols;
   func::FuncOp step;
-  UpdateRule rule;
+  UpdateRequest request;
+  Value norm; ///< of the gradients so far
+  SmallVector<Waiting> waiting;
   SmallVector<Operation *> forward;
   llvm::DenseSet<Value> trained;
   llvm::DenseMap<Value, Value> gradients;
@@ -98,23 +119,56 @@ void Sweep::seed(OpBuilder &builder, Value loss) {
   add(builder, loss.getLoc(), loss, ReadOp::create(builder, loss.getLoc(), loss.getType(), one.getSymName()));
 }
 
-void Sweep::update(OpBuilder &builder, Location loc, VariableOp variable, Value gradient) {
-  OpBuilder atModule(variable);
-  atModule.setInsertionPointAfter(variable);
-  SmallVector<Attribute> states;
-  SmallVector<StringRef> suffixes =
-      rule == UpdateRule::Sgd ? SmallVector<StringRef>{"/momentum"} : SmallVector<StringRef>{"/exp_avg", "/exp_avg_sq"};
-  for (StringRef suffix : suffixes) {
-    auto state =
-        VariableOp::create(atModule, variable.getLoc(), (variable.getSymName() + suffix).str(), Role::Optimizer,
-                           Init::Zero, variable.getType(), ElementsAttr(), 0, 0, StringAttr());
-    symbols.insert(state);
-    if (variable->hasAttr(tensorNameAttribute))
-      state->setAttr(tensorNameAttribute, builder.getStringAttr(tensorName(variable) + suffix));
-    states.push_back(FlatSymbolRefAttr::get(state.getSymNameAttr()));
+/// A variable of the parameter's type that belongs to it.
+VariableOp Sweep::addVariable(VariableOp parameter, StringRef suffix, Role role, Init init) {
+  OpBuilder behind(parameter);
+  behind.setInsertionPointAfter(parameter);
+  auto made = VariableOp::create(behind, parameter.getLoc(), (parameter.getSymName() + suffix).str(), role, init,
+                                 parameter.getType(), ElementsAttr(), 0, 0, StringAttr());
+  symbols.insert(made);
+  if (parameter->hasAttr(tensorNameAttribute))
+    made->setAttr(tensorNameAttribute, behind.getStringAttr(tensorName(parameter) + suffix));
+  return made;
+}
+
+void Sweep::finishGradient(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient) {
+  if (request.accumulate) {
+    VariableOp sum = addVariable(parameter, sumSuffix, Role::Gradient, Init::Zero);
+    AccumulateOp::create(builder, loc, sum.getSymName(), gradient);
+    gradient = ReadOp::create(builder, loc, gradient.getType(), sum.getSymName());
   }
-  UpdateOp::create(builder, loc, FlatSymbolRefAttr::get(variable.getSymNameAttr()), gradient,
-                   UpdateRuleAttr::get(builder.getContext(), rule), builder.getArrayAttr(states));
+  if (!request.clipNorm)
+    return update(builder, loc, parameter, gradient);
+  norm = GradientNormOp::create(builder, loc, RankedTensorType::get({}, builder.getF32Type()), gradient, norm);
+  waiting.push_back({loc, parameter, gradient});
+}
+
+void Sweep::update(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient) {
+  SmallVector<Attribute> states;
+  auto keep = [&](StringRef suffix, Init init) {
+    VariableOp state = addVariable(parameter, suffix, Role::Optimizer, init);
+    states.push_back(FlatSymbolRefAttr::get(state.getSymNameAttr()));
+    return state;
+  };
+  for (StringRef suffix : stateSuffixes(request.rule))
+    keep(suffix, Init::Zero);
+  if (request.average)
+    keep(averageSuffix, Init::Copy)->setAttr(copyOfAttribute, FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+  UpdateOp::create(builder, loc, parameter.getSymName(), gradient, norm, request.rule, builder.getArrayAttr(states),
+                   request.average);
+}
+
+/// The updates that wait for the norm, as part of what the last op's gradients are.
+void Sweep::updateAll(OpBuilder &builder) {
+  if (waiting.empty())
+    return;
+  Operation *terminator = step.getBody().front().getTerminator(), *last = terminator->getPrevNode();
+  for (const Waiting &one : waiting)
+    update(builder, one.loc, one.parameter, one.gradient);
+  for (Operation *made = last->getNextNode(); made != terminator; made = made->getNextNode())
+    attr::set<attr::Backward>(made, attr::get<attr::Backward>(last));
+  terminator->insertOperands(1, norm);
+  step.setType(builder.getFunctionType(step.getArgumentTypes(), terminator->getOperandTypes()));
 }
 
 /// Step 3.
@@ -129,7 +183,7 @@ void Sweep::updateFinished(OpBuilder &builder, Operation *op) {
   for (VariableOp variable : variables)
     if (--pendingReaders[variable] == 0)
       if (Value gradient = of(reads[variable]))
-        update(builder, op->getLoc(), variable, gradient);
+        finishGradient(builder, op->getLoc(), variable, gradient);
 }
 
 /// An op's gradient ops, and the updates that may follow them, in front of the terminator.
@@ -160,7 +214,27 @@ LogicalResult Sweep::run() {
     if (failed(differentiate(builder, op)))
       return failure();
   }
+  updateAll(builder);
   return success();
+}
+
+/// Step 4.
+void readAverages(ModuleOp module, func::FuncOp step) {
+  llvm::DenseMap<StringAttr, FlatSymbolRefAttr> averages;
+  for (auto update : step.getOps<UpdateOp>())
+    averages[update.getParameterAttr().getAttr()] = cast<FlatSymbolRefAttr>(update.getStates().getValue().back());
+  for (auto function : module.getOps<func::FuncOp>())
+    for (auto read : function.getOps<ReadOp>())
+      if (auto average = averages.lookup(read.getVariableAttr().getAttr()); average && function != step)
+        read.setVariableAttr(average);
+}
+
+std::string knownRules() {
+  SmallVector<StringRef> names;
+  for (unsigned i = 0; i <= getMaxEnumValForUpdateRule(); ++i)
+    if (auto rule = symbolizeUpdateRule(i))
+      names.push_back(stringifyUpdateRule(*rule));
+  return llvm::join(ArrayRef(names).drop_back(), ", ") + " and " + names.back().str();
 }
 
 struct BuildBackward : sluice::impl::BuildBackwardBase<BuildBackward> {
@@ -174,12 +248,16 @@ struct BuildBackward : sluice::impl::BuildBackwardBase<BuildBackward> {
     auto name = module->getAttrOfType<StringAttr>("train.optimizer");
     auto rule = symbolizeUpdateRule(name ? name.getValue() : "sgd");
     if (!rule) {
-      module.emitError() << "knows no optimizer '" << name.getValue() << "'; there are sgd, adam and adamw";
+      module.emitError() << "knows no optimizer '" << name.getValue() << "'; there are " << knownRules();
       return signalPassFailure();
     }
+    const UpdateRequest request{*rule, module->hasAttr("train.clip_norm"), module->hasAttr("train.accumulate"),
+                                module->hasAttr("train.average")};
     size_t before = step.getBody().front().getOperations().size();
-    if (failed(Sweep(module, step, *rule).run()))
+    if (failed(Sweep(module, step, request).run()))
       return signalPassFailure();
+    if (request.average)
+      readAverages(module, step);
     gradientOps = step.getBody().front().getOperations().size() - before;
   }
 };

@@ -203,13 +203,11 @@ void Scheduler::run(Operation *op, Stream stream) {
                      SmallVector<Attribute> &types) {
     for (auto [i, storage] : llvm::enumerate(storages)) {
       operands.push_back(slots[storage]);
-      // What the op names by symbol or accumulates into comes behind its SSA values and has the type of the last of
-      // them.
+      // What the op accumulates into comes behind its SSA values and has the type of its result, what it names by
+      // symbol that of its first operand.
       Type type = i < values.size()     ? values[i].getType()
                   : op->getNumResults() ? op->getResult(0).getType()
-                                        : op->getOperands().back().getType();
-      if (isa<train::UpdateOp>(op))
-        type = op->getOperand(0).getType();
+                                        : op->getOperand(0).getType();
       types.push_back(TypeAttr::get(type));
     }
   };

@@ -9,21 +9,23 @@
 
 namespace sluice {
 
-/// Parameter: trained. State: BatchNorm running statistics. Constant: never written. Optimizer: momentum and moments.
-enum class Role { Parameter, State, Constant, Optimizer };
+/// Parameter: trained. State: BatchNorm running statistics. Constant: never written. Optimizer: momentum, moments and
+/// averages. Gradient: sums over the batches of a step, which mean nothing between steps.
+enum class Role { Parameter, State, Constant, Optimizer, Gradient };
 
 /// How a variable gets its first value. File: by name from the weights file beside the program. Zero/One: filled. Draw
 /// rules are keyed by (seed, name), so both targets draw the same bits. Kaiming: normal, std = sqrt(2 / fanIn). Xavier:
-/// uniform, +-sqrt(6/(fanIn+fanOut)).
-enum class Init { File, Zero, One, Kaiming, Xavier };
+/// uniform, +-sqrt(6/(fanIn+fanOut)). Copy: what another variable has.
+enum class Init { File, Zero, One, Kaiming, Xavier, Copy };
 
 struct Variable {
-  const char *name; ///< ONNX name; optimizer state is "<parameter>/momentum", "/exp_avg", "/exp_avg_sq"
+  const char *name; ///< ONNX name; optimizer state is "<parameter>/momentum", "/exp_avg", "/ema" and so on
   Tensor tensor;    ///< device slot, live through the whole program
   Role role;
   Init init;
   int64_t fanIn = 0, fanOut = 0;
-  int64_t exportOffset = -1; ///< byte offset of its raw data in the export template, -1: not in it
+  int64_t exportOffset = -1;    ///< byte offset of its raw data in the export template, -1: not in it
+  const char *source = nullptr; ///< Init::Copy: name of the other variable
 };
 
 /// One model input or the target: its device slots (the next batch arrives while a step runs) and its staging slot in
@@ -72,13 +74,16 @@ struct Program {
   int planRows;
   const ActionRow *actions;
   int actionRows;
-  Tensor loss;    ///< F32 scalar, readable after a step until the next begins
-  Tensor correct; ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
-  Tensor output;  ///< F32, what the model makes of the batch, as evaluate leaves it; absent without a first dimension of samples
-  int target = -1; ///< index of the input that the loss compares with; -1: none
+  Tensor loss;        ///< F32 scalar, readable after a step until the next begins
+  Tensor correct;     ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
+  Tensor norm = {};   ///< F32 scalar as `loss`, the norm of all gradients; absent unless they can be clipped by it
+  Tensor output = {}; ///< F32, what the model makes of the batch, as evaluate leaves it; absent without a first dimension of samples
+  int target = -1;    ///< index of the input that the loss compares with; -1: none
+  bool accumulates = false;             ///< a step may have several batches
+  bool averages = false;                ///< parameters have running averages, which evaluate and export use
   const char *weightsFile = nullptr;    ///< name beside the executable, or null when nothing is read
   const char *exportTemplate = nullptr; ///< name beside the executable, or null
-  enum class Optimizer { Sgd, Adam, AdamW } optimizer;
+  enum class Optimizer { Sgd, Adam, AdamW, Adagrad, RmsProp, Lamb, Lion } optimizer;
   const char *lossName;
 };
 

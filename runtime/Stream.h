@@ -6,7 +6,9 @@
 
 #include "runtime/Tensor.h"
 
+#include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -80,9 +82,25 @@ private:
 /// Hyperparameters and counters that a step reads. Set them while nothing runs. On cuda kernels read a copy in device
 /// memory, which is brought up to date before each step, so that a captured graph sees their changes.
 struct StepState {
-  float learningRate = 0, momentum = 0, weightDecay = 0, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
+  float learningRate = 0, momentum = 0, weightDecay = 0, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f, alpha = 0.99f,
+        rateDecay = 0;
+  float clipValue = HUGE_VALF, clipNorm = HUGE_VALF; ///< of each element of a gradient, of all gradients together
+  float averageDecay = 0, labelSmoothing = 0;
+  int32_t nesterov = 0;
+  int32_t batch = 0;   ///< of this step, from 0; parameters change behind the last one
+  int64_t batches = 1; ///< that a step has
   uint64_t seed = 0;
   int64_t step = 0; ///< 1 in the first step
+
+  /// Counts batches over the whole run: what random draws are keyed by.
+  int64_t draw() const { return (step - 1) * batches + batch + 1; }
+  bool lastBatch() const { return batch == batches - 1; }
+};
+
+/// What a group of parameters has of its own.
+struct ParameterGroup {
+  float rate = 1;         ///< factor of the learning rate
+  float weightDecay = -1; ///< negative: that of the step
 };
 
 /// Host: the last `bytes` of the host arena hold the packed forms of tensors in Space::Spill as far as they fit.
@@ -126,9 +144,16 @@ public:
   void read(const Tensor &tensor, void *to);
   void write(const Tensor &tensor, const void *from);
 
-  /// Shows a gradient to `onGradient`, right after it was computed and before its update; does nothing while that is
-  /// empty. The hook runs in the order of the compute stream; `data` is readable by the CPU, in the tensor's layout,
-  /// until it returns.
+  /// The group of the parameter that has this slot. Cuda: graphs keep what they were captured with, so groups are made
+  /// before the first step.
+  ParameterGroup groupOf(const Tensor &parameter) const {
+    const auto found = groups.find(parameter.offset);
+    return found == groups.end() ? ParameterGroup() : found->second;
+  }
+
+  /// Shows a gradient to `onGradient`, right after it was computed and before its update, in the last batch of a step;
+  /// does nothing while that is empty. The hook runs in the order of the compute stream; `data` is readable by the CPU,
+  /// in the tensor's layout, until it returns.
   void captureGradient(const char *parameter, const Tensor &gradient);
   std::function<void(const char *parameter, const Tensor &gradient, const void *data)> onGradient;
 
@@ -159,6 +184,7 @@ public:
 
   Stream compute, toHost, toDevice, codec;
   StepState state;
+  std::map<size_t, ParameterGroup> groups; ///< by the offset of the parameter's slot
   int batchParity = 0;
 };
 

@@ -50,7 +50,12 @@ void declare(CLI::App &app, DriverOptions &o, Words &w) {
       "bce-with-logits|none, attached to the first output");
   app.add_option("--ignore-index", o.spec.ignoreIndex,
                  "N: targets of a cross-entropy that are N do not count; N is no class");
-  app.add_option("--optimizer", w.optimizer, "sgd|adam|adamw");
+  app.add_option("--optimizer", w.optimizer, "sgd|adam|adamw|adagrad|rmsprop|lamb|lion");
+  app.add_flag("--clip-norm", o.spec.clipNorm,
+               "the program may clip gradients by the norm of all of them, which live until the end of the step");
+  app.add_flag("--accumulate", o.spec.accumulate, "a step of the program may have several batches");
+  app.add_flag("--ema", o.spec.average,
+               "the program has a running average of the weights, and evaluates and exports it");
   app.add_option("--init", w.init, "keep|kaiming|xavier; keep: values from the model file");
   app.add_option("--freeze", o.spec.freeze, "regular expression: parameters that are not trained");
   app.add_flag("--list-parameters", o.listParameters,

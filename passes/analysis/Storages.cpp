@@ -85,6 +85,13 @@ static std::string argumentName(func::FuncOp function, unsigned i) {
   return sanitized(name ? name.str() : "input" + std::to_string(i));
 }
 
+/// By what the number means, whichever function returns it: 0 the loss, 1 the count of right answers, 2 the norm of the
+/// gradients.
+static unsigned resultNumber(OpOperand &returned) {
+  const bool whole = cast<RankedTensorType>(returned.get().getType()).getElementType().isInteger();
+  return returned.getOperandNumber() == 0 ? 0 : whole ? 1 : 2;
+}
+
 Storages::Storages(func::FuncOp function) : function(function) {
   for (BlockArgument argument : function.getArguments()) {
     unsigned i = argument.getArgNumber();
@@ -102,8 +109,8 @@ Storages::Storages(func::FuncOp function) : function(function) {
       storage.kept = type;
     } else {
       storage.kind = Storage::Kind::Result;
-      storage.index = returned.getOperandNumber();
-      storage.name = storage.index == 0 ? "loss_value" : "correct_count";
+      storage.index = resultNumber(returned);
+      storage.name = storage.index == 0 ? "loss_value" : storage.index == 1 ? "correct_count" : "gradient_norm";
     }
   }
   makeUnique(storages);

@@ -28,13 +28,13 @@ struct Storage {
     Host,      ///< host memory from an offload to its prefetch
     Variable,  ///< slot of a train.variable
     Batch,     ///< slot of a function argument; the program has two of them, this is the one that the step reads
-    Result     ///< loss, count of correct samples
+    Result     ///< 0: loss, 1: count of correct samples, 2: norm of the gradients
   };
   Kind kind = Kind::Transient;
   int64_t bytes = 0;                        ///< exact; slots are rounded up to slotAlignment
   std::string name;                         ///< identifier made from the ONNX node, unique in the function
   std::string variable;                     ///< Variable: its symbol
-  unsigned index = 0;                       ///< Batch: number of the argument; Result: number of the result
+  unsigned index = 0;                       ///< Batch: number of the argument; Result: number of the result, see Kind
   llvm::SmallVector<mlir::Value, 2> values; ///< all values that live in it, in program order
   mlir::Type kept = {};                     ///< Transient: how it is read once the function has run, null: it is not
   bool outlivesStep() const { return kind != Kind::Transient && kind != Kind::Host; }

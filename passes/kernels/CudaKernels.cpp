@@ -38,6 +38,8 @@ static int64_t recurrence(Operation *op, CallAttr call, int64_t) {
   return cuda::recurrenceScratch(
       recurrenceGeometry("", argument<RecurrentCell>(op, call, 0), argument<Shape>(op, call, 1), false));
 }
+static int64_t lamb(Operation *, CallAttr, int64_t) { return cuda::lambScratch; }
+static int64_t gradientNorm(Operation *, CallAttr, int64_t) { return cuda::normScratch; }
 static int64_t nothing(Operation *, CallAttr, int64_t) { return 0; } // the host's kernels take scratch
 
 static int64_t fusedWorkspace(train::FusedOp region) {
@@ -56,6 +58,8 @@ static Workspace workspaceFunction(StringRef kernel) {
       .Case("SumTo", sumTo)
       .Case("Loss", loss)
       .Case("Embedding", embedding)
+      .Case("Lamb", lamb)
+      .Case("GradientNorm", gradientNorm)
       .Case("Recurrence", recurrence)
       .Cases({"Attention", "MaxPool", "AveragePool", "Lrn"}, nothing)
       .Default(nullptr);

@@ -79,6 +79,8 @@ Offers offersOf(StringRef kernel) {
       .Case("Attention", workspaceOf<Attention, AttentionPass, Shape, Shape, Shape, Shape, float>)
       .Case("Embedding", workspaceOf<Embedding, Shape, Shape>)
       .Case("Recurrence", workspaceOf<Recurrence, RecurrentCell, Shape, bool>)
+      .Case("Lamb", workspaceOf<Lamb, Shape>)
+      .Case("GradientNorm", workspaceOf<GradientNorm, Shape>)
       .Case("SumTo", workspaceOf<SumTo, Tensor, Tensor, float>)
       .Default(nullptr);
 }

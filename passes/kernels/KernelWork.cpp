@@ -67,6 +67,8 @@ planner::Work sluice::workOf(Operation *op, int64_t touched) {
   if (auto update = dyn_cast<UpdateOp>(op))
     work.bytes = static_cast<double>(bytes(update.getGradient().getType()) *
                                      (3 + 2 * static_cast<int64_t>(update.getStates().size())));
+  if (auto sum = dyn_cast<AccumulateOp>(op)) // reads and writes it
+    work.bytes = 3.0 * static_cast<double>(bytes(sum.getGradient().getType()));
   if (auto slice = dyn_cast<SliceOp>(op)) // no more than it takes out
     work.bytes = 2.0 * static_cast<double>(bytes(slice.getType()));
   if (auto conv = dyn_cast<ConvOp>(op))

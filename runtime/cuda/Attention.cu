@@ -33,7 +33,7 @@ template <typename T> struct Step {
     const auto index = static_cast<uint64_t>((member * g.rows + row) * g.keys + key);
     return ratio > 0 ? (uniform(draws, index) < ratio ? 0 : value * (1 / (1 - ratio))) : value;
   }
-  __device__ uint64_t draws() const { return ratio > 0 ? randomKey(state->seed, key, state->step) : 0; }
+  __device__ uint64_t draws() const { return ratio > 0 ? randomKey(state->seed, key, state->draw) : 0; }
 };
 
 /// Shared memory of a block.

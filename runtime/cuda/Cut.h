@@ -112,6 +112,11 @@ constexpr int lossParts = 256;
 constexpr int64_t lossPartials = lossParts * static_cast<int64_t>(sizeof(double));
 constexpr int64_t lossScratch(bool ignores) { return lossPartials + (ignores ? scratchPart(sizeof(int64_t)) : 0); }
 
+/// Partial sums of squares for the norm of a tensor; LAMB has those of two, and the ratio.
+constexpr int normParts = 256;
+constexpr int64_t normScratch = normParts * static_cast<int64_t>(sizeof(double));
+constexpr int64_t lambScratch = 2 * normScratch + static_cast<int64_t>(sizeof(float));
+
 /// r * h of the step before, for the second product of a Gru.
 inline int64_t recurrenceScratch(const Recurrence::Geometry &g) {
   return g.cell == RecurrentCell::Gru ? scratchPart(g.batch * g.width * static_cast<int64_t>(sizeof(float))) : 0;

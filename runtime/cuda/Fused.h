@@ -200,7 +200,7 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
   const int64_t begin = chunk * view.rowsPerChunk, end = min(view.rows, begin + view.rowsPerChunk);
   Element element{0, 0, 0};
   if constexpr (IsRandom<F>::value)
-    element = {p.state->seed, p.state->step, 0};
+    element = {p.state->seed, p.state->draw, 0};
 
   float in[together][F::inputs + 1][vector];
   float run[sums][vector] = {};

@@ -12,14 +12,15 @@
 
 namespace sluice {
 
-/// StepState as kernels read it, with what follows from it for each optimizer.
+/// StepState as kernels read it, with what follows from it for optimizers.
 struct DeviceState {
-  uint64_t seed, step;
-  SgdFactors sgd;
-  AdamFactors adam, adamw;
+  uint64_t seed, draw;
+  float labelSmoothing;
+  UpdateFactors update;
 
   explicit DeviceState(const StepState &state)
-      : seed(state.seed), step(static_cast<uint64_t>(state.step)), sgd(state), adam(state, false), adamw(state, true) {}
+      : seed(state.seed), draw(static_cast<uint64_t>(state.draw())), labelSmoothing(state.labelSmoothing),
+        update(state) {}
 };
 
 inline cudaStream_t native(const Stream &stream) { return static_cast<cudaStream_t>(stream.native()); }

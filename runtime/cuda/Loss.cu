@@ -25,6 +25,14 @@ __device__ double warpLogSumExp(const float *x, int64_t classes) {
   return static_cast<double>(largest) + log(warpSum(sum));
 }
 
+/// The sum of contiguous logits by a whole warp.
+__device__ double warpSumOfLogits(const float *x, int64_t classes) {
+  double sum = 0;
+  for (int64_t k = static_cast<int>(threadIdx.x) % 32; k < classes; k += 32)
+    sum += static_cast<double>(x[k]);
+  return warpSum(sum);
+}
+
 /// How many targets are not `ignoreIndex`; one block.
 __global__ void countTargets(const int64_t *target, int64_t count, int64_t ignoreIndex, int64_t *counted) {
   __shared__ int64_t shared[blockThreads / 32];
@@ -39,8 +47,9 @@ __global__ void countTargets(const int64_t *target, int64_t count, int64_t ignor
 /// Part blockIdx.x of the samples; Width threads a sample.
 template <int Width>
 __global__ void crossEntropyPart(Samples samples, int64_t ignoreIndex, const float *x, const int64_t *target,
-                                 double *partials) {
+                                 const DeviceState *state, double *partials) {
   __shared__ double shared[blockThreads / 32];
+  const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
   const int64_t begin = samples.count * blockIdx.x / gridDim.x, end = samples.count * (blockIdx.x + 1) / gridDim.x;
   double sum = 0;
   for (int64_t s = begin + threadIdx.x / Width; s < end; s += blockThreads / Width) {
@@ -48,7 +57,11 @@ __global__ void crossEntropyPart(Samples samples, int64_t ignoreIndex, const flo
     const double all =
         Width == 1 ? logSumExp(line, samples.classes, samples.inner) : warpLogSumExp(line, samples.classes);
     const bool known = target[s] >= 0 && target[s] < samples.classes;
-    const double one = known ? all - static_cast<double>(line[target[s] * samples.inner]) : notANumber();
+    const double total = smoothed.others == 0 ? 0
+                         : Width == 1         ? sumOfLogits(line, samples.classes, samples.inner)
+                                              : warpSumOfLogits(line, samples.classes);
+    const double one =
+        known ? crossEntropy(all, line[target[s] * samples.inner], total, samples.classes, smoothed) : notANumber();
     sum += threadIdx.x % Width == 0 && target[s] != ignoreIndex ? one : 0;
   }
   sum = blockSum(sum, shared);
@@ -80,7 +93,8 @@ __global__ void finishLoss(const double *partials, int parts, int64_t count, con
 
 template <int Width>
 __global__ void crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const float *x,
-                                     const int64_t *target, float *dx) {
+                                     const int64_t *target, const DeviceState *state, float *dx) {
+  const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
   const auto count = static_cast<double>(counted ? *counted : samples.count);
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockThreads / Width;
   for (int64_t s = (blockIdx.x * static_cast<int64_t>(blockThreads) + threadIdx.x) / Width; s < samples.count;
@@ -90,7 +104,7 @@ __global__ void crossEntropyBackward(Samples samples, int64_t ignoreIndex, const
         Width == 1 ? logSumExp(x + at, samples.classes, samples.inner) : warpLogSumExp(x + at, samples.classes);
     for (int64_t k = threadIdx.x % Width; k < samples.classes; k += Width) {
       const double probability = exp(static_cast<double>(x[at + k * samples.inner]) - shift);
-      const double one = (probability - (k == target[s] ? 1 : 0)) / count;
+      const double one = (probability - (k == target[s] ? smoothed.own : 0) - smoothed.others) / count;
       dx[at + k * samples.inner] = target[s] == ignoreIndex ? 0 : static_cast<float>(one);
     }
   }
@@ -140,6 +154,7 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
   float *result = stream.data<float>(loss);
   double *partials = stream.data<double>(scratch);
   constexpr int parts = cuda::lossParts;
+  const DeviceState *state = deviceState(stream);
   stream.launch(node, "loss", [&] {
     int64_t count = x.elements();
     const int64_t *counted = nullptr;
@@ -148,7 +163,7 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
       const auto part = samples.inner == 1 ? crossEntropyPart<32> : crossEntropyPart<1>;
       counted = countedTargets(stream, pt, samples, ignoreIndex, reinterpret_cast<char *>(partials));
       part<<<parts, blockThreads, 0, native(stream)>>>(samples, ignoreIndex, px, static_cast<const int64_t *>(pt),
-                                                       partials);
+                                                       state, partials);
       count = samples.count;
     } else {
       elementPart<<<parts, blockThreads, 0, native(stream)>>>(kind, x.elements(), px, static_cast<const float *>(pt),
@@ -164,6 +179,7 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
   const void *pt = stream.address(target);
   float *pdx = stream.data<float>(dx);
   char *space = ignoreIndex == none ? nullptr : stream.data<char>(scratch);
+  const DeviceState *state = deviceState(stream);
   stream.launch(node, "loss_backward", [&] {
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
@@ -171,7 +187,7 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
       const int64_t *counted = countedTargets(stream, pt, samples, ignoreIndex, space);
       const auto kernel = width == 32 ? crossEntropyBackward<32> : crossEntropyBackward<1>;
       kernel<<<blocksFor(samples.count * width, blockThreads), blockThreads, 0, native(stream)>>>(
-          samples, ignoreIndex, counted, px, static_cast<const int64_t *>(pt), pdx);
+          samples, ignoreIndex, counted, px, static_cast<const int64_t *>(pt), state, pdx);
       return;
     }
     elementBackward<<<blocksFor(x.elements(), blockThreads), blockThreads, 0, native(stream)>>>(

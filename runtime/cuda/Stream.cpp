@@ -270,7 +270,7 @@ Session::PackedBytes Session::packedBytes() const { return {}; }
 PackedPool *Session::packedPool() const { return nullptr; }
 
 void Session::captureGradient(const char *parameter, const Tensor &gradient) {
-  if (!onGradient)
+  if (!onGradient || !state.lastBatch())
     return;
   impl->shown.resize(gradient.bytes());
   compute.synchronize();

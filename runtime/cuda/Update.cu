@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer updates, and the step's hyperparameters in device memory, from which they and dropout read: a captured
-// graph sees what a step changed.
+// Optimizer updates, what gradients go through before them, and the step's hyperparameters in device memory, from which
+// they, losses and dropout read: a captured graph sees what a step changed.
+#include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 
@@ -13,22 +14,141 @@ __device__ alignas(DeviceState) unsigned char stateBytes[sizeof(DeviceState)];
 
 __global__ void storeState(DeviceState state) { *reinterpret_cast<DeviceState *>(stateBytes) = state; }
 
-__global__ void sgdKernel(float *w, const float *dw, float *m, int64_t count, const DeviceState *state) {
-  const SgdFactors factors = state->sgd;
-  const bool plain = !m || factors.momentum == 0;
-  SLUICE_GRID_LOOP(i, count) {
+/// The tensors of an update. States that a rule has not are w, which it leaves alone.
+struct Pointers {
+  float *w, *first, *second;
+  const float *dw, *norm;
+  int64_t count;
+  ParameterGroup group;
+
+  Pointers(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &first,
+           const Tensor &second)
+      : w(stream.data<float>(w)), first(first.present ? stream.data<float>(first) : this->w),
+        second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw)),
+        norm(stream.data<float>(norm)), count(w.shape.elements()), group(stream.session.groupOf(w)) {}
+};
+
+/// In all but the last batch of a step updates find nothing to do: one graph serves every batch.
+template <typename Rule> __global__ void updateKernel(Pointers p, bool decoupled, const DeviceState *state) {
+  if (!state->update.lastBatch)
+    return;
+  const UpdateFactors f = state->update.of(p.group, decoupled);
+  const float factor = f.clipFactor(p.norm);
+  SLUICE_GRID_LOOP(i, p.count)
+  Rule::apply(p.w[i], clippedElement(p.dw[i], f.clipValue) * factor, p.first[i], p.second[i], f);
+}
+
+/// With momentum, or without.
+template <typename Rule, typename Plain>
+__global__ void momentumKernel(Pointers p, bool hasMomentum, const DeviceState *state) {
+  if (!state->update.lastBatch)
+    return;
+  const UpdateFactors f = state->update.of(p.group, false);
+  const float factor = f.clipFactor(p.norm);
+  const bool plain = !hasMomentum || f.momentum == 0;
+  SLUICE_GRID_LOOP(i, p.count) {
+    const float gradient = clippedElement(p.dw[i], f.clipValue) * factor;
     if (plain)
-      sgdElement(w[i], dw[i], factors);
+      Plain::apply(p.w[i], gradient, p.first[i], p.second[i], f);
     else
-      sgdElement(w[i], dw[i], m[i], factors);
+      Rule::apply(p.w[i], gradient, p.first[i], p.second[i], f);
   }
 }
 
-__global__ void adamKernel(float *w, const float *dw, float *m, float *v, int64_t count, bool decoupled,
-                           const DeviceState *state) {
-  const AdamFactors factors = decoupled ? state->adamw : state->adam;
+/// The moments take in the gradient; sums of squares of part blockIdx.x of w and of the direction.
+__global__ void lambPart(Pointers p, double *weights, double *directions, const DeviceState *state) {
+  __shared__ double shared[blockThreads / 32];
+  if (!state->update.lastBatch)
+    return;
+  const UpdateFactors f = state->update.of(p.group, false);
+  const float factor = f.clipFactor(p.norm);
+  const int64_t begin = p.count * blockIdx.x / gridDim.x, end = p.count * (blockIdx.x + 1) / gridDim.x;
+  double ofWeights = 0, ofDirections = 0;
+  for (int64_t i = begin + threadIdx.x; i < end; i += blockThreads) {
+    lambMoments(clippedElement(p.dw[i], f.clipValue) * factor, p.first[i], p.second[i], f);
+    ofWeights += squareOf(p.w[i]);
+    ofDirections += squareOf(lambDirection(p.w[i], p.first[i], p.second[i], f));
+  }
+  ofWeights = blockSum(ofWeights, shared);
+  ofDirections = blockSum(ofDirections, shared);
+  if (threadIdx.x == 0)
+    weights[blockIdx.x] = ofWeights, directions[blockIdx.x] = ofDirections;
+}
+
+/// The sum of partial sums, in thread 0; one block.
+__device__ double sumOfParts(const double *partials, double *shared) {
+  double sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < cuda::normParts; i += blockThreads)
+    sum += partials[i];
+  return blockSum(sum, shared);
+}
+
+__global__ void lambRatio(ParameterGroup group, const double *weights, const double *directions, float *ratio,
+                          const DeviceState *state) {
+  __shared__ double shared[blockThreads / 32];
+  const double w = sumOfParts(weights, shared), u = sumOfParts(directions, shared);
+  if (threadIdx.x == 0)
+    *ratio = trustRatio(w, u, state->update.of(group, false));
+}
+
+__global__ void lambApply(Pointers p, const float *ratio, const DeviceState *state) {
+  if (!state->update.lastBatch)
+    return;
+  const UpdateFactors f = state->update.of(p.group, false);
+  const float size = f.rate * *ratio;
+  SLUICE_GRID_LOOP(i, p.count)
+  p.w[i] -= size * lambDirection(p.w[i], p.first[i], p.second[i], f);
+}
+
+__global__ void squaresPart(const float *gradient, int64_t count, double *partials, const DeviceState *state) {
+  __shared__ double shared[blockThreads / 32];
+  const float limit = state->update.clipValue;
+  const int64_t begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
+  double sum = 0;
+  for (int64_t i = begin + threadIdx.x; i < end; i += blockThreads)
+    sum += squareOf(clippedElement(gradient[i], limit));
+  sum = blockSum(sum, shared);
+  if (threadIdx.x == 0)
+    partials[blockIdx.x] = sum;
+}
+
+__global__ void joinNorm(const double *partials, const float *before, float *norm) {
+  __shared__ double shared[blockThreads / 32];
+  const double sum = sumOfParts(partials, shared);
+  if (threadIdx.x == 0)
+    *norm = static_cast<float>(sqrt((before ? squareOf(*before) : 0) + sum));
+}
+
+__global__ void accumulateKernel(const float *dw, float *sum, int64_t count, const DeviceState *state) {
+  const UpdateFactors f = state->update;
   SLUICE_GRID_LOOP(i, count)
-  adamElement(w[i], dw[i], m[i], v[i], factors);
+  sum[i] = summedElement(dw[i], sum[i], f);
+}
+
+__global__ void averageKernel(const float *w, float *average, int64_t count, const DeviceState *state) {
+  if (!state->update.lastBatch)
+    return;
+  const float keep = state->update.first ? 0 : state->update.averageDecay;
+  SLUICE_GRID_LOOP(i, count)
+  average[i] = averagedElement(w[i], average[i], keep);
+}
+
+template <typename Rule>
+void launchUpdate(Stream &stream, const char *node, const char *op, const Pointers &p, bool decoupled = false) {
+  const DeviceState *state = deviceState(stream);
+  const auto kernel = updateKernel<Rule>;
+  stream.launch(node, op, [&] {
+    kernel<<<blocksFor(p.count, blockThreads), blockThreads, 0, native(stream)>>>(p, decoupled, state);
+  });
+}
+
+template <typename Rule, typename Plain>
+void launchMomentum(Stream &stream, const char *node, const char *op, const Pointers &p, bool hasMomentum) {
+  const DeviceState *state = deviceState(stream);
+  const auto kernel = momentumKernel<Rule, Plain>;
+  stream.launch(node, op, [&] {
+    kernel<<<blocksFor(p.count, blockThreads), blockThreads, 0, native(stream)>>>(p, hasMomentum, state);
+  });
 }
 
 } // namespace
@@ -56,30 +176,93 @@ bool deviceCodeRuns() {
 
 std::string deviceCodeArchitectures() { return SLUICE_CUDA_ARCHITECTURES; }
 
-void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &momentum, const char *node) {
-  checkUpdate(node, w, dw);
-  checkUpdate(node, w, momentum);
-  float *pw = stream.data<float>(w), *pm = stream.data<float>(momentum);
-  const float *pdw = stream.data<float>(dw);
-  const int64_t count = w.shape.elements();
+void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum,
+               const char *node) {
+  checkUpdate(node, w.shape, {dw, momentum});
+  launchMomentum<MomentumSgd, PlainSgd>(stream, node, "update_sgd", {stream, w, dw, norm, momentum, none},
+                                        momentum.present);
+}
+
+void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
+                const Tensor &expAvgSq, WeightDecay decay, const char *node) {
+  checkUpdate(node, w.shape, {dw, expAvg, expAvgSq});
+  const bool decoupled = decay == WeightDecay::Decoupled;
+  launchUpdate<AdamRule>(stream, node, decoupled ? "update_adamw" : "update_adam",
+                         {stream, w, dw, norm, expAvg, expAvgSq}, decoupled);
+}
+
+void updateAdagrad(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &sum,
+                   const char *node) {
+  checkUpdate(node, w.shape, {dw, sum});
+  launchUpdate<AdagradRule>(stream, node, "update_adagrad", {stream, w, dw, norm, sum, none});
+}
+
+void updateRmsProp(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &squareAvg,
+                   const Tensor &momentum, const char *node) {
+  checkUpdate(node, w.shape, {dw, squareAvg, momentum});
+  launchMomentum<MomentumRmsProp, PlainRmsProp>(stream, node, "update_rmsprop",
+                                                {stream, w, dw, norm, squareAvg, momentum}, true);
+}
+
+void updateLion(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
+                const char *node) {
+  checkUpdate(node, w.shape, {dw, expAvg});
+  launchUpdate<LionRule>(stream, node, "update_lion", {stream, w, dw, norm, expAvg, none}, true);
+}
+
+Lamb::Lamb(const char *node, Shape w) : Kernel(node), w(w) { workspace = static_cast<size_t>(cuda::lambScratch); }
+
+void Lamb::update(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
+                  const Tensor &expAvgSq, const Tensor &scratch) const {
+  checkUpdate(node, this->w, {w, dw, expAvg, expAvgSq});
+  const Pointers p(stream, w, dw, norm, expAvg, expAvgSq);
+  double *weights = stream.data<double>(scratch), *directions = weights + cuda::normParts;
+  auto *ratio = reinterpret_cast<float *>(directions + cuda::normParts);
   const DeviceState *state = deviceState(stream);
-  stream.launch(node, "update_sgd", [&] {
-    sgdKernel<<<blocksFor(count, blockThreads), blockThreads, 0, native(stream)>>>(pw, pdw, pm, count, state);
+  stream.launch(node, "update_lamb", [&] {
+    lambPart<<<cuda::normParts, blockThreads, 0, native(stream)>>>(p, weights, directions, state);
+    lambRatio<<<1, blockThreads, 0, native(stream)>>>(p.group, weights, directions, ratio, state);
+    lambApply<<<blocksFor(p.count, blockThreads), blockThreads, 0, native(stream)>>>(p, ratio, state);
   });
 }
 
-void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq,
-                WeightDecay decay, const char *node) {
-  const bool decoupled = decay == WeightDecay::Decoupled;
-  for (const Tensor *other : {&dw, &expAvg, &expAvgSq})
-    checkUpdate(node, w, *other);
-  float *pw = stream.data<float>(w), *pm = stream.data<float>(expAvg), *pv = stream.data<float>(expAvgSq);
+GradientNorm::GradientNorm(const char *node, Shape gradient) : Kernel(node), gradient(gradient) {
+  workspace = static_cast<size_t>(cuda::normScratch);
+}
+
+void GradientNorm::run(Stream &stream, const Tensor &gradient, const Tensor &before, const Tensor &norm,
+                       const Tensor &scratch) const {
+  checkUpdate(node, this->gradient, {gradient});
+  const float *pg = stream.data<float>(gradient), *others = stream.data<float>(before);
+  float *result = stream.data<float>(norm);
+  double *partials = stream.data<double>(scratch);
+  const int64_t count = gradient.shape.elements();
+  const DeviceState *state = deviceState(stream);
+  stream.launch(node, "gradient_norm", [&] {
+    squaresPart<<<cuda::normParts, blockThreads, 0, native(stream)>>>(pg, count, partials, state);
+    joinNorm<<<1, blockThreads, 0, native(stream)>>>(partials, others, result);
+  });
+}
+
+void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, const char *node) {
+  checkUpdate(node, sum.shape, {dw});
   const float *pdw = stream.data<float>(dw);
+  float *ps = stream.data<float>(sum);
+  const int64_t count = sum.shape.elements();
+  const DeviceState *state = deviceState(stream);
+  stream.launch(node, "accumulate", [&] {
+    accumulateKernel<<<blocksFor(count, blockThreads), blockThreads, 0, native(stream)>>>(pdw, ps, count, state);
+  });
+}
+
+void averageWeights(Stream &stream, const Tensor &w, const Tensor &average, const char *node) {
+  checkUpdate(node, w.shape, {average});
+  const float *pw = stream.data<float>(w);
+  float *pa = stream.data<float>(average);
   const int64_t count = w.shape.elements();
   const DeviceState *state = deviceState(stream);
-  stream.launch(node, decoupled ? "update_adamw" : "update_adam", [&] {
-    adamKernel<<<blocksFor(count, blockThreads), blockThreads, 0, native(stream)>>>(pw, pdw, pm, pv, count, decoupled,
-                                                                                    state);
+  stream.launch(node, "average_weights", [&] {
+    averageKernel<<<blocksFor(count, blockThreads), blockThreads, 0, native(stream)>>>(pw, pa, count, state);
   });
 }
 

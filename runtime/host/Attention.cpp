@@ -274,7 +274,7 @@ template <typename Task> void forTasks(int64_t count, float *work, int64_t float
 }
 
 uint64_t drawsOf(const Stream &stream, uint64_t key) {
-  return randomKey(stream.session.state.seed, key, static_cast<uint64_t>(stream.session.state.step));
+  return randomKey(stream.session.state.seed, key, static_cast<uint64_t>(stream.session.state.draw()));
 }
 
 int64_t floatsOf(AttentionPass pass, const AttentionGeometry &g) {

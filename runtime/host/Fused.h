@@ -91,7 +91,7 @@ public:
     for (size_t i = 0; i < sums.size() && i < F::sums; ++i)
       call.sums[i] = stream.data<float>(sums.begin()[i]);
     call.partials = stream.data<double>(scratch);
-    call.element = {stream.session.state.seed, static_cast<uint64_t>(stream.session.state.step), 0};
+    call.element = {stream.session.state.seed, static_cast<uint64_t>(stream.session.state.draw()), 0};
     stream.launch(node, "fused", [this, call] { execute(call); });
     stream.countZeros(outputs);
   }

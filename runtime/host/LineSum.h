@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 namespace sluice {
 
-/// Sum of value(i) over a line, in an order that depends on the length alone. Lanes of
-/// sums, in loops of a known length, vectorize.
+/// Sum of value(i), floats or doubles, over a line, in an order that depends on the length alone. Lanes of sums, in
+/// loops of a known length, vectorize.
 template <typename Value> double lineSum(int64_t length, Value &&value) {
   constexpr int64_t lanes = 32;
-  float values[lanes];
+  std::decay_t<decltype(value(length))> values[lanes];
   double sums[lanes] = {};
   for (int64_t begin = 0; begin < length; begin += lanes) {
     const int64_t count = std::min(lanes, length - begin);

@@ -41,12 +41,15 @@ int64_t checkTargets(const char *node, const int64_t *target, const Samples &sam
 }
 
 double sumCrossEntropies(const float *px, const int64_t *classes, const Samples &samples, int64_t ignoreIndex,
-                         double *partials) {
+                         float smoothing, double *partials) {
+  const SmoothedTarget target(smoothing, samples.classes);
   return sumOver(samples.count, partials, [&](int64_t s) {
     if (classes[s] == ignoreIndex)
       return 0.0;
     const float *line = px + samples.offset(s);
-    return logSumExp(line, samples.classes, samples.inner) - static_cast<double>(line[classes[s] * samples.inner]);
+    const double all = logSumExp(line, samples.classes, samples.inner),
+                 sum = smoothing == 0 ? 0 : sumOfLogits(line, samples.classes, samples.inner);
+    return crossEntropy(all, line[classes[s] * samples.inner], sum, samples.classes, target);
   });
 }
 
@@ -66,12 +69,13 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
   const void *pt = stream.address(target);
   float *result = stream.data<float>(loss);
   double *partials = stream.data<double>(scratch);
-  stream.launch(node, "loss", [this, px, pt, result, partials] {
+  const float smoothing = stream.session.state.labelSmoothing;
+  stream.launch(node, "loss", [this, px, pt, result, partials, smoothing] {
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const auto *classes = static_cast<const int64_t *>(pt);
       const int64_t counted = checkTargets(node, classes, samples, ignoreIndex);
-      const double total = sumCrossEntropies(px, classes, samples, ignoreIndex, partials);
+      const double total = sumCrossEntropies(px, classes, samples, ignoreIndex, smoothing, partials);
       *result = static_cast<float>(total / static_cast<double>(counted));
       return;
     }
@@ -87,11 +91,13 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
   float *pdx = stream.data<float>(dx);
-  stream.launch(node, "loss_backward", [this, px, pt, pdx] {
+  const float smoothing = stream.session.state.labelSmoothing;
+  stream.launch(node, "loss_backward", [this, px, pt, pdx, smoothing] {
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const auto *classes = static_cast<const int64_t *>(pt);
       const int64_t counted = checkTargets(node, classes, samples, ignoreIndex);
+      const SmoothedTarget wanted(smoothing, samples.classes);
       parallelFor(samples.count, [&](int64_t s) {
         const int64_t at = samples.offset(s);
         if (classes[s] == ignoreIndex) {
@@ -102,8 +108,8 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
         const double shift = logSumExp(px + at, samples.classes, samples.inner);
         for (int64_t k = 0; k < samples.classes; ++k) {
           const double probability = std::exp(static_cast<double>(px[at + k * samples.inner]) - shift);
-          pdx[at + k * samples.inner] =
-              static_cast<float>((probability - (k == classes[s] ? 1 : 0)) / static_cast<double>(counted));
+          pdx[at + k * samples.inner] = static_cast<float>(
+              (probability - (k == classes[s] ? wanted.own : 0) - wanted.others) / static_cast<double>(counted));
         }
       });
       return;

@@ -52,7 +52,7 @@ void Session::write(const Tensor &tensor, const void *from) {
 }
 
 void Session::captureGradient(const char *parameter, const Tensor &gradient) {
-  if (!onGradient)
+  if (!onGradient || !state.lastBatch())
     return;
   const void *data = compute.address(gradient);
   compute.launch(parameter, "capture gradient",

@@ -1,60 +1,177 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer updates, in PyTorch's order of operations. Hyperparameters are taken when the update is enqueued.
+// Optimizer updates, and what gradients go through before them. Hyperparameters are taken when a kernel is enqueued.
 #include "runtime/Kernels.h"
+#include "runtime/host/LineSum.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/UpdateRules.h"
-
-#include <string>
 
 namespace sluice {
 
 namespace {
 
 constexpr int64_t grain = 1 << 15;
+/// Ranges of a sum; their number is the same for any number of threads.
+constexpr int64_t parts = 64;
 
-void sgdRange(float *__restrict w, const float *__restrict dw, float *__restrict m, int64_t count,
-              const SgdFactors &f) {
-  if (!m || f.momentum == 0)
-    for (int64_t i = 0; i < count; ++i)
-      sgdElement(w[i], dw[i], f);
-  else
-    for (int64_t i = 0; i < count; ++i)
-      sgdElement(w[i], dw[i], m[i], f);
+/// The tensors of an update. States that a rule has not are w, which it leaves alone.
+struct Pointers {
+  float *w, *first, *second;
+  const float *dw, *norm;
+  int64_t count;
+
+  Pointers(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &first,
+           const Tensor &second)
+      : w(stream.data<float>(w)), first(first.present ? stream.data<float>(first) : this->w),
+        second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw)),
+        norm(stream.data<float>(norm)), count(w.shape.elements()) {}
+};
+
+template <typename Rule>
+void updateRange(const Pointers &p, int64_t begin, int64_t count, float factor, const UpdateFactors &f) {
+  float *__restrict w = p.w + begin;
+  const float *__restrict dw = p.dw + begin;
+  float *s = p.first + begin, *t = p.second + begin;
+  for (int64_t i = 0; i < count; ++i)
+    Rule::apply(w[i], clippedElement(dw[i], f.clipValue) * factor, s[i], t[i], f);
 }
 
-void adamRange(float *__restrict w, const float *__restrict dw, float *__restrict m, float *__restrict v, int64_t count,
-               const AdamFactors &f) {
-  for (int64_t i = 0; i < count; ++i)
-    adamElement(w[i], dw[i], m[i], v[i], f);
+template <typename Rule>
+void launchUpdate(Stream &stream, const char *node, const char *op, const Pointers &p, const UpdateFactors &f) {
+  if (!f.lastBatch)
+    return;
+  stream.launch(node, op, [p, f] {
+    const float factor = f.clipFactor(p.norm);
+    parallelRanges(p.count, grain,
+                   [&](int64_t begin, int64_t end) { updateRange<Rule>(p, begin, end - begin, factor, f); });
+  });
+}
+
+UpdateFactors factorsOf(const Stream &stream, const Tensor &w, bool decoupled = false) {
+  return UpdateFactors(stream.session.state).of(stream.session.groupOf(w), decoupled);
+}
+
+/// Sum of value(i) over [0, count), in an order that depends on count alone.
+template <typename Value> double sumOver(int64_t count, double *partials, Value &&value) {
+  parallelFor(parts, [&](int64_t part) {
+    const int64_t begin = count * part / parts;
+    partials[part] = lineSum(count * (part + 1) / parts - begin, [&](int64_t i) { return value(begin + i); });
+  });
+  double total = 0;
+  for (int64_t part = 0; part < parts; ++part)
+    total += partials[part];
+  return total;
 }
 
 } // namespace
 
-void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &momentum, const char *node) {
-  checkUpdate(node, w, dw);
-  checkUpdate(node, w, momentum);
-  float *pw = stream.data<float>(w), *pm = stream.data<float>(momentum);
-  const float *pdw = stream.data<float>(dw);
-  const int64_t count = w.shape.elements();
-  stream.launch(node, "update_sgd", [pw, pdw, pm, count, factors = SgdFactors(stream.session.state)] {
-    parallelRanges(count, grain, [&](int64_t begin, int64_t end) {
-      sgdRange(pw + begin, pdw + begin, pm ? pm + begin : nullptr, end - begin, factors);
+void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum,
+               const char *node) {
+  checkUpdate(node, w.shape, {dw, momentum});
+  const UpdateFactors f = factorsOf(stream, w);
+  const bool plain = !momentum.present || f.momentum == 0;
+  const auto launch = plain ? launchUpdate<PlainSgd> : launchUpdate<MomentumSgd>;
+  launch(stream, node, "update_sgd", {stream, w, dw, norm, momentum, none}, f);
+}
+
+void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
+                const Tensor &expAvgSq, WeightDecay decay, const char *node) {
+  checkUpdate(node, w.shape, {dw, expAvg, expAvgSq});
+  const bool decoupled = decay == WeightDecay::Decoupled;
+  launchUpdate<AdamRule>(stream, node, decoupled ? "update_adamw" : "update_adam",
+                         {stream, w, dw, norm, expAvg, expAvgSq}, factorsOf(stream, w, decoupled));
+}
+
+void updateAdagrad(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &sum,
+                   const char *node) {
+  checkUpdate(node, w.shape, {dw, sum});
+  launchUpdate<AdagradRule>(stream, node, "update_adagrad", {stream, w, dw, norm, sum, none}, factorsOf(stream, w));
+}
+
+void updateRmsProp(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &squareAvg,
+                   const Tensor &momentum, const char *node) {
+  checkUpdate(node, w.shape, {dw, squareAvg, momentum});
+  const UpdateFactors f = factorsOf(stream, w);
+  const auto launch = f.momentum == 0 ? launchUpdate<PlainRmsProp> : launchUpdate<MomentumRmsProp>;
+  launch(stream, node, "update_rmsprop", {stream, w, dw, norm, squareAvg, momentum}, f);
+}
+
+void updateLion(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
+                const char *node) {
+  checkUpdate(node, w.shape, {dw, expAvg});
+  launchUpdate<LionRule>(stream, node, "update_lion", {stream, w, dw, norm, expAvg, none}, factorsOf(stream, w, true));
+}
+
+Lamb::Lamb(const char *node, Shape w) : Kernel(node), w(w) { workspace = parts * sizeof(double); }
+
+void Lamb::update(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
+                  const Tensor &expAvgSq, const Tensor &scratch) const {
+  checkUpdate(node, this->w, {w, dw, expAvg, expAvgSq});
+  const UpdateFactors f = factorsOf(stream, w);
+  if (!f.lastBatch)
+    return;
+  double *partials = stream.data<double>(scratch);
+  stream.launch(node, "update_lamb", [p = Pointers(stream, w, dw, norm, expAvg, expAvgSq), f, partials] {
+    const float factor = f.clipFactor(p.norm);
+    const auto direction = [&](int64_t i) { return lambDirection(p.w[i], p.first[i], p.second[i], f); };
+    parallelRanges(p.count, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        lambMoments(clippedElement(p.dw[i], f.clipValue) * factor, p.first[i], p.second[i], f);
+    });
+    const double weights = sumOver(p.count, partials, [&](int64_t i) { return squareOf(p.w[i]); });
+    const double directions = sumOver(p.count, partials, [&](int64_t i) { return squareOf(direction(i)); });
+    const float size = f.rate * trustRatio(weights, directions, f);
+    parallelRanges(p.count, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        p.w[i] -= size * direction(i);
     });
   });
 }
 
-void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &expAvg, const Tensor &expAvgSq,
-                WeightDecay decay, const char *node) {
-  const bool decoupled = decay == WeightDecay::Decoupled;
-  for (const Tensor *other : {&dw, &expAvg, &expAvgSq})
-    checkUpdate(node, w, *other);
-  float *pw = stream.data<float>(w), *pm = stream.data<float>(expAvg), *pv = stream.data<float>(expAvgSq);
+GradientNorm::GradientNorm(const char *node, Shape gradient) : Kernel(node), gradient(gradient) {
+  workspace = parts * sizeof(double);
+}
+
+void GradientNorm::run(Stream &stream, const Tensor &gradient, const Tensor &before, const Tensor &norm,
+                       const Tensor &scratch) const {
+  checkUpdate(node, this->gradient, {gradient});
+  if (!stream.session.state.lastBatch())
+    return;
+  const float *pg = stream.data<float>(gradient), *others = stream.data<float>(before);
+  float *result = stream.data<float>(norm);
+  double *partials = stream.data<double>(scratch);
+  const int64_t count = gradient.shape.elements();
+  stream.launch(node, "gradient_norm", [=, limit = stream.session.state.clipValue] {
+    const double sum = sumOver(count, partials, [&](int64_t i) { return squareOf(clippedElement(pg[i], limit)); });
+    *result = static_cast<float>(std::sqrt((others ? squareOf(*others) : 0) + sum));
+  });
+}
+
+void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, const char *node) {
+  checkUpdate(node, sum.shape, {dw});
+  const UpdateFactors f(stream.session.state);
   const float *pdw = stream.data<float>(dw);
-  const int64_t count = w.shape.elements();
-  const AdamFactors factors(stream.session.state, decoupled);
-  stream.launch(node, decoupled ? "update_adamw" : "update_adam", [pw, pdw, pm, pv, count, factors] {
+  float *ps = stream.data<float>(sum);
+  const int64_t count = sum.shape.elements();
+  stream.launch(node, "accumulate", [pdw, ps, count, f] {
     parallelRanges(count, grain, [&](int64_t begin, int64_t end) {
-      adamRange(pw + begin, pdw + begin, pm + begin, pv + begin, end - begin, factors);
+      for (int64_t i = begin; i < end; ++i)
+        ps[i] = summedElement(pdw[i], ps[i], f);
+    });
+  });
+}
+
+void averageWeights(Stream &stream, const Tensor &w, const Tensor &average, const char *node) {
+  checkUpdate(node, w.shape, {average});
+  const StepState &state = stream.session.state;
+  if (!state.lastBatch())
+    return;
+  const float *pw = stream.data<float>(w), keep = state.step == 1 ? 0 : state.averageDecay;
+  float *pa = stream.data<float>(average);
+  const int64_t count = w.shape.elements();
+  stream.launch(node, "average_weights", [pw, pa, count, keep] {
+    parallelRanges(count, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        pa[i] = averagedElement(pw[i], pa[i], keep);
     });
   });
 }

@@ -11,11 +11,12 @@ void Kernel::checkWorkspace(const Tensor &slot) const {
                              std::to_string(slot.bytes()));
 }
 
-void checkUpdate(const char *node, const Tensor &w, const Tensor &other) {
-  if (other.present && other.shape.elements() != w.shape.elements())
-    throw std::invalid_argument(std::string("update of '") + node + "': " + std::to_string(w.shape.elements()) +
-                                " weights and " + std::to_string(other.shape.elements()) +
-                                " elements of gradient or state");
+void checkUpdate(const char *node, const Shape &w, std::initializer_list<Tensor> others) {
+  for (const Tensor &other : others)
+    if (other.present && other.shape.elements() != w.elements())
+      throw std::invalid_argument(std::string("update of '") + node + "': " + std::to_string(w.elements()) +
+                                  " weights and " + std::to_string(other.shape.elements()) +
+                                  " elements of gradient or state");
 }
 
 void checkStatistics(const char *node, const Shape &x) {

@@ -32,6 +32,30 @@ SLUICE_KERNEL double logSumExp(const float *x, int64_t classes, int64_t step) {
   return static_cast<double>(largest) + std::log(sum);
 }
 
+/// What the smoothed target of a sample has: 1 - smoothing more at its class than elsewhere.
+struct SmoothedTarget {
+  double own, others; ///< others: of every class, the own one included
+
+  SLUICE_KERNEL SmoothedTarget(float smoothing, int64_t classes)
+      : own(1 - static_cast<double>(smoothing)), others(static_cast<double>(smoothing) / static_cast<double>(classes)) {
+  }
+};
+
+/// Cross-entropy of one sample against its smoothed target, from log(sum(exp(x))) and the sum of all logits, which
+/// matters only where there is smoothing; as torch.nn.CrossEntropyLoss(label_smoothing).
+SLUICE_KERNEL double crossEntropy(double all, float own, double sum, int64_t classes, const SmoothedTarget &target) {
+  const double plain = all - static_cast<double>(own);
+  return target.others == 0 ? plain : target.own * plain + target.others * (static_cast<double>(classes) * all - sum);
+}
+
+/// Sum of `classes` logits that lie `step` apart.
+SLUICE_KERNEL double sumOfLogits(const float *x, int64_t classes, int64_t step) {
+  double sum = 0;
+  for (int64_t k = 0; k < classes; ++k)
+    sum += static_cast<double>(x[k * step]);
+  return sum;
+}
+
 /// Mean squared error, or binary cross-entropy of a logit: max(x, 0) - x t + log(1 + exp(-|x|)).
 SLUICE_KERNEL double elementLoss(LossKind kind, float x, float target) {
   const double value = static_cast<double>(x), wanted = static_cast<double>(target);

@@ -9,46 +9,143 @@
 
 namespace sluice {
 
-/// d = dw + weightDecay*w; m = first step ? d : momentum*m + d; w -= learningRate*m.
-struct SgdFactors {
-  float decay, momentum, rate;
-  bool first;
+/// The hyperparameters of a step with what follows from them, for all rules.
+struct UpdateFactors {
+  float rate, decay, shrink = 1, momentum, beta1, beta2, epsilon, alpha;
+  float stepSize;      ///< rate / (1 - beta1^step)
+  float decliningRate; ///< adagrad: rate / (1 + (step - 1) rateDecay)
+  float correction1;   ///< 1 - beta1^step
+  float correction2;   ///< sqrt(1 - beta2^step)
+  float clipValue, clipNorm, share, averageDecay;
+  bool first, nesterov, firstBatch, lastBatch;
 
-  explicit SgdFactors(const StepState &state)
-      : decay(state.weightDecay), momentum(state.momentum), rate(state.learningRate), first(state.step == 1) {}
-};
-
-SLUICE_KERNEL void sgdElement(float &w, float dw, float &m, const SgdFactors &f) {
-  const float d = dw + f.decay * w;
-  m = f.first ? d : f.momentum * m + d; // the first gradient enters whole, as in PyTorch
-  w -= f.rate * m;
-}
-SLUICE_KERNEL void sgdElement(float &w, float dw, const SgdFactors &f) { w -= f.rate * (dw + f.decay * w); }
-
-/// adam adds weightDecay*w to the gradient; adamw (decoupled) shrinks w by learningRate*weightDecay first.
-struct AdamFactors {
-  float decay, shrink, beta1, beta2, stepSize, correction2, epsilon;
-
-  AdamFactors(const StepState &state, bool decoupled) {
-    const auto step = static_cast<double>(state.step);
-    decay = decoupled ? 0 : state.weightDecay;
-    shrink = decoupled ? 1 - state.learningRate * state.weightDecay : 1;
-    beta1 = state.beta1, beta2 = state.beta2, epsilon = state.epsilon;
-    stepSize =
-        static_cast<float>(static_cast<double>(state.learningRate) / (1 - std::pow(static_cast<double>(beta1), step)));
+  explicit UpdateFactors(const StepState &state)
+      : rate(state.learningRate), decay(state.weightDecay), momentum(state.momentum), beta1(state.beta1),
+        beta2(state.beta2), epsilon(state.epsilon), alpha(state.alpha), clipValue(state.clipValue),
+        clipNorm(state.clipNorm), share(1 / static_cast<float>(state.batches)), averageDecay(state.averageDecay),
+        first(state.step == 1), nesterov(state.nesterov != 0), firstBatch(state.batch == 0),
+        lastBatch(state.lastBatch()) {
+    const auto step = static_cast<double>(state.step), wide = static_cast<double>(rate);
+    const double whole = 1 - std::pow(static_cast<double>(beta1), step);
+    stepSize = static_cast<float>(wide / whole);
+    correction1 = static_cast<float>(whole);
     correction2 = static_cast<float>(std::sqrt(1 - std::pow(static_cast<double>(beta2), step)));
+    decliningRate = static_cast<float>(wide / (1 + (step - 1) * static_cast<double>(state.rateDecay)));
+  }
+
+  /// As a parameter of this group sees them. Decoupled decay shrinks the parameter before its update.
+  SLUICE_KERNEL UpdateFactors of(const ParameterGroup &group, bool decoupled) const {
+    UpdateFactors own = *this;
+    own.rate *= group.rate, own.stepSize *= group.rate, own.decliningRate *= group.rate;
+    if (group.weightDecay >= 0)
+      own.decay = group.weightDecay;
+    if (decoupled)
+      own.shrink = 1 - own.rate * own.decay, own.decay = 0;
+    return own;
+  }
+
+  /// What clipping by the norm of all gradients multiplies them by, as torch.nn.utils.clip_grad_norm_; `norm` may be
+  /// null.
+  SLUICE_KERNEL float clipFactor(const float *norm) const {
+    if (!norm || clipNorm == HUGE_VALF)
+      return 1;
+    const float factor = clipNorm / (*norm + 1e-6f);
+    return factor > 1 ? 1 : factor;
   }
 };
 
-SLUICE_KERNEL void adamElement(float &w, float dw, float &m, float &v, const AdamFactors &f) {
-  const float shrunk = w * f.shrink;
-  const float gradient = dw + f.decay * w;
-  m += (1 - f.beta1) * (gradient - m);
-  v = f.beta2 * v + (1 - f.beta2) * gradient * gradient;
-  w = shrunk - f.stepSize * (m / (sqrtf(v) / f.correction2 + f.epsilon));
+/// NaN stays NaN.
+SLUICE_KERNEL float clippedElement(float gradient, float limit) {
+  return gradient > limit ? limit : gradient < -limit ? -limit : gradient;
+}
+
+/// Rules: `g` is the clipped gradient, `s` and `t` are the elements of the states, of which a rule with less leaves the
+/// last alone.
+struct PlainSgd {
+  SLUICE_KERNEL static void apply(float &w, float g, float &, float &, const UpdateFactors &f) {
+    w -= f.rate * (g + f.decay * w);
+  }
+};
+
+struct MomentumSgd {
+  SLUICE_KERNEL static void apply(float &w, float g, float &s, float &, const UpdateFactors &f) {
+    const float d = g + f.decay * w;
+    s = f.first ? d : f.momentum * s + d; // the first gradient enters whole, as in PyTorch
+    w -= f.rate * (f.nesterov ? d + f.momentum * s : s);
+  }
+};
+
+struct AdamRule {
+  SLUICE_KERNEL static void apply(float &w, float g, float &s, float &t, const UpdateFactors &f) {
+    const float shrunk = w * f.shrink;
+    const float d = g + f.decay * w;
+    s += (1 - f.beta1) * (d - s);
+    t = f.beta2 * t + (1 - f.beta2) * d * d;
+    w = shrunk - f.stepSize * (s / (sqrtf(t) / f.correction2 + f.epsilon));
+  }
+};
+
+struct AdagradRule {
+  SLUICE_KERNEL static void apply(float &w, float g, float &s, float &, const UpdateFactors &f) {
+    const float d = g + f.decay * w;
+    s += d * d;
+    w -= f.decliningRate * (d / (sqrtf(s) + f.epsilon));
+  }
+};
+
+struct PlainRmsProp {
+  SLUICE_KERNEL static void apply(float &w, float g, float &s, float &, const UpdateFactors &f) {
+    const float d = g + f.decay * w;
+    s = f.alpha * s + (1 - f.alpha) * d * d;
+    w -= f.rate * (d / (sqrtf(s) + f.epsilon));
+  }
+};
+
+struct MomentumRmsProp {
+  SLUICE_KERNEL static void apply(float &w, float g, float &s, float &t, const UpdateFactors &f) {
+    const float d = g + f.decay * w;
+    s = f.alpha * s + (1 - f.alpha) * d * d;
+    t = f.momentum * t + d / (sqrtf(s) + f.epsilon);
+    w -= f.rate * t;
+  }
+};
+
+struct LionRule {
+  SLUICE_KERNEL static void apply(float &w, float g, float &s, float &, const UpdateFactors &f) {
+    const float shrunk = w * f.shrink;
+    const float blend = f.beta1 * s + (1 - f.beta1) * g;
+    const float sign = blend > 0 ? 1.0f : blend < 0 ? -1.0f : blend; // zero and NaN stay
+    s = f.beta2 * s + (1 - f.beta2) * g;
+    w = shrunk - f.rate * sign;
+  }
+};
+
+/// LAMB's moments take in the gradient.
+SLUICE_KERNEL void lambMoments(float g, float &s, float &t, const UpdateFactors &f) {
+  s += (1 - f.beta1) * (g - s);
+  t = f.beta2 * t + (1 - f.beta2) * g * g;
+}
+/// Its direction, of moments that did.
+SLUICE_KERNEL float lambDirection(float w, float s, float t, const UpdateFactors &f) {
+  return s / f.correction1 / (sqrtf(t) / f.correction2 + f.epsilon) + f.decay * w;
+}
+/// |w| / |u| from sums of squares. Parameters without decay, usually norms and biases, are not scaled.
+SLUICE_KERNEL float trustRatio(double w, double u, const UpdateFactors &f) {
+  return f.decay == 0 || w == 0 || u == 0 ? 1 : static_cast<float>(sqrt(w / u));
+}
+
+SLUICE_KERNEL double squareOf(float x) { return static_cast<double>(x) * static_cast<double>(x); }
+
+/// The average keeps this part of itself; none in the first step.
+SLUICE_KERNEL float averagedElement(float w, float average, float keep) {
+  return keep == 0 ? w : average + (1 - keep) * (w - average);
+}
+/// The first batch of a step begins the sum.
+SLUICE_KERNEL float summedElement(float dw, float sum, const UpdateFactors &f) {
+  return (f.firstBatch ? 0 : sum) + dw * f.share;
 }
 
 /// Throws std::invalid_argument naming `node` when a gradient or state that is there has not w's size.
-void checkUpdate(const char *node, const Tensor &w, const Tensor &other);
+void checkUpdate(const char *node, const Shape &w, std::initializer_list<Tensor> others);
 
 } // namespace sluice

@@ -6,7 +6,10 @@
 
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
+#include "runtime/program/ParameterGroups.h"
+#include "runtime/program/Schedule.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sluice {
@@ -17,15 +20,33 @@ using Optimizer = Program::Optimizer;
 
 /// A hyperparameter that this program's optimizer does not have.
 void refuseForeign(const Arguments &arguments, Optimizer optimizer) {
-  bool sgd = optimizer == Optimizer::Sgd;
-  const char *foreign = sgd && arguments.beta1       ? "--beta1"
-                        : sgd && arguments.beta2     ? "--beta2"
-                        : sgd && arguments.epsilon   ? "--epsilon"
-                        : !sgd && arguments.momentum ? "--momentum"
-                                                     : nullptr;
-  if (foreign)
-    throw UsageError(
-        text(foreign, " means nothing to ", optimizerName(optimizer), ", which this program was compiled with"));
+  const OptimizerFacts &facts = factsOf(optimizer);
+  const std::pair<const char *, bool> known[] = {{"--beta1", facts.beta1 >= 0},
+                                                 {"--beta2", facts.beta2 >= 0},
+                                                 {"--epsilon", facts.epsilon >= 0},
+                                                 {"--alpha", facts.alpha >= 0},
+                                                 {"--lr-decay", facts.rateDecay >= 0},
+                                                 {"--momentum", facts.momentum >= 0},
+                                                 {"--nesterov", optimizer == Optimizer::Sgd}};
+  for (const auto &[name, has] : known)
+    if (!has && isGiven(arguments, *findFlag(name)))
+      throw UsageError(text(name, " means nothing to ", facts.name, ", which this program was compiled with"));
+  if (arguments.nesterov && arguments.momentum && *arguments.momentum == 0)
+    throw UsageError("--nesterov looks ahead by the momentum, which --momentum 0 takes away");
+}
+
+/// What the plan has room for only if it was asked to.
+void refuseUnplanned(const Arguments &arguments, const Program &program) {
+  const auto refuse = [&](const char *flag, bool planned, const char *what) {
+    if (!planned && isGiven(arguments, *findFlag(flag)))
+      throw UsageError(text(flag, " needs ", what,
+                            ", which this program was compiled without; compile it again with sluicec ", flag));
+  };
+  refuse("--clip-norm", program.norm.present, "all gradients at once");
+  refuse("--accumulate", program.accumulates, "room for sums of gradients");
+  refuse("--ema", program.averages, "room for averages of the weights");
+  if (arguments.labelSmoothing && !program.correct.present)
+    throw UsageError("--label-smoothing is for cross-entropies of classes, which this program's loss is not");
 }
 
 void checkEvaluation(const Arguments &arguments) {
@@ -41,6 +62,12 @@ void checkEvaluation(const Arguments &arguments) {
 /// Flags that need one another.
 void checkTogether(const Arguments &arguments, const Program &program) {
   refuseForeign(arguments, program.optimizer);
+  refuseUnplanned(arguments, program);
+  Schedule{arguments};
+  if (const float rate = arguments.stepState(program.optimizer).learningRate;
+      arguments.minimumRate && static_cast<float>(*arguments.minimumRate) > rate)
+    throw UsageError(text("--min-lr ", *arguments.minimumRate, " is above the rate of ", rate, " (--lr)"));
+  parameterGroups(arguments.groups, program);
   if (runtimeTarget() == Target::Host && arguments.noGraph)
     throw UsageError("--no-graph is for programs compiled with --target=cuda, this one runs on the host");
   if (runtimeTarget() == Target::Cuda && arguments.offloadTo)
@@ -122,19 +149,25 @@ std::string helpText(const std::string &name, const Program &program) {
                "finite.\n";
 }
 
-const char *optimizerName(Optimizer optimizer) {
-  return optimizer == Optimizer::Sgd ? "sgd" : optimizer == Optimizer::Adam ? "adam" : "adamw";
-}
-
 StepState Arguments::stepState(Optimizer optimizer) const {
+  const OptimizerFacts &facts = factsOf(optimizer);
+  const auto chosen = [](const std::optional<double> &given, double usual) {
+    return static_cast<float>(given ? *given : std::max(0.0, usual));
+  };
   StepState state;
-  bool sgd = optimizer == Optimizer::Sgd;
-  state.learningRate = static_cast<float>(learningRate.value_or(sgd ? 0.01 : 0.001));
-  state.momentum = static_cast<float>(momentum.value_or(sgd ? 0.9 : 0));
-  state.weightDecay = static_cast<float>(weightDecay.value_or(optimizer == Optimizer::AdamW ? 0.01 : 0));
-  state.beta1 = static_cast<float>(beta1.value_or(0.9));
-  state.beta2 = static_cast<float>(beta2.value_or(0.999));
-  state.epsilon = static_cast<float>(epsilon.value_or(1e-8));
+  state.learningRate = chosen(learningRate, facts.learningRate);
+  state.momentum = chosen(momentum, facts.momentum);
+  state.weightDecay = chosen(weightDecay, facts.weightDecay);
+  state.beta1 = chosen(beta1, facts.beta1);
+  state.beta2 = chosen(beta2, facts.beta2);
+  state.epsilon = chosen(epsilon, facts.epsilon);
+  state.alpha = chosen(alpha, facts.alpha);
+  state.rateDecay = chosen(rateDecay, facts.rateDecay);
+  state.nesterov = nesterov ? 1 : 0;
+  state.batches = accumulate.value_or(1);
+  state.clipValue = static_cast<float>(clipValue.value_or(HUGE_VAL));
+  state.clipNorm = static_cast<float>(clipNorm.value_or(HUGE_VAL));
+  state.averageDecay = static_cast<float>(averageDecay.value_or(0));
   state.seed = seed.value_or(0);
   return state;
 }

@@ -3,7 +3,7 @@
 // that this program cannot honour is refused, never ignored.
 #pragma once
 
-#include "runtime/Program.h"
+#include "runtime/program/Optimizers.h"
 
 #include <optional>
 #include <string>
@@ -20,10 +20,15 @@ struct Arguments {
       offloadTo;
   std::optional<int64_t> steps, epochs, checkpointEvery, threads, evaluateEvery, patience;
   std::optional<uint64_t> seed;
-  std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon;
-  bool shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false;
+  std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon, alpha, rateDecay;
+  std::optional<std::string> schedule;
+  std::optional<int64_t> warmup, accumulate;
+  std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing;
+  std::vector<std::string> groups;
+  bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false;
 
-  /// Hyperparameters with the program's defaults filled in; counters are zero.
+  /// Hyperparameters with the optimizer's defaults filled in, the rate as --lr says it, no smoothing of labels;
+  /// counters are zero.
   StepState stepState(Program::Optimizer optimizer) const;
 };
 
@@ -32,7 +37,5 @@ Arguments parseArguments(int argc, const char *const *argv, const Program &progr
 
 /// The text of --help.
 std::string helpText(const std::string &name, const Program &program);
-
-const char *optimizerName(Program::Optimizer optimizer);
 
 } // namespace sluice

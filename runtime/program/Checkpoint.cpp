@@ -22,7 +22,9 @@ void checkIdentity(const SafetensorsFile &file, const Program &program) {
 std::string checkpointPath(const std::string &folder) { return joinPath(folder, "checkpoint.safetensors"); }
 std::string bestCheckpointPath(const std::string &folder) { return joinPath(folder, "best.safetensors"); }
 
-static bool isSaved(const Variable &variable) { return variable.role != Role::Constant; }
+static bool isSaved(const Variable &variable) {
+  return variable.role != Role::Constant && variable.role != Role::Gradient;
+}
 
 void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state) {
   writeCheckpointFile(checkpointPath(folder), session, program, state, {});

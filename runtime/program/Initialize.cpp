@@ -70,6 +70,18 @@ static void checkDraw(const Variable &variable) {
     throw std::logic_error(text("variable '", variable.name, "' cannot be drawn: it is not F32 or has no fan-in"));
 }
 
+static void copyVariable(Session &session, const Program &program, const Variable &to) {
+  for (int i = 0; i < program.variableCount; ++i) {
+    const Variable &from = program.variables[i];
+    if (std::strcmp(from.name, to.source) != 0)
+      continue;
+    std::vector<char> bytes(from.tensor.bytes());
+    session.read(from.tensor, bytes.data());
+    return session.write(to.tensor, bytes.data());
+  }
+  throw std::logic_error(text("variable '", to.name, "' begins as '", to.source, "', which is not there"));
+}
+
 void initializeVariables(Session &session, const Program &program, uint64_t seed) {
   std::unique_ptr<SafetensorsFile> weights;
   if (program.weightsFile)
@@ -78,6 +90,8 @@ void initializeVariables(Session &session, const Program &program, uint64_t seed
     checkIdentity(*weights, program);
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
+    if (variable.init == Init::Copy)
+      continue;
     std::optional<TensorReader> reader;
     if (variable.init == Init::File) {
       if (!weights)
@@ -99,6 +113,12 @@ void initializeVariables(Session &session, const Program &program, uint64_t seed
   }
   if (weights)
     weights->data().dropPages();
+}
+
+void startAverages(Session &session, const Program &program) {
+  for (int i = 0; i < program.variableCount; ++i)
+    if (program.variables[i].init == Init::Copy)
+      copyVariable(session, program, program.variables[i]);
 }
 
 } // namespace sluice

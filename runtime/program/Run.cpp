@@ -12,6 +12,7 @@
 #include "runtime/program/FolderLock.h"
 #include "runtime/program/Initialize.h"
 #include "runtime/program/Interrupt.h"
+#include "runtime/program/ParameterGroups.h"
 #include "runtime/program/Predict.h"
 #include "runtime/program/Report.h"
 
@@ -126,7 +127,9 @@ static void runProgram(const Arguments &arguments, const Program &program, const
     session.state = state;
     session.enableGraphs(!arguments.noGraph);
     watch(session, arguments.name, program);
+    session.groups = parameterGroups(arguments.groups, program);
     initializeVariables(session, program, run.seed);
+    startAverages(session, program);
     if (saved)
       saved->load(session);
     guard.emplace();

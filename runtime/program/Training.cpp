@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order within a step: enqueue the step, gather the next batch while it runs, synchronize, read the loss. A loss that
-// is not finite ends the run before anything is written, so the last checkpoint is from before.
+// A loss that is not finite ends the run before anything is written, so the last checkpoint is from before.
 
 #include "runtime/program/Training.h"
 
@@ -11,6 +10,7 @@
 #include "runtime/program/Predict.h"
 #include "runtime/program/Progress.h"
 #include "runtime/program/RunReport.h"
+#include "runtime/program/Step.h"
 
 #include "runtime/Codec.h"
 #include "runtime/Kernels.h"
@@ -31,13 +31,13 @@ public:
           TrainingFiles &files, RunState run)
       : session(session), program(program), entry(entry), arguments(arguments), files(files), run(run),
         report(arguments.report ? std::make_unique<RunReport>() : nullptr),
-        evaluations(session, program, entry, arguments, files, report.get()) {}
+        evaluations(session, program, entry, arguments, files, report.get()), step(session, program, entry, arguments) {}
 
   Recording runAll();
 
 private:
   void loop();
-  float oneStep(Batches &batches, Position next, int64_t last);
+  float oneStep(Batches &batches, int64_t last);
   void sayWhatIsTrained(int64_t last) const;
   void beginExtras();
   void endExtras(bool lastStep);
@@ -45,7 +45,7 @@ private:
   bool checkpointIsDue(bool epochEnds) const;
   void saveCheckpoint();
   void loopAndSave();
-  void tellStep(int64_t epoch, float loss, double seconds, double waited);
+  void tellStep(int64_t epoch, float loss, double seconds);
   void endLoop(Progress &progress);
   void predictAll();
   void logStart() const;
@@ -61,6 +61,7 @@ private:
   RunState run;
   std::unique_ptr<RunReport> report; ///< null where none is asked for
   Evaluations evaluations;
+  Step step;
 
   static constexpr size_t timedSteps = 100000; ///< enough for a median, little enough to keep
   std::vector<double> stepSeconds;
@@ -81,14 +82,13 @@ int64_t Trainer::lastStep() const {
   if (position.epoch >= epochs)
     return run.step;
   bool overflow = __builtin_mul_overflow(epochs - position.epoch, perEpoch, &left) ||
-                  __builtin_add_overflow(run.step, left - position.sample / program.batch, &last);
+                  __builtin_add_overflow(run.step, (left - position.sample / program.batch) / step.batches(), &last);
   if (overflow)
     throw UsageError(text("--epochs ", epochs, " of ", perEpoch, " steps are more steps than can be counted"));
   return last;
 }
 
 void Trainer::logStart() const {
-  const StepState &state = session.state;
   LogFields fields = {{"model", program.model},
                       {"strategy", program.strategy},
                       {"device_bytes", uint64_t{program.deviceBytes}},
@@ -98,15 +98,8 @@ void Trainer::logStart() const {
                       {"batch", program.batch},
                       {"threads", int64_t{threads()}},
                       {"seed", run.seed},
-                      {"optimizer", optimizerName(program.optimizer)},
-                      {"lr", shortest(state.learningRate)},
-                      {"weight_decay", shortest(state.weightDecay)},
                       {"first_step", run.step + 1}};
-  if (program.optimizer == Program::Optimizer::Sgd)
-    fields.push_back({"momentum", shortest(state.momentum)});
-  else
-    for (auto [name, value] : {std::pair{"beta1", state.beta1}, {"beta2", state.beta2}, {"epsilon", state.epsilon}})
-      fields.push_back({name, shortest(value)});
+  step.describeAll(fields);
   if (files.training) {
     fields.push_back({"samples", files.training->samples()});
     fields.push_back({"steps_per_epoch", files.training->batches()});
@@ -172,16 +165,18 @@ void Trainer::predictAll() {
 }
 
 /// To whoever wants to know of every step.
-void Trainer::tellStep(int64_t epoch, float loss, double seconds, double waited) {
+void Trainer::tellStep(int64_t epoch, float loss, double seconds) {
+  const double samples = static_cast<double>(program.batch * step.batches());
   const StepFacts facts = {run.step, double{loss}, shortest(session.state.learningRate), seconds,
-                           static_cast<double>(program.batch) / std::max(1e-9, seconds)};
-  files.log.write("step", {{"step", run.step},
-                           {"loss", facts.loss},
-                           {"lr", facts.learningRate},
-                           {"ms", seconds * 1e3},
-                           {"data_wait_ms", waited * 1e3},
+                           samples / std::max(1e-9, seconds)};
+  LogFields fields = {{"step", run.step}, {"loss", facts.loss}};
+  step.describe(fields);
+  const LogFields times = {{"ms", seconds * 1e3},
+                           {"data_wait_ms", step.waitedSeconds() * 1e3},
                            {"samples_per_second", facts.samplesPerSecond},
-                           {"epoch", epoch + 1}});
+                           {"epoch", epoch + 1}};
+  fields.insert(fields.end(), times.begin(), times.end());
+  files.log.write("step", fields);
   files.events.write(run.step, {{"train/loss", facts.loss},
                                 {"train/lr", facts.learningRate},
                                 {"train/samples_per_second", facts.samplesPerSecond}});
@@ -229,17 +224,10 @@ void Trainer::endExtras(bool last) {
   traced = {};
 }
 
-/// The batch of this step was prefetched. Leaves the batch at `next` prefetched, unless this step is the last, and the
-/// session synchronized.
-float Trainer::oneStep(Batches &batches, Position next, int64_t last) {
-  batches.advance();
-  session.state.step = ++run.step;
-  float loss = 0;
+/// As Step says. Errors also say what was saved.
+float Trainer::oneStep(Batches &batches, int64_t last) {
   try {
-    session.enqueue(entry.step);
-    if (run.step < last)
-      batches.prefetch(next);
-    session.read(program.loss, &loss);
+    return step(batches, *files.training, run, last);
   } catch (const ValueNotStorable &error) {
     throw LossNotFinite(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
   } catch (const MemoryNotAvailable &error) {
@@ -247,8 +235,6 @@ float Trainer::oneStep(Batches &batches, Position next, int64_t last) {
   } catch (const DeviceError &error) {
     throw DeviceError(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
   }
-  run.position = next;
-  return loss;
 }
 
 /// Says what an epoch leaves out and whether there is anything to do.
@@ -256,6 +242,9 @@ void Trainer::sayWhatIsTrained(int64_t last) const {
   if (run.step >= last)
     std::printf("nothing to train: step %lld is done, the run ends at step %lld\n", static_cast<long long>(run.step),
                 static_cast<long long>(last));
+  if (step.batches() > 1)
+    std::printf("each step has %lld batches of %lld samples\n", static_cast<long long>(step.batches()),
+                static_cast<long long>(program.batch));
   if (int64_t dropped = files.training->dropped())
     std::printf("%lld of %lld samples are left out of every epoch: they do not fill a batch of %lld\n",
                 static_cast<long long>(dropped), static_cast<long long>(files.training->samples()),
@@ -266,7 +255,7 @@ void Trainer::loop() {
   Batches batches(session, program, *files.training);
   int64_t last = lastStep();
   sayWhatIsTrained(last);
-  Progress progress(run.step + 1, last, program.batch);
+  Progress progress(run.step + 1, last, program.batch * step.batches());
   run.position = files.training->normalize(run.position);
   if (run.step < last) {
     beginExtras();
@@ -276,21 +265,20 @@ void Trainer::loop() {
   while (run.step < last && !interruptedBy() && !evaluations.isOver()) {
     auto begin = std::chrono::steady_clock::now();
     Position current = run.position;
-    Position next = files.training->normalize({current.epoch, current.sample + program.batch});
     stepIsWhole = false;
-    float loss = oneStep(batches, next, last);
+    float loss = oneStep(batches, last);
     stepIsWhole = std::isfinite(loss);
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     ++stepsDone;
     if (stepSeconds.size() < timedSteps)
       stepSeconds.push_back(seconds);
-    tellStep(current.epoch, loss, seconds, batches.waitedSeconds());
+    tellStep(current.epoch, loss, seconds);
     endExtras(run.step == last);
     if (!stepIsWhole) {
       progress.endLine();
       failOnLoss(loss);
     }
-    bool epochEnds = next.epoch != current.epoch;
+    bool epochEnds = run.position.epoch != current.epoch;
     progress.step(run.step, current.epoch, loss, session.state.learningRate, epochEnds);
     if (checkpointIsDue(epochEnds))
       saveCheckpoint();

@@ -576,6 +576,34 @@ func.func @update_c2(%g: tensor<2x3xf32>) {
 
 train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
 train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
+func.func @update_c2_average(%g: tensor<2x3xf32>) {
+  // expected-error @below {{has 1 state variables, rule lion with an average keeps 2}}
+  train.update @w, %g rule(lion) states [@m] {averaged} : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
+func.func @accumulate_c1(%g: tensor<2x3xf32>) {
+  // expected-error @below {{adds to 'm', whose role is optimizer}}
+  train.accumulate @m, %g : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+train.variable @s role(gradient) init(zero) : tensor<2x3xf32>
+func.func @accumulate_c1_type(%g: tensor<3xf32>) {
+  // expected-error @below {{uses variable 's' as 'tensor<3xf32>', but it is 'tensor<2x3xf32>'}}
+  train.accumulate @s, %g : tensor<3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
 train.variable @v role(state) init(zero) : tensor<3xf32>
 func.func @update_statistics_c1(%m: tensor<3xf32>) {
   // expected-error @below {{uses variable 'w' as 'tensor<3xf32>', but it is 'tensor<2x3xf32>'}}

@@ -1,7 +1,7 @@
 // RUN: sluice-opt --sluice-build-backward --split-input-file --verify-diagnostics %s
 
-// expected-error @below {{knows no optimizer 'lion'; there are sgd, adam and adamw}}
-module attributes {train.optimizer = "lion"} {
+// expected-error @below {{knows no optimizer 'lbfgs'; there are sgd, adam, adamw, adagrad, rmsprop, lamb and lion}}
+module attributes {train.optimizer = "lbfgs"} {
   func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> {
     %loss = train.mse %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32>
     return %loss : tensor<f32>

@@ -43,6 +43,13 @@ TEST(Arguments, FillsDefaultsByOptimizer) {
   EXPECT_EQ(none.stepState(Program::Optimizer::Sgd).momentum, 0.9f);
   EXPECT_EQ(none.stepState(Program::Optimizer::Adam).learningRate, 0.001f);
   EXPECT_EQ(none.stepState(Program::Optimizer::AdamW).weightDecay, 0.01f);
+  EXPECT_EQ(none.stepState(Program::Optimizer::Adagrad).epsilon, 1e-10f);
+  EXPECT_EQ(none.stepState(Program::Optimizer::RmsProp).momentum, 0);
+  EXPECT_EQ(none.stepState(Program::Optimizer::RmsProp).alpha, 0.99f);
+  EXPECT_EQ(none.stepState(Program::Optimizer::Lamb).epsilon, 1e-6f);
+  EXPECT_EQ(none.stepState(Program::Optimizer::Lion).beta2, 0.99f);
+  EXPECT_EQ(none.stepState(Program::Optimizer::Sgd).clipNorm, HUGE_VALF);
+  EXPECT_EQ(none.stepState(Program::Optimizer::Sgd).batches, 1);
 }
 
 TEST(Arguments, RefusesUnknownAndMissing) {
@@ -80,6 +87,21 @@ TEST(Arguments, RefusesWhatDoesNotGoTogether) {
   expectRefused({"--data", "d", "--beta1", "0.5"}, "--beta1 means nothing to sgd");
   expectRefused({"--data", "d", "--momentum", "0.5"}, "--momentum means nothing to adam", Program::Optimizer::Adam);
   expectRefused({"--data", "d", "--no-graph"}, "compiled with --target=cuda");
+}
+
+TEST(Arguments, RefusesWhatTheOptimizerOrThePlanHasNot) {
+  expectRefused({"--data", "d", "--nesterov"}, "--nesterov means nothing to adam", Program::Optimizer::Adam);
+  expectRefused({"--data", "d", "--nesterov", "--momentum", "0"}, "--nesterov looks ahead by the momentum");
+  expectRefused({"--data", "d", "--alpha", "0.5"}, "--alpha means nothing to lion", Program::Optimizer::Lion);
+  expectRefused({"--data", "d", "--lr-decay", "0.5"}, "--lr-decay means nothing to sgd");
+  expectRefused({"--data", "d", "--epsilon", "0.5"}, "--epsilon means nothing to lion", Program::Optimizer::Lion);
+  for (const char *flag : {"--clip-norm", "--accumulate"})
+    expectRefused({"--data", "d", flag, "1"}, std::string("compile it again with sluicec ") + flag);
+  expectRefused({"--data", "d", "--ema", "0.9"}, "compile it again with sluicec --ema");
+  expectRefused({"--data", "d", "--ema", "1"}, "--ema expects a finite number of 0 or more and below 1");
+  expectRefused({"--data", "d", "--accumulate", "0"}, "--accumulate expects a whole number of 1 or more");
+  expectRefused({"--data", "d", "--label-smoothing", "0.1"}, "--label-smoothing is for cross-entropies of classes");
+  expectRefused({"--data", "d", "--schedule", "linear", "--min-lr", "1"}, "--min-lr 1 is above the rate of 0.01");
 }
 
 TEST(Arguments, HelpNamesEveryContractFlag) {

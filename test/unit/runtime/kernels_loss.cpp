@@ -46,6 +46,43 @@ TEST(Loss, CrossEntropy) {
   checkCrossEntropy({200, 7});
 }
 
+/// As torch.nn.CrossEntropyLoss(label_smoothing=0.2): against targets of 0.8 at the class and 0.2 spread over all.
+/// Ignored samples count neither way.
+TEST(Loss, SmoothedLabels) {
+  for (const Shape &shape : {Shape{40, 5}, Shape{6, 5, 3, 2}, Shape{3, 1000}}) {
+    const int64_t inner = shape.elements() / shape[0] / shape[1], classes = shape[1];
+    std::vector<int64_t> target;
+    for (int64_t s = 0; s < shape[0] * inner; ++s)
+      target.push_back(s % 3 == 1 ? -100 : s * 7 % classes);
+    const auto f = [&](const Numbers &x) {
+      double sum = 0, counted = 0;
+      for (int64_t s = 0; s < shape[0] * inner; ++s) {
+        if (target[s] == -100)
+          continue;
+        const auto logit = [&](int64_t k) { return x[s / inner * classes * inner + k * inner + s % inner]; };
+        double all = 0, smoothed = 0;
+        for (int64_t k = 0; k < classes; ++k)
+          all += std::exp(logit(k));
+        for (int64_t k = 0; k < classes; ++k)
+          smoothed += (std::log(all) - logit(k)) * (0.2 / static_cast<double>(classes) + (k == target[s] ? 0.8 : 0));
+        sum += smoothed, counted += 1;
+      }
+      return sum / counted;
+    };
+    const Numbers x = randomNumbers(shape.elements(), 1, 3), d = randomNumbers(shape.elements(), 2);
+    Harness h;
+    h.session.state.labelSmoothing = 0.2f;
+    const Loss loss("loss", LossKind::SoftmaxCrossEntropy, shape, -100);
+    const Tensor tx = h.tensor(shape, Layout::RowMajor, x), tt = h.classes(target), value = h.tensor({}),
+                 dx = h.tensor(shape);
+    loss.forward(h.session.compute, tx, tt, value, h.workspace(loss));
+    EXPECT_NEAR(h.read(value)[0], f(x), 2e-6 * f(x));
+    loss.backward(h.session.compute, tx, tt, dx, h.workspace(loss));
+    const double want = slope(f, x, d);
+    EXPECT_NEAR(dot(h.read(dx), d), want, 1e-5 * std::fabs(want) + 1e-6);
+  }
+}
+
 /// The loss of the samples that count alone, with zeros where gradients of the others stand.
 TEST(Loss, IgnoredTargets) {
   const Numbers x = randomNumbers(40 * 5, 1, 2);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patterns may come from files that others wrote. They are matched in polynomial time, and without counts, so that
+// their automata are no larger than they are.
+
+#include "runtime/program/ParameterGroups.h"
+
+#include "runtime/Errors.h"
+#include "runtime/Printable.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <regex>
+#include <sstream>
+
+namespace sluice {
+
+namespace {
+
+constexpr size_t longestPattern = 1000; // the standard library descends into brackets on its stack
+
+struct Group {
+  std::regex pattern;
+  std::optional<float> rate, decay;
+};
+
+std::regex patternOf(const std::string &word, const std::string &pattern) {
+  if (pattern.size() > longestPattern)
+    throw UsageError(
+        text("--group takes a regular expression of at most ", longestPattern, " characters, not of ", pattern.size()));
+  if (pattern.find('{') != std::string::npos)
+    throw UsageError(text("--group '", word, "': its regular expression may have no counts in braces"));
+  try {
+    return std::regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
+  } catch (const std::regex_error &) {
+    throw UsageError(text("--group '", word, "': '", pattern, "' is no regular expression without back-references"));
+  }
+}
+
+float numberOf(const std::string &word, const std::string &value) {
+  double parsed = 0;
+  const char *end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, parsed);
+  if (error != std::errc() || stop != end || !(parsed >= 0) || !std::isfinite(static_cast<float>(parsed)))
+    throw UsageError(text("--group '", word, "': '", value, "' is no finite number of 0 or more"));
+  return static_cast<float>(parsed);
+}
+
+Group groupOf(const std::string &word) {
+  const size_t colon = word.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == word.size())
+    throw UsageError(text("--group takes REGEX:lr=X,decay=Y, got '", word, "'"));
+  Group group{patternOf(word, word.substr(0, colon)), {}, {}};
+  std::stringstream settings(word.substr(colon + 1));
+  for (std::string setting; std::getline(settings, setting, ',');) {
+    const size_t equals = setting.find('=');
+    const std::string key = setting.substr(0, equals);
+    std::optional<float> *const value = key == "lr" ? &group.rate : key == "decay" ? &group.decay : nullptr;
+    if (!value || equals == std::string::npos)
+      throw UsageError(text("--group '", word, "': '", setting, "' is neither lr=X nor decay=Y"));
+    if (*value)
+      throw UsageError(text("--group '", word, "': says ", key, " twice"));
+    *value = numberOf(word, setting.substr(equals + 1));
+  }
+  return group;
+}
+
+} // namespace
+
+std::map<size_t, ParameterGroup> parameterGroups(const std::vector<std::string> &words, const Program &program) {
+  std::map<size_t, ParameterGroup> groups;
+  for (const std::string &word : words) {
+    const Group group = groupOf(word);
+    int matched = 0;
+    for (int i = 0; i < program.variableCount; ++i) {
+      const Variable &variable = program.variables[i];
+      if (variable.role != Role::Parameter || !std::regex_match(variable.name, group.pattern))
+        continue;
+      ++matched;
+      ParameterGroup &own = groups[variable.tensor.offset];
+      own.rate = group.rate.value_or(own.rate);
+      own.weightDecay = group.decay.value_or(own.weightDecay);
+    }
+    if (matched == 0)
+      throw UsageError(text("--group '", word, "' matches the whole name of no trained parameter",
+                            " (sluicec --list-parameters shows them)"));
+  }
+  return groups;
+}
+
+} // namespace sluice

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of --schedule, and the formulas.
+
+#include "runtime/program/Schedule.h"
+
+#include "runtime/Errors.h"
+#include "runtime/Printable.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+namespace sluice {
+
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+
+/// The whole of `value` as a number in [least, below).
+template <typename Number>
+Number numberOf(const std::string &key, const std::string &value, double least, double below) {
+  Number parsed = 0;
+  const char *end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, parsed);
+  if (error != std::errc() || stop != end || !(static_cast<double>(parsed) >= least) ||
+      !(static_cast<double>(parsed) < below))
+    throw UsageError(text("--schedule: ", key, " is a number of ", least, " or more",
+                          below < 1e6 ? text(" and below ", below) : "", ", got '", value, "'"));
+  return parsed;
+}
+
+bool switchOf(const std::string &key, const std::string &value) {
+  if (value != "true" && value != "false" && value != "1" && value != "0")
+    throw UsageError(text("--schedule: ", key, " is true or false, got '", value, "'"));
+  return value == "true" || value == "1";
+}
+
+} // namespace
+
+Schedule::Schedule(const Arguments &arguments) {
+  static const std::pair<const char *, Kind> names[] = {{"constant", Kind::Constant},
+                                                        {"step", Kind::Step},
+                                                        {"linear", Kind::Linear},
+                                                        {"cosine", Kind::Cosine},
+                                                        {"one-cycle", Kind::OneCycle}};
+  std::stringstream words(arguments.schedule.value_or("constant"));
+  std::string name, word;
+  std::getline(words, name, ',');
+  const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto &n) { return name == n.first; });
+  if (found == std::end(names))
+    throw UsageError(text("--schedule knows no '", name, "'; there are constant, step, linear, cosine and one-cycle"));
+  kind = found->second;
+  while (std::getline(words, word, ',')) {
+    const size_t equals = word.find('=');
+    std::string key = word.substr(0, equals);
+    std::replace(key.begin(), key.end(), '-', '_');
+    take(key, equals == std::string::npos ? "" : word.substr(equals + 1));
+  }
+  warmup = arguments.warmup.value_or(0);
+  minimum = arguments.minimumRate.value_or(0);
+  if (arguments.warmup && kind == Kind::OneCycle)
+    throw UsageError("--warmup does not go with --schedule=one-cycle, which warms up by itself (pct_start)");
+  if (arguments.minimumRate && (kind == Kind::Constant || kind == Kind::OneCycle))
+    throw UsageError(text("--min-lr means nothing to --schedule=", name,
+                          kind == Kind::OneCycle ? "; say final_div_factor" : "; choose step, linear or cosine"));
+}
+
+void Schedule::take(const std::string &key, const std::string &value) {
+  constexpr double unlimited = 1e30;
+  if (kind == Kind::Step && key == "step_size")
+    stepSize = numberOf<int64_t>(key, value, 1, 0x1p62);
+  else if (kind == Kind::Step && key == "gamma")
+    gamma = numberOf<double>(key, value, 0, unlimited);
+  else if (kind == Kind::OneCycle && key == "pct_start")
+    pctStart = numberOf<double>(key, value, 0, std::nextafter(1.0, 2.0));
+  else if (kind == Kind::OneCycle && key == "div_factor")
+    divFactor = numberOf<double>(key, value, 1e-30, unlimited);
+  else if (kind == Kind::OneCycle && key == "final_div_factor")
+    finalDivFactor = numberOf<double>(key, value, 1e-30, unlimited);
+  else if (kind == Kind::OneCycle && key == "base_momentum")
+    baseMomentum = numberOf<double>(key, value, 0, 1);
+  else if (kind == Kind::OneCycle && key == "max_momentum")
+    maxMomentum = numberOf<double>(key, value, 0, 1);
+  else if (kind == Kind::OneCycle && key == "three_phase")
+    threePhase = switchOf(key, value);
+  else if (kind == Kind::OneCycle && key == "cycle_momentum")
+    cycleMomentum = switchOf(key, value);
+  else if (kind == Kind::OneCycle && key == "anneal_strategy" && (value == "cos" || value == "linear"))
+    linearAnneal = value == "linear";
+  else
+    throw UsageError(
+        text("--schedule: '", key, "=", value, "' makes no sense; ",
+             kind == Kind::Step ? "step takes step_size and gamma"
+             : kind == Kind::OneCycle
+                 ? "one-cycle takes pct_start, anneal_strategy=cos|linear, div_factor, final_div_factor, three_phase, "
+                   "cycle_momentum, base_momentum and max_momentum"
+                 : "constant, linear and cosine take nothing"));
+}
+
+double Schedule::rate(double rate, int64_t step, int64_t steps) const {
+  if (kind == Kind::OneCycle)
+    return cycled({rate / divFactor, rate, rate / divFactor / finalDivFactor}, step, steps);
+  if (step < warmup)
+    return rate * (static_cast<double>(step) + 1) / static_cast<double>(warmup);
+  const int64_t done = step - warmup, all = std::max<int64_t>(1, steps - warmup);
+  const double part = static_cast<double>(done) / static_cast<double>(all);
+  switch (kind) {
+  case Kind::Step: {
+    const int64_t size = stepSize > 0 ? stepSize : (all + 2) / 3;
+    return std::max(minimum, rate * std::pow(gamma, static_cast<double>(done / size)));
+  }
+  case Kind::Linear:
+    return rate - (rate - minimum) * part;
+  case Kind::Cosine:
+    return minimum + (rate - minimum) / 2 * (1 + std::cos(pi * part));
+  case Kind::Constant:
+  case Kind::OneCycle:
+    break;
+  }
+  return rate;
+}
+
+double Schedule::cycledMomentum(int64_t step, int64_t steps) const {
+  return cycled({maxMomentum, baseMomentum, maxMomentum}, step, steps);
+}
+
+/// Up to the peak and down to the end; with three phases down to the start first.
+double Schedule::cycled(const Cycle &cycle, int64_t step, int64_t steps) const {
+  const auto all = static_cast<double>(steps), at = static_cast<double>(step);
+  const double last = all - 1, peakAt = pctStart * all - 1, backAt = 2 * pctStart * all - 2;
+  double from = cycle.start, to = cycle.peak, begin = 0, end = peakAt;
+  if (at > peakAt && threePhase && at <= backAt)
+    from = cycle.peak, to = cycle.start, begin = peakAt, end = backAt;
+  else if (at > peakAt)
+    from = threePhase ? cycle.start : cycle.peak, to = cycle.end, begin = threePhase ? backAt : peakAt, end = last;
+  const double part = end > begin ? (at - begin) / (end - begin) : 1;
+  return linearAnneal ? from + (to - from) * part : to + (from - to) / 2 * (1 + std::cos(pi * part));
+}
+
+void Schedule::apply(StepState &state, const StepState &base, Program::Optimizer optimizer, int64_t step,
+                     int64_t steps) const {
+  state.learningRate = static_cast<float>(rate(static_cast<double>(base.learningRate), step, steps));
+  if (kind != Kind::OneCycle || !cycleMomentum)
+    return;
+  const OptimizerFacts &facts = factsOf(optimizer);
+  const auto value = static_cast<float>(cycledMomentum(step, steps));
+  if (facts.momentum >= 0)
+    state.momentum = value;
+  else if (facts.beta1 >= 0)
+    state.beta1 = value;
+}
+
+} // namespace sluice

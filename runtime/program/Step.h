@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// One training step: its rate, its batches, its loss.
+#pragma once
+
+#include "runtime/program/Batches.h"
+#include "runtime/program/Checkpoint.h"
+#include "runtime/program/Log.h"
+#include "runtime/program/Schedule.h"
+
+namespace sluice {
+
+class Step {
+public:
+  /// What session.state has now is what flags say; the schedule starts from that.
+  Step(Session &session, const Program &program, const Entry &entry, const Arguments &arguments);
+
+  /// --accumulate: batches that a step has. They may lie in two epochs.
+  int64_t batches() const { return base.batches; }
+  /// How long its batches' successors were still being gathered when it had done with them.
+  double waitedSeconds() const { return waited; }
+
+  /// Runs the step behind `run`, of `last` of the whole training, and moves `run` on; run.step counts it before
+  /// anything can fail. The batch at run.position was prefetched, with `dataset` normalizing positions; leaves the next
+  /// one prefetched unless the step is the last one, and the session synchronized. Returns the mean loss of its
+  /// batches.
+  float operator()(Batches &batches, const Dataset &dataset, RunState &run, int64_t last);
+
+  /// Of the step that has just run, for the log: the rate, and the norm of all gradients where they are clipped by it.
+  void describe(LogFields &fields) const;
+  /// Of all steps: the optimizer and its hyperparameters.
+  void describeAll(LogFields &fields) const;
+
+private:
+  float oneBatch(Batches &batches, Position next, bool more);
+
+  Session &session;
+  const Program &program;
+  const Entry &entry;
+  const Arguments &arguments;
+  const Schedule schedule;
+  const StepState base;
+  double waited = 0;
+};
+
+} // namespace sluice

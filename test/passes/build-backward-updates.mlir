@@ -1,0 +1,65 @@
+// RUN: sluice-opt %s --sluice-build-backward --split-input-file | FileCheck %s
+// What a module asks of its updates: sums over the batches of a step, the norm of all gradients, which all updates wait for and the step
+// returns, and averages, which other functions read.
+
+// CHECK-LABEL: module attributes {train.accumulate, train.average, train.clip_norm
+module attributes {train.optimizer = "lamb", train.clip_norm, train.accumulate, train.average} {
+  train.variable @a role(parameter) init(kaiming) : tensor<8x8xf32> {fan_in = 8, fan_out = 8}
+  train.variable @b role(parameter) init(kaiming) : tensor<4x8xf32> {fan_in = 8, fan_out = 4}
+  // CHECK: train.variable @a role
+  // CHECK-DAG: train.variable @"a/ema" role(optimizer) init(copy) : tensor<8x8xf32> {train.copy_of = @a}
+  // CHECK-DAG: train.variable @"a/exp_avg" role(optimizer) init(zero)
+  // CHECK-DAG: train.variable @"a/exp_avg_sq" role(optimizer) init(zero)
+  // CHECK-DAG: train.variable @"a/gradient_sum" role(gradient) init(zero)
+
+  // CHECK-LABEL: func.func @step({{.*}}) -> (tensor<f32>, tensor<f32>)
+  func.func @step(%x: tensor<2x8xf32>, %target: tensor<2xi64>) -> tensor<f32> {
+    %a = train.read @a : tensor<8x8xf32>
+    %b = train.read @b : tensor<4x8xf32>
+    %h = train.matmul %x, %a {transpose_b = true} : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+    %l = train.matmul %h, %b {transpose_b = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
+    // CHECK: [[LOSS:%.*]] = train.softmax_cross_entropy
+    %loss = train.softmax_cross_entropy %l, %target : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<f32>
+    // CHECK: train.accumulate @"b/gradient_sum"
+    // CHECK-NEXT: [[B:%.*]] = train.read @"b/gradient_sum"
+    // CHECK-NEXT: [[ONE:%.*]] = train.gradient_norm [[B]] {train.backward = 1 : i64} : tensor<4x8xf32> -> tensor<f32>
+    // CHECK-NOT: train.update
+    // CHECK: train.accumulate @"a/gradient_sum"
+    // CHECK-NEXT: [[A:%.*]] = train.read @"a/gradient_sum"
+    // CHECK-NEXT: [[ALL:%.*]] = train.gradient_norm [[A]] behind [[ONE]]
+    // CHECK-NEXT: train.update @b, [[B]] norm [[ALL]] rule(lamb) states [@"b/exp_avg", @"b/exp_avg_sq", @"b/ema"] {averaged, train.backward = 0 : i64}
+    // CHECK-NEXT: train.update @a, [[A]] norm [[ALL]] rule(lamb)
+    // CHECK-NEXT: return [[LOSS]], [[ALL]]
+    return %loss : tensor<f32>
+  }
+
+  // CHECK-LABEL: func.func @evaluate
+  func.func @evaluate(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+    // CHECK: train.read @"a/ema"
+    %a = train.read @a : tensor<8x8xf32>
+    %h = train.matmul %x, %a {transpose_b = true} : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+    return %h : tensor<2x8xf32>
+  }
+}
+
+// -----
+
+// Without the norm, updates come as early as ever.
+// CHECK-LABEL: module attributes {train.accumulate, train.optimizer = "lion"}
+module attributes {train.optimizer = "lion", train.accumulate} {
+  train.variable @a role(parameter) init(zero) : tensor<8x8xf32>
+  train.variable @b role(parameter) init(zero) : tensor<8x8xf32>
+  func.func @step(%x: tensor<2x8xf32>) -> tensor<f32> {
+    %a = train.read @a : tensor<8x8xf32>
+    %b = train.read @b : tensor<8x8xf32>
+    %h = train.matmul %x, %a : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+    %y = train.matmul %h, %b : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+    // CHECK: train.accumulate @"b/gradient_sum"
+    // CHECK-NEXT: [[B:%.*]] = train.read @"b/gradient_sum"
+    // CHECK-NEXT: train.update @b, [[B]] rule(lion) states [@"b/exp_avg"] {train.backward = 1 : i64}
+    // CHECK-NEXT: train.matmul
+    // CHECK: train.update @a
+    %loss = train.mse %y, %x : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
