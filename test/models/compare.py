@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares a trained program with a PyTorch reference: losses of its log, gradients that it dumped. Numpy only.
+"""Compares a trained program with a PyTorch reference: losses of its log, rates and norms of gradients where the reference has them,
+gradients that it dumped. Numpy only.
 
     test/models/compare.py reference.safetensors [--log log.jsonl] [--gradients gradients.safetensors] [--final CHECKPOINT] [--tolerance 1e-3]
 
@@ -27,10 +28,10 @@ def load(path):
             for name, entry in header.items() if name != "__metadata__"}
 
 
-def losses(path):
+def of_steps(path, key):
     with open(path) as file:
         events = [json.loads(line) for line in file]
-    return [event["loss"] for event in events if event["event"] == "step"]
+    return [event[key] for event in events if event["event"] == "step" and key in event]
 
 
 def relative(value, reference):
@@ -58,8 +59,13 @@ def main():
     reference = load(options.reference)
     rows = []  # name, relative error, limit
     if options.log:
-        found = losses(options.log)
-        wanted = reference["losses"]
+        for key, name in (("lr", "rates"), ("grad_norm", "norms")):
+            found, wanted = of_steps(options.log, key), reference.get(name, [])
+            if len(wanted) and len(found) != len(wanted):
+                sys.exit(f"compare: {len(found)} steps with {key} in the log, {len(wanted)} in the reference")
+            rows += [(f"{key} {i + 1}", abs(value - number) / abs(number), options.tolerance)
+                     for i, (value, number) in enumerate(zip(found, wanted))]
+        found, wanted = of_steps(options.log, "loss"), reference["losses"]
         if len(found) != len(wanted):
             sys.exit(f"compare: {len(found)} steps in the log, {len(wanted)} in the reference")
         for i, (value, loss) in enumerate(zip(found, wanted)):
