@@ -14,7 +14,7 @@ namespace sluice {
 
 struct Limits {
   int64_t nodes = 200'000;        ///< of the file, those of functions and subgraphs among them
-  int64_t inlinedNodes = 200'000; ///< of the graph, once functions are inlined
+  int64_t inlinedNodes = 200'000; ///< of the graph, once functions are inlined and loops unrolled
   int64_t rank = 6;               ///< of a tensor; the runtime holds no more than the default
   int64_t extent =
       std::numeric_limits<int32_t>::max();   ///< of a dimension; kernel libraries hold no more than the default

@@ -2,6 +2,7 @@
 // What inlining would make of a model, counted without doing it: nodes, bytes and depth of every function, callees
 // first.
 #include "frontend/LocalFunctions.h"
+#include "frontend/NodeWalk.h"
 #include "onnx/common/proto_util.h"
 #include "onnx/onnx_pb.h"
 #include <algorithm>
@@ -22,17 +23,6 @@ struct Size {
 };
 
 void add(int64_t &sum, int64_t more) { sum = std::min(most, sum + std::min(most, more)); }
-
-template <typename Nodes, typename Visit> void forEachNode(const Nodes &nodes, const Visit &visit) {
-  for (const onnx::NodeProto &node : nodes) {
-    visit(node);
-    for (const onnx::AttributeProto &attribute : node.attribute()) { // subgraphs: parsing has limited how deep
-      forEachNode(attribute.g().node(), visit);
-      for (const onnx::GraphProto &graph : attribute.graphs())
-        forEachNode(graph.node(), visit);
-    }
-  }
-}
 
 std::string text(const onnx::FunctionProto &function) {
   return "function '" + function.domain() + "." + function.name() + "'";

@@ -47,10 +47,9 @@ struct FunctionImport {
   llvm::StringSet<> integral = {}; ///< float32 activations that are integers or truth values in the model
   llvm::DenseMap<mlir::Value, mlir::Value> numbers{}; ///< int64 activations as float32
   llvm::StringMap<RandomDraw> draws = {};
-  llvm::StringMap<llvm::SmallVector<mlir::Value>> sequences = {}; ///< parts of split tensors
-  int64_t dropouts = 0;                                           ///< keys given so far
-  int64_t constantBytes = 0;                                      ///< of folded values
-  std::string error = {};                                         ///< of the current node, the first one wins
+  int64_t dropouts = 0;           ///< keys given so far
+  int64_t constantBytes = 0;      ///< of folded values
+  std::string error = {};         ///< of the current node, the first one wins
   llvm::StringSet<> assumed = {}; ///< results of refused nodes, of which only the type is known
   llvm::StringSet<> unknown = {}; ///< of which not even that is, and what depends on those
   bool needsAssumed = false;      ///< the current node asked for the value of an assumed one

@@ -8,6 +8,7 @@
 #include "frontend/GuardedSchemas.h"
 #include "frontend/ImportedOps.h"
 #include "frontend/LocalFunctions.h"
+#include "frontend/NodeWalk.h"
 #include "frontend/TensorIndex.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/stubs/logging.h"
@@ -15,6 +16,7 @@
 #include "onnx/inliner/inliner.h"
 #include "onnx/onnx_pb.h"
 #include "llvm/Support/JSON.h"
+#include <algorithm>
 #include <cctype>
 #include <exception>
 #include <filesystem>
@@ -30,6 +32,11 @@ struct OnnxFile::Contents {
   onnx::ModelProto model;
   TensorIndex tensors;
   int64_t opset = 0;
+  // As they were read, while others stand in the model.
+  bool replaced = false;
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
+  google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> outputs;
+  int initializers = 0; ///< of the file; others are behind them
 };
 
 namespace {
@@ -163,9 +170,10 @@ Status checkText(const onnx::GraphProto &graph) {
 class ForeignOps : public onnx::inliner::FunctionIdSet {
 public:
   explicit ForeignOps(const onnx::GraphProto &graph) {
-    for (const auto &node : graph.node())
+    forEachNode(graph.node(), [&](const onnx::NodeProto &node) {
       if ((node.domain().empty() || node.domain() == "ai.onnx") && !isImportedOp(node.op_type()))
         names.insert(node.op_type());
+    });
   }
   bool Contains(const std::string &domain, const std::string &name) const override {
     return (domain.empty() || domain == "ai.onnx") && names.count(name);
@@ -176,6 +184,9 @@ public:
 /// Bodies refer to attributes by name; the library does not fill in those that a node leaves to their defaults.
 void addDefaultAttributes(onnx::GraphProto &graph, const ForeignOps &foreign, int64_t opset) {
   for (auto &node : *graph.mutable_node()) {
+    for (auto &attribute : *node.mutable_attribute())
+      if (attribute.has_g())
+        addDefaultAttributes(*attribute.mutable_g(), foreign, opset);
     const onnx::OpSchema *schema = foreign.Contains(node.domain(), node.op_type())
                                        ? onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(opset), "")
                                        : nullptr;
@@ -199,8 +210,9 @@ Status checkInferences(const onnx::GraphProto &graph, const ForeignOps &foreign,
     inferred[name] = schema && !schema->HasFunction() && schema->HasContextDependentFunction();
   }
   int64_t nodes = 0;
-  for (const auto &node : graph.node())
+  forEachNode(graph.node(), [&](const onnx::NodeProto &node) {
     nodes += foreign.Contains(node.domain(), node.op_type()) && inferred[node.op_type()];
+  });
   if (nodes * graph.node_size() <= most)
     return Success{};
   return Error{
@@ -272,7 +284,57 @@ Result<OnnxFile> OnnxFile::read(const std::string &path, const Limits &limits) {
     return failed(named);
   if (Status indexed = contents->tensors.addConstants(model.graph()); !indexed)
     return failed(indexed);
+  contents->initializers = model.graph().initializer_size();
   return OnnxFile(std::move(contents));
+}
+
+Status OnnxFile::addInitializer(const onnx::TensorProto &tensor, const std::string &name) {
+  onnx::TensorProto &added = *contents->model.mutable_graph()->add_initializer();
+  added = tensor;
+  added.set_name(name);
+  return contents->tensors.add(name, added);
+}
+
+Status OnnxFile::indexConstant(const onnx::NodeProto &node) { return contents->tensors.addConstant(node); }
+
+Status OnnxFile::replaceNodes(google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes) {
+  onnx::GraphProto &graph = *contents->model.mutable_graph();
+  contents->nodes.Swap(graph.mutable_node());
+  contents->outputs = graph.output();
+  contents->replaced = true;
+  graph.mutable_node()->Swap(&nodes);
+  std::set<std::string> made;
+  for (const auto &initializer : graph.initializer())
+    made.insert(initializer.name());
+  for (const auto &input : graph.input())
+    made.insert(input.name());
+  for (const auto &node : graph.node())
+    made.insert(node.output().begin(), node.output().end());
+  auto &outputs = *graph.mutable_output();
+  outputs.erase(
+      std::remove_if(outputs.begin(), outputs.end(), [&](const auto &output) { return !made.count(output.name()); }),
+      outputs.end());
+  if (Status named = checkText(graph); !named)
+    return named;
+  return contents->tensors.addConstants(graph);
+}
+
+void OnnxFile::restore() {
+  onnx::GraphProto &graph = *contents->model.mutable_graph();
+  if (contents->replaced) {
+    for (const auto &node : graph.node())
+      if (node.op_type() == "Constant" && node.output_size() == 1)
+        contents->tensors.forget(node.output(0));
+    graph.mutable_node()->Swap(&contents->nodes);
+    graph.mutable_output()->Swap(&contents->outputs);
+    contents->nodes.Clear();
+    contents->replaced = false;
+    (void)contents->tensors.addConstants(graph); // which succeeded when the file was read
+  }
+  for (int i = contents->initializers; i < graph.initializer_size(); ++i)
+    contents->tensors.forget(graph.initializer(i).name());
+  graph.mutable_initializer()->DeleteSubrange(contents->initializers,
+                                              graph.initializer_size() - contents->initializers);
 }
 
 const std::string &OnnxFile::path() const { return contents->path; }

@@ -13,9 +13,14 @@
 #include <string_view>
 #include <vector>
 
+namespace google::protobuf {
+template <typename Element> class RepeatedPtrField;
+}
 namespace onnx {
 class ModelProto;
-}
+class NodeProto;
+class TensorProto;
+} // namespace onnx
 
 namespace sluice {
 
@@ -41,6 +46,16 @@ public:
   int64_t opset() const;
   /// An initializer, or the output of a Constant node, by name; null when there is none.
   const FileTensor *tensor(std::string_view name) const;
+
+  // What Flattening makes of control flow, which depends on the shapes of one import.
+  /// The graph as it was read.
+  void restore();
+  /// The graph gets the initializer under `name`. An error when its data do not fit its shape.
+  Status addInitializer(const onnx::TensorProto &tensor, const std::string &name);
+  /// tensor() knows the output of a Constant node, which stays where it is until replaceNodes.
+  Status indexConstant(const onnx::NodeProto &node);
+  /// `nodes` become the graph's; outputs of the graph that nothing makes then go.
+  Status replaceNodes(google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes);
 
 private:
   struct Contents;

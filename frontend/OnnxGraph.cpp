@@ -2,6 +2,7 @@
 // Liveness from the first output backwards, input shapes with --batch and --dim applied, and the search for weights.
 #include "frontend/OnnxGraph.h"
 #include "frontend/HostTensor.h"
+#include "frontend/NodeWalk.h"
 #include "onnx/onnx_pb.h"
 #include <algorithm>
 
@@ -10,6 +11,19 @@ namespace {
 
 /// Views behind one another that are looked through, for each of them.
 constexpr int longestViews = 100;
+
+/// Names that a node reads, and those that its bodies do, which may be of the graph around them.
+void addReads(const onnx::NodeProto &node, std::set<std::string> &live) {
+  for (const std::string &name : node.input())
+    if (!name.empty())
+      live.insert(name);
+  forEachBody(node, [&](const onnx::GraphProto &body) {
+    for (const onnx::NodeProto &inner : body.node())
+      addReads(inner, live);
+    for (const auto &output : body.output())
+      live.insert(output.name());
+  });
+}
 
 /// Names that live nodes read; the output among them.
 std::set<std::string> findLive(const onnx::GraphProto &graph, OnnxGraph &result) {
@@ -20,9 +34,7 @@ std::set<std::string> findLive(const onnx::GraphProto &graph, OnnxGraph &result)
                      [&](const auto &name) { return !name.empty() && live.count(name); }))
       continue;
     result.nodes.push_back(&node);
-    for (const std::string &name : node.input())
-      if (!name.empty())
-        live.insert(name);
+    addReads(node, live);
   }
   std::reverse(result.nodes.begin(), result.nodes.end());
   return live;

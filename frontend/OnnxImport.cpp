@@ -6,6 +6,7 @@
 #include "frontend/AssumedResults.h"
 #include "frontend/ConstantFolding.h"
 #include "frontend/ElementTypes.h"
+#include "frontend/Flattening.h"
 #include "frontend/ImportNode.h"
 #include "frontend/ImportedOps.h"
 #include "frontend/LossAttachment.h"
@@ -21,16 +22,20 @@ using namespace mlir;
 namespace sluice {
 
 bool isImportedOp(const std::string &opType) {
-  return nodeImporters().count(opType) || isFoldable(opType) || opType == "Constant" || opType == "ConstantOfShape" ||
-         opType == "Shape" || opType == "Size";
+  return nodeImporters().count(opType) || isFoldable(opType) || isStructure(opType) || opType == "Constant" ||
+         opType == "ConstantOfShape" || opType == "Shape" || opType == "Size";
 }
 
 namespace {
 
+/// Reasons why nodes that stand for others could not be taken apart, by their first outputs.
+using Unflattened = std::map<std::string, std::string>;
+
 class GraphImport {
 public:
-  GraphImport(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec, const OnnxGraph &graph)
-      : file(file), spec(spec), graph(graph), builder(&context),
+  GraphImport(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec, const OnnxGraph &graph,
+              const Unflattened &unflattened)
+      : file(file), spec(spec), graph(graph), unflattened(unflattened), builder(&context),
         module(ModuleOp::create(builder, NameLoc::get(builder.getStringAttr(file.path())))),
         variables(*module, spec, graph.constantsAreWeights) {}
 
@@ -45,7 +50,50 @@ public:
     return std::move(module);
   }
 
+  /// Takes the file's control flow apart, with what an import of @step knows. Refusals are for the import of what
+  /// comes of it.
+  Status flatten(OnnxFile &changed, Unflattened &refused) {
+    Result<func::FuncOp> declared = declare(/*training=*/true);
+    if (!declared)
+      return declared.takeError();
+    FunctionImport state = begin(*declared, /*training=*/true);
+    ScopedDiagnosticHandler handler(builder.getContext(), [](Diagnostic &) { return success(); });
+    StepValues values(*this, state);
+    return Flattening(changed, values, spec.limits, refused).run();
+  }
+
 private:
+  /// Values of @step as a flattening asks for them.
+  class StepValues : public FlatImport {
+  public:
+    StepValues(GraphImport &import, FunctionImport &state)
+        : import(import), state(state), refusals(state.file.opset(), 0) {}
+    void node(const onnx::NodeProto &node) override { import.importOrRefuse(node, state, refusals); }
+    void initializer(const std::string &name) override { import.addSource(name, state); }
+    const HostTensor *value(const std::string &name) override {
+      const onnx::NodeProto reader = readerOf(name);
+      return NodeImport(state, reader).known(0);
+    }
+    std::optional<std::vector<int64_t>> shape(const std::string &name) override {
+      if (auto value = state.values.find(name); value != state.values.end())
+        return shapeOf(value->second).vec();
+      const onnx::NodeProto reader = readerOf(name);
+      const Source *source = NodeImport(state, reader).source(0);
+      return source ? std::optional(source->shape) : std::nullopt;
+    }
+
+  private:
+    static onnx::NodeProto readerOf(const std::string &name) {
+      onnx::NodeProto reader;
+      reader.add_input(name);
+      return reader;
+    }
+
+    GraphImport &import;
+    FunctionImport &state;
+    Refusals refusals;
+  };
+
   void setAttributes() {
     auto set = [&](const char *name, const std::string &value) {
       (*module)->setAttr(name, builder.getStringAttr(value));
@@ -103,19 +151,28 @@ private:
     return function;
   }
 
-  Status importFunction(bool training, std::vector<std::string> &notes) {
-    Result<func::FuncOp> declared = declare(training);
-    if (!declared)
-      return declared.takeError();
-    func::FuncOp function = *declared;
+  void addSource(const std::string &name, FunctionImport &state) const {
+    if (const FileTensor *tensor = file.tensor(name); tensor && !state.values.count(name))
+      state.sources[name] = initializerSource(name, *tensor, /*constantNode=*/graph.fixedInitializers.count(name));
+  }
+
+  /// A function with its arguments and the tensors of the file.
+  FunctionImport begin(func::FuncOp function, bool training) {
     OpBuilder body = OpBuilder::atBlockEnd(&function.getBody().front());
     FunctionImport state{file, graph, spec, variables, body, training, RandomDraws(file.model().graph())};
     for (auto [input, argument] : llvm::zip(graph.inputs, function.getArguments()))
       bind(state, input, argument);
     for (const auto &initializer : file.model().graph().initializer())
-      if (const FileTensor *tensor = file.tensor(initializer.name()); tensor && !state.values.count(initializer.name()))
-        state.sources[initializer.name()] = initializerSource(
-            initializer.name(), *tensor, /*constantNode=*/graph.fixedInitializers.count(initializer.name()));
+      addSource(initializer.name(), state);
+    return state;
+  }
+
+  Status importFunction(bool training, std::vector<std::string> &notes) {
+    Result<func::FuncOp> declared = declare(training);
+    if (!declared)
+      return declared.takeError();
+    func::FuncOp function = *declared;
+    FunctionImport state = begin(function, training);
     ScopedDiagnosticHandler handler(builder.getContext(), [&](Diagnostic &message) {
       std::string &text = state.error.empty() ? state.error : diagnostic;
       text = message.str();
@@ -135,14 +192,17 @@ private:
   }
 
   /// What reads results of which nothing is known is left out: the type of a value tells whether a node is supported.
-  static void importOrRefuse(const onnx::NodeProto &proto, FunctionImport &state, Refusals &refusals) {
+  void importOrRefuse(const onnx::NodeProto &proto, FunctionImport &state, Refusals &refusals) {
     if (llvm::any_of(proto.input(), [&](const std::string &input) { return state.unknown.contains(input); })) {
       refusals.skip();
       state.unknown.insert(proto.output().begin(), proto.output().end());
       return;
     }
     NodeImport node(state, proto);
-    if (succeeded(importNode(node)) && state.error.empty())
+    auto whole = unflattened.find(firstOutput(proto));
+    if (whole != unflattened.end())
+      (void)node.error(whole->second);
+    else if (succeeded(importNode(node)) && state.error.empty())
       return;
     if (state.needsAssumed)
       refusals.skip();
@@ -154,10 +214,12 @@ private:
   }
 
   static std::string reasonOf(const onnx::NodeProto &proto, const FunctionImport &state) {
+    if (isStructure(proto.op_type()) && !state.error.empty())
+      return state.error;
     // An input that nothing made explains more than the type error it leads to.
     for (const std::string &input : proto.input())
       if (!input.empty() && !state.values.count(input) && !state.sources.count(state.known(input)) &&
-          !state.hosts.count(state.known(input)) && !state.draws.count(input) && !state.sequences.count(input))
+          !state.hosts.count(state.known(input)) && !state.draws.count(input))
         return "reads '" + input + "', an optional output that is not supported";
     return state.error.empty() ? "cannot be imported" : state.error;
   }
@@ -171,6 +233,7 @@ private:
   const OnnxFile &file;
   const TrainingSpec &spec;
   const OnnxGraph &graph;
+  const Unflattened &unflattened;
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
   Variables variables;
@@ -179,7 +242,7 @@ private:
 
 } // namespace
 
-Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec,
+Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, OnnxFile &file, const TrainingSpec &spec,
                                          std::vector<std::string> *notes) {
   context.loadDialect<train::TrainDialect, func::FuncDialect>();
   auto located = [&](Error error) { return Error{file.path() + ": " + error.message}; };
@@ -188,10 +251,18 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, const OnnxFile &f
   } catch (const std::regex_error &) {
     return Error{"--freeze=" + spec.freeze + " is not a regular expression"};
   }
+  file.restore();
   Result<OnnxGraph> graph = OnnxGraph::build(file, spec);
   if (!graph)
     return located(graph.takeError());
-  GraphImport import(context, file, spec, *graph);
+  Unflattened unflattened;
+  if (hasStructure(file.model().graph())) {
+    Status flat = GraphImport(context, file, spec, *graph, {}).flatten(file, unflattened);
+    graph = flat ? OnnxGraph::build(file, spec) : Result<OnnxGraph>(flat.takeError());
+    if (!graph)
+      return located(graph.takeError());
+  }
+  GraphImport import(context, file, spec, *graph, unflattened);
   std::vector<std::string> unread;
   auto module = import.run(notes ? *notes : unread);
   if (!module)

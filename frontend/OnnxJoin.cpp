@@ -7,14 +7,21 @@ using namespace mlir;
 namespace sluice {
 namespace {
 
+/// Of a tensor without elements, which slices leave, nothing is in the result; that of others alone are not
+/// concatenated.
 LogicalResult importConcat(NodeImport &node) {
   SmallVector<Value> operands;
   for (int i = 0; i < node.inputs(); ++i) {
+    const HostTensor *empty = node.known(i);
+    if (empty && empty->size() == 0 && node.inputs() > 1)
+      continue;
     operands.push_back(node.tensor(i));
     if (!operands.back())
       return failure();
   }
-  int64_t axis = operands.empty() ? -1 : node.axis(node.attributes.integer("axis", 1), typeOf(operands[0]).getRank());
+  if (operands.empty())
+    return node.error("has no operand with elements");
+  const int64_t axis = node.axis(node.attributes.integer("axis", 1), typeOf(operands[0]).getRank());
   if (axis < 0)
     return failure();
   return node.result(joined(node, operands, axis));
@@ -49,45 +56,6 @@ LogicalResult importSplit(NodeImport &node) {
   return success();
 }
 
-/// The parts of a tensor, which SequenceAt takes by number. One length stands for all parts but a smaller last one.
-LogicalResult importSplitToSequence(NodeImport &node) {
-  Value x = node.tensor(0);
-  const HostTensor *lengths = x ? node.constant(1, "the lengths of the parts") : nullptr;
-  if (!lengths)
-    return failure();
-  int64_t axis = node.axis(node.attributes.integer("axis", 0), typeOf(x).getRank());
-  if (axis < 0)
-    return failure();
-  const int64_t extent = shapeOf(x)[axis];
-  SmallVector<Value> &parts = node.shared().sequences[node.proto().output(0)];
-  for (int64_t start = 0, i = 0; start < extent; ++i) {
-    const bool each = lengths->shape.empty();
-    int64_t length = !lengths->integral || (!each && i >= lengths->size()) ? 0 : lengths->ints[each ? 0 : i];
-    length = each ? std::min(length, extent - start) : length;
-    if (length < 1 || length > extent - start)
-      return node.error("part of length " + std::to_string(length) + " from " + std::to_string(start) +
-                        " does not fit the extent " + std::to_string(extent));
-    parts.push_back(slab(node, x, axis, start, length));
-    if (!parts.back())
-      return failure();
-    start += length;
-  }
-  return success();
-}
-
-LogicalResult importSequenceAt(NodeImport &node) {
-  auto sequence = node.shared().sequences.find(node.has(0) ? node.proto().input(0) : "");
-  if (sequence == node.shared().sequences.end())
-    return node.error("reads a sequence that is not a split tensor");
-  const HostTensor *position = node.constant(1, "the position");
-  if (!position || position->size() != 1 || !position->integral)
-    return position ? node.error("the position must be one whole number") : failure();
-  const int64_t parts = sequence->second.size(), at = position->ints[0];
-  if (at < -parts || at >= parts)
-    return node.error("position " + std::to_string(at) + " is outside the " + std::to_string(parts) + " parts");
-  return node.result(sequence->second[at < 0 ? at + parts : at]);
-}
-
 /// Elements start, start + step and so on: every block of `step` has one in front, the last block may be short.
 Value everySo(NodeImport &node, Value x, int64_t axis, int64_t start, int64_t count, int64_t step) {
   if (step == 1 || count == 1)
@@ -117,23 +85,29 @@ Value reversed(NodeImport &node, Value x, int64_t axis) {
   return slabs.empty() ? Value() : joined(node, slabs, axis);
 }
 
-/// One dimension of a slice, from `start` until `end`, which is left out; null after an error.
-Value slicedAlong(NodeImport &node, Value x, int64_t axis, int64_t start, int64_t end, int64_t step) {
-  const int64_t extent = shapeOf(x)[axis], most = int64_t(1) << 40;
+/// What a slice takes of one dimension: `count` elements, every `step`-th from `first` on, backwards or not.
+struct Range {
+  int64_t first, count, step;
+  bool back;
+};
+
+/// From `start` until `end`, which is left out, as numpy counts.
+Range rangeOf(int64_t extent, int64_t start, int64_t end, int64_t step) {
+  const int64_t most = int64_t(1) << 40;
   const bool back = step < 0;
   auto clamp = [&](int64_t at) {
     return std::clamp<int64_t>(at < 0 ? std::max(at, -most) + extent : at, back ? -1 : 0, back ? extent - 1 : extent);
   };
   const int64_t first = clamp(start), last = clamp(end), stride = std::min(std::abs(std::max(step, -most)), most);
   const int64_t distance = back ? first - last : last - first;
-  if (distance <= 0 || step == 0) {
-    (void)node.error("slice [" + std::to_string(start) + ", " + std::to_string(end) + ") of extent " +
-                     std::to_string(extent) + " by steps of " + std::to_string(step) + " is empty");
-    return {};
-  }
-  const int64_t count = (distance - 1) / stride + 1;
-  Value forward = everySo(node, x, axis, back ? first - (count - 1) * stride : first, count, stride);
-  return back ? reversed(node, forward, axis) : forward;
+  return {first, distance > 0 ? (distance - 1) / stride + 1 : 0, stride, back};
+}
+
+/// Null after an error.
+Value slicedAlong(NodeImport &node, Value x, int64_t axis, const Range &range) {
+  const int64_t first = range.back ? range.first - (range.count - 1) * range.step : range.first;
+  Value forward = everySo(node, x, axis, first, range.count, range.step);
+  return range.back ? reversed(node, forward, axis) : forward;
 }
 
 LogicalResult importSlice(NodeImport &node) {
@@ -145,15 +119,26 @@ LogicalResult importSlice(NodeImport &node) {
   const size_t count = starts ? starts->size() : 0;
   if (!starts || !ends || ends->size() != count || (axes && axes->size() != count) || (steps && steps->size() != count))
     return node.error("starts, ends, axes and steps differ in length");
-  SmallVector<bool> sliced(typeOf(x).getRank(), false);
+  std::vector<int64_t> shape = shapeOf(x).vec();
+  SmallVector<std::optional<Range>> ranges(shape.size());
   for (size_t i = 0; i < count; ++i) {
-    int64_t axis = node.axis(axes ? (*axes)[i] : i, typeOf(x).getRank());
-    if (axis >= 0 && std::exchange(sliced[axis], true))
+    const int64_t axis = node.axis(axes ? (*axes)[i] : i, typeOf(x).getRank()), step = steps ? (*steps)[i] : 1;
+    if (axis < 0 || step == 0)
+      return axis < 0 ? failure() : node.error("a step of 0 takes nothing");
+    if (ranges[axis])
       return node.error("axis " + std::to_string(axis) + " is given twice");
-    x = axis < 0 ? Value() : slicedAlong(node, x, axis, (*starts)[i], (*ends)[i], steps ? (*steps)[i] : 1);
-    if (!x)
-      return failure();
+    ranges[axis] = rangeOf(shape[axis], (*starts)[i], (*ends)[i], step);
+    shape[axis] = ranges[axis]->count;
   }
+  if (llvm::is_contained(shape, 0)) { // what Concat leaves out is known: it has no elements
+    HostTensor nothing;
+    nothing.shape = std::move(shape);
+    nothing.integral = node.isIntegral(0);
+    return node.fold(std::move(nothing));
+  }
+  for (size_t axis = 0; axis < ranges.size(); ++axis)
+    if (ranges[axis] && !(x = slicedAlong(node, x, static_cast<int64_t>(axis), *ranges[axis])))
+      return failure();
   return node.result(x);
 }
 
@@ -162,8 +147,6 @@ LogicalResult importSlice(NodeImport &node) {
 void addJoins(NodeImporters &table) {
   table["Concat"] = importConcat;
   table["Split"] = importSplit;
-  table["SplitToSequence"] = importSplitToSequence;
-  table["SequenceAt"] = importSequenceAt;
   table["Slice"] = importSlice;
 }
 

@@ -80,7 +80,6 @@ std::string wayOut(const onnx::NodeProto &node) {
     const char *way;
   };
   static const Family families[] = {
-      {{"If", "Loop", "Scan"}, "export a graph without control flow, traced with fixed shapes"},
       {{"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
         "MatMulInteger"},
        "export the model before it is quantized"},

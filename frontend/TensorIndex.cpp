@@ -107,16 +107,20 @@ void TensorIndex::addScalars(const onnx::NodeProto &constant) {
   }
 }
 
+Status TensorIndex::addConstant(const onnx::NodeProto &node) {
+  if (node.op_type() != "Constant" || node.output_size() != 1)
+    return Success{};
+  addScalars(node);
+  for (const auto &attribute : node.attribute())
+    if (attribute.name() == "value" && attribute.has_t())
+      return add(node.output(0), attribute.t());
+  return Success{};
+}
+
 Status TensorIndex::addConstants(const onnx::GraphProto &graph) {
-  for (const auto &node : graph.node()) {
-    if (node.op_type() != "Constant" || node.output_size() != 1)
-      continue;
-    addScalars(node);
-    for (const auto &attribute : node.attribute())
-      if (attribute.name() == "value" && attribute.has_t())
-        if (Status added = add(node.output(0), attribute.t()); !added)
-          return added;
-  }
+  for (const auto &node : graph.node())
+    if (Status added = addConstant(node); !added)
+      return added;
   return Success{};
 }
 

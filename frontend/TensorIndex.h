@@ -22,10 +22,12 @@ public:
   explicit TensorIndex(const std::string &modelPath) : external(modelPath) {}
   Status addInitializers(const onnx::GraphProto &graph);
   Status addConstants(const onnx::GraphProto &graph);
+  Status addConstant(const onnx::NodeProto &node);
+  Status add(const std::string &name, const onnx::TensorProto &tensor);
+  void forget(const std::string &name) { tensors.erase(name); }
   const FileTensor *find(std::string_view name) const;
 
 private:
-  Status add(const std::string &name, const onnx::TensorProto &tensor);
   Result<std::string_view> bytesOf(const onnx::TensorProto &tensor, int64_t wanted);
   void addScalars(const onnx::NodeProto &constant);
   std::string_view own(std::string bytes);

@@ -36,7 +36,7 @@ static std::string parametersOf(ModuleOp module) {
   return counted(parameters, "parameter") + " of " + counted(elements, "element") + ", " + counted(states, "state");
 }
 
-int checkModel(const DriverOptions &options, const OnnxFile &file) {
+int checkModel(const DriverOptions &options, OnnxFile &file) {
   Compilation compilation;
   if (Status imported = compilation.import(file, options.spec); !imported)
     return fail("sluicec", 1, imported.error(), compilation.notes());

@@ -9,6 +9,6 @@ namespace sluice {
 
 /// Imports the model and builds its backward graph. Prints a line with what it holds and returns 0, or says all that is
 /// not supported in it and returns the status of a refused model.
-int checkModel(const DriverOptions &options, const OnnxFile &file);
+int checkModel(const DriverOptions &options, OnnxFile &file);
 
 } // namespace sluice

@@ -33,7 +33,7 @@ std::string Compilation::describe(const Diagnostic &diagnostic) const {
   return node.empty() || named || wholeModel ? text : "node '" + node + "': " + text;
 }
 
-Status Compilation::import(const OnnxFile &file, const TrainingSpec &spec) {
+Status Compilation::import(OnnxFile &file, const TrainingSpec &spec) {
   auto module = importOnnx(context, file, spec, &remarks);
   if (!module)
     return module.takeError();

@@ -20,7 +20,7 @@ public:
   Compilation();
 
   /// The model's forward graph becomes the module. The file must outlive the compilation.
-  Status import(const OnnxFile &file, const TrainingSpec &spec);
+  Status import(OnnxFile &file, const TrainingSpec &spec);
   /// Runs the passes from the stage that is reached, Linearized at most, up to another; false sets error(), and
   /// smallestBudget() when the budget was the matter.
   bool run(Stage until, const PipelineOptions &options);

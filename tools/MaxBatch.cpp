@@ -23,7 +23,7 @@ struct Trial {
   std::vector<std::string> notes;
 };
 
-Trial tryBatch(const DriverOptions &options, const OnnxFile &file, int64_t batch) {
+Trial tryBatch(const DriverOptions &options, OnnxFile &file, int64_t batch) {
   Trial trial;
   TrainingSpec spec = options.spec;
   spec.batch = batch;
@@ -54,7 +54,7 @@ Trial tryBatch(const DriverOptions &options, const OnnxFile &file, int64_t batch
 
 } // namespace
 
-int printMaxBatch(const DriverOptions &options, const OnnxFile &file) {
+int printMaxBatch(const DriverOptions &options, OnnxFile &file) {
   // Beyond this no index of a tensor would fit anyway.
   constexpr int64_t most = int64_t(1) << 24;
   int64_t low = 0, high = 1;

@@ -36,6 +36,11 @@ KNOWN = """
 ## Values known at compile time
 
 Shapes, axes, masks and what exporters compute from them are folded where all operands are known: """
+TAKEN = """
+## Taken apart
+
+Control flow, sequences and optionals, where what decides is known when compiling: bodies are put in place of their node, once a trip, and the
+tensors of a sequence are known by their names. Refused where it is data, with the name of what would have to be known: """
 REST = """
 ## Not imported
 
@@ -57,10 +62,13 @@ class Importers:
         self.functions = {}  # (file, name) -> (parameters, body)
         self.places = {}  # name -> the first file that has it
         self.table = {}  # op type -> (file, importer, its template arguments)
-        self.folded = set()
+        self.folded, self.taken = set(), set()
         for path, text in sources.items():
             if "/Constant" in path:
                 self.folded |= set(re.findall(r'^ +\{"(\w+)", \w', text, re.M)) | set(re.findall(r'table\["(\w+)"\]', text))
+                continue
+            if "TakeAparts &table" in text:
+                self.taken |= set(re.findall(r'table\["(\w+)"\] = take', text))
                 continue
             for name, parameters, body in FUNCTION.findall(text):
                 self.functions.setdefault((path, name), (parameters, body))
@@ -191,7 +199,9 @@ def main():
         if reasons := importers.reasons(op):
             print(f"- `{op}`: " + "; ".join(reasons))
     print(KNOWN + listed(importers.folded))
-    print(REST + listed(op for op in known if op not in importers.table and op not in importers.folded and min(known[op]) <= newest))
+    print(TAKEN + listed(importers.taken))
+    print(REST + listed(op for op in known
+                        if op not in importers.table and op not in importers.folded | importers.taken and min(known[op]) <= newest))
 
 
 main()
