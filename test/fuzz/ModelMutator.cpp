@@ -2,15 +2,15 @@
 // Changes of ONNX models that keep them protobuf messages: most of them know what ONNX means (rewire, retype, resize,
 // wrap into functions), the others change any field of any message by reflection.
 #include "test/fuzz/ModelMutator.h"
-#include "test/fuzz/NodeMutator.h"
+#include "test/fuzz/BodyMutator.h"
 
 namespace sluice::fuzz {
 
 namespace {
 
-class Mutator : NodeMutator {
+class Mutator : BodyMutator {
 public:
-  Mutator(ModelProto &model, const ModelProto &other, Random &random) : NodeMutator(model, random), other(other) {}
+  Mutator(ModelProto &model, const ModelProto &other, Random &random) : BodyMutator(model, random), other(other) {}
 
   void once() {
     // What keeps most models whole stands there most often.
@@ -21,7 +21,7 @@ public:
         &Mutator::rewireInput,    &Mutator::changeOp,       &Mutator::setAttribute,   &Mutator::setAttribute,
         &Mutator::setAttribute,   &Mutator::resizeTensor,   &Mutator::feedConstant,   &Mutator::resizeInput,
         &Mutator::makeParameter,  &Mutator::rename,         &Mutator::wrapInFunction, &Mutator::changeOpset,
-        &Mutator::makeExternal,   &Mutator::dropNode};
+        &Mutator::makeExternal,   &Mutator::dropNode,       &Mutator::wrapInBody,     &Mutator::throughSequence};
     if (random.oneIn(8) || model.graph().node_size() == 0)
       changeAnyField();
     else

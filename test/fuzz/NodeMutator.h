@@ -116,9 +116,7 @@ constexpr Form forms[] = {{"Relu", ""},
                           {"Mean", "v"},
                           {"LSTM", "www"},
                           {"GRU", "www"},
-                          {"RNN", "ww"},
-                          {"If", ""},
-                          {"Loop", "xx"}};
+                          {"RNN", "ww"}};
 
 class NodeMutator : public TensorMutator {
 protected:
