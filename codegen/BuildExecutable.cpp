@@ -155,6 +155,9 @@ std::string sluice::codegen::writeProjectFiles(const std::string &folder, const 
     std::string error =
         copyLibrary(SLUICE_JSON_INCLUDE "/nlohmann", project / "third_party/nlohmann",
                     {"/usr/share/doc/nlohmann-json3-dev/copyright", SLUICE_JSON_INCLUDE "/../LICENSE.MIT"});
+    if (error.empty())
+      error = copyLibrary(SLUICE_TOML_INCLUDE "/toml++", project / "third_party/toml++",
+                          {"/usr/share/doc/libtomlplusplus-dev/copyright", SLUICE_TOML_INCLUDE "/../LICENSE"});
     if (error.empty() && target == Target::Cuda)
       error = copyLibrary(SLUICE_CUDNN_FRONTEND, project / "third_party/cudnn_frontend/include",
                           {SLUICE_CUDNN_FRONTEND "/../LICENSE"});

@@ -185,6 +185,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("batch", Twine(d.batch()));
   line("deviceBytes", Twine(*d.step.getDevice()));
   line("hostBytes", Twine(*d.step.getHost()));
+  if (d.options.hostBudget)
+    line("hostBudget", Twine(d.options.hostBudget));
   if (d.step.getPool()) {
     line("poolBytes", Twine(*d.step.getPool()));
     line("spillBytes", Twine(*d.step.getSpill()));

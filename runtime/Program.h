@@ -57,6 +57,7 @@ struct Program {
   const char *identity = nullptr; ///< of the model, whatever its batch and its plan; null: not known
   int64_t batch;
   size_t deviceBytes, hostBytes;        ///< exact arena sizes
+  size_t hostBudget = 0;                ///< that the plan was made for; 0: no limit
   size_t poolBytes = 0, spillBytes = 0; ///< see PoolSize; 0: no pool
   size_t deviceBase;                    ///< bytes live through the whole step
   int threads;                          ///< that the plan was made for

@@ -115,6 +115,7 @@ public:
     emit.workspaceLimit = options.pipeline.workspaceLimit
                               ? options.pipeline.workspaceLimit
                               : factsOf(options.pipeline.target).workspaceLimit(options.spec.precision);
+    emit.hostBudget = options.pipeline.hostBudget;
     if (codegen::needsWeights(module)) {
       emit.weightsFile = true;
       emit.weightsName = name + ".safetensors";

@@ -4,8 +4,7 @@
 
 #include "runtime/files/OutputFile.h"
 
-#include "runtime/files/File.h"
-
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace sluice {
 
@@ -137,6 +137,16 @@ void OutputFile::commit() {
   close(holder);
   // The new name is durable only when the folder is; some file systems cannot sync folders, which is no failure.
   syncFolder(parentFolder(name));
+}
+
+void copyAll(const InputFile &from, OutputFile &to) {
+  std::vector<char> buffer(size_t{1} << 20);
+  for (uint64_t at = 0; at < from.size();) {
+    size_t bytes = static_cast<size_t>(std::min<uint64_t>(buffer.size(), from.size() - at));
+    from.readAt(at, buffer.data(), bytes);
+    to.write(buffer.data(), bytes);
+    at += bytes;
+  }
 }
 
 bool isSameFile(const std::string &a, const std::string &b) {

@@ -2,7 +2,7 @@
 // Files that appear under their name complete or not at all. All errors are DataError and name the file.
 #pragma once
 
-#include "runtime/Errors.h"
+#include "runtime/files/File.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +32,9 @@ private:
   int descriptor = -1;
   uint64_t length = 0;
 };
+
+/// Appends all bytes of `from`, in pieces.
+void copyAll(const InputFile &from, OutputFile &to);
 
 /// Whether both are one existing file, links followed, or would be if they existed.
 bool isSameFile(const std::string &a, const std::string &b);

@@ -36,6 +36,7 @@ public:
   /// Of any type and shape. Throws DataError when there is no such tensor.
   const Entry &find(const std::string &name) const;
   bool contains(const std::string &name) const { return entries.count(name) != 0; }
+  const std::map<std::string, Entry> &tensors() const { return entries; }
   const Metadata &metadata() const { return freeText; }
   const std::string &path() const { return file.path(); }
   const InputFile &data() const { return file; }

@@ -7,10 +7,13 @@
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
 #include "runtime/program/ParameterGroups.h"
+#include "runtime/program/Recipe.h"
 #include "runtime/program/Schedule.h"
+#include "runtime/program/WeightNames.h"
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace sluice {
 
@@ -95,16 +98,21 @@ void checkTogether(const Arguments &arguments, const Program &program) {
       if (isGiven(arguments, *findFlag(name)))
         throw UsageError(text(name, " needs --data, --evaluate or --predict"));
   checkEvaluation(arguments);
-  if (arguments.checkpointEvery && !arguments.checkpoint)
-    throw UsageError("--checkpoint-every needs --checkpoint DIR");
-  if (arguments.exportTo && !program.exportTemplate)
-    throw UsageError("--export is not available: this program was compiled without an export template");
+  for (const char *name : {"--checkpoint-every", "--keep-checkpoints"})
+    if (isGiven(arguments, *findFlag(name)) && !arguments.checkpoint)
+      throw UsageError(text(name, " needs --checkpoint DIR"));
+  if (arguments.init && arguments.resume)
+    throw UsageError("--init and --resume exclude each other: a checkpoint holds all weights");
+  if (arguments.exportTo && !WeightFile(*arguments.exportTo).isSafetensors() && !program.exportTemplate)
+    throw UsageError("--export of ONNX is not available: this program was compiled without an export template; "
+                     "--export=FILE.safetensors writes the weights");
 }
 
 } // namespace
 
 Arguments parseArguments(int argc, const char *const *argv, const Program &program) {
   Arguments arguments;
+  std::set<std::string> given;
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i], value;
     size_t equals = word.compare(0, 2, "--") == 0 ? word.find('=') : std::string::npos;
@@ -118,10 +126,10 @@ Arguments parseArguments(int argc, const char *const *argv, const Program &progr
       throw UsageError(
           text("unknown ", word.compare(0, 1, "-") == 0 ? "flag '" : "argument '", word, "' (see --help)"));
     const bool repeats = std::holds_alternative<std::vector<std::string> Arguments::*>(known->field);
-    if (isGiven(arguments, *known) && !repeats)
+    if (!given.insert(word).second && !repeats)
       throw UsageError(text(word, " is given twice"));
-    if (!known->value && joined)
-      throw UsageError(text(word, " takes no value, got '", value, "'"));
+    if (!known->value && !joined)
+      value = "true";
     if (known->value && !joined) {
       if (i + 1 >= argc || std::strncmp(argv[i + 1], "--", 2) == 0)
         throw UsageError(text(word, " needs a value: ", word, " ", known->value));
@@ -129,6 +137,8 @@ Arguments parseArguments(int argc, const char *const *argv, const Program &progr
     }
     setFlag(arguments, *known, value);
   }
+  if (arguments.recipe)
+    readRecipe(*arguments.recipe, given, arguments);
   checkTogether(arguments, program);
   return arguments;
 }

@@ -13,12 +13,13 @@ namespace sluice {
 
 struct Arguments {
   std::string name; ///< of the program, for messages
+  std::string path; ///< by which it was started, for commands
   std::optional<std::string> data, augment, mean, std, onBadData, evaluate, metrics, best, predict, output;
   std::optional<int64_t> workers;
   std::optional<double> validationSplit; ///< percent
-  std::optional<std::string> log, tensorboard, report, trace, checkpoint, resume, exportTo, dumpGradients, profileOut,
-      offloadTo;
-  std::optional<int64_t> steps, epochs, checkpointEvery, threads, evaluateEvery, patience;
+  std::optional<std::string> log, tensorboard, report, trace, checkpoint, resume, init, exportTo, recipe, dumpGradients,
+      profileOut, offloadTo;
+  std::optional<int64_t> steps, epochs, checkpointEvery, keepCheckpoints, threads, evaluateEvery, patience;
   std::optional<uint64_t> seed;
   std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon, alpha, rateDecay;
   std::optional<std::string> schedule;
@@ -32,7 +33,8 @@ struct Arguments {
   StepState stepState(Program::Optimizer optimizer) const;
 };
 
-/// Throws UsageError. --help and --plan switch the checks for missing flags off.
+/// With what --recipe says. Throws UsageError, and DataError where it is the recipe that is wrong. --help and --plan
+/// switch the checks for missing flags off.
 Arguments parseArguments(int argc, const char *const *argv, const Program &program);
 
 /// The text of --help.

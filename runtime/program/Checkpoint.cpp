@@ -7,7 +7,11 @@
 #include "runtime/program/Arguments.h"
 #include "runtime/program/TensorIO.h"
 
+#include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <vector>
 
 namespace sluice {
 
@@ -20,38 +24,24 @@ void checkIdentity(const SafetensorsFile &file, const Program &program) {
 }
 
 std::string checkpointPath(const std::string &folder) { return joinPath(folder, "checkpoint.safetensors"); }
-std::string bestCheckpointPath(const std::string &folder) { return joinPath(folder, "best.safetensors"); }
 
-static bool isSaved(const Variable &variable) {
-  return variable.role != Role::Constant && variable.role != Role::Gradient;
+std::string resumedPath(const std::string &fileOrFolder) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(fileOrFolder, ignored) ? fileOrFolder : checkpointPath(fileOrFolder);
 }
 
-void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state) {
-  writeCheckpointFile(checkpointPath(folder), session, program, state, {});
-}
-
-void writeCheckpointFile(const std::string &path, Session &session, const Program &program, const RunState &state,
-                         const Metadata &more) {
+Metadata metadataOf(const Program &program, const RunState &state) {
   Metadata metadata = {{"format", checkpointFormat},
                        {"model", program.model},
                        {"optimizer", optimizerName(program.optimizer)},
                        {"step", std::to_string(state.step)},
                        {"epoch", std::to_string(state.position.epoch)},
                        {"sample", std::to_string(state.position.sample)},
+                       {"samples", std::to_string(state.samples)},
                        {"seed", std::to_string(state.seed)}};
   if (program.identity)
     metadata["identity"] = program.identity;
-  metadata.insert(more.begin(), more.end());
-  std::vector<TensorToWrite> tensors;
-  for (int i = 0; i < program.variableCount; ++i) {
-    const Variable &variable = program.variables[i];
-    if (!isSaved(variable))
-      continue;
-    const Tensor &tensor = variable.tensor;
-    auto produce = [&session, &tensor](const TensorToWrite::Put &put) { readTensor(session, tensor, put); };
-    tensors.push_back({variable.name, tensor.type, tensor.shape, produce});
-  }
-  writeSafetensors(path, metadata, tensors);
+  return metadata;
 }
 
 /// A non-negative whole number of the metadata.
@@ -68,7 +58,8 @@ template <typename Number> static Number readNumber(const SafetensorsFile &file,
   return value;
 }
 
-SavedRun::SavedRun(const std::string &folder, const Program &program) : program(program), file(checkpointPath(folder)) {
+SavedRun::SavedRun(const std::string &fileOrFolder, const Program &program)
+    : program(program), file(resumedPath(fileOrFolder)) {
   auto word = [&](const char *key) {
     auto found = file.metadata().find(key);
     return found == file.metadata().end() ? std::string() : found->second;
@@ -84,12 +75,26 @@ SavedRun::SavedRun(const std::string &folder, const Program &program) : program(
   saved.position.epoch = readNumber<int64_t>(file, "epoch");
   saved.position.sample = readNumber<int64_t>(file, "sample");
   saved.seed = readNumber<uint64_t>(file, "seed");
+  if (file.metadata().count("samples")) // older checkpoints do not say
+    saved.samples = readNumber<int64_t>(file, "samples");
+  checkTensors();
+}
+
+/// Damage is found before a run has touched any of its other files.
+void SavedRun::checkTensors() const {
+  std::vector<char> piece(size_t{1} << 20);
+  for (int i = 0; i < program.variableCount; ++i) {
+    const Variable &variable = program.variables[i];
+    if (!isSaved(variable))
+      continue;
+    TensorReader reader(file, variable.name, variable.tensor.type, variable.tensor.shape);
+    const size_t bytes = variable.tensor.bytes();
+    for (size_t at = 0; at < bytes; at += piece.size())
+      reader.read(at, piece.data(), std::min(piece.size(), bytes - at));
+  }
 }
 
 void SavedRun::load(Session &session) const {
-  for (int i = 0; i < program.variableCount; ++i)
-    if (isSaved(program.variables[i]))
-      file.find(program.variables[i].name, program.variables[i].tensor.type, program.variables[i].tensor.shape);
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
     if (!isSaved(variable))

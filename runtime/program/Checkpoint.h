@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// DIR/checkpoint.safetensors: parameters, BatchNorm and optimizer state under their ONNX names; step, position in the
-// epoch, seed and optimizer as metadata, see docs/files.md. All that randomness does is a function of these, so a
-// resumed run continues with the bits of an uninterrupted one, whatever exact plan either was compiled with.
+// Checkpoints as files: parameters, BatchNorm and optimizer state under their ONNX names; step, position in the epoch,
+// seed and optimizer as metadata, see docs/files.md. All that randomness does is a function of these, so a resumed run
+// continues with the bits of an uninterrupted one, whatever exact plan either was compiled with. CheckpointWriter.h
+// writes them.
 #pragma once
 
 #include "runtime/Program.h"
@@ -17,34 +18,41 @@ struct RunState {
   int64_t step = 0; ///< steps done
   Position position;
   uint64_t seed = 0;
+  int64_t samples = 0; ///< of the data set that `position` is in; 0: not known, or synthetic data
 };
 
 inline constexpr char checkpointFormat[] = "sluice-checkpoint-1";
+
+/// FOLDER/checkpoint.safetensors, the newest.
 std::string checkpointPath(const std::string &folder);
-/// Of the checkpoint that --best keeps.
-std::string bestCheckpointPath(const std::string &folder);
+/// The checkpoint that --resume names: a file, or the newest of a folder.
+std::string resumedPath(const std::string &fileOrFolder);
 
 /// Throws DataError when the file says that it belongs to another model than the program's; shapes may fit by chance.
 void checkIdentity(const SafetensorsFile &file, const Program &program);
 
-/// A former checkpoint survives every failure.
-void writeCheckpoint(const std::string &folder, Session &session, const Program &program, const RunState &state);
-/// The same under another name, with `more` in its metadata.
-void writeCheckpointFile(const std::string &path, Session &session, const Program &program, const RunState &state,
-                         const Metadata &more);
+/// Whether a checkpoint holds it.
+inline bool isSaved(const Variable &variable) {
+  return variable.role != Role::Constant && variable.role != Role::Gradient;
+}
+
+Metadata metadataOf(const Program &program, const RunState &state);
 
 /// A checkpoint to go on from. Its file is opened once: whatever another program writes meanwhile, numbers and tensors
 /// are of one moment.
 class SavedRun {
 public:
-  /// Throws DataError when this is no checkpoint of a program like this one.
-  SavedRun(const std::string &folder, const Program &program);
+  /// Reads all of it. Throws DataError when this is no whole checkpoint of a program like this one.
+  SavedRun(const std::string &fileOrFolder, const Program &program);
 
   const RunState &state() const { return saved; }
+  const std::string &path() const { return file.path(); }
   /// Nothing is written into the session before all tensors were found to fit.
   void load(Session &session) const;
 
 private:
+  void checkTensors() const;
+
   const Program &program;
   SafetensorsFile file;
   RunState saved;

@@ -5,6 +5,8 @@
 
 #include "runtime/Printable.h"
 #include "runtime/files/OutputFile.h"
+#include "runtime/program/CheckpointWriter.h"
+#include "runtime/program/KeptCheckpoints.h"
 #include "runtime/program/RunReport.h"
 
 #include <charconv>
@@ -36,13 +38,15 @@ static void restore(Selection &selection, const std::string &path, const Program
 }
 
 Evaluations::Evaluations(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
-                         TrainingFiles &files, RunReport *report)
-    : session(session), program(program), entry(entry), arguments(arguments), files(files), report(report) {
+                         TrainingFiles &files, RunReport *report, CheckpointWriter *checkpoints)
+    : session(session), program(program), entry(entry), arguments(arguments), files(files), report(report),
+      checkpoints(checkpoints) {
   if (!arguments.best && !arguments.patience)
     return;
   selection.emplace(files.metrics->find("--best", arguments.best.value_or("loss")), arguments.patience);
-  if (arguments.best && arguments.resume && isSameFile(*arguments.resume, *arguments.checkpoint))
-    restore(*selection, bestCheckpointPath(*arguments.checkpoint), program);
+  if (arguments.best && arguments.resume &&
+      isSameFile(resumedPath(*arguments.resume), checkpointPath(*arguments.checkpoint)))
+    restore(*selection, bestPath(*arguments.checkpoint), program);
 }
 
 bool Evaluations::isDue(int64_t step, bool epochEnds) const {
@@ -52,8 +56,7 @@ bool Evaluations::isDue(int64_t step, bool epochEnds) const {
 void Evaluations::run(const RunState &state) {
   if (!files.evaluation || evaluatedStep == state.step)
     return;
-  const std::optional<Evaluation> result =
-      evaluate(session, program, entry, *files.evaluation, *files.metrics);
+  const std::optional<Evaluation> result = evaluate(session, program, entry, *files.evaluation, *files.metrics);
   if (!result)
     return;
   evaluatedStep = state.step;
@@ -87,10 +90,9 @@ void Evaluations::keepBest(const RunState &state, const Evaluation &result) {
   if (!selection || !selection->take(result.values, state.step) || !arguments.best)
     return;
   const double value = *selection->best;
-  writeCheckpointFile(bestCheckpointPath(*arguments.checkpoint), session, program, state,
-                      {{"best_metric", metricName(selection->metric)}, {"best_value", exactText(value)}});
+  checkpoints->saveBest(state, {{"best_metric", metricName(selection->metric)}, {"best_value", exactText(value)}});
   std::printf("best %s so far: kept in %s\n", metricName(selection->metric),
-              printable(bestCheckpointPath(*arguments.checkpoint)).c_str());
+              printable(bestPath(*arguments.checkpoint)).c_str());
 }
 
 } // namespace sluice

@@ -10,13 +10,14 @@
 
 namespace sluice {
 
+class CheckpointWriter;
 class RunReport;
 
 class Evaluations {
 public:
-  /// `report`: null where none is asked for. Reads what --best a resumed run goes on from.
+  /// `report` and `checkpoints`: null where none are asked for. Reads what --best a resumed run goes on from.
   Evaluations(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
-              TrainingFiles &files, RunReport *report);
+              TrainingFiles &files, RunReport *report, CheckpointWriter *checkpoints);
 
   /// Whether the step that has just ended is followed by an evaluation.
   bool isDue(int64_t step, bool epochEnds) const;
@@ -36,6 +37,7 @@ private:
   const Arguments &arguments;
   TrainingFiles &files;
   RunReport *report;
+  CheckpointWriter *checkpoints;
   std::optional<Selection> selection;
   int64_t evaluatedStep = -1;
 };

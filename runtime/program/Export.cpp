@@ -5,9 +5,10 @@
 
 #include "runtime/files/File.h"
 #include "runtime/files/OutputFile.h"
+#include "runtime/files/Safetensors.h"
 #include "runtime/program/TensorIO.h"
+#include "runtime/program/WeightNames.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace sluice {
@@ -19,17 +20,50 @@ static void checkRange(const Variable &variable, const InputFile &file) {
                          ", the file has ", file.size()));
 }
 
-static void copyAll(const InputFile &from, OutputFile &to) {
-  std::vector<char> buffer(size_t{1} << 20);
-  for (uint64_t at = 0; at < from.size();) {
-    size_t bytes = static_cast<size_t>(std::min<uint64_t>(buffer.size(), from.size() - at));
-    from.readAt(at, buffer.data(), bytes);
-    to.write(buffer.data(), bytes);
-    at += bytes;
+/// Parameters, statistics and frozen weights under the names that they have in PyTorch's state_dict.
+static void exportWeights(const WeightFile &to, Session &session, const Program &program) {
+  const WeightNames names(to.map, program);
+  std::vector<TensorToWrite> tensors;
+  for (int i = 0; i < program.variableCount; ++i) {
+    const Variable &variable = program.variables[i];
+    if (!isModelTensor(variable))
+      continue;
+    const WeightName name = names(variable);
+    const Tensor &tensor = variable.tensor;
+    if (!name.transpose) {
+      tensors.push_back({name.name, tensor.type, tensor.shape,
+                         [&](const TensorToWrite::Put &put) { readTensor(session, tensor, put); }});
+      continue;
+    }
+    tensors.push_back({name.name, tensor.type, {tensor.shape[1], tensor.shape[0]}, [&](const TensorToWrite::Put &put) {
+                         std::vector<char> rows, columns(tensor.bytes());
+                         readTensor(session, tensor, [&](const void *data, size_t bytes) {
+                           const char *piece = static_cast<const char *>(data);
+                           rows.insert(rows.end(), piece, piece + bytes);
+                         });
+                         transposeMatrix(rows.data(), columns.data(), tensor.shape[0], tensor.shape[1]);
+                         put(columns.data(), columns.size());
+                       }});
   }
+  // "pt": transformers asks for it.
+  writeSafetensors(to.path, {{"format", "pt"}, {exportedBy, program.model}}, tensors);
 }
 
-void exportModel(const std::string &path, Session &session, const Program &program) {
+void checkExport(const WeightFile &to, const Program &program) {
+  if (to.skipMismatched)
+    throw UsageError("--export: skip-mismatched is an option of --init");
+  if (to.isSafetensors())
+    return (void)WeightNames(to.map, program);
+  if (to.map)
+    throw UsageError(text("--export ", to.path, ": a map is for FILE.safetensors; ONNX keeps the names of the model"));
+  InputFile{besideExecutable(program.exportTemplate)};
+}
+
+void exportModel(const std::string &words, Session &session, const Program &program) {
+  const WeightFile to(words);
+  if (to.isSafetensors())
+    return exportWeights(to, session, program);
+  const std::string &path = to.path;
   InputFile original(besideExecutable(program.exportTemplate));
   OutputFile copy(path);
   copyAll(original, copy);

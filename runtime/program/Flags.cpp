@@ -97,11 +97,19 @@ const std::vector<FlagGroup> &flagGroups() {
        }},
       {"Files",
        {
-           {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors at the end", &Arguments::checkpoint},
+           {"--recipe", "FILE.toml", "flags of this run, KEY = VALUE a line; the command line wins",
+            &Arguments::recipe},
+           {"--init", "FILE.safetensors", "start from these weights; [,map=FILE.toml][,skip-mismatched]",
+            &Arguments::init},
+           {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors and DIR/recipe.toml at the end",
+            &Arguments::checkpoint},
            {"--checkpoint-every", "N", "also write it every N steps (default: after every epoch)",
             &Arguments::checkpointEvery, 1, 0x1p62},
-           {"--resume", "DIR", "go on from the checkpoint in DIR", &Arguments::resume},
-           {"--export", "FILE.onnx", "write the model with its trained weights", &Arguments::exportTo},
+           {"--keep-checkpoints", "N", "keep the last N: DIR/checkpoint-STEP.safetensors (default 1)",
+            &Arguments::keepCheckpoints, 1, 1e6},
+           {"--resume", "DIR", "go on from the checkpoint in DIR, or from this file", &Arguments::resume},
+           {"--export", "FILE", "write the trained model: FILE.onnx, or FILE.safetensors[,map=FILE.toml]",
+            &Arguments::exportTo},
            {"--log", "FILE.jsonl", "write one JSON object a line: start, steps, evaluations, end", &Arguments::log},
            {"--force", nullptr, "write over files that other programs wrote", &Arguments::force},
        }},
@@ -163,7 +171,11 @@ struct Store {
   }
   bool inRange(double parsed) const { return parsed >= flag.least && parsed < flag.below; }
 
-  void operator()(bool Arguments::*field) const { arguments.*field = true; }
+  void operator()(bool Arguments::*field) const {
+    if (value != "true" && value != "false")
+      throw UsageError(text(flag.name, " takes no value, got '", value, "'; ", flag.name, "=false switches it off"));
+    arguments.*field = value == "true";
+  }
   void operator()(std::optional<std::string> Arguments::*field) const {
     const auto same = [this](const char *word) { return value == word; };
     if (value.empty() || (!flag.words.empty() && std::none_of(flag.words.begin(), flag.words.end(), same)))
@@ -207,7 +219,28 @@ struct Given {
   }
 };
 
+const std::string &textOf(const std::string &value) { return value; }
+template <typename Number> std::string textOf(Number value) {
+  char digits[64]; // the shortest that reads back as the same
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
+struct Values {
+  const Arguments &arguments;
+  using Texts = std::vector<std::string>;
+
+  Texts operator()(bool Arguments::*field) const { return arguments.*field ? Texts{"true"} : Texts{}; }
+  Texts operator()(std::vector<std::string> Arguments::*field) const { return arguments.*field; }
+  template <typename Value> Texts operator()(std::optional<Value> Arguments::*field) const {
+    return arguments.*field ? Texts{textOf(*(arguments.*field))} : Texts{};
+  }
+};
+
 } // namespace
+
+std::vector<std::string> valuesOf(const Arguments &arguments, const Flag &flag) {
+  return std::visit(Values{arguments}, flag.field);
+}
 
 bool isGiven(const Arguments &arguments, const Flag &flag) { return std::visit(Given{arguments}, flag.field); }
 

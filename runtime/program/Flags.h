@@ -35,8 +35,11 @@ const Flag *findFlag(const std::string &name);
 
 bool isGiven(const Arguments &arguments, const Flag &flag);
 
-/// Sets what `flag` says, which takes a value, from the text of that value. Throws UsageError when it is of another
-/// kind or out of range.
+/// The texts by which setFlag() would set what the flag has been set to; none when it is not given.
+std::vector<std::string> valuesOf(const Arguments &arguments, const Flag &flag);
+
+/// Sets what `flag` says from the text of its value; a switch takes "true" and "false". Throws UsageError when it is of
+/// another kind or out of range.
 void setFlag(Arguments &arguments, const Flag &flag, const std::string &value);
 
 } // namespace sluice

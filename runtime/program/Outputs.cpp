@@ -7,8 +7,11 @@
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Checkpoint.h"
 #include "runtime/program/Export.h"
+#include "runtime/program/KeptCheckpoints.h"
 #include "runtime/program/Predict.h"
+#include "runtime/program/Recipe.h"
 #include "runtime/program/ReportPage.h"
+#include "runtime/program/WeightNames.h"
 
 #include <cstring>
 #include <filesystem>
@@ -21,27 +24,38 @@ namespace {
 struct Output {
   const char *flag;
   std::string path;
-  std::string begins; ///< what Sluice's own files of this kind begin with
-  const char *format; ///< or, of safetensors files, their format
+  std::string begins;         ///< what Sluice's own files of this kind begin with; empty: they are safetensors
+  const char *format;         ///< or, of safetensors files, their format
+  const char *key = "format"; ///< of the metadata, which says so; without a format any value of it does
 };
 
 std::vector<Output> outputsOf(const Arguments &arguments) {
   std::vector<Output> outputs;
-  auto add = [&](const char *flag, const std::optional<std::string> &path, const std::string &begins, const char *format) {
+  auto add = [&](const char *flag, const std::optional<std::string> &path, const std::string &begins,
+                 const char *format) {
     if (path)
       outputs.push_back({flag, *path, begins, format});
   };
-  add("--export", arguments.exportTo, exportMark, nullptr);
+  if (arguments.exportTo) {
+    const WeightFile to(*arguments.exportTo);
+    if (to.isSafetensors())
+      outputs.push_back({"--export", to.path, "", nullptr, exportedBy});
+    else
+      outputs.push_back({"--export", to.path, exportMark, nullptr});
+  }
   add("--trace", arguments.trace, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":", nullptr);
   add("--dump-gradients", arguments.dumpGradients, "", "sluice-gradients-1");
   add("--profile-out", arguments.profileOut, "{\"version\":1,\"device\":", nullptr);
   add("--log", arguments.log, "{\"event\":\"start\"", nullptr);
   add("--output", arguments.output, predictionsMark(), nullptr);
   add("--report", arguments.report, reportMark, nullptr);
-  if (arguments.checkpoint)
+  if (arguments.checkpoint) {
     add("--checkpoint", checkpointPath(*arguments.checkpoint), "", checkpointFormat);
+    if (arguments.data)
+      add("--checkpoint", recipePath(*arguments.checkpoint), recipeMark, nullptr);
+  }
   if (arguments.best)
-    add("--best", bestCheckpointPath(*arguments.checkpoint), "", checkpointFormat);
+    add("--best", bestPath(*arguments.checkpoint), "", checkpointFormat);
   return outputs;
 }
 
@@ -58,18 +72,19 @@ bool isRegular(const std::string &path) {
 
 bool isCheckpoint(const Output &output) { return std::strcmp(output.flag, "--checkpoint") == 0; }
 
-/// A run may go on in the folder that it came from.
+/// A run may go on in the folder that it came from, by the recipe that lies there.
 bool resumes(const Arguments &arguments, const std::string &input) {
-  return arguments.resume && input == checkpointPath(*arguments.resume);
+  return (arguments.resume && input == resumedPath(*arguments.resume)) ||
+         (arguments.recipe && input == *arguments.recipe);
 }
 
 /// Throws DataError for a file that cannot be read, or not as one of the kind.
 bool isOurs(const Output &output, const Program &program) {
-  if (output.format) {
+  if (output.begins.empty()) {
     const SafetensorsFile file(output.path);
     checkIdentity(file, program);
-    const auto format = file.metadata().find("format");
-    return format != file.metadata().end() && format->second == output.format;
+    const auto said = file.metadata().find(output.key);
+    return said != file.metadata().end() && (!output.format || said->second == output.format);
   }
   const InputFile file(output.path);
   std::string begin(output.begins.size(), '\0');

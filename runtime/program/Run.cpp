@@ -8,12 +8,16 @@
 #include "runtime/Kernels.h"
 #include "runtime/Printable.h"
 #include "runtime/files/File.h"
+#include "runtime/program/CheckpointWriter.h"
 #include "runtime/program/Export.h"
 #include "runtime/program/FolderLock.h"
+#include "runtime/program/InitialWeights.h"
 #include "runtime/program/Initialize.h"
 #include "runtime/program/Interrupt.h"
+#include "runtime/program/KeptCheckpoints.h"
 #include "runtime/program/ParameterGroups.h"
 #include "runtime/program/Predict.h"
+#include "runtime/program/Recipe.h"
 #include "runtime/program/Report.h"
 
 #include <algorithm>
@@ -64,6 +68,35 @@ static void silenceStandardOutput() {
   close(nowhere);
 }
 
+/// The checkpoint of --resume. What is wrong with it is said together with the one that can be taken instead.
+static void openSaved(std::optional<SavedRun> &saved, const Arguments &arguments, const Program &program) {
+  const std::string path = resumedPath(*arguments.resume);
+  try {
+    saved.emplace(path, program);
+  } catch (const DataError &error) {
+    const std::string other = lastWholeCheckpoint(parentFolder(path), program, path);
+    if (other.empty())
+      throw;
+    Arguments instead = arguments;
+    instead.force |= arguments.checkpoint && !isCheckpointOf(checkpointPath(*arguments.checkpoint), program);
+    throw DataError(text(error.what(), "; ", other, " is whole: go on with: ", commandToGoOn(instead, other)));
+  }
+  if (arguments.seed && *arguments.seed != saved->state().seed)
+    throw UsageError(text("--seed ", *arguments.seed, ": the checkpoint in ", *arguments.resume, " was made with seed ",
+                          saved->state().seed));
+}
+
+/// A position in one data set means nothing in another. Synthetic data have no end.
+static void checkSamples(RunState &run, const Dataset &data, const Arguments &arguments) {
+  if (*arguments.data == "synthetic")
+    return;
+  if (run.samples != 0 && run.samples != data.samples())
+    throw DataError(text(*arguments.data, " holds ", data.samples(), " samples, the run in ", *arguments.resume,
+                         " was trained on ", run.samples, "; give it the data that it had, or start anew with its ",
+                         "weights: --init=", resumedPath(*arguments.resume)));
+  run.samples = data.samples();
+}
+
 static std::atomic<bool> running{false};
 
 /// libgomp ends the process where it cannot have a thread, after it said so.
@@ -97,16 +130,19 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   run.seed = state.seed;
   std::optional<SavedRun> saved;
   if (arguments.resume) {
-    run = saved.emplace(*arguments.resume, program).state();
-    if (arguments.seed && *arguments.seed != run.seed)
-      throw UsageError(text("--seed ", *arguments.seed, ": the checkpoint in ", *arguments.resume,
-                            " was made with seed ", run.seed));
+    openSaved(saved, arguments, program);
+    run = saved->state();
     state.seed = run.seed;
   }
+  std::optional<InitialWeights> initial;
+  if (arguments.init)
+    initial.emplace(*arguments.init, program);
   // Data and log are opened before anything is allocated: most mistakes end a run at once.
-  TrainingFiles files(arguments, program, run.seed);
+  TrainingFiles files(arguments, program, run.seed, initial ? initial->paths() : std::vector<std::string>());
   if (arguments.quiet) // a log to /dev/stdout was opened before
     silenceStandardOutput();
+  if (files.training)
+    checkSamples(run, *files.training, arguments);
 
   // Beside a GPU threads only draw weights and gather batches, which no plan depends on.
   const int64_t usual =
@@ -117,6 +153,10 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   entry.makeKernels();
   buildPrimitives();
   announceMemory(program);
+  if (arguments.checkpoint)
+    announceCheckpointCopy(program);
+  if (initial)
+    std::fputs(initial->report().c_str(), stdout);
   std::fputs(memoryNotes().c_str(), stdout);
   std::fflush(stdout);
   Recording recording;
@@ -129,6 +169,8 @@ static void runProgram(const Arguments &arguments, const Program &program, const
     watch(session, arguments.name, program);
     session.groups = parameterGroups(arguments.groups, program);
     initializeVariables(session, program, run.seed);
+    if (initial)
+      initial->load(session);
     startAverages(session, program);
     if (saved)
       saved->load(session);
@@ -160,6 +202,7 @@ static int runGuarded(int argc, char **argv, const Program &program, const Entry
     ensurePassiveOpenMP(argc, argv);
     Arguments arguments = parseArguments(argc, argv, program);
     arguments.name = name;
+    arguments.path = path;
     runProgram(arguments, program, entry);
     if (std::fflush(stdout) != 0 || std::ferror(stdout))
       throw DataError("cannot write standard output");

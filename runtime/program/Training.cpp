@@ -4,11 +4,13 @@
 #include "runtime/program/Training.h"
 
 #include "runtime/program/Batches.h"
+#include "runtime/program/CheckpointWriter.h"
 #include "runtime/program/Evaluations.h"
 #include "runtime/program/GradientDump.h"
 #include "runtime/program/Interrupt.h"
 #include "runtime/program/Predict.h"
 #include "runtime/program/Progress.h"
+#include "runtime/program/Recipe.h"
 #include "runtime/program/RunReport.h"
 #include "runtime/program/Step.h"
 
@@ -31,7 +33,12 @@ public:
           TrainingFiles &files, RunState run)
       : session(session), program(program), entry(entry), arguments(arguments), files(files), run(run),
         report(arguments.report ? std::make_unique<RunReport>() : nullptr),
-        evaluations(session, program, entry, arguments, files, report.get()), step(session, program, entry, arguments) {}
+        checkpoints(arguments.checkpoint ? std::make_unique<CheckpointWriter>(session, program, *arguments.checkpoint,
+                                                                              arguments.keepCheckpoints.value_or(1),
+                                                                              files.training ? recipeOf(arguments) : "")
+                                         : nullptr),
+        evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get()),
+        step(session, program, entry, arguments) {}
 
   Recording runAll();
 
@@ -44,6 +51,8 @@ private:
   int64_t lastStep() const;
   bool checkpointIsDue(bool epochEnds) const;
   void saveCheckpoint();
+  void finishCheckpoints();
+  void sayHowToGoOn() const;
   void loopAndSave();
   void tellStep(int64_t epoch, float loss, double seconds);
   void endLoop(Progress &progress);
@@ -59,7 +68,8 @@ private:
   const Arguments &arguments;
   TrainingFiles &files;
   RunState run;
-  std::unique_ptr<RunReport> report; ///< null where none is asked for
+  std::unique_ptr<RunReport> report;             ///< null where none is asked for
+  std::unique_ptr<CheckpointWriter> checkpoints; ///< null without --checkpoint
   Evaluations evaluations;
   Step step;
 
@@ -100,6 +110,8 @@ void Trainer::logStart() const {
                       {"seed", run.seed},
                       {"first_step", run.step + 1}};
   step.describeAll(fields);
+  if (checkpoints)
+    fields.push_back({"checkpoint_bytes", uint64_t{checkpointCopyBytes(program)}});
   if (files.training) {
     fields.push_back({"samples", files.training->samples()});
     fields.push_back({"steps_per_epoch", files.training->batches()});
@@ -136,8 +148,9 @@ void Trainer::logEnd() const {
 std::string Trainer::lastSaved() const {
   if (!arguments.checkpoint)
     return "no checkpoint was asked for";
-  return savedStep >= 0 ? text("the last checkpoint in ", *arguments.checkpoint, " is from step ", savedStep)
-                        : "this run wrote no checkpoint yet";
+  const int64_t step = checkpoints->lastWritten();
+  return step >= 0 ? text("the last checkpoint in ", *arguments.checkpoint, " is from step ", step)
+                   : "this run wrote no checkpoint yet";
 }
 
 void Trainer::failOnLoss(float loss) const {
@@ -152,9 +165,9 @@ bool Trainer::checkpointIsDue(bool epochEnds) const {
 }
 
 void Trainer::saveCheckpoint() {
-  if (!arguments.checkpoint || savedStep == run.step)
+  if (!checkpoints || savedStep == run.step)
     return;
-  writeCheckpoint(*arguments.checkpoint, session, program, run);
+  checkpoints->save(run);
   savedStep = run.step;
 }
 
@@ -189,6 +202,20 @@ void Trainer::endLoop(Progress &progress) {
   progress.endLine();
   if (evaluations.isOver())
     std::printf("ended after step %lld: %s\n", static_cast<long long>(run.step), evaluations.whyOver().c_str());
+}
+
+/// All that was saved is on the disk.
+void Trainer::finishCheckpoints() {
+  if (checkpoints)
+    checkpoints->finish();
+}
+
+/// What whoever interrupted the run may want to know.
+void Trainer::sayHowToGoOn() const {
+  std::printf("interrupted after step %lld; %s%s\n", static_cast<long long>(run.step),
+              checkpoints && files.training ? "go on with: " : "nothing was saved: no --checkpoint was given",
+              checkpoints && files.training ? printable(commandByRecipe(arguments, *arguments.checkpoint)).c_str()
+                                            : "");
 }
 
 /// What only the first steps of a run do.
@@ -280,6 +307,8 @@ void Trainer::loop() {
     }
     bool epochEnds = run.position.epoch != current.epoch;
     progress.step(run.step, current.epoch, loss, session.state.learningRate, epochEnds);
+    if (checkpoints)
+      checkpoints->check();
     if (checkpointIsDue(epochEnds))
       saveCheckpoint();
     if (evaluations.isDue(run.step, epochEnds)) {
@@ -302,12 +331,14 @@ void Trainer::loopAndSave() {
     try {
       if (stepIsWhole)
         saveCheckpoint();
+      finishCheckpoints();
     } catch (const DataError &) {
       // The first error is the one to tell.
     }
     throw;
   }
   saveCheckpoint();
+  finishCheckpoints();
 }
 
 Recording Trainer::runAll() {
@@ -315,10 +346,11 @@ Recording Trainer::runAll() {
   loopAndSave();
   if (!interruptedBy())
     evaluations.run(run);
+  finishCheckpoints();
   if (!interruptedBy())
     predictAll();
   if (interruptedBy())
-    std::printf("interrupted after step %lld\n", static_cast<long long>(run.step));
+    sayHowToGoOn();
   logEnd();
   for (const Dataset *data : {files.training.get(), files.evaluation.get()})
     if (data && data->skipped() > 0)

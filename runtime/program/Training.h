@@ -19,7 +19,9 @@ namespace sluice {
 /// What a run reads and writes. Opened, or tried, before memory is allocated: a path that cannot be written should not
 /// end a run that took hours.
 struct TrainingFiles {
-  TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed);
+  /// `weights`: what else the run reads.
+  TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed,
+                const std::vector<std::string> &weights = {});
 
   std::unique_ptr<Dataset> training, evaluation, prediction; ///< null when not asked for
   std::unique_ptr<MetricChoice> metrics;                     ///< of the evaluation

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens what a run reads, and tries what it writes, in an order that leaves nothing behind where something is wrong.
 
-#include "runtime/files/OutputFile.h"
-#include "runtime/program/Outputs.h"
 #include "runtime/program/Training.h"
+
+#include "runtime/files/OutputFile.h"
+#include "runtime/program/Export.h"
+#include "runtime/program/Outputs.h"
+#include "runtime/program/WeightNames.h"
 
 namespace sluice {
 
-TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed) {
+TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed,
+                             const std::vector<std::string> &weights) {
   DataOptions options = dataOptions(arguments, seed);
   if (arguments.data) {
     options.where = *arguments.data;
@@ -42,14 +46,23 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     if (beside)
       inputs.push_back(besideExecutable(beside));
   if (arguments.resume)
-    inputs.push_back(checkpointPath(*arguments.resume));
+    inputs.push_back(resumedPath(*arguments.resume));
+  if (arguments.recipe)
+    inputs.push_back(*arguments.recipe);
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  std::optional<std::string> exported;
+  if (arguments.exportTo) {
+    const WeightFile to(*arguments.exportTo);
+    exported = to.path;
+    if (to.map)
+      inputs.push_back(*to.map);
+    checkExport(to, program);
+  }
   checkOutputs(arguments, program, inputs);
-  if (arguments.exportTo)
-    InputFile{besideExecutable(program.exportTemplate)};
   if (arguments.checkpoint)
     OutputFile{checkpointPath(*arguments.checkpoint)};
-  for (const auto &path : {arguments.exportTo, arguments.trace, arguments.dumpGradients, arguments.profileOut,
-                           arguments.output, arguments.report})
+  for (const auto &path :
+       {exported, arguments.trace, arguments.dumpGradients, arguments.profileOut, arguments.output, arguments.report})
     if (path)
       OutputFile{*path};
   if (arguments.tensorboard)

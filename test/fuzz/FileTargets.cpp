@@ -8,6 +8,8 @@
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Checkpoint.h"
 #include "runtime/program/Dataset.h"
+#include "runtime/program/Flags.h"
+#include "runtime/program/Recipe.h"
 
 #include <algorithm>
 #include <memory>
@@ -126,6 +128,25 @@ Outcome runCheckpoint(const std::string &input, const std::string &folder) {
     Position position = data.normalize(state.position);
     if (position.epoch < 0 || position.sample < 0 || position.sample > data.samples())
       finding("a checkpoint leads to sample " + std::to_string(position.sample));
+  });
+}
+
+Outcome runRecipe(const std::string &input, const std::string &folder) {
+  const std::string path = folder + "/recipe.toml";
+  writeFile(path, input);
+  return guarded([&] {
+    Arguments arguments;
+    readRecipe(path, {}, arguments);
+    // What was read can be written, and is then read as the same.
+    arguments.checkpoint = folder;
+    arguments.path = "model";
+    writeFile(path, recipeOf(arguments));
+    Arguments again;
+    readRecipe(path, {}, again);
+    for (const FlagGroup &group : flagGroups())
+      for (const Flag &flag : group.flags)
+        if (!isAboutOneStart(flag) && valuesOf(arguments, flag) != valuesOf(again, flag))
+          finding(std::string("another ") + flag.name + " was written than was read");
   });
 }
 

@@ -48,6 +48,7 @@ const std::vector<Target> &targets() {
       {"npy", ".npy", runNpy, mutateNpy},
       {"safetensors", ".safetensors", runSafetensors, mutateSafetensors},
       {"checkpoint", ".safetensors", runCheckpoint, mutateSafetensors},
+      {"recipe", ".toml", runRecipe, mutateText},
       {"image", ".png", runImage, mutateText},
       {"npz", ".npz", runNpz, mutateText},
       {"table", ".csv", runTable, mutateText},

@@ -53,6 +53,7 @@ Outcome runModel(const std::string &input, const std::string &folder);
 Outcome runNpy(const std::string &input, const std::string &folder);
 Outcome runSafetensors(const std::string &input, const std::string &folder);
 Outcome runCheckpoint(const std::string &input, const std::string &folder);
+Outcome runRecipe(const std::string &input, const std::string &folder);
 Outcome runImage(const std::string &input, const std::string &folder);
 Outcome runNpz(const std::string &input, const std::string &folder);
 Outcome runTable(const std::string &input, const std::string &folder);

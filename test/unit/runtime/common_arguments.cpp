@@ -60,7 +60,7 @@ TEST(Arguments, RefusesUnknownAndMissing) {
   expectRefused({"--data", "--steps", "3"}, "--data needs a value");
   expectRefused({"--data="}, "--data expects DIR|KIND:PATH, got ''");
   expectRefused({"--data", "a", "--data", "b"}, "--data is given twice");
-  expectRefused({"--shuffle=yes"}, "--shuffle takes no value, got 'yes'");
+  expectRefused({"--shuffle=yes"}, "--shuffle takes no value, got 'yes'; --shuffle=false switches it off");
   expectRefused({}, "nothing to do");
 }
 
@@ -84,6 +84,8 @@ TEST(Arguments, RefusesWhatDoesNotGoTogether) {
   expectRefused({"--evaluate", "d", "--steps", "1"}, "--steps needs --data");
   expectRefused({"--evaluate", "d", "--trace", "t"}, "--trace needs --data");
   expectRefused({"--data", "d", "--checkpoint-every", "5"}, "--checkpoint-every needs --checkpoint");
+  expectRefused({"--data", "d", "--keep-checkpoints", "5"}, "--keep-checkpoints needs --checkpoint");
+  expectRefused({"--data", "d", "--init", "f", "--resume", "c"}, "--init and --resume exclude each other");
   expectRefused({"--data", "d", "--beta1", "0.5"}, "--beta1 means nothing to sgd");
   expectRefused({"--data", "d", "--momentum", "0.5"}, "--momentum means nothing to adam", Program::Optimizer::Adam);
   expectRefused({"--data", "d", "--no-graph"}, "compiled with --target=cuda");

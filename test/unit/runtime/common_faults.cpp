@@ -28,7 +28,8 @@ protected:
     std::filesystem::remove(folder / "fired");
     const std::string preload = fault.empty() ? "" : "FAULT=" + fault + " LD_PRELOAD=" SLUICE_FAULTY_FILES " ";
     return shell(preload +
-                     "timeout 60 ./tiny --data data --steps 6 --resume c --checkpoint c --checkpoint-every 2 --log log "
+                     "timeout 60 ./tiny --data data --steps 6 --resume c --checkpoint c --checkpoint-every 2 "
+                     "--keep-checkpoints 2 --log log "
                      "--export out.onnx --trace trace --dump-gradients gradients --evaluate data --offload-to slots" +
                      (profiled() ? " --profile-out profile" : ""),
                  "offload");
@@ -37,7 +38,8 @@ protected:
   /// Measuring a profile takes seconds, and none of its calls is one of those that move parts of files.
   static bool profiled() {
     const std::string call = GetParam().first;
-    return call != "pread" && call != "pwrite" && call != "posix_fallocate";
+    return std::string(GetParam().second) != "kill" && call != "link" && call != "pread" && call != "pwrite" &&
+           call != "posix_fallocate";
   }
 
   void clean() {
@@ -102,6 +104,7 @@ protected:
 };
 
 class HarmlessFaults : public FileFaults {};
+class Kills : public FileFaults {};
 
 TEST_P(FileFaults, AreSaidAndLeaveAWholeCheckpoint) {
   const auto [call, kind] = GetParam();
@@ -112,6 +115,28 @@ TEST_P(FileFaults, AreSaidAndLeaveAWholeCheckpoint) {
 TEST_P(HarmlessFaults, ChangeNothing) {
   const auto [call, kind] = GetParam();
   EXPECT_GT(failEach(call, kind, true), 0);
+}
+
+// Whatever a run was about to do with a file when it was killed: it goes on, with the same bits.
+TEST_P(Kills, LoseNothing) {
+  const auto [call, kind] = GetParam();
+  int killed = 0;
+  for (int n = 1; !HasFailure(); n += 1 + n / 8) {
+    SCOPED_TRACE(n);
+    const int status = go(std::string(call) + ":" + std::to_string(n) + ":" + kind);
+    if (!folder.has("fired"))
+      break;
+    EXPECT_EQ(status, 128 + SIGKILL) << err;
+    ++killed;
+    for (const auto &[step, loss] : losses("log"))
+      EXPECT_EQ(expectedLosses[step], loss);
+    std::filesystem::remove(folder / "slots");
+    expectGoesOn();
+    clean();
+    for (const auto &entry : std::filesystem::directory_iterator(folder / "c"))
+      EXPECT_NE(entry.path().extension(), ".partial");
+  }
+  EXPECT_GT(killed, 0);
 }
 
 // A program that gets no thread says so and ends; it neither hangs nor crashes, and does all that it was asked to where
@@ -151,7 +176,11 @@ INSTANTIATE_TEST_SUITE_P(Calls, FileFaults,
 INSTANTIATE_TEST_SUITE_P(Calls, HarmlessFaults,
                          testing::Values(Fault{"pread", "half"}, Fault{"pread", "EINTR"}, Fault{"pwrite", "half"},
                                          Fault{"pwrite", "EINTR"}, Fault{"write", "half"}, Fault{"write", "EINTR"},
-                                         Fault{"posix_fallocate", "EINTR"}),
+                                         Fault{"posix_fallocate", "EINTR"}, Fault{"link", "EPERM"}),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Calls, Kills,
+                         testing::Values(Fault{"open", "kill"}, Fault{"pwrite", "kill"}, Fault{"fsync", "kill"},
+                                         Fault{"close", "kill"}, Fault{"rename", "kill"}, Fault{"link", "kill"}),
                          nameOf);
 
 } // namespace

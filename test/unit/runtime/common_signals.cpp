@@ -39,6 +39,10 @@ TEST_F(Signals, EndARunWithACheckpoint) {
     EXPECT_EQ(beside("kill -" + std::to_string(signal) + " $p"), 128 + signal);
     EXPECT_THAT(out, testing::HasSubstr("interrupted after step"));
     expectSaved();
+    const std::string command = "./tiny --recipe=c/recipe.toml --resume=c";
+    EXPECT_THAT(out, testing::HasSubstr("; go on with: " + command + "\n"));
+    EXPECT_EQ(shell(command + " --steps=1"), 0) << err;
+    EXPECT_THAT(out, testing::HasSubstr("nothing to train: step"));
   }
 }
 

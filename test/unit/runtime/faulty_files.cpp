@@ -4,11 +4,13 @@
 //   an error by name (EIO, ENOSPC, EINTR, ...); pthread_create counts as a call, too
 //   half     reads and writes move half of the bytes, at least one
 //   zero     reads and writes move none from here on: what is read has ended, what is written finds no room
+//   kill     the process gets SIGKILL in front of the call
 //   lost     the call succeeds, and the file that was reserved last (the arena of --offload-to) is cut to nothing
 // Once that has happened, a file named `fired` lies in the current folder.
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -46,7 +48,7 @@ bool below(int descriptor) {
 int numberOf(const std::string &error) {
   const std::pair<const char *, int> known[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EINTR", EINTR},
                                                 {"EACCES", EACCES}, {"EMFILE", EMFILE}, {"EROFS", EROFS},
-                                                {"EDQUOT", EDQUOT}, {"EAGAIN", EAGAIN}};
+                                                {"EDQUOT", EDQUOT}, {"EAGAIN", EAGAIN}, {"EPERM", EPERM}};
   for (auto [name, number] : known)
     if (error == name)
       return number;
@@ -67,6 +69,8 @@ template <typename File> Effect effectOn(const char *call, File file) {
   if (occurrence < which || (occurrence > which && kind != "zero"))
     return Normal;
   syscall(SYS_close, static_cast<int>(syscall(SYS_open, "fired", O_CREAT | O_WRONLY, 0600)));
+  if (kind == "kill")
+    raise(SIGKILL);
   if (kind == "half")
     return Half;
   if (kind == "zero")
@@ -137,6 +141,10 @@ int close(int descriptor) {
 
 int rename(const char *from, const char *to) {
   return effectOn("rename", to) == Error ? -1 : original("rename", &rename)(from, to);
+}
+
+int link(const char *from, const char *to) {
+  return effectOn("link", to) == Error ? -1 : original("link", &link)(from, to);
 }
 
 // Counted as if it were of a file, so that one library serves.

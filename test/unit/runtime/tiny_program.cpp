@@ -4,7 +4,7 @@
 // kernels is exercised. Variants for tests come from the environment: TINY=file (weights from tiny.safetensors beside
 // it), adam (a program that claims another optimizer), small-workspace (the plan reserved too little scratch), huge
 // (arenas no machine has), offload (the logits leave the device), hang (no step ends),
-// other-model (another identity), hostile (a name that is markup).
+// other-model (another identity), hostile (a name that is markup), host-budget (no room for a copy of the variables).
 #include "runtime/Runtime.h"
 
 #include <cstdlib>
@@ -120,6 +120,7 @@ int main(int argc, char **argv) {
   program.batch = 4;
   program.deviceBytes = variant("huge") ? size_t(1) << 46 : deviceBytes;
   program.hostBytes = hostBytes;
+  program.hostBudget = variant("host-budget") ? hostBytes + 215 : 0; // the variables are 216 bytes
   program.deviceBase = 896;
   program.threads = 1;
   program.events = 3;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library nests values no deeper than it can bear but has no such limit for the dots of keys, each of which is a
+// table in a table: the size of the file is the limit.
+
+#include "runtime/files/Toml.h"
+
+#include "runtime/files/File.h"
+
+namespace sluice {
+
+static constexpr uint64_t mostBytes = uint64_t{64} << 10;
+static constexpr size_t mostDots = 100; ///< of all keys of one line, brackets included
+
+/// Dots outside of quotes nest. Those inside are counted as well, which only long texts of many sentences would notice.
+static void checkDepth(const std::string &path, const std::string &content) {
+  size_t dots = 0, line = 1;
+  for (const char character : content) {
+    dots = character == '\n' ? 0 : dots + (character == '.');
+    if (dots > mostDots)
+      throw DataError(text(path, ":", line, ": more than ", mostDots, " dots in one line"));
+    line += character == '\n';
+  }
+}
+
+toml::table readToml(const std::string &path) {
+  const InputFile file(path);
+  if (file.size() > mostBytes)
+    throw DataError(text(path, ": ", file.size(), " bytes are too many for a file of settings, at most ", mostBytes));
+  std::string content(static_cast<size_t>(file.size()), '\0');
+  file.readAt(0, content.data(), content.size());
+  checkDepth(path, content);
+  try {
+    return toml::parse(content, path);
+  } catch (const toml::parse_error &error) {
+    throw tomlError(path, error.source(), std::string(error.description()));
+  }
+}
+
+DataError tomlError(const std::string &path, const toml::source_region &place, const std::string &what) {
+  return DataError(text(path, ":", place.begin.line, ": ", what));
+}
+
+const char *tomlKind(const toml::node &node) {
+  switch (node.type()) {
+  case toml::node_type::string:
+    return "a string";
+  case toml::node_type::integer:
+    return "a whole number";
+  case toml::node_type::floating_point:
+    return "a number";
+  case toml::node_type::boolean:
+    return "true or false";
+  case toml::node_type::array:
+    return "an array";
+  case toml::node_type::table:
+    return "a table";
+  default:
+    return "a date or a time";
+  }
+}
+
+} // namespace sluice

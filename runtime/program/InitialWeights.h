@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// --init: first values of a model's tensors from a safetensors file under the names of PyTorch's state_dict.
+#pragma once
+
+#include "runtime/files/Safetensors.h"
+#include "runtime/program/WeightNames.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+class InitialWeights {
+public:
+  /// Opens the file and finds what fits; `words` are those of the flag. Throws DataError when a tensor has another
+  /// shape or type than the model's and is not to be skipped, or when nothing fits.
+  InitialWeights(const std::string &words, const Program &program);
+
+  /// Overwrites the tensors that were found. Throws DataError where the file's checksums tell damage.
+  void load(Session &session) const;
+  /// What was taken, and what was not, a line each.
+  std::string report() const;
+  /// The files that are read.
+  std::vector<std::string> paths() const;
+
+private:
+  /// Whether the tensor of that name fits the variable; else `why` says what it is.
+  bool fits(const Variable &variable, const WeightName &name, std::string &why) const;
+
+  struct Found {
+    const Variable *variable;
+    WeightName name;
+  };
+  const WeightFile words;
+  const SafetensorsFile file;
+  std::vector<Found> found;
+  std::vector<std::string> missing, skipped, unused;
+};
+
+} // namespace sluice

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys are the words of the table in Flags.cpp without their dashes; values go the way of the command line, so that
+// ranges and kinds are checked in one place.
+
+#include "runtime/program/Recipe.h"
+
+#include "runtime/Printable.h"
+#include "runtime/files/File.h"
+#include "runtime/files/Toml.h"
+#include "runtime/program/Flags.h"
+#include "runtime/program/Log.h"
+
+#include <charconv>
+
+namespace sluice {
+
+namespace {
+
+std::string shortestText(double value) {
+  char digits[64];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
+/// What a flag takes, as a recipe says it.
+struct ExpectedKind {
+  const char *operator()(bool Arguments::*) const { return "true or false"; }
+  const char *operator()(std::optional<std::string> Arguments::*) const { return "a string"; }
+  const char *operator()(std::vector<std::string> Arguments::*) const { return "a string or an array of strings"; }
+  const char *operator()(std::optional<int64_t> Arguments::*) const { return "a whole number"; }
+  const char *operator()(std::optional<uint64_t> Arguments::*) const {
+    return "a whole number (as a string from 2^63 on)";
+  }
+  const char *operator()(std::optional<double> Arguments::*) const { return "a number"; }
+};
+
+/// The words that a command line would say for a value; nothing where the value is of another kind.
+struct WordsOf {
+  using Words = std::optional<std::vector<std::string>>;
+  const toml::node &node;
+
+  Words string() const {
+    const auto value = node.value_exact<std::string>();
+    return value ? Words({*value}) : std::nullopt;
+  }
+  Words integer() const {
+    const auto value = node.value_exact<int64_t>();
+    return value ? Words({std::to_string(*value)}) : std::nullopt;
+  }
+
+  Words operator()(bool Arguments::*) const {
+    const auto value = node.value_exact<bool>();
+    return value ? Words({*value ? "true" : "false"}) : std::nullopt;
+  }
+  Words operator()(std::optional<std::string> Arguments::*) const { return string(); }
+  Words operator()(std::optional<int64_t> Arguments::*) const { return integer(); }
+  Words operator()(std::optional<uint64_t> Arguments::*) const { return node.is_string() ? string() : integer(); }
+  Words operator()(std::optional<double> Arguments::*) const {
+    const auto value = node.value_exact<double>();
+    return value ? Words({shortestText(*value)}) : integer();
+  }
+  Words operator()(std::vector<std::string> Arguments::*) const {
+    const toml::array *array = node.as_array();
+    if (!array)
+      return string();
+    std::vector<std::string> words;
+    for (const toml::node &element : *array) {
+      const auto word = element.value_exact<std::string>();
+      if (!word)
+        return std::nullopt;
+      words.push_back(*word);
+    }
+    return words;
+  }
+};
+
+/// Whether the command line said what makes this flag of the recipe meaningless.
+bool isOverruled(const std::string &name, const std::set<std::string> &given) {
+  static constexpr std::pair<const char *, const char *> instead[] = {
+      {"--steps", "--epochs"}, {"--epochs", "--steps"}, {"--init", "--resume"}, {"--resume", "--init"}};
+  for (const auto &[flag, other] : instead)
+    if (name == flag && given.count(other))
+      return true;
+  return given.count(name) != 0;
+}
+
+/// Calls `visit(flag, words)` for each flag that was given, in the order of --help, with its values.
+template <typename Visit> void forEachGiven(const Arguments &arguments, Visit visit) {
+  for (const FlagGroup &group : flagGroups())
+    for (const Flag &flag : group.flags)
+      if (isGiven(arguments, flag))
+        visit(flag, valuesOf(arguments, flag));
+}
+
+/// A basic string: JSON's, but that DEL needs an escape, too.
+std::string tomlString(const std::string &value) {
+  std::string quoted = jsonString(value);
+  for (size_t at; (at = quoted.find('\x7f')) != std::string::npos;)
+    quoted.replace(at, 1, "\\u007f");
+  return quoted;
+}
+
+std::string tomlValue(const Flag &flag, const std::vector<std::string> &words) {
+  if (!flag.value)
+    return "true";
+  if (std::holds_alternative<std::vector<std::string> Arguments::*>(flag.field)) {
+    std::string list;
+    for (const std::string &word : words)
+      list += (list.empty() ? "" : ", ") + tomlString(word);
+    return "[" + list + "]";
+  }
+  const bool number = std::holds_alternative<std::optional<int64_t> Arguments::*>(flag.field) ||
+                      std::holds_alternative<std::optional<double> Arguments::*>(flag.field) ||
+                      (std::holds_alternative<std::optional<uint64_t> Arguments::*>(flag.field) &&
+                       std::strtoull(words[0].c_str(), nullptr, 10) <= uint64_t{INT64_MAX});
+  return number ? words[0] : tomlString(words[0]);
+}
+
+/// As a shell takes it for one word.
+std::string quoted(const std::string &word) {
+  static constexpr char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+%@";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos)
+    return word;
+  std::string out = "'";
+  for (const char character : word)
+    out += character == '\'' ? std::string("'\\''") : std::string(1, character);
+  return out + "'";
+}
+
+} // namespace
+
+std::string recipePath(const std::string &folder) { return joinPath(folder, "recipe.toml"); }
+
+bool isAboutOneStart(const Flag &flag) {
+  static const std::set<std::string> names = {"--recipe", "--resume", "--force", "--help", "--plan"};
+  return names.count(flag.name) != 0;
+}
+
+void readRecipe(const std::string &path, const std::set<std::string> &given, Arguments &arguments) {
+  const toml::table recipe = readToml(path);
+  for (const auto &[key, node] : recipe) {
+    const std::string name = "--" + std::string(key.str());
+    const auto fail = [&, &where = key.source()](const std::string &what) { return tomlError(path, where, what); };
+    const Flag *flag = findFlag(name);
+    if (node.is_table())
+      throw fail(text("there are no tables in a recipe, found [", key.str(), "]: write every flag as KEY = VALUE"));
+    if (!flag || name == "--recipe")
+      throw fail(text("'", key.str(), "' is no flag that a recipe can hold; --help lists them"));
+    const auto words = std::visit(WordsOf{node}, flag->field);
+    if (!words)
+      throw fail(text(key.str(), " expects ", std::visit(ExpectedKind{}, flag->field), ", got ", tomlKind(node)));
+    if (isOverruled(name, given))
+      continue;
+    try {
+      for (const std::string &word : *words)
+        setFlag(arguments, *flag, word);
+    } catch (const UsageError &error) {
+      throw fail(error.what());
+    }
+  }
+}
+
+std::string recipeOf(const Arguments &arguments) {
+  std::string out =
+      text(recipeMark, " Go on with: ", printable(commandByRecipe(arguments, *arguments.checkpoint)), "\n");
+  forEachGiven(arguments, [&](const Flag &flag, const std::vector<std::string> &words) {
+    if (!isAboutOneStart(flag))
+      out += text(flag.name + 2, " = ", tomlValue(flag, words), "\n");
+  });
+  return out;
+}
+
+std::string commandToGoOn(const Arguments &arguments, const std::string &checkpoint) {
+  std::string out = quoted(arguments.path);
+  forEachGiven(arguments, [&](const Flag &flag, const std::vector<std::string> &words) {
+    // What the recipe said is among the other flags.
+    if (&flag == findFlag("--resume") || &flag == findFlag("--recipe"))
+      return;
+    for (const std::string &word : words)
+      out += text(" ", flag.name, flag.value ? "=" : "", flag.value ? quoted(word) : "");
+  });
+  return text(out, " --resume=", quoted(checkpoint));
+}
+
+std::string commandByRecipe(const Arguments &arguments, const std::string &folder) {
+  return text(quoted(arguments.path), " --recipe=", quoted(recipePath(folder)), " --resume=", quoted(folder));
+}
+
+} // namespace sluice

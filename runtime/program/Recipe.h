@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// --recipe=FILE.toml: flags of a run in a file, `steps = 100` for --steps 100. FOLDER/recipe.toml says beside a
+// checkpoint what its run was started with.
+#pragma once
+
+#include "runtime/program/Flags.h"
+
+#include <set>
+#include <string>
+
+namespace sluice {
+
+/// What recipes that programs write begin with.
+inline constexpr char recipeMark[] = "# Written by a program of Sluice.";
+
+/// FOLDER/recipe.toml.
+std::string recipePath(const std::string &folder);
+
+/// Sets what the recipe says and the command line did not: `given` are the flags that it named. A flag also wins over
+/// those that exclude it (--steps over epochs, --resume over init). Throws DataError with file and line.
+void readRecipe(const std::string &path, const std::set<std::string> &given, Arguments &arguments);
+
+/// Whether no recipe that programs write holds the flag: --resume, --recipe, --force, --help, --plan.
+bool isAboutOneStart(const Flag &flag);
+
+/// The recipe of a run with --checkpoint: all that was given, but for what is about one start only.
+std::string recipeOf(const Arguments &arguments);
+
+/// A command for a shell: this run's flags, going on from `checkpoint`.
+std::string commandToGoOn(const Arguments &arguments, const std::string &checkpoint);
+
+/// The same for the run that wrote FOLDER/recipe.toml.
+std::string commandByRecipe(const Arguments &arguments, const std::string &folder);
+
+} // namespace sluice

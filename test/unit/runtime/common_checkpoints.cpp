@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several checkpoints of a run, damaged ones, and what is written while training goes on.
+#include "test/unit/runtime/TinyProgram.h"
+
+#include "runtime/program/CheckpointWriter.h"
+#include "runtime/program/KeptCheckpoints.h"
+
+using namespace sluice;
+
+namespace {
+
+class Checkpoints : public TinyProgram {
+protected:
+  std::string stepOf(const std::string &name) const { return SafetensorsFile(folder / name).metadata().at("step"); }
+  std::vector<std::string> files(const std::string &name) const {
+    std::vector<std::string> names;
+    for (const auto &entry : std::filesystem::directory_iterator(folder / name))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  /// The command behind "go on with: " of the last message.
+  std::string offered() const {
+    const std::string words = "go on with: ";
+    const size_t at = err.find(words);
+    return at == std::string::npos ? "false" : err.substr(at + words.size(), err.find('\n', at) - at - words.size());
+  }
+
+  const std::string common = "--data data --shuffle --lr 0.1 --seed 5 ";
+};
+
+} // namespace
+
+TEST_F(Checkpoints, TheLastOnesAreKept) {
+  ASSERT_EQ(run(common + "--steps 9 --checkpoint whole --log whole-log"), 0) << err;
+  ASSERT_EQ(run(common + "--steps 9 --checkpoint c --checkpoint-every 2 --keep-checkpoints 3"), 0) << err;
+  EXPECT_EQ(files("c"), (std::vector<std::string>{"checkpoint-6.safetensors", "checkpoint-8.safetensors",
+                                                  "checkpoint.safetensors", "recipe.toml"}));
+  EXPECT_EQ(folder.read("c/checkpoint.safetensors"), folder.read("whole/checkpoint.safetensors"));
+  EXPECT_EQ(stepOf("c/checkpoint-8.safetensors"), "8");
+
+  // Each is one to go on from. Who goes back keeps what is written from there on.
+  ASSERT_EQ(run("--recipe c/recipe.toml --resume c/checkpoint-6.safetensors --log log"), 0) << err;
+  EXPECT_EQ(losses("log").size(), 3u);
+  for (auto [step, loss] : losses("log"))
+    EXPECT_EQ(losses("whole-log")[step], loss);
+  EXPECT_EQ(folder.read("c/checkpoint.safetensors"), folder.read("whole/checkpoint.safetensors"));
+  ASSERT_EQ(run("--recipe c/recipe.toml --resume c/checkpoint-8.safetensors --steps 11 --checkpoint-every 1"), 0)
+      << err;
+  EXPECT_EQ(files("c"), (std::vector<std::string>{"checkpoint-10.safetensors", "checkpoint-9.safetensors",
+                                                  "checkpoint.safetensors", "recipe.toml"}));
+}
+
+TEST_F(Checkpoints, OfOthersAreLeftAlone) {
+  ASSERT_EQ(run("--data data --steps 1 --checkpoint other", "other-model"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 4 --checkpoint c --checkpoint-every 1 --keep-checkpoints 3"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 6 --resume c --checkpoint c"), 0) << err;
+  EXPECT_TRUE(folder.has("c/checkpoint-2.safetensors") && folder.has("c/checkpoint-3.safetensors"));
+  std::filesystem::copy_file(folder / "other/checkpoint.safetensors", folder / "c/checkpoint-1.safetensors");
+  folder.write("c/checkpoint-mine.safetensors", "notes");
+  ASSERT_EQ(run("--data data --steps 7 --resume c --checkpoint c --keep-checkpoints 2"), 0) << err;
+  EXPECT_EQ(files("c"),
+            (std::vector<std::string>{"checkpoint-1.safetensors", "checkpoint-6.safetensors",
+                                      "checkpoint-mine.safetensors", "checkpoint.safetensors", "recipe.toml"}));
+  folder.write("c/checkpoint-7.safetensors", "notes");
+  expectFailure(1, "--data data --steps 8 --resume c --checkpoint c --keep-checkpoints 2",
+                "cannot write c/checkpoint-7.safetensors: exists and is no checkpoint of this model");
+  EXPECT_EQ(folder.read("c/checkpoint-7.safetensors"), "notes");
+  EXPECT_EQ(stepOf("c/checkpoint.safetensors"), "7");
+}
+
+TEST_F(Checkpoints, BehindADamagedOneTheFormerIsOffered) {
+  const std::string keep = "--checkpoint c --checkpoint-every 2 --keep-checkpoints 2 ";
+  ASSERT_EQ(run(common + "--steps 10 --checkpoint whole"), 0) << err;
+  ASSERT_EQ(run(common + "--steps 6 " + keep), 0) << err;
+  const std::string good = folder.read("c/checkpoint.safetensors");
+  std::string flipped = good;
+  flipped[good.size() - 3] ^= 1;
+  const std::pair<std::string, std::string> damages[] = {
+      {good.substr(0, good.size() - 1), "the file holds"},
+      {flipped, "the file is damaged: the checksum of tensor 'fc.bias/momentum'"},
+      {"", "not a safetensors file"}};
+  std::filesystem::copy(folder / "c", folder / "saved");
+  for (const auto &[content, reason] : damages) {
+    folder.write("c/checkpoint.safetensors", content);
+    folder.write("log", "{\"event\":\"start\"");
+    expectFailure(1, common + "--steps 10 --resume c --log log " + keep, reason);
+    EXPECT_THAT(err, testing::HasSubstr("; c/checkpoint-4.safetensors is whole: go on with: ./tiny "));
+    EXPECT_EQ(folder.read("log"), "{\"event\":\"start\"");
+    EXPECT_EQ(shell(offered()), 0) << err;
+    EXPECT_EQ(folder.read("c/checkpoint.safetensors"), folder.read("whole/checkpoint.safetensors"));
+    std::filesystem::remove_all(folder / "c");
+    std::filesystem::copy(folder / "saved", folder / "c");
+  }
+  for (const char *name : {"c/checkpoint.safetensors", "c/checkpoint-4.safetensors"})
+    folder.write(name, flipped);
+  expectFailure(1, common + "--steps 10 --resume c", "the file is damaged");
+  EXPECT_THAT(err, testing::Not(testing::HasSubstr("go on with")));
+}
+
+TEST_F(Checkpoints, OfOtherDataAreRefused) {
+  ASSERT_EQ(run("--data data --steps 3 --checkpoint c"), 0) << err;
+  labels.pop_back();
+  images.resize(21 * 8);
+  folder.write("data/input.npy", npyArray("<f4", "(21, 2, 2, 2)", images));
+  folder.write("data/target.npy", npyArray("<i8", "(21,)", labels));
+  expectFailure(1, "--data data --steps 6 --resume c --checkpoint c",
+                "data holds 21 samples, the run in c was trained on 22");
+  EXPECT_EQ(run("--data data --steps 6 --init c/checkpoint.safetensors"), 0) << err;
+}
+
+TEST_F(Checkpoints, TheirCopyIsAnnouncedAndKeepsToTheHostBudget) {
+  ASSERT_EQ(run(common + "--steps 7 --checkpoint a --checkpoint-every 1 --log log"), 0) << err;
+  EXPECT_THAT(out, testing::HasSubstr("checkpoints:   216 bytes more of host memory"));
+  EXPECT_EQ(log("log")[0]["checkpoint_bytes"], 216);
+  ASSERT_EQ(run(common + "--steps 7 --checkpoint b --checkpoint-every 1 --log log", "host-budget"), 0) << err;
+  EXPECT_THAT(out, testing::HasSubstr("a copy of 216 bytes beside 256 is more than the host budget of 471"));
+  EXPECT_EQ(log("log")[0]["checkpoint_bytes"], 0);
+  EXPECT_EQ(folder.read("a/checkpoint.safetensors"), folder.read("b/checkpoint.safetensors"));
+}
+
+TEST_F(Checkpoints, AFolderThatVanishesEndsTheRun) {
+  EXPECT_EQ(shell("mkfifo log; ./tiny --data data --epochs 100000000 --checkpoint c --log log & { read line; rm -rf c; "
+                  "cat >/dev/null; } <log; wait $!"),
+            1);
+  expectError("cannot write c/");
+  EXPECT_THAT(err, testing::HasSubstr("No such file or directory"));
+}
+
+namespace {
+
+class Writer : public testing::Test {
+protected:
+  Writer() {
+    program.model = "two.onnx";
+    program.variables = variables;
+    program.variableCount = 2;
+    fill(1);
+  }
+  void fill(float value) {
+    const std::vector<float> values(6, value);
+    session.write(variables[0].tensor, values.data());
+  }
+  float saved(const std::string &name) const {
+    const SafetensorsFile file(folder / name);
+    float values[6];
+    TensorReader(file, "w", DataType::F32, {2, 3}).read(0, values, sizeof values);
+    return values[5];
+  }
+  static RunState at(int64_t step) {
+    RunState state;
+    state.step = step;
+    return state;
+  }
+
+  Folder folder;
+  const Variable variables[2] = {{"w", device(0, {2, 3}), Role::Parameter, Init::Zero},
+                                 {"c", device(64, {1}), Role::Constant, Init::Zero}};
+  Program program{};
+  Session session{4096, 4096, 1};
+};
+
+} // namespace
+
+TEST_F(Writer, SavesTheStateOfTheMoment) {
+  CheckpointWriter writer(session, program, folder.path, 2, "steps = 1\n");
+  for (int step = 1; step <= 5; ++step) {
+    fill(static_cast<float>(step));
+    writer.save(at(step));
+    if (step == 3)
+      writer.saveBest(at(step));
+    fill(-1); // steps go on meanwhile
+  }
+  writer.finish();
+  EXPECT_EQ(writer.lastWritten(), 5);
+  EXPECT_EQ(saved("checkpoint.safetensors"), 5);
+  EXPECT_EQ(saved("checkpoint-4.safetensors"), 4);
+  EXPECT_EQ(saved("best.safetensors"), 3);
+  EXPECT_EQ(folder.read("recipe.toml"), "steps = 1\n");
+  EXPECT_EQ(SavedRun(bestPath(folder.path), program).state().step, 3);
+}
+
+TEST_F(Writer, SaysWhatFailedAndGoesOn) {
+  CheckpointWriter writer(session, program, folder / "c", 1, "");
+  writer.save(at(1));
+  EXPECT_EQ(writer.lastWritten(), -1);
+  expectError<DataError>([&] { writer.check(); }, "c/checkpoint.safetensors: No such file or directory");
+  std::filesystem::create_directory(folder / "c");
+  writer.save(at(2));
+  writer.finish();
+  EXPECT_EQ(writer.lastWritten(), 2);
+}

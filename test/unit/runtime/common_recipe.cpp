@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flags in a file: kinds, who wins, and what is said of mistakes.
+#include "runtime/program/Recipe.h"
+
+#include "test/unit/runtime/TinyProgram.h"
+
+using namespace sluice;
+
+namespace {
+
+class Recipes : public testing::Test {
+protected:
+  Arguments parse(const std::string &recipe, std::vector<const char *> words = {}) {
+    folder.write("run.toml", recipe);
+    const std::string flag = "--recipe=" + (folder / "run.toml");
+    words.insert(words.begin(), {"prog", flag.c_str()});
+    return parseArguments(static_cast<int>(words.size()), words.data(), Program{});
+  }
+  void expectRefused(const std::string &recipe, const std::string &message) {
+    SCOPED_TRACE(recipe);
+    expectError<DataError>([&] { parse(recipe); }, "run.toml:" + message);
+  }
+
+  Folder folder;
+};
+
+/// Gives every flag of the table a value of its kind.
+struct SomeValue {
+  const Flag &flag;
+
+  std::string number() const { return std::to_string(static_cast<int64_t>(flag.least)); }
+  std::string operator()(bool Arguments::*) const { return "true"; }
+  std::string operator()(std::optional<std::string> Arguments::*) const { return "a \"b\" \\ \x7f\n'\xc3\xa9"; }
+  std::string operator()(std::vector<std::string> Arguments::*) const { return "x=[1], 'y'"; }
+  std::string operator()(std::optional<int64_t> Arguments::*) const { return number(); }
+  std::string operator()(std::optional<uint64_t> Arguments::*) const { return "18446744073709551615"; }
+  std::string operator()(std::optional<double> Arguments::*) const { return flag.below > 1 ? "1.25e-07" : "0.1"; }
+};
+
+} // namespace
+
+TEST_F(Recipes, HoldEveryKindOfValue) {
+  const Arguments arguments = parse("# a run\ndata = 'd'\nsteps = 1_000\nlr = 1e-2\nmomentum = 0\nshuffle = true\n"
+                                    "force = false\nseed = 3\n");
+  EXPECT_EQ(arguments.data, "d");
+  EXPECT_EQ(arguments.steps, 1000);
+  EXPECT_EQ(arguments.learningRate, 0.01);
+  EXPECT_EQ(arguments.momentum, 0);
+  EXPECT_EQ(arguments.seed, 3u);
+  EXPECT_TRUE(arguments.shuffle);
+  EXPECT_FALSE(arguments.force);
+}
+
+TEST_F(Recipes, WhatIsWrittenIsWhatIsRead) {
+  Arguments arguments, again;
+  for (const FlagGroup &group : flagGroups())
+    for (const Flag &flag : group.flags)
+      setFlag(arguments, flag, std::visit(SomeValue{flag}, flag.field));
+  arguments.path = "./model";
+  folder.write("written.toml", recipeOf(arguments));
+  readRecipe(folder / "written.toml", {}, again);
+  for (const FlagGroup &group : flagGroups())
+    for (const Flag &flag : group.flags)
+      EXPECT_EQ(valuesOf(again, flag), isAboutOneStart(flag) ? std::vector<std::string>() : valuesOf(arguments, flag))
+          << flag.name;
+}
+
+TEST_F(Recipes, FlagsWin) {
+  const std::string recipe = "data = 'd'\nsteps = 10\nlr = 0.5\nshuffle = true\ninit = 'w.safetensors'\n";
+  const Arguments one = parse(recipe, {"--lr", "0.25", "--shuffle=false", "--epochs=2", "--resume=c"});
+  EXPECT_EQ(one.learningRate, 0.25);
+  EXPECT_FALSE(one.shuffle);
+  EXPECT_EQ(one.epochs, 2);
+  EXPECT_FALSE(one.steps);
+  EXPECT_FALSE(one.init);
+  EXPECT_EQ(one.data, "d");
+  EXPECT_EQ(parse(recipe).steps, 10);
+}
+
+TEST_F(Recipes, MistakesAreNamedWithTheirLine) {
+  expectRefused("data = 'd'\n\nstepz = 3", "3: 'stepz' is no flag that a recipe can hold; --help lists them");
+  expectRefused("--steps = 3", "1: '--steps' is no flag");
+  expectRefused("recipe = 'x'", "1: 'recipe' is no flag");
+  expectRefused("steps = 3\nsteps = 4", "2: ");
+  expectRefused("data = 'd'\nsteps = '3'", "2: steps expects a whole number, got a string");
+  expectRefused("steps = 3.0", "1: steps expects a whole number, got a number");
+  expectRefused("lr = true", "1: lr expects a number, got true or false");
+  expectRefused("data = 3", "1: data expects a string, got a whole number");
+  expectRefused("data = ['a', 'b']", "1: data expects a string, got an array");
+  expectRefused("shuffle = 'yes'", "1: shuffle expects true or false, got a string");
+  expectRefused("log = 1979-05-27", "1: log expects a string, got a date or a time");
+  expectRefused("\nsteps = -3", "2: --steps expects a whole number of 0 or more, got '-3'");
+  expectRefused("lr = inf", "1: --lr expects a finite number");
+  expectRefused("[data]\nsteps = 3", "1: there are no tables in a recipe, found [data]");
+  expectRefused("data = 'd'\nsteps = ", "2: ");
+  expectRefused("data = '\xff'", "1: ");
+  expectError<DataError>([&] { parse(std::string(70000, '#')); }, "70000 bytes are too many");
+}
+
+// Every dot of a key is a table in a table, whose destructors call each other.
+TEST_F(Recipes, DeepKeysAreRefused) {
+  std::string deep = "a";
+  for (int i = 0; i < 30000; ++i)
+    deep += ".a";
+  expectRefused(deep + " = 1", "1: more than 100 dots in one line");
+  expectRefused("[" + deep + "]", "1: more than 100 dots in one line");
+  expectRefused("a = " + std::string(30000, '['), "1: ");
+}
+
+// The recipe beside a checkpoint leads on to the bits of a run that never stopped.
+TEST_F(TinyProgram, GoesOnByItsRecipe) {
+  ASSERT_EQ(run("--data data --shuffle --lr 0.1 --seed 5 --steps 9 --checkpoint whole"), 0) << err;
+  folder.write("run.toml", "data = 'data'\nshuffle = true\nlr = 0.1\nseed = 5\nsteps = 9\n");
+  ASSERT_EQ(run("--recipe run.toml --steps 4 --checkpoint c"), 0) << err;
+  EXPECT_THAT(folder.read("c/recipe.toml"), testing::StartsWith(recipeMark));
+  ASSERT_EQ(run("--recipe c/recipe.toml --resume c --steps 9"), 0) << err;
+  EXPECT_EQ(folder.read("c/checkpoint.safetensors"), folder.read("whole/checkpoint.safetensors"));
+
+  // A recipe of the user's is not written over.
+  std::filesystem::create_directory(folder / "d");
+  folder.write("d/recipe.toml", "data = 'data'\nsteps = 2\n");
+  expectFailure(1, "--recipe d/recipe.toml --checkpoint d",
+                "d/recipe.toml: exists and was not written by --checkpoint");
+  EXPECT_EQ(folder.read("d/recipe.toml"), "data = 'data'\nsteps = 2\n");
+  expectFailure(1, "--recipe nowhere.toml", "cannot open nowhere.toml: No such file");
+}

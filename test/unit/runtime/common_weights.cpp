@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights of other programs: --init from safetensors, --export to safetensors, and maps of names.
+#include "test/unit/runtime/TinyProgram.h"
+
+using namespace sluice;
+
+namespace {
+
+class Weights : public TinyProgram {
+protected:
+  Weights() {
+    for (int i = 0; i < 24; ++i)
+      w.push_back(static_cast<float>(i) / 7);
+  }
+  void write(const std::string &name, const std::string &weight, const std::vector<float> &values, Shape shape,
+             const std::string &biasName = "fc.bias") {
+    auto put = [](const std::vector<float> &from) {
+      return [&from](const TensorToWrite::Put &to) { to(from.data(), from.size() * 4); };
+    };
+    writeSafetensors(folder / name, {{"format", "pt"}},
+                     {{weight, DataType::F32, shape, put(values)}, {biasName, DataType::F32, {3}, put(b)}});
+  }
+  std::vector<float> transposed() const {
+    std::vector<float> values;
+    for (size_t c = 0; c < 8; ++c)
+      for (size_t r = 0; r < 3; ++r)
+        values.push_back(w[r * 8 + c]);
+    return values;
+  }
+  void expectStarted(const std::string &flag) {
+    std::filesystem::remove_all(folder / "c");
+    ASSERT_EQ(run("--data data --steps 0 --checkpoint c --init=" + flag), 0) << err;
+    EXPECT_EQ(tensor("c/checkpoint.safetensors", "fc.weight", {3, 8}), w);
+    EXPECT_EQ(tensor("c/checkpoint.safetensors", "fc.bias", {3}), b);
+  }
+
+  std::vector<float> w, b = {1, 2, 3};
+};
+
+} // namespace
+
+TEST_F(Weights, TrainingStartsFromThem) {
+  write("torch.safetensors", "fc.weight", w, {3, 8});
+  expectStarted("torch.safetensors");
+  EXPECT_THAT(out, testing::HasSubstr("initial values: 2 tensors from torch.safetensors\n"));
+  ASSERT_EQ(run("--data data --steps 4 --init torch.safetensors --export a.safetensors"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 4 --resume c --export b.safetensors"), 0) << err;
+  EXPECT_EQ(folder.read("a.safetensors"), folder.read("b.safetensors"));
+}
+
+TEST_F(Weights, AMapNamesExceptions) {
+  write("torch.safetensors", "head.weight", transposed(), {8, 3}, "head.bias");
+  folder.write("map.toml", "'fc.weight' = { name = 'head.weight', transpose = true }\n'fc.bias' = 'head.bias'\n");
+  expectStarted("torch.safetensors,map=map.toml");
+  EXPECT_THAT(out, testing::Not(testing::HasSubstr("not in")));
+  ASSERT_EQ(run("--resume c --export=back.safetensors,map=map.toml"), 0) << err;
+  EXPECT_EQ(tensor("back.safetensors", "head.weight", {8, 3}), transposed());
+  EXPECT_EQ(tensor("back.safetensors", "head.bias", {3}), b);
+
+  const std::pair<const char *, const char *> mistakes[] = {
+      {"\n'gc.weight' = 'x'", "map.toml:2: the model has no tensor 'gc.weight'"},
+      {"'fc.weight/momentum' = 'x'", "map.toml:1: the model has no tensor"},
+      {"'fc.bias' = 3", "map.toml:1: 'fc.bias' expects \"NAME\" or"},
+      {"'fc.bias' = { name = 'x', transposed = true }", "map.toml:1: 'fc.bias' expects \"NAME\" or"},
+      {"'fc.bias' = { name = 'x', transpose = true }", "map.toml:1: 'fc.bias' is no matrix"}};
+  for (const auto &[map, message] : mistakes) {
+    folder.write("map.toml", map);
+    expectFailure(1, "--data data --init=torch.safetensors,map=map.toml", message);
+    expectFailure(1, "--resume c --export=back.safetensors,map=map.toml", message);
+  }
+}
+
+TEST_F(Weights, WhatDoesNotFitIsSaid) {
+  write("torch.safetensors", "fc.weight", transposed(), {8, 3});
+  expectFailure(1, "--data data --init torch.safetensors",
+                "torch.safetensors: tensor 'fc.weight' is F32 (8, 3), this program has F32 (3, 8); to start what does "
+                "not fit anew, write --init=torch.safetensors,skip-mismatched");
+  ASSERT_EQ(run("--data data --steps 0 --checkpoint c --init torch.safetensors,skip-mismatched"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 0 --checkpoint d"), 0) << err;
+  EXPECT_THAT(out, testing::Not(testing::HasSubstr("initial values")));
+  EXPECT_EQ(tensor("c/checkpoint.safetensors", "fc.weight", {3, 8}),
+            tensor("d/checkpoint.safetensors", "fc.weight", {3, 8}));
+  EXPECT_EQ(tensor("c/checkpoint.safetensors", "fc.bias", {3}), b);
+
+  write("more.safetensors", "conv.weight", w, {3, 8});
+  ASSERT_EQ(run("--data data --steps 1 --init more.safetensors"), 0) << err;
+  EXPECT_THAT(out, testing::HasSubstr("  not in the file: 'fc.weight'\n  in the file, not in the model: "
+                                      "'conv.weight'\n"));
+  write("foreign.safetensors", "conv.weight", w, {3, 8}, "conv.bias");
+  expectFailure(1, "--data data --init foreign.safetensors",
+                "no tensor has a name of this model, which are 'fc.weight', 'fc.bias'; the file has 'conv.bias'");
+  expectFailure(1, "--data data --init nowhere.safetensors", "cannot open nowhere.safetensors");
+}
+
+TEST_F(Weights, AnExportIsNeverOverFilesOfOthers) {
+  write("torch.safetensors", "fc.weight", w, {3, 8});
+  const std::string before = folder.read("torch.safetensors");
+  expectFailure(1, "--data data --steps 1 --export torch.safetensors", "exists and was not written by --export");
+  expectFailure(2, "--data data --steps 1 --init torch.safetensors --export torch.safetensors --force",
+                "which this run reads");
+  EXPECT_EQ(folder.read("torch.safetensors"), before);
+  ASSERT_EQ(run("--data data --steps 1 --export mine.safetensors"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 2 --export mine.safetensors"), 0) << err;
+  folder.write("map.toml", "");
+  folder.write("tiny.onnx-template", std::string(129, 'T'));
+  expectFailure(2, "--data data --export out.onnx,map=map.toml", "a map is for FILE.safetensors");
+  expectFailure(2, "--data data --export out.safetensors,skip-mismatched", "an option of --init");
+  // A name with a comma is one file.
+  EXPECT_EQ(run("--data data --steps 1 --export a,b.safetensors"), 0) << err;
+  EXPECT_TRUE(folder.has("a,b.safetensors"));
+}
