@@ -168,7 +168,7 @@ TEST_F(Writer, SavesTheStateOfTheMoment) {
     fill(static_cast<float>(step));
     writer.save(at(step));
     if (step == 3)
-      writer.saveBest(at(step));
+      writer.saveBest(at(step), {{"best_metric", "loss"}});
     fill(-1); // steps go on meanwhile
   }
   writer.finish();
