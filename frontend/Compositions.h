@@ -4,7 +4,7 @@
 #ifndef SLUICE_FRONTEND_COMPOSITIONS_H
 #define SLUICE_FRONTEND_COMPOSITIONS_H
 
-#include "frontend/NodeImport.h"
+#include "frontend/TallTensors.h"
 
 namespace sluice {
 
@@ -19,6 +19,10 @@ mlir::Value binary(NodeImport &node, mlir::Value a, mlir::Value b, Attributes...
   if (!a || !b)
     return {};
   int64_t rank = std::max(typeOf(a).getRank(), typeOf(b).getRank());
+  if (isTall(node, rank)) {
+    auto merged = mergeOperands(node, a, b);
+    return merged ? viewed(node, binary<Op>(node, merged->a, merged->b, attributes...), merged->shape) : mlir::Value();
+  }
   mlir::Value x = node.asImageOperand(a, rank), y = node.asImageOperand(b, rank);
   auto op = x && y ? node.make<Op>(x, y, attributes...) : Op();
   return op ? op.getY() : mlir::Value();

@@ -2,6 +2,7 @@
 // Resolution of a node's inputs, and the table of importers.
 #include "frontend/NodeImport.h"
 #include "frontend/ElementTypes.h"
+#include "frontend/TallTensors.h"
 
 using namespace mlir;
 
@@ -103,14 +104,12 @@ Value NodeImport::readNumbers(const Source &source, int input, const Use &use) {
   return readSource(numbers, use);
 }
 
-/// Views may have more dimensions than tensors; other views alone read those. Null after an error.
+/// Null after an error.
 static Value readable(NodeImport &node, Value value) {
-  static const std::set<std::string> views = {"Reshape",   "Transpose", "Flatten", "Squeeze",
-                                              "Unsqueeze", "Shape",     "Size"};
-  if (typeOf(value).getRank() <= node.spec().limits.rank || views.count(node.proto().op_type()))
+  if (!isTall(node, shapeOf(value).size()) || readsTall(node.proto().op_type()))
     return value;
   (void)node.error("reads a tensor of rank " + std::to_string(typeOf(value).getRank()) + ", more than the limit of " +
-                   std::to_string(node.spec().limits.rank) + "; only Reshape and Transpose read such");
+                   std::to_string(node.spec().limits.rank) + "; only views, transpositions and sums read such");
   return {};
 }
 

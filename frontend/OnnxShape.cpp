@@ -8,19 +8,6 @@ using namespace mlir;
 namespace sluice {
 namespace {
 
-bool isTall(NodeImport &node, size_t rank) { return static_cast<int64_t>(rank) > node.spec().limits.rank; }
-
-/// x in a shape, of as many elements, that may have more dimensions than tensors: windows of volumes have 8. Views and
-/// transpositions read such a value, and are all that does; what is behind them has fewer dimensions again.
-Value view(NodeImport &node, Value x, ArrayRef<int64_t> shape) {
-  const bool isOutput = node.proto().output(0) == node.graph().output;
-  if (!x || !isTall(node, shape.size()) || isOutput || shape.size() > HostTensor::maximumRank ||
-      elementCount(shape.vec()) != typeOf(x).getNumElements())
-    return node.reshape(x, shape);
-  auto type = RankedTensorType::get(shape, typeOf(x).getElementType());
-  return node.folded(train::ReshapeOp::create(node.builder(), node.loc(), type, x));
-}
-
 LogicalResult importReshape(NodeImport &node) {
   Value x = node.moved(0);
   auto given = x ? node.integers("shape", 1) : std::nullopt;
@@ -45,7 +32,7 @@ LogicalResult importReshape(NodeImport &node) {
   }
   if (open >= 0)
     shape[open] = known > 0 ? typeOf(x).getNumElements() / known : 0;
-  return node.result(view(node, x, shape));
+  return node.result(viewed(node, x, shape));
 }
 
 LogicalResult importFlatten(NodeImport &node) {
@@ -106,7 +93,7 @@ LogicalResult importUnsqueeze(NodeImport &node) {
   auto next = shapeOf(x).begin();
   for (int64_t i = 0; i < rank; ++i)
     shape.push_back(added[i] ? 1 : *next++);
-  return node.result(node.reshape(x, shape));
+  return node.result(viewed(node, x, shape));
 }
 
 /// A transposition of more dimensions than tensors have: neighbours that stay neighbours count as one dimension, those
@@ -142,7 +129,7 @@ LogicalResult transposeTall(NodeImport &node, Value x, ArrayRef<int64_t> permuta
     merged.push_back(group.extent);
   for (const Group &group : groups)
     order.push_back(llvm::find_if(sorted, [&](const Group &one) { return one.first == group.first; }) - sorted.begin());
-  return node.result(view(node, permuted(node, node.reshape(x, merged), order), shape));
+  return node.result(viewed(node, permuted(node, node.reshape(x, merged), order), shape));
 }
 
 LogicalResult importTranspose(NodeImport &node) {

@@ -102,6 +102,23 @@ TEST(ComposedOps, TransposesMoreDimensionsThanTensorsHave) {
               HasSubstr("rank 8, more than the limit of 6"));
 }
 
+// Positions along height and along width, of queries and of keys: a map of pairs has them as dimensions of its own.
+TEST(ComposedOps, AddsTensorsOfMoreDimensionsThanTensorsHave) {
+  const std::string pairs = "a = Constant<value = int64[7] {2, 1, 3, 2, 2, 4, 1}>() p = Reshape(h, a)"
+                            " b = Constant<value = int64[7] {2, 1, 3, 2, 2, 1, 4}>() q = Reshape(h, b) ";
+  auto model = imported(pairs + "i = Identity(p) s = Add(i, q) e = Constant<value = int64[2] {24, 16}>()"
+                                " y = Reshape(s, e)",
+                        "24, 16");
+  ASSERT_TRUE(model.module) << model.error;
+  auto sum = model.only<train::AddOp>();
+  EXPECT_THAT(extents(sum.getA()), ElementsAre(24, 4, 1));
+  EXPECT_THAT(extents(sum.getB()), ElementsAre(24, 1, 4));
+  EXPECT_THAT(errorOf(pairs + "y = Add(p, q)"), HasSubstr("rank 7, more than the limit of 6"));
+  EXPECT_THAT(errorOf(pairs + "m = Constant<value = int64[7] {2, 1, 1, 2, 2, 3, 4}>() r = Reshape(h, m)"
+                              " s = Add(p, r) y = Flatten(s)"),
+              HasSubstr("do not broadcast"));
+}
+
 TEST(ComposedOps, BoundsAreClips) {
   auto model = imported("b = Constant<value = float {0.5}>() y = Max(h, b)");
   ASSERT_TRUE(model.module) << model.error;
