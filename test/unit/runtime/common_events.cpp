@@ -87,12 +87,14 @@ TEST_F(TinyProgram, WritesEventsForTensorBoard) {
     ASSERT_EQ(take<uint32_t>(bytes, at), plainCrc(event));
     int64_t step = 0;
     for (const Field &field : fieldsOf(event)) {
-      if (field.number == 1)
+      if (field.number == 1) {
         EXPECT_GT(field.value, 1.6e9); // seconds since 1970
+      }
       if (field.number == 2)
         step = static_cast<int64_t>(field.value);
-      if (field.number == 3)
+      if (field.number == 3) {
         EXPECT_EQ(field.bytes, "brain.Event:2");
+      }
       if (field.number != 5)
         continue;
       for (const Field &value : fieldsOf(field.bytes)) {
