@@ -106,9 +106,9 @@ TEST(ComposedOps, TransposesMoreDimensionsThanTensorsHave) {
 TEST(ComposedOps, AddsTensorsOfMoreDimensionsThanTensorsHave) {
   const std::string pairs = "a = Constant<value = int64[7] {2, 1, 3, 2, 2, 4, 1}>() p = Reshape(h, a)"
                             " b = Constant<value = int64[7] {2, 1, 3, 2, 2, 1, 4}>() q = Reshape(h, b) ";
-  auto model = imported(pairs + "i = Identity(p) s = Add(i, q) e = Constant<value = int64[2] {24, 16}>()"
+  auto model = imported(pairs + "i = Identity(p) s = Add(i, q) e = Constant<value = int64[2] {2, 192}>()"
                                 " y = Reshape(s, e)",
-                        "24, 16");
+                        "2, 192");
   ASSERT_TRUE(model.module) << model.error;
   auto sum = model.only<train::AddOp>();
   EXPECT_THAT(extents(sum.getA()), ElementsAre(24, 4, 1));

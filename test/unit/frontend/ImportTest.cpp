@@ -20,7 +20,7 @@ onnx::ModelProto withWeights(const std::string &graph, int opset = 17) {
 
 constexpr const char *linear = "g (float[N, 3] x) => (float[N, 4] y) { y = Gemm<transB = 1>(x, w, b) }";
 
-TEST(Import, NamesArgumentsAndReturnsLossAndCount) {
+TEST(Import, NamesArgumentsAndReturnsLossCountAndOutput) {
   TrainingSpec spec;
   spec.batch = 8;
   ImportedModel model(withWeights(linear), spec);
@@ -30,7 +30,8 @@ TEST(Import, NamesArgumentsAndReturnsLossAndCount) {
   EXPECT_EQ(step.getArgAttrOfType<mlir::StringAttr>(1, "train.name"), "target");
   EXPECT_THAT(extents(step.getArgument(1)), ElementsAre(8));
   EXPECT_EQ(step.getNumResults(), 1u);
-  EXPECT_EQ(evaluate.getNumResults(), 2u);
+  EXPECT_EQ(evaluate.getNumResults(), 3u);
+  EXPECT_THAT(extents(evaluate.front().getTerminator()->getOperand(2)), ElementsAre(8, 4));
   EXPECT_TRUE((*model.module)->getAttrOfType<mlir::StringAttr>("train.optimizer") == "sgd");
 }
 

@@ -93,14 +93,14 @@ TEST_F(Files, ASecondRunOnACheckpointFolderIsRefusedAndNamesTheFirst) {
   EXPECT_THAT(folder.read("second"),
               testing::MatchesRegex("tiny: error: process [0-9]+ on .* writes its checkpoints to c; .*\n"));
   SafetensorsFile(folder / "c/checkpoint.safetensors");
-  EXPECT_EQ(names("c"), std::vector<std::string>{"checkpoint.safetensors"});
+  EXPECT_EQ(names("c"), (std::vector<std::string>{"checkpoint.safetensors", "recipe.toml"}));
 }
 
 TEST_F(Files, ALockThatAKilledRunLeftHoldsNobody) {
   std::filesystem::create_directory(folder / "c");
   folder.write("c/checkpoint.lock", "process 1 on a machine long gone\n");
   EXPECT_EQ(run("--data data --steps 1 --checkpoint c"), 0) << err;
-  EXPECT_EQ(names("c"), std::vector<std::string>{"checkpoint.safetensors"});
+  EXPECT_EQ(names("c"), (std::vector<std::string>{"checkpoint.safetensors", "recipe.toml"}));
   std::filesystem::create_symlink(folder / "victim", folder / "c/checkpoint.lock");
   expectFailure(1, "--data data --steps 1 --checkpoint c", "cannot write c/checkpoint.lock");
   EXPECT_FALSE(folder.has("victim"));

@@ -30,11 +30,15 @@ struct SomeValue {
 
   std::string number() const { return std::to_string(static_cast<int64_t>(flag.least)); }
   std::string operator()(bool Arguments::*) const { return "true"; }
-  std::string operator()(std::optional<std::string> Arguments::*) const { return "a \"b\" \\ \x7f\n'\xc3\xa9"; }
+  std::string operator()(std::optional<std::string> Arguments::*) const {
+    return !flag.words.empty() ? flag.words[0] : "a \"b\" \\ \x7f\n'\xc3\xa9";
+  }
   std::string operator()(std::vector<std::string> Arguments::*) const { return "x=[1], 'y'"; }
   std::string operator()(std::optional<int64_t> Arguments::*) const { return number(); }
   std::string operator()(std::optional<uint64_t> Arguments::*) const { return "18446744073709551615"; }
-  std::string operator()(std::optional<double> Arguments::*) const { return flag.below > 1 ? "1.25e-07" : "0.1"; }
+  std::string operator()(std::optional<double> Arguments::*) const {
+    return flag.least > 0 ? "1.25" : flag.below > 1 ? "1.25e-07" : "0.1";
+  }
 };
 
 } // namespace
