@@ -212,11 +212,11 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("loss", d.resultName(0));
   if (std::string correct = d.resultName(1); !correct.empty())
     line("correct", correct);
+  if (std::string norm = d.resultName(2); !norm.empty())
+    line("norm", norm);
   if (std::string output = d.outputName(); !output.empty())
     line("output", output);
   line("target", Twine(d.target()));
-  if (std::string norm = d.resultName(2); !norm.empty())
-    line("norm", norm);
   for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})
     if (d.module->hasAttr(attribute))
       line(field, "true");

@@ -380,7 +380,8 @@ SLUICE_SEQUENCE static void backward(Session &s) {
       "/features/features.5/Conv");
   s.release(features_5_weight_grad);
   s.captureGradient("features.5.bias", features_5_bias_grad);
-  updateSgd(s.compute, features_5_bias, features_5_bias_grad, none, features_5_bias_momentum, "/features/features.5/Conv");
+  updateSgd(s.compute, features_5_bias, features_5_bias_grad, none, features_5_bias_momentum,
+      "/features/features.5/Conv");
   s.release(features_5_bias_grad);
   // /features/features.4/Relu
   k->features_4_Relu_grad.run(s.compute, {features_5_dx, features_3_y}, {features_5_dx}, {}, none);
@@ -402,7 +403,8 @@ SLUICE_SEQUENCE static void backward(Session &s) {
       "/features/features.3/Conv");
   s.release(features_3_weight_grad);
   s.captureGradient("features.3.bias", features_3_bias_grad);
-  updateSgd(s.compute, features_3_bias, features_3_bias_grad, none, features_3_bias_momentum, "/features/features.3/Conv");
+  updateSgd(s.compute, features_3_bias, features_3_bias_grad, none, features_3_bias_momentum,
+      "/features/features.3/Conv");
   s.release(features_3_bias_grad);
   // /features/features.2/MaxPool
   k->features_2_MaxPool_grad_2.backward(s.compute, features_3_dx, features_2_MaxPool_indices, features_2_MaxPool_grad,
@@ -423,7 +425,8 @@ SLUICE_SEQUENCE static void backward(Session &s) {
       "/features/features.0/Conv");
   s.release(features_0_weight_grad);
   s.captureGradient("features.0.bias", features_0_bias_grad);
-  updateSgd(s.compute, features_0_bias, features_0_bias_grad, none, features_0_bias_momentum, "/features/features.0/Conv");
+  updateSgd(s.compute, features_0_bias, features_0_bias_grad, none, features_0_bias_momentum,
+      "/features/features.0/Conv");
 }
 
 static void step(Session &s) {
