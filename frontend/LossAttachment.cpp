@@ -100,14 +100,14 @@ Operation *createLoss(FunctionImport &state, Location loc, Value x, Value target
   return nullptr;
 }
 
-void finish(FunctionImport &state, func::FuncOp function, Operation *loss) {
-  SmallVector<Value> results = {loss->getResult(0)};
-  if (auto entropy = dyn_cast<train::SoftmaxCrossEntropyOp>(loss); entropy && !state.training) {
+void finish(FunctionImport &state, func::FuncOp function, Value loss) {
+  SmallVector<Value> results = {loss};
+  if (auto entropy = loss.getDefiningOp<train::SoftmaxCrossEntropyOp>(); entropy && !state.training) {
     auto type = RankedTensorType::get({}, state.builder.getI64Type());
     results.push_back(
-        train::CountCorrectOp::create(state.builder, loss->getLoc(), type, entropy.getX(), entropy.getTarget()));
+        train::CountCorrectOp::create(state.builder, loss.getLoc(), type, entropy.getX(), entropy.getTarget()));
   }
-  func::ReturnOp::create(state.builder, loss->getLoc(), results);
+  func::ReturnOp::create(state.builder, loss.getLoc(), results);
   SmallVector<Type> types;
   for (Value value : results)
     types.push_back(value.getType());
@@ -150,12 +150,14 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
   if (state.spec.loss == AttachedLoss::None) {
     if (state.spec.ignoreIndex)
       return Error{"--ignore-index goes with an attached loss; the model's own says itself what it ignores"};
-    Operation *loss = output.getDefiningOp();
-    if (!isa<train::SoftmaxCrossEntropyOp, train::MseOp, train::BceWithLogitsOp>(loss))
-      return Error{what + " of shape " + shape +
-                   " is not a loss; with --loss=none the graph must end in SoftmaxCrossEntropyLoss or " +
-                   "NegativeLogLikelihoodLoss, else choose --loss"};
-    finish(state, function, loss);
+    if (typeOf(output).getNumElements() != 1 || !typeOf(output).getElementType().isF32())
+      return Error{what + " of shape " + shape + " is not a loss; with --loss=none the graph must end in one number, " +
+                   "else choose --loss"};
+    Location loc = output.getLoc();
+    if (typeOf(output).getRank())
+      output =
+          train::ReshapeOp::create(state.builder, loc, RankedTensorType::get({}, state.builder.getF32Type()), output);
+    finish(state, function, output);
     return Success{};
   }
   Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
@@ -165,7 +167,7 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
   if (Status scores = checkScores(state.spec, graph, x, what); !scores)
     return scores;
   Value target = addTarget(state, function, x);
-  finish(state, function, createLoss(state, loc, x, target));
+  finish(state, function, createLoss(state, loc, x, target)->getResult(0));
   return Success{};
 }
 
