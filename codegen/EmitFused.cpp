@@ -27,8 +27,9 @@ struct Expression {
 class Printer {
 public:
   Printer(Block &block, const Names &outer)
-      : block(block), names(outer.inner({"element", "errorFunction", "exponential", "hyperbolicTangent", "logarithm",
-                                         "randomKey", "sqrtf", "uniform"})) {
+      : block(block), names(outer.inner({"arcTangent", "ceilf", "cosine", "element", "errorFunction", "exponential",
+                                         "floorf", "fmodf", "hyperbolicTangent", "logarithm", "randomKey", "rintf",
+                                         "sine", "sqrtf", "truncf", "uniform"})) {
     for (auto [i, argument] : llvm::enumerate(block.getArguments()))
       name(argument, i < 26 ? std::string(1, 'a' + i) : "in" + std::to_string(i));
   }
@@ -134,6 +135,14 @@ private:
         .Case([&](math::TanhOp) { return call("hyperbolicTangent"); })
         .Case([&](math::LogOp) { return call("logarithm"); })
         .Case([&](math::ErfOp) { return call("errorFunction"); })
+        .Case([&](math::SinOp) { return call("sine"); })
+        .Case([&](math::CosOp) { return call("cosine"); })
+        .Case([&](math::AtanOp) { return call("arcTangent"); })
+        .Case([&](math::FloorOp) { return call("floorf"); })
+        .Case([&](math::CeilOp) { return call("ceilf"); })
+        .Case([&](math::RoundEvenOp) { return call("rintf"); })
+        .Case([&](math::TruncOp) { return call("truncf"); })
+        .Case([&](arith::RemFOp r) { return Expression{"fmodf(" + of(r.getLhs()) + ", " + of(r.getRhs()) + ")"}; })
         .Case([&](train::UniformOp u) {
           random = true;
           const std::string group = u.getGroup() == 1 ? "" : " / " + std::to_string(u.getGroup());

@@ -76,12 +76,13 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
 
 /// What kernels of any program index with an input.
 struct IdsOfInput {
-  int64_t limit = 0; ///< classes, or rows of a table, the smallest number of several; 0: they do not
+  int64_t limit = 0; ///< classes, rows of a table or elements of a row, the smallest number of several; 0: they do not
   std::optional<int64_t> ignoreIndex;
 };
 
 IdsOfInput idsOf(const Document &d, StringRef input) {
-  IdsOfInput found;
+  const train::IdLimit moved = train::idLimitOf(d.step->getParentOfType<ModuleOp>(), input);
+  IdsOfInput found{moved.limit, moved.ignored};
   for (sched::ProgramOp program : {d.step, d.evaluate}) {
     if (!program)
       continue;
@@ -90,13 +91,14 @@ IdsOfInput idsOf(const Document &d, StringRef input) {
       if (!ids || ids.getInput() != input || !run.inType(1).getElementType().isInteger(64))
         continue;
       // What a forward op reads its gradient op reads as well, beside other tensors.
-      const bool table = run.getKernel() == "embedding";
-      if (run.getKernel() == "embedding_backward" || run.inType(0).getRank() < 2 - table)
+      const bool table = run.getKernel() == "embedding", rows = run.getKernel() == "pick";
+      if (run.getKernel() == "embedding_backward" || run.getKernel() == "pick_backward" ||
+          run.inType(0).getRank() < 2 - (table || rows))
         continue;
-      int64_t here = run.inType(0).getDimSize(table ? 0 : 1);
+      int64_t here = rows ? run.inType(0).getShape().back() : run.inType(0).getDimSize(table ? 0 : 1);
       found.limit = found.limit == 0 ? here : std::min(found.limit, here);
       ArrayAttr loss = cast<sched::CallAttr>(run.getCalls()[0]).getArguments();
-      if (!table && loss.size() > 2)
+      if (!table && !rows && loss.size() > 2)
         found.ignoreIndex = cast<IntegerAttr>(loss[2]).getInt();
     }
   }

@@ -39,6 +39,11 @@ Value scaled(NodeImport &node, Value x, double factor) {
   return op ? op.getY() : Value();
 }
 
+Value rounded(NodeImport &node, Value x, train::Rounding rounding) {
+  auto op = x ? node.make<train::RoundOp>(x, rounding) : train::RoundOp();
+  return op ? op.getY() : Value();
+}
+
 Value clipped(NodeImport &node, Value x, double low, double high) {
   auto op = x ? node.make<train::ClipOp>(x, node.f32(low), node.f32(high)) : train::ClipOp();
   return op ? op.getY() : Value();

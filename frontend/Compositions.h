@@ -34,6 +34,8 @@ mlir::Value compared(NodeImport &node, mlir::Value a, mlir::Value b, train::Comp
 mlir::Value selected(NodeImport &node, mlir::Value condition, mlir::Value a, mlir::Value b);
 /// factor * x
 mlir::Value scaled(NodeImport &node, mlir::Value x, double factor);
+/// The whole number beside x, which no gradient passes.
+mlir::Value rounded(NodeImport &node, mlir::Value x, train::Rounding rounding);
 /// x limited to [low, high]
 mlir::Value clipped(NodeImport &node, mlir::Value x, double low, double high);
 /// x^exponent: a product for whole exponents up to 16, else by the logarithm of x, which must be positive.
@@ -51,6 +53,8 @@ mlir::Value joined(NodeImport &node, llvm::ArrayRef<mlir::Value> parts, int64_t 
 mlir::Value repeated(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> shape);
 /// factor times the sums of x over the dimensions in which `kept` has extent 1.
 mlir::Value summed(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> kept, double factor = 1);
+/// The result of a node that takes the elements of x along `axis` by the indices of its input 1, which are data.
+mlir::LogicalResult gatherByData(NodeImport &node, mlir::Value x, int64_t axis);
 /// Extents before and behind a dimension, multiplied.
 std::pair<int64_t, int64_t> around(llvm::ArrayRef<int64_t> shape, int64_t axis);
 

@@ -101,16 +101,16 @@ Operation *createLoss(FunctionImport &state, Location loc, Value x, Value target
 }
 
 /// `scores`: what @evaluate returns besides, for metrics and predictions; null: nothing.
-void finish(FunctionImport &state, func::FuncOp function, Operation *loss, Value scores) {
-  SmallVector<Value> results = {loss->getResult(0)};
-  if (auto entropy = dyn_cast<train::SoftmaxCrossEntropyOp>(loss); entropy && !state.training) {
+void finish(FunctionImport &state, func::FuncOp function, Value loss, Value scores) {
+  SmallVector<Value> results = {loss};
+  if (auto entropy = loss.getDefiningOp<train::SoftmaxCrossEntropyOp>(); entropy && !state.training) {
     auto type = RankedTensorType::get({}, state.builder.getI64Type());
     results.push_back(
-        train::CountCorrectOp::create(state.builder, loss->getLoc(), type, entropy.getX(), entropy.getTarget()));
+        train::CountCorrectOp::create(state.builder, loss.getLoc(), type, entropy.getX(), entropy.getTarget()));
   }
   if (scores && !state.training)
     results.push_back(scores);
-  func::ReturnOp::create(state.builder, loss->getLoc(), results);
+  func::ReturnOp::create(state.builder, loss.getLoc(), results);
   SmallVector<Type> types;
   for (Value value : results)
     types.push_back(value.getType());
@@ -153,14 +153,19 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
   if (state.spec.loss == AttachedLoss::None) {
     if (state.spec.ignoreIndex)
       return Error{"--ignore-index goes with an attached loss; the model's own says itself what it ignores"};
+    if (typeOf(output).getNumElements() != 1 || !typeOf(output).getElementType().isF32())
+      return Error{what + " of shape " + shape + " is not a loss; with --loss=none the graph must end in one number, " +
+                   "else choose --loss"};
     Operation *loss = output.getDefiningOp();
-    if (!isa<train::SoftmaxCrossEntropyOp, train::MseOp, train::BceWithLogitsOp>(loss))
-      return Error{what + " of shape " + shape +
-                   " is not a loss; with --loss=none the graph must end in SoftmaxCrossEntropyLoss or " +
-                   "NegativeLogLikelihoodLoss, else choose --loss"};
-    Value scores = loss->getOperand(0);
-    const bool ofSamples = !shapeOf(scores).empty() && shapeOf(scores)[0] == graph.batch;
-    finish(state, function, loss, ofSamples && scores.getDefiningOp() ? scores : Value());
+    const bool isLoss = isa_and_nonnull<train::SoftmaxCrossEntropyOp, train::MseOp, train::BceWithLogitsOp>(loss);
+    Value scores = isLoss ? loss->getOperand(0) : Value();
+    const bool ofSamples =
+        scores && scores.getDefiningOp() && !shapeOf(scores).empty() && shapeOf(scores)[0] == graph.batch;
+    Location loc = output.getLoc();
+    if (typeOf(output).getRank())
+      output =
+          train::ReshapeOp::create(state.builder, loc, RankedTensorType::get({}, state.builder.getF32Type()), output);
+    finish(state, function, output, ofSamples ? scores : Value());
     return Success{};
   }
   Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
@@ -171,7 +176,7 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
     return scores;
   Value target = addTarget(state, function, x);
   // Predictions are the model's own, with the softmax or sigmoid that the loss takes over.
-  finish(state, function, createLoss(state, loc, x, target), output);
+  finish(state, function, createLoss(state, loc, x, target)->getResult(0), output);
   return Success{};
 }
 

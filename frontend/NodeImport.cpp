@@ -149,35 +149,6 @@ bool NodeImport::isIntegral(int input) {
   return found && found->elementType != onnx::TensorProto::FLOAT;
 }
 
-Value NodeImport::integerData(int input) {
-  auto found = has(input) ? function.values.find(node.input(input)) : function.values.end();
-  Value origin = found != function.values.end() ? found->second : Value();
-  while (auto view = origin ? origin.getDefiningOp<train::ReshapeOp>() : train::ReshapeOp())
-    origin = view.getX();
-  return origin && isa<BlockArgument>(origin) && isInteger(origin) ? found->second : Value();
-}
-
-Value NodeImport::ids(int input, int64_t limit) {
-  if (Value data = integerData(input))
-    return data;
-  const HostTensor *value = known(input);
-  if (!value || !value->integral) {
-    (void)error("indices '" + (has(input) ? node.input(input) : "") +
-                "' must be integers: an input of the model, whose values are checked when data " +
-                "are read, or a constant");
-    return {};
-  }
-  HostTensor checked = *value;
-  for (int64_t &id : checked.ints) {
-    if (id < -limit || id >= limit) {
-      (void)error("index " + std::to_string(id) + " is outside the extent " + std::to_string(limit));
-      return {};
-    }
-    id += id < 0 ? limit : 0;
-  }
-  return indices(std::move(checked), "indices");
-}
-
 FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
   const Source *found = source(input);
   function.needsAssumed |= !found && has(input) && function.assumed.contains(node.input(input));
@@ -285,6 +256,8 @@ const NodeImporters &nodeImporters() {
     addGathers(importers);
     addPaddings(importers);
     addResizes(importers);
+    addSelections(importers);
+    addGridSamples(importers);
     addLosses(importers);
     addLogic(importers);
     addRandom(importers);

@@ -82,12 +82,17 @@ public:
   mlir::Value tensor(int input, Use use = {});
   /// The same for ops that only move elements: integers that are data stay int64.
   mlir::Value moved(int input);
-  /// Integers that an input of the model brings, maybe behind views, int64; null without an error for others. Kernels
-  /// may index with these alone, for programs check their values.
+  /// Integers that an input of the model brings, maybe behind views, int64; null without an error for others. Programs
+  /// check their values by the op that indexes with them.
   mlir::Value integerData(int input);
-  /// The same, or a constant with values in [0, limit) once negative ones are counted from the end. Null after an
-  /// error.
+  /// The same, a constant with values in [0, limit) once negative ones are counted from the end, or integers that the
+  /// graph computes. Null after an error.
   mlir::Value ids(int input, int64_t limit);
+  /// Computed numbers as int64 that kernels index with; `what` they are, in the error where there are more than `limit`
+  /// places than float32 can tell apart. Null after an error.
+  mlir::Value idsOf(mlir::Value numbers, int64_t limit, const std::string &what);
+  /// Notes for programs that ids must lie in [0, limit), or be `ignored`, where inputs bring them, however moved.
+  void boundIds(mlir::Value ids, int64_t limit, std::optional<int64_t> ignored = {});
   /// Whether the model says that an input consists of integers or truth values.
   bool isIntegral(int input);
   /// Symbol of a state variable (running statistics); null after an error.
@@ -187,6 +192,8 @@ void addJoins(NodeImporters &table);
 void addGathers(NodeImporters &table);
 void addPaddings(NodeImporters &table);
 void addResizes(NodeImporters &table);
+void addSelections(NodeImporters &table);
+void addGridSamples(NodeImporters &table);
 void addLosses(NodeImporters &table);
 void addLogic(NodeImporters &table);
 void addRandom(NodeImporters &table);

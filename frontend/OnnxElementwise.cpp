@@ -41,10 +41,35 @@ LogicalResult importMul(NodeImport &node) {
   return importBinary<train::MulOp, Use::Factor>(node);
 }
 
+/// Quotients of integers lose their fraction; those of whole numbers that float32 holds are never rounded up to one.
 LogicalResult importDiv(NodeImport &node) {
-  if (node.isIntegral(0) && node.isIntegral(1))
-    return node.error("whole-number division of data is not supported; divide float32 values");
-  return importBinary<train::DivOp, Use::Factor>(node);
+  if (!node.isIntegral(0) || !node.isIntegral(1))
+    return importBinary<train::DivOp, Use::Factor>(node);
+  Value quotient = binary<train::DivOp>(node, node.tensor(0), node.tensor(1));
+  return node.result(rounded(node, quotient, train::Rounding::TowardZero));
+}
+
+/// The remainder has the sign of the dividend with fmod=1, else, of integers alone, that of the divisor.
+LogicalResult importMod(NodeImport &node) {
+  const bool fmod = node.attributes.integer("fmod", 0) != 0;
+  if (!fmod && !node.isIntegral(0))
+    return node.error("takes the remainder of float32 values with fmod=0; ONNX asks for fmod=1");
+  Value a = operand(node, 0, Use::Operand), b = operand(node, 1, Use::Operand);
+  Value rest = binary<train::RemainderOp>(node, a, b), zero = rest ? node.scalar(0, "zero") : Value();
+  if (fmod || !zero)
+    return node.result(rest);
+  Value apart = compared(node, binary<train::MulOp>(node, rest, b), zero, train::Comparison::Less);
+  return node.result(selected(node, apart, binary<train::AddOp>(node, rest, b), rest));
+}
+
+template <train::Trigonometry function> LogicalResult importTrigonometric(NodeImport &node) {
+  Value x = node.tensor(0);
+  auto op = x ? node.make<train::TrigonometricOp>(x, function) : train::TrigonometricOp();
+  return op ? node.result(op) : failure();
+}
+
+template <train::Rounding rounding> LogicalResult importRound(NodeImport &node) {
+  return node.result(rounded(node, node.tensor(0), rounding));
 }
 
 Value sumOf(NodeImport &node) {
@@ -214,7 +239,7 @@ LogicalResult importCastLike(NodeImport &node) {
   const bool integral = node.isIntegral(1);
   const HostTensor *value = node.folded(0);
   if (!value && integral && !node.isIntegral(0))
-    return node.error("casts of float32 activations to integers are not supported");
+    return node.result(rounded(node, node.tensor(0), train::Rounding::TowardZero));
   if (!value)
     return node.result(integral ? node.moved(0) : node.tensor(0));
   auto cast = HostTensor::zeros(value->shape, integral);
@@ -228,6 +253,23 @@ LogicalResult importIdentity(NodeImport &node) { return node.result(node.moved(0
 } // namespace
 
 void addElementwise(NodeImporters &table) {
+  using train::Rounding;
+  using train::Trigonometry;
+  table["Sin"] = importTrigonometric<Trigonometry::Sin>;
+  table["Cos"] = importTrigonometric<Trigonometry::Cos>;
+  table["Tan"] = importTrigonometric<Trigonometry::Tan>;
+  table["Asin"] = importTrigonometric<Trigonometry::Asin>;
+  table["Acos"] = importTrigonometric<Trigonometry::Acos>;
+  table["Atan"] = importTrigonometric<Trigonometry::Atan>;
+  table["Sinh"] = importTrigonometric<Trigonometry::Sinh>;
+  table["Cosh"] = importTrigonometric<Trigonometry::Cosh>;
+  table["Asinh"] = importTrigonometric<Trigonometry::Asinh>;
+  table["Acosh"] = importTrigonometric<Trigonometry::Acosh>;
+  table["Atanh"] = importTrigonometric<Trigonometry::Atanh>;
+  table["Floor"] = importRound<Rounding::Down>;
+  table["Ceil"] = importRound<Rounding::Up>;
+  table["Round"] = importRound<Rounding::NearestEven>;
+  table["Mod"] = importMod;
   table["Relu"] = importUnary<train::ReluOp>;
   table["Sigmoid"] = importUnary<train::SigmoidOp>;
   table["Tanh"] = importUnary<train::TanhOp>;

@@ -3,6 +3,7 @@
 // there with the updates behind it.
 #include "frontend/Compositions.h"
 #include "frontend/IndexedPositions.h"
+#include <limits>
 
 using namespace mlir;
 
@@ -87,9 +88,11 @@ Value blocksAt(NodeImport &node, Value x, const HostTensor &positions, int64_t s
 LogicalResult importGatherElements(NodeImport &node) {
   Value x = node.tensor(0, {Use::Table});
   const int64_t axis = x ? node.axis(node.attributes.integer("axis", 0), typeOf(x).getRank()) : -1;
-  const HostTensor *index = axis >= 0 ? constantIndices(node) : nullptr;
-  if (!index)
+  if (axis < 0)
     return failure();
+  const HostTensor *index = node.known(1);
+  if (!index)
+    return gatherByData(node, x, axis);
   Result<HostTensor> positions = elementPositions(shapeOf(x).vec(), *index, axis);
   if (!positions)
     return node.error(positions.error());
@@ -123,9 +126,26 @@ Value replaced(NodeImport &node, Value x, Value updates, const HostTensor &posit
   return rowsOf(node, stacked(node, all ? Value() : x, updates), node.indices(std::move(ids), "indices"));
 }
 
-/// x [blocks, size] plus the updates at their positions: one sum for all blocks' first updates, one for their second
-/// and so on; where a block has no more, a row of zeros.
-Value increased(NodeImport &node, Value x, Value updates, const HostTensor &positions) {
+/// What leaves any other number as it is.
+double neutral(Scatter how) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return how == Scatter::Add ? 0 : how == Scatter::Multiply ? 1 : how == Scatter::Largest ? -infinity : infinity;
+}
+
+/// Of equal ones the first takes the gradient.
+Value met(NodeImport &node, Value a, Value b, Scatter how) {
+  if (how == Scatter::Add)
+    return binary<train::AddOp>(node, a, b);
+  if (how == Scatter::Multiply)
+    return binary<train::MulOp>(node, a, b);
+  const bool largest = how == Scatter::Largest;
+  Value first = compared(node, largest ? b : a, largest ? a : b, train::Comparison::LessOrEqual);
+  return selected(node, first, a, b);
+}
+
+/// x [blocks, size] with the updates at their positions added to it, or whatever `how` says: all blocks' first updates
+/// at once, then their second and so on; where a block has no more, a row that changes nothing.
+Value combined(NodeImport &node, Value x, Value updates, const HostTensor &positions, Scatter how) {
   constexpr size_t mostSums = 16;
   const int64_t blocks = shapeOf(x)[0], count = positions.size();
   std::vector<std::vector<int64_t>> rounds;
@@ -133,17 +153,18 @@ Value increased(NodeImport &node, Value x, Value updates, const HostTensor &posi
   for (int64_t i = 0; i < count; ++i) {
     const size_t round = seen[positions.ints[i]]++;
     if (round >= mostSums) {
-      (void)node.error("adds more than " + std::to_string(mostSums) + " updates to one place, which is not supported");
+      (void)node.error("lets more than " + std::to_string(mostSums) + " updates meet in one place, which is not " +
+                       "supported; sum them before");
       return {};
     }
     if (round == rounds.size())
-      rounds.emplace_back(blocks, count); // the row of zeros
+      rounds.emplace_back(blocks, count); // the row that changes nothing
     rounds[round][positions.ints[i]] = i;
   }
-  Value table = joined(node, {updates, node.filled({1, shapeOf(x)[1]}, 0, "nothing")}, 0);
+  Value table = joined(node, {updates, node.filled({1, shapeOf(x)[1]}, neutral(how), "nothing")}, 0);
   for (size_t round = 0; x && round < rounds.size(); ++round) {
     Value ids = node.indices(HostTensor::vector(std::move(rounds[round])), "indices" + std::to_string(round));
-    x = binary<train::AddOp>(node, x, rowsOf(node, table, ids));
+    x = met(node, x, rowsOf(node, table, ids), how);
   }
   return x;
 }
@@ -152,8 +173,8 @@ Value increased(NodeImport &node, Value x, Value updates, const HostTensor &posi
 LogicalResult scatter(NodeImport &node, Value x, const HostTensor &positions, int64_t size) {
   const std::string word = node.attributes.text("reduction", "none");
   const std::optional<Scatter> how = parseScatter(word);
-  if (how != Scatter::Replace && how != Scatter::Add)
-    return node.error("reduction '" + word + "' is not supported on data; use none or add");
+  if (!how)
+    return node.error("reduction '" + word + "' is none of none, add, mul, max and min");
   Value updates = node.tensor(2);
   if (!updates)
     return failure();
@@ -168,7 +189,8 @@ LogicalResult scatter(NodeImport &node, Value x, const HostTensor &positions, in
   Value rows = node.reshape(x, {blocks, size}), added = node.reshape(updates, {count, size});
   if (!rows || !added)
     return failure();
-  Value y = how == Scatter::Add ? increased(node, rows, added, positions) : replaced(node, rows, added, positions);
+  Value y =
+      how == Scatter::Replace ? replaced(node, rows, added, positions) : combined(node, rows, added, positions, *how);
   return node.result(node.reshape(y, shapeOf(x)));
 }
 
@@ -197,6 +219,7 @@ void addGathers(NodeImporters &table) {
   table["Gather"] = importGather;
   table["GatherElements"] = importGatherElements;
   table["GatherND"] = importGatherNd;
+  table["Scatter"] = importScatterElements; // its name before opset 11
   table["ScatterElements"] = importScatterElements;
   table["ScatterND"] = importScatterNd;
 }

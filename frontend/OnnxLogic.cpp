@@ -103,7 +103,8 @@ LogicalResult importWhere(NodeImport &node) {
   return node.result(selected(node, operands[0], operands[1], operands[2]));
 }
 
-/// Conversions between float types keep float32, those to truth values compare with 0; integers stay what they are.
+/// Conversions between float types keep float32, those to truth values compare with 0, those to integers cut fractions
+/// off; integers stay what they are.
 LogicalResult importCast(NodeImport &node) {
   const auto to = static_cast<int32_t>(node.attributes.integer("to", 0));
   if (isFloatType(to))
@@ -111,11 +112,10 @@ LogicalResult importCast(NodeImport &node) {
   if (to == onnx::TensorProto::BOOL)
     return node.result(negated(node, negated(node, node.tensor(0))));
   const bool integer = to == onnx::TensorProto::INT64 || to == onnx::TensorProto::INT32;
-  if (!integer || !node.isIntegral(0))
+  if (!integer)
     return node.error("casts of " + std::string(node.isIntegral(0) ? "integers" : "float32 activations") + " to " +
-                      elementTypeName(to) + " are not supported; there are casts to floats and bool, and of integers " +
-                      "to int64 and int32");
-  return node.result(node.moved(0));
+                      elementTypeName(to) + " are not supported; cast to floats, bool, int64 or int32");
+  return node.result(node.isIntegral(0) ? node.moved(0) : rounded(node, node.tensor(0), train::Rounding::TowardZero));
 }
 
 } // namespace

@@ -124,6 +124,16 @@ def Train_EluOp : Train_LikeXOp<"elu"> {
   }];
   let arguments = (ins Train_Float:$x, F32Attr:$alpha);
 }
+def Train_TrigonometricOp : Train_LikeXOp<"trigonometric"> {
+  let summary = "sine, cosine, tangent, their hyperbolic kin and the inverses of all; the gradient reads x";
+  let description = [{
+    NaN outside the domain of an inverse. Angles beyond 2^29 lose digits.
+    ```mlir
+    %y = train.trigonometric %x {function = 0 : i32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Trigonometry:$function);
+}
 
 // Backward rules.
 
@@ -207,6 +217,15 @@ def Train_EluBackwardOp : Train_PointwiseBackwardOp<"elu_backward"> {
     ```
   }];
   let arguments = (ins Train_Float:$dy, Train_Float:$y, F32Attr:$alpha);
+}
+def Train_TrigonometricBackwardOp : Train_PointwiseBackwardOp<"trigonometric_backward"> {
+  let summary = "dy times the slope of train.trigonometric at x";
+  let description = [{
+    ```mlir
+    %dx = train.trigonometric_backward %dy, %x {function = 0 : i32} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Trigonometry:$function);
 }
 
 #endif

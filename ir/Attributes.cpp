@@ -88,3 +88,25 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return verifyKind<StringAttr>(op, attribute, "a string");
   return success();
 }
+
+static constexpr llvm::StringLiteral idLimits = "train.id_limits";
+
+IdLimit sluice::train::idLimitOf(ModuleOp module, StringRef input) {
+  auto all = module->getAttrOfType<DictionaryAttr>(idLimits);
+  auto known = all ? all.getAs<DenseI64ArrayAttr>(input) : DenseI64ArrayAttr();
+  if (!known || known.empty())
+    return {};
+  return {known[0], known.size() > 1 ? std::optional(known[1]) : std::nullopt};
+}
+
+void sluice::train::addIdLimit(ModuleOp module, StringRef input, int64_t limit, std::optional<int64_t> ignored) {
+  Builder b(module.getContext());
+  const IdLimit known = idLimitOf(module, input);
+  SmallVector<int64_t> values = {known.limit ? std::min(known.limit, limit) : limit};
+  if (std::optional<int64_t> either = ignored ? ignored : known.ignored)
+    values.push_back(*either);
+  auto all = module->getAttrOfType<DictionaryAttr>(idLimits);
+  NamedAttrList list(all ? all : b.getDictionaryAttr({}));
+  list.set(input, b.getDenseI64ArrayAttr(values));
+  module->setAttr(idLimits, list.getDictionary(module.getContext()));
+}

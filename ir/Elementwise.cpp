@@ -1,65 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scalar rule of every elementwise op, written with arith and math ops on f32. The order of operations here is the
 // order in which every target computes; generated kernels are compiled without contraction.
-#include "ir/Rules.h"
-#include "ir/ScalarNames.h"
-
-#include <cmath>
+#include "ir/Scalar.h"
 
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-namespace {
-
-/// Shorthand for scalar arithmetic at one place.
-struct Scalar {
-  OpBuilder &b;
-  Location loc;
-  Value constant(double v) const { return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(v))); }
-  Value add(Value x, Value y) const { return arith::AddFOp::create(b, loc, x, y); }
-  Value sub(Value x, Value y) const { return arith::SubFOp::create(b, loc, x, y); }
-  Value mul(Value x, Value y) const { return arith::MulFOp::create(b, loc, x, y); }
-  Value div(Value x, Value y) const { return arith::DivFOp::create(b, loc, x, y); }
-  Value compare(arith::CmpFPredicate p, Value x, Value y) const { return arith::CmpFOp::create(b, loc, p, x, y); }
-  Value select(Value c, Value x, Value y) const { return arith::SelectOp::create(b, loc, c, x, y); }
-  Value exp(Value x) const { return math::ExpOp::create(b, loc, x); }
-  Value log(Value x) const { return math::LogOp::create(b, loc, x); }
-  /// The value, which generated kernels call so.
-  Value named(StringRef name, Value x) const {
-    x.setLoc(withScalarName(loc, name));
-    return x;
-  }
-  Value negative(Value x) const { return sub(constant(0), x); }
-  /// log(1 + x) for x >= 0: what 1 + x rounds away of x, the factor gives back (W. Kahan).
-  Value log1p(Value x) const {
-    Value sum = add(constant(1), x), lost = div(x, sub(sum, constant(1)));
-    return select(compare(arith::CmpFPredicate::OEQ, sum, constant(1)), x, mul(log(sum), lost));
-  }
-  /// The probability that gelu multiplies x by: that of a normal variable below x, or its approximation by tanh.
-  Value below(Value x, bool tanh) const {
-    Value inner = mul(x, constant(M_SQRT1_2));
-    if (tanh)
-      inner = mul(constant(M_SQRT2 * M_2_SQRTPI / 2), add(x, mul(constant(0.044715), mul(x, mul(x, x)))));
-    Value odd = tanh ? math::TanhOp::create(b, loc, inner).getResult() : math::ErfOp::create(b, loc, inner).getResult();
-    return mul(constant(0.5), add(constant(1), odd));
-  }
-  /// 1 / sqrt(variance + epsilon)
-  Value rstd(Value variance, const llvm::APFloat &epsilon) const {
-    Value deviation = math::SqrtOp::create(b, loc, add(variance, constant(epsilon.convertToDouble())));
-    return named("rstd", div(constant(1), deviation));
-  }
-  Value xhat(Value x, Value mean, Value rstd) const { return named("xhat", mul(sub(x, mean), rstd)); }
-};
-
-using Results = SmallVector<Value>;
 using P = arith::CmpFPredicate;
-
-} // namespace
-
-#define RULE(Op) Results Op::buildScalar(OpBuilder &builder, ValueRange v)
-#define SCALAR                                                                                                         \
-  Scalar s { builder, getLoc() }
 
 // x <= 0 is false for NaN, so NaN passes through: what PyTorch's relu does.
 RULE(ReluOp) {
@@ -166,6 +114,20 @@ RULE(EluBackwardOp) {
   Value below = s.mul(v[0], s.add(v[1], s.constant(getAlpha().convertToDouble())));
   return {s.select(s.compare(P::OGT, v[1], s.constant(0)), v[0], below)};
 }
+RULE(RoundOp) {
+  switch (getRounding()) {
+  case Rounding::Down:
+    return {math::FloorOp::create(builder, getLoc(), v[0])};
+  case Rounding::Up:
+    return {math::CeilOp::create(builder, getLoc(), v[0])};
+  case Rounding::NearestEven:
+    return {math::RoundEvenOp::create(builder, getLoc(), v[0])};
+  case Rounding::TowardZero:
+    return {math::TruncOp::create(builder, getLoc(), v[0])};
+  }
+  return {};
+}
+RULE(RemainderOp) { return {arith::RemFOp::create(builder, getLoc(), v[0], v[1])}; }
 RULE(ScaleOp) {
   SCALAR;
   return {s.mul(v[0], s.constant(getFactor().convertToDouble()))};
@@ -268,6 +230,7 @@ INFER(AddOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), t
 INFER(SubOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
 INFER(MulOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
 INFER(DivOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
+INFER(RemainderOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
 INFER(CompareOp) { return broadcastType(loc, ranked(op.getA()), ranked(op.getB()), types); }
 INFER(SelectOp) {
   SmallVector<Type> values;

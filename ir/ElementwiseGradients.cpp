@@ -37,6 +37,8 @@ SINGLE(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr(
 SINGLE(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), dy,
                                                 getAlpha().convertToDouble() > 0 ? getY() : getX(), getAlphaAttr()))
 
+SINGLE(TrigonometricOp, TrigonometricBackwardOp::create(b, getLoc(), getX().getType(), dy, getX(), getFunctionAttr()))
+
 GRADIENT(AddOp) {
   Value dy = gradients.of(getY());
   for (Value operand : {getA(), getB()})
@@ -75,8 +77,22 @@ GRADIENT(DivOp) {
   return success();
 }
 
-// A step function: zero wherever it has a gradient.
+// d(a - b n)/db = -n
+GRADIENT(RemainderOp) {
+  Value dy = gradients.of(getY());
+  if (dy && gradients.wanted(getA()))
+    addSummed(b, getLoc(), gradients, getA(), dy);
+  if (dy && gradients.wanted(getB())) {
+    Value whole = RoundOp::create(b, getLoc(), DivOp::create(b, getLoc(), getA(), getB()), Rounding::TowardZero);
+    Value product = MulOp::create(b, getLoc(), dy, whole);
+    addSummed(b, getLoc(), gradients, getB(), ScaleOp::create(b, getLoc(), product, b.getF32FloatAttr(-1)));
+  }
+  return success();
+}
+
+// Step functions: zero wherever they have a gradient.
 LogicalResult CompareOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
+LogicalResult RoundOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
 
 GRADIENT(SelectOp) {
   Value dy = gradients.of(getY());

@@ -97,6 +97,24 @@ def Train_DivOp : Train_BinaryOp<"div"> {
     ```
   }];
 }
+def Train_RemainderOp : Train_BinaryOp<"remainder"> {
+  let summary = "what is left of a behind the whole multiple of b that lies toward 0, with broadcasting: C's fmod";
+  let description = [{
+    Exact, with the sign of a. The gradient of b is that of a - b * n with the whole number n = a / b toward 0, which has none itself.
+    ```mlir
+    %y = train.remainder %a, %b : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    ```
+  }];
+}
+def Train_RoundOp : Train_LikeXOp<"round"> {
+  let summary = "x as a whole number: below, above, the nearest (of two the even one) or toward 0; no gradient";
+  let description = [{
+    ```mlir
+    %y = train.round %x {rounding = 0 : i32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Rounding:$rounding);
+}
 def Train_CompareOp : Train_PointwiseOp<"compare"> {
   let summary = "1 where `predicate` holds of a and b, else 0, with broadcasting; no gradient";
   let description = [{

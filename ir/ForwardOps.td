@@ -197,24 +197,59 @@ def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_OwnKernel, DeclareOpInter
   let extraClassDeclaration = "::sluice::train::LayoutPreference layoutPreference() { return ::sluice::train::LayoutPreference::RowMajor; }";
 }
 
-def Train_CastOp : Train_Op<"cast", [Train_OwnKernel, Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>,
-    Train_Costed, Train_Recomputable]> {
+def Train_CastOp : Train_Op<"cast", [Train_OwnKernel, Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>,
+    DeclareOpInterfaceMethods<Train_Differentiable>, Train_Costed, Train_Recomputable]> {
   let extraClassDeclaration = Train_KernelFacts<"Other", object = "_cast">.decl # "::llvm::StringRef resultSuffix(unsigned, bool);";
-  let summary = "the same tensor in another type, rounded to nearest even: integers as f32, or between floating-point types";
+  let summary = "the same tensor in another type: integers as f32 or back, or between floating-point types, rounded to nearest even";
   let description = [{
-    Created by the frontend where integers that are data take part in arithmetic (masks of 0 and 1), and by assign-precision, once for each tensor,
-    just before its first reader. A convolution's weights change their order with it, to what its engines read: [O,H,W,I], which is the encoding nhwc
+    Created by the frontend where integers that are data take part in arithmetic (masks of 0 and 1) or are the result of some and name rows
+    of a table, and by assign-precision, once for each tensor, just before its first reader. A convolution's weights change their order with it, to what its engines read: [O,H,W,I], which is the encoding nhwc
     of [O,I,H,W].
 
-    - C1: both types have one shape and element types that differ; integers become f32.
+    What becomes an integer loses its fraction; what no integer holds becomes the least of them, which names no row. No gradient passes.
+
+    - C1: both types have one shape and element types that differ; integers become f32, and f32 alone becomes integers.
 
     ```mlir
     %half = train.cast %w : (tensor<64x32x3x3xf32>) -> tensor<64x32x3x3xbf16, #train.layout<nhwc>>
     ```
   }];
   let arguments = (ins Train_RealOrIds:$x);
-  let results = (outs Train_Real:$y);
+  let results = (outs Train_RealOrIds:$y);
   let hasVerifier = 1;
+}
+
+def Train_TopOp : Train_ForwardOp<"top", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Other", results = ["_ids"]>.decl;
+  let summary = "positions of the `count` largest, or smallest, elements of every row of x, the best one first";
+  let description = [{
+    Rows lie along the last dimension. Of equal elements the one in front comes first, with `last` the one behind; NaN is larger than any
+    number. Positions have no gradient: what stands there is train.pick's.
+
+    - C1: x has rank 1 at least; 1 <= count <= the extent of a row.
+
+    ```mlir
+    %ids = train.top %x {count = 2 : i64, smallest = false, last = false} : (tensor<8x16xf32>) -> tensor<8x2xi64>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, I64Attr:$count, DefaultValuedAttr<BoolAttr, "false">:$smallest, DefaultValuedAttr<BoolAttr, "false">:$last);
+  let results = (outs Train_Ids:$ids);
+}
+
+def Train_PickOp : Train_ForwardOp<"pick", [Train_OwnKernel]> {
+  let summary = "elements of every row of x, by their positions in it";
+  let description = [{
+    Rows lie along the last dimension: ONNX GatherElements there. Kernels use ids as addresses and look at each: one that names no element
+    ends the step on the host, and is NaN on a device.
+
+    - C1: ids are i64, and x and ids agree in all dimensions but the last, in which both have elements.
+
+    ```mlir
+    %y = train.pick %x, %ids : (tensor<8x16xf32>, tensor<8x2xi64>) -> tensor<8x2xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Ids:$ids);
+  let results = (outs Train_Float:$y);
 }
 
 def Train_EmbeddingOp : Train_ForwardOp<"embedding", [Train_OwnKernel,
@@ -222,8 +257,9 @@ def Train_EmbeddingOp : Train_ForwardOp<"embedding", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "bytesMoved"]>]> {
   let summary = "the rows of a table that ids name, in the order of the ids";
   let description = [{
-    ONNX Gather along dimension 0 with indices that are data. Kernels use ids as addresses: they come from an input of the step, whose values
-    programs check against the table's first extent, or from a constant that the frontend has checked.
+    ONNX Gather along dimension 0 with indices that are data. Kernels use ids as addresses, and look at each: one that names no row ends the
+    step on the host, and is a row of NaN on a device. What an input of the step brings programs have compared with the table's first
+    extent before, and constants the frontend.
 
     - C1: the table has rank 1 at least; ids are i64; the result is ids' shape followed by a row's.
 

@@ -119,6 +119,20 @@ def Train_EmbeddingBackwardOp : Train_GradientOp<"embedding_backward", [Train_Ow
   let arguments = (ins Train_Real:$dy, Train_Ids:$ids);
   let results = (outs Train_Float:$dtable);
 }
+def Train_PickBackwardOp : Train_GradientOp<"pick_backward", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let summary = "gradient of train.pick with respect to x: for every element the sum over the places where it stands";
+  let description = [{
+    Summands come in the order of the ids; what no id names has the gradient 0.
+
+    - C1: what train.pick takes by ids from a tensor of dx's shape has dy's shape.
+
+    ```mlir
+    %dx = train.pick_backward %dy, %ids : (tensor<8x2xf32>, tensor<8x2xi64>) -> tensor<8x16xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$dy, Train_Ids:$ids);
+  let results = (outs Train_Float:$dx);
+}
 def Train_ResizeBackwardOp : Train_GradientOp<"resize_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
   let summary = "gradient of train.resize";
   let description = [{
@@ -150,7 +164,7 @@ def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel]> 
   let summary = "gradient of the attached loss with respect to the model's output";
   let description = [{
     `loss` names the forward op. Reads the logits and the target side by side, class by class, so both are row-major; the upstream gradient
-    of a loss is 1. Logits of targets that are `ignore_index` have the gradient 0.
+    is 1, which a train.mul changes where the loss is a part of what the step returns. Logits of targets that are `ignore_index` have the gradient 0.
 
     - C1: `loss` is softmax_cross_entropy, mse or bce_with_logits; that op takes x and target; dx has x's shape.
 

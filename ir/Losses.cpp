@@ -33,13 +33,17 @@ INFER(BceWithLogitsOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTa
 SINGLE(SoftmaxOp,
        SoftmaxBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getAxisAttr(), getLogarithmAttr()))
 
-// A loss is the last op: its own upstream gradient is 1.
+// A loss that the step returns has the upstream gradient 1; others are parts of what it returns.
 template <typename Op>
 static LogicalResult buildLoss(Op op, OpBuilder &b, Gradients &gradients, IntegerAttr ignoreIndex = {}) {
-  if (gradients.wanted(op.getX()))
-    gradients.add(b, op.getLoc(), op.getX(),
-                  LossBackwardOp::create(b, op.getLoc(), op.getX().getType(), op.getX(), op.getTarget(),
-                                         b.getStringAttr(Op::getOperationName().drop_front(6)), ignoreIndex));
+  Value dy = gradients.of(op.getLoss());
+  const bool returned =
+      llvm::any_of(op->getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+  if (!gradients.wanted(op.getX()) || (!dy && !returned))
+    return success();
+  Value dx = LossBackwardOp::create(b, op.getLoc(), op.getX().getType(), op.getX(), op.getTarget(),
+                                    b.getStringAttr(Op::getOperationName().drop_front(6)), ignoreIndex);
+  gradients.add(b, op.getLoc(), op.getX(), dy ? MulOp::create(b, op.getLoc(), dx, dy).getResult() : dx);
   return success();
 }
 

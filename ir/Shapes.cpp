@@ -47,6 +47,27 @@ INFER(EmbeddingOp) {
   return success();
 }
 
+INFER(TopOp) {
+  auto x = ranked(op.getX());
+  const int64_t count = op.getCount(), row = x.getRank() ? x.getShape().back() : 0;
+  if (count < 1 || count > row) // C1
+    return fail(loc, "the best ", count, " of a row of ", x);
+  SmallVector<int64_t> shape(x.getShape());
+  shape.back() = count;
+  types.push_back(RankedTensorType::get(shape, IntegerType::get(context, 64)));
+  return success();
+}
+
+INFER(PickOp) {
+  auto x = ranked(op.getX()), ids = ranked(op.getIds());
+  if (x.getRank() < 1 || x.getRank() != ids.getRank() || !ids.getElementType().isInteger(64) ||
+      x.getNumElements() < 1 || ids.getNumElements() < 1 ||
+      x.getShape().drop_back() != ids.getShape().drop_back()) // C1
+    return fail(loc, "picks elements of rows of ", x, " by ids ", ids);
+  types.push_back(RankedTensorType::get(ids.getShape(), x.getElementType()));
+  return success();
+}
+
 INFER(TransposeOp) {
   auto x = ranked(op.getX());
   SmallVector<int64_t> shape, seen(op.getPermutation());
@@ -145,6 +166,12 @@ GRADIENT(EmbeddingOp) {
   return success();
 }
 
+// Positions move by steps, and integers too.
+LogicalResult TopOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
+LogicalResult CastOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
+
+SINGLE(PickOp, PickBackwardOp::create(b, getLoc(), getX().getType(), dy, getIds()))
+
 GRADIENT(TransposeOp) {
   Value dy = gradients.of(getY());
   SmallVector<int64_t> inverse(getPermutation().size());
@@ -180,6 +207,31 @@ LogicalResult PadSlabOp::verify() {
 LogicalResult EmbeddingBackwardOp::verify() {
   return mirrors<EmbeddingOp>(*this, {getDtable(), getIds()}, {}, {getDy()});
 }
+
+LogicalResult PickBackwardOp::verify() { return mirrors<PickOp>(*this, {getDx(), getIds()}, {}, {getDy()}); }
+
+KERNEL(TopOp) {
+  KernelCalls calls(*this);
+  return calls.object("Top", "run", {in(0), out(0)}, calls.shape(in(0)), static_cast<int64_t>(getCount()),
+                      getSmallest(), getLast());
+}
+
+KERNEL(PickOp) {
+  KernelCalls calls(*this);
+  return calls.object("Pick", "forward", {in(0), in(1), out(0)}, calls.shape(in(0)), calls.shape(in(1)));
+}
+
+KERNEL(PickBackwardOp) {
+  KernelCalls calls(*this);
+  return calls.object("Pick", "backward", {in(0), in(1), out(0)}, calls.shape(out(0)), calls.shape(in(1)));
+}
+
+// An element is compared with those that are best so far.
+int64_t TopOp::flops() {
+  return saturatedProduct({elements(getX().getType()), static_cast<int64_t>(llvm::Log2_64_Ceil(getCount()) + 1)});
+}
+// Each place of dx looks at all ids of its row.
+int64_t PickBackwardOp::flops() { return saturatedProduct({elements(getDx().getType()), extents(getIds()).back()}); }
 
 KERNEL(EmbeddingOp) {
   KernelCalls calls(*this);
@@ -254,12 +306,16 @@ PrecisionPreference EmbeddingBackwardOp::precisionPreference() { return Precisio
 bool SumToOp::isResultWide(unsigned) { return true; }
 // Integers keep more digits in f32, which P3 asks for.
 bool CastOp::isResultWide(unsigned) { return !isReal(getX().getType()); }
+bool CastOp::isOperandWide(unsigned) { return !isReal(getY().getType()); }
 bool EmbeddingOp::isOperandWide(unsigned) { return true; }
 bool EmbeddingBackwardOp::isResultWide(unsigned) { return true; }
 
 LogicalResult CastOp::verify() {
   auto x = cast<RankedTensorType>(getX().getType()), y = cast<RankedTensorType>(getY().getType());
-  if (x.getShape() != y.getShape() || x.getElementType() == y.getElementType()) // C1
-    return emitOpError() << "changes no element type, or more than that and the layout: " << x << " to " << y;
+  const bool halves = x.getElementType().isBF16() || y.getElementType().isBF16();
+  if (x.getShape() != y.getShape() || x.getElementType() == y.getElementType() ||
+      (halves && !(isReal(x) && isReal(y)))) // C1
+    return emitOpError() << "changes no element type, or more than that and the layout, or a half that is an integer: "
+                         << x << " to " << y;
   return success();
 }

@@ -145,4 +145,14 @@ constexpr llvm::StringRef averageSuffix = "/ema", sumSuffix = "/gradient_sum";
 /// Of a variable with init(copy): the symbol of the one whose value it takes.
 constexpr const char *copyOfAttribute = "train.copy_of";
 
+/// What a module says (train.id_limits) of an integer input that names rows or classes once the graph has moved it:
+/// values lie in [0, limit), or are `ignored`. 0: nothing.
+struct IdLimit {
+  int64_t limit = 0;
+  std::optional<int64_t> ignored;
+};
+IdLimit idLimitOf(mlir::ModuleOp module, llvm::StringRef input);
+/// The smaller limit counts where there is one already.
+void addIdLimit(mlir::ModuleOp module, llvm::StringRef input, int64_t limit, std::optional<int64_t> ignored);
+
 } // namespace sluice::train

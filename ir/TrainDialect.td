@@ -122,6 +122,17 @@ def Train_Comparison : I32EnumAttr<"Comparison", "how two numbers are compared",
     I32EnumAttrCase<"Equal", 0, "equal">, I32EnumAttrCase<"Less", 1, "less">, I32EnumAttrCase<"LessOrEqual", 2, "less_or_equal">]> {
   let cppNamespace = "::sluice::train";
 }
+def Train_Rounding : I32EnumAttr<"Rounding", "which of the whole numbers around a number", [
+    I32EnumAttrCase<"Down", 0, "down">, I32EnumAttrCase<"Up", 1, "up">, I32EnumAttrCase<"NearestEven", 2, "nearest_even">,
+    I32EnumAttrCase<"TowardZero", 3, "toward_zero">]> {
+  let cppNamespace = "::sluice::train";
+}
+def Train_Trigonometry : I32EnumAttr<"Trigonometry", "a function of angles or of hyperbolic ones, or its inverse", [
+    I32EnumAttrCase<"Sin", 0, "sin">, I32EnumAttrCase<"Cos", 1, "cos">, I32EnumAttrCase<"Tan", 2, "tan">, I32EnumAttrCase<"Asin", 3, "asin">,
+    I32EnumAttrCase<"Acos", 4, "acos">, I32EnumAttrCase<"Atan", 5, "atan">, I32EnumAttrCase<"Sinh", 6, "sinh">, I32EnumAttrCase<"Cosh", 7, "cosh">,
+    I32EnumAttrCase<"Asinh", 8, "asinh">, I32EnumAttrCase<"Acosh", 9, "acosh">, I32EnumAttrCase<"Atanh", 10, "atanh">]> {
+  let cppNamespace = "::sluice::train";
+}
 def Train_ResizeMode : I32EnumAttr<"ResizeMode", "interpolation", [
     I32EnumAttrCase<"Nearest", 0, "nearest">, I32EnumAttrCase<"Linear", 1, "linear">]> {
   let cppNamespace = "::sluice::train";

@@ -297,6 +297,7 @@ private:
 /// y = x with its logical dimensions permuted and its layout changed. `permutation` maps y's dimensions to x's (ONNX
 /// Transpose). With `reshape`, x and y have different shapes and equal logical (row-major) element order; the
 /// permutation is then empty. From F32 to BF16 values are rounded, the other way widened; I64 are rounded to F32.
+/// From F32 to I64 fractions are cut off; what no integer holds becomes the least of them.
 class Reorder : public Kernel {
 public:
   Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);

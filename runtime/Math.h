@@ -79,6 +79,51 @@ SLUICE_KERNEL float hyperbolicTangent(float x) {
   return size < 0.625f ? small : x < 0 ? -large : large;
 }
 
+namespace detail {
+
+/// An angle less the nearest multiple of pi/2, and which one that is of four. Subtracted in double, in two parts
+/// (fdlibm): to the last digit up to 2^29, wrong but no more than pi/4 where double has no digits left.
+struct Quadrant {
+  float angle;
+  uint32_t number;
+};
+SLUICE_KERNEL Quadrant quadrantOf(float x) {
+  const double magic = 6755399441055744.0; // 1.5 * 2^52: adding it rounds to an integer in the low bits
+  const double wide = x, shifted = wide * 0.63661977236758134308 + magic, n = shifted - magic;
+  const float rest = static_cast<float>(wide - n * 1.57079632673412561417e+00 - n * 6.07710050650619224932e-11);
+  uint64_t bits;
+  memcpy(&bits, &shifted, sizeof bits);
+  const float most = 0.7854f;
+  return {rest < -most ? -most : rest > most ? most : rest, static_cast<uint32_t>(bits & 3)};
+}
+
+/// Sine of an angle that lies `turn` quadrants further. NaN of what is infinite.
+SLUICE_KERNEL float sineOf(Quadrant at, uint32_t turn) {
+  const float r = at.angle, z = r * r;
+  const float odd = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
+  float even = (2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f;
+  even = even * z * z - 0.5f * z + 1.0f;
+  const uint32_t quadrant = (at.number + turn) & 3;
+  const float value = (quadrant & 1) != 0 ? even : odd;
+  return quadrant > 1 ? -value : value;
+}
+
+} // namespace detail
+
+SLUICE_KERNEL float sine(float x) { return detail::sineOf(detail::quadrantOf(x), 0); }
+SLUICE_KERNEL float cosine(float x) { return detail::sineOf(detail::quadrantOf(x), 1); }
+
+/// The angle from -pi/2 to pi/2 that has this tangent.
+SLUICE_KERNEL float arcTangent(float x) {
+  const float size = x < 0 ? -x : x;
+  const bool steep = size > 2.41421356f, middle = size > 0.41421356f;
+  const float base = steep ? 1.57079633f : middle ? 0.78539816f : 0.0f;
+  const float r = steep ? -1.0f / size : middle ? (size - 1.0f) / (size + 1.0f) : size, z = r * r;
+  const float p = ((8.05374449538e-2f * z - 1.38776856032e-1f) * z + 1.99777106478e-1f) * z - 3.33329491539e-1f;
+  const float angle = base + (p * z * r + r);
+  return x < 0 ? -angle : angle;
+}
+
 /// Error function. Coefficients are a minimax fit of erf(x) / x - 1 in x^2, and of log(1 - erf(x)) up to 4, above which
 /// the result is 1.
 SLUICE_KERNEL float errorFunction(float x) {

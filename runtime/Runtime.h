@@ -10,5 +10,6 @@
 #include "runtime/Kernels.h"
 #include "runtime/Program.h"
 #include "runtime/Recurrence.h"
+#include "runtime/Selection.h"
 #include "runtime/Stream.h"
 #include "runtime/Tensor.h"

@@ -45,6 +45,7 @@ __device__ inline void moveElement(BFloat16 *to, float from) { store(to, from); 
 __device__ inline void moveElement(float *to, BFloat16 from) { *to = widened(from); }
 
 __device__ inline void moveElement(float *to, int64_t from) { *to = static_cast<float>(from); }
+__device__ inline void moveElement(int64_t *to, float from) { *to = wholeNumber(from); }
 
 /// A change of element type alone, eight neighbours a thread.
 template <typename X, typename Y> __global__ void castRun(const X *x, Y *y, int64_t count) {
@@ -158,6 +159,7 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   const bool casts = impl->from != impl->to;
   stream.launch(node, casts ? "cast" : "reorder", [&] {
     const auto move = impl->from == DataType::I64 && casts ? reorder<int64_t, float>
+                      : impl->to == DataType::I64 && casts ? reorder<float, int64_t>
                       : casts
                           ? (impl->to == DataType::BF16 ? castElements<float, BFloat16> : castElements<BFloat16, float>)
                       : byteWidth(impl->from) == 1 ? reorder<uint8_t, uint8_t>

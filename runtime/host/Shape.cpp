@@ -16,6 +16,12 @@ namespace {
 
 using Dimension = StridedDimension;
 
+template <typename Y, typename X> Y converted(X x) {
+  if constexpr (std::is_same_v<X, float> && std::is_same_v<Y, int64_t>)
+    return wholeNumber(x);
+  return static_cast<Y>(x);
+}
+
 } // namespace
 
 /// The innermost of y's dimensions is a row; `across` is the dimension that x walks with stride 1 (extent 1 when that
@@ -25,7 +31,7 @@ struct Reorder::Impl {
   Dimension across{1, 0, 0}, row{1, 1, 1};
   int64_t outerCount = 1;
   size_t width = 4;
-  bool casts = false; ///< integers to floats
+  bool casts = false, toIntegers = false; ///< between integers and floats
 
   template <typename X, typename Y> void run(const X *x, Y *y) const {
     constexpr int64_t block = 32;
@@ -56,7 +62,7 @@ struct Reorder::Impl {
     for (int64_t i0 = 0; i0 < row.extent; i0 += block)
       for (int64_t j = 0; j < count; ++j)
         for (int64_t i = i0; i < std::min(row.extent, i0 + block); ++i)
-          y[j * across.strideY + i] = static_cast<Y>(x[j * across.strideX + i * row.strideX]);
+          y[j * across.strideY + i] = converted<Y>(x[j * across.strideX + i * row.strideX]);
   }
 };
 
@@ -78,6 +84,7 @@ Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initia
   plan->outer = std::move(all);
   plan->width = byteWidth(x.type);
   plan->casts = x.type != y.type;
+  plan->toIntegers = plan->casts && y.type == DataType::I64;
   impl = plan;
 }
 
@@ -85,7 +92,9 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   const void *from = stream.address(x);
   void *to = stream.address(y);
   stream.launch(node, impl->casts ? "cast" : "reorder", [plan = impl.get(), from, to] {
-    if (plan->casts)
+    if (plan->toIntegers)
+      plan->run(static_cast<const float *>(from), static_cast<int64_t *>(to));
+    else if (plan->casts)
       plan->run(static_cast<const int64_t *>(from), static_cast<float *>(to));
     else if (plan->width == 1)
       plan->run(static_cast<const uint8_t *>(from), static_cast<uint8_t *>(to));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Kernels.h"
+#include "runtime/Random.h"
 
 #include <vector>
 
@@ -33,5 +34,10 @@ struct SumDimension {
 /// Dimensions of a SumTo, innermost of x's memory first, neighbours merged; one at least. Throws std::invalid_argument
 /// naming `node` when y does not broadcast to x.
 std::vector<SumDimension> sumDimensions(const char *node, const Tensor &x, const Tensor &y);
+
+/// A number without its fraction; the least integer where none holds it.
+SLUICE_KERNEL int64_t wholeNumber(float x) {
+  return x >= -9.2e18f && x <= 9.2e18f ? static_cast<int64_t>(x) : INT64_MIN;
+}
 
 } // namespace sluice

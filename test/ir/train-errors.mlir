@@ -399,6 +399,32 @@ func.func @attention_backward_c1(%q: tensor<2x4x8xf32>, %l: tensor<2x5xf32>) {
 
 // -----
 
+func.func @top_c1(%x: tensor<4x8xf32>) {
+  // expected-error @below {{the best 9 of a row of 'tensor<4x8xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %i = train.top %x {count = 9 : i64} : (tensor<4x8xf32>) -> tensor<4x9xi64>
+  return
+}
+
+// -----
+
+func.func @pick_c1(%x: tensor<4x8xf32>, %i: tensor<3x2xi64>) {
+  // expected-error @below {{picks elements of rows of 'tensor<4x8xf32>' by ids 'tensor<3x2xi64>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %y = train.pick %x, %i : (tensor<4x8xf32>, tensor<3x2xi64>) -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @pick_backward_c1(%d: tensor<4x2xf32>, %i: tensor<4x3xi64>) {
+  // expected-error @below {{is no gradient of 'train.pick'}}
+  %x = train.pick_backward %d, %i : (tensor<4x2xf32>, tensor<4x3xi64>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
 func.func @embedding_c1(%t: tensor<f32>, %i: tensor<2xi64>) {
   // expected-error @below {{which has no rows or whose ids are no integers}}
   // expected-error @below {{failed to infer returned types}}

@@ -48,6 +48,8 @@ def make_cases():
     make_recurrent_cases()
     make_line_and_volume_cases()
     make_folding_cases()
+    make_grid_cases()
+    make_loss_cases()
 
 
 def make_elementwise_cases():
@@ -73,6 +75,13 @@ def make_elementwise_cases():
         case(op.lower() + "_bound", op, [spread(*X)], {1: np.float32(1)})
     for name, exponent in (("root", 0.5), ("fifth", 5), ("inverse", -2), ("fraction", -1.7)):
         case("pow_" + name, "Pow", [0.5 + random.random(X)], {1: np.float32(exponent)})
+    for op in ("Sin", "Cos", "Atan", "Sinh", "Cosh", "Asinh"):
+        case(op.lower(), op, [spread(*X)])
+    case("tan", "Tan", [0.35 * spread(*X)])
+    for op in ("Asin", "Acos", "Atanh"):
+        case(op.lower(), op, [0.24 * spread(*X)])
+    case("acosh", "Acosh", [5.1 + spread(*X)])
+    case("mod", "Mod", [spread(*X), 1.53 + 0.1 * spread(4, 1)], fmod=1)
     case("pow_tensor", "Pow", [0.5 + random.random(X), normal(4, 1)])
 
 
@@ -226,6 +235,10 @@ def make_indexing_cases():
     case("scatter_nd", "ScatterND", [normal(2, 3, 4), normal(2, 4)], {1: places})
     case("scatter_elements", "ScatterElements", [normal(3, 4), normal(2, 2)], {1: ints(3, 0, -1, 2).reshape(2, 2)}, axis=1)
     twice = ints(1, 2, 1, 0).reshape(2, 2)
+    for word in ("mul", "max", "min"):
+        case("scatter_elements_" + word, "ScatterElements", [normal(3, 4), normal(2, 2)], {1: twice}, axis=0, reduction=word)
+    case("topk", "TopK", [spread(2, 5, 3)], {1: ints(2)}, axis=1)
+    case("topk_smallest", "TopK", [spread(3, 7)], {1: ints(4)}, largest=0)
     case("scatter_elements_add", "ScatterElements", [normal(3, 4), normal(2, 2)], {1: twice}, axis=0, reduction="add")
 
 
@@ -296,3 +309,22 @@ def make_line_and_volume_cases():
     empty = np.array([], np.float32)
     for mode in ("nearest", "linear"):
         case("resize3d_" + mode, "Resize", [normal(1, 2, 2, 3, 2)], {1: empty, 2: np.array([1, 1, 2, 1.5, 3], np.float32)}, mode=mode, nhwc=True)
+
+
+def make_grid_cases():
+    """Points beside the image, too. The nearest pixel does not change with the grid, which gets no gradient then."""
+    for mode in ("linear", "nearest", "cubic"):
+        for padding in ("zeros", "border", "reflection"):
+            for corners in (0, 1):
+                grid, steps = 0.37 * spread(2, 2, 3, 2), mode == "nearest"
+                case(f"grid_{mode}_{padding}_{corners}", "GridSample", [normal(2, 3, 3, 4)] + ([] if steps else [grid]),
+                     {1: np.float32(grid)} if steps else {}, mode=mode, padding_mode=padding, align_corners=corners)
+    case("grid_volume", "GridSample", [normal(1, 2, 2, 3, 4), 0.31 * spread(1, 2, 2, 1, 3)], mode="linear", padding_mode="reflection")
+
+
+def make_loss_cases():
+    labels, weights = ints(2, 0, 3, 3, 1, 0).reshape(2, 3), np.float32(random.random(4) + 0.5)
+    for reduction in ("none", "sum", "mean"):
+        case("entropy_" + reduction, "SoftmaxCrossEntropyLoss", [normal(2, 4, 3)], {1: labels}, reduction=reduction)
+        case("entropy_weighted_" + reduction, "SoftmaxCrossEntropyLoss", [normal(2, 4, 3)], {1: labels, 2: weights}, reduction=reduction, ignore_index=3)
+        case("likelihood_" + reduction, "NegativeLogLikelihoodLoss", [normal(2, 4, 3)], {1: labels, 2: weights}, reduction=reduction, ignore_index=0)

@@ -14,6 +14,7 @@ import pathlib
 
 import numpy as np
 import onnx
+import torch
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from safetensors.numpy import save_file
@@ -76,6 +77,24 @@ def gather_elements(x, index, axis):
     return np.take_along_axis(x[part], index, axis)
 
 
+def grid_sample(x, grid, mode, padding_mode, align_corners=0):
+    """By PyTorch, in double; onnx.reference computes in float32."""
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
+    x, grid = torch.from_numpy(np.array(x)), torch.from_numpy(np.array(grid))
+    return torch.nn.functional.grid_sample(x, grid, mode, padding_mode, bool(align_corners)).numpy()
+
+
+def negative_log_likelihood(scores, labels, weights=None, reduction="mean", ignore_index=None):
+    """By definition; onnx.reference computes in float32."""
+    weight = (np.ones(scores.shape[1]) if weights is None else weights)[labels] * (labels != ignore_index)
+    loss = -np.take_along_axis(scores, labels[:, None], 1)[:, 0] * weight
+    return loss if reduction == "none" else np.sum(loss) / (np.sum(weight) if reduction == "mean" else 1)
+
+
+def softmax_cross_entropy(x, *others, **attributes):
+    return negative_log_likelihood(x - np.log(np.sum(np.exp(x), 1, keepdims=True)), *others, **attributes)
+
+
 def logistic(x):
     return 1 / (1 + np.exp(-x))
 
@@ -117,7 +136,9 @@ def recurrent(op):
 
 
 DEFINITIONS = {"ConvTranspose": conv_transpose, "GlobalMaxPool": global_max, "LRN": lrn, "LpNormalization": lp_norm, "GroupNormalization": group_norm,
-               "MeanVarianceNormalization": mvn, "GatherElements": gather_elements, "LSTM": recurrent("LSTM"), "GRU": recurrent("GRU"), "RNN":
+               "MeanVarianceNormalization": mvn, "GatherElements": gather_elements, "GridSample": grid_sample,
+               "NegativeLogLikelihoodLoss": negative_log_likelihood, "SoftmaxCrossEntropyLoss": softmax_cross_entropy,
+               "LSTM": recurrent("LSTM"), "GRU": recurrent("GRU"), "RNN":
                recurrent("RNN")}
 erf = np.vectorize(math.erf)  # onnx.reference rounds it to float32
 
@@ -181,7 +202,8 @@ class Joined:
         return name
 
     def node(self, op, inputs, output, result=0, **attributes):
-        self.nodes.append(helper.make_node(op, inputs, [""] * result + [output], "/" + output, **attributes))
+        outputs = [""] * result + [output] + ([output + "/positions"] if op == "TopK" else [])
+        self.nodes.append(helper.make_node(op, inputs, outputs, "/" + output, **attributes))
         return output
 
     def add(self, name, op, operands, attributes, constants, nhwc):

@@ -56,7 +56,7 @@ func.func @wide_p3_sum(%a: tensor<4x8x2x2xbf16, #train.layout<nhwc>>) {
 // -----
 
 func.func @cast_c1(%a: tensor<4x8xf32>) {
-  // expected-error @below {{changes no element type, or more than that and the layout: 'tensor<4x8xf32>' to 'tensor<4x8xf32>'}}
+  // expected-error @below {{changes no element type, or more than that and the layout, or a half that is an integer: 'tensor<4x8xf32>' to 'tensor<4x8xf32>'}}
   %y = train.cast %a : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }

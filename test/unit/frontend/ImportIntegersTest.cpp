@@ -115,18 +115,124 @@ TEST(ImportIntegers, WhatIsOnlyComparedIsNoWeight) {
   EXPECT_TRUE(model.ops<train::CompareOp>().empty()); // folded
 }
 
+/// What programs check of the input "ids"; 0: nothing.
+train::IdLimit limitOf(ImportedModel &model) { return train::idLimitOf(*model.module, "ids"); }
+
+TEST(ImportIntegers, IdsMayBeComputed) {
+  ImportedModel model(withWeights(R"(g (int64[2, 5] ids) => (float[2, 5, 3] y) {
+    two = Constant<value_int = 2>()
+    field = Mod(ids, two)
+    row = Add(field, two)
+    y = Gather(w, row) })"));
+  ASSERT_TRUE(model.module) << model.error;
+  auto cast = model.only<train::EmbeddingOp>().getIds().getDefiningOp<train::CastOp>();
+  ASSERT_TRUE(cast);
+  EXPECT_TRUE(cast.getX().getDefiningOp<train::AddOp>());
+  EXPECT_EQ(limitOf(model).limit, 0); // the kernel looks at them
+}
+
+TEST(ImportIntegers, MovedIdsAreCheckedWhereDataBringThem) {
+  ImportedModel model(withWeights(R"(g (int64[2, 5] ids) => (float[4, 2, 3] y) {
+    zero = Constant<value_ints = [0]>()
+    four = Constant<value_ints = [4]>()
+    one = Constant<value_ints = [1]>()
+    front = Slice(ids, zero, four, one)
+    turned = Transpose<perm = [1, 0]>(front)
+    y = Gather(w, turned) })"));
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(limitOf(model).limit, 4);
+}
+
+TEST(ImportIntegers, ElementsAreTakenByData) {
+  ImportedModel model(withWeights(R"(g (float[2, 3] x, int64[3, 2] ids) => (float[3, 2] y) {
+    z = Gemm<transB = 1>(x, w)
+    t = Transpose<perm = [1, 0]>(z)
+    y = GatherElements<axis = 1>(t, ids) })"));
+  ASSERT_TRUE(model.module) << model.error;
+  auto pick = model.only<train::PickOp>();
+  EXPECT_EQ(pick.getIds(), model.function("step").getArgument(1));
+  EXPECT_TRUE(pick.getX().getDefiningOp<train::SliceOp>()); // three of four rows
+}
+
+TEST(ImportIntegers, FloatsAndQuotientsLoseTheirFractions) {
+  ImportedModel model(withWeights(R"(g (float[2, 3] x, int64[2, 3] i) => (float[2, 4] y) {
+    whole = Cast<to = 7>(x)
+    half = Div(whole, i)
+    back = Cast<to = 1>(half)
+    y = Gemm<transB = 1>(back, w) })"));
+  ASSERT_TRUE(model.module) << model.error;
+  auto rounds = model.ops<train::RoundOp>();
+  ASSERT_EQ(rounds.size(), 2u);
+  for (train::RoundOp round : rounds)
+    EXPECT_EQ(round.getRounding(), train::Rounding::TowardZero);
+}
+
+TEST(ImportIntegers, LabelsOfALossMayBeMoved) {
+  TrainingSpec spec;
+  spec.loss = AttachedLoss::None;
+  ImportedModel model(withWeights(R"(g (int64[2, 5] ids) => (float y) {
+    zero = Constant<value_ints = [0]>()
+    one = Constant<value_ints = [1]>()
+    four = Constant<value_ints = [4]>()
+    five = Constant<value_ints = [5]>()
+    head = Slice(ids, zero, four, one)
+    next = Slice(ids, one, five, one)
+    words = Gather(w, head)
+    scores = Transpose<perm = [0, 2, 1]>(words)
+    y = SoftmaxCrossEntropyLoss<ignore_index = -100>(scores, next) })"),
+                      spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(limitOf(model).limit, 3);
+  EXPECT_EQ(limitOf(model).ignored, std::optional<int64_t>(-100));
+  model.only<train::SoftmaxCrossEntropyOp>();
+}
+
+TEST(ImportIntegers, ClassWeightsAreNoParameters) {
+  TrainingSpec spec;
+  spec.loss = AttachedLoss::None;
+  ImportedModel model(withWeights(R"(g (float[2, 3] x, int64[2] ids) => (float y) {
+    scores = Gemm<transB = 1>(x, w)
+    y = SoftmaxCrossEntropyLoss<reduction = "sum">(scores, ids, b) })"),
+                      spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_FALSE(model.variable("b"));
+  EXPECT_EQ(limitOf(model).limit, 4);
+  EXPECT_TRUE(model.ops<train::SoftmaxCrossEntropyOp>().empty());
+}
+
 TEST(ImportIntegers, RefusesIndicesThatNobodyChecks) {
-  EXPECT_THAT(errorOf("g (float[2, 3] x, int64[2] i) => (float[2, 3] y) { j = Add(i, i) y = Gather(x, j) }"),
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { j = Abs(x) y = Gather(x, j) }"),
               HasSubstr("node 'y' (Gather, opset 17): indices 'j' must be integers: an input of the model"));
+  EXPECT_THAT(
+      errorOf("g (float[20000000, 1] x, int64[2] i) => (float[2, 1] y) { j = Add(i, i) y = Gather(x, j) }"),
+      HasSubstr(
+          "indices 'j' are computed, in float32, which holds whole numbers up to 16777216, but name 20000000 places"));
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[3] y) { i = Constant<value_ints = [1, 2, 0]>() y = Gather(x, i) }"),
               HasSubstr("node 'y' (Gather, opset 17): index 2 is outside the extent 2"));
 }
 
 TEST(ImportIntegers, RefusesWhatFloatsCannotDo) {
-  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { i = Cast<to = 7>(x) y = Cast<to = 1>(i) }"),
-              HasSubstr("casts of float32 activations to int64 are not supported"));
-  EXPECT_THAT(errorOf("g (int64[2, 3] x) => (float[2, 3] y) { i = Div(x, x) y = Cast<to = 1>(i) }"),
-              HasSubstr("whole-number division of data is not supported"));
+  EXPECT_THAT(
+      errorOf("g (float[2, 3] x) => (float[2, 3] y) { i = Cast<to = 2>(x) y = Cast<to = 1>(i) }"),
+      HasSubstr("casts of float32 activations to uint8 are not supported; cast to floats, bool, int64 or int32"));
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { y = Mod(x, x) }"),
+              HasSubstr("takes the remainder of float32 values with fmod=0"));
+}
+
+TEST(ImportIntegers, RefusesMoreOfARowThanItHas) {
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 4] y) { k = Constant<value_ints = [4]>() y, i = TopK(x, k) }"),
+              HasSubstr("node 'y' (TopK, opset 17): takes the best 4 of the 3 elements along axis 1"));
+  EXPECT_THAT(errorOf("g (float[2, 3] x, int64[2] i) => (float[2, 3] y) { y = GatherElements(x, i) }"),
+              HasSubstr("indices of shape [2] do not fit a tensor of shape [2, 3]"));
+}
+
+TEST(ImportIntegers, RefusesGridsThatDoNotFit) {
+  EXPECT_THAT(errorOf("g (float[2, 3, 4, 4] x, float[2, 4, 4, 3] grid) => (float[2, 3, 4, 4] y) "
+                      "{ y = GridSample(x, grid) }"),
+              HasSubstr("node 'y' (GridSample, opset 17): needs an image"));
+  EXPECT_THAT(errorOf("g (float[2, 3, 4, 4] x, float[2, 4, 4, 2] grid) => (float[2, 3, 4, 4] y) "
+                      "{ y = GridSample<mode = \"area\">(x, grid) }"),
+              HasSubstr("mode 'area' with padding_mode 'zeros' is unknown"));
 }
 
 TEST(ImportIntegers, RefusesToIgnoreAClass) {

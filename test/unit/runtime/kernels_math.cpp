@@ -63,6 +63,39 @@ TEST(Math, Logarithm) {
   EXPECT_TRUE(std::isnan(logarithm(std::nanf(""))));
 }
 
+TEST(Math, SineAndCosine) {
+  double worst = 0;
+  for (int i = -300000; i <= 300000; ++i) {
+    const float x = static_cast<float>(i) * 1e-3f;
+    const auto wide = static_cast<double>(x);
+    worst = std::max(worst, i ? ulps(sine(x), std::sin(wide)) : 0);
+    worst = std::max(worst, ulps(cosine(x), std::cos(wide)));
+  }
+  EXPECT_LE(worst, 2);
+  for (float x : {1e5f, -3e6f, 5e8f})
+    EXPECT_NEAR(sine(x), std::sin(static_cast<double>(x)), 1e-6);
+  EXPECT_LE(std::fabs(sine(1e30f)), 1); // no digit is right, but it is a sine
+  EXPECT_EQ(sine(0), 0);
+  EXPECT_EQ(cosine(0), 1);
+  EXPECT_TRUE(std::isnan(sine(infinity)));
+  EXPECT_TRUE(std::isnan(cosine(-infinity)));
+  EXPECT_TRUE(std::isnan(sine(std::nanf(""))));
+}
+
+TEST(Math, ArcTangent) {
+  double worst = 0;
+  for (int i = -120000; i <= 120000; ++i) {
+    const float x = static_cast<float>(i) * 1e-4f;
+    if (i)
+      worst = std::max(worst, ulps(arcTangent(x), std::atan(static_cast<double>(x))));
+  }
+  EXPECT_LE(worst, 3);
+  EXPECT_EQ(arcTangent(0), 0);
+  EXPECT_FLOAT_EQ(arcTangent(1e30f), 1.57079633f);
+  EXPECT_FLOAT_EQ(arcTangent(-infinity), -1.57079633f);
+  EXPECT_TRUE(std::isnan(arcTangent(std::nanf(""))));
+}
+
 TEST(Math, ErrorFunction) {
   double worst = 0;
   for (int i = -50000; i <= 50000; ++i) {
