@@ -153,7 +153,8 @@ int64_t Document::target() const {
   for (auto run : step.getBody().getOps<sched::RunOp>()) {
     if (run.getOuts().empty() || run.getIns().size() < 2)
       continue;
-    auto written = run.getOuts()[0].getDefiningOp<sched::BufferOp>(), read = run.getIns()[1].getDefiningOp<sched::BufferOp>();
+    auto written = run.getOuts()[0].getDefiningOp<sched::BufferOp>(),
+         read = run.getIns()[1].getDefiningOp<sched::BufferOp>();
     if (!written.getResult() || *written.getResult() != 0 || !read.getInput())
       continue;
     for (auto [i, input] : llvm::enumerate(inputs()))

@@ -8,7 +8,8 @@
 namespace sluice {
 
 /// Adds the target argument and the loss op and returns the loss (in @evaluate also the number of correct samples when
-/// the loss is cross-entropy, and the output as the model has it, or the scores that its own loss reads). A final Softmax, LogSoftmax or Sigmoid is absorbed by the loss that implies it.
+/// the loss is cross-entropy, and the output as the model has it, or the scores that its own loss reads). A final
+/// Softmax, LogSoftmax or Sigmoid is absorbed by the loss that implies it.
 Status attachLoss(FunctionImport &state, mlir::func::FuncOp function);
 
 } // namespace sluice

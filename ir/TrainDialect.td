@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The train dialect: one training step in value semantics. Op groups lie in ForwardOps.td, ProductOps.td, ElementwiseOps.td,
+// The train dialect: one training step in value semantics. Op groups lie in ForwardOps.td, LossOps.td, ProductOps.td, ElementwiseOps.td,
 // GradientOps.td, RecurrenceOps.td, UpdateOps.td and MemoryOps.td; the facts that analyses need are interface methods, see TrainInterfaces.td.
 #ifndef SLUICE_IR_TRAIN_DIALECT
 #define SLUICE_IR_TRAIN_DIALECT

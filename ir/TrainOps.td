@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All ops of the train dialect, in pipeline order, and the plan, for the generators.
 include "ir/ForwardOps.td"
+include "ir/LossOps.td"
 include "ir/ProductOps.td"
 include "ir/ElementwiseOps.td"
 include "ir/ActivationOps.td"

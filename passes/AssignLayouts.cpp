@@ -71,8 +71,8 @@ public:
     for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
       if (!isa<ReadOp>(op))
         assign(&op);
-    function.setType(FunctionType::get(function.getContext(), block.getArgumentTypes(),
-                                       block.getTerminator()->getOperandTypes()));
+    function.setType(
+        FunctionType::get(function.getContext(), block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
   }
 
 private:

@@ -78,7 +78,8 @@ struct Program {
   Tensor loss;        ///< F32 scalar, readable after a step until the next begins
   Tensor correct;     ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
   Tensor norm = {};   ///< F32 scalar as `loss`, the norm of all gradients; absent unless they can be clipped by it
-  Tensor output = {}; ///< F32, what the model makes of the batch, as evaluate leaves it; absent without a first dimension of samples
+  Tensor output = {}; ///< F32, what the model makes of the batch, as evaluate leaves it; absent without a first
+                      ///< dimension of samples
   int target = -1;    ///< index of the input that the loss compares with; -1: none
   bool accumulates = false;             ///< a step may have several batches
   bool averages = false;                ///< parameters have running averages, which evaluate and export use

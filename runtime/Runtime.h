@@ -13,3 +13,4 @@
 #include "runtime/Selection.h"
 #include "runtime/Stream.h"
 #include "runtime/Tensor.h"
+#include "runtime/Update.h"

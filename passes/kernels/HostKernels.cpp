@@ -9,6 +9,7 @@
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/MatmulEngine.h"
 #include "runtime/host/Processor.h"
+#include "runtime/Update.h"
 #include "runtime/host/TileForm.h"
 
 #include "llvm/ADT/StringSwitch.h"

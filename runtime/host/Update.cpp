@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer updates, and what gradients go through before them. Hyperparameters are taken when a kernel is enqueued.
-#include "runtime/Kernels.h"
+#include "runtime/Update.h"
 #include "runtime/host/LineSum.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/UpdateRules.h"

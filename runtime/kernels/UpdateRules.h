@@ -2,7 +2,7 @@
 // Optimizer updates of one element, in PyTorch's order of operations, for both targets.
 #pragma once
 
-#include "runtime/Kernels.h"
+#include "runtime/Update.h"
 #include "runtime/Random.h"
 
 #include <cmath>

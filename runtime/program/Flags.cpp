@@ -11,131 +11,149 @@
 
 namespace sluice {
 
+namespace {
+
+std::vector<Flag> dataFlags() {
+  return {
+      {"--data", "DIR|KIND:PATH",
+       "train on input.npy and target.npy in DIR, on 'synthetic' data, or on imagefolder, cifar10, cifar100, idx, "
+       "npz, safetensors, csv, tokens or shards, as --data imagefolder:train",
+       &Arguments::data},
+      {"--shuffle", nullptr, "draw the order of each epoch from (seed, epoch)", &Arguments::shuffle},
+      {"--validation-split", "P%", "evaluate on P% of --data, drawn from the seed, and train on the others",
+       &Arguments::validationSplit, 0.0001, 100, true},
+      {"--augment", "NAME[,k=v...];...",
+       "change images of bytes: resize, center-crop, random-resized-crop, random-crop, flip, colour; as "
+       "--augment 'random-crop,padding=4;flip'",
+       &Arguments::augment},
+      {"--mean", "X|R,G,B", "subtracted from bytes / 255 (default 0)", &Arguments::mean},
+      {"--std", "X|R,G,B", "divides what is left (default 1)", &Arguments::std},
+      {"--workers", "N", "threads that read and decode (default: host 1, cuda as --threads)", &Arguments::workers, 1,
+       1025},
+      {"--on-bad-data",
+       "stop|skip",
+       "end at a sample that cannot be used (default), or take the next one",
+       &Arguments::onBadData,
+       0,
+       HUGE_VAL,
+       false,
+       {"stop", "skip"}},
+      {"--evaluate", "DIR|KIND:PATH", "loss and metrics on these data: after every epoch and at the end, or alone",
+       &Arguments::evaluate},
+      {"--predict", "DIR|KIND:PATH", "at the end, what the model makes of each of these samples; needs no targets",
+       &Arguments::predict},
+      {"--output", "FILE.npy", "where --predict writes it, in the order of the samples", &Arguments::output},
+  };
+}
+
+std::vector<Flag> lengthFlags() {
+  return {
+      {"--steps", "N", "train until step N (counted over resumed runs)", &Arguments::steps, 0, 0x1p62},
+      {"--epochs", "N", "train until N epochs are done (default 1)", &Arguments::epochs, 0, 0x1p62},
+  };
+}
+
+std::vector<Flag> optimizationFlags() {
+  return {
+      {"--lr", "X", "learning rate (default 0.01 for sgd, adagrad, rmsprop; 0.0001 for lion; else 0.001)",
+       &Arguments::learningRate},
+      {"--schedule", "NAME[,k=v...]",
+       "constant, step, linear, cosine or one-cycle, as step,step_size=300,gamma=0.1 (default constant)",
+       &Arguments::schedule},
+      {"--warmup", "STEPS", "the rate rises to --lr over the first STEPS steps (default 0)", &Arguments::warmup, 0,
+       0x1p62},
+      {"--min-lr", "X", "rate at which step, linear and cosine end (default 0)", &Arguments::minimumRate},
+      {"--momentum", "X", "sgd, rmsprop: momentum (default 0.9 for sgd, 0 for rmsprop)", &Arguments::momentum, 0, 1},
+      {"--nesterov", nullptr, "sgd: momentum that looks ahead", &Arguments::nesterov},
+      {"--weight-decay", "X", "weight decay (default 0.01 for adamw and lamb, else 0)", &Arguments::weightDecay},
+      {"--beta1", "X", "adam, adamw, lamb, lion: decay of the first moment (default 0.9)", &Arguments::beta1, 0, 1},
+      {"--beta2", "X", "adam, adamw, lamb, lion: decay of the second (default 0.999, lion 0.99)", &Arguments::beta2, 0,
+       1},
+      {"--alpha", "X", "rmsprop: decay of the mean of squares (default 0.99)", &Arguments::alpha, 0, 1},
+      {"--epsilon", "X", "all but sgd and lion: added to the denominator (default 1e-8, adagrad 1e-10, lamb 1e-6)",
+       &Arguments::epsilon},
+      {"--lr-decay", "X", "adagrad: the rate is divided by 1 + X * steps done (default 0)", &Arguments::rateDecay},
+      {"--group", "REGEX:lr=X,decay=Y",
+       "parameters whose whole names match have X times the rate and weight decay Y, as '.*bias:decay=0'",
+       &Arguments::groups},
+      {"--clip-value", "X", "clip each element of a gradient to [-X, X]", &Arguments::clipValue},
+      {"--clip-norm", "X", "clip all gradients by their common norm (compiled with --clip-norm)", &Arguments::clipNorm},
+      {"--accumulate", "N", "a step is the mean of N batches (compiled with --accumulate)", &Arguments::accumulate, 1,
+       0x1p31},
+      {"--ema", "DECAY", "evaluate and export a running average of the weights (compiled with --ema)",
+       &Arguments::averageDecay, 0, 1},
+      {"--label-smoothing", "X", "cross-entropies: spread X of every target over all classes (default 0)",
+       &Arguments::labelSmoothing, 0, 1},
+      {"--seed", "N", "of initial weights, shuffling, dropout and synthetic data (default 0)", &Arguments::seed},
+  };
+}
+
+std::vector<Flag> evaluationFlags() {
+  return {
+      {"--evaluate-every", "N", "evaluate also every N steps", &Arguments::evaluateEvery, 1, 0x1p62},
+      {"--metrics", "NAMES", "of accuracy,top5,perplexity,mean_iou,mae,confusion (default: by loss and shapes)",
+       &Arguments::metrics},
+      {"--best", "METRIC", "keep the best evaluated state in best.safetensors in the folder of --checkpoint",
+       &Arguments::best},
+      {"--patience", "N", "end after N evaluations without a better METRIC of --best (default loss)",
+       &Arguments::patience, 1, 0x1p62},
+  };
+}
+
+std::vector<Flag> fileFlags() {
+  return {
+      {"--recipe", "FILE.toml", "flags of this run, KEY = VALUE a line; the command line wins", &Arguments::recipe},
+      {"--init", "FILE.safetensors", "start from these weights; [,map=FILE.toml][,skip-mismatched]", &Arguments::init},
+      {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors and DIR/recipe.toml at the end",
+       &Arguments::checkpoint},
+      {"--checkpoint-every", "N", "also write it every N steps (default: after every epoch)",
+       &Arguments::checkpointEvery, 1, 0x1p62},
+      {"--keep-checkpoints", "N", "keep the last N: DIR/checkpoint-STEP.safetensors (default 1)",
+       &Arguments::keepCheckpoints, 1, 1e6},
+      {"--resume", "DIR", "go on from the checkpoint in DIR, or from this file", &Arguments::resume},
+      {"--export", "FILE", "write the trained model: FILE.onnx, or FILE.safetensors[,map=FILE.toml]",
+       &Arguments::exportTo},
+      {"--log", "FILE.jsonl", "write one JSON object a line: start, steps, evaluations, end", &Arguments::log},
+      {"--force", nullptr, "write over files that other programs wrote", &Arguments::force},
+  };
+}
+
+std::vector<Flag> inspectionFlags() {
+  return {
+      {"--plan", nullptr, "print the memory plan and exit", &Arguments::plan},
+      {"--report", "FILE.html", "write curves, memory, a timeline and the plan as one page", &Arguments::report},
+      {"--tensorboard", "DIR", "write losses, rates and metrics for TensorBoard", &Arguments::tensorboard},
+      {"--quiet", nullptr, "print nothing but warnings and errors", &Arguments::quiet},
+      {"--trace", "FILE.json", "write a Chrome trace of the first 10 steps, one row per stream", &Arguments::trace},
+      {"--dump-gradients", "FILE.safetensors", "write the first step's gradients, before its update",
+       &Arguments::dumpGradients},
+      {"--profile-out", "FILE", "write measured op times and link rates for sluicec --profile", &Arguments::profileOut},
+      {"--help", nullptr, "print this text and exit", &Arguments::help},
+  };
+}
+
+std::vector<Flag> machineFlags() {
+  return {
+      {"--threads", "N", "kernel threads (default: what the plan was made for; cuda: all, for data)",
+       &Arguments::threads, 1, 1025},
+      {"--offload-to", "FILE",
+       "keep host memory, or what a pool of packed tensors has no room for, in FILE (host only)",
+       &Arguments::offloadTo},
+      {"--no-graph", nullptr, "launch kernels one by one (cuda only)", &Arguments::noGraph},
+  };
+}
+
+} // namespace
+
 const std::vector<FlagGroup> &flagGroups() {
   static const std::vector<FlagGroup> groups = {
-      {"Data",
-       {
-           {"--data", "DIR|KIND:PATH",
-            "train on input.npy and target.npy in DIR, on 'synthetic' data, or on imagefolder, cifar10, cifar100, idx, "
-            "npz, safetensors, csv, tokens or shards, as --data imagefolder:train",
-            &Arguments::data},
-           {"--shuffle", nullptr, "draw the order of each epoch from (seed, epoch)", &Arguments::shuffle},
-           {"--validation-split", "P%", "evaluate on P% of --data, drawn from the seed, and train on the others",
-            &Arguments::validationSplit, 0.0001, 100, true},
-           {"--augment", "NAME[,k=v...];...",
-            "change images of bytes: resize, center-crop, random-resized-crop, random-crop, flip, colour; as "
-            "--augment 'random-crop,padding=4;flip'",
-            &Arguments::augment},
-           {"--mean", "X|R,G,B", "subtracted from bytes / 255 (default 0)", &Arguments::mean},
-           {"--std", "X|R,G,B", "divides what is left (default 1)", &Arguments::std},
-           {"--workers", "N", "threads that read and decode (default: host 1, cuda as --threads)", &Arguments::workers,
-            1, 1025},
-           {"--on-bad-data",
-            "stop|skip",
-            "end at a sample that cannot be used (default), or take the next one",
-            &Arguments::onBadData,
-            0,
-            HUGE_VAL,
-            false,
-            {"stop", "skip"}},
-           {"--evaluate", "DIR|KIND:PATH",
-            "loss and metrics on these data: after every epoch and at the end, or alone", &Arguments::evaluate},
-           {"--predict", "DIR|KIND:PATH", "at the end, what the model makes of each of these samples; needs no targets",
-            &Arguments::predict},
-           {"--output", "FILE.npy", "where --predict writes it, in the order of the samples", &Arguments::output},
-       }},
-      {"Length of the run",
-       {
-           {"--steps", "N", "train until step N (counted over resumed runs)", &Arguments::steps, 0, 0x1p62},
-           {"--epochs", "N", "train until N epochs are done (default 1)", &Arguments::epochs, 0, 0x1p62},
-       }},
-      {"Optimization",
-       {
-           {"--lr", "X", "learning rate (default 0.01 for sgd, adagrad, rmsprop; 0.0001 for lion; else 0.001)",
-            &Arguments::learningRate},
-           {"--schedule", "NAME[,k=v...]",
-            "constant, step, linear, cosine or one-cycle, as step,step_size=300,gamma=0.1 (default constant)",
-            &Arguments::schedule},
-           {"--warmup", "STEPS", "the rate rises to --lr over the first STEPS steps (default 0)", &Arguments::warmup, 0,
-            0x1p62},
-           {"--min-lr", "X", "rate at which step, linear and cosine end (default 0)", &Arguments::minimumRate},
-           {"--momentum", "X", "sgd, rmsprop: momentum (default 0.9 for sgd, 0 for rmsprop)", &Arguments::momentum, 0,
-            1},
-           {"--nesterov", nullptr, "sgd: momentum that looks ahead", &Arguments::nesterov},
-           {"--weight-decay", "X", "weight decay (default 0.01 for adamw and lamb, else 0)", &Arguments::weightDecay},
-           {"--beta1", "X", "adam, adamw, lamb, lion: decay of the first moment (default 0.9)", &Arguments::beta1, 0,
-            1},
-           {"--beta2", "X", "adam, adamw, lamb, lion: decay of the second (default 0.999, lion 0.99)",
-            &Arguments::beta2, 0, 1},
-           {"--alpha", "X", "rmsprop: decay of the mean of squares (default 0.99)", &Arguments::alpha, 0, 1},
-           {"--epsilon", "X", "all but sgd and lion: added to the denominator (default 1e-8, adagrad 1e-10, lamb 1e-6)",
-            &Arguments::epsilon},
-           {"--lr-decay", "X", "adagrad: the rate is divided by 1 + X * steps done (default 0)", &Arguments::rateDecay},
-           {"--group", "REGEX:lr=X,decay=Y",
-            "parameters whose whole names match have X times the rate and weight decay Y, as '.*bias:decay=0'",
-            &Arguments::groups},
-           {"--clip-value", "X", "clip each element of a gradient to [-X, X]", &Arguments::clipValue},
-           {"--clip-norm", "X", "clip all gradients by their common norm (compiled with --clip-norm)",
-            &Arguments::clipNorm},
-           {"--accumulate", "N", "a step is the mean of N batches (compiled with --accumulate)", &Arguments::accumulate,
-            1, 0x1p31},
-           {"--ema", "DECAY", "evaluate and export a running average of the weights (compiled with --ema)",
-            &Arguments::averageDecay, 0, 1},
-           {"--label-smoothing", "X", "cross-entropies: spread X of every target over all classes (default 0)",
-            &Arguments::labelSmoothing, 0, 1},
-           {"--seed", "N", "of initial weights, shuffling, dropout and synthetic data (default 0)", &Arguments::seed},
-       }},
-      {"Evaluation",
-       {
-           {"--evaluate-every", "N", "evaluate also every N steps", &Arguments::evaluateEvery, 1, 0x1p62},
-           {"--metrics", "NAMES",
-            "of accuracy,top5,perplexity,mean_iou,mae,confusion (default: by loss and shapes)", &Arguments::metrics},
-           {"--best", "METRIC", "keep the best evaluated state in best.safetensors in the folder of --checkpoint",
-            &Arguments::best},
-           {"--patience", "N", "end after N evaluations without a better METRIC of --best (default loss)",
-            &Arguments::patience, 1, 0x1p62},
-       }},
-      {"Files",
-       {
-           {"--recipe", "FILE.toml", "flags of this run, KEY = VALUE a line; the command line wins",
-            &Arguments::recipe},
-           {"--init", "FILE.safetensors", "start from these weights; [,map=FILE.toml][,skip-mismatched]",
-            &Arguments::init},
-           {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors and DIR/recipe.toml at the end",
-            &Arguments::checkpoint},
-           {"--checkpoint-every", "N", "also write it every N steps (default: after every epoch)",
-            &Arguments::checkpointEvery, 1, 0x1p62},
-           {"--keep-checkpoints", "N", "keep the last N: DIR/checkpoint-STEP.safetensors (default 1)",
-            &Arguments::keepCheckpoints, 1, 1e6},
-           {"--resume", "DIR", "go on from the checkpoint in DIR, or from this file", &Arguments::resume},
-           {"--export", "FILE", "write the trained model: FILE.onnx, or FILE.safetensors[,map=FILE.toml]",
-            &Arguments::exportTo},
-           {"--log", "FILE.jsonl", "write one JSON object a line: start, steps, evaluations, end", &Arguments::log},
-           {"--force", nullptr, "write over files that other programs wrote", &Arguments::force},
-       }},
-      {"What it does and how long it takes",
-       {
-           {"--plan", nullptr, "print the memory plan and exit", &Arguments::plan},
-           {"--report", "FILE.html", "write curves, memory, a timeline and the plan as one page", &Arguments::report},
-           {"--tensorboard", "DIR", "write losses, rates and metrics for TensorBoard", &Arguments::tensorboard},
-           {"--quiet", nullptr, "print nothing but warnings and errors", &Arguments::quiet},
-           {"--trace", "FILE.json", "write a Chrome trace of the first 10 steps, one row per stream",
-            &Arguments::trace},
-           {"--dump-gradients", "FILE.safetensors", "write the first step's gradients, before its update",
-            &Arguments::dumpGradients},
-           {"--profile-out", "FILE", "write measured op times and link rates for sluicec --profile",
-            &Arguments::profileOut},
-           {"--help", nullptr, "print this text and exit", &Arguments::help},
-       }},
-      {"The machine",
-       {
-           {"--threads", "N", "kernel threads (default: what the plan was made for; cuda: all, for data)",
-            &Arguments::threads, 1, 1025},
-           {"--offload-to", "FILE",
-            "keep host memory, or what a pool of packed tensors has no room for, in FILE (host only)",
-            &Arguments::offloadTo},
-           {"--no-graph", nullptr, "launch kernels one by one (cuda only)", &Arguments::noGraph},
-       }},
+      {"Data", dataFlags()},
+      {"Length of the run", lengthFlags()},
+      {"Optimization", optimizationFlags()},
+      {"Evaluation", evaluationFlags()},
+      {"Files", fileFlags()},
+      {"What it does and how long it takes", inspectionFlags()},
+      {"The machine", machineFlags()},
   };
   return groups;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's evaluate function over a data set from its first sample to its last, in the training arena, with running
-// statistics and without dropout. Parameters and state are not touched.
+// The program's evaluate function over a data set from its first sample to its last, in the training arena, with
+// running statistics and without dropout. Parameters and state are not touched.
 #pragma once
 
 #include "runtime/Program.h"
@@ -20,9 +20,9 @@ struct ForwardBatch {
 /// The batches of so many samples.
 std::vector<ForwardBatch> forwardBatches(int64_t samples, int64_t batch);
 
-/// Runs evaluate on each; the next one is gathered meanwhile. `staged` is called when a batch lies in the staging slots,
-/// `done` when its results can be read, both with its index and in order. Overwrites both batch slots: a training batch
-/// that was prefetched has to be fetched again. False when a signal that InterruptGuard notes ended it.
+/// Runs evaluate on each; the next one is gathered meanwhile. `staged` is called when a batch lies in the staging
+/// slots, `done` when its results can be read, both with its index and in order. Overwrites both batch slots: a
+/// training batch that was prefetched has to be fetched again. False when a signal that InterruptGuard notes ended it.
 bool forwardAll(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
                 const std::vector<ForwardBatch> &batches, const std::function<void(size_t)> &staged,
                 const std::function<void(size_t)> &done);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --evaluate measures besides the loss, on the CPU, from the model's output and the targets of each batch; which of
-// it means something to a program, and what --metrics asks for. docs/metrics.md defines each.
+// What --evaluate measures besides the loss, on the CPU, from the model's output and the targets of each batch; which
+// of it means something to a program, and what --metrics asks for. docs/metrics.md defines each.
 #pragma once
 
 #include "runtime/Program.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person sees during training: on a terminal one line that is rewritten (bar, step, samples/s, time left, loss, rate, memory),
-// elsewhere a plain line at the first and the last step, at epoch ends (one a second at most) and every ten seconds.
+// What a person sees during training: on a terminal one line that is rewritten (bar, step, samples/s, time left, loss,
+// rate, memory), elsewhere a plain line at the first and the last step, at epoch ends (one a second at most) and every
+// ten seconds.
 #pragma once
 
 #include <chrono>

@@ -138,8 +138,8 @@ void printActions(const Program &program, const Session &session, const std::vec
     return;
   std::printf("%-14s %8s %14s %14s %14s %14s\n", "action", "tensors", "bytes", "moved", "predicted ms", "measured ms");
   for (const auto &[row, moved, seconds] : actions)
-    std::printf("%-14s %8d %14lld %14zu %14.3f %14.3f\n", row->action, row->tensors,
-                static_cast<long long>(row->bytes), moved, row->predictedSeconds * 1e3, seconds * 1e3);
+    std::printf("%-14s %8d %14lld %14zu %14.3f %14.3f\n", row->action, row->tensors, static_cast<long long>(row->bytes),
+                moved, row->predictedSeconds * 1e3, seconds * 1e3);
   if (const Session::PackedBytes packed = session.packedBytes(); packed.raw > 0 && allSteps > 0)
     std::printf("zvc:           %zu of %zu bytes a step were not zero and took host memory (%.1f %% saved)\n",
                 packed.packed / static_cast<size_t>(allSteps), packed.raw / static_cast<size_t>(allSteps),
@@ -161,6 +161,27 @@ size_t residentPeak() {
   size_t bytes = 0;
   readKilobytes("/proc/self/status", "VmHWM", bytes);
   return bytes;
+}
+
+LogFields endFields(const Program &program, const Session &session, int64_t steps, double medianSeconds) {
+  LogFields fields = {{"device_peak_bytes", uint64_t{session.peak(Space::Device)}},
+                      {"host_peak_bytes", uint64_t{session.peak(Space::Host)}},
+                      {"resident_peak_bytes", uint64_t{residentPeak()}},
+                      {"steps", steps},
+                      {"median_ms", medianSeconds * 1e3},
+                      {"predicted_ms", program.predictedSecondsPerStep * 1e3}};
+  if (runtimeTarget() == Target::Cuda)
+    fields.push_back({"driver_bytes", uint64_t{session.driverBytes()}});
+  if (const Session::PackedBytes packed = session.packedBytes(); packed.raw > 0 && steps > 0) {
+    const auto perStep = [&](size_t bytes) { return static_cast<uint64_t>(bytes) / static_cast<uint64_t>(steps); };
+    fields.push_back({"zvc_raw_bytes", perStep(packed.raw)});
+    fields.push_back({"zvc_packed_bytes", perStep(packed.packed)});
+    if (program.poolBytes > 0) {
+      fields.push_back({"zvc_pool_peak_bytes", uint64_t{packed.poolPeak}});
+      fields.push_back({"zvc_spilled_bytes", perStep(packed.spilled)});
+    }
+  }
+  return fields;
 }
 
 } // namespace sluice

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Program.h"
+#include "runtime/program/Log.h"
 
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ std::vector<MeasuredAction> measureActions(const Program &program, const std::ve
 /// What each action was predicted to cost a step and what it did; what zvc saved in `allSteps`.
 void printActions(const Program &program, const Session &session, const std::vector<MeasuredAction> &actions,
                   int64_t allSteps);
+
+/// The same for the log: bytes touched and times, of a run of `steps` steps.
+LogFields endFields(const Program &program, const Session &session, int64_t steps, double medianSeconds);
 
 /// The most memory that this process ever had resident, 0 where the system does not say.
 size_t residentPeak();

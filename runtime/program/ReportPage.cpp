@@ -49,8 +49,11 @@ void ReportTimeline::add(int row, int kind, double start, double end, const std:
 }
 
 ReportTable::ReportTable(const std::string &title, const std::vector<std::string> &columns, int digits)
-    : json({{"kind", "table"}, {"title", title}, {"columns", columns}, {"digits", digits}, {"rows", ReportJson::array()}}) {
-}
+    : json({{"kind", "table"},
+            {"title", title},
+            {"columns", columns},
+            {"digits", digits},
+            {"rows", ReportJson::array()}}) {}
 
 void ReportTable::add(std::vector<ReportJson> cells) { json["rows"].push_back(std::move(cells)); }
 

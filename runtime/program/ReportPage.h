@@ -43,7 +43,8 @@ public:
   ReportJson json;
 };
 
-/// A table whose cells are strings, or numbers, which stand at the right and are written with `digits` decimals at most.
+/// A table whose cells are strings, or numbers, which stand at the right and are written with `digits` decimals at
+/// most.
 class ReportTable {
 public:
   ReportTable(const std::string &title, const std::vector<std::string> &columns, int digits = 3);

@@ -108,17 +108,36 @@ static void onLibraryExit() {
   _exit(3);
 }
 
-static void runProgram(const Arguments &arguments, const Program &program, const Entry &entry) {
-  if (arguments.help)
-    return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
-  if (arguments.plan)
-    return printPlan(program);
+static void refuseUnavailable(const Arguments &arguments, const Program &program, const Entry &entry) {
   if ((arguments.evaluate || arguments.validationSplit) && !entry.evaluate)
     throw UsageError("--evaluate is not available: this program was compiled without an evaluation function");
   if (arguments.predict)
     requireOutput(program, entry);
   if (arguments.offloadTo)
     requireUnused(*arguments.offloadTo);
+}
+
+/// Threads, kernels and primitives, and what they and the arenas will take.
+static void prepare(const Arguments &arguments, const Program &program, const Entry &entry) {
+  // Beside a GPU threads only draw weights and gather batches, which no plan depends on.
+  const int64_t usual =
+      runtimeTarget() == Target::Cuda ? std::max(1u, std::thread::hardware_concurrency()) : program.threads;
+  setThreads(static_cast<int>(arguments.threads.value_or(usual)));
+  limitInstructions(program.level);
+  setKernelPolicy(program.workspaceLimit, program.precision);
+  entry.makeKernels();
+  buildPrimitives();
+  announceMemory(program);
+  if (arguments.checkpoint)
+    announceCheckpointCopy(program);
+}
+
+static void runProgram(const Arguments &arguments, const Program &program, const Entry &entry) {
+  if (arguments.help)
+    return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
+  if (arguments.plan)
+    return printPlan(program);
+  refuseUnavailable(arguments, program, entry);
 
   std::optional<InterruptGuard> guard; // goes when all is tidied up
   // Before a checkpoint is read: nobody else may write a later one while this run goes on from it.
@@ -143,18 +162,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
     silenceStandardOutput();
   if (files.training)
     checkSamples(run, *files.training, arguments);
-
-  // Beside a GPU threads only draw weights and gather batches, which no plan depends on.
-  const int64_t usual =
-      runtimeTarget() == Target::Cuda ? std::max(1u, std::thread::hardware_concurrency()) : program.threads;
-  setThreads(static_cast<int>(arguments.threads.value_or(usual)));
-  limitInstructions(program.level);
-  setKernelPolicy(program.workspaceLimit, program.precision);
-  entry.makeKernels();
-  buildPrimitives();
-  announceMemory(program);
-  if (arguments.checkpoint)
-    announceCheckpointCopy(program);
+  prepare(arguments, program, entry);
   if (initial)
     std::fputs(initial->report().c_str(), stdout);
   std::fputs(memoryNotes().c_str(), stdout);

@@ -121,23 +121,7 @@ void Trainer::logStart() const {
 }
 
 void Trainer::logEnd() const {
-  LogFields fields = {{"device_peak_bytes", uint64_t{session.peak(Space::Device)}},
-                      {"host_peak_bytes", uint64_t{session.peak(Space::Host)}},
-                      {"resident_peak_bytes", uint64_t{residentPeak()}},
-                      {"steps", stepsDone},
-                      {"median_ms", medianStep(stepSeconds) * 1e3},
-                      {"predicted_ms", program.predictedSecondsPerStep * 1e3}};
-  if (runtimeTarget() == Target::Cuda)
-    fields.push_back({"driver_bytes", uint64_t{session.driverBytes()}});
-  if (const Session::PackedBytes packed = session.packedBytes(); packed.raw > 0 && stepsDone > 0) {
-    const auto perStep = [&](size_t bytes) { return static_cast<uint64_t>(bytes) / static_cast<uint64_t>(stepsDone); };
-    fields.push_back({"zvc_raw_bytes", perStep(packed.raw)});
-    fields.push_back({"zvc_packed_bytes", perStep(packed.packed)});
-    if (program.poolBytes > 0) {
-      fields.push_back({"zvc_pool_peak_bytes", uint64_t{packed.poolPeak}});
-      fields.push_back({"zvc_spilled_bytes", perStep(packed.spilled)});
-    }
-  }
+  LogFields fields = endFields(program, session, stepsDone, medianStep(stepSeconds));
   for (const Dataset *data : {files.training.get(), files.evaluation.get()})
     if (data && data->skipped() > 0)
       fields.push_back(

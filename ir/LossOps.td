@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses that the frontend attaches or finds at a model's end, and the count of right answers.
+#ifndef SLUICE_IR_LOSS_OPS
+#define SLUICE_IR_LOSS_OPS
+
+include "ir/ForwardOps.td"
+
+class Train_LossOp<string mnemonic> : Train_ForwardOp<mnemonic, [Train_OwnKernel]> {
+  let extraClassDeclaration = Train_KernelFacts<"Loss", launch = "loss">.decl;
+  let results = (outs Train_Scalar:$loss);
+}
+def Train_SoftmaxCrossEntropyOp : Train_LossOp<"softmax_cross_entropy"> {
+  let summary = "mean cross-entropy of softmax(logits) against class ids";
+  let description = [{
+    The mean is over the targets that are not `ignore_index`, where there is one; over none of them it is NaN, as in PyTorch.
+
+    - C1: logits are [N,K,d...], target is i64 [N,d...].
+
+    ```mlir
+    %loss = train.softmax_cross_entropy %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, RankedTensorOf<[I64]>:$target, OptionalAttr<I64Attr>:$ignore_index);
+}
+def Train_MseOp : Train_LossOp<"mse"> {
+  let summary = "mean of squared differences";
+  let description = [{
+    - C1: x and target have one shape.
+
+    ```mlir
+    %loss = train.mse %x, %target : (tensor<16x3xf32>, tensor<16x3xf32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Float:$target);
+}
+def Train_BceWithLogitsOp : Train_LossOp<"bce_with_logits"> {
+  let summary = "mean binary cross-entropy of sigmoid(x) against targets in [0,1]";
+  let description = [{
+    - C1: x and target have one shape.
+
+    ```mlir
+    %loss = train.bce_with_logits %x, %target : (tensor<16x1xf32>, tensor<16x1xf32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Float:$target);
+}
+
+def Train_CountCorrectOp : Train_Op<"count_correct", [Train_OwnKernel, Pure, Train_Costed]> {
+  let extraClassDeclaration = "bool accumulates() { return true; }";
+  let summary = "number of samples whose largest logit is the target's; evaluation only";
+  let description = [{
+    ```mlir
+    %n = train.count_correct %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<i64>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, RankedTensorOf<[I64]>:$target);
+  let results = (outs 0DTensorOf<[I64]>:$count);
+}
+
+#endif
