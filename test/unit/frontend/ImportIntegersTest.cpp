@@ -132,19 +132,20 @@ TEST(ImportIntegers, IdsMayBeComputed) {
 }
 
 TEST(ImportIntegers, MovedIdsAreCheckedWhereDataBringThem) {
-  ImportedModel model(withWeights(R"(g (int64[2, 5] ids) => (float[4, 2, 3] y) {
+  ImportedModel model(withWeights(R"(g (int64[2, 5] ids) => (float[2, 4, 3] y) {
     zero = Constant<value_ints = [0]>()
     four = Constant<value_ints = [4]>()
     one = Constant<value_ints = [1]>()
     front = Slice(ids, zero, four, one)
     turned = Transpose<perm = [1, 0]>(front)
-    y = Gather(w, turned) })"));
+    rows = Gather(w, turned)
+    y = Transpose<perm = [1, 0, 2]>(rows) })"));
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_EQ(limitOf(model).limit, 4);
 }
 
 TEST(ImportIntegers, ElementsAreTakenByData) {
-  ImportedModel model(withWeights(R"(g (float[2, 3] x, int64[3, 2] ids) => (float[3, 2] y) {
+  ImportedModel model(withWeights(R"(g (float[3, 3] x, int64[3, 2] ids) => (float[3, 2] y) {
     z = Gemm<transB = 1>(x, w)
     t = Transpose<perm = [1, 0]>(z)
     y = GatherElements<axis = 1>(t, ids) })"));
@@ -204,7 +205,7 @@ TEST(ImportIntegers, RefusesIndicesThatNobodyChecks) {
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 3] y) { j = Abs(x) y = Gather(x, j) }"),
               HasSubstr("node 'y' (Gather, opset 17): indices 'j' must be integers: an input of the model"));
   EXPECT_THAT(
-      errorOf("g (float[20000000, 1] x, int64[2] i) => (float[2, 1] y) { j = Add(i, i) y = Gather(x, j) }"),
+      errorOf("g (float[2, 20000000] x, int64[2] i) => (float[2, 2] y) { j = Add(i, i) y = Gather<axis = 1>(x, j) }"),
       HasSubstr(
           "indices 'j' are computed, in float32, which holds whole numbers up to 16777216, but name 20000000 places"));
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[3] y) { i = Constant<value_ints = [1, 2, 0]>() y = Gather(x, i) }"),

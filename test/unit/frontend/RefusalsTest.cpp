@@ -42,7 +42,7 @@ TEST(Refusals, AllKindsWithCounts) {
   EXPECT_THAT(
       model.notes,
       ElementsAre(
-          HasSubstr("node 'a' (RandomNormalLike, opset 17) and 1 more: this op is not supported; write it with"),
+          HasSubstr("node 'a' (RandomNormalLike, opset 17) and 1 more: this op is not supported; write random masks"),
           HasSubstr("node 'c' (EyeLike, opset 17): this op is not supported; write it with ops that "
                     "docs/reference/coverage.md lists"),
           HasSubstr("node 'd' (LayerNormalization, opset 17): axis 7 is outside rank 2")));
