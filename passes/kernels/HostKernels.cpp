@@ -6,10 +6,10 @@
 #include "runtime/Attention.h"
 #include "runtime/Embedding.h"
 #include "runtime/Recurrence.h"
+#include "runtime/Update.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/MatmulEngine.h"
 #include "runtime/host/Processor.h"
-#include "runtime/Update.h"
 #include "runtime/host/TileForm.h"
 
 #include "llvm/ADT/StringSwitch.h"

@@ -2,8 +2,8 @@
 // Optimizer updates of one element, in PyTorch's order of operations, for both targets.
 #pragma once
 
-#include "runtime/Update.h"
 #include "runtime/Random.h"
+#include "runtime/Update.h"
 
 #include <cmath>
 
