@@ -83,13 +83,15 @@ protected:
       const bool arena = call == "posix_fallocate" || kind == "lost";
       EXPECT_TRUE(status == 0 || (!harmless && (arena ? status == 3 : status == 1 || (call == "open" && status == 3))))
           << status << ": " << err;
-      EXPECT_EQ(partials(), std::vector<std::string>());
+      // Who loses its arena ends at once, whatever its writing thread does: the next run tidies up.
+      EXPECT_TRUE(partials().empty() || (kind == "lost" && status == 3));
       if (status == 0) {
         expectWhole();
       } else {
         ++refused;
         expectError("");
         expectGoesOn();
+        EXPECT_EQ(partials(), std::vector<std::string>());
       }
       clean();
       if (HasFailure())
