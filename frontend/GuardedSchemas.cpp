@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX 1.19.1: the inference of convolutions counts the spatial extents of input or weights and reads as many of the
 // other, whatever rank that has; that of all windows divides by strides, and that of DepthToSpace by a square in 64
-// bits.
+// bits, that of SplitToSequence by its second operand.
 #include "frontend/GuardedSchemas.h"
 #include "onnx/defs/schema.h"
 #include "onnx/defs/shape_inference.h"
+#include "onnx/defs/tensor_proto_util.h"
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -16,13 +17,14 @@ namespace {
 struct Guard {
   size_t weights;      ///< index among the operands; 0: none
   const char *divisor; ///< attribute by whose numbers, or their squares, the inference divides
+  size_t number = 0;   ///< index of an operand by which it divides where that is one known number; 0: none
 };
 
 const std::map<std::string, Guard> guards = {
-    {"Conv", {1, "strides"}},           {"ConvTranspose", {1, "strides"}}, {"ConvInteger", {1, "strides"}},
-    {"DeformConv", {1, "strides"}},     {"QLinearConv", {3, "strides"}},   {"MaxPool", {0, "strides"}},
-    {"AveragePool", {0, "strides"}},    {"LpPool", {0, "strides"}},        {"MaxUnpool", {0, "strides"}},
-    {"DepthToSpace", {0, "blocksize"}}, {"SpaceToDepth", {0, "blocksize"}}};
+    {"Conv", {1, "strides"}},           {"ConvTranspose", {1, "strides"}},  {"ConvInteger", {1, "strides"}},
+    {"DeformConv", {1, "strides"}},     {"QLinearConv", {3, "strides"}},    {"MaxPool", {0, "strides"}},
+    {"AveragePool", {0, "strides"}},    {"LpPool", {0, "strides"}},         {"MaxUnpool", {0, "strides"}},
+    {"DepthToSpace", {0, "blocksize"}}, {"SpaceToDepth", {0, "blocksize"}}, {"SplitToSequence", {0, "", 1}}};
 
 /// Input and weights of the same rank, with batch and channels.
 bool ranksAgree(onnx::InferenceContext &context, size_t weights) {
@@ -38,11 +40,26 @@ bool divides(const onnx::AttributeProto *attribute) {
                         (!attribute->has_i() || divides(attribute->i())));
 }
 
+bool divides(const onnx::TensorProto *number) {
+  if (!number || number->dims_size() > 0)
+    return true;
+  if (number->data_type() == onnx::TensorProto::INT32) {
+    const auto values = onnx::ParseData<int32_t>(number);
+    return values.size() == 1 && values[0] >= 1;
+  }
+  if (number->data_type() != onnx::TensorProto::INT64)
+    return false;
+  const auto values = onnx::ParseData<int64_t>(number);
+  return values.size() == 1 && values[0] >= 1;
+}
+
 /// Where it would index or divide by what is not there, nothing is inferred: the import says what is wrong.
 void addGuard(onnx::OpSchema &schema, const Guard &guard) {
   auto library = schema.GetTypeAndShapeInferenceFunction();
   schema.TypeAndShapeInferenceFunction([library, guard](onnx::InferenceContext &context) {
-    if ((guard.weights == 0 || ranksAgree(context, guard.weights)) && divides(context.getAttribute(guard.divisor)))
+    const bool hasNumber = guard.number > 0 && guard.number < context.getNumInputs();
+    if ((guard.weights == 0 || ranksAgree(context, guard.weights)) && divides(context.getAttribute(guard.divisor)) &&
+        (!hasNumber || divides(context.getInputData(guard.number))))
       library(context);
   });
 }

@@ -6,10 +6,26 @@
 
 #include "runtime/files/File.h"
 
+#include <cctype>
+#include <cstring>
+#include <sstream>
+
 namespace sluice {
 
 static constexpr uint64_t mostBytes = uint64_t{64} << 10;
 static constexpr size_t mostDots = 100; ///< of all keys of one line, brackets included
+
+/// The library asserts what only a name or a quote gives: that the name of a table begins. What is no table but a line
+/// of an array may begin with a number as well.
+static bool isTableWithoutName(const std::string &line) {
+  size_t at = line.find_first_not_of(" \t");
+  if (at == std::string::npos || line[at] != '[')
+    return false;
+  for (int brackets = 0; brackets < 2 && at < line.size() && line[at] == '['; ++brackets)
+    at = line.find_first_not_of(" \t\r", at + 1);
+  return at == std::string::npos || (!std::isalnum(static_cast<unsigned char>(line[at])) &&
+                                     std::strchr("_-+\"']", line[at]) == nullptr && line[at] > 0);
+}
 
 /// Dots outside of quotes nest. Those inside are counted as well, which only long texts of many sentences would notice.
 static void checkDepth(const std::string &path, const std::string &content) {
@@ -22,6 +38,14 @@ static void checkDepth(const std::string &path, const std::string &content) {
   }
 }
 
+static void checkTables(const std::string &path, const std::string &content) {
+  std::istringstream lines(content);
+  std::string line;
+  for (size_t number = 1; std::getline(lines, line); ++number)
+    if (isTableWithoutName(line))
+      throw DataError(text(path, ":", number, ": a table has no name"));
+}
+
 toml::table readToml(const std::string &path) {
   const InputFile file(path);
   if (file.size() > mostBytes)
@@ -29,6 +53,7 @@ toml::table readToml(const std::string &path) {
   std::string content(static_cast<size_t>(file.size()), '\0');
   file.readAt(0, content.data(), content.size());
   checkDepth(path, content);
+  checkTables(path, content);
   try {
     return toml::parse(content, path);
   } catch (const toml::parse_error &error) {

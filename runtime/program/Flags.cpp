@@ -223,7 +223,7 @@ struct Store {
     if (!parseNumber(value.substr(0, value.size() - (sign ? 1 : 0)), parsed) ||
         !std::isfinite(static_cast<float>(parsed)) || !inRange(parsed))
       refuse(range("a finite number"));
-    arguments.*field = parsed;
+    arguments.*field = parsed + 0.0; // no minus before a zero
   }
 };
 

@@ -198,5 +198,12 @@ TEST(Flattening, EachImportTakesApartAnew) {
   }
 }
 
+/// The ONNX library's inference divides by the number.
+TEST(Flattening, PartsOfNoElementsAreRefused) {
+  EXPECT_NE(errorOf("h = MatMul(x, w) n = Constant<value = int64 {0}>() s = SplitToSequence<axis = 1>(h, n)"
+                    " at = Constant<value = int64 {0}>() y = SequenceAt(s, at)"),
+            "");
+}
+
 } // namespace
 } // namespace sluice

@@ -4,6 +4,8 @@
 
 #include "test/unit/runtime/TinyProgram.h"
 
+#include <cmath>
+
 using namespace sluice;
 
 namespace {
@@ -69,6 +71,8 @@ TEST_F(Recipes, WhatIsWrittenIsWhatIsRead) {
           << flag.name;
 }
 
+TEST_F(Recipes, NoZeroIsNegative) { EXPECT_FALSE(std::signbit(*parse("data = 'd'\nmomentum = -0.0").momentum)); }
+
 TEST_F(Recipes, FlagsWin) {
   const std::string recipe = "data = 'd'\nsteps = 10\nlr = 0.5\nshuffle = true\ninit = 'w.safetensors'\n";
   const Arguments one = parse(recipe, {"--lr", "0.25", "--shuffle=false", "--epochs=2", "--resume=c"});
@@ -96,6 +100,8 @@ TEST_F(Recipes, MistakesAreNamedWithTheirLine) {
   expectRefused("\nsteps = -3", "2: --steps expects a whole number of 0 or more, got '-3'");
   expectRefused("lr = inf", "1: --lr expects a finite number");
   expectRefused("[data]\nsteps = 3", "1: there are no tables in a recipe, found [data]");
+  for (const char *nameless : {"[[[", "[", " [ =]", "[.a]", "[[#"})
+    expectRefused(std::string("steps = 3\n") + nameless + "\n", "2: a table has no name");
   expectRefused("data = 'd'\nsteps = ", "2: ");
   expectRefused("data = '\xff'", "1: ");
   expectError<DataError>([&] { parse(std::string(70000, '#')); }, "70000 bytes are too many");
