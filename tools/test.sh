@@ -26,7 +26,7 @@ train_sanitized() {
     build/bin/sluicec "test/models/deep/$model/model.onnx" --batch=8 "--strategy=$strategy" --allow-lossy=fp16,zfp,invert \
       "--memory-budget=$budget" --init=kaiming --emit=source -o "$folder/program.cpp"
     c++ -std=c++17 -g1 -ffp-contract=off "-fsanitize=$sanitizer" -I. "$folder/program.cpp" -o "$folder/program" \
-      "$folder/lib/libsluice_host.a" -ldnnl -lzfp -lgomp -lpthread
+      "$folder/lib/libsluice_host.a" -ldnnl -lzfp -ljpeg -lpng -lz -lgomp -lpthread
     SLUICE_DELAY=1 "$folder/program" --data synthetic --steps 5 --offload-to "$folder/slots"
   done <<END
 mobile 50%act superneurons (recomputation and copies)

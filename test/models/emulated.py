@@ -16,7 +16,7 @@ def compiler(build):
 
 
 def libraries(build):
-    return ["-x", "none", f"{build}/lib/libsluice_cuda_emulated.a", "-lpthread"]
+    return ["-x", "none", f"{build}/lib/libsluice_cuda_emulated.a", "-ljpeg", "-lpng", "-lz", "-lpthread"]
 
 
 def compile_program(sluicec, model, flags, binary):
