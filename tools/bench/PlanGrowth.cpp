@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// planner-growth SVG: how processor time and memory of planning with auto grow with the number of ops, as a drawing and
-// as a table on stdout. Every problem is planned in a process of its own, at half of its live bytes above the base, so
+// planner-growth: how processor time and memory of planning with auto grow with the number of ops, as a table on
+// stdout, which planning_growth.py draws. Every problem is planned in a process of its own, at half of its live bytes above the base, so
 // that times are processor seconds and memory is that problem's alone.
 #include "passes/planner/Program.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Registry.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomProblems.h"
-#include "tools/Svg.h"
 #include "tools/bench/reproduce/Networks.h"
 
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -48,36 +46,25 @@ bool planHalf(const Problem &problem) {
   return !std::holds_alternative<Refused>(answer);
 }
 
+void print(const std::string &name, size_t ops, Cost cost) {
+  std::printf("| %s | %zu | %.2f | %.0f |\n", name.c_str(), ops, cost.seconds, cost.mebibytes);
+  std::fflush(stdout);
+}
+
 } // namespace
 
-int main(int argc, char **argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: planner-growth FILE.svg\n");
-    return 2;
-  }
+int main() {
   const Profile profile = *loadProfile("v100-pcie");
-  Series networks{"networks, s", {}, Series::Style::Line}, chains{"chains, s", {}, Series::Style::Line};
-  Series graphs{"random graphs, s", {}, Series::Style::Line},
-      graphMemory{"random graphs, GiB", {}, Series::Style::Line};
-  Series networkMemory{"networks, GiB", {}, Series::Style::Line}, chainMemory{"chains, GiB", {}, Series::Style::Line};
-  auto note = [](const std::string &name, size_t ops, Cost cost, Series &time, Series &memory) {
-    std::printf("| %s | %zu | %.2f | %.0f |\n", name.c_str(), ops, cost.seconds, cost.mebibytes);
-    std::fflush(stdout);
-    if (cost.seconds >= 0) {
-      time.points.push_back({static_cast<double>(ops), cost.seconds});
-      memory.points.push_back({static_cast<double>(ops), cost.mebibytes / 1024});
-    }
-  };
   std::printf("| problem | ops | processor seconds | MiB |\n|---|---|---|---|\n");
   for (const char *name : {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"}) {
     const Problem p = bench::network(name, profile, 32, 224);
-    note(name, p.ops.size(), costOf([&] { return planHalf(p); }), networks, networkMemory);
+    print(name, p.ops.size(), costOf([&] { return planHalf(p); }));
   }
   for (int ops : {300, 1000, 3000, 10000}) {
     test::RandomShape shape;
     shape.forwardOps = ops / 2 - 1;
     const Problem p = test::randomProblem(1, shape);
-    note("random graph", p.ops.size(), costOf([&] { return planHalf(p); }), graphs, graphMemory);
+    print("random graph", p.ops.size(), costOf([&] { return planHalf(p); }));
   }
   for (int layers : {10, 30, 100, 300, 1000}) {
     const Chain chain = test::randomChain(1, layers - 1);
@@ -85,11 +72,6 @@ int main(int argc, char **argv) {
       const ChainAnswer answer = runStrategy(chain, chainPeak(chain) * 0.5, Release::Whole, "auto");
       return !std::holds_alternative<Refused>(answer);
     });
-    note("chain of " + std::to_string(layers), 2 * layers, cost, chains, chainMemory);
+    print("chain of " + std::to_string(layers), 2 * layers, cost);
   }
-  Chart chart("ops", "processor seconds; GiB");
-  chart.logarithmic();
-  for (const Series &series : {networks, graphs, chains, networkMemory, graphMemory, chainMemory})
-    chart.add(series);
-  std::ofstream(argv[1]) << chart.svg();
 }

@@ -17,7 +17,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/models"))
+import matplotlib  # noqa: E402
 import torch  # noqa: E402
+import matplotlib.pyplot as plt  # noqa: E402
 from networks import Reversible  # noqa: E402
 from reference import export  # noqa: E402
 from safetensors.numpy import load_file  # noqa: E402
@@ -40,26 +42,14 @@ def smallest(options, model, flags):
 
 def chart(path, blocks, table):
     """Lines over blocks; KiB upwards."""
-    width, height, left, bottom, top = 640, 360, 60, 330, 20
-    most = max(max(row) for row in table.values())
-    x = lambda n: left + (width - left - 190) * n / max(blocks)
-    y = lambda v: bottom - (bottom - top) * v / most
-    colours = ["#888888", "#b3541e", "#1f6f8b", "#5b8c3a", "#7a3e9d"]
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
-             f'<path d="M{left} {top}V{bottom}H{width - 185}" fill="none" stroke="#444"/>',
-             f'<text x="{left}" y="{top - 6}">KiB of activations, gradients and workspaces</text>']
-    for n in blocks:
-        parts.append(f'<text x="{x(n):.0f}" y="{bottom + 14}" text-anchor="middle">{n}</text>')
-    for value in (0, most // 2, most):
-        parts.append(f'<text x="{left - 4}" y="{y(value) + 4:.0f}" text-anchor="end">{value}</text>')
-    free = bottom + 12  # labels stand 12 units apart at least, from the lowest line up
-    for colour, (name, row) in sorted(zip(colours, table.items()), key=lambda line: line[1][1][-1]):
-        free = min(free - 12, y(row[-1]) + 4)
-        points = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in zip(blocks, row))
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(f'<text x="{x(blocks[-1]) + 6:.0f}" y="{free:.0f}" fill="{colour}">{name}</text>')
-    parts.append(f'<text x="{(left + width - 185) / 2:.0f}" y="{height - 2}" text-anchor="middle">blocks</text></svg>')
-    pathlib.Path(path).write_text("\n".join(parts) + "\n")
+    matplotlib.rcParams.update({"svg.hashsalt": "sluice", "svg.fonttype": "none"})  # the same bytes from the same table
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    for name, row in table.items():
+        axes.plot(blocks, row, marker="o", label=name)
+    axes.set(xlabel="blocks", ylabel="KiB of activations, gradients and workspaces", xticks=blocks, ylim=(0, None))
+    axes.grid(color="#ddd")
+    axes.legend()
+    figure.savefig(path, metadata={"Date": None})
 
 
 def errors(options, blocks, model, folder):

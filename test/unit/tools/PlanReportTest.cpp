@@ -3,7 +3,6 @@
 #include "tools/PlanReport.h"
 
 #include "test/unit/planner/RandomProblems.h"
-#include "tools/Svg.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,17 +12,6 @@ namespace sluice {
 
 using testing::HasSubstr;
 using testing::Not;
-
-TEST(PlanReport, MarkupAndBytesThatAreNoTextAreEscaped) {
-  EXPECT_EQ(escaped("<b a='x'>&\""), "&lt;b a=&#39;x&#39;&gt;&amp;&quot;");
-  EXPECT_EQ(escaped("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"), "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
-  const std::string unknown = "\xef\xbf\xbd";
-  EXPECT_EQ(escaped(std::string("a\0b\n", 4)), "a" + unknown + "b" + unknown);
-  EXPECT_EQ(escaped("\xc3"), unknown);                                // cut off
-  EXPECT_EQ(escaped("\xc0\xbc"), unknown + unknown);                  // '<' in two bytes
-  EXPECT_EQ(escaped("\xed\xa0\x80").find('\xed'), std::string::npos); // half of a surrogate pair
-  EXPECT_EQ(escaped("\xe2\x80\xae").find('\xe2'), std::string::npos); // turns the direction of writing
-}
 
 static Sweep sweepOfRandom(const std::string &name) {
   planner::test::RandomShape shape;
