@@ -125,11 +125,12 @@ Result<std::vector<int64_t>> Flattening::shape(const std::string &name, const st
   return *shape;
 }
 
+bool Flattening::isExceeded() const { return copied > limits.inlinedNodes || bytes > mostBytes; }
+
 Status Flattening::append(onnx::NodeProto node) {
   if (depth > 0) {
     ++copied;
     bytes += static_cast<int64_t>(node.ByteSizeLong());
-    exceeded |= copied > limits.inlinedNodes || bytes > mostBytes;
     if (copied > limits.inlinedNodes)
       return Error{
           "control flow, unrolled as far as here, " +
@@ -146,6 +147,15 @@ Status Flattening::append(onnx::NodeProto node) {
   return Success{};
 }
 
+Result<std::string> Flattening::emit(onnx::NodeProto node, const std::string &name) {
+  const std::string output = fresh(name);
+  node.set_name(output);
+  node.add_output(output);
+  if (Status appended = append(std::move(node)); !appended)
+    return appended.takeError();
+  return output;
+}
+
 Result<std::string> Flattening::add(const char *op, const std::vector<std::string> &inputs, const std::string &name,
                                     const std::vector<std::pair<const char *, int64_t>> &attributes) {
   onnx::NodeProto node;
@@ -158,12 +168,7 @@ Result<std::string> Flattening::add(const char *op, const std::vector<std::strin
     attribute.set_type(onnx::AttributeProto::INT);
     attribute.set_i(number);
   }
-  const std::string output = fresh(name);
-  node.set_name(output);
-  node.add_output(output);
-  if (Status appended = append(std::move(node)); !appended)
-    return appended.takeError();
-  return output;
+  return emit(std::move(node), name);
 }
 
 Result<std::string> Flattening::constant(const std::string &name, const HostTensor &value, int32_t elementType) {
@@ -182,12 +187,7 @@ Result<std::string> Flattening::constant(const std::string &name, const HostTens
       raw += static_cast<char>(number != 0);
     else
       raw.append(reinterpret_cast<const char *>(&number), sizeof number);
-  const std::string output = fresh(name);
-  node.set_name(output);
-  node.add_output(output);
-  if (Status appended = append(std::move(node)); !appended)
-    return appended.takeError();
-  return output;
+  return emit(std::move(node), name);
 }
 
 Result<std::string> Flattening::addView(const char *op, const std::string &x, int64_t axis, const std::string &name) {
@@ -203,12 +203,7 @@ Result<std::string> Flattening::addView(const char *op, const std::string &x, in
   axes.set_name("axes");
   axes.set_type(onnx::AttributeProto::INTS);
   axes.add_ints(axis);
-  const std::string output = fresh(name);
-  node.set_name(output);
-  node.add_output(output);
-  if (Status appended = append(std::move(node)); !appended)
-    return appended.takeError();
-  return output;
+  return emit(std::move(node), name);
 }
 
 Result<std::string> Flattening::stack(const std::vector<std::string> &parts, int64_t axis, const std::string &name) {
@@ -269,7 +264,7 @@ Status Flattening::visit(const onnx::NodeProto &node, Scope &scope) {
         scope.names[node.output(i)] = std::move((*outputs)[i]);
     return Success{};
   }
-  if (exceeded && depth > 0) // the outermost node is the one to name
+  if (isExceeded() && depth > 0) // the outermost node is the one to name
     return outputs.takeError();
   return copy(node, scope, outputs.error());
 }

@@ -95,6 +95,9 @@ private:
   Status copy(const onnx::NodeProto &node, Scope &scope, std::string reason);
   Status bindInitializers(const onnx::GraphProto &body, Scope &scope);
   Status append(onnx::NodeProto node);
+  /// Appends a node without outputs under a fresh name, which its one output gets, too.
+  Result<std::string> emit(onnx::NodeProto node, const std::string &name);
+  bool isExceeded() const;
   Status bindGraphOutputs();
   const Bound *find(const Scope &scope, const std::string &name) const;
 
@@ -108,8 +111,7 @@ private:
   /// Of each body, the names that its initializers have in the flat graph: those of a loop are the same every trip.
   std::map<const onnx::GraphProto *, std::map<std::string, Bound>> initializers;
   int depth = 0; ///< of bodies around the current node
-  int64_t copied = 0, bytes = 0;
-  bool exceeded = false;
+  int64_t copied = 0, bytes = 0; ///< of nodes of bodies
 };
 
 using TakeApart = Outputs (*)(Flattening &, const Structure &);

@@ -19,7 +19,8 @@ def TrainDialect : Dialect {
             --plan-memory, apply-plan-->          + memory ops   --schedule-streams-->  sched dialect
     ```
     A module holds `train.variable` symbols and the functions `@step` (one training step; arguments are the model's inputs and the
-    target; returns the loss) and `@evaluate` (forward with running statistics; returns loss and number of correct samples).
+    target; returns the loss) and `@evaluate` (forward with running statistics; returns loss, number of correct samples and, where
+    the file names one, the model's output).
 
     - After the frontend: forward ops, elementwise ops and one loss op; `func.return` of the loss.
     - After build-backward: gradient and update ops as well. Forward ops carry `train.forward`, their ordinal, the others

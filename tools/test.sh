@@ -41,8 +41,8 @@ END
 # Every format gets its share of the time, models half of it.
 fuzz() {
   local target share found name
-  for target in model npy safetensors checkpoint problem packing profile; do
-    share=$((minutes * 60 / 12))
+  for target in model npy safetensors checkpoint recipe image npz table shards idx problem packing profile; do
+    share=$((minutes * 60 / 24))
     [ "$target" != model ] || share=$((minutes * 60 / 2))
     say "fuzzing $target for $share s"
     found=$folder/corpus/$target

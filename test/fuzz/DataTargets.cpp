@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of data that generated programs read: images, archives, tables and tokens, as data sets of a small program.
-#include "test/fuzz/Target.h"
+#include "test/fuzz/Reader.h"
 
-#include "runtime/Errors.h"
 #include "runtime/program/Dataset.h"
 
 #include <cstdio>
-#include <exception>
 #include <iterator>
 
 namespace sluice::fuzz {
@@ -34,32 +32,22 @@ template <size_t inputs> Outcome readData(const std::string &where, const Input 
   options.skipBad = skip;
   if (sampleBytes(list[0]) == sampleBytes(images[0]))
     options.images = {"random-resized-crop;flip;colour,contrast=1,saturation=1", {}, {}, true};
-  try {
+  return guarded([&] {
     Dataset data(options, program);
     std::vector<char> x(list[0].staging.bytes()), target(list[1].staging.bytes());
     for (int64_t i = 0; i < std::min<int64_t>(4, data.batches()); ++i)
       data.gather({i % 2, i / 2 * 2}, {x.data(), target.data()});
-    return Outcome::Accepted;
-  } catch (const DataError &error) {
-    if (error.what()[0] == '\0')
-      finding("an error without a text");
-    return Outcome::Refused;
-  } catch (const std::exception &error) {
-    finding(std::string("exit status 4: ") + error.what());
-  }
+  });
 }
 
 } // namespace
 
 Outcome runImage(const std::string &input, const std::string &) {
-  try {
+  return guarded([&] {
     const Image image = decodeImage({input.begin(), input.end()}, input.size() % 2 ? 1 : 3, "image");
     if (image.pixels.size() <= (1 << 20))
       resize(image, {0, 0, image.width, image.height}, 17, 5);
-    return Outcome::Accepted;
-  } catch (const DataError &) {
-    return Outcome::Refused;
-  }
+  });
 }
 
 Outcome runNpz(const std::string &input, const std::string &folder) {

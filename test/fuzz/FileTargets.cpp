@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that generated programs read: arrays, weights and checkpoints, through the functions that programs call. What
 // they throw is an exit status; only that of an internal error is a defect.
-#include "test/fuzz/Target.h"
+#include "test/fuzz/Reader.h"
 
-#include "runtime/Errors.h"
 #include "runtime/files/Npy.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Checkpoint.h"
@@ -51,20 +50,6 @@ const Program &program() {
 Session &session() {
   static Session only(4096, 4096, 1);
   return only;
-}
-
-/// Runs a reader; what a program would answer with status 4 is a finding.
-template <typename Reader> Outcome guarded(Reader reader) {
-  try {
-    reader();
-    return Outcome::Accepted;
-  } catch (const DataError &error) {
-    if (error.what()[0] == '\0')
-      finding("an error without a text");
-    return Outcome::Refused;
-  } catch (const std::exception &error) {
-    finding(std::string("exit status 4: ") + error.what());
-  }
 }
 
 constexpr size_t mostRead = 1 << 20;
