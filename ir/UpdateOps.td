@@ -41,7 +41,7 @@ def Train_AccumulateOp : Train_Op<"accumulate", Train_UpdateTraits> {
     - C1: `sum` names a variable with role gradient and the gradient's shape.
 
     ```mlir
-    train.accumulate @"fc.weight/sum", %dw : tensor<10x512xf32>
+    train.accumulate @"fc.weight/gradient_sum", %dw : tensor<10x512xf32>
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$sum, Train_Float:$gradient);

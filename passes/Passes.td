@@ -45,7 +45,7 @@ def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
     the order in which they arrive. A parameter's update follows as soon as no later op reads the parameter, so that gradients do not all
     live at once. Optimizer state becomes variables named behind their parameter (of sgd `<name>/momentum`, of adam and adamw `/exp_avg` and
     `/exp_avg_sq`, as PyTorch has them), as the module attribute `train.optimizer` asks. Three flags on the module change the updates:
-    with `train.accumulate` gradients are first added up in variables (`<name>/sum`); with `train.clip_norm` all updates wait for the norm
+    with `train.accumulate` gradients are first added up in variables (`<name>/gradient_sum`); with `train.clip_norm` all updates wait for the norm
     of all gradients; with `train.average` each parameter has a running average (`<name>/ema`), which @evaluate reads. Forward ops get `train.forward`, their ordinal, and all others `train.backward`, the ordinal of
     their forward op. Parameters that do not reach the loss get no update.
 
