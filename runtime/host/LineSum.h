@@ -8,24 +8,26 @@
 
 namespace sluice {
 
-/// Sum of value(i), floats or doubles, over a line, in an order that depends on the length alone. Lanes of sums, in
-/// loops of a known length, vectorize.
+/// Sum of value(i), floats or doubles, over a line, in an order that depends on the length alone: lanes, so that loops
+/// vectorize, of doubles that take in eight values at a time.
 template <typename Value> double lineSum(int64_t length, Value &&value) {
-  constexpr int64_t lanes = 32;
-  std::decay_t<decltype(value(length))> values[lanes];
+  constexpr int64_t lanes = 32, terms = 8;
   double sums[lanes] = {};
-  for (int64_t begin = 0; begin < length; begin += lanes) {
-    const int64_t count = std::min(lanes, length - begin);
-    if (count == lanes) { // its length is known, so that vectors stay in registers
+  int64_t begin = 0;
+  while (length - begin >= lanes) {
+    const int64_t end = begin + std::min(terms, (length - begin) / lanes) * lanes;
+    std::decay_t<decltype(value(length))> parts[lanes];
+    for (int64_t i = 0; i < lanes; ++i)
+      parts[i] = value(begin + i);
+    for (int64_t at = begin + lanes; at < end; at += lanes)
       for (int64_t i = 0; i < lanes; ++i)
-        values[i] = value(begin + i);
-      for (int64_t i = 0; i < lanes; ++i)
-        sums[i] += static_cast<double>(values[i]);
-    } else {
-      for (int64_t i = 0; i < count; ++i)
-        sums[i] += static_cast<double>(value(begin + i));
-    }
+        parts[i] += value(at + i);
+    for (int64_t i = 0; i < lanes; ++i)
+      sums[i] += static_cast<double>(parts[i]);
+    begin = end;
   }
+  for (int64_t i = 0; begin + i < length; ++i)
+    sums[i] += static_cast<double>(value(begin + i));
   for (int64_t half = lanes / 2; half > 0; half /= 2)
     for (int64_t i = 0; i < half; ++i)
       sums[i] += sums[i + half];

@@ -31,13 +31,15 @@ struct View {
 };
 
 float lineMaximum(const float *x, int64_t length, int64_t step) {
-  constexpr int64_t lanes = 16;
+  constexpr int64_t lanes = 32;
   float most[lanes];
   std::fill_n(most, lanes, x[0]);
   int64_t i = 0;
   for (; i + lanes <= length; i += lanes)
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      most[lane] = x[(i + lane) * step] > most[lane] ? x[(i + lane) * step] : most[lane];
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const float value = x[(i + lane) * step];
+      most[lane] = most[lane] < value ? value : most[lane];
+    }
   for (; i < length; ++i)
     most[0] = std::max(most[0], x[i * step]);
   return *std::max_element(most, most + lanes);

@@ -21,7 +21,7 @@ double ulps(float got, double want) {
 
 TEST(Math, Exponential) {
   double worst = 0;
-  for (int i = -1030000; i <= 887000; ++i) {
+  for (int i = -869000; i <= 887000; ++i) {
     const float x = static_cast<float>(i) * 1e-4f;
     worst = std::max(worst, ulps(exponential(x), std::exp(static_cast<double>(x))));
   }
@@ -29,6 +29,8 @@ TEST(Math, Exponential) {
   EXPECT_EQ(exponential(0), 1);
   EXPECT_EQ(exponential(89), infinity);
   EXPECT_EQ(exponential(infinity), infinity);
+  EXPECT_LE(exponential(-87.1f), 1.5e-38f);
+  EXPECT_EQ(exponential(-88), 0);
   EXPECT_EQ(exponential(-200), 0);
   EXPECT_EQ(exponential(-infinity), 0);
   EXPECT_TRUE(std::isnan(exponential(std::nanf(""))));
@@ -103,7 +105,11 @@ TEST(Math, ErrorFunction) {
     if (i)
       worst = std::max(worst, ulps(errorFunction(x), std::erf(static_cast<double>(x))));
   }
-  EXPECT_LE(worst, 2);
+#ifdef __FMA__
+  EXPECT_LE(worst, 5);
+#else
+  EXPECT_LE(worst, 7);
+#endif
   EXPECT_EQ(errorFunction(0), 0);
   EXPECT_FLOAT_EQ(errorFunction(1e-30f), 1.1283792e-30f);
   EXPECT_EQ(errorFunction(infinity), 1);
