@@ -4,12 +4,21 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 namespace sluice {
 
+/// In bytes; SIZE_MAX where the system does not say.
+struct MachineMemory {
+  size_t available, total;
+};
+MachineMemory machineMemory();
+
 /// Throws MemoryNotAvailable when this machine has less than `bytes` of free memory, naming both numbers; `what` begins
-/// the message.
-void requireFreeMemory(size_t bytes, const std::string &what = "the arenas need");
+/// the message. Virtual machines are given their memory by and by: while what is free grows, it is waited for, five
+/// seconds at most, and where it has not come then but the machine has as much in all, a line on standard error warns.
+void requireFreeMemory(size_t bytes, const std::string &what = "the arenas need",
+                       const std::function<MachineMemory()> &read = machineMemory);
 
 } // namespace sluice

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # tools/gpu_check.sh pack: emits the programs of the GPU check and packs them with the conformance set and the stages.
 #
-#   tools/bench/gpu_pack.sh [-o FILE.tar.gz]
+#   tools/bench/gpu_pack.sh [-o FILE.tar.gz | -d FOLDER] [--prebuilt ARCHITECTURE]
 #
+# -d: into a folder, which is replaced, instead of an archive. --prebuilt 90: what the stage `first` runs is built here for such GPUs, so that
+# a machine that has no compiler, or is lent for minutes, can run it; without debug information, data libraries linked in.
 # Programs carry no weights but the tiny ones: theirs are drawn from the seed. What a model or a budget does not allow is left out and said.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -84,12 +86,33 @@ emit_measured() {
   done
 }
 
-out=sluice_gpu_check.tar.gz
-case ${1:-} in
-  -o) out=${2:?-o needs a file} ;;
-  '') ;;
-  *) sed -n '3,7p' "${BASH_SOURCE[0]}"; exit 2 ;;
-esac
+# What first_programs in gpu_check.sh names, where the models are there.
+prebuild() { # architecture
+  local programs name list
+  list=$(sed -n 's/^first_programs=(\(.*\))$/\1/p' tools/gpu_check.sh)
+  programs=(cuda_conformance)
+  for name in check_mlp $list; do [ ! -d "$pack/programs/$name" ] || programs+=("$name"); done
+  say "building ${programs[*]} for compute capability $1"
+  cmake -G Ninja -S "$pack" -B "$work/prebuilt" "-DSLUICE_CUDA_ARCHITECTURES=$1" >"$work/error" 2>&1 || die "cannot be configured: $(tail -n 3 "$work/error" | tr '\n' ' ')"
+  cmake --build "$work/prebuilt" --target "${programs[@]}" >"$work/error" 2>&1 || die "cannot be built: $(grep -m 1 -iE 'error|fatal' "$work/error")"
+  for name in "${programs[@]}"; do
+    mkdir -p "$pack/bin/$name"
+    cp "$work/prebuilt/$name/"* "$pack/bin/$name/"
+    strip "$pack/bin/$name/$name"
+  done
+  say "programs of $(du -sb "$pack/bin" | cut -f1) bytes"
+}
+
+out=sluice_gpu_check.tar.gz folder= prebuilt=
+while [ $# -gt 0 ]; do
+  case $1 in
+    -o) out=${2:?-o needs a file} ;;
+    -d) folder=${2:?-d needs a folder} ;;
+    --prebuilt) prebuilt=${2:?--prebuilt needs an architecture such as 90} ;;
+    *) sed -n '3,9p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  esac
+  shift 2
+done
 [ -x build/bin/sluicec ] || die "there is no build/bin/sluicec: run tools/setup.sh first"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -104,8 +127,22 @@ cp test/unit/cuda/Halves.h test/unit/cuda/bf16_*.cpp "$pack/test/unit/cuda/"
 cp -r /usr/src/googletest/googletest/{include,src} /usr/src/googletest/googlemock/{include,src} "$pack/googletest/" ||
   die "GoogleTest's sources are missing in /usr/src/googletest"
 cp /usr/share/doc/googletest/copyright "$pack/googletest/LICENSE" 2>/dev/null
-cp tools/gpu_check.sh tools/bench/gpu_peers.py tools/bench/gpu_report.py "$pack/"
+cp tools/gpu_check.sh tools/bench/gpu_{libraries,peers,report}.py "$pack/"
 cp tools/bench/gpu_check.cmake "$pack/CMakeLists.txt"
 { git rev-parse HEAD; git status --porcelain | head -n 1; } >"$pack/commit" 2>/dev/null
+mkdir -p "$pack/data_libraries"
+for file in include/jpeglib.h include/jmorecfg.h include/jerror.h include/x86_64-linux-gnu/jconfig.h include/png.h include/pngconf.h include/pnglibconf.h \
+  include/zlib.h include/zconf.h lib/x86_64-linux-gnu/libjpeg.a lib/x86_64-linux-gnu/libpng.a lib/x86_64-linux-gnu/libz.a \
+  share/doc/libjpeg62-turbo-dev/copyright share/doc/libpng-dev/copyright share/doc/zlib1g-dev/copyright; do
+  name=$(basename "$file")
+  [ "$name" != copyright ] || name=$(basename "$(dirname "$file")").copyright
+  cp -L "/usr/$file" "$pack/data_libraries/$name" || die "the data libraries' files are missing: run tools/setup.sh first"
+done
+[ -z "$prebuilt" ] || prebuild "$prebuilt"
+if [ -n "$folder" ]; then
+  rm -rf "$folder" && mkdir -p "$(dirname "$folder")" && cp -r "$pack" "$folder" || die "cannot write $folder"
+  say "$folder: $(du -sb "$folder" | cut -f1) bytes, $(find "$pack/programs" -name program.cu | wc -l) programs"
+  exit
+fi
 tar -C "$work" -czf "$work/pack.tar.gz" sluice_gpu_check && mv "$work/pack.tar.gz" "$out" || die "cannot write $out"
 say "$out: $(stat -c %s "$out") bytes, $(find "$pack/programs" -name program.cu | wc -l) programs"

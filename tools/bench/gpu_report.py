@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gathers the results of tools/gpu_check.sh into one JSON object on standard output: machine, versions, commit, every figure.
 
-    gpu_report.py RESULTS_FOLDER COMMIT_FILE"""
+    gpu_report.py RESULTS_FOLDER PACK_FOLDER"""
 import json
 import math
 import pathlib
@@ -10,6 +10,9 @@ import platform
 import re
 import subprocess
 import sys
+
+
+STEPS = 50  # as many as gpu_peers.py times
 
 
 def command(*words):
@@ -41,13 +44,13 @@ def conformance(results):
     return {"passed": int(count.group(1)) if count else 0, "failed": sorted(set(re.findall(r"\[  FAILED  \] (\S+)", text)))}
 
 
-def training(results):
+def training(results, data):
     table = {}
     for path in sorted(results.glob("check_*.jsonl")):
         name = path.name[:-len(".jsonl")]
         if name.count(".") or name.endswith("_planned"):
             continue
-        host = pathlib.Path("data") / name[len("check_"):].removesuffix("_bf16").removesuffix("_inverted") / "host.jsonl"
+        host = data / name[len("check_"):].removesuffix("_bf16").removesuffix("_inverted") / "host.jsonl"
         planned, eager = results / f"{name}_planned.jsonl", results / f"{name}.no-graph.jsonl"
         own = losses(path)
         table[name[len("check_"):]] = {
@@ -61,9 +64,11 @@ def measurements(results):
     table = {}
     for path in sorted(results.glob("*.measure.jsonl")):
         start, end = events(path, "start")[0], events(path, "end")[0]
+        steps = [event["ms"] for event in events(path, "step")][-STEPS:]
+        mean = sum(steps) / len(steps)  # each step ends with a synchronization: what passed between the first's begin and the last's end
         table[path.name[:-len(".measure.jsonl")]] = {
-            "batch": start["batch"], "strategy": start["strategy"], "median_ms": end["median_ms"],
-            "samples_per_second": start["batch"] / end["median_ms"] * 1e3, "predicted_ms": end["predicted_ms"],
+            "batch": start["batch"], "strategy": start["strategy"], "median_ms": end["median_ms"], "step_ms": mean,
+            "samples_per_second": start["batch"] / mean * 1e3, "predicted_ms": end["predicted_ms"],
             "device_bytes": start["device_bytes"], "device_peak_bytes": end["device_peak_bytes"], "host_bytes": start["host_bytes"],
             "driver_bytes": end["driver_bytes"], "first_loss": losses(path)[0]}
     return table
@@ -107,13 +112,13 @@ def finite(value):
 
 
 def main():
-    results = pathlib.Path(sys.argv[1])
+    results, pack = map(pathlib.Path, sys.argv[1:3])
     gpu = command("nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_cap,pcie.link.gen.max", "--format=csv,noheader")
-    commit, links = pathlib.Path(sys.argv[2]), results / "peer_links.json"
+    commit, links = pack / "commit", results / "peer_links.json"
     measured, others = measurements(results), peers(results)
     report = {"commit": commit.read_text().split("\n")[0] if commit.exists() else "",
               "machine": {"gpu": gpu, "cpu": platform.processor(), "system": platform.platform(), "nvcc": command("nvcc", "--version").split("\n")[-1]},
-              "conformance": conformance(results), "sanitizer": sanitizers(results), "training": training(results), "measured": measured,
+              "conformance": conformance(results), "sanitizer": sanitizers(results), "training": training(results, pack / "data"), "measured": measured,
               "links": {path.name: json.loads(path.read_text())["links"] for path in sorted(results.glob("*.profile.json"))},
               "plain_links": json.loads(links.read_text()) if links.exists() else None,
               "peers": [peer for variants in others.values() for peer in variants.values()], "ratios": ratios(measured, others),

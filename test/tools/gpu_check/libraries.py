@@ -1,0 +1,1 @@
+print("/nowhere:/nowhere/lib")  # what gpu_libraries.py prints
