@@ -4,8 +4,10 @@
 #include "passes/plan/Budget.h"
 #include "passes/planner/Words.h"
 #include "passes/strategies/Registry.h"
+#include "runtime/program/HelpText.h"
 #include "tools/Driver.h"
 #include "tools/Failure.h"
+#include "tools/HelpFormatter.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -30,60 +32,135 @@ struct Words {
   std::string batch, threads;
 };
 
-void declare(CLI::App &app, DriverOptions &o, Words &w) {
-  app.add_option("model", o.model, "ONNX file")->required();
-  app.add_option("--emit", w.emit,
-                 "forward|training|linearized|planned|scheduled|placed|source|project|binary|report (default binary)");
-  app.add_option("-o", o.output, "output file; a directory for project");
-  app.add_flag("--force", o.force, "write over files that sluicec did not write");
-  app.add_option("--target", w.target, "host|cuda (default host)");
-  app.add_option("--cpu", o.cpu,
-                 "native|x86-64-v2|v3|v4: what a host program and its runtime are built for (default native: "
-                 "processors like this one)");
-  app.add_option("--batch", w.batch, "batch size where the model leaves it open");
-  app.add_option("--dim", w.dims, "NAME=N: fixes a dynamic dimension")->allow_extra_args(false);
-  app.add_option("--limit", w.limits, "NAME=N: how large a model and what is made of it may be, of " + describeLimits())
+/// Options declared behind it are of this group of --help.
+void beginGroup(CLI::App &app, const char *heading) { app.option_defaults()->group(heading); }
+
+void declareModel(CLI::App &app, DriverOptions &o, Words &w) {
+  beginGroup(app, "Model");
+  app.add_option("MODEL", o.model, "ONNX file")->required();
+  app.add_option("--batch", w.batch, "batch size where the model leaves it open")->option_text("N");
+  app.add_option("--dim", w.dims, "fixes a dynamic dimension by its name")
+      ->option_text("NAME=N")
       ->allow_extra_args(false);
-  app.add_option(
-      "--loss", w.loss,
-      "softmax-cross-entropy (classes are dimension 1)|token-cross-entropy (classes are the last dimension)|mse|"
-      "bce-with-logits|none, attached to the first output");
+  app.add_option("--limit", w.limits,
+                 "how large a model and what is made of it may be, of (defaults) " + describeLimits())
+      ->option_text("NAME=N")
+      ->allow_extra_args(false);
+  app.add_option("--batch-norm", w.batchNorm,
+                 "train: by each batch's statistics; frozen: by the running ones (default train)")
+      ->option_text("train|frozen");
+  app.add_option("--dropout", w.dropout, "keep: as the model says; off (default keep)")->option_text("keep|off");
+  app.add_flag("--check", o.check, "list everything in the model that is not supported, then stop");
+  app.add_flag("--list-parameters", o.listParameters,
+               "print name, shape, role and reason of every variable, then stop");
+}
+
+void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
+  beginGroup(app, "Training");
+  app.add_option("--loss", w.loss,
+                 "attached to the first output: softmax-cross-entropy (classes are dimension 1), token-cross-entropy "
+                 "(classes are the last dimension), mse, bce-with-logits, or none where the model ends in its own "
+                 "(default softmax-cross-entropy)")
+      ->option_text("NAME");
   app.add_option("--ignore-index", o.spec.ignoreIndex,
-                 "N: targets of a cross-entropy that are N do not count; N is no class");
-  app.add_option("--optimizer", w.optimizer, "sgd|adam|adamw|adagrad|rmsprop|lamb|lion");
+                 "targets of a cross-entropy that are N do not count; N is no class (default: all count)")
+      ->option_text("N");
+  app.add_option("--optimizer", w.optimizer, "sgd, adam, adamw, adagrad, rmsprop, lamb or lion (default sgd)")
+      ->option_text("NAME");
   app.add_flag("--clip-norm", o.spec.clipNorm,
                "the program may clip gradients by the norm of all of them, which live until the end of the step");
   app.add_flag("--accumulate", o.spec.accumulate, "a step of the program may have several batches");
   app.add_flag("--ema", o.spec.average,
                "the program has a running average of the weights, and evaluates and exports it");
-  app.add_option("--init", w.init, "keep|kaiming|xavier; keep: values from the model file");
-  app.add_option("--freeze", o.spec.freeze, "regular expression: parameters that are not trained");
-  app.add_flag("--list-parameters", o.listParameters,
-               "print name, shape, role and reason of every variable, then stop");
-  app.add_flag("--check", o.check, "list everything in the model that is not supported, then stop");
-  app.add_option("--batch-norm", w.batchNorm, "train|frozen");
-  app.add_option("--dropout", w.dropout, "keep|off");
-  app.add_option(
-      "--precision", w.precision,
-      "fp32; with --target=cuda also tf32, or bf16: activations and products in bf16, parameters and sums in fp32");
+  app.add_option("--init", w.init, "values of the model file, or drawn from the program's --seed (default keep)")
+      ->option_text("keep|kaiming|xavier");
+  app.add_option("--freeze", o.spec.freeze,
+                 "parameters whose whole names match are not trained (default: all are); without gradients and "
+                 "optimizer state they take less memory")
+      ->option_text("REGEX");
+}
+
+void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
+  beginGroup(app, "Memory");
   app.add_option("--memory-budget", o.pipeline.budget,
-                 "device arena: 8GiB, 600MiB, bytes, 40% of keep's arena, 40%act");
-  app.add_option("--host-budget", w.hostBudget, "limit of host memory for offloading");
-  app.add_option("--threads", w.threads, "host threads that the plan is made for (default: this machine's)");
-  app.add_flag("--max-batch", o.maxBatch, "print the largest batch that fits the budget, and its predicted throughput");
-  app.add_option("--workspace-limit", w.workspaceLimit,
-                 "largest workspace of one kernel; the fastest way to compute that fits is taken (default: none that "
-                 "would raise the smallest budget; cuda: 64MiB, 256MiB in fp32)");
-  app.add_option("--strategy", o.pipeline.strategy, "NAME[,k=v...] (default auto)");
+                 "of the device arena: bytes, 600MiB, 8GiB, 40% of what keeping everything needs, or 40%act, a share "
+                 "of what does not live through the whole step (default: what keeping everything needs)")
+      ->option_text("SIZE");
+  app.add_option("--host-budget", w.hostBudget, "host memory for what is offloaded: bytes, 8GiB (default: no limit)")
+      ->option_text("SIZE");
+  app.add_option("--strategy", o.pipeline.strategy,
+                 "who plans, with knobs; sluice-plan --help lists them (default auto)")
+      ->option_text("NAME[,k=v...]");
   app.add_option("--allow-lossy", w.allowLossy,
-                 llvm::join(planner::lossyActions(), ",") +
-                     ",algorithms: what plans may do that rounds otherwise than keep");
-  app.add_option("--device", o.pipeline.device,
-                 "device profile: a name or a .json file (default: this machine as measured, or $SLUICE_DEVICE; h200 "
-                 "with --target=cuda)");
-  app.add_flag("--calibrate", o.calibrate, "measure this machine again");
-  app.add_option("--profile", o.pipeline.profile, "measured times, a .json file");
+                 "of " + llvm::join(planner::lossyActions(), ",") +
+                     ",algorithms: what plans may do that rounds otherwise than keeping everything (default: nothing)")
+      ->option_text("NAMES");
+  app.add_option("--workspace-limit", w.workspaceLimit,
+                 "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
+                 "would raise the smallest budget; cuda: 64MiB, 256MiB in fp32)")
+      ->option_text("SIZE");
+  app.add_flag("--max-batch", o.maxBatch,
+               "print the largest batch that fits the budget, and its predicted throughput, then stop");
   app.add_flag("--explain", o.explain, "print tensor, node, bytes, lifetime, action and reason");
+}
+
+void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
+  beginGroup(app, "Machine");
+  app.add_option("--target", w.target, "what the program runs on (default host)")->option_text("host|cuda");
+  app.add_option("--precision", w.precision,
+                 "fp32; with --target=cuda also tf32, or bf16: activations and products in bf16, parameters and sums "
+                 "in fp32 (default fp32)")
+      ->option_text("NAME");
+  app.add_option("--cpu", o.cpu,
+                 "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4 (default native: "
+                 "processors like this one)")
+      ->option_text("LEVEL");
+  app.add_option("--threads", w.threads, "host threads that the plan is made for (default: this machine's)")
+      ->option_text("N");
+  app.add_option("--device", o.pipeline.device,
+                 "profile that times are predicted by: a name or a .json file (default: this machine as measured, or "
+                 "$SLUICE_DEVICE; h200 with --target=cuda)")
+      ->option_text("NAME|FILE");
+  app.add_flag("--calibrate", o.calibrate, "measure this machine again (default: once, kept in ~/.cache/sluice)");
+  app.add_option("--profile", o.pipeline.profile,
+                 "times that a program measured, its --profile-out (default: predicted ones)")
+      ->option_text("FILE.json");
+}
+
+void declareOutput(CLI::App &app, DriverOptions &o, Words &w) {
+  beginGroup(app, "Output");
+  app.add_option("--emit", w.emit,
+                 "forward, training, linearized, planned, scheduled or placed: the IR at that point; source; project: "
+                 "a folder that builds without Sluice; binary; report: time over memory as HTML or CSV (default "
+                 "binary)")
+      ->option_text("WHAT");
+  app.add_option("-o", o.output, "file, or folder of a project (default: by the model's name; IR is printed)")
+      ->option_text("PATH");
+  app.add_flag("--force", o.force, "write over files that sluicec did not write");
+  app.set_help_flag("--help,-h", "print this text and exit")->group("Output");
+}
+
+void declare(CLI::App &app, DriverOptions &options, Words &words) {
+  app.formatter(std::make_shared<HelpFormatter>(
+      "MODEL [FLAG=VALUE | FLAG VALUE | SWITCH]...",
+      std::map<std::string, std::string>{
+          {"Model", "sluicec model.onnx --batch=32 --check"},
+          {"Training", "sluicec model.onnx --batch=32 --optimizer=adamw --clip-norm --init=kaiming"},
+          {"Memory", "sluicec model.onnx --batch=32 --memory-budget=60% --explain"},
+          {"Machine", "sluicec model.onnx --batch=32 --cpu=x86-64-v3 --threads=4"},
+          {"Output", "sluicec model.onnx --batch=32 --emit=report -o plan.html"}}));
+  declareModel(app, options, words);
+  declareTraining(app, options, words);
+  declareMemory(app, options, words);
+  declareMachine(app, options, words);
+  declareOutput(app, options, words);
+  app.footer(helpGroup("Exit status",
+                       {{"0", "all was done"},
+                        {"1", "the model or another file cannot be used"},
+                        {"2", "the command line makes no sense"},
+                        {"3", "the budget is too small; the smallest one that is not is said"},
+                        {"4", "an internal error"}},
+                       ""));
 }
 
 int usage(const std::string &message) { return fail("sluicec", 2, message); }
@@ -222,7 +299,7 @@ std::string convert(const Words &w, DriverOptions &o) {
 } // namespace
 
 std::optional<int> sluice::parseCommandLine(const std::vector<std::string> &words, DriverOptions &options) {
-  CLI::App app("sluicec compiles an ONNX model into a program that trains it inside a memory budget", "sluicec");
+  CLI::App app("Compiles an ONNX model into a program that trains it inside a memory budget.", "sluicec");
   Words values;
   declare(app, options, values);
   // The parser would take the next argument for the value of `--flag=`.

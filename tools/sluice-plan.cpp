@@ -7,13 +7,14 @@
 #include "passes/strategies/Registry.h"
 #include "runtime/files/File.h"
 #include "runtime/files/OutputFile.h"
+#include "runtime/program/HelpText.h"
 #include "tools/Destinations.h"
 #include "tools/Failure.h"
+#include "tools/HelpFormatter.h"
 #include "tools/PlanModel.h"
 #include "tools/PlanReport.h"
 #include "tools/StandardOutput.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -215,17 +216,6 @@ int sweepModel(const Arguments &arguments, std::vector<std::string> compilerFlag
   return Ok;
 }
 
-std::string strategyHelp() {
-  std::string text = "Strategies:\n";
-  for (const Strategy &s : strategies()) {
-    text += "  " + s.name + std::string(s.name.size() < 14 ? 14 - s.name.size() : 1, ' ') + s.summary;
-    for (const Knob &knob : s.knobs)
-      text += (&knob == &s.knobs.front() ? " [" : ", ") + knob.name + (&knob == &s.knobs.back() ? "]" : "");
-    text += "\n";
-  }
-  return text;
-}
-
 std::string lossyHelp() {
   std::string list;
   for (const std::string &name : lossyActions())
@@ -233,26 +223,77 @@ std::string lossyHelp() {
   return list;
 }
 
+std::string strategyHelp() {
+  std::vector<sluice::HelpEntry> entries;
+  for (const Strategy &s : strategies()) {
+    std::string does = s.summary;
+    for (const Knob &knob : s.knobs)
+      does += (&knob == &s.knobs.front() ? " [" : ", ") + knob.name + (&knob == &s.knobs.back() ? "]" : "");
+    entries.emplace_back(s.name, does);
+  }
+  return sluice::helpGroup("Strategies", entries, "");
+}
+
+void declareModel(CLI::App &app, Arguments &arguments) {
+  app.option_defaults()->group("Sweep of a model");
+  app.add_option("--model", arguments.model, "the model; all of sluicec's flags may follow")->option_text("FILE.onnx");
+  app.add_flag("--sweep", arguments.sweep, "plan the model with every strategy from its floor to keep's arena");
+  app.add_option("--strategies", arguments.strategies, "which ones, separated by ';' (default: all)")
+      ->option_text("NAME[,k=v...];...");
+  app.add_option("--steps", arguments.steps, "budgets less one, of 1 to 1000 (default 12)")
+      ->option_text("N")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("-o", arguments.output, "report.html or report.csv")->option_text("FILE");
+  app.add_flag("--force", arguments.force, "write over a file that is no report");
+}
+
+void declareProblems(CLI::App &app, Arguments &arguments) {
+  app.option_defaults()->group("Plan of a chain");
+  app.add_option("--problem", arguments.problem, "chain problem")->option_text("FILE.json");
+  app.add_option("--strategy", arguments.strategy, "who plans, see below (default auto)")->option_text("NAME[,k=v...]");
+  app.add_option("--memory", arguments.memory, "of the device, bytes or 600MiB (default: what the file says)")
+      ->option_text("SIZE");
+  app.add_option("--release", arguments.release, "whole: what can be executed (default whole)")
+      ->option_text("whole|partial");
+  app.add_option("--allow-lossy", arguments.allowLossy, "what may round, " + lossyHelp() + " (default: nothing)")
+      ->option_text("NAMES");
+  app.option_defaults()->group("Packing");
+  app.add_option("--pack", arguments.pack, "buffers, columns id,lower,upper,size")->option_text("FILE.csv");
+  app.add_option("--capacity", arguments.capacity, "bytes that the packing may reach (default: no limit)")
+      ->option_text("SIZE");
+  app.add_option("--nodes", arguments.nodes, "limit of the search (default 0: by the number of buffers)")
+      ->option_text("N")
+      ->check(CLI::NonNegativeNumber);
+  app.option_defaults()->group("Output");
+  app.add_flag("--json", arguments.json, "print the answer as JSON");
+  app.set_help_flag("--help,-h", "print this text and exit")->group("Output");
+}
+
+void declare(CLI::App &app, Arguments &arguments) {
+  app.formatter(std::make_shared<sluice::HelpFormatter>(
+      "--model=FILE.onnx | --problem=FILE.json | --pack=FILE.csv [FLAG=VALUE]...",
+      std::map<std::string, std::string>{
+          {"Sweep of a model", "sluice-plan --model=model.onnx --batch=32 --sweep -o sweep.html"},
+          {"Plan of a chain", "sluice-plan --problem=chain.json --memory=600MiB --strategy=greedy"},
+          {"Packing", "sluice-plan --pack=buffers.csv --capacity=1048576"},
+          {"Output", "sluice-plan --pack=buffers.csv --json"}}));
+  declareModel(app, arguments);
+  declareProblems(app, arguments);
+  app.footer(sluice::helpGroup("Exit status",
+                               {{"0", "there is a plan, or all was written"},
+                                {"1", "a file cannot be used"},
+                                {"2", "the command line makes no sense"},
+                                {"3", "the memory is too small; the answer says what is not"},
+                                {"4", "an internal error"}},
+                               "") +
+             strategyHelp());
+}
+
 int run(int argc, char **argv) {
   Arguments arguments;
-  CLI::App app("Plans memory for one training step, and packs static buffers", "sluice-plan");
-  app.footer(strategyHelp());
-  app.add_option("--problem", arguments.problem, "chain problem, JSON");
-  app.add_option("--strategy", arguments.strategy, "NAME[,k=v...]");
-  app.add_option("--memory", arguments.memory, "bytes of the device, instead of the file's");
-  app.add_option("--release", arguments.release, "whole (what can be executed) or partial");
-  app.add_option("--allow-lossy", arguments.allowLossy, lossyHelp());
-  app.add_option("--model", arguments.model, "ONNX model to sweep; takes all of sluicec's flags besides");
-  app.add_flag("--sweep", arguments.sweep, "plan the model with every strategy from its floor to keep's arena");
-  app.add_option("--strategies", arguments.strategies, "for --sweep: 'a;b,k=v' (default: every one)");
-  app.add_option("--steps", arguments.steps, "for --sweep: budgets less one")->check(CLI::Range(1, 1000));
-  app.add_option("-o", arguments.output, "for --sweep: report.html or report.csv");
-  app.add_flag("--force", arguments.force, "write over a file that is no report");
-  app.add_option("--pack", arguments.pack, "packing problem, CSV with id,lower,upper,size");
-  app.add_option("--capacity", arguments.capacity, "bytes that the packing may reach");
-  app.add_option("--nodes", arguments.nodes, "limit of the packing search (0: by the number of items)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--json", arguments.json, "print the answer as JSON");
+  CLI::App app("Plans memory for one training step: sweeps the budgets of a model, plans chains, packs static buffers.",
+               "sluice-plan");
+  declare(app, arguments);
   app.allow_extras();
   try {
     app.parse(argc, argv);

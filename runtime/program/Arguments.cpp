@@ -143,22 +143,6 @@ Arguments parseArguments(int argc, const char *const *argv, const Program &progr
   return arguments;
 }
 
-std::string helpText(const std::string &name, const Program &program) {
-  std::string out =
-      text(printable(name), ": trains ", printable(program.model), ", batch ", program.batch, ", ",
-           optimizerName(program.optimizer), ", within ", program.deviceBytes, " bytes of device memory\n");
-  for (const FlagGroup &group : flagGroups()) {
-    out += text("\n", group.heading, ":\n");
-    for (const Flag &flag : group.flags) {
-      std::string left = text("  ", flag.name, flag.value ? " " : "", flag.value ? flag.value : "");
-      left.resize(left.size() < 36 ? 36 : left.size() + 1, ' ');
-      out += left + flag.help + "\n";
-    }
-  }
-  return out + "\nExit status: 0; 1 bad data or checkpoint; 2 usage; 3 memory not available; 4 internal; 5 loss not "
-               "finite.\n";
-}
-
 StepState Arguments::stepState(Optimizer optimizer) const {
   const OptimizerFacts &facts = factsOf(optimizer);
   const auto chosen = [](const std::optional<double> &given, double usual) {

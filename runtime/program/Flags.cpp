@@ -16,20 +16,24 @@ namespace {
 std::vector<Flag> dataFlags() {
   return {
       {"--data", "DIR|KIND:PATH",
-       "train on input.npy and target.npy in DIR, on 'synthetic' data, or on imagefolder, cifar10, cifar100, idx, "
-       "npz, safetensors, csv, tokens or shards, as --data imagefolder:train",
+       "train on input.npy and target.npy in DIR, on 'synthetic' data, or on PATH of KIND imagefolder, cifar10, "
+       "cifar100, "
+       "idx, npz, safetensors, csv, tokens or shards",
        &Arguments::data},
-      {"--shuffle", nullptr, "draw the order of each epoch from (seed, epoch)", &Arguments::shuffle},
-      {"--validation-split", "P%", "evaluate on P% of --data, drawn from the seed, and train on the others",
+      {"--shuffle", nullptr, "draw the order of each epoch from (seed, epoch) (default: the order of the files)",
+       &Arguments::shuffle},
+      {"--validation-split", "P%",
+       "evaluate on P% of the samples of --data, drawn from the seed, and train on the others",
        &Arguments::validationSplit, 0.0001, 100, true},
       {"--augment", "NAME[,k=v...];...",
-       "change images of bytes: resize, center-crop, random-resized-crop, random-crop, flip, colour; as "
-       "--augment 'random-crop,padding=4;flip'",
+       "change images of bytes, in the order given: resize, center-crop, random-resized-crop, random-crop, flip, "
+       "colour; as "
+       "'random-crop,padding=4;flip'",
        &Arguments::augment},
       {"--mean", "X|R,G,B", "subtracted from bytes / 255 (default 0)", &Arguments::mean},
       {"--std", "X|R,G,B", "divides what is left (default 1)", &Arguments::std},
-      {"--workers", "N", "threads that read and decode (default: host 1, cuda as --threads)", &Arguments::workers, 1,
-       1025},
+      {"--workers", "N", "threads that read and decode images (default: host 1, cuda as --threads)",
+       &Arguments::workers, 1, 1025},
       {"--on-bad-data",
        "stop|skip",
        "end at a sample that cannot be used (default), or take the next one",
@@ -38,7 +42,8 @@ std::vector<Flag> dataFlags() {
        HUGE_VAL,
        false,
        {"stop", "skip"}},
-      {"--evaluate", "DIR|KIND:PATH", "loss and metrics on these data: after every epoch and at the end, or alone",
+      {"--evaluate", "DIR|KIND:PATH",
+       "loss and metrics on these data: after every epoch and at the end, or, without --data, once",
        &Arguments::evaluate},
       {"--predict", "DIR|KIND:PATH", "at the end, what the model makes of each of these samples; needs no targets",
        &Arguments::predict},
@@ -48,7 +53,8 @@ std::vector<Flag> dataFlags() {
 
 std::vector<Flag> lengthFlags() {
   return {
-      {"--steps", "N", "train until step N (counted over resumed runs)", &Arguments::steps, 0, 0x1p62},
+      {"--steps", "N", "train until step N, counted over resumed runs (default: as --epochs says)", &Arguments::steps,
+       0, 0x1p62},
       {"--epochs", "N", "train until N epochs are done (default 1)", &Arguments::epochs, 0, 0x1p62},
   };
 }
@@ -76,11 +82,12 @@ std::vector<Flag> optimizationFlags() {
       {"--group", "REGEX:lr=X,decay=Y",
        "parameters whose whole names match have X times the rate and weight decay Y, as '.*bias:decay=0'",
        &Arguments::groups},
-      {"--clip-value", "X", "clip each element of a gradient to [-X, X]", &Arguments::clipValue},
-      {"--clip-norm", "X", "clip all gradients by their common norm (compiled with --clip-norm)", &Arguments::clipNorm},
-      {"--accumulate", "N", "a step is the mean of N batches (compiled with --accumulate)", &Arguments::accumulate, 1,
-       0x1p31},
-      {"--ema", "DECAY", "evaluate and export a running average of the weights (compiled with --ema)",
+      {"--clip-value", "X", "clip each element of a gradient to [-X, X] (default: none is)", &Arguments::clipValue},
+      {"--clip-norm", "X", "clip all gradients by their common norm (compiled with --clip-norm; default: none is)",
+       &Arguments::clipNorm},
+      {"--accumulate", "N", "a step is the mean of N batches (compiled with --accumulate; default 1)",
+       &Arguments::accumulate, 1, 0x1p31},
+      {"--ema", "DECAY", "evaluate and export a running average of the weights, DECAY of 0 to 1 (compiled with --ema)",
        &Arguments::averageDecay, 0, 1},
       {"--label-smoothing", "X", "cross-entropies: spread X of every target over all classes (default 0)",
        &Arguments::labelSmoothing, 0, 1},
@@ -90,7 +97,8 @@ std::vector<Flag> optimizationFlags() {
 
 std::vector<Flag> evaluationFlags() {
   return {
-      {"--evaluate-every", "N", "evaluate also every N steps", &Arguments::evaluateEvery, 1, 0x1p62},
+      {"--evaluate-every", "N", "evaluate also every N steps (default: after every epoch)", &Arguments::evaluateEvery,
+       1, 0x1p62},
       {"--metrics", "NAMES", "of accuracy,top5,perplexity,mean_iou,mae,confusion (default: by loss and shapes)",
        &Arguments::metrics},
       {"--best", "METRIC", "keep the best evaluated state in best.safetensors in the folder of --checkpoint",
@@ -103,7 +111,9 @@ std::vector<Flag> evaluationFlags() {
 std::vector<Flag> fileFlags() {
   return {
       {"--recipe", "FILE.toml", "flags of this run, KEY = VALUE a line; the command line wins", &Arguments::recipe},
-      {"--init", "FILE.safetensors", "start from these weights; [,map=FILE.toml][,skip-mismatched]", &Arguments::init},
+      {"--init", "FILE.safetensors",
+       "start from these weights, with [,map=FILE.toml][,skip-mismatched] behind them (default: those of the model)",
+       &Arguments::init},
       {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors and DIR/recipe.toml at the end",
        &Arguments::checkpoint},
       {"--checkpoint-every", "N", "also write it every N steps (default: after every epoch)",
@@ -123,7 +133,7 @@ std::vector<Flag> inspectionFlags() {
       {"--plan", nullptr, "print the memory plan and exit", &Arguments::plan},
       {"--report", "FILE.html", "write curves, memory, a timeline and the plan as one page", &Arguments::report},
       {"--tensorboard", "DIR", "write losses, rates and metrics for TensorBoard", &Arguments::tensorboard},
-      {"--quiet", nullptr, "print nothing but warnings and errors", &Arguments::quiet},
+      {"--quiet", nullptr, "print nothing but warnings and errors (default: progress)", &Arguments::quiet},
       {"--trace", "FILE.json", "write a Chrome trace of the first 10 steps, one row per stream", &Arguments::trace},
       {"--dump-gradients", "FILE.safetensors", "write the first step's gradients, before its update",
        &Arguments::dumpGradients},
@@ -147,13 +157,13 @@ std::vector<Flag> machineFlags() {
 
 const std::vector<FlagGroup> &flagGroups() {
   static const std::vector<FlagGroup> groups = {
-      {"Data", dataFlags()},
-      {"Length of the run", lengthFlags()},
-      {"Optimization", optimizationFlags()},
-      {"Evaluation", evaluationFlags()},
-      {"Files", fileFlags()},
-      {"What it does and how long it takes", inspectionFlags()},
-      {"The machine", machineFlags()},
+      {"Data", "--data imagefolder:train --augment 'random-resized-crop;flip' --workers 2", dataFlags()},
+      {"Length of the run", "--data train --epochs 10", lengthFlags()},
+      {"Optimization", "--data train --lr 0.05 --schedule cosine --warmup 100", optimizationFlags()},
+      {"Evaluation", "--data train --evaluate test --best accuracy --checkpoint run1", evaluationFlags()},
+      {"Files", "--data train --init pretrained.safetensors --checkpoint run1", fileFlags()},
+      {"What it does and how long it takes", "--data train --report run.html --tensorboard events", inspectionFlags()},
+      {"Machine", "--data train --threads 2", machineFlags()},
   };
   return groups;
 }

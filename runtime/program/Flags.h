@@ -25,6 +25,7 @@ struct Flag {
 
 struct FlagGroup {
   const char *heading;
+  const char *example; ///< flags of a command line that makes sense for any program
   std::vector<Flag> flags;
 };
 

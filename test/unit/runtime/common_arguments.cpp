@@ -3,7 +3,11 @@
 #include "runtime/program/Arguments.h"
 
 #include "runtime/Errors.h"
+#include "runtime/program/Flags.h"
+#include "runtime/program/HelpText.h"
 #include "test/unit/runtime/Folder.h"
+
+#include <sstream>
 
 using namespace sluice;
 
@@ -115,4 +119,33 @@ TEST(Arguments, HelpNamesEveryContractFlag) {
         "--shuffle", "--beta1",          "--beta2",       "--epsilon", "--offload-to", "--no-graph"})
     EXPECT_THAT(help, testing::HasSubstr(std::string("  ") + flag + " "));
   EXPECT_TRUE(parse({"--help"}).help);
+}
+
+TEST(Arguments, ExamplesOfHelpAreCommandLinesThatMakeSense) {
+  const std::string help = helpText("prog", programWith(Program::Optimizer::Sgd));
+  for (const FlagGroup &group : flagGroups()) {
+    EXPECT_THAT(help, testing::HasSubstr(std::string("\n  Example: prog ") + group.example + "\n"));
+    std::vector<std::string> words;
+    std::istringstream line(group.example);
+    bool ofTheGroup = false;
+    for (std::string word; line >> word; words.push_back(word))
+      for (const Flag &flag : group.flags)
+        ofTheGroup |= word == flag.name;
+    EXPECT_TRUE(ofTheGroup) << group.heading;
+    std::vector<const char *> pointers;
+    for (const std::string &word : words)
+      pointers.push_back(word.c_str());
+    EXPECT_NO_THROW(parse(pointers)) << group.example;
+  }
+}
+
+TEST(Arguments, LinesOfHelpAreNotWiderThanAHundredColumns) {
+  std::istringstream help(helpText("prog", programWith(Program::Optimizer::Sgd)));
+  for (std::string line; std::getline(help, line);)
+    EXPECT_LE(line.size(), 100u) << line;
+  EXPECT_EQ(wrapped("one two", 97, 4), "one\n    two\n");
+  EXPECT_EQ(wrapped("one two", 93, 4), "one two\n");
+  const std::string word(120, 'x'); // a file name, say: it is not broken
+  EXPECT_EQ(wrapped("a " + word + " b", 0, 2), "a\n  " + word + "\n  b\n");
+  EXPECT_EQ(wrapped("", 0, 2), "\n");
 }

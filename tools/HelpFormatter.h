@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// --help of the tools, from the declarations of their flags, laid out as a program's is (runtime/program/HelpText.h).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+
+namespace sluice {
+
+/// Give each option its group (App::option_defaults()->group), what its value is called (Option::option_text, empty for
+/// switches) and its default in its description.
+class HelpFormatter : public CLI::Formatter {
+public:
+  /// `usage`: what stands behind the name; `examples`: a command line for each group.
+  HelpFormatter(std::string usage, std::map<std::string, std::string> examples)
+      : usage(std::move(usage)), examples(std::move(examples)) {}
+
+  std::string make_help(const CLI::App *app, std::string name, CLI::AppFormatMode mode) const override;
+
+private:
+  std::string usage;
+  std::map<std::string, std::string> examples;
+};
+
+} // namespace sluice
