@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lit suite: *.mlir run sluice-opt, *.test run the tools as a user does.
-# Features: `avx2` where the processor has it, `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU.
+# Features: `avx2` where the processor has it, `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU,
+# `help2man` where manual pages are made.
 import os
 import shutil
 import sys
@@ -32,6 +33,9 @@ python = os.path.join(deps, "venv", "bin", "python")
 if os.path.exists(os.path.join(deps, "venv", ".complete")):
     config.available_features.add("references")
 config.substitutions.append(("%python", python))
+config.substitutions.append(("%manual", os.path.join(config.build_root, "man")))
+if shutil.which("help2man"):
+    config.available_features.add("help2man")
 if shutil.which("nvidia-smi"):
     config.available_features.add("cuda")
 with open("/proc/cpuinfo") as processor:  # programs of this level run here

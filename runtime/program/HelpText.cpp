@@ -44,18 +44,14 @@ std::string helpGroup(const std::string &heading, const std::vector<HelpEntry> &
   return out;
 }
 
-std::string helpText(const std::string &name, const Program &program) {
-  const std::string shown = printable(name);
-  std::string out = text("Usage: ", shown, " [FLAG VALUE | FLAG=VALUE | SWITCH]...\n\n");
-  out += wrapped(text("Trains ", printable(program.model), ", batch ", program.batch, ", ",
-                      optimizerName(program.optimizer), ", within ", program.deviceBytes, " bytes of device memory."),
-                 0, 0);
+std::string programHelp(const std::string &name, const std::string &about) {
+  std::string out = text("Usage: ", name, " [FLAG VALUE | FLAG=VALUE | SWITCH]...\n\n", wrapped(about, 0, 0));
   out += "Flags without a default do nothing unless they are given; switches are off.\n";
   for (const FlagGroup &group : flagGroups()) {
     std::vector<HelpEntry> entries;
     for (const Flag &flag : group.flags)
       entries.emplace_back(flag.value ? text(flag.name, " ", flag.value) : std::string(flag.name), flag.help);
-    out += helpGroup(group.heading, entries, text(shown, " ", group.example));
+    out += helpGroup(group.heading, entries, text(name, " ", group.example));
   }
   return out + helpGroup("Exit status",
                          {{"0", "all was done"},
@@ -65,6 +61,13 @@ std::string helpText(const std::string &name, const Program &program) {
                           {"4", "an internal error"},
                           {"5", "the loss is not finite"}},
                          "");
+}
+
+std::string helpText(const std::string &name, const Program &program) {
+  return programHelp(printable(name),
+                     text("Trains ", printable(program.model), ", batch ", program.batch, ", ",
+                          optimizerName(program.optimizer), ", within ", program.deviceBytes,
+                          " bytes of device memory."));
 }
 
 } // namespace sluice

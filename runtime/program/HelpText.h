@@ -20,4 +20,7 @@ std::string wrapped(const std::string &words, size_t used, size_t indent);
 /// Heading, entries, and the example (a command line, or empty), with an empty line before them.
 std::string helpGroup(const std::string &heading, const std::vector<HelpEntry> &entries, const std::string &example);
 
+/// --help of a program of this name, the flags of which are the same in all; `about` is a sentence about this one.
+std::string programHelp(const std::string &name, const std::string &about);
+
 } // namespace sluice
