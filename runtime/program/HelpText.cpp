@@ -64,10 +64,9 @@ std::string programHelp(const std::string &name, const std::string &about) {
 }
 
 std::string helpText(const std::string &name, const Program &program) {
-  return programHelp(printable(name),
-                     text("Trains ", printable(program.model), ", batch ", program.batch, ", ",
-                          optimizerName(program.optimizer), ", within ", program.deviceBytes,
-                          " bytes of device memory."));
+  return programHelp(printable(name), text("Trains ", printable(program.model), ", batch ", program.batch, ", ",
+                                           optimizerName(program.optimizer), ", within ", program.deviceBytes,
+                                           " bytes of device memory."));
 }
 
 } // namespace sluice
