@@ -4,10 +4,10 @@
 #include "runtime/data/Augment.h"
 
 #include "runtime/Errors.h"
+#include "runtime/Numbers.h"
 #include "runtime/Random.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -115,11 +115,10 @@ ImagePipeline::Operation::Operation(const std::string &words) {
       throw UsageError(
           text("--augment: ", rule->name, " takes ", at == rule->knobs.size() ? "no '" : "only one '", key, "'"));
     const Knob &knob = rule->knobs[at];
-    const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), values[at]);
     const bool whole = !std::strcmp(knob.name, "size") || !std::strcmp(knob.name, "padding");
     // Negated, for a number that is none compares with nothing.
-    if (error != std::errc() || stop != value.data() + value.size() ||
-        !(values[at] >= knob.least && values[at] <= knob.most) || (whole && values[at] != std::floor(values[at])))
+    if (!parseNumber(value, values[at]) || !(values[at] >= knob.least && values[at] <= knob.most) ||
+        (whole && values[at] != std::floor(values[at])))
       throw UsageError(text("--augment: ", rule->name, ": ", key, " expects a ", whole ? "whole " : "", "number from ",
                             knob.least, " to ", knob.most, ", got '", value, "'"));
     given[at] = true;

@@ -76,20 +76,25 @@ constexpr Kind kinds[] = {
 
 } // namespace
 
+size_t dataPathOf(const std::string &where) {
+  const size_t colon = where.find(':');
+  return colon == std::string::npos || where.find('/') < colon ? 0 : colon + 1;
+}
+
 std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Program &program) {
   const std::string &where = options.where;
-  if (where == "synthetic")
+  if (where == syntheticData)
     return std::make_unique<Synthetic>(program, options.seed);
-  const size_t colon = where.find(':');
-  const std::string word = where.substr(0, colon);
-  if (colon == std::string::npos || word.find('/') != std::string::npos)
+  const size_t path = dataPathOf(where);
+  if (path == 0)
     return openArrays<ArrayFiles::Container::Folder>(where, program, options);
+  const std::string word = where.substr(0, path - 1);
   std::string known;
   for (const Kind &kind : kinds) {
     if (word == kind.name) {
-      if (colon + 1 == where.size())
+      if (path == where.size())
         throw UsageError(text(where, " names no path"));
-      return kind.open(where.substr(colon + 1), program, options);
+      return kind.open(where.substr(path), program, options);
     }
     known += text(known.empty() ? "" : ", ", kind.name);
   }

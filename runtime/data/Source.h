@@ -38,6 +38,12 @@ public:
   virtual std::vector<int64_t> begins() const { return {}; }
 };
 
+/// The data that are made up.
+inline constexpr char syntheticData[] = "synthetic";
+
+/// Where the path begins in KIND:PATH; 0 for DIR.
+size_t dataPathOf(const std::string &where);
+
 struct SourceOptions {
   std::string where;   ///< DIR of .npy files, "synthetic" or KIND:PATH
   uint64_t seed = 0;   ///< of synthetic data

@@ -4,9 +4,9 @@
 #include "runtime/data/Table.h"
 
 #include "runtime/Errors.h"
+#include "runtime/Numbers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -113,10 +113,8 @@ void Table::read(int input, int64_t sample, char *values) const {
   for (size_t i = 0; i < row.size(); ++i) {
     if ((i == target) != (input > 0))
       continue;
-    const char *begin = row[i].data(), *end = begin + row[i].size();
     const auto store = [&](auto value) {
-      const auto [stop, error] = std::from_chars(begin, end, value);
-      if (error != std::errc() || stop != end || !std::isfinite(static_cast<double>(value)))
+      if (!parseNumber(row[i], value) || !std::isfinite(static_cast<double>(value)))
         throw bad(text(": column '", names[i], "' holds '", row[i].substr(0, 40), "', input '",
                        program.inputs[input].name, "' takes ", type == DataType::I64 ? "whole " : "finite ",
                        "numbers"));

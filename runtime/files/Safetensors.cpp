@@ -4,11 +4,11 @@
 
 #include "runtime/files/Safetensors.h"
 
+#include "runtime/Numbers.h"
 #include "runtime/files/Npy.h"
 #include "runtime/files/OutputFile.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -179,9 +179,7 @@ void SafetensorsFile::readChecksums() {
       continue;
     const auto tensor = entries.find(key.substr(prefix.size()));
     uint32_t sum = 0;
-    const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), sum, 16);
-    if (whole == freeText.end() || tensor == entries.end() || error != std::errc() ||
-        stop != value.data() + value.size())
+    if (whole == freeText.end() || tensor == entries.end() || !parseNumber(value, sum, 16))
       damaged(text("'", key, "' is '", value, "'", whole == freeText.end() ? " and there is no 'crc32c'" : ""));
     tensor->second.checksum = sum;
   }

@@ -4,11 +4,11 @@
 
 #include "runtime/program/Checkpoint.h"
 
+#include "runtime/Numbers.h"
 #include "runtime/program/Arguments.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -51,9 +51,7 @@ template <typename Number> static Number readNumber(const SafetensorsFile &file,
     throw DataError(text(file.path(), ": not a checkpoint: its metadata lack '", key, "'"));
   const std::string &word = found->second;
   Number value = 0;
-  auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || stop != word.data() + word.size() || !(value >= 0) ||
-      (std::is_signed_v<Number> && value > Number(1) << 61))
+  if (!parseNumber(word, value) || !(value >= 0) || (std::is_signed_v<Number> && value > Number(1) << 61))
     throw DataError(text(file.path(), ": '", key, "' is '", word, "', not a whole number of 0 or more"));
   return value;
 }

@@ -3,13 +3,13 @@
 
 #include "runtime/program/Evaluations.h"
 
+#include "runtime/Numbers.h"
 #include "runtime/Printable.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/program/CheckpointWriter.h"
 #include "runtime/program/KeptCheckpoints.h"
 #include "runtime/program/RunReport.h"
 
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 
@@ -26,14 +26,10 @@ static void restore(Selection &selection, const std::string &path, const Program
     const auto found = file.metadata().find(key);
     return found == file.metadata().end() ? std::string() : found->second;
   };
-  auto parse = [&](const char *key, auto &number) {
-    const std::string digits = word(key);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    return error == std::errc() && end == digits.data() + digits.size();
-  };
   double value = 0;
   int64_t step = 0;
-  if (word("best_metric") == metricName(selection.metric) && parse("best_value", value) && parse("step", step))
+  if (word("best_metric") == metricName(selection.metric) && parseNumber(word("best_value"), value) &&
+      parseNumber(word("step"), step))
     selection.restore(value, step);
 }
 

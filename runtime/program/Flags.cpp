@@ -4,10 +4,12 @@
 #include "runtime/program/Flags.h"
 
 #include "runtime/Errors.h"
+#include "runtime/Numbers.h"
 #include "runtime/Printable.h"
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 namespace sluice {
 
@@ -168,6 +170,10 @@ const std::vector<FlagGroup> &flagGroups() {
   return groups;
 }
 
+bool Flag::holdsPath() const {
+  return value && (std::strncmp(value, "FILE", 4) == 0 || std::strncmp(value, "DIR", 3) == 0);
+}
+
 const Flag *findFlag(const std::string &name) {
   for (const FlagGroup &group : flagGroups())
     for (const Flag &flag : group.flags)
@@ -177,13 +183,6 @@ const Flag *findFlag(const std::string &name) {
 }
 
 namespace {
-
-/// The whole of `value` as a number; false when it is not one or does not fit.
-template <typename Number> bool parseNumber(const std::string &value, Number &out) {
-  const char *end = value.data() + value.size();
-  auto [stop, error] = std::from_chars(value.data(), end, out);
-  return error == std::errc() && stop == end;
-}
 
 /// Puts a value where the kind of the flag's member says.
 struct Store {

@@ -16,11 +16,14 @@ using FlagField = std::variant<bool Arguments::*, std::optional<std::string> Arg
                                std::optional<double> Arguments::*, std::vector<std::string> Arguments::*>;
 
 struct Flag {
-  const char *name, *value, *help; ///< value: what --help calls it, null for a switch
+  /// value: what --help calls it, FILE... or DIR... where it is a path; null for a switch
+  const char *name, *value, *help;
   FlagField field;
   double least = 0, below = HUGE_VAL;   ///< range of a number: [least, below)
   bool percent = false;                 ///< a number that may have a % behind it
   std::vector<const char *> words = {}; ///< that it may have; empty: any
+
+  bool holdsPath() const;
 };
 
 struct FlagGroup {

@@ -5,9 +5,9 @@
 #include "runtime/program/ParameterGroups.h"
 
 #include "runtime/Errors.h"
+#include "runtime/Numbers.h"
 #include "runtime/Printable.h"
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <regex>
@@ -39,9 +39,7 @@ std::regex patternOf(const std::string &word, const std::string &pattern) {
 
 float numberOf(const std::string &word, const std::string &value) {
   double parsed = 0;
-  const char *end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, parsed);
-  if (error != std::errc() || stop != end || !(parsed >= 0) || !std::isfinite(static_cast<float>(parsed)))
+  if (!parseNumber(value, parsed) || !(parsed >= 0) || !std::isfinite(static_cast<float>(parsed)))
     throw UsageError(text("--group '", word, "': '", value, "' is no finite number of 0 or more"));
   return static_cast<float>(parsed);
 }

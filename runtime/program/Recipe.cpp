@@ -5,12 +5,19 @@
 #include "runtime/program/Recipe.h"
 
 #include "runtime/Printable.h"
+#include "runtime/data/Source.h"
 #include "runtime/files/File.h"
 #include "runtime/files/Toml.h"
 #include "runtime/program/Flags.h"
 #include "runtime/program/Log.h"
+#include "runtime/program/WeightNames.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <filesystem>
+
+namespace fs = std::filesystem;
 
 namespace sluice {
 
@@ -115,6 +122,27 @@ std::string tomlValue(const Flag &flag, const std::vector<std::string> &words) {
   return number ? words[0] : tomlString(words[0]);
 }
 
+/// The same file from whatever folder. Where the path goes up, it stays as it is: links may lie on the way.
+std::string absolutePath(const std::string &path) {
+  const fs::path absolute = fs::absolute(path);
+  return std::find(absolute.begin(), absolute.end(), "..") == absolute.end() ? absolute.lexically_normal() : absolute;
+}
+
+/// A value of a flag, with absolute paths.
+std::string withAbsolutePaths(const Flag &flag, const std::string &word) {
+  if (!flag.holdsPath())
+    return word;
+  if (&flag == findFlag("--init") || &flag == findFlag("--export")) {
+    const WeightFile file(word);
+    return text(absolutePath(file.path), file.map ? ",map=" + absolutePath(*file.map) : "",
+                file.skipMismatched ? ",skip-mismatched" : "");
+  }
+  if (!std::strstr(flag.value, "KIND:PATH"))
+    return absolutePath(word);
+  const size_t path = dataPathOf(word);
+  return word == syntheticData ? word : word.substr(0, path) + absolutePath(word.substr(path));
+}
+
 /// As a shell takes it for one word.
 std::string quoted(const std::string &word) {
   static constexpr char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+%@";
@@ -160,11 +188,17 @@ void readRecipe(const std::string &path, const std::set<std::string> &given, Arg
 }
 
 std::string recipeOf(const Arguments &arguments) {
-  std::string out =
-      text(recipeMark, " Go on with: ", printable(commandByRecipe(arguments, *arguments.checkpoint)), "\n");
-  forEachGiven(arguments, [&](const Flag &flag, const std::vector<std::string> &words) {
-    if (!isAboutOneStart(flag))
-      out += text(flag.name + 2, " = ", tomlValue(flag, words), "\n");
+  Arguments elsewhere = arguments;
+  if (arguments.path.find('/') != std::string::npos) // else it was found in $PATH
+    elsewhere.path = absolutePath(arguments.path);
+  std::string out = text(recipeMark, " Go on with: ",
+                         printable(commandByRecipe(elsewhere, absolutePath(*arguments.checkpoint))), "\n");
+  forEachGiven(arguments, [&](const Flag &flag, std::vector<std::string> words) {
+    if (isAboutOneStart(flag))
+      return;
+    for (std::string &word : words)
+      word = withAbsolutePaths(flag, word);
+    out += text(flag.name + 2, " = ", tomlValue(flag, words), "\n");
   });
   return out;
 }

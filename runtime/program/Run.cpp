@@ -88,7 +88,7 @@ static void openSaved(std::optional<SavedRun> &saved, const Arguments &arguments
 
 /// A position in one data set means nothing in another. Synthetic data have no end.
 static void checkSamples(RunState &run, const Dataset &data, const Arguments &arguments) {
-  if (*arguments.data == "synthetic")
+  if (*arguments.data == syntheticData)
     return;
   if (run.samples != 0 && run.samples != data.samples())
     throw DataError(text(*arguments.data, " holds ", data.samples(), " samples, the run in ", *arguments.resume,

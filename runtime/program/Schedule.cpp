@@ -4,10 +4,10 @@
 #include "runtime/program/Schedule.h"
 
 #include "runtime/Errors.h"
+#include "runtime/Numbers.h"
 #include "runtime/Printable.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
@@ -21,10 +21,7 @@ constexpr double pi = 3.14159265358979323846;
 template <typename Number>
 Number numberOf(const std::string &key, const std::string &value, double least, double below) {
   Number parsed = 0;
-  const char *end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, parsed);
-  if (error != std::errc() || stop != end || !(static_cast<double>(parsed) >= least) ||
-      !(static_cast<double>(parsed) < below))
+  if (!parseNumber(value, parsed) || !(static_cast<double>(parsed) >= least) || !(static_cast<double>(parsed) < below))
     throw UsageError(text("--schedule: ", key, " is a number of ", least, " or more",
                           below < 1e6 ? text(" and below ", below) : "", ", got '", value, "'"));
   return parsed;

@@ -114,7 +114,11 @@ void Trainer::logStart() const {
     fields.push_back({"checkpoint_bytes", uint64_t{checkpointCopyBytes(program)}});
   if (files.training) {
     fields.push_back({"samples", files.training->samples()});
-    fields.push_back({"steps_per_epoch", files.training->batches()});
+    const int64_t batches = files.training->batches();
+    if (batches % step.batches() == 0)
+      fields.push_back({"steps_per_epoch", batches / step.batches()});
+    else // they do not begin with epochs
+      fields.push_back({"steps_per_epoch", static_cast<double>(batches) / static_cast<double>(step.batches())});
     fields.push_back({"dropped_samples", files.training->dropped()});
   }
   files.log.write("start", fields);
@@ -145,7 +149,7 @@ void Trainer::failOnLoss(float loss) const {
 bool Trainer::checkpointIsDue(bool epochEnds) const {
   if (arguments.checkpointEvery)
     return run.step % *arguments.checkpointEvery == 0;
-  return epochEnds && *arguments.data != "synthetic";
+  return epochEnds && *arguments.data != syntheticData;
 }
 
 void Trainer::saveCheckpoint() {

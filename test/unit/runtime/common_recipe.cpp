@@ -33,7 +33,7 @@ struct SomeValue {
   std::string number() const { return std::to_string(static_cast<int64_t>(flag.least)); }
   std::string operator()(bool Arguments::*) const { return "true"; }
   std::string operator()(std::optional<std::string> Arguments::*) const {
-    return !flag.words.empty() ? flag.words[0] : "a \"b\" \\ \x7f\n'\xc3\xa9";
+    return !flag.words.empty() ? flag.words[0] : "/a \"b\" \\ \x7f\n'\xc3\xa9";
   }
   std::string operator()(std::vector<std::string> Arguments::*) const { return "x=[1], 'y'"; }
   std::string operator()(std::optional<int64_t> Arguments::*) const { return number(); }
@@ -69,6 +69,29 @@ TEST_F(Recipes, WhatIsWrittenIsWhatIsRead) {
     for (const Flag &flag : group.flags)
       EXPECT_EQ(valuesOf(again, flag), isAboutOneStart(flag) ? std::vector<std::string>() : valuesOf(arguments, flag))
           << flag.name;
+}
+
+TEST_F(Recipes, PathsInThemLeadThereFromEverywhere) {
+  Arguments arguments;
+  arguments.path = "./model";
+  arguments.checkpoint = "runs/1";
+  arguments.data = "imagefolder:./train";
+  arguments.evaluate = "./a:b";
+  arguments.predict = "synthetic";
+  arguments.init = "w,1.safetensors,map=m.toml,skip-mismatched";
+  arguments.exportTo = "../out.onnx";
+  arguments.log = "/dev/stdout";
+  arguments.augment = "flip";
+  const std::string here = std::filesystem::current_path().string(), recipe = recipeOf(arguments);
+  for (const std::string &line :
+       {text(recipeMark, " Go on with: ", here, "/model --recipe=", here, "/runs/1/recipe.toml --resume=", here,
+             "/runs/1\n"),
+        text("data = \"imagefolder:", here, "/train\"\n"), text("evaluate = \"", here, "/a:b\"\n"),
+        std::string("predict = \"synthetic\"\n"),
+        text("init = \"", here, "/w,1.safetensors,map=", here, "/m.toml,skip-mismatched\"\n"),
+        text("export = \"", here, "/../out.onnx\"\n"), std::string("log = \"/dev/stdout\"\n"),
+        std::string("augment = \"flip\"\n"), text("checkpoint = \"", here, "/runs/1\"\n")})
+    EXPECT_THAT(recipe, testing::HasSubstr(line));
 }
 
 TEST_F(Recipes, NoZeroIsNegative) { EXPECT_FALSE(std::signbit(*parse("data = 'd'\nmomentum = -0.0").momentum)); }
@@ -125,12 +148,16 @@ TEST_F(TinyProgram, GoesOnByItsRecipe) {
   EXPECT_THAT(folder.read("c/recipe.toml"), testing::StartsWith(recipeMark));
   ASSERT_EQ(run("--recipe c/recipe.toml --resume c --steps 9"), 0) << err;
   EXPECT_EQ(folder.read("c/checkpoint.safetensors"), folder.read("whole/checkpoint.safetensors"));
+  ASSERT_EQ(run("--recipe run.toml --steps 4 --checkpoint d"), 0) << err;
+  ASSERT_EQ(shell("mkdir elsewhere && cd elsewhere && ../tiny --recipe ../d/recipe.toml --resume ../d --steps 9"), 0)
+      << err;
+  EXPECT_EQ(folder.read("d/checkpoint.safetensors"), folder.read("whole/checkpoint.safetensors"));
 
   // A recipe of the user's is not written over.
-  std::filesystem::create_directory(folder / "d");
-  folder.write("d/recipe.toml", "data = 'data'\nsteps = 2\n");
-  expectFailure(1, "--recipe d/recipe.toml --checkpoint d",
-                "d/recipe.toml: exists and was not written by --checkpoint");
-  EXPECT_EQ(folder.read("d/recipe.toml"), "data = 'data'\nsteps = 2\n");
+  std::filesystem::create_directory(folder / "e");
+  folder.write("e/recipe.toml", "data = 'data'\nsteps = 2\n");
+  expectFailure(1, "--recipe e/recipe.toml --checkpoint e",
+                "e/recipe.toml: exists and was not written by --checkpoint");
+  EXPECT_EQ(folder.read("e/recipe.toml"), "data = 'data'\nsteps = 2\n");
   expectFailure(1, "--recipe nowhere.toml", "cannot open nowhere.toml: No such file");
 }
