@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers as pure functions of (seed, name, step, index): no state to save, so a recomputed dropout draws the
 // same mask, a resumed run the same batches, and both targets the same initial weights. Only exactly rounded operations
-// are used (of libm, sqrt alone), so that the bits depend neither on the machine nor on the math library; files that
-// include this are compiled without contraction of a*b+c.
+// are used (of libm, sqrt, nearbyint and ldexp alone), so that the bits depend neither on the machine nor on the math
+// library; files that include this are compiled without contraction of a*b+c.
 //
 //   uint64_t key = randomKey(seed, nameKey("/drop1/Dropout"), step);   // once a kernel
 //   bool kept = uniform(key, i) >= ratio;                              // once an element
@@ -75,6 +75,18 @@ SLUICE_KERNEL double portableLog(double x) {
   for (int k = 19; k >= 1; k -= 2)
     sum = sum * s2 + 1.0 / k;
   return 2 * s * sum + exponent * 0.69314718055994530942;
+}
+
+/// e^x, accurate to 1e-15 relative; 0 below -700, as at 700 above: by its series within ln 2 / 2 of 0.
+SLUICE_KERNEL double portableExp(double x) {
+  if (x < -700)
+    return 0;
+  const double twos = std::nearbyint((x > 700 ? 700 : x) * 1.44269504088896340736);
+  const double rest = (x > 700 ? 700 : x) - twos * 0.69314718055994530942;
+  double sum = 1;
+  for (int k = 16; k > 0; --k)
+    sum = 1 + rest / k * sum;
+  return std::ldexp(sum, static_cast<int>(twos));
 }
 
 /// Standard normal: the inverse of the normal distribution at a uniform number (Wichura 1988, algorithm AS 241, PPND7:

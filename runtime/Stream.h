@@ -86,6 +86,8 @@ struct StepState {
         rateDecay = 0;
   float clipValue = HUGE_VALF, clipNorm = HUGE_VALF; ///< of each element of a gradient, of all gradients together
   float averageDecay = 0, labelSmoothing = 0;
+  float mixShare = 1;   ///< --mixup: what a sample's own class counts in a loss, the rest is that of the one before it
+  int64_t mixBatch = 1; ///< samples of a batch, behind whose first one the last one is thought
   int32_t nesterov = 0;
   int32_t batch = 0;   ///< of this step, from 0; parameters change behind the last one
   int64_t batches = 1; ///< that a step has

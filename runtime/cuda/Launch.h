@@ -15,12 +15,13 @@ namespace sluice {
 /// StepState as kernels read it, with what follows from it for optimizers.
 struct DeviceState {
   uint64_t seed, draw;
-  float labelSmoothing;
+  float labelSmoothing, mixShare;
+  int64_t mixBatch;
   UpdateFactors update;
 
   explicit DeviceState(const StepState &state)
       : seed(state.seed), draw(static_cast<uint64_t>(state.draw())), labelSmoothing(state.labelSmoothing),
-        update(state) {}
+        mixShare(state.mixShare), mixBatch(state.mixBatch), update(state) {}
 };
 
 inline cudaStream_t native(const Stream &stream) { return static_cast<cudaStream_t>(stream.native()); }

@@ -56,13 +56,17 @@ __global__ void crossEntropyPart(Samples samples, int64_t ignoreIndex, const flo
     const float *line = x + samples.offset(s);
     const double all =
         Width == 1 ? logSumExp(line, samples.classes, samples.inner) : warpLogSumExp(line, samples.classes);
-    const bool known = target[s] >= 0 && target[s] < samples.classes;
+    const MixedClasses mixed(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch);
     const double total = smoothed.others == 0 ? 0
                          : Width == 1         ? sumOfLogits(line, samples.classes, samples.inner)
                                               : warpSumOfLogits(line, samples.classes);
-    const double one =
-        known ? crossEntropy(all, line[target[s] * samples.inner], total, samples.classes, smoothed) : notANumber();
-    sum += threadIdx.x % Width == 0 && target[s] != ignoreIndex ? one : 0;
+    for (int i = 0; i < 2 && threadIdx.x % Width == 0; ++i)
+      if (mixed.weights[i] != 0) {
+        const int64_t k = mixed.classes[i];
+        const bool known = k >= 0 && k < samples.classes;
+        sum += known ? mixed.weights[i] * crossEntropy(all, line[k * samples.inner], total, samples.classes, smoothed)
+                     : notANumber();
+      }
   }
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
@@ -95,17 +99,18 @@ template <int Width>
 __global__ void crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const float *x,
                                      const int64_t *target, const DeviceState *state, float *dx) {
   const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
-  const auto count = static_cast<double>(counted ? *counted : samples.count);
+  const int64_t count = counted ? *counted : samples.count;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockThreads / Width;
   for (int64_t s = (blockIdx.x * static_cast<int64_t>(blockThreads) + threadIdx.x) / Width; s < samples.count;
        s += stride) {
     const int64_t at = samples.offset(s);
     const double shift =
         Width == 1 ? logSumExp(x + at, samples.classes, samples.inner) : warpLogSumExp(x + at, samples.classes);
+    const MixedClasses mixed(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch);
     for (int64_t k = threadIdx.x % Width; k < samples.classes; k += Width) {
       const double probability = exp(static_cast<double>(x[at + k * samples.inner]) - shift);
-      const double one = (probability - (k == target[s] ? smoothed.own : 0) - smoothed.others) / count;
-      dx[at + k * samples.inner] = target[s] == ignoreIndex ? 0 : static_cast<float>(one);
+      dx[at + k * samples.inner] =
+          mixed.weights[0] == 0 && mixed.weights[1] == 0 ? 0 : mixedSlope(probability, k, mixed, smoothed, count);
     }
   }
 }

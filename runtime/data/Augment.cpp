@@ -15,7 +15,7 @@ namespace sluice {
 
 namespace {
 
-enum class Kind { Resize, CenterCrop, RandomResizedCrop, RandomCrop, Flip, Colour };
+enum class Kind { Resize, CenterCrop, RandomResizedCrop, RandomCrop, Flip, Rotate, Colour };
 
 struct Knob {
   const char *name;
@@ -38,6 +38,7 @@ const std::vector<Rule> &rules() {
        {size, {"least", 0.08, 0, 1}, {"most", 1, 0, 1}, {"ratio", 4.0 / 3, 1, 100}}},
       {"random-crop", Kind::RandomCrop, {size, {"padding", 0, 0, 4096}}},
       {"flip", Kind::Flip, {{"p", 0.5, 0, 1}}},
+      {"rotate", Kind::Rotate, {{"degrees", 15, 0, 180}}},
       {"colour", Kind::Colour, {{"brightness", 0, 0, 10}, {"contrast", 0, 0, 10}, {"saturation", 0, 0, 10}}},
   };
   return all;
@@ -65,14 +66,6 @@ struct ImagePipeline::Draws {
 };
 
 namespace {
-
-/// e^x for |x| <= 5, by its series.
-double portableExp(double x) {
-  double sum = 1;
-  for (int k = 40; k > 0; --k)
-    sum = 1 + x / k * sum;
-  return sum;
-}
 
 Box centered(const Image &image, int width, int height) {
   // Pillow's and torchvision's rounding of half pixels: to even.
@@ -217,7 +210,7 @@ Image ImagePipeline::cropAtRandom(const Operation &op, const Image &image, int w
 }
 
 void ImagePipeline::change(const Operation &op, Image &image, Draws &draws, const std::string &name) const {
-  const int size = op.rule->kind == Kind::Flip || op.rule->kind == Kind::Colour ? 0 : static_cast<int>(op.values[0]);
+  const int size = std::strcmp(op.rule->knobs[0].name, "size") ? 0 : static_cast<int>(op.values[0]);
   const int width = size ? size : form.width, height = size ? size : form.height;
   const Box whole = {0, 0, image.width, image.height};
   switch (op.rule->kind) {
@@ -240,6 +233,9 @@ void ImagePipeline::change(const Operation &op, Image &image, Draws &draws, cons
   case Kind::Flip:
     if (draws.between(0, 1) < op.values[0])
       flip(image);
+    return;
+  case Kind::Rotate:
+    image = rotate(image, draws.between(-op.values[0], op.values[0]));
     return;
   case Kind::Colour:
     jitter(image, op.values, draws);

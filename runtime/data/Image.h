@@ -49,6 +49,10 @@ Image crop(const Image &image, Box box);
 /// a smaller image has in one of its own. Only the part `box`, which must lie within the image, is looked at.
 Image resize(const Image &image, Box box, int width, int height);
 
+/// Turned counterclockwise around its middle by -180 to 180 degrees, black where it was not, as Pillow 10's
+/// Image.rotate with BILINEAR has it.
+Image rotate(const Image &image, double degrees);
+
 /// Exchanges left and right.
 void flip(Image &image);
 

@@ -40,17 +40,48 @@ int64_t checkTargets(const char *node, const int64_t *target, const Samples &sam
   return counted;
 }
 
-double sumCrossEntropies(const float *px, const int64_t *classes, const Samples &samples, int64_t ignoreIndex,
-                         float smoothing, double *partials) {
-  const SmoothedTarget target(smoothing, samples.classes);
+/// What of the session's state a cross-entropy reads.
+struct Targets {
+  const int64_t *classes;
+  int64_t ignoreIndex;
+  float smoothing, share;
+  int64_t batch;
+
+  Targets(const void *classes, int64_t ignoreIndex, const StepState &state)
+      : classes(static_cast<const int64_t *>(classes)), ignoreIndex(ignoreIndex), smoothing(state.labelSmoothing),
+        share(state.mixShare), batch(state.mixBatch) {}
+  MixedClasses of(int64_t row, const Samples &samples) const {
+    return {classes, row, samples.count, ignoreIndex, share, batch};
+  }
+};
+
+double sumCrossEntropies(const float *px, const Targets &targets, const Samples &samples, double *partials) {
+  const SmoothedTarget smoothed(targets.smoothing, samples.classes);
   return sumOver(samples.count, partials, [&](int64_t s) {
-    if (classes[s] == ignoreIndex)
-      return 0.0;
+    const MixedClasses mixed = targets.of(s, samples);
     const float *line = px + samples.offset(s);
-    const double all = logSumExp(line, samples.classes, samples.inner),
-                 sum = smoothing == 0 ? 0 : sumOfLogits(line, samples.classes, samples.inner);
-    return crossEntropy(all, line[classes[s] * samples.inner], sum, samples.classes, target);
+    double all = 0, sum = 0, loss = 0;
+    if (mixed.weights[0] != 0 || mixed.weights[1] != 0) {
+      all = logSumExp(line, samples.classes, samples.inner);
+      sum = targets.smoothing == 0 ? 0 : sumOfLogits(line, samples.classes, samples.inner);
+    }
+    for (int i = 0; i < 2; ++i)
+      if (mixed.weights[i] != 0)
+        loss += mixed.weights[i] *
+                crossEntropy(all, line[mixed.classes[i] * samples.inner], sum, samples.classes, smoothed);
+    return loss;
   });
+}
+
+/// Of the sum above, for one sample.
+void differentiate(const float *line, float *gradient, const MixedClasses &mixed, const Samples &samples,
+                   const SmoothedTarget &smoothed, int64_t counted) {
+  const bool counts = mixed.weights[0] != 0 || mixed.weights[1] != 0;
+  const double shift = counts ? logSumExp(line, samples.classes, samples.inner) : 0;
+  for (int64_t k = 0; k < samples.classes; ++k) {
+    const double probability = counts ? std::exp(static_cast<double>(line[k * samples.inner]) - shift) : 0;
+    gradient[k * samples.inner] = counts ? mixedSlope(probability, k, mixed, smoothed, counted) : 0;
+  }
 }
 
 } // namespace
@@ -69,13 +100,12 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
   const void *pt = stream.address(target);
   float *result = stream.data<float>(loss);
   double *partials = stream.data<double>(scratch);
-  const float smoothing = stream.session.state.labelSmoothing;
-  stream.launch(node, "loss", [this, px, pt, result, partials, smoothing] {
+  const Targets targets(pt, ignoreIndex, stream.session.state);
+  stream.launch(node, "loss", [this, px, pt, result, partials, targets] {
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
-      const auto *classes = static_cast<const int64_t *>(pt);
-      const int64_t counted = checkTargets(node, classes, samples, ignoreIndex);
-      const double total = sumCrossEntropies(px, classes, samples, ignoreIndex, smoothing, partials);
+      const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
+      const double total = sumCrossEntropies(px, targets, samples, partials);
       *result = static_cast<float>(total / static_cast<double>(counted));
       return;
     }
@@ -91,26 +121,15 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
   float *pdx = stream.data<float>(dx);
-  const float smoothing = stream.session.state.labelSmoothing;
-  stream.launch(node, "loss_backward", [this, px, pt, pdx, smoothing] {
+  const Targets targets(pt, ignoreIndex, stream.session.state);
+  stream.launch(node, "loss_backward", [this, px, pt, pdx, targets] {
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
-      const auto *classes = static_cast<const int64_t *>(pt);
-      const int64_t counted = checkTargets(node, classes, samples, ignoreIndex);
-      const SmoothedTarget wanted(smoothing, samples.classes);
+      const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
+      const SmoothedTarget smoothed(targets.smoothing, samples.classes);
       parallelFor(samples.count, [&](int64_t s) {
         const int64_t at = samples.offset(s);
-        if (classes[s] == ignoreIndex) {
-          for (int64_t k = 0; k < samples.classes; ++k)
-            pdx[at + k * samples.inner] = 0;
-          return;
-        }
-        const double shift = logSumExp(px + at, samples.classes, samples.inner);
-        for (int64_t k = 0; k < samples.classes; ++k) {
-          const double probability = std::exp(static_cast<double>(px[at + k * samples.inner]) - shift);
-          pdx[at + k * samples.inner] = static_cast<float>(
-              (probability - (k == classes[s] ? wanted.own : 0) - wanted.others) / static_cast<double>(counted));
-        }
+        differentiate(px + at, pdx + at, targets.of(s, samples), samples, smoothed, counted);
       });
       return;
     }

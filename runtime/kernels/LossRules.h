@@ -48,6 +48,30 @@ SLUICE_KERNEL double crossEntropy(double all, float own, double sum, int64_t cla
   return target.others == 0 ? plain : target.own * plain + target.others * (static_cast<double>(classes) * all - sum);
 }
 
+/// What the logits of a sample are compared with: its own class and, where samples are mixed, that of the same row of
+/// the sample before it in the batch, as x = share x + (1 - share) roll(x, 1) has it. Ignored classes weigh nothing.
+struct MixedClasses {
+  int64_t classes[2];
+  double weights[2];
+
+  /// `rows`: targets of a batch of `batch` samples, one sample's behind the other's.
+  SLUICE_KERNEL MixedClasses(const int64_t *target, int64_t row, int64_t rows, int64_t ignoreIndex, float share,
+                             int64_t batch)
+      : classes{target[row], target[(row + rows - rows / batch) % rows]},
+        weights{classes[0] == ignoreIndex ? 0 : static_cast<double>(share),
+                classes[1] == ignoreIndex ? 0 : 1 - static_cast<double>(share)} {}
+};
+
+/// The gradient of a cross-entropy by logit k of a sample, which has that probability; `counted` samples make the mean.
+SLUICE_KERNEL float mixedSlope(double probability, int64_t k, const MixedClasses &mixed, const SmoothedTarget &smoothed,
+                               int64_t counted) {
+  double slope = 0;
+  for (int i = 0; i < 2; ++i)
+    if (mixed.weights[i] != 0)
+      slope += mixed.weights[i] * (probability - (k == mixed.classes[i] ? smoothed.own : 0) - smoothed.others);
+  return static_cast<float>(slope / static_cast<double>(counted));
+}
+
 /// Sum of `classes` logits that lie `step` apart.
 SLUICE_KERNEL double sumOfLogits(const float *x, int64_t classes, int64_t step) {
   double sum = 0;

@@ -6,6 +6,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
+#include "runtime/program/Mixup.h"
 #include "runtime/program/ParameterGroups.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Schedule.h"
@@ -50,6 +51,8 @@ void refuseUnplanned(const Arguments &arguments, const Program &program) {
   refuse("--ema", program.averages, "room for averages of the weights");
   if (arguments.labelSmoothing && !program.correct.present)
     throw UsageError("--label-smoothing is for cross-entropies of classes, which this program's loss is not");
+  if (arguments.mixup.value_or(0) > 0)
+    requireMixable(program);
 }
 
 void checkEvaluation(const Arguments &arguments) {

@@ -24,7 +24,7 @@ struct Arguments {
   std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon, alpha, rateDecay;
   std::optional<std::string> schedule;
   std::optional<int64_t> warmup, accumulate;
-  std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing;
+  std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
   std::vector<std::string> groups;
   bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false;
 

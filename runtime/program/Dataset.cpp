@@ -8,6 +8,7 @@
 #include "runtime/Printable.h"
 #include "runtime/Random.h"
 #include "runtime/program/Arguments.h"
+#include "runtime/program/Mixup.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
@@ -286,6 +287,15 @@ void Dataset::gather(Position position, const std::vector<void *> &staging) {
     helper.get();
   if (failure)
     std::rethrow_exception(failure);
+  for (int i = 0; i < program.inputCount && options.mixup > 0; ++i)
+    if (const Tensor &mixed = program.inputs[i].staging; mixed.type == DataType::F32 && staging[static_cast<size_t>(i)])
+      mixSamples(static_cast<float *>(staging[static_cast<size_t>(i)]), program.batch,
+                 static_cast<int64_t>(mixed.bytes() / sizeof(float)) / program.batch, mixShare(position));
+}
+
+float Dataset::mixShare(Position position) const {
+  const uint64_t epoch = randomKey(options.seed, nameKey("mixup"), static_cast<uint64_t>(position.epoch));
+  return options.mixup > 0 ? mixupShare(options.mixup, randomKey(epoch, 0, static_cast<uint64_t>(position.sample))) : 1;
 }
 
 } // namespace sluice

@@ -34,12 +34,13 @@ struct DataOptions {
   double validationPercent = 0;
 
   ImageOptions images;
+  double mixup = 0;     ///< above 0: the samples of a batch are mixed (Mixup.h), which must be possible
   bool skipBad = false; ///< a sample that cannot be used is left out, the next one takes its place
   int workers = 1;      ///< threads that read samples, the caller's among them
 };
 
-/// What the command line says of data in general: everything but `where`, `shuffle`, `share`, `targets`, `padded` and
-/// `images.random`.
+/// What the command line says of data in general: everything but `where`, `shuffle`, `share`, `targets`, `padded`,
+/// `mixup` and `images.random`.
 DataOptions dataOptions(const Arguments &arguments, uint64_t seed);
 
 class Dataset {
@@ -63,6 +64,9 @@ public:
 
   /// The position itself while its epoch still has a batch, else the begin of the next epoch.
   Position normalize(Position position) const;
+
+  /// --mixup: what a sample of the batch at `position` has of itself; 1 without.
+  float mixShare(Position position) const;
 
   /// Fills one batch of every input, in the order of its staging tensor: `staging` has an address for each, or null for
   /// one that is not wanted. Throws DataError for a sample that cannot be read or an I64 value out of range, naming

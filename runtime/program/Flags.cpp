@@ -29,8 +29,7 @@ std::vector<Flag> dataFlags() {
        &Arguments::validationSplit, 0.0001, 100, true},
       {"--augment", "NAME[,k=v...];...",
        "change images of bytes, in the order given: resize, center-crop, random-resized-crop, random-crop, flip, "
-       "colour; as "
-       "'random-crop,padding=4;flip'",
+       "rotate, colour; as 'random-crop,padding=4;flip'",
        &Arguments::augment},
       {"--mean", "X|R,G,B", "subtracted from bytes / 255 (default 0)", &Arguments::mean},
       {"--std", "X|R,G,B", "divides what is left (default 1)", &Arguments::std},
@@ -93,6 +92,9 @@ std::vector<Flag> optimizationFlags() {
        &Arguments::averageDecay, 0, 1},
       {"--label-smoothing", "X", "cross-entropies: spread X of every target over all classes (default 0)",
        &Arguments::labelSmoothing, 0, 1},
+      {"--mixup", "ALPHA",
+       "mix each sample with another of its batch, by shares from Beta(ALPHA, ALPHA) (default 0: none)",
+       &Arguments::mixup},
       {"--seed", "N", "of initial weights, shuffling, dropout and synthetic data (default 0)", &Arguments::seed},
   };
 }

@@ -191,8 +191,8 @@ std::string recipeOf(const Arguments &arguments) {
   Arguments elsewhere = arguments;
   if (arguments.path.find('/') != std::string::npos) // else it was found in $PATH
     elsewhere.path = absolutePath(arguments.path);
-  std::string out = text(recipeMark, " Go on with: ",
-                         printable(commandByRecipe(elsewhere, absolutePath(*arguments.checkpoint))), "\n");
+  std::string out = text(
+      recipeMark, " Go on with: ", printable(commandByRecipe(elsewhere, absolutePath(*arguments.checkpoint))), "\n");
   forEachGiven(arguments, [&](const Flag &flag, std::vector<std::string> words) {
     if (isAboutOneStart(flag))
       return;

@@ -23,7 +23,8 @@ void readRecipe(const std::string &path, const std::set<std::string> &given, Arg
 /// Whether no recipe that programs write holds the flag: --resume, --recipe, --force, --help, --plan.
 bool isAboutOneStart(const Flag &flag);
 
-/// The recipe of a run with --checkpoint: all that was given, but for what is about one start only, with absolute paths.
+/// The recipe of a run with --checkpoint: all that was given, but for what is about one start only, with absolute
+/// paths.
 std::string recipeOf(const Arguments &arguments);
 
 /// A command for a shell: this run's flags, going on from `checkpoint`.

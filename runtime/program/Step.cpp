@@ -28,21 +28,27 @@ float Step::operator()(Batches &batches, const Dataset &dataset, RunState &run, 
   schedule.apply(state, base, program.optimizer, run.step, last);
   state.step = ++run.step;
   state.labelSmoothing = static_cast<float>(arguments.labelSmoothing.value_or(0));
+  state.mixBatch = program.batch;
   Position position = run.position;
   double sum = 0;
-  waited = 0;
+  waited = mixed = 0;
   for (state.batch = 0; state.batch < base.batches; ++state.batch) {
+    state.mixShare = dataset.mixShare(position);
+    mixed += static_cast<double>(state.mixShare) / static_cast<double>(base.batches);
     position = dataset.normalize({position.epoch, position.sample + program.batch});
     sum += static_cast<double>(oneBatch(batches, position, run.step < last || !state.lastBatch()));
   }
   state.batch = 0;
-  state.labelSmoothing = 0; // evaluation has none
+  state.labelSmoothing = 0; // evaluation has neither
+  state.mixShare = 1;
   run.position = position;
   return static_cast<float>(sum / static_cast<double>(base.batches));
 }
 
 void Step::describe(LogFields &fields) const {
   fields.push_back({"lr", shortest(session.state.learningRate)});
+  if (arguments.mixup.value_or(0) > 0)
+    fields.push_back({"mixup", mixed});
   if (!arguments.clipNorm)
     return;
   float norm = 0;

@@ -25,7 +25,8 @@ public:
   /// batches.
   float operator()(Batches &batches, const Dataset &dataset, RunState &run, int64_t last);
 
-  /// Of the step that has just run, for the log: the rate, and the norm of all gradients where they are clipped by it.
+  /// Of the step that has just run, for the log: the rate, the mean share of its batches with --mixup, and the norm of
+  /// all gradients where they are clipped by it.
   void describe(LogFields &fields) const;
   /// Of all steps: the optimizer and its hyperparameters.
   void describeAll(LogFields &fields) const;
@@ -39,7 +40,7 @@ private:
   const Arguments &arguments;
   const Schedule schedule;
   const StepState base;
-  double waited = 0;
+  double waited = 0, mixed = 0; ///< of the last step
 };
 
 } // namespace sluice

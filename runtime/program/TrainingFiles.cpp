@@ -17,10 +17,12 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     options.where = *arguments.data;
     options.shuffle = arguments.shuffle;
     options.images.random = true;
+    options.mixup = arguments.mixup.value_or(0);
     options.share = arguments.validationSplit ? DataOptions::Share::Training : DataOptions::Share::All;
     training = std::make_unique<Dataset>(options, program);
   }
   options.shuffle = options.images.random = false;
+  options.mixup = 0;
   options.padded = true; // each sample counts once
   if (arguments.evaluate || arguments.validationSplit) {
     options.where = arguments.evaluate ? *arguments.evaluate : *arguments.data;

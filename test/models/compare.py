@@ -59,7 +59,7 @@ def main():
     reference = load(options.reference)
     rows = []  # name, relative error, limit
     if options.log:
-        for key, name in (("lr", "rates"), ("grad_norm", "norms")):
+        for key, name in (("lr", "rates"), ("grad_norm", "norms"), ("mixup", "shares")):
             found, wanted = of_steps(options.log, key), reference.get(name, [])
             if len(wanted) and len(found) != len(wanted):
                 sys.exit(f"compare: {len(found)} steps with {key} in the log, {len(wanted)} in the reference")

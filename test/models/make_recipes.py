@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Records what PyTorch makes of the tiny mlp in 50 steps with each optimizer, schedule, clipping, sum of batches, average, group and smoothing:
+"""Records what PyTorch makes of the tiny mlp in 50 steps with each optimizer, schedule, clipping, sum of batches, average, group, smoothing and mixup:
 test/models/recipes/NAME.safetensors, which test/execute/recipes.test compares with programs. Needs the environment of
 `tools/setup.sh --references`; its results are committed, so the test does not.
 
-    losses, rates    of every step        norms    before clipping
+    losses, rates    of every step        norms    before clipping        shares    of --mixup
     final/NAME       parameters after the last step        final/NAME/ema    their averages"""
 import math
 import pathlib
@@ -62,6 +62,41 @@ def warm(after, steps=10):
     return lambda o: schedules.LambdaLR(o, lambda s: (s + 1) / steps if s < steps else after(s - steps, STEPS - steps))
 
 
+BITS = (1 << 64) - 1
+
+
+def mix_bits(x):
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        x = (x ^ x >> shift) * factor & BITS
+    return x
+
+
+def random_key(seed, name, step):
+    key = mix_bits(mix_bits(seed + 0x9E3779B97F4A7C15 & BITS) ^ name)
+    return mix_bits(key + (step + 1) * 0x9E3779B97F4A7C15 & BITS)
+
+
+def uniform(key, index):
+    bits = mix_bits(mix_bits(key + (index + 1) * 0x9E3779B97F4A7C15 & BITS) ^ (key << 32 & BITS | key >> 32))
+    return ((bits >> 12) + 0.5) * 2.0**-52
+
+
+def mixup_share(alpha, epoch, sample):
+    """What a program with --seed=0 draws for the batch that begins with this sample, written a second time; torch.distributions draws others."""
+    name = 0xCBF29CE484222325
+    for byte in b"mixup":
+        name = (name ^ byte) * 0x100000001B3 & BITS
+    key = random_key(random_key(0, name, epoch), 0, sample)
+    for i in range(0, 1000, 2):
+        u, v = uniform(key, i), uniform(key, i + 1)
+        if alpha <= 1:
+            if u**(1 / alpha) + v**(1 / alpha) <= 1:
+                return u**(1 / alpha) / (u**(1 / alpha) + v**(1 / alpha))
+        elif (square := (2 * u - 1)**2 + (2 * v - 1)**2) < 1:
+            return 0.5 + (2 * u - 1) * (2 * v - 1) / square * math.sqrt(1 - square**(2 / (2 * alpha - 1)))
+    raise ValueError(alpha)
+
+
 SGD = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}
 # name: rule, its hyperparameters, what else
 RECIPES = {
@@ -85,6 +120,8 @@ RECIPES = {
     "accumulate": (torch.optim.SGD, SGD, {"batches": 4, "norm": 0.3}),
     "ema": (torch.optim.SGD, SGD, {"ema": 0.9}),
     "label-smoothing": (torch.optim.SGD, SGD, {"smoothing": 0.2}),
+    "mixup": (torch.optim.SGD, SGD, {"mixup": 0.4, "smoothing": 0.1}),
+    "mixup-accumulate": (torch.optim.SGD, SGD, {"mixup": 2.0, "batches": 3}),
     "groups": (torch.optim.SGD, SGD, {"groups": True}),
 }
 
@@ -99,18 +136,25 @@ def record(root, rule, base, extra):
     model = Mlp()
     load_initializers(model, root / "tiny" / "mlp" / "model.onnx")
     data = [torch.from_numpy(np.load(root / "tiny" / "mlp" / "data" / f"{part}.npy")).split(BATCH) for part in ("input", "target")]
-    batches, found = list(zip(*data)), {"losses": [], "rates": [], "norms": []}
+    batches, found = list(zip(*data)), {"losses": [], "rates": [], "norms": [], "shares": []}
     optimizer = rule(groups_of(model, base) if extra.get("groups") else model.parameters(), **base)
     schedule = extra["schedule"](optimizer) if "schedule" in extra else None
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(extra["ema"])) if "ema" in extra else None
     share = extra.get("batches", 1)
     for step in range(STEPS):
         optimizer.zero_grad()
-        total = 0.0
-        for x, target in (batches[(step * share + i) % len(batches)] for i in range(share)):
+        total = mixed = 0.0
+        for i in range(step * share, (step + 1) * share):
+            x, target = batches[i % len(batches)]
+            if "mixup" in extra:
+                own = mixup_share(extra["mixup"], i // len(batches), i % len(batches) * BATCH)
+                target = F.one_hot(target, model[-1].out_features).float()
+                x, target, mixed = own * x + (1 - own) * x.roll(1, 0), own * target + (1 - own) * target.roll(1, 0), mixed + own / share
             loss = F.cross_entropy(model(x), target, label_smoothing=extra.get("smoothing", 0.0))
             (loss / share).backward()
             total += loss.item() / share
+        if "mixup" in extra:
+            found["shares"].append(mixed)
         if "value" in extra:
             torch.nn.utils.clip_grad_value_(model.parameters(), extra["value"])
         if "norm" in extra:

@@ -3,6 +3,7 @@
 #include "runtime/program/Dataset.h"
 
 #include "runtime/Errors.h"
+#include "runtime/program/Mixup.h"
 
 #include "test/unit/runtime/Folder.h"
 
@@ -49,6 +50,60 @@ static DataOptions from(const std::string &where, uint64_t seed = 0, bool shuffl
   options.seed = seed;
   options.shuffle = shuffle;
   return options;
+}
+
+/// Moments of Beta(alpha, alpha): the mean is 1/2, the variance 1 / (4 (2 alpha + 1)), the fourth central moment
+/// 3 / (16 (2 alpha + 1) (2 alpha + 3)).
+TEST(Mixup, SharesAreBetaDistributed) {
+  for (double alpha : {0.1, 0.4, 1.0, 1.5, 8.0}) {
+    constexpr int count = 20000;
+    double mean = 0, square = 0, fourth = 0;
+    for (uint64_t key = 0; key < count; ++key) {
+      const double share = static_cast<double>(mixupShare(alpha, key)), away = (share - 0.5) * (share - 0.5);
+      EXPECT_TRUE(share >= 0 && share <= 1) << share;
+      mean += share / count, square += away / count, fourth += away * away / count;
+    }
+    EXPECT_NEAR(mean, 0.5, 0.015) << alpha;
+    EXPECT_NEAR(square * 4 * (2 * alpha + 1), 1, 0.04) << alpha;
+    EXPECT_NEAR(fourth * 16 * (2 * alpha + 1) * (2 * alpha + 3) / 3, 1, 0.08) << alpha;
+  }
+  for (double alpha : {1e-300, 1e300})
+    EXPECT_TRUE(mixupShare(alpha, 1) >= 0 && mixupShare(alpha, 1) <= 1) << alpha;
+}
+
+TEST(Mixup, MixesEachSampleWithTheOneBefore) {
+  Folder folder;
+  writeImages(folder, 6);
+  const Program program = programWith(inputs, 2);
+  DataOptions options = from(folder.path);
+  options.mixup = 0.5;
+  Dataset data(options, program);
+  std::vector<float> values(24);
+  std::vector<int64_t> classes(2);
+  std::set<float> shares;
+  for (const Position position : {Position{0, 0}, {0, 2}, {1, 0}}) {
+    data.gather(position, {values.data(), classes.data()});
+    const float share = data.mixShare(position), first = static_cast<float>(100 * position.sample),
+                second = first + 100;
+    EXPECT_FLOAT_EQ(values[0], share * first + (1 - share) * second);
+    EXPECT_FLOAT_EQ(values[12], share * second + (1 - share) * first);
+    EXPECT_EQ(classes, (std::vector<int64_t>{position.sample % 5, position.sample % 5 + 1})); // the loss mixes them
+    shares.insert(share);
+  }
+  EXPECT_EQ(shares.size(), 3u);
+}
+
+TEST(Mixup, NeedsValuesThatCanBeMixed) {
+  Program program = programWith(inputs, 2);
+  program.target = 1;
+  program.correct.present = true;
+  EXPECT_NO_THROW(requireMixable(program));
+  program.correct.present = false;
+  expectError<UsageError>([&] { requireMixable(program); }, "'target' takes integers");
+  program.target = -1;
+  expectError<UsageError>([&] { requireMixable(program); }, "needs a loss that compares with targets");
+  program.batch = 1;
+  expectError<UsageError>([&] { requireMixable(program); }, "mixes the samples of a batch, this program's has 1");
 }
 
 TEST(Dataset, GathersInStagingLayout) {

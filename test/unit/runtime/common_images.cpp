@@ -6,6 +6,7 @@
 
 #include "test/unit/runtime/Folder.h"
 
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -57,6 +58,15 @@ TEST(Images, ResizesAsPillow) {
         << width;
   EXPECT_EQ(largestDifference(resize(image, {5, 3, 40, 27}, 16, 48), expected("part")), 0);
   EXPECT_EQ(largestDifference(resize(image, whole, image.width, image.height), image), 0);
+}
+
+TEST(Images, RotatesAsPillow) {
+  const Image image = decoded("colours.png");
+  for (const char *degrees : {"15.5", "-130.25"})
+    EXPECT_LE(largestDifference(rotate(image, std::stod(degrees)), expected(std::string("rotated-") + degrees)), 1)
+        << degrees;
+  EXPECT_EQ(largestDifference(rotate(image, 0), image), 0);
+  EXPECT_EQ(rotate(rotate(image, 90), -90).pixels[0], 0); // it went out at the top
 }
 
 TEST(Images, ChangesColoursAsPillow) {
@@ -136,8 +146,8 @@ TEST(Augment, ResizesToTheInput) {
 
 TEST(Augment, DependsOnNothingButTheKey) {
   const Image image = decoded("colours.png");
-  for (const char *words :
-       {"random-resized-crop", "random-crop,padding=4", "flip", "colour,brightness=0.4,contrast=0.4,saturation=0.4"}) {
+  for (const char *words : {"random-resized-crop", "random-crop,padding=4", "flip", "rotate",
+                            "colour,brightness=0.4,contrast=0.4,saturation=0.4"}) {
     std::set<std::vector<float>> seen;
     for (uint64_t key = 0; key < 8; ++key) {
       seen.insert(applied(options(words), image, key));
@@ -160,6 +170,27 @@ TEST(Augment, FlipsExactly) {
   const std::vector<float> values = applied(options("flip,p=1"), image);
   for (int c = 0; c < 3; ++c)
     EXPECT_EQ(values[static_cast<size_t>(c) * 576], applied({}, image)[static_cast<size_t>(c) * 576 + 23]);
+}
+
+TEST(Augment, RotatesUpToTheAskedDegrees) {
+  // A pixel right of the middle goes where the angle says.
+  Image image(33, 33, 1);
+  image.row(16)[26] = 255;
+  const Input grey = {"x", {}, host(0, {1, 1, 33, 33}), 0};
+  double least = 0, most = 0;
+  for (uint64_t key = 0; key < 200; ++key) {
+    const std::vector<float> values = applied(options("rotate,degrees=30"), image, key, grey);
+    double sum = 0, right = 0, up = 0;
+    for (int i = 0; i < 33 * 33; ++i) {
+      const double value = values[static_cast<size_t>(i)];
+      sum += value, right += value * (i % 33 - 16), up += value * (16 - i / 33);
+    }
+    const double degrees = std::atan2(up, right) * 180 / 3.14159265358979;
+    EXPECT_GT(sum, 0.5);
+    least = std::min(least, degrees), most = std::max(most, degrees);
+  }
+  EXPECT_NEAR(least, -30, 1.5);
+  EXPECT_NEAR(most, 30, 1.5);
 }
 
 TEST(Augment, TakesRandomPartsOfTheAskedSize) {
@@ -185,6 +216,7 @@ TEST(Augment, RefusesWordsThatMeanNothing) {
   expectError<UsageError>(make("flip,p=2"), "flip: p expects a number from 0 to 1, got '2'");
   expectError<UsageError>(make("flip,p=nan"), "got 'nan'");
   expectError<UsageError>(make("flip,p"), "got ''");
+  expectError<UsageError>(make("rotate,degrees=181"), "degrees expects a number from 0 to 180, got '181'");
   expectError<UsageError>(make("resize,size=2.5"), "size expects a whole number from 1 to 65500, got '2.5'");
   expectError<UsageError>(make("random-resized-crop,least=0.9,most=0.5"), "least 0.9 is above most 0.5");
   const Input flat = {"x", {}, host(0, {1, 784}), 0};

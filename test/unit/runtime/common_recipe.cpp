@@ -83,14 +83,13 @@ TEST_F(Recipes, PathsInThemLeadThereFromEverywhere) {
   arguments.log = "/dev/stdout";
   arguments.augment = "flip";
   const std::string here = std::filesystem::current_path().string(), recipe = recipeOf(arguments);
-  for (const std::string &line :
-       {text(recipeMark, " Go on with: ", here, "/model --recipe=", here, "/runs/1/recipe.toml --resume=", here,
-             "/runs/1\n"),
-        text("data = \"imagefolder:", here, "/train\"\n"), text("evaluate = \"", here, "/a:b\"\n"),
-        std::string("predict = \"synthetic\"\n"),
-        text("init = \"", here, "/w,1.safetensors,map=", here, "/m.toml,skip-mismatched\"\n"),
-        text("export = \"", here, "/../out.onnx\"\n"), std::string("log = \"/dev/stdout\"\n"),
-        std::string("augment = \"flip\"\n"), text("checkpoint = \"", here, "/runs/1\"\n")})
+  for (const std::string &line : {text(recipeMark, " Go on with: ", here, "/model --recipe=", here,
+                                       "/runs/1/recipe.toml --resume=", here, "/runs/1\n"),
+                                  text("data = \"imagefolder:", here, "/train\"\n"),
+                                  text("evaluate = \"", here, "/a:b\"\n"), std::string("predict = \"synthetic\"\n"),
+                                  text("init = \"", here, "/w,1.safetensors,map=", here, "/m.toml,skip-mismatched\"\n"),
+                                  text("export = \"", here, "/../out.onnx\"\n"), std::string("log = \"/dev/stdout\"\n"),
+                                  std::string("augment = \"flip\"\n"), text("checkpoint = \"", here, "/runs/1\"\n")})
     EXPECT_THAT(recipe, testing::HasSubstr(line));
 }
 

@@ -83,6 +83,37 @@ TEST(Loss, SmoothedLabels) {
   }
 }
 
+/// As share * F.cross_entropy(x, t) + (1 - share) * F.cross_entropy(x, t.roll(1, 0)), whatever samples were flattened
+/// into: the second time each sample of a batch of 4 has several rows. Ignored targets count neither way.
+TEST(Loss, MixedClasses) {
+  for (const Shape &shape : {Shape{8, 5}, Shape{4, 5, 3, 2}}) {
+    const int64_t inner = shape.elements() / shape[0] / shape[1], rows = shape[0] * inner, sample = rows / 4;
+    std::vector<int64_t> target, before;
+    for (int64_t s = 0; s < rows; ++s)
+      target.push_back(s % 4 == 1 ? -100 : s * 7 % 5);
+    for (int64_t s = 0; s < rows; ++s)
+      before.push_back(target[static_cast<size_t>((s + rows - sample) % rows)]);
+    const Numbers x = randomNumbers(shape.elements(), 1, 3);
+    Harness h;
+    const Loss loss("loss", LossKind::SoftmaxCrossEntropy, shape, -100);
+    const Tensor tx = h.tensor(shape, Layout::RowMajor, x), value = h.tensor({}), dx = h.tensor(shape);
+    const auto found = [&](const std::vector<int64_t> &classes, float share) {
+      h.session.state.mixShare = share;
+      h.session.state.mixBatch = 4;
+      const Tensor tt = h.classes(classes);
+      loss.forward(h.session.compute, tx, tt, value, h.workspace(loss));
+      loss.backward(h.session.compute, tx, tt, dx, h.workspace(loss));
+      Numbers all = h.read(dx);
+      all.push_back(h.read(value)[0]);
+      return all;
+    };
+    const Numbers mixed = found(target, 0.75f), own = found(target, 1), other = found(before, 1);
+    for (size_t i = 0; i < mixed.size(); ++i)
+      EXPECT_NEAR(mixed[i], 0.75 * own[i] + 0.25 * other[i], 1e-6) << i;
+    EXPECT_GT(std::fabs(mixed.back() - own.back()), 1e-3);
+  }
+}
+
 /// The loss of the samples that count alone, with zeros where gradients of the others stand.
 TEST(Loss, IgnoredTargets) {
   const Numbers x = randomNumbers(40 * 5, 1, 2);

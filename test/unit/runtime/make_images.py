@@ -36,6 +36,8 @@ expect("colours.png.grey", picture.convert("L"))
 for width, height in ((24, 24), (100, 20), (53, 80), (7, 37)):
     expect(f"resized-{width}-{height}", picture.resize((width, height), Image.BILINEAR))
 expect("part", picture.crop((5, 3, 45, 30)).resize((16, 48), Image.BILINEAR))
+for angle in (15.5, -130.25):
+    expect(f"rotated-{angle}", picture.rotate(angle, Image.BILINEAR))
 for name, enhance in (("brightness", ImageEnhance.Brightness), ("contrast", ImageEnhance.Contrast),
                       ("saturation", ImageEnhance.Color)):
     for factor in (0.4, 1.7):
