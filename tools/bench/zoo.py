@@ -88,7 +88,7 @@ def work_through(options, models, rows, path, judged):
     wanted = [(model, exporter) for model in models for exporter in options.exporters.split(",")
               if re.search(options.only, model.name) and ((model.name, exporter) not in rows or options.again and re.search(options.again, model.name))]
     for i, (model, exporter) in enumerate(wanted):
-        row = judged(options, model, exporter)
+        row = judged(options, model, exporter) | {"commit": commit()}
         rows[model.name, exporter] = row
         with open(path, "a") as file:
             file.write(json.dumps(row) + "\n")
@@ -120,7 +120,7 @@ def main():
     if options.refusals:
         print(zoo_table.refusals(rows))
     elif options.table:
-        options.table.write_text(zoo_table.page(versions(), commit(), models, rows, trained_rows))
+        options.table.write_text(zoo_table.page(versions(), models, rows, trained_rows))
     elif options.train:
         work_through(options, [model for model in models if model.trains], trained_rows, trained, zoo_train.judge)
     else:

@@ -97,7 +97,13 @@ def trained_lines(models, rows):
     return lines
 
 
-def page(versions, commit, models, rows, trained):
+def commits(rows):
+    """What each commit judged: a run goes on where another ended, and nothing is judged again unasked."""
+    counted = collections.Counter(row["commit"] for row in rows.values())
+    return ", ".join(f"{commit} ({count})" for commit, count in counted.most_common())
+
+
+def page(versions, models, rows, trained):
     """docs/results/zoo.md."""
     exporters = ["torchscript", "dynamo"]
     noisy = sum(row["verdict"] == "within PyTorch's noise" for row in trained.values())
@@ -107,7 +113,7 @@ def page(versions, commit, models, rows, trained):
              "`--emit=placed`, all else as without flags) for a batch of 2. `torchscript`: `dynamo=False`, training mode, `do_constant_folding=False`, dynamic batch;",
              "`dynamo`: `dynamo=True, optimize=False`. timm and transformers serve this bench only; no test needs them. Every family of torchvision that classifies, segments or",
              "takes video is in, which the script checks; detection and optical flow are not.", "",
-             f"{machine()}, one core; {versions}; commit {commit}.", "",
+             f"{machine()}, one core; {versions}. Commits, and how many exports each judged: {commits(rows)}.", "",
              "    tools/bench/zoo.py --work DIR", "    tools/bench/zoo.py --work DIR --train", "    tools/bench/zoo.py --work DIR --table docs/results/zoo.md", "",
              "| family | models | torchscript compiles | dynamo compiles |", "|---|---|---|---|", *counts(models, rows, exporters), "",
              "## Models", "", "Seconds and memory are of sluicec.", "", "| model | torchscript | dynamo |", "|---|---|---|"]
@@ -118,5 +124,6 @@ def page(versions, commit, models, rows, trained):
               "Three steps of SGD from given data (batch 4, no momentum, nothing dropped), host target. A model agrees where all losses are within 2e-3 of PyTorch's and",
               "the whole first gradient within 1e-2 in norm. Else its losses and each gradient may be within four times what PyTorch itself moves when its weights carry",
               "a relative noise of 1e-6, which says little where that is much: few values at the last BatchNorms make networks that sensitive.", "",
+              f"Commits, and how many each judged: {commits(trained)}.", "",
               f"{agree} of {len(trained)} agree, {noisy} more are within PyTorch's noise.", "", "| model | exporter | verdict | losses of limit | whole gradient | worst gradient of limit | |", "|---|---|---|---|---|---|---|"]
     return "\n".join(lines + trained_lines(models, trained)) + "\n"
