@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the commands of pages of documentation, each page in a folder of its own with small data and models under the names that it uses.
+
+    guide.py --out FOLDER --onnx-data FOLDER [--references PYTHON] PAGE.md...
+
+What is run: blocks of ```sh whole; in ```console blocks and blocks without a language the lines behind `$ `; blocks of ```python where there is a
+Python with PyTorch. A command of a console block has to print the lines that stand behind it, in any order, whatever their numbers are (`...` stands for
+others), and fails exactly if one of them is an error.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import guide_data
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODELS = ROOT / "test/models"
+
+# What pages call a model, what stands in for it, and what it is compiled with where the page does not do that.
+STAND_INS = {
+    "resnet18": ("deep/residual/model.onnx", "--batch=16 --memory-budget=60% --clip-norm --accumulate --ema"),
+    "mlp": ("tiny/mlp/model.onnx", "--batch=8"),
+    "gpt": ("tiny/gpt/model.onnx", "--batch=8 --loss=token-cross-entropy"),
+}
+# Commands that are not run, by how they begin.
+SKIPPED = {
+    "tools/demo.sh": "installs and builds",
+    "tools/setup.sh": "installs and builds",
+}
+# What is changed in commands and scripts of a page.
+SUBSTITUTIONS = {
+    "docs/fine-tuning.md": [('weights="DEFAULT"', "weights=None")],  # nothing is downloaded
+}
+# Pages that make their own models.
+NEEDS_REFERENCES = ["docs/fine-tuning.md"]
+
+
+@dataclass
+class Command:
+    text: str
+    line: int
+    output: list  # lines that it has to print; None: any
+
+
+def blocks(page):
+    """(language, first line, lines) of the fenced blocks of a page."""
+    fence = None
+    for number, line in enumerate(page.read_text().split("\n"), 1):
+        if fence and line == "```":
+            yield fence
+            fence = None
+        elif fence:
+            fence[2].append(line)
+        elif line.startswith("```"):
+            fence = (line[3:].strip(), number + 1, [])
+
+
+def commands(page, python):
+    for language, first, lines in blocks(page):
+        if language == "sh":
+            yield Command("set -eu\n" + "\n".join(lines), first, None)
+        elif language == "python" and python:
+            name = lines[0].removeprefix("# ")  # its first line says what the file is called
+            yield Command(f"cat > {name} <<'END'\n" + "\n".join(lines) + f"\nEND\n{python} {name}", first, None)
+        elif language in ("", "console"):
+            found = [i for i, line in enumerate(lines) if line.startswith("$ ")]
+            for here, after in zip(found, found[1:] + [len(lines)]):
+                yield Command(lines[here][2:], first + here, [line for line in lines[here + 1:after] if line not in ("...", "")])
+
+
+def without_numbers(line):
+    return re.sub(r"\d[\d.]*(e[+-]?\d+)?", "#", line).rstrip()
+
+
+def check(command, where, folder, environment):
+    """Runs a command in `folder`; whether it did what the page says."""
+    skipped = next((why for start, why in SKIPPED.items() if command.text.removeprefix("set -eu\n").startswith(start)), None)
+    if skipped:
+        print(f"{where}: skipped: {skipped}")
+        return True
+    result = subprocess.run(["bash", "-c", command.text], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, timeout=240)
+    printed = {without_numbers(line) for line in result.stdout.split("\n")}
+    missing = [line for line in command.output or [] if without_numbers(line) not in printed]
+    refused = any("error:" in line for line in command.output or [])
+    if (result.returncode != 0) != refused or missing:
+        print(f"{where}: FAILED: {command.text}\nstatus {result.returncode}, printed:\n{result.stdout}missing: {missing}")
+        return False
+    print(f"{where}: ran")
+    return True
+
+
+def prepare(folder, onnx_data):
+    """The folder of a page, with what all of them find there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "build/demo").mkdir(parents=True)
+    (folder / "build/bin").symlink_to(pathlib.Path(shutil.which("sluicec")).parent)
+    guide_data.prepare(folder)
+    for name, (model, _) in STAND_INS.items():
+        shutil.copy(MODELS / model, folder / f"{name}.onnx")
+    shutil.copy(MODELS / STAND_INS["resnet18"][0], folder / "build/demo/digits.onnx")
+    shutil.copy(onnx_data / "node/test_dynamicquantizelinear/model.onnx", folder / "quantized.onnx")
+    for file in (folder.parent / "programs").iterdir():
+        shutil.copy(file, folder)
+
+
+def compile_stand_ins(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, (model, flags) in STAND_INS.items():
+        subprocess.run(["sluicec", MODELS / model, *flags.split(), "-o", folder / name], check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--onnx-data", type=pathlib.Path, required=True)
+    parser.add_argument("--references", type=pathlib.Path)
+    parser.add_argument("pages", nargs="+")
+    options = parser.parse_args()
+    python = options.references if options.references and options.references.exists() else None
+    out = options.out.resolve()
+    compile_stand_ins(out / "programs")
+    good = True
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    for name in options.pages:
+        if name in NEEDS_REFERENCES and not python:
+            print(f"{name}: skipped: it needs PyTorch (tools/setup.sh --references)")
+            continue
+        folder = out / name.replace("/", "-")
+        prepare(folder, options.onnx_data)
+        environment["PATH"] = f"{folder / 'build/bin'}:{os.environ['PATH']}"
+        for command in commands(ROOT / name, python if name in NEEDS_REFERENCES else None):
+            for old, new in SUBSTITUTIONS.get(name, []):
+                command.text = command.text.replace(old, new)
+            good &= check(command, f"{name}:{command.line}", folder, environment)
+    sys.exit(not good)
+
+
+if __name__ == "__main__":
+    main()
