@@ -27,7 +27,11 @@ std::string checkpointPath(const std::string &folder) { return joinPath(folder, 
 
 std::string resumedPath(const std::string &fileOrFolder) {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(fileOrFolder, ignored) ? fileOrFolder : checkpointPath(fileOrFolder);
+  const std::filesystem::path path = fileOrFolder;
+  // A file that is missing is said to be missing under its own name.
+  const bool file = std::filesystem::is_regular_file(path, ignored) ||
+                    (path.extension() == ".safetensors" && !std::filesystem::is_directory(path, ignored));
+  return file ? fileOrFolder : checkpointPath(fileOrFolder);
 }
 
 Metadata metadataOf(const Program &program, const RunState &state) {
