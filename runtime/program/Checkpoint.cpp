@@ -6,9 +6,11 @@
 
 #include "runtime/Numbers.h"
 #include "runtime/program/Arguments.h"
+#include "runtime/program/Log.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -45,6 +47,17 @@ Metadata metadataOf(const Program &program, const RunState &state) {
                        {"seed", std::to_string(state.seed)}};
   if (program.identity)
     metadata["identity"] = program.identity;
+  if (!state.data.empty())
+    metadata["data"] = state.data;
+  if (state.evaluationDue)
+    metadata["evaluation"] = "due";
+  if (state.metric.empty())
+    return metadata;
+  metadata["best_metric"] = state.metric;
+  metadata["best_step"] = std::to_string(state.standing.bestStep);
+  metadata["evaluations_since"] = std::to_string(state.standing.waited);
+  if (state.standing.best)
+    metadata["best_value"] = exactText(*state.standing.best);
   return metadata;
 }
 
@@ -79,6 +92,16 @@ SavedRun::SavedRun(const std::string &fileOrFolder, const Program &program)
   saved.seed = readNumber<uint64_t>(file, "seed");
   if (file.metadata().count("samples")) // older checkpoints do not say
     saved.samples = readNumber<int64_t>(file, "samples");
+  saved.data = word("data");
+  saved.evaluationDue = word("evaluation") == "due";
+  if (file.metadata().count("best_step")) {
+    saved.metric = word("best_metric");
+    saved.standing.bestStep = readNumber<int64_t>(file, "best_step");
+    saved.standing.waited = readNumber<int64_t>(file, "evaluations_since");
+    double best = 0;
+    if (parseNumber(word("best_value"), best) && std::isfinite(best))
+      saved.standing.best = best;
+  }
   checkTensors();
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/Program.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Dataset.h"
+#include "runtime/program/Selection.h"
 
 #include <string>
 
@@ -18,7 +19,11 @@ struct RunState {
   int64_t step = 0; ///< steps done
   Position position;
   uint64_t seed = 0;
-  int64_t samples = 0; ///< of the data set that `position` is in; 0: not known, or synthetic data
+  int64_t samples = 0;        ///< of the data set that `position` is in; 0: not known, or synthetic data
+  std::string data = {};      ///< its fingerprint; empty: not known, or synthetic data
+  bool evaluationDue = false; ///< `step` is followed by an evaluation, which has not been made
+  std::string metric = {};    ///< of --best or --patience; empty: none
+  Standing standing = {};     ///< by that metric
 };
 
 inline constexpr char checkpointFormat[] = "sluice-checkpoint-1";

@@ -76,7 +76,7 @@ void CheckpointWriter::wait(std::unique_lock<std::mutex> &lock) {
 }
 
 void CheckpointWriter::save(const RunState &state) { submit({state, false}); }
-void CheckpointWriter::saveBest(const RunState &state, Metadata more) { submit({state, true, std::move(more)}); }
+void CheckpointWriter::saveBest(const RunState &state) { submit({state, true}); }
 
 void CheckpointWriter::submit(const Job &next) {
   finish();
@@ -146,9 +146,8 @@ void CheckpointWriter::write(const Job &current) {
   }
   if (!current.best && keep > 1)
     keepFormer(folder, program, current.state.step);
-  Metadata metadata = metadataOf(program, current.state);
-  metadata.insert(current.more.begin(), current.more.end());
-  writeSafetensors(current.best ? bestPath(folder) : checkpointPath(folder), metadata, tensors);
+  writeSafetensors(current.best ? bestPath(folder) : checkpointPath(folder), metadataOf(program, current.state),
+                   tensors);
   if (current.best)
     return;
   if (keep > 1)

@@ -37,8 +37,8 @@ public:
 
   /// The newest checkpoint is the session's present state.
   void save(const RunState &state);
-  /// FOLDER/best.safetensors is the session's present state, with `more` in its metadata.
-  void saveBest(const RunState &state, Metadata more);
+  /// FOLDER/best.safetensors is the session's present state.
+  void saveBest(const RunState &state);
 
   /// Throws what has failed so far; does not wait.
   void check();
@@ -51,7 +51,6 @@ private:
   struct Job {
     RunState state;
     bool best = false;
-    Metadata more = {};
   };
 
   void submit(const Job &job);

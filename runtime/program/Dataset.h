@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/data/Augment.h"
+#include "runtime/data/Fingerprint.h"
 #include "runtime/data/Source.h"
 
 #include <algorithm>
@@ -51,6 +52,8 @@ public:
 
   /// Paths of its files.
   std::vector<std::string> paths() const { return source->paths(); }
+  /// Of these files: Fingerprint.h.
+  std::string fingerprint() const { return fingerprintOf(source->paths()); }
   int64_t samples() const { return count; }
   int64_t batches() const {
     return options.padded ? (count + program.batch - 1) / program.batch : count / program.batch;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best checkpoint is a checkpoint like any other, in a file of its own, whose metadata say why it is the best.
+// The best checkpoint is a checkpoint like any other, in a file of its own. All of them say where the selection stands.
 
 #include "runtime/program/Evaluations.h"
 
-#include "runtime/Numbers.h"
 #include "runtime/Printable.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/program/CheckpointWriter.h"
@@ -15,49 +14,40 @@
 
 namespace sluice {
 
-/// What a former part of this run has kept as the best, if its metric was the same.
-static void restore(Selection &selection, const std::string &path, const Program &program) {
+static bool isRegularFile(const std::string &path) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored))
-    return;
-  const SafetensorsFile file(path);
-  checkIdentity(file, program);
-  auto word = [&](const char *key) {
-    const auto found = file.metadata().find(key);
-    return found == file.metadata().end() ? std::string() : found->second;
-  };
-  double value = 0;
-  int64_t step = 0;
-  if (word("best_metric") == metricName(selection.metric) && parseNumber(word("best_value"), value) &&
-      parseNumber(word("step"), step))
-    selection.restore(value, step);
+  return std::filesystem::is_regular_file(path, ignored);
 }
 
 Evaluations::Evaluations(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
-                         TrainingFiles &files, RunReport *report, CheckpointWriter *checkpoints)
+                         TrainingFiles &files, RunReport *report, CheckpointWriter *checkpoints, const RunState &from)
     : session(session), program(program), entry(entry), arguments(arguments), files(files), report(report),
       checkpoints(checkpoints) {
   if (!arguments.best && !arguments.patience)
     return;
   selection.emplace(files.metrics->find("--best", arguments.best.value_or("loss")), arguments.patience);
-  if (arguments.best && arguments.resume &&
-      isSameFile(resumedPath(*arguments.resume), checkpointPath(*arguments.checkpoint)))
-    restore(*selection, bestPath(*arguments.checkpoint), program);
+  // Without the file of the best state, the next one is the best.
+  const bool goesOn =
+      !arguments.best || (isSameFile(parentFolder(resumedPath(arguments.resume.value_or(""))), *arguments.checkpoint) &&
+                          isRegularFile(bestPath(*arguments.checkpoint)));
+  if (arguments.resume && goesOn && from.metric == metricName(selection->metric))
+    selection->standing = from.standing;
 }
 
 bool Evaluations::isDue(int64_t step, bool epochEnds) const {
   return files.evaluation && (epochEnds || (arguments.evaluateEvery && step % *arguments.evaluateEvery == 0));
 }
 
-void Evaluations::run(const RunState &state) {
+void Evaluations::run(RunState &state) {
   if (!files.evaluation || evaluatedStep == state.step)
     return;
   const std::optional<Evaluation> result = evaluate(session, program, entry, *files.evaluation, *files.metrics);
   if (!result)
     return;
   evaluatedStep = state.step;
+  state.evaluationDue = false;
   tell(state, *result);
-  keepBest(state, *result);
+  select(state, *result);
 }
 
 void Evaluations::tell(const RunState &state, const Evaluation &result) {
@@ -82,11 +72,15 @@ void Evaluations::tell(const RunState &state, const Evaluation &result) {
     report->addEvaluation(state.step, result);
 }
 
-void Evaluations::keepBest(const RunState &state, const Evaluation &result) {
-  if (!selection || !selection->take(result.values, state.step) || !arguments.best)
+void Evaluations::select(RunState &state, const Evaluation &result) {
+  if (!selection)
     return;
-  const double value = *selection->best;
-  checkpoints->saveBest(state, {{"best_metric", metricName(selection->metric)}, {"best_value", exactText(value)}});
+  const bool better = selection->take(result.values, state.step);
+  state.metric = metricName(selection->metric);
+  state.standing = selection->standing;
+  if (!better || !arguments.best)
+    return;
+  checkpoints->saveBest(state);
   std::printf("best %s so far: kept in %s\n", metricName(selection->metric),
               printable(bestPath(*arguments.checkpoint)).c_str());
 }

@@ -15,21 +15,23 @@ class RunReport;
 
 class Evaluations {
 public:
-  /// `report` and `checkpoints`: null where none are asked for. Reads what --best a resumed run goes on from.
+  /// `report` and `checkpoints`: null where none are asked for. `from`: where the run stands; a resumed one goes on
+  /// with what is the best so far, and with the count of --patience.
   Evaluations(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
-              TrainingFiles &files, RunReport *report, CheckpointWriter *checkpoints);
+              TrainingFiles &files, RunReport *report, CheckpointWriter *checkpoints, const RunState &from);
 
   /// Whether the step that has just ended is followed by an evaluation.
   bool isDue(int64_t step, bool epochEnds) const;
-  /// Evaluates, unless this step was; overwrites both batch slots. A signal may end it without a result.
-  void run(const RunState &state);
+  /// Evaluates, unless this step was; overwrites both batch slots. Notes in `state` that it is done, and what follows.
+  /// A signal may end it without a result.
+  void run(RunState &state);
   /// --patience is at its end.
   bool isOver() const { return selection && selection->isOver(); }
   std::string whyOver() const { return selection->whyOver(); }
 
 private:
   void tell(const RunState &state, const Evaluation &result);
-  void keepBest(const RunState &state, const Evaluation &result);
+  void select(RunState &state, const Evaluation &result);
 
   Session &session;
   const Program &program;

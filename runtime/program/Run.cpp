@@ -87,14 +87,22 @@ static void openSaved(std::optional<SavedRun> &saved, const Arguments &arguments
 }
 
 /// A position in one data set means nothing in another. Synthetic data have no end.
-static void checkSamples(RunState &run, const Dataset &data, const Arguments &arguments) {
-  if (*arguments.data == syntheticData)
+static void checkData(RunState &run, const Dataset &data, const Arguments &arguments) {
+  if (*arguments.data == syntheticData || (!arguments.checkpoint && !arguments.resume))
     return;
-  if (run.samples != 0 && run.samples != data.samples())
-    throw DataError(text(*arguments.data, " holds ", data.samples(), " samples, the run in ", *arguments.resume,
-                         " was trained on ", run.samples, "; give it the data that it had, or start anew with its ",
-                         "weights: --init=", resumedPath(*arguments.resume)));
+  const auto compare = [&](const auto &found, const auto &before, const char *what) {
+    if (found != before)
+      throw DataError(text(*arguments.data, " holds ", found, what, ", the run in ", *arguments.resume,
+                           " was trained on ", before, "; give it the data that it had, or start anew with its ",
+                           "weights: --init=", resumedPath(*arguments.resume)));
+  };
+  if (run.samples != 0)
+    compare(data.samples(), run.samples, " samples");
+  const std::string found = data.fingerprint();
+  if (!run.data.empty())
+    compare(found, run.data, "");
   run.samples = data.samples();
+  run.data = found;
 }
 
 static std::atomic<bool> running{false};
@@ -161,7 +169,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   if (arguments.quiet) // a log to /dev/stdout was opened before
     silenceStandardOutput();
   if (files.training)
-    checkSamples(run, *files.training, arguments);
+    checkData(run, *files.training, arguments);
   prepare(arguments, program, entry);
   if (initial)
     std::fputs(initial->report().c_str(), stdout);

@@ -11,19 +11,21 @@ namespace sluice {
 
 bool Selection::take(const std::map<Metric, double> &values, int64_t step) {
   const auto found = values.find(metric);
-  const bool better = found != values.end() && std::isfinite(found->second) &&
-                      (!best || (moreIsBetter(metric) ? found->second > *best : found->second < *best));
-  waited = better ? 0 : waited + 1;
+  const bool better =
+      found != values.end() && std::isfinite(found->second) &&
+      (!standing.best || (moreIsBetter(metric) ? found->second > *standing.best : found->second < *standing.best));
   if (better)
-    restore(found->second, step);
+    standing = {found->second, step, 0};
+  else
+    ++standing.waited;
   return better;
 }
 
 std::string Selection::whyOver() const {
-  if (!best)
-    return text(metricName(metric), " was no number in ", waited, " evaluations");
-  return text(metricName(metric), " did not get better than ", *best, ", of step ", bestStep, ", in ", waited,
-              " evaluations");
+  if (!standing.best)
+    return text(metricName(metric), " was no number in ", standing.waited, " evaluations");
+  return text(metricName(metric), " did not get better than ", *standing.best, ", of step ", standing.bestStep, ", in ",
+              standing.waited, " evaluations");
 }
 
 } // namespace sluice

@@ -6,29 +6,29 @@
 
 namespace sluice {
 
+/// Where a selection stands; kept in checkpoints.
+struct Standing {
+  std::optional<double> best; ///< no value was a number yet
+  int64_t bestStep = 0;
+  int64_t waited = 0; ///< evaluations since the best one
+};
+
 class Selection {
 public:
   /// `patience`: evaluations without improvement after which training ends; none: it goes on.
   Selection(Metric metric, std::optional<int64_t> patience) : metric(metric), patience(patience) {}
 
-  /// What a former part of the run has found.
-  void restore(double value, int64_t step) {
-    best = value;
-    bestStep = step;
-  }
   /// True when this is better than all before. What is not there, or no number, is not.
   bool take(const std::map<Metric, double> &values, int64_t step);
-  bool isOver() const { return patience && waited >= *patience; }
+  bool isOver() const { return patience && standing.waited >= *patience; }
   /// "accuracy did not get better than 0.91, of step 300, in 5 evaluations".
   std::string whyOver() const;
 
   const Metric metric;
-  std::optional<double> best;
-  int64_t bestStep = 0;
+  Standing standing;
 
 private:
   std::optional<int64_t> patience;
-  int64_t waited = 0;
 };
 
 } // namespace sluice

@@ -37,7 +37,7 @@ public:
                                                                               arguments.keepCheckpoints.value_or(1),
                                                                               files.training ? recipeOf(arguments) : "")
                                          : nullptr),
-        evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get()),
+        evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get(), this->run),
         step(session, program, entry, arguments) {}
 
   Recording runAll();
@@ -79,7 +79,7 @@ private:
   std::unique_ptr<GradientDump> gradients;
   std::vector<OpRecord> traced, profiled;
   int64_t profiledSteps = 0;
-  int64_t savedStep = -1;
+  Metadata saved;           ///< of the newest checkpoint; empty: none
   bool stepIsWhole = false; ///< the last step has ended, with a finite loss
 };
 
@@ -153,10 +153,11 @@ bool Trainer::checkpointIsDue(bool epochEnds) const {
 }
 
 void Trainer::saveCheckpoint() {
-  if (!checkpoints || savedStep == run.step)
+  Metadata now = metadataOf(program, run);
+  if (!checkpoints || saved == now)
     return;
   checkpoints->save(run);
-  savedStep = run.step;
+  saved = std::move(now);
 }
 
 void Trainer::predictAll() {
@@ -272,6 +273,8 @@ void Trainer::loop() {
   sayWhatIsTrained(last);
   Progress progress(run.step + 1, last, program.batch * step.batches());
   run.position = files.training->normalize(run.position);
+  if (run.evaluationDue) // the run ended between a checkpoint and its evaluation
+    evaluations.run(run);
   if (run.step < last) {
     beginExtras();
     batches.prefetch(run.position);
@@ -297,9 +300,10 @@ void Trainer::loop() {
     progress.step(run.step, current.epoch, loss, session.state.learningRate, epochEnds);
     if (checkpoints)
       checkpoints->check();
+    run.evaluationDue = evaluations.isDue(run.step, epochEnds);
     if (checkpointIsDue(epochEnds))
       saveCheckpoint();
-    if (evaluations.isDue(run.step, epochEnds)) {
+    if (run.evaluationDue) {
       progress.endLine();
       evaluations.run(run);
       if (run.step < last)
@@ -334,6 +338,7 @@ Recording Trainer::runAll() {
   loopAndSave();
   if (!interruptedBy())
     evaluations.run(run);
+  saveCheckpoint(); // what the evaluation has changed
   finishCheckpoints();
   if (!interruptedBy())
     predictAll();

@@ -2,6 +2,7 @@
 // Several checkpoints of a run, damaged ones, and what is written while training goes on.
 #include "test/unit/runtime/TinyProgram.h"
 
+#include "runtime/data/Fingerprint.h"
 #include "runtime/program/CheckpointWriter.h"
 #include "runtime/program/KeptCheckpoints.h"
 
@@ -109,6 +110,84 @@ TEST_F(Checkpoints, OfOtherDataAreRefused) {
   EXPECT_EQ(run("--data data --steps 6 --init c/checkpoint.safetensors"), 0) << err;
 }
 
+TEST_F(Checkpoints, OfChangedDataAreRefused) {
+  ASSERT_EQ(run("--data data --steps 9 --checkpoint whole"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 3 --checkpoint c"), 0) << err;
+  const std::string former = folder.read("c/checkpoint.safetensors");
+  const std::vector<int64_t> before = labels;
+  labels[21] = 1;
+  writeData();
+  expectFailure(1, "--data data --steps 9 --resume c --checkpoint c",
+                "data holds 2 files of 1136 bytes with checksum ");
+  EXPECT_THAT(err, testing::ContainsRegex("the run in c was trained on 2 files of 1136 bytes with checksum .*; give it "
+                                          "the data that it had, or start anew with its weights: "
+                                          "--init=c/checkpoint.safetensors"));
+  EXPECT_EQ(folder.read("c/checkpoint.safetensors"), former);
+
+  // Neither time nor place matter.
+  labels = before;
+  writeData();
+  std::filesystem::rename(folder / "data", folder / "moved");
+  ASSERT_EQ(run("--data ./moved --steps 9 --resume c --checkpoint c"), 0) << err;
+  EXPECT_EQ(folder.read("c/checkpoint.safetensors"), folder.read("whole/checkpoint.safetensors"));
+}
+
+TEST(Fingerprint, OfFilesTellsThemApart) {
+  Folder folder;
+  std::vector<std::string> paths;
+  for (int i = 0; i < 300; ++i) {
+    folder.write(text("f", i), i == 0 ? std::string(3 << 20, 'x') : text("content ", i));
+    paths.push_back(folder / text("f", i));
+  }
+  const std::vector<std::string> few(paths.begin(), paths.begin() + 3);
+  const std::string all = fingerprintOf(paths), some = fingerprintOf(few), one = fingerprintOf({paths[0]});
+  EXPECT_THAT(some, testing::StartsWith(text("3 files of ", (3 << 20) + 18, " bytes with checksum ")));
+  EXPECT_THAT(one, testing::StartsWith("1 file of "));
+  EXPECT_EQ(fingerprintOf({}), "");
+  folder.write("f2", "Content 2");
+  EXPECT_NE(fingerprintOf(few), some);
+  EXPECT_EQ(fingerprintOf(paths), all); // of so many, names and sizes
+  folder.write("f2", "content 22");
+  EXPECT_NE(fingerprintOf(paths), all);
+  for (size_t at : {size_t{0}, (size_t{3} << 20) - 1}) {
+    std::string large(3 << 20, 'x');
+    large[at] = 'y';
+    folder.write("f0", large);
+    EXPECT_NE(fingerprintOf({paths[0]}), one) << at;
+  }
+  const std::string there = fingerprintOf({paths[3], paths[4]});
+  EXPECT_NE(fingerprintOf({paths[4], paths[3]}), there);
+  std::filesystem::create_directory(folder / "sub");
+  for (const char *name : {"f3", "f4"})
+    std::filesystem::copy_file(folder / name, folder / text("sub/", name));
+  EXPECT_EQ(fingerprintOf({folder / "sub/f3", folder / "sub/f4"}), there);
+  expectError<DataError>([&] { fingerprintOf({folder / "nowhere"}); }, "nowhere: No such file");
+}
+
+// --patience counts on, and what is the best stays the best, wherever a run was cut: also between a checkpoint and the
+// evaluation of its step.
+TEST_F(Checkpoints, KnowWhereEarlyStoppingStands) {
+  const std::string flags = "--data data --evaluate data --lr 0.7 --momentum 0.95 --evaluate-every 1 --patience 6 "
+                            "--steps 40 --checkpoint-every 1 --keep-checkpoints 99 ";
+  ASSERT_EQ(run(flags + "--checkpoint whole --log whole-log"), 0) << err;
+  EXPECT_THAT(out, testing::HasSubstr("did not get better than"));
+  const size_t steps = losses("whole-log").size();
+  ASSERT_LT(steps, 40u);
+  for (size_t cut = steps - 6; cut < steps; ++cut) {
+    const std::string from = text("whole/checkpoint-", cut, ".safetensors");
+    EXPECT_EQ(SafetensorsFile(folder / from).metadata().count("evaluation"), 1u);
+    ASSERT_EQ(run(flags + "--checkpoint c --force --resume " + from), 0) << err;
+    EXPECT_EQ(folder.read("c/checkpoint.safetensors"), folder.read("whole/checkpoint.safetensors")) << cut;
+  }
+  ASSERT_EQ(run(flags + "--best loss --checkpoint best"), 0) << err;
+  const std::string best = "--best loss --checkpoint parts ";
+  const std::string some = flags.substr(0, flags.find("--steps 40")) + best;
+  ASSERT_EQ(run(some + "--steps 5"), 0) << err;
+  ASSERT_EQ(run(some + "--steps 40 --resume parts"), 0) << err;
+  for (const char *name : {"/checkpoint.safetensors", "/best.safetensors"})
+    EXPECT_EQ(folder.read(std::string("best") + name), folder.read(std::string("parts") + name)) << name;
+}
+
 TEST_F(Checkpoints, TheirCopyIsAnnouncedAndKeepsToTheHostBudget) {
   ASSERT_EQ(run(common + "--steps 7 --checkpoint a --checkpoint-every 1 --log log"), 0) << err;
   EXPECT_THAT(out, testing::HasSubstr("checkpoints:   216 bytes more of host memory"));
@@ -168,7 +247,7 @@ TEST_F(Writer, SavesTheStateOfTheMoment) {
     fill(static_cast<float>(step));
     writer.save(at(step));
     if (step == 3)
-      writer.saveBest(at(step), {{"best_metric", "loss"}});
+      writer.saveBest(at(step));
     fill(-1); // steps go on meanwhile
   }
   writer.finish();

@@ -180,7 +180,7 @@ TEST(Selection, KeepsTheFirstOfTheBestAndEndsInTime) {
   EXPECT_FALSE(accuracy.take({{Metric::Accuracy, std::nan("")}}, 4));
   EXPECT_FALSE(accuracy.take({}, 5));
   EXPECT_TRUE(accuracy.isOver());
-  EXPECT_EQ(accuracy.bestStep, 3);
+  EXPECT_EQ(accuracy.standing.bestStep, 3);
   EXPECT_EQ(accuracy.whyOver(), "accuracy did not get better than 0.6, of step 3, in 2 evaluations");
   EXPECT_TRUE(loss.take({{Metric::Loss, 2}}, 1));
   EXPECT_TRUE(loss.take({{Metric::Loss, 1}}, 2));
