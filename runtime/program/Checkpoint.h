@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints as files: parameters, BatchNorm and optimizer state under their ONNX names; step, position in the epoch,
+// Checkpoints as files: parameters, frozen ones too, BatchNorm and optimizer state under their ONNX names; step, position in the epoch,
 // seed and optimizer as metadata, see docs/files.md. All that randomness does is a function of these, so a resumed run
 // continues with the bits of an uninterrupted one, whatever exact plan either was compiled with. CheckpointWriter.h
 // writes them.
@@ -9,6 +9,7 @@
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Dataset.h"
 #include "runtime/program/Selection.h"
+#include "runtime/program/WeightNames.h"
 
 #include <string>
 
@@ -36,10 +37,8 @@ std::string resumedPath(const std::string &fileOrFolder);
 /// Throws DataError when the file says that it belongs to another model than the program's; shapes may fit by chance.
 void checkIdentity(const SafetensorsFile &file, const Program &program);
 
-/// Whether a checkpoint holds it.
-inline bool isSaved(const Variable &variable) {
-  return variable.role != Role::Constant && variable.role != Role::Gradient;
-}
+/// Whether a checkpoint holds it: all that a run may have changed, frozen weights among it, which --init replaces.
+inline bool isSaved(const Variable &variable) { return isModelTensor(variable) || variable.role == Role::Optimizer; }
 
 Metadata metadataOf(const Program &program, const RunState &state);
 

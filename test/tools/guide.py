@@ -84,7 +84,7 @@ def check(command, where, folder, environment):
         print(f"{where}: skipped: {skipped}")
         return True
     result = subprocess.run(["bash", "-c", command.text], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True, timeout=240)
+                            stderr=subprocess.STDOUT, text=True, timeout=600)
     printed = {without_numbers(line) for line in result.stdout.split("\n")}
     missing = [line for line in command.output or [] if without_numbers(line) not in printed]
     refused = any("error:" in line for line in command.output or [])

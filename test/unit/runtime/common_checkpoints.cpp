@@ -213,7 +213,7 @@ protected:
   Writer() {
     program.model = "two.onnx";
     program.variables = variables;
-    program.variableCount = 2;
+    program.variableCount = 3;
     fill(1);
   }
   void fill(float value) {
@@ -233,8 +233,9 @@ protected:
   }
 
   Folder folder;
-  const Variable variables[2] = {{"w", device(0, {2, 3}), Role::Parameter, Init::Zero},
-                                 {"c", device(64, {1}), Role::Constant, Init::Zero}};
+  const Variable variables[3] = {{"w", device(0, {2, 3}), Role::Parameter, Init::Zero},
+                                 {"c", device(64, {1}), Role::Constant, Init::Zero},
+                                 {"frozen", device(128, {1}), Role::Constant, Init::Zero, 0, 0, 0}};
   Program program{};
   Session session{4096, 4096, 1};
 };
@@ -257,6 +258,20 @@ TEST_F(Writer, SavesTheStateOfTheMoment) {
   EXPECT_EQ(saved("best.safetensors"), 3);
   EXPECT_EQ(folder.read("recipe.toml"), "steps = 1\n");
   EXPECT_EQ(SavedRun(bestPath(folder.path), program).state().step, 3);
+}
+
+TEST_F(Writer, SavesFrozenWeightsButNoOtherConstants) {
+  const float given = 7, none = 0;
+  session.write(variables[2].tensor, &given); // as --init does
+  CheckpointWriter writer(session, program, folder.path, 1, "");
+  writer.save(at(1));
+  writer.finish();
+  EXPECT_FALSE(SafetensorsFile(folder / "checkpoint.safetensors").contains("c"));
+  session.write(variables[2].tensor, &none);
+  SavedRun(folder.path, program).load(session);
+  float read = 0;
+  session.read(variables[2].tensor, &read);
+  EXPECT_EQ(read, 7);
 }
 
 TEST_F(Writer, SaysWhatFailedAndGoesOn) {
