@@ -93,7 +93,7 @@ IdsOfInput idsOf(const Document &d, StringRef input) {
       // What a forward op reads its gradient op reads as well, beside other tensors.
       const bool table = run.getKernel() == "embedding", rows = run.getKernel() == "pick";
       if (run.getKernel() == "embedding_backward" || run.getKernel() == "pick_backward" ||
-          run.inType(0).getRank() < 2 - (table || rows))
+          run.getKernel() == "scatter_rows" || run.inType(0).getRank() < 2 - (table || rows))
         continue;
       int64_t here = rows ? run.inType(0).getShape().back() : run.inType(0).getDimSize(table ? 0 : 1);
       found.limit = found.limit == 0 ? here : std::min(found.limit, here);

@@ -90,6 +90,11 @@ Value summed(NodeImport &node, Value x, ArrayRef<int64_t> kept, double factor) {
   return x ? node.makeAs<train::SumToOp>(kept, x, node.f32(factor)) : Value();
 }
 
+Value rowsOf(NodeImport &node, Value table, Value ids) {
+  auto op = table && ids ? node.make<train::EmbeddingOp>(table, ids) : train::EmbeddingOp();
+  return op ? op.getY() : Value();
+}
+
 std::pair<int64_t, int64_t> around(ArrayRef<int64_t> shape, int64_t axis) {
   return {llvm::product_of(shape.take_front(axis)), llvm::product_of(shape.drop_front(axis + 1))};
 }

@@ -53,6 +53,8 @@ mlir::Value joined(NodeImport &node, llvm::ArrayRef<mlir::Value> parts, int64_t 
 mlir::Value repeated(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> shape);
 /// factor times the sums of x over the dimensions in which `kept` has extent 1.
 mlir::Value summed(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> kept, double factor = 1);
+/// The rows of a table [rows, ...] that ids name.
+mlir::Value rowsOf(NodeImport &node, mlir::Value table, mlir::Value ids);
 /// The result of a node that takes the elements of x along `axis` by the indices of its input 1, which are data.
 mlir::LogicalResult gatherByData(NodeImport &node, mlir::Value x, int64_t axis);
 /// Extents before and behind a dimension, multiplied.

@@ -101,7 +101,7 @@ Operation *createLoss(FunctionImport &state, Location loc, Value x, Value target
 }
 
 /// `scores`: what @evaluate returns besides, for metrics and predictions; null: nothing.
-void finish(FunctionImport &state, func::FuncOp function, Value loss, Value scores) {
+void returnResults(FunctionImport &state, func::FuncOp function, Value loss, Value scores) {
   SmallVector<Value> results = {loss};
   if (auto entropy = loss.getDefiningOp<train::SoftmaxCrossEntropyOp>(); entropy && !state.training) {
     auto type = RankedTensorType::get({}, state.builder.getI64Type());
@@ -165,7 +165,7 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
     if (typeOf(output).getRank())
       output =
           train::ReshapeOp::create(state.builder, loc, RankedTensorType::get({}, state.builder.getF32Type()), output);
-    finish(state, function, output, ofSamples ? scores : Value());
+    returnResults(state, function, output, ofSamples ? scores : Value());
     return Success{};
   }
   Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
@@ -176,7 +176,7 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
     return scores;
   Value target = addTarget(state, function, x);
   // Predictions are the model's own, with the softmax or sigmoid that the loss takes over.
-  finish(state, function, createLoss(state, loc, x, target)->getResult(0), output);
+  returnResults(state, function, createLoss(state, loc, x, target)->getResult(0), output);
   return Success{};
 }
 

@@ -254,6 +254,7 @@ const NodeImporters &nodeImporters() {
     addViews(importers);
     addJoins(importers);
     addGathers(importers);
+    addScatters(importers);
     addPaddings(importers);
     addResizes(importers);
     addSelections(importers);

@@ -190,6 +190,7 @@ void addElementwise(NodeImporters &table);
 void addViews(NodeImporters &table);
 void addJoins(NodeImporters &table);
 void addGathers(NodeImporters &table);
+void addScatters(NodeImporters &table);
 void addPaddings(NodeImporters &table);
 void addResizes(NodeImporters &table);
 void addSelections(NodeImporters &table);

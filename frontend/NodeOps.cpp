@@ -19,8 +19,9 @@ bool NodeImport::finish(Operation *op) {
   for (Value operand : op->getOperands())
     if (auto type = dyn_cast<RankedTensorType>(operand.getType()); !type || !type.getElementType().isF32()) {
       // Ids are the one integer operand; who has some asked for them.
-      bool ids = isa<train::CastOp>(op) || (isa<train::SoftmaxCrossEntropyOp, train::EmbeddingOp, train::PickOp>(op) &&
-                                            operand == op->getOperand(1));
+      bool ids = isa<train::CastOp>(op) ||
+                 (isa<train::SoftmaxCrossEntropyOp, train::EmbeddingOp, train::ScatterRowsOp, train::PickOp>(op) &&
+                  operand == op->getOperand(1));
       valid &= ids;
       if (!ids)
         (void)error("operand is not a float32 tensor");

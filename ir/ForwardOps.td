@@ -240,7 +240,7 @@ def Train_PickOp : Train_ForwardOp<"pick", [Train_OwnKernel]> {
   let summary = "elements of every row of x, by their positions in it";
   let description = [{
     Rows lie along the last dimension: ONNX GatherElements there. Kernels use ids as addresses and look at each: one that names no element
-    ends the step on the host, and is NaN on a device.
+    ends the step.
 
     - C1: ids are i64, and x and ids agree in all dimensions but the last, in which both have elements.
 
@@ -258,7 +258,7 @@ def Train_EmbeddingOp : Train_ForwardOp<"embedding", [Train_OwnKernel,
   let summary = "the rows of a table that ids name, in the order of the ids";
   let description = [{
     ONNX Gather along dimension 0 with indices that are data. Kernels use ids as addresses, and look at each: one that names no row ends the
-    step on the host, and is a row of NaN on a device. What an input of the step brings programs have compared with the table's first
+    step. What an input of the step brings programs have compared with the table's first
     extent before, and constants the frontend.
 
     - C1: the table has rank 1 at least; ids are i64; the result is ids' shape followed by a row's.
@@ -269,6 +269,24 @@ def Train_EmbeddingOp : Train_ForwardOp<"embedding", [Train_OwnKernel,
   }];
   let arguments = (ins Train_Real:$table, Train_Ids:$ids);
   let results = (outs Train_Real:$y);
+}
+
+def Train_ScatterRowsOp : Train_ShapedOp<"scatter_rows", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_Costed, ["bytesMoved"]>]> {
+  let summary = "for every row of the result the sum, or the largest elements, of the rows of x that ids put there";
+  let description = [{
+    What train.embedding takes apart, put together: ONNX's scatters with indices that are data are made of it. Summands come in the order of the
+    ids, in double, so that the sums are the same bits whatever the threads. Rows that no id names are 0, or with `largest` negative infinity;
+    the largest has no gradient. Kernels look at each id as those of train.embedding do.
+
+    - C1: the embedding of a table of y's shape by ids has x's shape.
+
+    ```mlir
+    %y = train.scatter_rows %x, %ids : (tensor<16x8xf32>, tensor<16xi64>) -> tensor<100x8xf32>
+    %last = train.scatter_rows %positions, %ids {largest = true} : (tensor<16x1xf32>, tensor<16xi64>) -> tensor<100x1xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Ids:$ids, DefaultValuedAttr<BoolAttr, "false">:$largest);
+  let results = (outs Train_Float:$y);
 }
 
 def Train_ResizeOp : Train_ForwardOp<"resize", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {

@@ -166,6 +166,13 @@ GRADIENT(EmbeddingOp) {
   return success();
 }
 
+GRADIENT(ScatterRowsOp) {
+  Value dy = gradients.of(getY());
+  if (dy && !getLargest() && gradients.wanted(getX()))
+    gradients.add(b, getLoc(), getX(), EmbeddingOp::create(b, getLoc(), dy, getIds()));
+  return success();
+}
+
 // Positions move by steps, and integers too.
 LogicalResult TopOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
 LogicalResult CastOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
@@ -208,6 +215,13 @@ LogicalResult EmbeddingBackwardOp::verify() {
   return mirrors<EmbeddingOp>(*this, {getDtable(), getIds()}, {}, {getDy()});
 }
 
+LogicalResult ScatterRowsOp::verify() {
+  if (failed(mirrors<EmbeddingOp>(*this, {getY(), getIds()}, {}, {getX()}, /*silent=*/true))) // C1
+    return emitOpError() << "puts rows of " << getX().getType() << " by ids " << getIds().getType() << " into "
+                         << getY().getType() << ", whose rows are others";
+  return success();
+}
+
 LogicalResult PickBackwardOp::verify() { return mirrors<PickOp>(*this, {getDx(), getIds()}, {}, {getDy()}); }
 
 KERNEL(TopOp) {
@@ -244,6 +258,12 @@ KERNEL(EmbeddingBackwardOp) {
                       calls.shape(in(1)));
 }
 
+KERNEL(ScatterRowsOp) {
+  KernelCalls calls(*this);
+  return calls.object("Embedding", getLargest() ? "largest" : "backward", {in(0), in(1), out(0), scratchSlot},
+                      calls.shape(out(0)), calls.shape(in(1)));
+}
+
 bool EmbeddingOp::isWeightOperand(unsigned operand) { return operand == 0; }
 
 // Rows that are read, not the table that they lie in.
@@ -252,6 +272,10 @@ int64_t EmbeddingOp::bytesMoved() { return bytes(getIds().getType()) + 2 * bytes
 // The table's gradient is cleared before sums are written.
 int64_t EmbeddingBackwardOp::bytesMoved() {
   return bytes(getIds().getType()) + 2 * bytes(getDy().getType()) + bytes(getDtable().getType());
+}
+
+int64_t ScatterRowsOp::bytesMoved() {
+  return bytes(getIds().getType()) + 2 * bytes(getX().getType()) + bytes(getY().getType());
 }
 
 KERNEL(ConcatOp) {

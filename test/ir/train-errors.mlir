@@ -442,6 +442,14 @@ func.func @embedding_backward_c1(%d: tensor<2x4xf32>, %i: tensor<2xi64>) {
 
 // -----
 
+func.func @scatter_rows_c1(%x: tensor<2x4xf32>, %i: tensor<2xi64>) {
+  // expected-error @below {{whose rows are others}}
+  %y = train.scatter_rows %x, %i : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<7x5xf32>
+  return
+}
+
+// -----
+
 func.func @recurrence_c1(%x: tensor<5x2x12xf32>, %w: tensor<12x4xf32>, %h: tensor<2x4xf32>) {
   // expected-error @below {{which are not [T,B,G*H] and [G*H,H] with 4 gates}}
   // expected-error @below {{failed to infer returned types}}

@@ -49,8 +49,6 @@ TEST(Indexing, ElementsAndTuplesAreRowsOfTheFlattenedTensor) {
   ASSERT_TRUE(tuples.module) << tuples.error;
   auto blocks = tuples.variable("y/indices").getValue()->getValues<int64_t>();
   EXPECT_THAT(std::vector<int64_t>(blocks.begin(), blocks.end()), ElementsAre(2, 3));
-  EXPECT_THAT(imported("y = GatherND(h, ids)", "2, 3, 4").error,
-              HasSubstr("(GatherND, opset 17): indices of single elements must be known at compile time"));
   EXPECT_THAT(imported(constant("i", "3, 1, 1", "0, 0, 0") + "y = GatherElements<axis = 2>(h, i)", "3, 1, 1").error,
               HasSubstr("indices of shape [3, 1, 1] do not fit a tensor of shape [2, 3, 4]"));
   EXPECT_THAT(imported(constant("i", "1, 4", "0, 0, 0, 0") + "y = GatherND(h, i)", "1").error, HasSubstr("do not fit"));
@@ -87,7 +85,40 @@ TEST(Indexing, RefusesScattersThatMakeNoSense) {
   EXPECT_THAT(
       imported(constant("i", "2, 2", "0, 2, 0, 1") + "y = ScatterND<reduction = \"mean\">(h, i, u)", "2, 3, 4").error,
       HasSubstr("reduction 'mean' is none of none, add, mul, max and min"));
-  EXPECT_THAT(imported("y = ScatterND(h, ids, u)", "2, 3, 4").error, HasSubstr("must be known at compile time"));
+}
+
+TEST(Indexing, IndicesThatAreDataScatterRows) {
+  auto blocks = [](const std::string &reduction) {
+    return imported(constant("p", "1", "0") + constant("e", "1", "1") + constant("a", "1", "1") +
+                        "i = Slice(ids, p, e, a) y = ScatterND<reduction = \"" + reduction + "\">(h, i, h)",
+                    "2, 3, 4");
+  };
+  auto sum = blocks("add");
+  ASSERT_TRUE(sum.module) << sum.error;
+  auto rows = sum.only<train::ScatterRowsOp>();
+  EXPECT_FALSE(rows.getLargest());
+  EXPECT_THAT(extents(rows.getX()), ElementsAre(2, 12));
+  EXPECT_THAT(extents(rows.getY()), ElementsAre(2, 12));
+  auto last = blocks("none");
+  ASSERT_TRUE(last.module) << last.error;
+  EXPECT_EQ(last.ops<train::ScatterRowsOp>().size(), 2u);
+  EXPECT_THAT(blocks("mul").error,
+              HasSubstr("multiplies by updates at indices that are data; export it with constant indices"));
+  auto smallest = blocks("min");
+  ASSERT_TRUE(smallest.module) << smallest.error;
+  EXPECT_EQ(smallest.ops<train::ScatterRowsOp>().size(), 3u);
+}
+
+TEST(Indexing, TuplesThatAreDataAreCheckedByTheirExtents) {
+  auto model = imported("y = GatherND(h, ids)", "2");
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(extents(model.only<train::EmbeddingOp>().getTable()), ElementsAre(24, 1));
+  EXPECT_EQ(model.ops<train::CompareOp>().size(), 9u) << "below 0, at least 0 and below the extent, of each";
+  EXPECT_THAT(imported("y = GatherND<batch_dims = 1>(h, ids)", "2").error,
+              HasSubstr("indices of shape [2, 3] do not fit a tensor of shape [2, 3, 4]"));
+  EXPECT_THAT(imported("y = GatherND(h, h)", "2").error, HasSubstr("indices 'h' must be integers"));
+  EXPECT_THAT(imported("y = ScatterElements(h, ids, u)", "2, 3, 4").error,
+              HasSubstr("indices of shape [2, 3] do not fit a tensor of shape [2, 3, 4]"));
 }
 
 TEST(Indexing, OneHotsCompareWithPositions) {
