@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // LSTM, GRU, RNN. The inputs' part of the gates is one product over all steps, with the biases; what is left for each
-// step is train.recurrence, one for each direction. Only the results that something reads are put together.
-#include "frontend/Compositions.h"
-#include "llvm/ADT/StringExtras.h"
+// step is train.recurrence, one for each direction, or where that lacks the cell, UnrolledCells.cpp. Only the results
+// that something reads are put together.
+#include "frontend/RecurrentLayer.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -12,99 +12,99 @@ namespace {
 
 using train::Cell;
 
-struct Direction {
-  Cell cell;
-  bool reverse;
-};
-
-/// The node's directions and extents, and its tensors: the inputs of all steps as rows [T*B,I], what has the directions
-/// in front. Null where the node has none.
-struct Layer {
-  SmallVector<Direction> directions;
-  bool batchFirst = false;
-  int64_t gates = 0, steps = 0, batch = 0, inputs = 0, width = 0;
-  Value rows, weight, recurrent, bias, hidden, cells;
-
-  int64_t count() const { return directions.size(); }
-  int64_t columns() const { return gates * width; }
-};
-
-/// The cell of a direction whose activations, in lower case, are these; nothing for others.
-std::optional<Cell> cellOf(NodeImport &node, ArrayRef<std::string> activations) {
+/// The kernels' cell with these activations; nothing where they have none.
+std::optional<Cell> cellOf(NodeImport &node, ArrayRef<Activation> activations) {
+  using Kind = Activation::Kind;
   const std::string &op = node.proto().op_type();
-  if (op == "RNN" && activations[0] == "tanh")
-    return Cell::RnnTanh;
-  if (op == "RNN" && activations[0] == "relu")
+  if (op == "RNN" && activations[0].kind == Kind::Relu)
     return Cell::RnnRelu;
-  if (op == "RNN" || activations[0] != "sigmoid" ||
-      llvm::any_of(activations.drop_front(), [](const std::string &name) { return name != "tanh"; }))
+  const ArrayRef<Activation> states = op == "RNN" ? activations : activations.drop_front();
+  if ((op != "RNN" && activations[0].kind != Kind::Sigmoid) ||
+      llvm::any_of(states, [](const Activation &each) { return each.kind != Kind::Tanh; }))
     return std::nullopt;
+  if (op == "RNN")
+    return Cell::RnnTanh;
   if (op == "LSTM")
     return Cell::Lstm;
   return node.attributes.integer("linear_before_reset", 0) ? Cell::GruLinearBeforeReset : Cell::Gru;
 }
 
-/// The directions of the node with their cells; none after an error.
+/// The directions of the node with their activations; none after an error.
 SmallVector<Direction> directionsOf(NodeImport &node) {
   const std::string way = node.attributes.text("direction", "forward"), &op = node.proto().op_type();
-  const SmallVector<std::string> usual = op == "RNN"   ? SmallVector<std::string>{"tanh"}
-                                         : op == "GRU" ? SmallVector<std::string>{"sigmoid", "tanh"}
-                                                       : SmallVector<std::string>{"sigmoid", "tanh", "tanh"};
-  SmallVector<Direction> directions;
+  const size_t perDirection = op == "RNN" ? 1 : op == "GRU" ? 2 : 3;
   if (way != "forward" && way != "reverse" && way != "bidirectional") {
     (void)node.error("direction '" + way + "' must be forward, reverse or bidirectional");
     return {};
   }
   const size_t count = way == "bidirectional" ? 2 : 1;
-  const std::vector<std::string> given = node.attributes.texts("activations");
-  if (!given.empty() && given.size() != count * usual.size()) {
-    (void)node.error("has " + std::to_string(given.size()) + " activations, needs " +
-                     std::to_string(count * usual.size()));
+  std::vector<std::string> names = node.attributes.texts("activations");
+  if (names.empty())
+    for (size_t i = 0; i < count * perDirection; ++i)
+      names.push_back(op != "RNN" && i % perDirection == 0 ? "Sigmoid" : "Tanh");
+  if (names.size() != count * perDirection) {
+    (void)node.error("has " + std::to_string(names.size()) + " activations, needs " +
+                     std::to_string(count * perDirection));
     return {};
   }
-  for (size_t i = 0; i < count; ++i) {
-    SmallVector<std::string> names(usual);
-    for (size_t a = 0; a < usual.size() && !given.empty(); ++a)
-      names[a] = StringRef(given[i * usual.size() + a]).lower();
-    auto cell = cellOf(node, names);
-    if (!cell) {
-      (void)node.error("activations " + llvm::join(names, ", ") + " are not supported; possible are " +
-                       llvm::join(usual, ", ") + (op == "RNN" ? " and relu" : ""));
-      return {};
-    }
-    directions.push_back({*cell, way == "reverse" || i == 1});
+  SmallVector<Activation> all = activationsOf(node, names);
+  SmallVector<Direction> directions;
+  for (size_t i = 0; i < count && !all.empty(); ++i) {
+    const ArrayRef<Activation> own = ArrayRef(all).slice(i * perDirection, perDirection);
+    directions.push_back({cellOf(node, own), SmallVector<Activation, 3>(own), way == "reverse" || i == 1});
   }
   return directions;
 }
 
-/// Forms of the node that are refused whatever its shapes.
-LogicalResult checkForm(NodeImport &node) {
-  if (node.attributes.number("clip", 0) != 0)
-    return node.error("limits the gates to clip " + llvm::formatv("{0}", node.attributes.number("clip", 0)).str() +
-                      ", which is not supported; export it without clip");
-  if (node.attributes.integer("input_forget", 0))
-    return node.error("couples input and forget gates (input_forget), which is not supported");
-  if (node.proto().op_type() == "LSTM" && node.has(7))
-    return node.error("has peepholes (input 7), which are not supported; export it without");
+/// What no kernel has: limits of the gates, coupled gates, peepholes.
+LogicalResult readForm(NodeImport &node, Layer &layer) {
+  const bool lstm = node.proto().op_type() == "LSTM";
+  layer.clip = node.attributes.number("clip", 0);
+  layer.couples = lstm && node.attributes.integer("input_forget", 0) != 0;
+  layer.linearBeforeReset = node.attributes.integer("linear_before_reset", 0) != 0;
+  if (!(layer.clip >= 0))
+    return node.error("limits the gates to clip " + llvm::formatv("{0}", layer.clip).str() +
+                      ", which must not be negative");
   if (const int64_t layout = node.attributes.integer("layout", 0); layout != 0 && layout != 1)
     return node.error("layout is " + std::to_string(layout) + ", must be 0 or 1");
+  if (layer.clip != 0 || layer.couples || (lstm && node.has(7)))
+    for (Direction &direction : layer.directions)
+      direction.cell = std::nullopt;
   return success();
 }
 
-/// Sequences are as long as the tensor that holds them.
-LogicalResult checkLengths(NodeImport &node, const Layer &layer) {
+LogicalResult readPeepholes(NodeImport &node, Layer &layer) {
+  if (node.proto().op_type() != "LSTM" || !node.has(7))
+    return success();
+  layer.peepholes = node.tensor(7, {Use::Bias});
+  const std::vector<int64_t> wanted{layer.count(), 3 * layer.width};
+  if (layer.peepholes && shapeOf(layer.peepholes) != ArrayRef(wanted))
+    return node.error("peepholes of shape " + shapeText(shapeOf(layer.peepholes).vec()) + " do not fit, needs " +
+                      shapeText(wanted));
+  return success(bool(layer.peepholes));
+}
+
+/// Lengths that all are that of the tensor say nothing.
+LogicalResult readLengths(NodeImport &node, Layer &layer) {
   if (!node.has(4))
     return success();
-  const HostTensor *lengths = node.constant(4, "sequence_lens");
-  if (!lengths)
-    return failure();
-  if (!lengths->integral || lengths->size() != layer.batch)
-    return node.error("sequence_lens must be " + std::to_string(layer.batch) + " integers");
-  for (int64_t length : lengths->ints)
-    if (length != layer.steps)
-      return node.error("has sequences of " + std::to_string(length) + " steps among " + std::to_string(layer.steps) +
-                        "; sequence_lens of fewer steps are not supported, mask what is behind the end instead");
-  return success();
+  if (!node.isIntegral(4))
+    return node.error("sequence_lens must be integers: an input of the model, a constant, or computed from these");
+  const HostTensor *known = node.known(4);
+  for (int64_t i = 0; known && i < known->size(); ++i)
+    if (known->ints[i] < 0 || known->ints[i] > layer.steps)
+      return node.error("has sequences of " + std::to_string(known->ints[i]) + " steps, outside 0 to " +
+                        std::to_string(layer.steps));
+  Value lengths = node.tensor(4);
+  if (lengths && shapeOf(lengths) != ArrayRef<int64_t>{layer.batch})
+    return node.error("sequence_lens must be " + std::to_string(layer.batch) + " integers, has shape " +
+                      shapeText(shapeOf(lengths).vec()));
+  if (!lengths || (known && llvm::all_of(known->ints, [&](int64_t length) { return length == layer.steps; })))
+    return success(bool(lengths));
+  if (!known)
+    node.boundIds(node.moved(4), layer.steps + 1);
+  layer.lengths = node.reshape(lengths, {1, layer.batch, 1});
+  return success(bool(layer.lengths));
 }
 
 Use useOf(int input) {
@@ -177,7 +177,7 @@ Value stateOf(NodeImport &node, const Layer &layer, Value all, int64_t direction
 
 /// What is added once for all steps, null where nothing is, and what a cell that resets behind the product adds to it.
 std::pair<Value, Value> biasesOf(NodeImport &node, const Layer &layer, int64_t direction) {
-  const bool resets = layer.directions[direction].cell == Cell::GruLinearBeforeReset;
+  const bool resets = layer.gates == 3 && layer.linearBeforeReset;
   const int64_t width = layer.width, columns = layer.columns();
   if (!layer.bias)
     return {Value(), resets ? node.filled({width}, 0, "bias") : Value()};
@@ -191,31 +191,94 @@ std::pair<Value, Value> biasesOf(NodeImport &node, const Layer &layer, int64_t d
           slab(node, both, 0, columns + 2 * width, width)};
 }
 
-/// What one direction computes.
-struct Output {
-  Value hidden, last, cell; ///< [T,B,H], [1,B,H] twice
-};
+/// Rows [T*B,...] with every sequence back to front, the steps behind its end where they are; done twice, nothing.
+Value turned(NodeImport &node, const Layer &layer, Value rows) {
+  Value steps = stepNumbers(node, layer), one = node.scalar(1, "one");
+  auto batch = HostTensor::zeros({1, layer.batch, 1}, /*integral=*/false);
+  for (int64_t i = 0; i < layer.batch; ++i)
+    batch->floats[i] = static_cast<double>(i);
+  Value fromEnd = binary<train::SubOp>(node, binary<train::SubOp>(node, layer.lengths, one), steps);
+  Value step = selected(node, insideOf(node, layer), fromEnd, steps);
+  Value row = binary<train::AddOp>(node, scaled(node, step, static_cast<double>(layer.batch)),
+                                   node.table(std::move(*batch), "samples"));
+  const int64_t count = layer.steps * layer.batch;
+  Value ids = row ? node.idsOf(node.reshape(row, {count}), count, "steps of sequences") : row;
+  return rowsOf(node, rows, ids);
+}
 
-/// Null values after an error.
-Output outputOf(NodeImport &node, const Layer &layer, int64_t direction) {
-  const auto [cell, reverse] = layer.directions[direction];
-  const bool lstm = cell == Cell::Lstm;
-  auto [bias, inner] = biasesOf(node, layer, direction);
-  Value own = partOf(node, layer.weight, direction, {layer.columns(), layer.inputs});
-  Value weight = partOf(node, layer.recurrent, direction, {layer.columns(), layer.width});
-  Value before = stateOf(node, layer, layer.hidden, direction);
-  Value extra = lstm ? stateOf(node, layer, layer.cells, direction) : inner;
-  if (!own || !weight || !before || !node.shared().error.empty())
-    return {};
-  auto product = node.make<train::MatmulOp>(layer.rows, own, bias, false, true, node.f32(1), node.f32(1));
-  Value gates = product ? node.reshape(product, {layer.steps, layer.batch, layer.columns()}) : Value();
+/// The gates [1,1,G*H] with which a step keeps c of an LSTM, or h of a GRU, exactly. An RNN has none.
+Value keepingGates(NodeImport &node, const Layer &layer, Cell cell) {
+  constexpr double always = 1e30; // the logistic function of it is 1, of its negative 0
+  auto gates = HostTensor::zeros({1, 1, layer.columns()}, /*integral=*/false);
+  for (int64_t i = 0; i < layer.width; ++i) {
+    if (cell == Cell::Lstm)
+      gates->floats[i] = -always, gates->floats[2 * layer.width + i] = always;
+    else if (layer.gates > 1)
+      gates->floats[i] = always;
+  }
+  return node.table(std::move(*gates), "keep");
+}
+
+/// The hidden state of each sequence's last step [1,B,H], `before` that of one without steps.
+Value lastOf(NodeImport &node, const Layer &layer, Value hidden, Value before) {
+  Value zero = node.scalar(0, "zero"), one = node.scalar(1, "one");
+  Value next = binary<train::AddOp>(node, stepNumbers(node, layer), one);
+  Value isLast = compared(node, next, layer.lengths, train::Comparison::Equal);
+  Value last = summed(node, selected(node, isLast, hidden, zero), {1, layer.batch, layer.width});
+  Value none = compared(node, layer.lengths, zero, train::Comparison::LessOrEqual);
+  return selected(node, none, node.reshape(before, {1, layer.batch, layer.width}), last);
+}
+
+/// By train.recurrence. Sequences that end early keep their state behind their end; those that run backwards, which
+/// would begin there, are turned around instead.
+Output recurrenceOf(NodeImport &node, const Layer &layer, const Direction &direction, const Parts &parts) {
+  const bool lstm = direction.cell == Cell::Lstm, turns = layer.lengths && direction.reverse;
+  const bool reverse = direction.reverse && !turns;
+  Value gates = parts.gates;
+  if (layer.lengths)
+    gates = selected(node, insideOf(node, layer), gates, keepingGates(node, layer, *direction.cell));
   const unsigned results = lstm ? 3 : layer.gates == 1 ? 1 : 2;
-  auto op = gates ? node.makeWith<train::RecurrenceOp>(results, gates, weight, before, extra, cell, reverse)
+  auto op = gates ? node.makeWith<train::RecurrenceOp>(results, gates, parts.weight, parts.before,
+                                                       lstm ? parts.cell : parts.inner, *direction.cell, reverse)
                   : train::RecurrenceOp();
   if (!op)
     return {};
-  return {op.getHidden(), node.used(1) ? slab(node, op.getHidden(), 0, reverse ? 0 : layer.steps - 1, 1) : Value(),
-          node.used(2) && lstm ? node.reshape(op.getResult(2), {1, layer.batch, layer.width}) : Value()};
+  Output output{op.getHidden(), Value(),
+                node.used(2) && lstm ? node.reshape(op.getResult(2), {1, layer.batch, layer.width}) : Value()};
+  if (node.used(1))
+    output.last = layer.lengths ? lastOf(node, layer, output.hidden, parts.before)
+                                : slab(node, output.hidden, 0, reverse ? 0 : layer.steps - 1, 1);
+  if (layer.lengths && node.used(0)) {
+    output.hidden = selected(node, insideOf(node, layer), output.hidden, node.scalar(0, "zero"));
+    if (turns && output.hidden) {
+      const int64_t rows = layer.steps * layer.batch;
+      output.hidden = node.reshape(turned(node, layer, node.reshape(output.hidden, {rows, layer.width})),
+                                   {layer.steps, layer.batch, layer.width});
+    }
+  }
+  return output;
+}
+
+/// Null values after an error.
+Output outputOf(NodeImport &node, const Layer &layer, int64_t index) {
+  const Direction &direction = layer.directions[index];
+  const bool turns = layer.lengths && direction.reverse && direction.cell;
+  auto [bias, inner] = biasesOf(node, layer, index);
+  Value own = partOf(node, layer.weight, index, {layer.columns(), layer.inputs});
+  Parts parts;
+  parts.weight = partOf(node, layer.recurrent, index, {layer.columns(), layer.width});
+  parts.before = stateOf(node, layer, layer.hidden, index);
+  parts.cell = layer.gates == 4 ? stateOf(node, layer, layer.cells, index) : Value();
+  parts.inner = inner;
+  parts.peepholes = layer.peepholes ? partOf(node, layer.peepholes, index, {3 * layer.width}) : Value();
+  Value rows = turns ? turned(node, layer, layer.rows) : layer.rows;
+  if (!own || !parts.weight || !parts.before || !rows || !node.shared().error.empty())
+    return {};
+  auto product = node.make<train::MatmulOp>(rows, own, bias, false, true, node.f32(1), node.f32(1));
+  parts.gates = product ? node.reshape(product, {layer.steps, layer.batch, layer.columns()}) : Value();
+  if (!parts.gates)
+    return {};
+  return direction.cell ? recurrenceOf(node, layer, direction, parts) : unrolledOf(node, layer, direction, parts);
 }
 
 /// Results of all directions side by side: Y [T,D,B,H] and the last states [D,B,H], the batch in front with layout 1.
@@ -242,8 +305,8 @@ LogicalResult putTogether(NodeImport &node, const Layer &layer, ArrayRef<Output>
 LogicalResult importRecurrence(NodeImport &node) {
   Layer layer;
   layer.directions = directionsOf(node);
-  if (layer.directions.empty() || failed(checkForm(node)) || failed(readWeights(node, layer)) ||
-      failed(checkLengths(node, layer)) || failed(readBias(node, layer)) ||
+  if (layer.directions.empty() || failed(readForm(node, layer)) || failed(readWeights(node, layer)) ||
+      failed(readLengths(node, layer)) || failed(readBias(node, layer)) || failed(readPeepholes(node, layer)) ||
       failed(readStates(node, layer, 5, layer.hidden)))
     return failure();
   if (node.proto().op_type() == "LSTM" && failed(readStates(node, layer, 6, layer.cells)))

@@ -3,6 +3,16 @@
 import numpy as np
 
 CASES = {}  # name -> (op, operands, attributes, constants, nhwc); constants: operand index -> array that is not trained: int64, float32 or bool
+
+
+class Data(np.ndarray):
+    """Integers that no compiler knows: the model computes them from its input."""
+
+
+def data(*values):
+    return ints(*values).view(Data)
+
+
 random = np.random.default_rng(7)
 
 
@@ -239,6 +249,12 @@ def make_indexing_cases():
         case("scatter_elements_" + word, "ScatterElements", [normal(3, 4), normal(2, 2)], {1: twice}, axis=0, reduction=word)
     case("topk", "TopK", [spread(2, 5, 3)], {1: ints(2)}, axis=1)
     case("topk_smallest", "TopK", [spread(3, 7)], {1: ints(4)}, largest=0)
+    case("gather_nd_data", "GatherND", [normal(2, 3, 4)], {1: data(2, -3, 2, 1).reshape(2, 2, 1)}, batch_dims=1)
+    case("gather_nd_elements_data", "GatherND", [normal(2, 3, 4)], {1: data(1, 2, 3, 0, -1, 0, 1, 2, 3).reshape(3, 3)})
+    for word in ("none", "add"):
+        case("scatter_nd_data_" + word, "ScatterND", [normal(2, 3, 4), normal(3, 4)], {1: data(0, 2, 1, 0, 0, 2).reshape(3, 2)}, reduction=word)
+    for word in ("none", "add", "max", "min"):
+        case("scatter_elements_data_" + word, "ScatterElements", [normal(3, 4), normal(2, 2)], {1: data(1, 2, 1, -3).reshape(2, 2)}, axis=0, reduction=word)
     case("scatter_elements_add", "ScatterElements", [normal(3, 4), normal(2, 2)], {1: twice}, axis=0, reduction="add")
 
 
@@ -275,6 +291,20 @@ def make_recurrent_cases():
         case(name, "GRU", [normal(*shape) for shape in shapes], hidden_size=2, linear_before_reset=1, direction="bidirectional", result=result)
     case("gru_linear_plain", "GRU", [normal(3, 2, 3), normal(1, 6, 3), normal(1, 6, 2)], hidden_size=2, linear_before_reset=1)
     case("lstm_cell", "LSTM", [normal(3, 2, 3), normal(2, 8, 3), normal(2, 8, 2), normal(2, 16)], hidden_size=2, direction="bidirectional", result=2)
+    for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        shapes = [(3, 3, 2), (2, gates * 2, 2), (2, gates * 2, 2), (2, 2 * gates * 2), (2, 3, 2)] + ([(2, 3, 2)] if op == "LSTM" else [])
+        for result, lengths in enumerate([np.array([2, 3, 1], np.int32), data(3, 1, 2), data(3, 1, 2)][:len(shapes) - 3]):
+            case(f"{op.lower()}_lengths_{result}", op, [normal(*shape) for shape in shapes], {4: lengths}, hidden_size=2, direction="bidirectional", result=result)
+        unusual = {"LSTM": ["HardSigmoid", "Softsign", "ScaledTanh"], "GRU": ["Sigmoid", "Elu"], "RNN": ["Affine"]}[op]
+        numbers = {"activation_alpha": {"LSTM": [0.3, 1.2], "GRU": [0.8], "RNN": [0.7]}[op], "activation_beta": {"LSTM": [0.4, 0.7], "RNN": [0.1]}.get(op)}
+        case(f"{op.lower()}_unrolled", op, [normal(*shape) for shape in ((2, 2, 2), (1, gates * 2, 2), (1, gates * 2, 2), (1, 2 * gates * 2))],
+             {4: np.array([2, 1], np.int32)}, hidden_size=2, activations=unusual, direction="reverse", clip=0.9,
+             **{key: values for key, values in numbers.items() if values})
+    case("gru_linear_unrolled", "GRU", [normal(*shape) for shape in ((2, 2, 3), (1, 6, 3), (1, 6, 2), (1, 12))], hidden_size=2,
+         linear_before_reset=1, activations=["Sigmoid", "LeakyRelu"])
+    shapes = [(2, 2, 3), (1, 8, 3), (1, 8, 2), (1, 16), (1, 2, 2), (1, 2, 2), (1, 6)]
+    for name, attributes in (("", {}), ("_cell", {"input_forget": 1, "result": 2})):
+        case("lstm_peepholes" + name, "LSTM", [normal(*shape) for shape in shapes], {4: np.array([2, 1], np.int32)}, hidden_size=2, **attributes)
     case("rnn_relu", "RNN", [normal(3, 2, 3), normal(2, 2, 3), normal(2, 2, 2)], hidden_size=2, direction="bidirectional", activations=["Relu", "Tanh"])
 
 

@@ -19,9 +19,10 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from safetensors.numpy import save_file
 
-from gradient_cases import CASES, make_cases, normal, random
+from gradient_cases import CASES, Data, make_cases, normal, random
 
 EPSILON = 1e-5
+RECURRENT = ("LSTM", "GRU", "RNN")
 OPSET = 21
 
 
@@ -99,34 +100,62 @@ def logistic(x):
     return 1 / (1 + np.exp(-x))
 
 
-def cell_step(op, x, h, c, r, bias, relu, linear_before_reset):
+FUNCTIONS = {"Affine": lambda x, alpha, beta: alpha * x + beta, "Elu": lambda x, alpha, _: np.where(x < 0, alpha * (np.exp(np.minimum(x, 0)) - 1), x),
+             "HardSigmoid": lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1), "LeakyRelu": lambda x, *_: np.where(x < 0, 0.01 * x, x),
+             "Relu": lambda x, *_: np.maximum(x, 0), "ScaledTanh": lambda x, alpha, beta: alpha * np.tanh(beta * x), "Sigmoid": lambda x, *_: logistic(x),
+             "Softsign": lambda x, *_: x / (1 + np.abs(x)), "Tanh": lambda x, *_: np.tanh(x)}
+
+
+def functions(names, alphas, betas, clip):
+    """The activations of all directions, of operands within the limit; numbers go to those that have some, in order."""
+    alphas, betas, made = list(alphas), list(betas), []
+    for name in names:
+        alpha = alphas.pop(0) if alphas and name in ("Affine", "Elu", "HardSigmoid", "ScaledTanh") else 0
+        beta = betas.pop(0) if betas and name in ("Affine", "HardSigmoid", "ScaledTanh") else 0
+        made.append(lambda x, name=name, alpha=alpha, beta=beta: FUNCTIONS[name](np.clip(x, -clip, clip) if clip else x, alpha, beta))
+    return made
+
+
+def cell_step(op, x, h, c, r, bias, acts, peepholes, linear_before_reset, coupled):
     """h and c behind a step; x is the inputs' part of the gates with their bias, bias that of the products with h."""
     parts = np.split(r, {"LSTM": 4, "GRU": 3, "RNN": 1}[op])
     x, biases = np.split(x, len(parts), -1), np.split(bias, len(parts))
     sums = [a + h @ part.T + b for a, part, b in zip(x, parts, biases)]
     if op == "LSTM":
-        c = logistic(sums[2]) * c + logistic(sums[0]) * np.tanh(sums[3])
-        return logistic(sums[1]) * np.tanh(c), c
+        pi, po, pf = np.split(peepholes, 3)
+        i = acts[0](sums[0] + pi * c)
+        f = 1 - i if coupled else acts[0](sums[2] + pf * c)
+        c = f * c + i * acts[1](sums[3])
+        return acts[0](sums[1] + po * c) * acts[2](c), c
     if op == "GRU":
-        z, reset = logistic(sums[0]), logistic(sums[1])
+        z, reset = acts[0](sums[0]), acts[0](sums[1])
         inner = reset * (h @ parts[2].T + biases[2]) if linear_before_reset else (reset * h) @ parts[2].T + biases[2]
-        return (1 - z) * np.tanh(x[2] + inner) + z * h, c
-    return (np.maximum(sums[0], 0) if relu else np.tanh(sums[0])), c
+        return (1 - z) * acts[1](x[2] + inner) + z * h, c
+    return acts[0](sums[0]), c
 
 
 def recurrent(op):
     """By definition; onnx.reference knows one direction."""
-    def compute(x, w, r, b=None, lengths=None, h=None, c=None, hidden_size=0, direction="forward", layout=0, linear_before_reset=0, activations=(), result=0):
+    usual = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}[op]
+
+    def compute(x, w, r, b=None, lengths=None, h=None, c=None, p=None, hidden_size=0, direction="forward", layout=0, linear_before_reset=0, activations=(),
+                activation_alpha=(), activation_beta=(), clip=0, input_forget=0, result=0):
         x = np.swapaxes(x, 0, 1) if layout else x
         h, c = (np.zeros((w.shape[0], x.shape[1], hidden_size)) if s is None else np.swapaxes(s, 0, 1) if layout else s for s in (h, c))
         b = np.zeros((w.shape[0], 2 * w.shape[1])) if b is None else b
+        p = np.zeros((w.shape[0], 3 * hidden_size)) if p is None else p
+        lengths = np.full(x.shape[1], x.shape[0]) if lengths is None else lengths
+        acts = functions(activations or usual * w.shape[0], activation_alpha, activation_beta, clip)
         y, last, cells = [], [], []
         for d in range(w.shape[0]):
             back, (own, inner) = direction == "reverse" or d == 1, np.split(b[d], 2)
             state, cell, states = h[d], c[d], []
             for t in range(x.shape[0])[::-1 if back else 1]:
-                state, cell = cell_step(op, x[t] @ w[d].T + own, state, cell, r[d], inner, [*activations, "Tanh", "Tanh"][d] == "Relu", linear_before_reset)
-                states.append(state)
+                inside = (t < lengths)[:, None]
+                new, now = cell_step(op, x[t] @ w[d].T + own, state, cell, r[d], inner, acts[d * len(usual):(d + 1) * len(usual)], p[d],
+                                     linear_before_reset, input_forget)
+                state, cell = np.where(inside, new, state), np.where(inside, now, cell)
+                states.append(np.where(inside, new, 0))
             y.append(np.stack(states[::-1] if back else states))
             last.append(state)
             cells.append(cell)
@@ -138,8 +167,7 @@ def recurrent(op):
 DEFINITIONS = {"ConvTranspose": conv_transpose, "GlobalMaxPool": global_max, "LRN": lrn, "LpNormalization": lp_norm, "GroupNormalization": group_norm,
                "MeanVarianceNormalization": mvn, "GatherElements": gather_elements, "GridSample": grid_sample,
                "NegativeLogLikelihoodLoss": negative_log_likelihood, "SoftmaxCrossEntropyLoss": softmax_cross_entropy,
-               "LSTM": recurrent("LSTM"), "GRU": recurrent("GRU"), "RNN":
-               recurrent("RNN")}
+               **{op: recurrent(op) for op in RECURRENT}}
 erf = np.vectorize(math.erf)  # onnx.reference rounds it to float32
 
 
@@ -210,6 +238,11 @@ class Joined:
         alone = Alone(op, operands, attributes, constants)
         inputs = []
         for i, value in enumerate(alone.feeds.values()):
+            if isinstance(constants.get(i), Data):
+                self.constant(f"{name}/{i}/known", np.float32(constants[i]))
+                self.node("Add", [f"{name}/{i}/known", "input"], f"{name}/{i}/sum")
+                inputs.append(self.node("Cast", [f"{name}/{i}/sum"], f"{name}/{i}", to=TensorProto.INT32 if op in RECURRENT else TensorProto.INT64))
+                continue
             if i in constants:
                 inputs.append(self.constant(f"{name}/{i}", constants[i]))
                 continue

@@ -71,24 +71,54 @@ TEST(ImportRecurrence, ResettingBehindTheProductHasABiasOfItsOwn) {
   EXPECT_EQ(extents(model.only<train::RecurrenceOp>().getExtra()), (std::vector<int64_t>{2}));
 }
 
-TEST(ImportRecurrence, SequencesAreAsLongAsTheirTensor) {
+TEST(ImportRecurrence, SequencesEndWhereTheirLengthsSay) {
+  const std::string head = "g (float[4, 4, 3] x, int64[4] n) => (float[4, 2, 4, 2] y) { y, last = ";
+  ImportedModel same(withWeights(head + "RNN<hidden_size = 2, direction = \"bidirectional\">(x, both, inner) }"));
+  ASSERT_TRUE(same.module) << same.error;
+  EXPECT_TRUE(same.ops<train::CompareOp>().empty());
+  ImportedModel data(withWeights(head + "RNN<hidden_size = 2, direction = \"bidirectional\">(x, both, inner, , n) }"));
+  ASSERT_TRUE(data.module) << data.error;
+  EXPECT_EQ(train::idLimitOf(*data.module, "n").limit, 5);
+  for (train::RecurrenceOp op : data.ops<train::RecurrenceOp>())
+    EXPECT_FALSE(op.getReverse()) << "sequences are turned around instead";
+  EXPECT_EQ(data.ops<train::EmbeddingOp>().size(), 2u) << "of the inputs, and of the states back again";
+}
+
+TEST(ImportRecurrence, LengthsMustFit) {
   EXPECT_EQ(errorOf("all = Constant<value_ints = [4, 4, 4, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, all)"), "");
-  EXPECT_THAT(errorOf("some = Constant<value_ints = [4, 4, 3, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, some)"),
-              HasSubstr("node 'y' (LSTM, opset 17): has sequences of 3 steps among 4"));
+  EXPECT_THAT(errorOf("some = Constant<value_ints = [4, 4, 3, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, some)"), "");
+  EXPECT_THAT(errorOf("some = Constant<value_ints = [4, 4, 5, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, some)"),
+              HasSubstr("node 'y' (LSTM, opset 17): has sequences of 5 steps, outside 0 to 4"));
   EXPECT_THAT(errorOf("few = Constant<value_ints = [4, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, few)"),
-              HasSubstr("sequence_lens must be 4 integers"));
-  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2>(x, w, r, b, n)"),
-              HasSubstr("sequence_lens must be known at compile time"));
+              HasSubstr("sequence_lens must be 4 integers, has shape [2]"));
+  EXPECT_EQ(errorOf("y = LSTM<hidden_size = 2>(x, w, r, b, n)"), "");
+  EXPECT_THAT(errorOf("m = ReduceSum(x) y = LSTM<hidden_size = 2>(x, w, r, b, m)"),
+              HasSubstr("sequence_lens must be integers"));
+}
+
+TEST(ImportRecurrence, CellsWithoutAKernelAreUnrolled) {
+  const std::string forms[] = {"LSTM<hidden_size = 2, clip = 1.5>(x, w, r)",
+                               "LSTM<hidden_size = 2, input_forget = 1>(x, w, r)",
+                               "LSTM<hidden_size = 2>(x, w, r, b, , , , p)",
+                               "LSTM<hidden_size = 2, activations = [\"HardSigmoid\", \"Relu\", \"Tanh\"]>(x, w, r)"};
+  for (const std::string &form : forms) {
+    ImportedModel model(withWeights("g (float[4, 4, 3] x) => (float[4, 1, 4, 2] y) { y = " + form + " }"));
+    ASSERT_TRUE(model.module) << form << ": " << model.error;
+    EXPECT_TRUE(model.ops<train::RecurrenceOp>().empty());
+    EXPECT_EQ(model.ops<train::MatmulOp>().size(), 5u) << form; // of all inputs, and of each step's state
+  }
 }
 
 TEST(ImportRecurrence, RefusesFormsByName) {
-  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, clip = 1.5>(x, w, r)"), HasSubstr("clip 1.5"));
-  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, input_forget = 1>(x, w, r)"), HasSubstr("input_forget"));
-  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2>(x, w, r, b, , , , p)"), HasSubstr("peepholes"));
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, clip = -1.5>(x, w, r)"), HasSubstr("clip -1.5"));
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2>(x, w, r, b, , , , w)"),
+              HasSubstr("peepholes of shape [1, 8, 3] do not fit, needs [1, 6]"));
   EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, layout = 2>(x, w, r)"), HasSubstr("layout is 2, must be 0 or 1"));
   EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, direction = \"back\">(x, w, r)"), HasSubstr("direction 'back'"));
-  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, activations = [\"Sigmoid\", \"Relu\", \"Tanh\"]>(x, w, r)"),
-              HasSubstr("activations sigmoid, relu, tanh are not supported; possible are sigmoid, tanh, tanh"));
+  EXPECT_THAT(errorOf("y = LSTM<hidden_size = 2, activations = [\"Sigmoid\", \"Relu6\", \"Tanh\"]>(x, w, r)"),
+              HasSubstr("activation 'Relu6' is none of the standard's: affine, elu, hardsigmoid"));
+  EXPECT_THAT(errorOf("y = RNN<hidden_size = 2, activations = [\"Elu\"], activation_alpha = [-1.0]>(x, both, inner)"),
+              HasSubstr("alpha of its activation Elu is -1"));
   EXPECT_THAT(errorOf("y = RNN<hidden_size = 2, activations = [\"Tanh\", \"Tanh\"]>(x, w, r)"),
               HasSubstr("has 2 activations, needs 1"));
 }
