@@ -175,9 +175,10 @@ def check_evaluate(folder, log):
     sys.exit(0 if loss <= 1e-10 * scale else 1)
 
 
-if sys.argv[1] == "make":
-    make(sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4])
-elif sys.argv[1] == "check-evaluate":
-    check_evaluate(pathlib.Path(sys.argv[2]), sys.argv[3])
-else:
-    check(pathlib.Path(sys.argv[2]), sys.argv[3])
+if __name__ == "__main__":
+    if sys.argv[1] == "make":
+        make(sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4])
+    elif sys.argv[1] == "check-evaluate":
+        check_evaluate(pathlib.Path(sys.argv[2]), sys.argv[3])
+    else:
+        check(pathlib.Path(sys.argv[2]), sys.argv[3])
