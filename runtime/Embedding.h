@@ -7,8 +7,8 @@
 namespace sluice {
 
 /// y [ids..., row...] = the rows of table [rows, row...] that ids name; ids are I64, all tensors row-major, the table
-/// and its gradient F32. An id outside [0, rows) ends the step with an error on the host; on a device its row is NaN,
-/// and its gradient is dropped. Programs check ids before that.
+/// and its gradient F32. An id outside [0, rows) ends the step with an error; on a device that is thrown by
+/// Session::synchronize(), and until then its row is NaN and its gradient dropped.
 class Embedding : public Kernel {
 public:
   Embedding(const char *node, Shape table, Shape ids);
@@ -16,6 +16,9 @@ public:
   /// dtable: each row the sum of dy where its id stands, in double and in the order of the ids, so that neither threads
   /// nor target change its bits; zero where no id names the row. No memory of the table's size is needed besides.
   void backward(Stream &, const Tensor &dy, const Tensor &ids, const Tensor &dtable, const Tensor &scratch) const;
+  /// y [rows, row...]: the largest of the elements of x [ids..., row...] where the row's id stands, negative infinity
+  /// where none does; NaN is larger than any number.
+  void largest(Stream &, const Tensor &x, const Tensor &ids, const Tensor &y, const Tensor &scratch) const;
 
 private:
   int64_t rows, columns, count; ///< of the table; of ids

@@ -20,8 +20,8 @@ private:
 };
 
 /// y [rows..., count] = the elements of every row of x [rows..., columns] at ids [rows..., count] I64; all row-major, x
-/// and y F32. An id outside [0, columns) ends the step with an error on the host; on a device its element is NaN, and
-/// its gradient is dropped.
+/// and y F32. An id outside [0, columns) ends the step with an error; on a device that is thrown by
+/// Session::synchronize(), and until then its element is NaN and its gradient dropped.
 class Pick : public Kernel {
 public:
   Pick(const char *node, Shape x, Shape ids);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or
-// elements, and added in order. A class id that is out of range (data are checked when they are read) makes the loss
-// NaN.
+// elements, and added in order. A class id that is out of range makes the loss NaN and ends the step with an error.
 #include "runtime/cuda/Cut.h"
+#include "runtime/cuda/IdNote.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/kernels/LossRules.h"
 
@@ -47,7 +47,7 @@ __global__ void countTargets(const int64_t *target, int64_t count, int64_t ignor
 /// Part blockIdx.x of the samples; Width threads a sample.
 template <int Width>
 __global__ void crossEntropyPart(Samples samples, int64_t ignoreIndex, const float *x, const int64_t *target,
-                                 const DeviceState *state, double *partials) {
+                                 const DeviceState *state, IdNote note, double *partials) {
   __shared__ double shared[blockThreads / 32];
   const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
   const int64_t begin = samples.count * blockIdx.x / gridDim.x, end = samples.count * (blockIdx.x + 1) / gridDim.x;
@@ -57,15 +57,18 @@ __global__ void crossEntropyPart(Samples samples, int64_t ignoreIndex, const flo
     const double all =
         Width == 1 ? logSumExp(line, samples.classes, samples.inner) : warpLogSumExp(line, samples.classes);
     const MixedClasses mixed(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch);
+    const bool known = target[s] >= 0 && target[s] < samples.classes;
+    if (!known && target[s] != ignoreIndex && threadIdx.x % Width == 0)
+      note(target[s], s, samples.classes);
     const double total = smoothed.others == 0 ? 0
                          : Width == 1         ? sumOfLogits(line, samples.classes, samples.inner)
                                               : warpSumOfLogits(line, samples.classes);
     for (int i = 0; i < 2 && threadIdx.x % Width == 0; ++i)
       if (mixed.weights[i] != 0) {
         const int64_t k = mixed.classes[i];
-        const bool known = k >= 0 && k < samples.classes;
-        sum += known ? mixed.weights[i] * crossEntropy(all, line[k * samples.inner], total, samples.classes, smoothed)
-                     : notANumber();
+        const bool exists = k >= 0 && k < samples.classes;
+        sum += exists ? mixed.weights[i] * crossEntropy(all, line[k * samples.inner], total, samples.classes, smoothed)
+                      : notANumber();
       }
   }
   sum = blockSum(sum, shared);
@@ -160,6 +163,7 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
   double *partials = stream.data<double>(scratch);
   constexpr int parts = cuda::lossParts;
   const DeviceState *state = deviceState(stream);
+  const IdNote note = idNote(IdUse::Class, node);
   stream.launch(node, "loss", [&] {
     int64_t count = x.elements();
     const int64_t *counted = nullptr;
@@ -168,7 +172,7 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
       const auto part = samples.inner == 1 ? crossEntropyPart<32> : crossEntropyPart<1>;
       counted = countedTargets(stream, pt, samples, ignoreIndex, reinterpret_cast<char *>(partials));
       part<<<parts, blockThreads, 0, native(stream)>>>(samples, ignoreIndex, px, static_cast<const int64_t *>(pt),
-                                                       state, partials);
+                                                       state, note, partials);
       count = samples.count;
     } else {
       elementPart<<<parts, blockThreads, 0, native(stream)>>>(kind, x.elements(), px, static_cast<const float *>(pt),

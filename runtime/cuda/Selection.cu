@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread counts the elements of its row that are better than its own, which is the place of that among the best, and
 // stops once there are too many: most elements see many better ones soon. Gradients are sums over the ids of a row, a
-// thread an element. An id that is out of range gives NaN and no gradient.
+// thread an element. An id that is out of range gives NaN and no gradient,
+// and ends the step with an error.
 #include "runtime/Selection.h"
+#include "runtime/cuda/IdNote.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/kernels/SelectionRules.h"
 
@@ -24,10 +26,13 @@ __global__ void topKernel(const float *x, int64_t rows, int64_t columns, int64_t
 }
 
 __global__ void pickKernel(const float *x, const int64_t *ids, int64_t total, int64_t columns, int64_t count,
-                           float *y) {
+                           IdNote note, float *y) {
   SLUICE_GRID_LOOP(i, total) {
     const int64_t id = ids[i];
-    y[i] = id >= 0 && id < columns ? x[i / count * columns + id] : nanf("");
+    const bool known = id >= 0 && id < columns;
+    if (!known)
+      note(id, i, columns);
+    y[i] = known ? x[i / count * columns + id] : nanf("");
   }
 }
 
@@ -57,9 +62,10 @@ void Pick::forward(Stream &stream, const Tensor &x, const Tensor &ids, const Ten
   const float *px = stream.data<float>(x);
   const int64_t *pi = stream.data<int64_t>(ids);
   float *to = stream.data<float>(y);
+  const IdNote note = idNote(IdUse::Element, node);
   stream.launch(node, "pick", [&] {
     pickKernel<<<blocksFor(rows * count, blockThreads), blockThreads, 0, native(stream)>>>(px, pi, rows * count,
-                                                                                           columns, count, to);
+                                                                                           columns, count, note, to);
   });
 }
 

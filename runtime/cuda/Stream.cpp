@@ -11,6 +11,7 @@
 #include "runtime/cuda/Inversion.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
+#include "runtime/cuda/WrongId.h"
 #include "runtime/program/Watchdog.h"
 
 #include <chrono>
@@ -244,6 +245,7 @@ void Session::release(const Tensor &tensor) {
 void Session::synchronize() {
   for (Stream *stream : {&compute, &toHost, &toDevice, &codec})
     stream->synchronize();
+  checkIds();
   checkRefused();
   checkInversions();
   if (impl->poison) {

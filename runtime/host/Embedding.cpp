@@ -4,8 +4,10 @@
 #include "runtime/Embedding.h"
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/WrongId.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -16,8 +18,7 @@ namespace {
 void checkIds(const char *node, const int64_t *ids, int64_t count, int64_t rows) {
   for (int64_t i = 0; i < count; ++i)
     if (ids[i] < 0 || ids[i] >= rows)
-      throw std::invalid_argument(std::string("embedding '") + node + "': id " + std::to_string(ids[i]) +
-                                  " at position " + std::to_string(i) + " is not below " + std::to_string(rows));
+      throw wrongId(IdUse::Row, node, ids[i], i, rows);
 }
 
 /// to[0, columns) = the sum of the rows dy[places[i]], in double and in order.
@@ -33,6 +34,16 @@ void sumRows(const float *dy, const int64_t *places, int64_t count, int64_t colu
     }
     for (int64_t c = 0; c < width; ++c)
       to[first + c] = static_cast<float>(sums[c]);
+  }
+}
+
+/// to[0, columns) = the largest of the elements of x in each column; NaN is larger than any number.
+void largestOfRows(const float *x, const int64_t *places, int64_t count, int64_t columns, float *to) {
+  std::fill_n(to, columns, -HUGE_VALF);
+  for (int64_t i = 0; i < count; ++i) {
+    const float *row = x + places[i] * columns;
+    for (int64_t c = 0; c < columns; ++c)
+      to[c] = to[c] < row[c] || std::isnan(row[c]) ? row[c] : to[c];
   }
 }
 
@@ -55,14 +66,17 @@ void Embedding::forward(Stream &stream, const Tensor &table, const Tensor &ids, 
   });
 }
 
-void Embedding::backward(Stream &stream, const Tensor &dy, const Tensor &ids, const Tensor &dtable,
-                         const Tensor &scratch) const {
-  requireF32(node, dy.type);
-  const float *from = stream.data<float>(dy);
+/// Each row of y by Rule, from the rows of x whose ids name it.
+template <typename Rule>
+static void combine(const char *node, const char *op, Stream &stream, const Tensor &x, const Tensor &ids,
+                    const Tensor &y, const Tensor &scratch, int64_t rows, Rule rule) {
+  requireF32(node, x.type);
+  const float *from = stream.data<float>(x);
   const int64_t *pi = stream.data<int64_t>(ids);
-  float *to = stream.data<float>(dtable);
+  float *to = stream.data<float>(y);
   int64_t *order = stream.data<int64_t>(scratch);
-  stream.launch(node, "embedding_backward", [this, from, pi, to, order] {
+  const int64_t columns = y.shape.elements() / rows, count = ids.shape.elements();
+  stream.launch(node, op, [=] {
     checkIds(node, pi, count, rows);
     std::iota(order, order + count, int64_t{0});
     std::sort(order, order + count, [pi](int64_t a, int64_t b) { return pi[a] != pi[b] ? pi[a] < pi[b] : a < b; });
@@ -73,11 +87,21 @@ void Embedding::backward(Stream &stream, const Tensor &dy, const Tensor &ids, co
         const int64_t *next = at;
         while (next != last && pi[*next] == row)
           ++next;
-        sumRows(from, at, next - at, columns, to + row * columns);
+        rule(from, at, next - at, columns, to + row * columns);
         at = next;
       }
     });
   });
+}
+
+void Embedding::backward(Stream &stream, const Tensor &dy, const Tensor &ids, const Tensor &dtable,
+                         const Tensor &scratch) const {
+  combine(node, "embedding_backward", stream, dy, ids, dtable, scratch, rows, sumRows);
+}
+
+void Embedding::largest(Stream &stream, const Tensor &x, const Tensor &ids, const Tensor &y,
+                        const Tensor &scratch) const {
+  combine(node, "scatter_rows", stream, x, ids, y, scratch, rows, largestOfRows);
 }
 
 } // namespace sluice

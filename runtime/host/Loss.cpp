@@ -3,6 +3,7 @@
 // elements, and added in order.
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/LossRules.h"
+#include "runtime/kernels/WrongId.h"
 
 #include <atomic>
 #include <string>
@@ -33,9 +34,7 @@ int64_t checkTargets(const char *node, const int64_t *target, const Samples &sam
   for (int64_t s = 0; s < samples.count; ++s) {
     counted += target[s] != ignoreIndex;
     if (target[s] != ignoreIndex && (target[s] < 0 || target[s] >= samples.classes))
-      throw std::invalid_argument(std::string("loss '") + node + "': class id " + std::to_string(target[s]) +
-                                  " of sample " + std::to_string(s) + " is not below " +
-                                  std::to_string(samples.classes));
+      throw wrongId(IdUse::Class, node, target[s], s, samples.classes);
   }
   return counted;
 }

@@ -3,6 +3,7 @@
 #include "runtime/Selection.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/SelectionRules.h"
+#include "runtime/kernels/WrongId.h"
 
 #include <algorithm>
 #include <numeric>
@@ -30,8 +31,7 @@ void selectBest(const Better &better, int64_t columns, int64_t *ids, int64_t cou
 void checkIds(const char *node, const int64_t *ids, int64_t total, int64_t columns) {
   for (int64_t i = 0; i < total; ++i)
     if (ids[i] < 0 || ids[i] >= columns)
-      throw std::invalid_argument(std::string("selection '") + node + "': id " + std::to_string(ids[i]) +
-                                  " at position " + std::to_string(i) + " is not below " + std::to_string(columns));
+      throw wrongId(IdUse::Element, node, ids[i], i, columns);
 }
 
 } // namespace
