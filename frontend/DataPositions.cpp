@@ -81,6 +81,7 @@ Value elementsByData(NodeImport &node, ArrayRef<int64_t> shape, int64_t axis) {
     (void)misfit(node, indices, shape);
     return {};
   }
+  node.boundIds(node.moved(1), shape[axis]);
   Position position;
   int64_t stride = 1;
   for (size_t i = rank; i-- > 0; stride *= shape[i]) {
@@ -107,6 +108,8 @@ std::optional<BlocksByData> blocksByData(NodeImport &node, ArrayRef<int64_t> sha
     (void)misfit(node, indices, shape);
     return {};
   }
+  if (length == 1)
+    node.boundIds(node.moved(1), shape[batchDims]);
   BlocksByData named;
   named.blocks = llvm::product_of(shape.take_front(batchDims + length));
   named.size = llvm::product_of(shape.drop_front(batchDims + length));
