@@ -19,7 +19,7 @@ struct Limits {
   int64_t extent =
       std::numeric_limits<int32_t>::max();   ///< of a dimension; kernel libraries hold no more than the default
   int64_t elements = int64_t(1) << 40;       ///< of a tensor
-  int64_t constantBytes = 512 << 20;         ///< of all values that are computed at compile time, 8 an element
+  int64_t constantBytes = 1 << 30;           ///< of all values that are computed at compile time, 8 an element
   int64_t compilerSeconds = 3600;            ///< until the C++ compiler has built the program
   int64_t compilerBytes = int64_t(16) << 30; ///< of addresses, for each process of the C++ compiler
 };
