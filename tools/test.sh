@@ -17,16 +17,37 @@ preset=${1:-release}
 minutes=${2:-10}
 folder=build
 [ "$preset" = release ] || folder=build-$preset
+# sanitized_program SANITIZER MODEL FLAGS...: builds $folder/program.
+sanitized_program() {
+  local sanitizer=$1 model=$2
+  build/bin/sluicec "test/models/deep/$model/model.onnx" --init=kaiming --emit=source -o "$folder/program.cpp" "${@:3}"
+  c++ -std=c++17 -g1 -ffp-contract=off "-fsanitize=$sanitizer" -I. "$folder/program.cpp" -o "$folder/program" \
+    "$folder/lib/libsluice_host.a" -ldnnl -lzfp -ljpeg -lpng -lz -lgomp -lpthread
+}
+
+# The threads around the steps: two that read images (so large a batch is worth it), one that writes a checkpoint of every step, evaluations between.
+train_on_images() {
+  local i
+  rm -rf "$folder/images" "$folder/run"
+  mkdir -p "$folder/images/a" "$folder/images/b"
+  for i in {1..60}; do
+    cp test/unit/runtime/images/colours.jpg "$folder/images/a/$i.jpg"
+    cp test/unit/runtime/images/palette.png "$folder/images/b/$i.png"
+  done
+  SLUICE_DELAY=1 "$folder/program" --data "imagefolder:$folder/images" --augment 'random-resized-crop;flip;rotate;colour' --shuffle --workers 2 --mixup 0.4 \
+    --steps 5 --checkpoint "$folder/run" --checkpoint-every 1 --keep-checkpoints 2 --evaluate "imagefolder:$folder/images" --evaluate-every 2 --best loss --patience 9
+}
+
 # Trains generated programs with delayed streams and host memory on disk; the sanitizer's status ends the script.
 train_sanitized() {
   local sanitizer=$1 model budget strategy
   build release
+  say "training vgg on images, with checkpoints and evaluations, under -fsanitize=$sanitizer"
+  sanitized_program "$sanitizer" vgg --batch=96
+  train_on_images
   while read -r model budget strategy _; do
     say "training $model with $strategy under -fsanitize=$sanitizer"
-    build/bin/sluicec "test/models/deep/$model/model.onnx" --batch=8 "--strategy=$strategy" --allow-lossy=fp16,zfp,invert \
-      "--memory-budget=$budget" --init=kaiming --emit=source -o "$folder/program.cpp"
-    c++ -std=c++17 -g1 -ffp-contract=off "-fsanitize=$sanitizer" -I. "$folder/program.cpp" -o "$folder/program" \
-      "$folder/lib/libsluice_host.a" -ldnnl -lzfp -ljpeg -lpng -lz -lgomp -lpthread
+    sanitized_program "$sanitizer" "$model" --batch=8 "--strategy=$strategy" --allow-lossy=fp16,zfp,invert "--memory-budget=$budget"
     SLUICE_DELAY=1 "$folder/program" --data synthetic --steps 5 --offload-to "$folder/slots"
   done <<END
 mobile 50%act superneurons (recomputation and copies)
