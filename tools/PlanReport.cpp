@@ -92,7 +92,8 @@ static void addRemarks(Report &report, const Sweep &sweep) {
         std::none_of(curve.points.begin(), curve.points.end(), [](auto &p) { return p.plan.has_value(); }))
       why = "fits none of these budgets; the smallest that it names is " + mebibytes(smallest);
     if (why.empty() && slow > 0)
-      why = std::to_string(slow) + " points above twice keep's time are not drawn";
+      why = std::to_string(slow) + (slow == 1 ? " point above twice keep's time is not drawn"
+                                              : " points above twice keep's time are not drawn");
     if (!why.empty())
       table.add({curve.strategy, why});
     any = any || !why.empty();
