@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints as files: parameters, frozen ones too, BatchNorm and optimizer state under their ONNX names; step, position in the epoch,
-// seed and optimizer as metadata, see docs/files.md. All that randomness does is a function of these, so a resumed run
-// continues with the bits of an uninterrupted one, whatever exact plan either was compiled with. CheckpointWriter.h
-// writes them.
+// Checkpoints as files: parameters, frozen ones too, BatchNorm and optimizer state under their ONNX names; step,
+// position in the epoch, seed and optimizer as metadata, see docs/files.md. All that randomness does is a function of
+// these, so a resumed run continues with the bits of an uninterrupted one, whatever exact plan either was compiled
+// with. CheckpointWriter.h writes them.
 #pragma once
 
 #include "runtime/Program.h"
