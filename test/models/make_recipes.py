@@ -16,6 +16,7 @@ from safetensors.numpy import save_file
 from torch.optim import lr_scheduler as schedules
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+import draws
 from networks import Mlp
 from reference import load_initializers
 
@@ -62,33 +63,11 @@ def warm(after, steps=10):
     return lambda o: schedules.LambdaLR(o, lambda s: (s + 1) / steps if s < steps else after(s - steps, STEPS - steps))
 
 
-BITS = (1 << 64) - 1
-
-
-def mix_bits(x):
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        x = (x ^ x >> shift) * factor & BITS
-    return x
-
-
-def random_key(seed, name, step):
-    key = mix_bits(mix_bits(seed + 0x9E3779B97F4A7C15 & BITS) ^ name)
-    return mix_bits(key + (step + 1) * 0x9E3779B97F4A7C15 & BITS)
-
-
-def uniform(key, index):
-    bits = mix_bits(mix_bits(key + (index + 1) * 0x9E3779B97F4A7C15 & BITS) ^ (key << 32 & BITS | key >> 32))
-    return ((bits >> 12) + 0.5) * 2.0**-52
-
-
 def mixup_share(alpha, epoch, sample):
     """What a program with --seed=0 draws for the batch that begins with this sample, written a second time; torch.distributions draws others."""
-    name = 0xCBF29CE484222325
-    for byte in b"mixup":
-        name = (name ^ byte) * 0x100000001B3 & BITS
-    key = random_key(random_key(0, name, epoch), 0, sample)
+    key = draws.key(draws.key(0, draws.name("mixup"), epoch), 0, sample)
     for i in range(0, 1000, 2):
-        u, v = uniform(key, i), uniform(key, i + 1)
+        u, v = draws.uniform(key, i), draws.uniform(key, i + 1)
         if alpha <= 1:
             if u**(1 / alpha) + v**(1 / alpha) <= 1:
                 return u**(1 / alpha) / (u**(1 / alpha) + v**(1 / alpha))

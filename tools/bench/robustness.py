@@ -261,6 +261,51 @@ class Bench:
             rows.setdefault(kind, []).append(signal.Signals(number).name[3:] if number in signal.Signals.__members__.values() else str(int(number)))
         return [f"| {', '.join(names)} | {kind} |" for kind, names in rows.items()]
 
+    def data(self):
+        """What is wrong with data ends a run in one line that names the file, before a checkpoint of it is touched; what a sample alone can have is skipped where
+        that is asked for."""
+        pictures, images, program = root / "test/unit/runtime/images", self.folder / "images", self.folder / "vgg"
+        subprocess.run([self.options.sluicec, root / "test/models/tiny/vgg/model.onnx", "--batch=4", "-o", program], check=True)
+        for label in range(2):
+            for n in range(4):
+                (images / f"class{label}").mkdir(parents=True, exist_ok=True)
+                shutil.copy(pictures / ("colours.jpg", "palette.png")[n % 2], images / f"class{label}/{n}{('.jpg', '.png')[n % 2]}")
+        arrays = shutil.copytree(data, self.folder / "arrays")
+        bad, empty, target = images / "class1/2.jpg", images / "class2", arrays / "target.npy"
+        whole, labels, rows = bad.read_bytes(), target.read_bytes(), []
+
+        def case(what, break_it, mend, where, words, skippable, resumed=False, of=None):
+            source = str(arrays) if of is None else f"imagefolder:{images}"
+            command = [of or self.program, "--data", source, "--lr", "0.01", "--steps", "6"]
+            folder = self.folder / "faults"
+            shutil.rmtree(folder, ignore_errors=True)
+            if resumed:
+                expect(subprocess.run([*command[:-1], "3", "--checkpoint", folder, "--quiet"]).returncode == 0, what, "before")
+                former = (folder / "checkpoint.safetensors").read_bytes()
+            break_it()
+            run = subprocess.run([*command, "--checkpoint", folder, *(["--resume", folder] if resumed else [])], capture_output=True, text=True)
+            expect(run.returncode == 1 and run.stderr.count("\n") == 1 and str(where) in run.stderr and words in run.stderr, what, run.returncode, run.stderr)
+            if resumed:
+                expect((folder / "checkpoint.safetensors").read_bytes() == former, what, ": the checkpoint changed")
+            skipped = subprocess.run([*command, "--on-bad-data=skip"], capture_output=True, text=True) if skippable else None
+            expect(not skippable or (skipped.returncode == 0 and "skipped: " in skipped.stderr), what, skipped and skipped.stderr)
+            mend()
+            shown = run.stderr.strip().split(": error: ")[1].replace(str(self.folder) + "/", "")
+            rows.append(f"| {what} | {shown} | {'goes on' if skippable else 'the same'} |")
+
+        for what, content, words in (("an image that is cut short", whole[:len(whole) // 2], "damaged"), ("a text with the name of an image", b"not an image", "begin neither"),
+                                     ("an empty file", b"", "0 bytes")):
+            case(what, lambda content=content: bad.write_bytes(content), lambda: bad.write_bytes(whole), bad, words, True, of=program)
+        case("a class without images", empty.mkdir, empty.rmdir, empty, "has no .jpg", True, of=program)
+        many = [images / f"more{n}" for n in range(200)]
+        case("more classes than the model has", lambda: [shutil.copytree(images / "class0", folder) for folder in many], lambda: [shutil.rmtree(folder) for folder in many], images,
+             "classes, the model tells", False, of=program)
+        case("a label out of range", lambda: target.write_bytes(labels[:-8] + struct.pack("<q", 99)), lambda: target.write_bytes(labels), target, "holds 99", True)
+        case("an array that is cut short", lambda: target.write_bytes(labels[:-8]), lambda: target.write_bytes(labels), target, "", False)
+        case("another label when a run goes on", lambda: target.write_bytes(labels[:-8] + struct.pack("<q", 1 - struct.unpack("<q", labels[-8:])[0] % 2)),
+             lambda: target.write_bytes(labels), arrays, "was trained on", False, resumed=True)
+        return rows
+
     def threads(self):
         """Every thread that a program of four kernel threads starts cannot be had once; libgomp's are among them."""
         library, statuses = next(root.glob("build*/**/libfaulty_files.so"), None), {}
@@ -314,11 +359,11 @@ def main():
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--compilations", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=["kills", "pairs", "threads", "compiler", "disks", "signals"], help="one of the rows")
+    parser.add_argument("--only", choices=["kills", "pairs", "threads", "compiler", "disks", "data", "signals"], help="one of the rows")
     bench = Bench(parser.parse_args())
     try:
         for title, part in (("| what | how it met | outcome |\n|---|---|---|", [bench.kills, bench.pairs, bench.threads, bench.compiler]), ("| disk | exit status and what is left |\n|---|---|", [bench.disks]),
-                            ("| signal | training |\n|---|---|", [bench.signals])):
+                            ("| data | the line (status 1) | with `--on-bad-data=skip` |\n|---|---|---|", [bench.data]), ("| signal | training |\n|---|---|", [bench.signals])):
             part = [rows for rows in part if bench.options.only in (None, rows.__name__)]
             if part:
                 print(title)
