@@ -56,7 +56,7 @@ void Step::describe(LogFields &fields) const {
   fields.push_back({"grad_norm", double{norm}});
 }
 
-void Step::describeAll(LogFields &fields) const {
+void Step::describeAll(LogFields &fields, const Dataset *data) const {
   fields.push_back({"optimizer", optimizerName(program.optimizer)});
   fields.push_back({"schedule", arguments.schedule.value_or("constant")});
   fields.push_back({"lr", shortest(base.learningRate)});
@@ -71,6 +71,14 @@ void Step::describeAll(LogFields &fields) const {
       fields.push_back({name, shortest(value)});
   if (base.batches > 1)
     fields.push_back({"batches_per_step", base.batches});
+  if (!data)
+    return;
+  fields.push_back({"samples", data->samples()});
+  if (data->batches() % base.batches == 0)
+    fields.push_back({"steps_per_epoch", data->batches() / base.batches});
+  else // they do not begin with epochs
+    fields.push_back({"steps_per_epoch", static_cast<double>(data->batches()) / static_cast<double>(base.batches)});
+  fields.push_back({"dropped_samples", data->dropped()});
 }
 
 } // namespace sluice

@@ -28,8 +28,8 @@ public:
   /// Of the step that has just run, for the log: the rate, the mean share of its batches with --mixup, and the norm of
   /// all gradients where they are clipped by it.
   void describe(LogFields &fields) const;
-  /// Of all steps: the optimizer and its hyperparameters.
-  void describeAll(LogFields &fields) const;
+  /// Of all steps: the optimizer and its hyperparameters, and of the data that they train on, null: none.
+  void describeAll(LogFields &fields, const Dataset *data) const;
 
 private:
   float oneBatch(Batches &batches, Position next, bool more);

@@ -109,18 +109,9 @@ void Trainer::logStart() const {
                       {"threads", int64_t{threads()}},
                       {"seed", run.seed},
                       {"first_step", run.step + 1}};
-  step.describeAll(fields);
+  step.describeAll(fields, files.training.get());
   if (checkpoints)
     fields.push_back({"checkpoint_bytes", uint64_t{checkpointCopyBytes(program)}});
-  if (files.training) {
-    fields.push_back({"samples", files.training->samples()});
-    const int64_t batches = files.training->batches();
-    if (batches % step.batches() == 0)
-      fields.push_back({"steps_per_epoch", batches / step.batches()});
-    else // they do not begin with epochs
-      fields.push_back({"steps_per_epoch", static_cast<double>(batches) / static_cast<double>(step.batches())});
-    fields.push_back({"dropped_samples", files.training->dropped()});
-  }
   files.log.write("start", fields);
 }
 
