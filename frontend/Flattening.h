@@ -110,7 +110,7 @@ private:
   std::unordered_map<std::string, int64_t> taken; ///< names, and how many began as they do
   /// Of each body, the names that its initializers have in the flat graph: those of a loop are the same every trip.
   std::map<const onnx::GraphProto *, std::map<std::string, Bound>> initializers;
-  int depth = 0; ///< of bodies around the current node
+  int depth = 0;                 ///< of bodies around the current node
   int64_t copied = 0, bytes = 0; ///< of nodes of bodies
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transcendental functions for fused regions, accurate to 2 units in the last place unless said otherwise. Plain arithmetic and selections: a
-// loop over them vectorizes, which one over libm's does not, and an element has the same bits wherever in a row it
-// lies. Coefficients as in Cephes (S. Moshier, single precision). Compiled without contraction of a*b+c: what is one
-// instruction, and rounded once, is said, so that a vector and what is left of a row agree.
+// Transcendental functions for fused regions, accurate to 2 units in the last place unless said otherwise. Plain
+// arithmetic and selections: a loop over them vectorizes, which one over libm's does not, and an element has the same
+// bits wherever in a row it lies. Coefficients as in Cephes (S. Moshier, single precision). Compiled without
+// contraction of a*b+c: what is one instruction, and rounded once, is said, so that a vector and what is left of a row
+// agree.
 #pragma once
 
 #include "runtime/Random.h"
@@ -148,8 +149,8 @@ SLUICE_KERNEL float arcTangent(float x) {
   return x < 0 ? -angle : angle;
 }
 
-/// Error function, to 5 units in the last place (7 without multiplyAdd in one instruction): x P(x^2) / Q(x^2), a minimax fit (relative error 2e-8) up to 3.92, from
-/// where on the result is 1.
+/// Error function, to 5 units in the last place (7 without multiplyAdd in one instruction): x P(x^2) / Q(x^2), a
+/// minimax fit (relative error 2e-8) up to 3.92, from where on the result is 1.
 SLUICE_KERNEL float errorFunction(float x) {
   const float size = magnitude(x), limited = size > 3.92f ? 3.92f : size, z = limited * limited; // NaN stays
   float p = 2.050089734e-6f;

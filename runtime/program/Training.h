@@ -27,6 +27,9 @@ struct TrainingFiles {
   std::unique_ptr<MetricChoice> metrics;                     ///< of the evaluation
   Log log;
   EventFile events;
+
+private:
+  void openData(const Arguments &arguments, const Program &program, uint64_t seed);
 };
 
 /// What the first steps of a run took, the very first left out.

@@ -10,8 +10,7 @@
 
 namespace sluice {
 
-TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed,
-                             const std::vector<std::string> &weights) {
+void TrainingFiles::openData(const Arguments &arguments, const Program &program, uint64_t seed) {
   DataOptions options = dataOptions(arguments, seed);
   if (arguments.data) {
     options.where = *arguments.data;
@@ -39,6 +38,11 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     options.skipBad = false; // a result for each sample
     prediction = std::make_unique<Dataset>(options, program);
   }
+}
+
+TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed,
+                             const std::vector<std::string> &weights) {
+  openData(arguments, program, seed);
   std::vector<std::string> inputs = {"/proc/self/exe"};
   for (const auto &data : {training.get(), evaluation.get(), prediction.get()})
     if (data)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // planner-growth: how processor time and memory of planning with auto grow with the number of ops, as a table on
-// stdout, which planning_growth.py draws. Every problem is planned in a process of its own, at half of its live bytes above the base, so
-// that times are processor seconds and memory is that problem's alone.
+// stdout, which planning_growth.py draws. Every problem is planned in a process of its own, at half of its live bytes
+// above the base, so that times are processor seconds and memory is that problem's alone.
 #include "passes/planner/Program.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Registry.h"

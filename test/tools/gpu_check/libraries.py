@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 print("/nowhere:/nowhere/lib")  # what gpu_libraries.py prints

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What gpu_peers.py prints, without PyTorch.
 import json
 import sys

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A program of the cuda target, as far as tools/gpu_check.sh can see: notes that it ran, and writes what it is asked for.
 name=$(basename "$0")
 echo "$name" >>"$CALLS"

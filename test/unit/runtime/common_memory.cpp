@@ -30,8 +30,7 @@ TEST(FreeMemory, IsWaitedForWhileItGrows) {
 TEST(FreeMemory, IsRefusedWhereItDoesNotGrow) {
   int looks = 0;
   try {
-    requireFreeMemory(100 * mebibyte, "the arenas need",
-                      Growing{40 * mebibyte, mebibyte, 1000 * mebibyte, &looks});
+    requireFreeMemory(100 * mebibyte, "the arenas need", Growing{40 * mebibyte, mebibyte, 1000 * mebibyte, &looks});
     FAIL() << "40 MiB are not 100";
   } catch (const MemoryNotAvailable &error) {
     EXPECT_STREQ(error.what(),
