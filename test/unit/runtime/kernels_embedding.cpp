@@ -79,8 +79,8 @@ TEST(Embedding, KnowsNoRowBeyondTheTable) {
     try {
       h.session.synchronize();
       FAIL() << "it read row " << id;
-    } catch (const std::invalid_argument &error) {
-      EXPECT_EQ(error.what(), "embedding '/words/Gather': id " + std::to_string(id) + " at position 1 is not below 4");
+    } catch (const DataError &error) {
+      EXPECT_EQ(error.what(), "embedding '/words/Gather': id " + std::to_string(id) + " at position 1 of this batch, must lie between 0 and 3");
     }
   }
 }
@@ -90,7 +90,7 @@ TEST(Embedding, NamesTheIdOfAGradient) {
   const Embedding embedding("/words/Gather", {4, 2}, {2});
   const Tensor dy = h.tensor({2, 2}), ids = tensorOf(h, {0, 7}, {2}), dtable = h.tensor({4, 2});
   embedding.backward(h.session.compute, dy, ids, dtable, h.workspace(embedding));
-  EXPECT_THROW(h.session.synchronize(), std::invalid_argument);
+  EXPECT_THROW(h.session.synchronize(), DataError);
 }
 
 TEST(Embedding, FindsTheLargestOfTheRowsOfAnId) {

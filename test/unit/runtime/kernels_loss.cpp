@@ -159,8 +159,8 @@ TEST(Loss, ExtremeLogitsAndTargets) {
   try {
     h.session.synchronize();
     FAIL();
-  } catch (const std::invalid_argument &error) {
-    EXPECT_STREQ(error.what(), "loss '/out/Gemm': class id 3 of sample 1 is not below 3");
+  } catch (const DataError &error) {
+    EXPECT_STREQ(error.what(), "loss '/out/Gemm': class id 3 of sample 1 of this batch, must lie between 0 and 2");
   }
 }
 

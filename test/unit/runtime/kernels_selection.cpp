@@ -103,9 +103,9 @@ TEST(Pick, KnowsNoElementBesideTheRow) {
     try {
       h.session.synchronize();
       FAIL() << "it read element " << id;
-    } catch (const std::invalid_argument &error) {
+    } catch (const DataError &error) {
       EXPECT_EQ(error.what(),
-                "selection '/gate/GatherElements': id " + std::to_string(id) + " at position 1 is not below 4");
+                "selection '/gate/GatherElements': id " + std::to_string(id) + " at position 1 of this batch, must lie between 0 and 3");
     }
   }
 }
