@@ -18,8 +18,8 @@ inline DataError wrongId(IdUse use, const char *node, int64_t id, int64_t positi
   const char *kernel = use == IdUse::Row ? "embedding" : use == IdUse::Element ? "selection" : "loss";
   const bool isClass = use == IdUse::Class;
   return DataError(text(kernel, " '", node, isClass ? "': class id " : "': id ", id,
-                        isClass ? " of sample " : " at position ", position,
-                        " of this batch, must lie between 0 and ", limit - 1));
+                        isClass ? " of sample " : " at position ", position, " of this batch, must lie between 0 and ",
+                        limit - 1));
 }
 
 } // namespace sluice

@@ -80,7 +80,8 @@ TEST(Embedding, KnowsNoRowBeyondTheTable) {
       h.session.synchronize();
       FAIL() << "it read row " << id;
     } catch (const DataError &error) {
-      EXPECT_EQ(error.what(), "embedding '/words/Gather': id " + std::to_string(id) + " at position 1 of this batch, must lie between 0 and 3");
+      EXPECT_EQ(error.what(), "embedding '/words/Gather': id " + std::to_string(id) +
+                                  " at position 1 of this batch, must lie between 0 and 3");
     }
   }
 }

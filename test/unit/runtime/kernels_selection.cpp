@@ -104,8 +104,8 @@ TEST(Pick, KnowsNoElementBesideTheRow) {
       h.session.synchronize();
       FAIL() << "it read element " << id;
     } catch (const DataError &error) {
-      EXPECT_EQ(error.what(),
-                "selection '/gate/GatherElements': id " + std::to_string(id) + " at position 1 of this batch, must lie between 0 and 3");
+      EXPECT_EQ(error.what(), "selection '/gate/GatherElements': id " + std::to_string(id) +
+                                  " at position 1 of this batch, must lie between 0 and 3");
     }
   }
 }
