@@ -28,13 +28,19 @@ constexpr Window asVolume(const Window &w, int rank) {
 /// Pixels of a volume, over the batch.
 SLUICE_KERNEL int64_t pixelsOf(const Shape &shape) { return shape[0] * shape[2] * shape[3] * shape[4]; }
 
+/// a / b for a >= 0 and b > 0, of which nearly all have 32 bits: GPUs have no instruction for division, and a routine of
+/// 64 bits takes several times as long.
+SLUICE_KERNEL int64_t quotient(int64_t a, int64_t b) {
+  return (a | b) >> 32 == 0 ? static_cast<int64_t>(static_cast<uint32_t>(a) / static_cast<uint32_t>(b)) : a / b;
+}
+
 /// A pixel of a volume: sample, slice, row, column.
 struct Pixel {
   int64_t n, z, y, x;
 };
 SLUICE_KERNEL Pixel pixelAt(const Shape &shape, int64_t index) {
-  const int64_t line = index / shape[4], slice = line / shape[3];
-  return {slice / shape[2], slice % shape[2], line % shape[3], index % shape[4]};
+  const int64_t line = quotient(index, shape[4]), slice = quotient(line, shape[3]), n = quotient(slice, shape[2]);
+  return {n, slice - n * shape[2], line - slice * shape[3], index - line * shape[4]};
 }
 /// Where its channels begin, channels last.
 SLUICE_KERNEL int64_t offsetOf(const Shape &shape, const Pixel &p) {
@@ -55,14 +61,15 @@ struct Windows {
 };
 SLUICE_KERNEL Windows windowsAt(const Window &w, int axis, int64_t position, int64_t windows) {
   const int64_t shifted = position + w.pads[axis], reach = w.dilations[axis] * (w.kernel[axis] - 1);
-  const int64_t first = shifted <= reach ? 0 : (shifted - reach + w.strides[axis] - 1) / w.strides[axis];
-  return {first, std::min(windows - 1, shifted / w.strides[axis])};
+  const int64_t first = shifted <= reach ? 0 : quotient(shifted - reach + w.strides[axis] - 1, w.strides[axis]);
+  return {first, std::min(windows - 1, quotient(shifted, w.strides[axis]))};
 }
 
 /// Which tap of window `o`, one of windowsAt(position), lies at `position`; -1: none.
 SLUICE_KERNEL int64_t tapOf(const Window &w, int axis, int64_t position, int64_t o) {
   const int64_t distance = position + w.pads[axis] - o * w.strides[axis];
-  return distance % w.dilations[axis] ? -1 : distance / w.dilations[axis];
+  const int64_t tap = quotient(distance, w.dilations[axis]);
+  return tap * w.dilations[axis] == distance ? tap : -1;
 }
 
 /// Taps of window `o` along one axis that lie in [low, high).
