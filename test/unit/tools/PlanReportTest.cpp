@@ -73,16 +73,4 @@ TEST(PlanReport, EveryStrategyHasALineOrAReason) {
   EXPECT_EQ(sectionOf(data, "Streams")["bars"][0].size(), 5u);
 }
 
-TEST(PlanReport, ChartsWithoutPointsOrWithOneAreDrawn) {
-  Chart none("x", "y");
-  EXPECT_THAT(none.svg(), HasSubstr("nothing to draw"));
-  Chart one("x", "y");
-  one.add({"a", {{5, 0}}});
-  EXPECT_THAT(one.svg(), Not(HasSubstr("nan")));
-  EXPECT_THAT(one.svg(), HasSubstr("</svg>"));
-  Chart logs("x", "y");
-  logs.logarithmic().add({"a", {{0, 1}, {10, 2}, {1000, 300}}});
-  EXPECT_THAT(logs.svg(), Not(HasSubstr("inf")));
-}
-
 } // namespace sluice
