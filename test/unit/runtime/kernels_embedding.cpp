@@ -3,6 +3,8 @@
 // integers that become numbers.
 #include "test/unit/runtime/Harness.h"
 
+#include "runtime/Errors.h"
+
 namespace sluice {
 namespace {
 

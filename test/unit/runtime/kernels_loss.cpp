@@ -2,6 +2,8 @@
 // Losses and softmax: values in double, gradients against finite differences, extreme logits, targets out of range.
 #include "test/unit/runtime/Harness.h"
 
+#include "runtime/Errors.h"
+
 namespace sluice {
 namespace {
 

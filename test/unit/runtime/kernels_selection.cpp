@@ -3,6 +3,8 @@
 // range, numbers that become integers.
 #include "test/unit/runtime/Harness.h"
 
+#include "runtime/Errors.h"
+
 #include <numeric>
 
 namespace sluice {
