@@ -62,7 +62,7 @@ check() {
 need() { "$@" >/dev/null 2>&1 || { echo "lint: nothing was checked: '$*' fails here"; exit 77; }; }
 
 # The library that tools/setup.sh installs knows the versions of ops.
-onnx=${SLUICE_ONNX_ROOT:-$HOME/.cache/sluice/onnx-$(sed -n 's/^onnx_version=//p' tools/setup.sh)}
+onnx=${SLUICE_ONNX_ROOT:-${SLUICE_DEPS:-$HOME/.cache/sluice}/onnx-$(sed -n 's/^onnx_version=//p' tools/setup.sh)}
 
 need clang-format-22 --version
 need mlir-tblgen-22 --version

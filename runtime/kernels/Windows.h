@@ -28,8 +28,8 @@ constexpr Window asVolume(const Window &w, int rank) {
 /// Pixels of a volume, over the batch.
 SLUICE_KERNEL int64_t pixelsOf(const Shape &shape) { return shape[0] * shape[2] * shape[3] * shape[4]; }
 
-/// a / b for a >= 0 and b > 0, of which nearly all have 32 bits: GPUs have no instruction for division, and a routine of
-/// 64 bits takes several times as long.
+/// a / b for a >= 0 and b > 0, of which nearly all have 32 bits: GPUs have no instruction for division, and a routine
+/// of 64 bits takes several times as long.
 SLUICE_KERNEL int64_t quotient(int64_t a, int64_t b) {
   return (a | b) >> 32 == 0 ? static_cast<int64_t>(static_cast<uint32_t>(a) / static_cast<uint32_t>(b)) : a / b;
 }
