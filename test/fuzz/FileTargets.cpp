@@ -122,16 +122,22 @@ Outcome runRecipe(const std::string &input, const std::string &folder) {
   return guarded([&] {
     Arguments arguments;
     readRecipe(path, {}, arguments);
-    // What was read can be written, and is then read as the same.
+    // What was read can be written, and is then read as the same, paths from any folder.
     arguments.checkpoint = folder;
     arguments.path = "model";
-    writeFile(path, recipeOf(arguments));
+    const std::string written = recipeOf(arguments);
+    writeFile(path, written);
     Arguments again;
     readRecipe(path, {}, again);
     for (const FlagGroup &group : flagGroups())
-      for (const Flag &flag : group.flags)
-        if (!isAboutOneStart(flag) && valuesOf(arguments, flag) != valuesOf(again, flag))
+      for (const Flag &flag : group.flags) {
+        const auto before = valuesOf(arguments, flag), after = valuesOf(again, flag);
+        if (!isAboutOneStart(flag) && (flag.holdsPath() ? before.size() != after.size() : before != after))
           finding(std::string("another ") + flag.name + " was written than was read");
+      }
+    again.path = arguments.path;
+    if (recipeOf(again) != written)
+      finding("a recipe that was written and read is written otherwise");
   });
 }
 

@@ -34,7 +34,7 @@ def write_reference(model, exporter, folder):
 def differences(folder):
     """Largest relative error of a loss; (error, limit, name) of the first gradient that is furthest from its limit; the whole gradient's error."""
     known, dumped = compare.load(folder / "reference.safetensors"), compare.load(folder / "gradients")
-    found = compare.losses(folder / "log")
+    found = compare.of_steps(folder / "log", "loss")
     if len(found) != STEPS:
         raise ValueError(f"{len(found)} steps in the log")
     losses = max(abs(a - b) / abs(b) for a, b in zip(found, known["losses"]))
