@@ -128,6 +128,24 @@ LogicalResult importBatchNorm(NodeImport &node) {
   return y ? node.result(node.reshape(y, shapeOf(x))) : failure();
 }
 
+/// The mean over the dimensions from `axis` on, which stay as 1.
+Value mean(NodeImport &node, Value x, int64_t axis) {
+  if (!x)
+    return {};
+  SmallVector<int64_t> kept(shapeOf(x));
+  std::fill(kept.begin() + axis, kept.end(), 1);
+  return summed(node, x, kept, 1.0 / static_cast<double>(llvm::product_of(shapeOf(x).drop_front(axis))));
+}
+
+/// 1 / sqrt(variance + epsilon) over the same dimensions. The norm's own is out of reach of a gradient.
+Value reciprocalDeviation(NodeImport &node, Value x, int64_t axis) {
+  Value centred = binary<train::SubOp>(node, x, mean(node, x, axis));
+  Value variance = mean(node, binary<train::MulOp>(node, centred, centred), axis);
+  Value epsilon = node.scalar(node.attributes.number("epsilon", 1e-5f), "epsilon");
+  Value deviation = unary<train::SqrtOp>(node, binary<train::AddOp>(node, variance, epsilon));
+  return binary<train::DivOp>(node, node.scalar(1, "one"), deviation);
+}
+
 /// Dimensions from `axis` on are normalized together: rows of as many columns.
 LogicalResult importLayerNorm(NodeImport &node) {
   Value x = node.tensor(0), scale = node.tensor(1, {Use::Scale}),
@@ -147,7 +165,10 @@ LogicalResult importLayerNorm(NodeImport &node) {
   auto norm = node.make<train::LayerNormOp>(node.reshape(x, {typeOf(x).getNumElements() / columns, columns}),
                                             node.reshape(scale, {columns}), node.reshape(bias, {columns}),
                                             node.f32(node.attributes.number("epsilon", 1e-5f)));
-  return norm ? node.result(node.reshape(norm.getY(), shapeOf(x))) : failure();
+  if (!norm || (node.used(1) && failed(node.result(mean(node, x, axis), 1))) ||
+      (node.used(2) && failed(node.result(reciprocalDeviation(node, x, axis), 2))))
+    return failure();
+  return node.result(node.reshape(norm.getY(), shapeOf(x)));
 }
 
 LogicalResult importLrn(NodeImport &node) {
@@ -169,13 +190,20 @@ LogicalResult importLrn(NodeImport &node) {
   return lrn ? node.result(node.reshape(lrn, shapeOf(x))) : failure();
 }
 
+/// x, and a mask that keeps all of it.
+LogicalResult unchanged(NodeImport &node, Value x) {
+  if (node.used(1) && failed(node.result(node.filled(shapeOf(x).vec(), 1, "mask"), 1)))
+    return failure();
+  return node.result(x);
+}
+
 LogicalResult importDropout(NodeImport &node) {
   Value x = node.tensor(0);
   if (!x)
     return failure();
   int64_t key = node.shared().dropouts++;
   if (!node.training() || node.spec().dropout == DropoutMode::Off)
-    return node.result(x);
+    return unchanged(node, x);
   double ratio = node.attributes.number("ratio", 0.5f);
   if (node.has(1)) {
     const HostTensor *given = node.constant(1, "ratio");
@@ -186,7 +214,7 @@ LogicalResult importDropout(NodeImport &node) {
   if (!(ratio >= 0 && ratio < 1))
     return node.error("ratio is " + std::to_string(ratio) + ", must be at least 0 and below 1");
   if (ratio == 0)
-    return node.result(x);
+    return unchanged(node, x);
   auto dropout = node.make<train::DropoutOp>(x, node.f32(ratio), static_cast<uint64_t>(key));
   return dropout ? node.result(dropout) : failure();
 }
