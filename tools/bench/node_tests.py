@@ -6,7 +6,8 @@
 
 NODE_TESTS is the folder `node` of the ONNX library's test data. Every test whose op docs/reference/coverage.md names becomes a part of a program
 as test/models/backend_ops.py builds them: its inputs are initializers, each of its outputs is compared with what is expected, element by element,
-by the gradient of a bias. Truth values and integers are cast to float32. A test passes where all elements are within ONNX's own tolerance (1e-3 of
+by the gradient of a bias. Truth values and integers are cast to float32. The first input of float32 is an activation, else the first of integers or
+truth values, cast from one; a test that this refuses is folded whole, which the page counts apart. A test passes where all elements are within ONNX's own tolerance (1e-3 of
 the value, plus 1e-7) or within 2e-6 of the largest value of the output. --only takes tests by name."""
 import argparse
 import collections
@@ -28,6 +29,7 @@ import compare  # noqa: E402
 
 LARGEST = backend_ops.LARGEST
 MOST = 100  # tests of one program
+FOLDED = "folded when compiled"
 STRUCTURES = "If Loop Optional OptionalGetElement OptionalHasElement Scan SequenceAt SequenceConstruct SequenceErase SequenceInsert SequenceMap SplitToSequence ConcatFromSequence".split()
 
 
@@ -95,7 +97,7 @@ class Test:
         self.name, self.model = folder.name, onnx.load(str(folder / "model.onnx"))
         self.op = op_of(folder, self.model)
         self.opset = next((o.version for o in self.model.opset_import if not o.domain), 0)
-        self.folder = folder
+        self.folder, self.activation = folder, -1
 
     def load(self):
         graph, data = self.model.graph, self.folder / "test_data_set_0"
@@ -105,6 +107,8 @@ class Test:
         self.outputs = [read(data / f"output_{i}.pb", value) for i, value in enumerate(graph.output)]
         for output in self.outputs:
             check_output(output)
+        self.activation = next((i for kinds in ("f", "biu") for i, array in enumerate(self.inputs)
+                                if isinstance(array, np.ndarray) and array.dtype.kind in kinds), -1)
         if self.op == "Dropout" and len(self.inputs) == 3 and self.inputs[2] and self.inputs[1] > 0:
             raise Skipped("a result drawn at random, from other numbers than the reference's")
 
@@ -117,8 +121,12 @@ class Test:
 class Program(backend_ops.Joined):
     """Several tests in one graph."""
 
+    def activation(self, value, result, name):
+        """The same numbers as a value of the step."""
+        self.nodes.append(helper.make_node("Add", [value, "zero"], [result], name))
+
     def enter(self, name, value, array, first):
-        """The initializers of an input, as the graph reads it; the first of float32 is an activation."""
+        """The initializers of an input, as the graph reads it."""
         if array is None:
             self.nodes.append(helper.make_node("Optional", [], [value.name], type=value.type.optional_type.elem_type))
         elif isinstance(array, list):
@@ -128,37 +136,42 @@ class Program(backend_ops.Joined):
             sequence = ("SequenceConstruct", {}) if array else ("SequenceEmpty", {})
             self.nodes.append(helper.make_node(sequence[0], parts, [value.name], f"{name}/sequence"))
         elif first:
-            self.constant(f"{value.name}/value", array)
-            self.nodes.append(helper.make_node("Add", [f"{value.name}/value", "zero"], [value.name], f"{name}/enter"))
+            cast = array.dtype != np.float32
+            self.constant(f"{value.name}/value", array.astype(np.float32))
+            self.activation(f"{value.name}/value", f"{value.name}/float" if cast else value.name, f"{name}/enter")
+            if cast:
+                self.nodes.append(helper.make_node("Cast", [f"{value.name}/float"], [value.name], f"{name}/cast", to=value.type.tensor_type.elem_type))
         else:
             self.constant(value.name, array)
 
-    def leave(self, name, output, array):
-        """Compares an output with what is expected."""
+    def leave(self, name, output, array, folded):
+        """Compares an output with what is expected; a folded one is no value of the step yet."""
         if isinstance(array, list):
             for i, part in enumerate(array):
                 self.constant(f"{output.name}/at{i}", np.array(i))
                 self.nodes.append(helper.make_node("SequenceAt", [output.name, f"{output.name}/at{i}"], [f"{output.name}/{i}"], f"{name}/at{i}"))
-                self.leave(f"{name}/{i}", onnx.ValueInfoProto(name=f"{output.name}/{i}"), part)
+                self.leave(f"{name}/{i}", onnx.ValueInfoProto(name=f"{output.name}/{i}"), part, folded)
             return
         value = output.name
         if array.dtype != np.float32:
             self.nodes.append(helper.make_node("Cast", [value], [f"{value}/float"], f"{name}/cast", to=TensorProto.FLOAT))
             value = f"{value}/float"
+        if folded:
+            self.activation(value, f"{value}/value", f"{name}/value")
+            value = f"{value}/value"
         self.expect(name, value, array.astype(np.float32))
 
     def add_test(self, test):
         model = onnx.ModelProto()
         model.CopyFrom(test.model)
         graph = onnx.compose.add_prefix_graph(model.graph, f"{test.name}/")
-        first = next((i for i, array in enumerate(test.inputs) if isinstance(array, np.ndarray) and array.dtype == np.float32), -1)
         for i, (value, array) in enumerate(zip(graph.input, test.inputs)):
-            self.enter(f"{test.name}/{i}", value, array, i == first)
+            self.enter(f"{test.name}/{i}", value, array, i == test.activation)
         self.initializers.extend(graph.initializer)
         self.nodes.extend(graph.node)
         self.names.append(test.name)
         for i, (value, array) in enumerate(zip(graph.output, test.outputs)):
-            self.leave(f"{test.name}/{i}", value, array)
+            self.leave(f"{test.name}/{i}", value, array, test.activation < 0)
 
     def check(self, folder):
         """Largest errors over the tolerance of the outputs, by test."""
@@ -214,6 +227,15 @@ def refusals(options, tests):
     return refusals(options, tests[:half]) | refusals(options, tests[half:])
 
 
+def refusals_or_folded(options, tests):
+    """The same; what is refused for its integers as activations is tried as constants, without a float among its inputs."""
+    refused = refusals(options, tests)
+    again = [test for test in tests if test.name in refused and test.activation >= 0 and test.inputs[test.activation].dtype != np.float32]
+    for test in again:
+        test.activation = -1
+    return {name: reason for name, reason in refused.items() if name not in {test.name for test in again}} | refusals(options, again)
+
+
 def run_program(options, key, tests):
     program = program_of(tests)
     folder = options.work / "program"
@@ -236,13 +258,14 @@ def page(results, commit):
         if verdict != "passes":
             reasons[verdict, reason].append((op, name))
     run = [sum(counts[i] for counts in ops.values()) for i in range(3)]
+    folded = sum(reason == FOLDED for _, _, reason in results.values())
     lines = [f"""# ONNX's node tests
 
 All tests of ONNX 1.19.1's backend suite (folder `node`, expanded forms among them) whose op [the coverage page](../reference/coverage.md) names, in training
 programs of the host target: `tools/bench/node_tests.py NODE_TESTS --work DIR --page docs/results/node-tests.md`, commit {commit},
 {datetime.date.today()}. Every output of a test counts; what passes is equal within ONNX's tolerance or 2e-6 of an output's largest value.
 
-{run[0]} pass, {run[1]} do not, {run[2]} are skipped.
+{run[0]} pass ({folded} of them folded when compiled, for nothing in them is an activation), {run[1]} do not, {run[2]} are skipped.
 
 | op | pass | do not | skipped |
 |---|---|---|---|"""]
@@ -278,11 +301,12 @@ def main():
     for key, tests in sorted(groups.items()):
         for start in range(0, len(tests), MOST):
             part = tests[start:start + MOST]
-            refused = refusals(options, part)
+            refused = refusals_or_folded(options, part)
             results.update({test.name: (test.op, "skipped", refused[test.name]) for test in part if test.name in refused})
             whole = [test for test in part if test.name not in refused]
             wrong = run_program(options, key, whole) if whole else {}
-            results.update({test.name: (test.op, "wrong" if test.name in wrong else "passes", wrong.get(test.name, "")) for test in whole})
+            results.update({test.name: (test.op, "wrong" if test.name in wrong else "passes", wrong.get(test.name, "" if test.activation >= 0 else FOLDED))
+                            for test in whole})
             print(f"opset {key[0]}: {len(whole) - len(wrong)} pass, {len(wrong)} do not, {len(refused)} refused", flush=True)
             for name, reason in wrong.items():
                 print(f"  {name}: {reason}", flush=True)
