@@ -12,9 +12,9 @@ namespace sluice {
 LayerNorm::LayerNorm(const char *node, Shape x, float epsilon)
     : Kernel(node), rows(x[0]), columns(x[1]), epsilon(epsilon) {}
 
-/// Calls body(row) for all rows, several to a task.
+/// Calls body(row) for all rows, as many to a task as make the two atomics around it cheap.
 template <typename Body> static void forRows(int64_t rows, int64_t columns, Body &&body) {
-  parallelRanges(rows, std::max<int64_t>(1, 4096 / columns), [&](int64_t begin, int64_t end) {
+  parallelRanges(rows, std::max<int64_t>(1, 65536 / columns), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
       body(row);
   });
