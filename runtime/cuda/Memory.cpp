@@ -15,14 +15,18 @@ namespace {
 
 constexpr unsigned char canary = 0xc5;
 
+/// What the arena leaves free: CUDA loads a kernel when it is launched first, and cuDNN's engines are kernels of some
+/// megabytes each. An estimate, until a GPU says more.
+constexpr size_t loadedLater = size_t(128) << 20;
+
 [[noreturn]] void deviceTooSmall(size_t bytes) {
   const Device &device = Device::get();
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   throw MemoryNotAvailable("CUDA device memory is too small: the device arena needs " + std::to_string(bytes) +
-                           " bytes, " + device.properties.name + " has " + std::to_string(free) + " of " +
-                           std::to_string(total) + " bytes free (contexts take " +
-                           std::to_string(device.usedByContext) +
+                           " bytes and the kernels loaded later up to " + std::to_string(loadedLater) + ", " +
+                           device.properties.name + " has " + std::to_string(free) + " of " + std::to_string(total) +
+                           " bytes free (contexts take " + std::to_string(device.usedByContext) +
                            "); compile with a smaller --memory-budget or end other programs on it");
 }
 
@@ -30,7 +34,7 @@ char *allocateDevice(size_t bytes) {
   size_t free = 0, total = 0;
   checkCuda(cudaMemGetInfo(&free, &total), "cannot read the device's memory");
   void *address = nullptr;
-  if (bytes > free || cudaMalloc(&address, bytes) != cudaSuccess) {
+  if (free < loadedLater || bytes > free - loadedLater || cudaMalloc(&address, bytes) != cudaSuccess) {
     cudaGetLastError(); // the failed allocation is reported here and nowhere else
     deviceTooSmall(bytes);
   }
