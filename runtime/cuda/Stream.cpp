@@ -62,7 +62,7 @@ struct Session::Impl {
   Impl(size_t deviceBytes, size_t hostBytes, int eventCount)
       : poison((Device::get(), poisonWanted())), device(Space::Device, deviceBytes, poison),
         host(Space::Host, hostBytes, poison), fork(cudaEventDisableTiming), joinHost(cudaEventDisableTiming),
-        joinDevice(cudaEventDisableTiming), joinCodec(cudaEventDisableTiming),
+        joinDevice(cudaEventDisableTiming), joinCodec(cudaEventDisableTiming), broughtIn(cudaEventDisableTiming),
         recordedIn(static_cast<size_t>(eventCount)) {
     for (int i = 0; i < eventCount; ++i)
       events.emplace_back(cudaEventDisableTiming);
@@ -92,6 +92,7 @@ struct Session::Impl {
   Arena device, host;
   std::vector<CudaEvent> events;
   CudaEvent fork, joinHost, joinDevice, joinCodec;
+  CudaEvent broughtIn;           ///< the copies to the device of the step that was replayed last are done
   std::vector<int> recordedIn;   ///< by event: number of the capture that recorded it last, 0 outside of captures
   int capture = 0, captures = 0; ///< number of the running capture (0: none), and of all so far
   bool graphs = true, recording = false;
@@ -201,6 +202,8 @@ void Session::enqueue(const std::function<void(Session &)> &body) {
   if (!graph.exec)
     impl->makeGraph(*this, body, graph.exec);
   checkCuda(cudaGraphLaunch(graph.exec, sluice::native(compute)), "cannot launch the step's graph");
+  // The next batch has a step's time to come, the step's own copies have not: outside a graph their stream keeps order.
+  checkCuda(cudaStreamWaitEvent(sluice::native(toDevice), impl->broughtIn.event, 0), "cannot wait for a step's copies");
 }
 
 void Session::Impl::makeGraph(Session &session, const std::function<void(Session &)> &body, cudaGraphExec_t &exec) {
@@ -216,6 +219,8 @@ void Session::Impl::makeGraph(Session &session, const std::function<void(Session
       checkCuda(cudaStreamWaitEvent(stream, fork.event, 0), what);
     body(session);
     checkCuda(cudaEventRecord(joinHost.event, toHost), what);
+    checkCuda(cudaEventRecordWithFlags(broughtIn.event, toDevice, cudaEventRecordExternal),
+              what); // a node, to be joined
     checkCuda(cudaEventRecord(joinDevice.event, toDevice), what);
     checkCuda(cudaEventRecord(joinCodec.event, codec), what);
     for (const CudaEvent *join : {&joinHost, &joinDevice, &joinCodec})

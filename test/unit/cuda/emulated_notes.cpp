@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cuda runtime says before a run of kernels that cuDNN has no engine for.
+// What only the emulator shows of the cuda runtime: its words on kernels that cuDNN has no engine for, and the order of
+// copies around a graph.
 #include "test/unit/runtime/Harness.h"
 
 namespace sluice {
@@ -19,6 +20,21 @@ TEST(Notes, NameAConvolutionThatCudnnDoesNotTake) {
             std::string::npos)
       << notes;
   EXPECT_EQ(notes.find("/same/Conv"), std::string::npos) << notes; // one plan for one geometry
+}
+
+/// The next batch, copied outside the graph, would take the link before the copies that the step waits for.
+TEST(Graphs, CopiesOfAStepComeBeforeTheNextBatch) {
+  Session session(1 << 12, 1 << 12, 1);
+  session.enableGraphs(true);
+  const std::function<void(Session &)> step = [](Session &s) {
+    copyToDevice(s.toDevice, host(0, {4}), device(0, {4}), "g");
+  };
+  for (int i = 0; i < 5; ++i) {
+    session.batchParity = i % 2;
+    session.enqueue(step);
+    EXPECT_EQ(emulator::replaysAwaited(static_cast<cudaStream_t>(session.toDevice.native())), i)
+        << "the first step is no graph";
+  }
 }
 
 } // namespace

@@ -14,9 +14,11 @@ struct EmulatedGraph {
 };
 struct EmulatedStream {
   bool capturing = false;
+  int replaysAwaited = 0;
 };
 struct EmulatedEvent {
   int capture = 0; ///< number of the capture it was recorded in, 0 outside
+  int replays = 0; ///< times that a graph recorded it
   std::chrono::steady_clock::time_point time;
 };
 
@@ -226,6 +228,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->time = std::chrono::steady_clock::now();
   return cudaSuccess;
 }
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (flags != cudaEventRecordExternal || !stream->capturing)
+    return cudaEventRecord(event, stream);
+  emulator::enqueue(stream, [event] { ++event->replays; });
+  return cudaSuccess;
+}
 /// Waiting for an event of a capture joins it; waiting inside one for an event of the outside is CUDA's error.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (stream->capturing && event->capture != captureNumber)
@@ -236,8 +244,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     stream->capturing = true;
     forked.push_back(stream);
   }
+  if (!stream->capturing)
+    stream->replaysAwaited = event->replays;
   return cudaSuccess;
 }
+int emulator::replaysAwaited(cudaStream_t stream) { return stream->replaysAwaited; }
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
   *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
   return cudaSuccess;

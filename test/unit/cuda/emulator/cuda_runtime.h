@@ -96,7 +96,7 @@ struct cudaDeviceProp {
 };
 struct cudaFuncAttributes {};
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
-                   cudaHostAllocDefault = 0;
+                   cudaHostAllocDefault = 0, cudaEventRecordExternal = 1;
 constexpr int cudaStreamCaptureModeRelaxed = 2;
 
 cudaError_t cudaMalloc(void **address, size_t bytes);
@@ -151,10 +151,15 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+/// With cudaEventRecordExternal, inside a capture: every launch of the graph records it, for streams outside.
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 namespace emulator {
+/// How often graphs had recorded the event that `stream` waited for last, outside of captures.
+int replaysAwaited(cudaStream_t stream);
+
 /// Does `work` now, or keeps it where `stream` belongs to a capture.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
