@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks and measures the cuda target on a machine with a GPU that has neither MLIR nor a network.
 #
-#   tools/gpu_check.sh pack [-o FILE.tar.gz | -d FOLDER] [--prebuilt ARCHITECTURE]
+#   tools/gpu_check.sh pack [-o FILE.tar.gz] [--prebuilt ARCHITECTURE]
 #                                                here, after tools/setup.sh: emits the programs, packs all that the check needs;
 #                                                --prebuilt 90: with what the stage `first` runs as programs for such GPUs
 #   tar xf FILE.tar.gz && sluice_gpu_check/gpu_check.sh first    there: what to know first, in nine minutes

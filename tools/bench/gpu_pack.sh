@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # tools/gpu_check.sh pack: emits the programs of the GPU check and packs them with the conformance set and the stages.
 #
-#   tools/bench/gpu_pack.sh [-o FILE.tar.gz | -d FOLDER] [--prebuilt ARCHITECTURE]
+#   tools/bench/gpu_pack.sh [-o FILE.tar.gz] [--prebuilt ARCHITECTURE]
 #
-# -d: into a folder, which is replaced, instead of an archive. --prebuilt 90: what the stage `first` runs is built here for such GPUs, so that
+# --prebuilt 90: what the stage `first` runs is built here for such GPUs, so that
 # a machine that has no compiler, or is lent for minutes, can run it; without debug information, data libraries linked in.
 # Programs carry no weights but the tiny ones: theirs are drawn from the seed. What a model or a budget does not allow is left out and said.
 set -uo pipefail
@@ -103,11 +103,10 @@ prebuild() { # architecture
   say "programs of $(du -sb "$pack/bin" | cut -f1) bytes"
 }
 
-out=sluice_gpu_check.tar.gz folder= prebuilt=
+out=sluice_gpu_check.tar.gz prebuilt=
 while [ $# -gt 0 ]; do
   case $1 in
     -o) out=${2:?-o needs a file} ;;
-    -d) folder=${2:?-d needs a folder} ;;
     --prebuilt) prebuilt=${2:?--prebuilt needs an architecture such as 90} ;;
     *) sed -n '3,9p' "${BASH_SOURCE[0]}"; exit 2 ;;
   esac
@@ -139,10 +138,5 @@ for file in include/jpeglib.h include/jmorecfg.h include/jerror.h include/x86_64
   cp -L "/usr/$file" "$pack/data_libraries/$name" || die "the data libraries' files are missing: run tools/setup.sh first"
 done
 [ -z "$prebuilt" ] || prebuild "$prebuilt"
-if [ -n "$folder" ]; then
-  rm -rf "$folder" && mkdir -p "$(dirname "$folder")" && cp -r "$pack" "$folder" || die "cannot write $folder"
-  say "$folder: $(du -sb "$folder" | cut -f1) bytes, $(find "$pack/programs" -name program.cu | wc -l) programs"
-  exit
-fi
 tar -C "$work" -czf "$work/pack.tar.gz" sluice_gpu_check && mv "$work/pack.tar.gz" "$out" || die "cannot write $out"
 say "$out: $(stat -c %s "$out") bytes, $(find "$pack/programs" -name program.cu | wc -l) programs"

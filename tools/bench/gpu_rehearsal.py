@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goes through the stage `first` of tools/gpu_check.sh as a lent machine would, without a GPU: programs run on the emulator.
+
+    gpu_rehearsal.py PACK --work DIR [--build build] > docs/results/gpu/rehearsal.log
+
+PACK is what `tools/gpu_check.sh pack -o PACK` wrote. Its small programs and the conformance set are built for the emulator; the smallest network
+stands in for ResNet-50, which the emulator would need days for. Every machine is bare: an empty home, the tools of TOOLS and nothing else in PATH, a
+made-up nvidia-smi, this Python with PyTorch's own CUDA libraries (and no device, so that the peers fail). The first machine is killed, the
+second's stage is cut short, the others are as lent; each begins with what came back from the one before, results.tgz."""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+
+root = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(root / "test/models"))
+import emulated  # noqa: E402
+
+TOOLS = """bash sh env tar gzip grep sed timeout cat cp mv rm mkdir cmp cut basename dirname sort head tail tr date nproc free lscpu sleep chmod ls
+  wc mktemp true""".split()
+MACHINES = [{"KILLED": "60"}, {"SLUICE_STAGE_SECONDS": "240"}, {}, {}]  # what each is like; KILLED: seconds until it is gone
+STANDS_IN = {"resnet50_bf16_keep": "check_mlp", "resnet50_bf16_60act": "check_mlp_planned"}
+LARGEST = 64 << 20  # what may be carried
+GPU = "#!/bin/sh\necho 'a made-up GPU'\n"
+
+
+def say(text):
+    print(f"rehearsal: {text}", flush=True)
+
+
+def first_programs():
+    listed = re.search(r"^first_programs=\((.*)\)$", (root / "tools/gpu_check.sh").read_text(), re.M)
+    return ["check_mlp", *listed.group(1).split()]
+
+
+def build(carried, folder):
+    """The emulator's programs in place of the GPU's."""
+    shutil.rmtree(carried / "bin", ignore_errors=True)
+    for name in ["cuda_conformance", *first_programs()]:
+        source = carried / "programs" / STANDS_IN.get(name, name)
+        into = carried / "bin" / name
+        if name == "cuda_conformance":
+            into.mkdir(parents=True)
+            shutil.copy(folder / "bin/cuda_emulated", into / name)
+        elif source.is_dir():
+            into.mkdir(parents=True)
+            done = emulated.run([*emulated.compiler(folder), source / "program.cu", "-o", into / name, *emulated.libraries(folder)])
+            if done.returncode:
+                sys.exit(f"{name} cannot be built for the emulator: {done.stderr[-500:]}")
+            for weights in source.glob("*.safetensors"):
+                shutil.copy(weights, into / weights.name)
+        else:
+            say(f"{name} is not in the pack")
+            continue
+        subprocess.run(["strip", into / name], check=True)
+
+
+def machine(work, number, carried, traits):
+    """The exit status of the stage on a bare machine, and what it left in OUT; None where it was killed."""
+    home = work / f"machine{number}"
+    shutil.rmtree(home, ignore_errors=True)
+    for folder in ("tools", "out", "tmp"):
+        (home / folder).mkdir(parents=True)
+    for tool in TOOLS:
+        (home / "tools" / tool).symlink_to(shutil.which(tool))
+    (home / "tools/nvidia-smi").write_text(GPU)
+    (home / "tools/nvidia-smi").chmod(0o755)
+    shutil.copytree(carried, home / "sluice_gpu_check")
+    traits = dict(traits)
+    killed = traits.pop("KILLED", None)
+    environment = {"PATH": str(home / "tools"), "HOME": str(home), "TMPDIR": str(home / "tmp"), "OUT": str(home / "out"), "PYTHON": sys.executable, **traits}
+    begin = time.monotonic()
+    run = subprocess.Popen(["bash", "sluice_gpu_check/gpu_check.sh", "first"], cwd=home, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           start_new_session=True)
+    try:
+        words, _ = run.communicate(timeout=float(killed) if killed else 600)
+        status = run.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, 9)
+        words, _ = run.communicate()
+        status = None
+    sys.stdout.write(words)
+    say(f"machine {number} {'was killed' if status is None else f'ended with status {status}'} after {time.monotonic() - begin:.0f} s")
+    back = home / "out/results.tgz"
+    if back.exists():
+        shutil.copy(back, carried / "results.tgz")
+    shutil.rmtree(home)
+    return status
+
+
+def items(carried):
+    with tarfile.open(carried / "results.tgz") as archive:
+        return sorted(pathlib.Path(name).name for name in archive.getnames() if re.search(r"\.(jsonl|json|txt|failed)$", name) and ".log." not in name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pack", type=pathlib.Path)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--build", type=pathlib.Path, default=root / "build")
+    options = parser.parse_args()
+    size, carried = options.pack.stat().st_size, options.work / "sluice_gpu_check"
+    shutil.rmtree(carried, ignore_errors=True)
+    options.work.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(options.pack) as archive:
+        archive.extractall(options.work, filter="data")
+    say(f"commit {(carried / 'commit').read_text().split()[0][:7]}, the pack has {size} bytes of {LARGEST} that may be carried")
+    if size > LARGEST:
+        sys.exit("rehearsal: the pack is too large to be carried")
+    build(carried, options.build.resolve())
+    done = set()
+    for number, traits in enumerate(MACHINES, 1):
+        say(f"machine {number}: {traits or 'as lent'}")
+        status = machine(options.work.resolve(), number, carried, traits)
+        now = set(items(carried))
+        if done - now:
+            sys.exit(f"rehearsal: lost: {' '.join(sorted(done - now))}")
+        say(f"{len(now)} items came back, {len(now - done)} of them new")
+        done = now
+    say(f"status {status}; items: {' '.join(sorted(done))}")
+    failed = [item for item in done if item.endswith(".failed") and not item.startswith("peer_")]
+    if status not in (0, 1) or failed:
+        sys.exit(f"rehearsal: did not end well: {' '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
