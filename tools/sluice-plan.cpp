@@ -3,6 +3,7 @@
 // over a model's budgets. Exit status: 0; 1 bad input; 2 usage; 3 infeasible, with the answer on stdout; 4 internal
 // error.
 #include "passes/planner/Files.h"
+#include "passes/planner/Pool.h"
 #include "passes/planner/Words.h"
 #include "passes/strategies/Registry.h"
 #include "runtime/files/File.h"
@@ -42,7 +43,7 @@ struct Arguments {
   int steps = 12;
   bool sweep = false, force = false;
   std::string problem, strategy = "auto", memory, release = "whole", allowLossy;
-  std::string pack, capacity;
+  std::string pack, pool, capacity;
   int64_t nodes = 0;
   bool json = false;
 };
@@ -131,21 +132,54 @@ int planProblem(const Arguments &arguments) {
   return Ok;
 }
 
-int packProblem(const Arguments &arguments) {
-  const Result<std::vector<PackItem>> parsed = parseItems(readFile(arguments.pack));
+std::vector<PackItem> itemsOf(const std::string &path) {
+  const Result<std::vector<PackItem>> parsed = parseItems(readFile(path));
   if (!parsed)
-    throw Failure{BadInput, arguments.pack + ": " + parsed.error()};
-  const std::vector<PackItem> &items = *parsed;
+    throw Failure{BadInput, path + ": " + parsed.error()};
+  return *parsed;
+}
+
+/// --capacity, or `fallback`.
+Bytes capacityOf(const Arguments &arguments, Bytes fallback) {
+  if (arguments.capacity.empty())
+    return fallback;
+  const double capacity = sizeOf(arguments.capacity, "--capacity");
+  if (capacity > 1e18)
+    throw Failure{Usage, "--capacity is " + arguments.capacity + " bytes, above 1e18"};
+  return static_cast<Bytes>(capacity);
+}
+
+/// What an allocator needs that places the buffers as they come, beside the load that static packing starts from.
+int searchPools(const Arguments &arguments) {
+  const std::vector<PackItem> items = itemsOf(arguments.pool);
+  const Bytes most = capacityOf(arguments, std::numeric_limits<Bytes>::max() / 4);
+  ordered_json out;
+  out["load"] = poolLoad(poolRequests(items, false));
+  std::optional<Bytes> smallest;
+  for (bool high : {false, true}) {
+    const std::optional<Bytes> pool = searchPool(poolRequests(items, high), most);
+    out[high ? "high_end" : "best_fit"] = pool ? ordered_json(*pool) : ordered_json(nullptr);
+    if (pool && (!smallest || *pool < *smallest))
+      smallest = pool;
+  }
+  out["growing"] = grownPools(poolRequests(items, false));
+  if (arguments.json)
+    std::cout << out.dump() << "\n";
+  else
+    for (const auto &[key, value] : out.items())
+      std::printf("%-8s %s\n", key.c_str(), value.is_null() ? "none within the capacity" : value.dump().c_str());
+  return smallest ? Ok : NoPlan;
+}
+
+int packProblem(const Arguments &arguments) {
+  const std::vector<PackItem> items = itemsOf(arguments.pack);
   PackOptions options;
   // Nodes cost time in proportion to the items; this many take some ten seconds. Whoever names a number of them has the
   // time.
   options.nodeLimit = arguments.nodes > 0 ? arguments.nodes : 400'000'000 / std::max<int64_t>(items.size(), 200);
   options.workLimit = arguments.nodes > 0 ? std::numeric_limits<int64_t>::max() : 20'000'000'000;
   const bool limited = !arguments.capacity.empty();
-  const double capacity = limited ? sizeOf(arguments.capacity, "--capacity") : 0;
-  if (capacity > 1e18)
-    throw Failure{Usage, "--capacity is " + arguments.capacity + " bytes, above 1e18"};
-  options.goodEnough = static_cast<Bytes>(capacity);
+  options.goodEnough = capacityOf(arguments, 0);
   if (limited && options.goodEnough < packLoad(items))
     options.nodeLimit = 0; // nothing fits; best-fit shows how far off it is
   const Packing packing = pack(items, options);
@@ -259,7 +293,11 @@ void declareProblems(CLI::App &app, Arguments &arguments) {
       ->option_text("NAMES");
   app.option_defaults()->group("Packing");
   app.add_option("--pack", arguments.pack, "buffers, columns id,lower,upper,size")->option_text("FILE.csv");
-  app.add_option("--capacity", arguments.capacity, "bytes that the packing may reach (default: no limit)")
+  app.add_option("--pool", arguments.pool,
+                 "the same buffers in an allocator's pool: how large must it be? Column high: "
+                 "at the high end")
+      ->option_text("FILE.csv");
+  app.add_option("--capacity", arguments.capacity, "bytes that packing or pool may reach (default: no limit)")
       ->option_text("SIZE");
   app.add_option("--nodes", arguments.nodes, "limit of the search (default 0: by the number of buffers)")
       ->option_text("N")
@@ -271,7 +309,7 @@ void declareProblems(CLI::App &app, Arguments &arguments) {
 
 void declare(CLI::App &app, Arguments &arguments) {
   app.formatter(std::make_shared<sluice::HelpFormatter>(
-      "--model=FILE.onnx | --problem=FILE.json | --pack=FILE.csv [FLAG=VALUE]...",
+      "--model=FILE.onnx | --problem=FILE.json | --pack=FILE.csv | --pool=FILE.csv [FLAG=VALUE]...",
       std::map<std::string, std::string>{
           {"Sweep of a model", "sluice-plan --model=model.onnx --batch=32 --sweep -o sweep.html"},
           {"Plan of a chain", "sluice-plan --problem=chain.json --memory=600MiB --strategy=greedy"},
@@ -302,12 +340,15 @@ int run(int argc, char **argv) {
       return app.exit(e);
     throw Failure{Usage, e.what()};
   }
-  if (int(!arguments.problem.empty()) + !arguments.pack.empty() + !arguments.model.empty() != 1)
-    throw Failure{Usage, "exactly one of --problem, --pack and --model is needed"};
+  if (int(!arguments.problem.empty()) + !arguments.pack.empty() + !arguments.pool.empty() + !arguments.model.empty() !=
+      1)
+    throw Failure{Usage, "exactly one of --problem, --pack, --pool and --model is needed"};
   if (!arguments.model.empty())
     return sweepModel(arguments, app.remaining());
   if (!app.remaining().empty())
     throw Failure{Usage, "unknown argument '" + app.remaining().front() + "'"};
+  if (!arguments.pool.empty())
+    return searchPools(arguments);
   return arguments.pack.empty() ? planProblem(arguments) : packProblem(arguments);
 }
 

@@ -196,6 +196,8 @@ static std::vector<PackItem> readItems(const std::string &text) {
         item.alignment = integer(row[k], "alignment", number);
       else if (header[k] == "offset" && !row[k].empty())
         item.offset = integer(row[k], "offset", number);
+      else if (header[k] == "high")
+        item.high = integer(row[k], "high", number) != 0;
     }
     if (!ids.insert(item.id).second)
       throw std::runtime_error("line " + std::to_string(number) + ": id '" + item.id + "' appears twice");

@@ -27,8 +27,8 @@ Result<ChainFile> parseChain(const std::string &text);
 /// Planning a chain takes time that grows with the square of its stages and more.
 constexpr size_t mostStages = 10'000;
 
-/// Header with the columns id, lower, upper, size, and optionally alignment and offset, in any order; one item a line,
-/// at most 100,000. Ids are printable text.
+/// Header with the columns id, lower, upper, size, and optionally alignment, offset and high (0 or not), in any order;
+/// one item a line, at most 100,000. Ids are printable text.
 Result<std::vector<PackItem>> parseItems(const std::string &text);
 
 } // namespace sluice::planner

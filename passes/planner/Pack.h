@@ -21,6 +21,7 @@ struct PackItem {
   Bytes size = 0;
   Bytes alignment = 1;
   std::optional<Bytes> offset; ///< fixed position
+  bool high = false;           ///< a pool's allocator places it at the high end, see Pool.h; packing does not look
 
   /// Of the lifetime. Files may hold any times; the difference of two need not be an int64_t.
   double width() const { return double(upper) - double(lower); }

@@ -14,10 +14,10 @@ NetworkBuilder::NetworkBuilder(const Profile &profile, int batch, NetworkOptions
     : profile(profile), batch(batch), options(options) {}
 
 int NetworkBuilder::push(Type type, const char *name, const std::vector<int> &inputs, Shape shape, double flops,
-                         Bytes parameters) {
+                         Bytes parameters, double area) {
   const int output = shapes.size();
   shapes.push_back(shape);
-  layers.push_back({type, inputs, output, stage, flops, parameters, name + std::to_string(layers.size())});
+  layers.push_back({type, inputs, output, stage, flops, parameters, area, name + std::to_string(layers.size())});
   return output;
 }
 
@@ -34,14 +34,15 @@ int NetworkBuilder::conv(int x, int channels, int kernel, int stride, int pad, i
                                : pad;
   const Shape out = {channels, (in.h + 2 * p - kernel) / stride + 1, (in.w + 2 * pw - kw) / stride + 1};
   const double weights = double(channels) * in.c / groups * kernel * kw;
-  return push(Type::Conv, "conv", {x}, out, 2.0 * batch * out.h * out.w * weights, static_cast<Bytes>(weights) * 4);
+  return push(Type::Conv, "conv", {x}, out, 2.0 * batch * out.h * out.w * weights, static_cast<Bytes>(weights) * 4,
+              double(kernel) * kw);
 }
 
 int NetworkBuilder::transposedConv(int x, int channels, int kernel, int stride) {
   const Shape in = shapes[x];
   const double weights = double(channels) * in.c * kernel * kernel;
   return push(Type::Conv, "deconv", {x}, {channels, in.h * stride, in.w * stride}, 2.0 * batch * in.h * in.w * weights,
-              static_cast<Bytes>(weights) * 4);
+              static_cast<Bytes>(weights) * 4, double(kernel) * kernel);
 }
 
 int NetworkBuilder::norm(int x) { return push(Type::Norm, "bn", {x}, shapes[x], 0, Bytes(shapes[x].c) * 16); }
@@ -100,7 +101,9 @@ Op NetworkBuilder::op(const Layer &layer, const std::string &what, OpKind kind, 
   op.kind = kind;
   op.phase = phase;
   op.stage = layer.stage;
-  op.seconds = profile.estimate(kind, flops, static_cast<double>(moved));
+  op.seconds = kind == OpKind::Conv
+                   ? profile.estimate({kind, flops, static_cast<double>(moved), "fp32", "conv", {layer.area}})
+                   : profile.estimate(kind, flops, static_cast<double>(moved));
   return op;
 }
 

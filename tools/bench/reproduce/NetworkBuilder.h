@@ -78,11 +78,12 @@ private:
     int stage;
     double flops;     ///< of one direction
     Bytes parameters; ///< bytes
+    double area;      ///< of a convolution's filter, which samples of the profile tell kernels apart by
     std::string name;
   };
 
   int push(Type type, const char *name, const std::vector<int> &inputs, Shape shape, double flops = 0,
-           Bytes parameters = 0);
+           Bytes parameters = 0, double area = 0);
   Bytes bytes(int value) const;
   void forward(const Layer &layer);
   void backward(const Layer &layer);

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Experiments 6 and 7: aggregates and pool sizes of vDNN's modes. Replays one iteration against a first-come allocator.
+// Replays the layers of AlexNet and VGG-16 through vDNN's rules, see VdnnPool.h.
 #include "tools/bench/reproduce/VdnnPool.h"
 
-#include "tools/bench/reproduce/Pages.h"
-
-#include <algorithm>
-#include <cstdio>
-#include <map>
-
 namespace sluice::bench {
+
+using planner::PoolRequest;
 
 namespace {
 
 struct Layer {
   char kind; ///< 'C' convolution, 'P' pooling, 'F' fully connected; activations are in place
   Bytes input, output, parameters;
+  Bytes channels, outChannels, outEdge;
 };
 
 std::vector<Layer> layersOf(const std::string &network, Bytes batch) {
   std::vector<Layer> layers;
   Bytes channels = 3, edge = network == "alexnet" ? 227 : 224;
   auto push = [&](char kind, Bytes outChannels, Bytes outEdge, Bytes parameters) {
-    layers.push_back(
-        {kind, 4 * batch * channels * edge * edge, 4 * batch * outChannels * outEdge * outEdge, 4 * parameters});
+    layers.push_back({kind, 4 * batch * channels * edge * edge, 4 * batch * outChannels * outEdge * outEdge,
+                      4 * parameters, channels, outChannels, outEdge});
     channels = outChannels;
     edge = outEdge;
   };
@@ -52,7 +49,7 @@ std::vector<bool> offloadedInputs(const std::vector<Layer> &layers, const std::s
   bool take = true;
   for (size_t i = 0; i + 1 < layers.size(); ++i) { // the last layer is never offloaded
     const bool conv = layers[i].kind == 'C';
-    off[i] = mode == "all" ? layers[i].kind != 'F' : conv && (mode == "conv" || take);
+    off[i] = mode == "all" ? layers[i].kind != 'F' : conv && (mode == "conv" || (mode == "aconv" && take));
     take = take != conv;
   }
   return off;
@@ -70,171 +67,91 @@ int prefetched(const std::vector<Layer> &layers, const std::vector<bool> &away, 
   return -1;
 }
 
-} // namespace
+class Recorder {
+public:
+  Recorder(const VdnnIteration &iteration, const std::vector<Layer> &layers)
+      : it(iteration), layers(layers), n(static_cast<int>(layers.size())), off(offloadedInputs(layers, it.mode)),
+        away(off), x(n + 1), dx(n + 1, -1) {}
 
-std::vector<PoolEvent> vdnnIteration(const std::string &network, int batch, const std::string &mode,
-                                     bool derivativeFirst) {
-  const std::vector<Layer> layers = layersOf(network, batch);
-  const int n = static_cast<int>(layers.size());
-  const std::vector<bool> off = offloadedInputs(layers, mode);
-  std::vector<PoolEvent> events;
-  int next = 0;
-  auto allocate = [&](Bytes bytes, bool kept = false, bool moved = false) {
-    events.push_back({next, bytes, kept, moved});
-    return next++;
-  };
-  auto release = [&](int block) { events.push_back({block, 0, false, false}); };
-  for (const Layer &layer : layers)
-    if (layer.parameters > 0)
-      allocate(layer.parameters);
-  std::vector<int> x(n + 1), dx(n + 1, -1);
-  auto input = [&](int i) {
-    return allocate(i < n ? layers[i].input : layers[n - 1].output, i < n && !off[i], i < n && off[i]);
-  };
-  std::vector<bool> away(off);
-  x[0] = input(0);
-  for (int i = 0; i < n; ++i) {
-    x[i + 1] = input(i + 1);
-    if (off[i])
-      release(x[i]);
+  std::vector<PoolRequest> run() {
+    for (const Layer &layer : layers)
+      if (layer.parameters > 0)
+        allocate(layer.parameters);
+    x[0] = input(0);
+    for (int i = 0; i < n; ++i) {
+      x[i + 1] = input(i + 1);
+      if (off[i] && (i > 0 || !it.inputStays))
+        release(x[i]);
+    }
+    dx[n] = allocate(layers[n - 1].output);
+    for (int m = n - 1; m >= 0; --m)
+      backward(m);
+    return requests;
   }
-  dx[n] = allocate(layers[n - 1].output);
-  auto bringBack = [&](int i) {
+
+private:
+  void backward(int m) {
+    bringBack(m); // nobody looked that far ahead
+    const int below = prefetched(layers, away, m);
+    if (!it.derivativeFirst)
+      bringBack(below);
+    if (m > 0)
+      dx[m] = allocate(layers[m].input);
+    const int dw = layers[m].parameters > 0 ? allocate(layers[m].parameters) : -1;
+    if (it.derivativeFirst)
+      bringBack(below);
+    if (m == it.heavyLayer)
+      release(allocate(it.workspace));
+    if (dw >= 0)
+      release(dw);
+    release(x[m + 1]);
+    release(dx[m + 1]);
+  }
+
+  int allocate(Bytes bytes, bool high = false) {
+    requests.push_back(
+        {high ? PoolRequest::What::AllocateHigh : PoolRequest::What::Allocate, next, (bytes + 511) / 512 * 512});
+    return next++;
+  }
+  void release(int block) { requests.push_back({PoolRequest::What::Free, block, 0}); }
+
+  int input(int i) { return allocate(i < n ? layers[i].input : layers[n - 1].output, it.highEnd && i < n && !off[i]); }
+  void bringBack(int i) {
     if (i >= 0 && away[i]) {
       x[i] = input(i);
       away[i] = false;
     }
-  };
-  for (int m = n - 1; m >= 0; --m) {
-    bringBack(m); // nobody looked that far ahead
-    const int below = prefetched(layers, away, m);
-    if (!derivativeFirst)
-      bringBack(below);
-    if (m > 0)
-      dx[m] = allocate(layers[m].input);
-    if (derivativeFirst)
-      bringBack(below);
-    if (layers[m].parameters > 0)
-      release(allocate(layers[m].parameters));
-    release(x[m + 1]);
-    release(dx[m + 1]);
   }
-  return events;
+
+  const VdnnIteration &it;
+  const std::vector<Layer> &layers;
+  const int n;
+  const std::vector<bool> off;
+  std::vector<bool> away;
+  std::vector<int> x, dx; ///< blocks
+  std::vector<PoolRequest> requests;
+  int next = 0;
+};
+
+} // namespace
+
+std::vector<PoolRequest> vdnnRequests(const VdnnIteration &iteration) {
+  const std::vector<Layer> layers = layersOf(iteration.network, iteration.batch);
+  return Recorder(iteration, layers).run();
 }
 
-Bytes aggregateOf(const std::vector<PoolEvent> &events) {
-  std::map<int, Bytes> live;
-  Bytes now = 0, most = 0;
-  for (const PoolEvent &e : events) {
-    now += e.bytes > 0 ? e.bytes : -live[e.block];
-    live[e.block] = e.bytes;
-    most = std::max(most, now);
-  }
-  return most;
+int convolution(const std::string &network, int nth) {
+  const std::vector<Layer> layers = layersOf(network, 1);
+  int layer = -1;
+  while (nth > 0)
+    nth -= layers[++layer].kind == 'C';
+  return layer;
 }
 
-/// Bytes that the first failing request lacks; 0 when the iteration fits.
-static Bytes lacking(const std::vector<PoolEvent> &events, Bytes pool, HighEnd high) {
-  std::map<Bytes, Bytes> free = {{0, pool}}; // offset to size
-  std::map<int, std::pair<Bytes, Bytes>> used;
-  for (const PoolEvent &e : events) {
-    if (e.bytes == 0) {
-      auto at = free.insert(used[e.block]).first;
-      if (auto after = std::next(at); after != free.end() && at->first + at->second == after->first) {
-        at->second += after->second;
-        free.erase(after);
-      }
-      if (at != free.begin())
-        if (auto before = std::prev(at); before->first + before->second == at->first) {
-          before->second += at->second;
-          free.erase(at);
-        }
-      continue;
-    }
-    const Bytes size = (e.bytes + 511) / 512 * 512;
-    const bool up = (high == HighEnd::MovedInputs && e.movedInput) || (high == HighEnd::KeptInputs && e.keptInput);
-    auto best = free.end();
-    for (auto f = free.begin(); f != free.end(); ++f)
-      if (f->second >= size && (up || best == free.end() || f->second < best->second))
-        best = f; // from the high end the last one
-    if (best == free.end()) {
-      Bytes largest = up && !free.empty() ? free.rbegin()->second : 0;
-      for (const auto &[offset, bytes] : free)
-        largest = up ? largest : std::max(largest, bytes);
-      return size - std::min(largest, size - 512);
-    }
-    const auto [offset, bytes] = *best;
-    free.erase(best);
-    used[e.block] = {up ? offset + bytes - size : offset, size};
-    if (bytes > size)
-      free[up ? offset : offset + size] = bytes - size;
-  }
-  return 0;
-}
-
-Bytes poolFor(const std::vector<PoolEvent> &events, HighEnd high) {
-  Bytes pool = (aggregateOf(events) + 511) / 512 * 512;
-  while (const Bytes more = lacking(events, pool, high))
-    pool += more;
-  return pool;
-}
-
-static std::string mebibytes(Bytes bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", static_cast<double>(bytes) / 1048576.0);
-  return text;
-}
-
-void vdnnPools(std::ostream &page) {
-  page << "# Experiments 6 and 7: memory of vDNN's modes (Shriram et al., IPDPS 2019, Tables II and V)\n\n"
-          "MiB, paper / ours. fp32, kernels without workspace, weights resident, weight gradients allocated per layer. "
-          "Modes with the fastest kernels (p) and\ndyn need cuDNN 7's workspaces and are left out. `expected` and "
-          "`aggregate`: most bytes allocated at once.\n\n## Table II, expected\n\n| network | mode | paper | ours "
-          "|\n|---|---|---|---|\n";
-  const struct {
-    const char *network;
-    int batch;
-    const char *mode;
-    double paper;
-  } expected[] = {{"alexnet", 128, "conv", 710},
-                  {"alexnet", 128, "all", 667},
-                  {"vgg16", 16, "conv", 1323},
-                  {"vgg16", 16, "all", 1323}};
-  for (const auto &row : expected)
-    page << "| " << row.network << " (" << row.batch << ") | " << row.mode << " (m) | " << row.paper << " | "
-         << mebibytes(aggregateOf(vdnnIteration(row.network, row.batch, row.mode, false))) << " |\n";
-  page << "\n## Table V\n\nPF: prefetch first, DF: derivative first; BF: best fit, HE: high end, ours in two readings: "
-          "offloaded inputs at the high end (the\npaper's text) and the others (its code).\n\n| network | mode | "
-          "aggregate | PF BF | DF BF | PF HE | DF HE |\n|---|---|---|---|---|---|---|\n";
-  const struct {
-    const char *network;
-    int batch;
-    const char *mode;
-    int paper[5];
-  } pools[] = {{"alexnet", 256, "conv", {1184, 1452, 1476, 1427, 1465}},
-               {"alexnet", 256, "all", {1100, 1375, 1361, 1570, 1362}},
-               {"alexnet", 256, "aconv", {1184, 1374, 1379, 1472, 1534}},
-               {"vgg16", 64, "conv", {3715, 4302, 4107, 4106, 3751}},
-               {"vgg16", 64, "all", {3715, 3812, 4795, 3812, 4795}},
-               {"vgg16", 64, "aconv", {4010, 4155, 4073, 4302, 4106}}};
-  for (const auto &row : pools) {
-    page << "| " << row.network << " (" << row.batch << ") | " << row.mode << " (m) | " << row.paper[0] << " / "
-         << mebibytes(aggregateOf(vdnnIteration(row.network, row.batch, row.mode, false)));
-    for (int variant = 0; variant < 4; ++variant) {
-      const auto events = vdnnIteration(row.network, row.batch, row.mode, variant % 2 == 1);
-      page << " | " << row.paper[variant + 1] << " / ";
-      if (variant < 2)
-        page << mebibytes(poolFor(events, HighEnd::Nobody));
-      else
-        page << mebibytes(poolFor(events, HighEnd::MovedInputs)) << ", "
-             << mebibytes(poolFor(events, HighEnd::KeptInputs));
-    }
-    page << " |\n";
-  }
-  page << "\nAggregates follow from the rules and agree within 2 (Table II) and 15 MiB (Table V). Pools do not follow "
-          "from "
-          "them alone: the order of frees within\na layer and what else lives in the pool are not published, so ours "
-          "are what the rules as stated here need.\n";
+Bytes winogradWorkspace(const std::string &network, int batch, int layer) {
+  const Layer l = layersOf(network, batch)[layer];
+  const Bytes tiles = (l.outEdge + 3) / 4 * ((l.outEdge + 3) / 4) * batch;
+  return 4 * 36 * ((l.channels + l.outChannels) * tiles + l.channels * l.outChannels);
 }
 
 } // namespace sluice::bench

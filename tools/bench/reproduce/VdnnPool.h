@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of vDNN and vDNN++ by their rules: S. Shriram, A. Garg, P. Kulkarni, Dynamic Memory Management for
-// GPU-Based Training of Deep Neural Networks, IPDPS 2019, Sections II to IV. Linear networks, fp32, kernels without
-// workspace ("(m)").
+// What vDNN allocates and frees in one iteration: S. Shriram, A. Garg, P. Kulkarni, Dynamic Memory Management for
+// GPU-Based Training of Deep Neural Networks, IPDPS 2019, Sections II to IV. Linear networks, fp32. The order within a
+// layer is not published; this one gives the paper's tables.
 #pragma once
 
-#include "passes/planner/Problem.h"
+#include "passes/planner/Pool.h"
 
 #include <string>
 #include <vector>
@@ -13,28 +13,25 @@ namespace sluice::bench {
 
 using planner::Bytes;
 
-/// What one iteration allocates and frees, in order.
-struct PoolEvent {
-  int block;
-  Bytes bytes;     ///< 0: the block is freed
-  bool keptInput;  ///< the input of a layer that is not offloaded
-  bool movedInput; ///< the input of a layer that is
+struct VdnnIteration {
+  std::string network; ///< "alexnet" (227x227, ungrouped) or "vgg16" (224x224)
+  int batch = 1;
+  std::string mode;             ///< "none", "all", "conv" or "aconv"
+  bool derivativeFirst = false; ///< a layer's gradients are allocated before the prefetch that it issues, not after it
+  bool inputStays = false;      ///< the batch's bytes are not freed when they leave, as the paper's pool sizes have it
+  bool highEnd = false;         ///< inputs of layers that are not offloaded go to the high end
+  int heavyLayer = -1;          ///< the layer whose backward step takes `workspace`
+  Bytes workspace = 0;
 };
 
-/// `network`: "alexnet" (227x227, ungrouped) or "vgg16" (224x224). `mode`: "all", "conv" or "aconv". `derivativeFirst`:
-/// a layer's gradient is allocated before the prefetch that it issues, not after it.
-std::vector<PoolEvent> vdnnIteration(const std::string &network, int batch, const std::string &mode,
-                                     bool derivativeFirst);
+/// Sizes are rounded up to CNMeM's 512 bytes.
+std::vector<planner::PoolRequest> vdnnRequests(const VdnnIteration &iteration);
 
-/// Most bytes allocated at once.
-Bytes aggregateOf(const std::vector<PoolEvent> &events);
+/// Number of a network's layer: its `nth` convolution, from 1 on.
+int convolution(const std::string &network, int nth);
 
-/// Who goes to the high end of the pool, in the first block from there that is large enough; all others best-fit at the
-/// low end. The paper's text and its released code are mirror images.
-enum class HighEnd { Nobody, MovedInputs, KeptInputs };
-
-/// The paper's search: from the aggregate on, the pool grows by what the first failing request lacks, and the iteration
-/// starts anew. 512 bytes of granularity.
-Bytes poolFor(const std::vector<PoolEvent> &events, HighEnd high);
+/// Workspace of cuDNN's non-fused Winograd kernel, F(4x4, 3x3), for that layer: 36 numbers for each channel and tile of
+/// 4x4 pixels of input and output, and for each filter.
+Bytes winogradWorkspace(const std::string &network, int batch, int layer);
 
 } // namespace sluice::bench
