@@ -88,8 +88,8 @@ struct Positions {
 /// One walk. Position and gap ends are mirrored for the backward half, so the code below only knows "later".
 class Walk {
 public:
-  Walk(const Problem &problem, Bytes memory, Plan &plan, bool mirrored)
-      : problem(problem), memory(memory), plan(plan), mirrored(mirrored), positions(problem, plan),
+  Walk(const Problem &problem, Bytes memory, Plan &plan, bool mirrored, bool mayStay)
+      : problem(problem), memory(memory), plan(plan), mirrored(mirrored), mayStay(mayStay), positions(problem, plan),
         n(problem.ops.size()) {}
 
   void run() {
@@ -156,12 +156,17 @@ private:
       held -= size(front.buffer);
       next->pending.pop_front();
     }
-    // Who would have to be back at the next position never needs to leave.
+    // Who would have to be back at the next position never needs to leave; whoever must leave is waited for.
     for (Engine &engine : engines)
       for (auto p = engine.pending.begin(); p != engine.pending.end();)
         if (gapLast(p->buffer) == k) {
           held -= size(p->buffer);
-          keep(p->buffer);
+          if (mayStay) {
+            keep(p->buffer);
+          } else {
+            now = std::max(now, p->copyEnd);
+            setGapFirst(p->buffer, k);
+          }
           p = engine.pending.erase(p);
         } else {
           ++p;
@@ -181,7 +186,7 @@ private:
   const Problem &problem;
   const Bytes memory;
   Plan &plan;
-  const bool mirrored;
+  const bool mirrored, mayStay;
   const Positions positions;
   const int n;
   Engine engines[2]; ///< link, codec stream
@@ -191,7 +196,7 @@ private:
 
 } // namespace
 
-bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan) {
+bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan, bool mayStay) {
   widenGaps(problem, plan);
   if (peakBytes(problem, expand(problem, plan)) > memory)
     return false;
@@ -199,8 +204,8 @@ bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan) {
   Seconds bestSpan = std::numeric_limits<Seconds>::infinity();
   for (bool mirroredFirst : {false, true}) {
     Plan attempt = plan;
-    Walk(problem, memory, attempt, mirroredFirst).run();
-    Walk(problem, memory, attempt, !mirroredFirst).run();
+    Walk(problem, memory, attempt, mirroredFirst, mayStay).run();
+    Walk(problem, memory, attempt, !mirroredFirst, mayStay).run();
     const Timeline timeline = simulate(problem, attempt);
     if (timeline.makespan < bestSpan) {
       bestSpan = timeline.makespan;
@@ -213,6 +218,8 @@ bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan) {
   return true;
 }
 
-void delayDepartures(const Problem &problem, Bytes memory, Plan &plan) { Walk(problem, memory, plan, false).run(); }
+void delayDepartures(const Problem &problem, Bytes memory, Plan &plan, bool mayStay) {
+  Walk(problem, memory, plan, false, mayStay).run();
+}
 
 } // namespace sluice::planner

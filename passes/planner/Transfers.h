@@ -28,13 +28,13 @@ void widenGaps(const Problem &problem, Plan &plan);
 
 /// Fills the positions of every Offload and Compress decision such that live bytes stay within `memory` (base included)
 /// and waits are short: bytes stay until their copy has ended or the memory is needed, content returns as late as hides
-/// its copy. Decisions whose bytes never need to leave become Keep. False, with the plan's gaps at their longest, when
-/// even those do not fit.
-bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan);
+/// its copy. Decisions whose bytes never need to leave become Keep, unless `mayStay` is false: then everything leaves,
+/// and ops wait for copies that do not hide. False, with the plan's gaps at their longest, when even those do not fit.
+bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan, bool mayStay = true);
 
 /// The forward half of placeTransfers() alone: every Offload and Compress decision, which has its longest gap, lets its
 /// bytes stay until their copy has ended or the memory is needed. Decisions whose bytes never need to leave become
-/// Keep.
-void delayDepartures(const Problem &problem, Bytes memory, Plan &plan);
+/// Keep, if they may.
+void delayDepartures(const Problem &problem, Bytes memory, Plan &plan, bool mayStay = true);
 
 } // namespace sluice::planner

@@ -81,6 +81,24 @@ void Combiner::leave(const Choice &choice, Plan &plan) const {
       plan.decisions[b].action = Action::Offload;
 }
 
+/// Codecs of what is offloaded.
+void Combiner::setCodecs(const Choice &choice, Plan &plan) const {
+  for (size_t b = 0; b < problem.buffers.size(); ++b)
+    // Zero-value compression adds a bit per word: dense tensors would grow.
+    if (Decision &d = plan.decisions[b]; d.action == Action::Offload && copiesWith(choice.codec) &&
+                                         mayRound(problem, plan, static_cast<int>(b), choice.codec))
+      d.codec = choice.codec != "zvc" || problem.buffers[b].zeroFraction > 1.0 / 32 ? choice.codec : "";
+}
+
+Plan Combiner::marked(const Choice &choice) const {
+  Plan plan = keepPlan(problem);
+  invert(choice.inverted, plan);
+  leave(choice, plan);
+  widenGaps(problem, plan);
+  setCodecs(choice, plan);
+  return plan;
+}
+
 Attempt Combiner::attempt(const Choice &choice, Seconds worthwhile) const {
   Attempt result;
   result.plan = keepPlan(problem);
@@ -129,12 +147,8 @@ Attempt Combiner::complete(Plan plan, const Choice &choice, Seconds worthwhile) 
     result.peak = offloadEarliest(problem, memory, smallestCopy(problem), result.plan);
   if (choice.again && result.peak <= memory)
     recomputation.giveBack(memory, result.plan);
-  for (size_t b = 0; b < problem.buffers.size(); ++b)
-    // Zero-value compression adds a bit per word: dense tensors would grow.
-    if (Decision &d = result.plan.decisions[b]; d.action == Action::Offload && copiesWith(choice.codec) &&
-                                                mayRound(problem, result.plan, static_cast<int>(b), choice.codec))
-      d.codec = choice.codec != "zvc" || problem.buffers[b].zeroFraction > 1.0 / 32 ? choice.codec : "";
-  if (result.peak > memory || !placeTransfers(problem, memory, result.plan))
+  setCodecs(choice, result.plan);
+  if (result.peak > memory || !placeTransfers(problem, memory, result.plan, choice.mayStay))
     return result;
   result.feasible = true;
   result.makespan = simulate(problem, result.plan).makespan;

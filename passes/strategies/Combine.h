@@ -19,6 +19,7 @@ struct Choice {
   bool again = false;          ///< run producers again before every backward reader, see Recomputation::applyAgain
   bool encode = false;         ///< use lossless encodings wherever the target has them
   bool offloadRest = false;    ///< let GREEDY's rule make the room that is still missing
+  bool mayStay = true;         ///< offloaded ones whose copies would not hide stay where memory allows
 };
 
 struct Attempt {
@@ -37,6 +38,9 @@ public:
   /// The same from a plan whose recompute segments are given; `choice.recomputed` is not looked at.
   Attempt complete(Plan plan, const Choice &choice,
                    Seconds worthwhile = std::numeric_limits<Seconds>::infinity()) const;
+  /// The choice's tensors inverted, compressed and offloaded, with their codecs and the longest gaps, as `choice` says;
+  /// when they leave and return is the caller's to place. Nothing is recomputed.
+  Plan marked(const Choice &choice) const;
   /// True when copies between device and host can apply the codec.
   bool copiesWith(const std::string &codec) const;
   bool can(const std::string &action) const { return options.executable.count(action) > 0; }
@@ -52,6 +56,7 @@ private:
   void encode(Plan &plan) const;
   void invert(const std::vector<int> &buffers, Plan &plan) const;
   void leave(const Choice &choice, Plan &plan) const;
+  void setCodecs(const Choice &choice, Plan &plan) const;
 };
 
 /// Drops re-run ops whose outputs nobody reads before they are written again, and marks what comes back as recomputed.

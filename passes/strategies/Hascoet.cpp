@@ -4,27 +4,57 @@
 //
 // Rule: copy the inputs of convolutions and pools to pinned host memory, converted to half precision on the way;
 // rebuild the inputs of BatchNorm and LeakyReLU from the activation's output, which the next convolution needs anyway;
-// copy back one layer ahead of the backward half. The set does not look at the budget.
+// copy back one layer ahead of the backward half. The set does not look at the budget. Algorithm 1: bytes are freed when
+// the copy and the last layer that reads them have ended, for the input of a residual block that is the block's end.
+// Algorithm 2: a layer's input is fetched when the backward step of the layer above starts; layers wait for copies that
+// do not hide.
 //
-// Changed: when bytes leave and return is chosen by our simulator instead of a thread that waits for events (the
-// printed second algorithm waits for the wrong event); BatchNorm's true scale is inverted, not |g| + eps, and channels
-// that amplify rounding keep their values in a planned side slot. Where an input of a convolution is the source of an
-// inversion it is back in time for both.
+// Changed: a copy out is issued when the last layer that reads the tensor has ended, not beside it; where memory is
+// short, ops wait for it. As printed the second algorithm waits for the copy of the layer above, which is there already;
+// ours waits for the layer's own. Layers are those that have an input to fetch. BatchNorm's true scale is inverted, not
+// |g| + eps, and channels that amplify rounding keep their values in a planned side slot.
 //
-// Complexity O(ops).
+// Complexity O(ops^2).
 //
 // Knobs: fp16=1 (0 copies raw bytes), invert=1 (0 keeps inputs of BatchNorm and LeakyReLU): the steps of the paper's
-// ablation.
+// ablation. layers=0 (N: the first N inputs are offloaded, 0: all), the paper's control of time against memory. stay=0
+// (1: when bytes leave and return is chosen by our simulator, and tensors whose copies do not hide stay where memory
+// allows).
 //
 // Fails where that set does not make enough room. Plain ReLU is not invertible: such networks keep what BatchNorm
 // reads.
+#include "passes/planner/Transfers.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Strategies.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 namespace sluice::planner {
+
+/// Algorithms 1 and 2 for what the choice moves.
+static Attempt asWritten(const Combiner &combiner, const Choice &choice) {
+  const Problem &problem = combiner.problem;
+  Plan plan = combiner.marked(choice);
+  delayDepartures(problem, combiner.memory, plan, false);
+  std::map<int, std::vector<int>> fetchedFor; // by position of the first reader
+  for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
+    if (plan.decisions[b].action == Action::Offload)
+      fetchedFor[plan.decisions[b].neededBy].push_back(b);
+  int above = 0; // the layer before it in the backward half; the first layers are fetched when the forward half has ended
+  while (above < static_cast<int>(problem.ops.size()) && problem.ops[above].phase == Phase::Forward)
+    ++above;
+  for (const auto &[reader, tensors] : fetchedFor) {
+    for (int b : tensors) {
+      Decision &d = plan.decisions[b];
+      d.prefetchAfter = std::clamp(above - 1, d.freeBefore, d.neededBy - 1);
+    }
+    above = reader;
+  }
+  return measured(problem, combiner.memory, std::move(plan));
+}
 
 static Answer planHascoet(const Problem &problem, Bytes memory, const Options &options) {
   const bool halves = numberKnob(options, "fp16", 1) > 0, inverts = numberKnob(options, "invert", 1) > 0;
@@ -38,12 +68,20 @@ static Answer planHascoet(const Problem &problem, Bytes memory, const Options &o
       inputs.insert(op.reads.begin(), op.reads.end());
   Choice choice;
   choice.codec = halves ? "fp16" : "";
+  const double layers = numberKnob(options, "layers", 0);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
-    if (inputs.count(b))
+    if (!inputs.count(b)) {
+      if (inverts && problem.buffers[b].activation)
+        choice.inverted.push_back(b);
+    } else if (problem.buffers[b].offloadable && combiner.accesses[b].hasGap()) {
       choice.offloaded.push_back(b);
-    else if (inverts && problem.buffers[b].activation)
-      choice.inverted.push_back(b);
-  return answerOf(combiner.attempt(choice), "hascoet", memory);
+    }
+  std::stable_sort(choice.offloaded.begin(), choice.offloaded.end(),
+                   [&](int a, int b) { return combiner.accesses[a].first < combiner.accesses[b].first; });
+  if (layers > 0 && layers < choice.offloaded.size())
+    choice.offloaded.resize(static_cast<size_t>(layers));
+  const bool mayStay = numberKnob(options, "stay", 0) > 0;
+  return answerOf(mayStay ? combiner.attempt(choice) : asWritten(combiner, choice), "hascoet", memory);
 }
 
 /// x_i is the input of stage i. An inversion costs what the stage's forward op costs: it moves the same bytes.
@@ -58,7 +96,7 @@ static ChainAnswer chainHascoet(const Chain &chain, double memory, Release, cons
 Strategy hascoetStrategy() {
   Strategy s{"hascoet", "offload inputs of convolutions and pools in fp16, invert BatchNorm (Hascoet et al. 2019)",
              planHascoet, chainHascoet};
-  s.knobs = {{"fp16"}, {"invert"}};
+  s.knobs = {{"fp16"}, {"invert"}, {"layers"}, {"stay"}};
   s.actions = {"offload", "fp16", "invert"};
   s.lossyAsPublished = true;
   return s;

@@ -17,7 +17,9 @@
 // Complexity O(ops) a mode; vdnn O(thresholds * ops), at most 24 thresholds on programs and 200 on chains.
 //
 // Knobs: kernels=1 takes the kernels of least workspace, the paper's (m); 2 the fastest, its (p); 0 those that every
-// plan uses. Of vdnn-all, vdnn-conv and vdnn-aconv; a program needs --allow-lossy=algorithms for alternatives to exist.
+// plan uses; a program needs --allow-lossy=algorithms for alternatives to exist. stay=0: all that the mode names leaves,
+// and ops wait for copies that do not hide; 1 lets such tensors stay on the device where memory allows. Both of vdnn-all,
+// vdnn-conv and vdnn-aconv, on programs.
 //
 // Fails where the mode's set does not make enough room: a mode does not look at the budget.
 #include "passes/strategies/Combine.h"
@@ -75,9 +77,10 @@ std::vector<int> inputsOf(const Problem &problem, Mode mode) {
   return {buffers.begin(), buffers.end()};
 }
 
-Choice offloadInputs(const Problem &problem, Mode mode) {
+Choice offloadInputs(const Problem &problem, Mode mode, bool mayStay) {
   Choice choice;
   choice.offloaded = inputsOf(problem, mode);
+  choice.mayStay = mayStay;
   return choice;
 }
 
@@ -92,7 +95,7 @@ Answer planMode(const Problem &problem, Bytes memory, const Options &options, Mo
   Plan plan = keepPlan(problem);
   if (wanted > 0)
     plan.alternatives = wanted > 1 ? fastestKernels(problem) : smallestKernels(problem);
-  return answerOf(combiner.complete(std::move(plan), offloadInputs(problem, mode)), name, memory);
+  return answerOf(combiner.complete(std::move(plan), offloadInputs(problem, mode, numberKnob(options, "stay", 0) > 0)), name, memory);
 }
 
 ChainAnswer chainMode(const Chain &chain, double memory, Release release, Mode mode, const char *name) {
@@ -116,7 +119,7 @@ static Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
 static Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   const std::vector<int> fast = fastestKernels(problem), small = smallestKernels(problem);
-  const Choice none{}, conv = offloadInputs(problem, Mode::Conv), all = offloadInputs(problem, Mode::All);
+  const Choice none{}, conv = offloadInputs(problem, Mode::Conv, false), all = offloadInputs(problem, Mode::All, false);
   const std::pair<const std::vector<int> *, const Choice *> profiles[] = {
       {&fast, &none}, {&fast, &conv}, {&fast, &all}, {&small, &conv}, {&small, &all}};
   Attempt best;
@@ -246,14 +249,14 @@ Strategy vdnnStrategy() {
 }
 Strategy vdnnAllStrategy() {
   return described("vdnn-all", "offload every layer's input (Rhu et al. 2016)", planVdnnAll, chainVdnnAll,
-                   {{"kernels"}});
+                   {{"kernels"}, {"stay"}});
 }
 Strategy vdnnConvStrategy() {
-  return described("vdnn-conv", "offload every convolution's input", planVdnnConv, chainVdnnConv, {{"kernels"}});
+  return described("vdnn-conv", "offload every convolution's input", planVdnnConv, chainVdnnConv, {{"kernels"}, {"stay"}});
 }
 Strategy vdnnAconvStrategy() {
   return described("vdnn-aconv", "offload every second convolution's input", planVdnnAconv, chainVdnnAconv,
-                   {{"kernels"}});
+                   {{"kernels"}, {"stay"}});
 }
 Strategy vdnnDynStrategy() {
   return described("vdnn-dyn", "the first vdnn mode that fits, fastest kernels first", planVdnnDyn, chainVdnnDyn, {});
