@@ -4,15 +4,15 @@
 //
 // Rule: copy the inputs of convolutions and pools to pinned host memory, converted to half precision on the way;
 // rebuild the inputs of BatchNorm and LeakyReLU from the activation's output, which the next convolution needs anyway;
-// copy back one layer ahead of the backward half. The set does not look at the budget. Algorithm 1: bytes are freed when
-// the copy and the last layer that reads them have ended, for the input of a residual block that is the block's end.
-// Algorithm 2: a layer's input is fetched when the backward step of the layer above starts; layers wait for copies that
-// do not hide.
+// copy back one layer ahead of the backward half. The set does not look at the budget. Algorithm 1: bytes are freed
+// when the copy and the last layer that reads them have ended, for the input of a residual block that is the block's
+// end. Algorithm 2: a layer's input is fetched when the backward step of the layer above starts; layers wait for copies
+// that do not hide.
 //
 // Changed: a copy out is issued when the last layer that reads the tensor has ended, not beside it; where memory is
-// short, ops wait for it. As printed the second algorithm waits for the copy of the layer above, which is there already;
-// ours waits for the layer's own. Layers are those that have an input to fetch. BatchNorm's true scale is inverted, not
-// |g| + eps, and channels that amplify rounding keep their values in a planned side slot.
+// short, ops wait for it. As printed the second algorithm waits for the copy of the layer above, which is there
+// already; ours waits for the layer's own. Layers are those that have an input to fetch. BatchNorm's true scale is
+// inverted, not |g| + eps, and channels that amplify rounding keep their values in a planned side slot.
 //
 // Complexity O(ops^2).
 //
@@ -43,7 +43,8 @@ static Attempt asWritten(const Combiner &combiner, const Choice &choice) {
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
     if (plan.decisions[b].action == Action::Offload)
       fetchedFor[plan.decisions[b].neededBy].push_back(b);
-  int above = 0; // the layer before it in the backward half; the first layers are fetched when the forward half has ended
+  int above =
+      0; // the layer before it in the backward half; the first layers are fetched when the forward half has ended
   while (above < static_cast<int>(problem.ops.size()) && problem.ops[above].phase == Phase::Forward)
     ++above;
   for (const auto &[reader, tensors] : fetchedFor) {

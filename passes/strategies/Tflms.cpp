@@ -4,14 +4,16 @@
 //
 // Rule: rewrite the graph so that tensors with a long distance between producer and consumer are swapped out and
 // in, the swap-in a fixed number of ops ahead; how many tensors and how far is a setting, tried out by the user.
-// Nothing knows times, link or memory.
+// Nothing knows times, link or memory, and nothing waits for a copy out.
 //
-// Changed: distances count ops of the linearized program; all settings of a grid are simulated and the best that
-// fits is reported, as in Beaumont et al., Euro-Par 2020, Section 5. A planning view: no dynamic runtime.
+// Changed: distances count ops of the linearized program; bytes go at the position where their copy has ended if
+// compute never waits; all settings of a grid are simulated and the best that fits is reported, as in Beaumont et al.,
+// Euro-Par 2020, Section 5. A planning view: no dynamic runtime.
 //
 // Complexity O(settings * ops).
 //
-// Knobs: threshold=0 (0: a grid), ahead=0 (0: a grid), ops before its reader at which a tensor returns.
+// Knobs: threshold=0 (0: a grid), least ops between a tensor's uses; tensors=0 (0: a grid), how many of them, from the
+// first on; ahead=0 (0: a grid), ops before its reader at which a tensor returns.
 //
 // Fails where no setting fits: it cannot make an op wait for memory on purpose.
 #include "passes/planner/Transfers.h"
@@ -19,32 +21,43 @@
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace sluice::planner {
 
-/// Everything at least `threshold` ops apart leaves at once and returns `ahead` ops before its reader.
-static Attempt settle(const Problem &problem, Bytes memory, int threshold, int ahead) {
+namespace {
+
+/// What a user sets: tensors whose uses are at least `threshold` ops apart, the first `count` of them, return `ahead`
+/// ops before their reader.
+struct Setting {
+  int threshold = 2, ahead = 1;
+  size_t count = 0;
+};
+
+/// Nothing in the rewritten graph makes an op wait for a copy out: bytes go when the copy has ended, whenever that is.
+/// A reader waits for its copy in.
+Attempt settle(const Problem &problem, Bytes memory, const Setting &setting) {
   Plan plan = keepPlan(problem);
   const std::vector<Gap> gaps = gapsOf(problem, plan);
-  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
-    const Gap gap = gaps[b];
-    if (!problem.buffers[b].offloadable || gap.last - gap.first + 1 < threshold)
-      continue;
-    Decision &d = plan.decisions[b];
-    d.offloadAfter = gap.first - 1;
-    // The graph orders copies, not frees: bytes leave with the first op that follows the copy's successor.
-    d.freeBefore = std::min(gap.first + 1, gap.last);
-    d.prefetchAfter = std::max(gap.last + 1 - ahead, d.freeBefore);
-    d.neededBy = gap.last + 1;
-    if (d.prefetchAfter > gap.last) {
-      d = {};
-      continue;
-    }
-    d.action = Action::Offload;
-    d.reason = std::to_string(gap.last - gap.first + 1) + " ops between its uses";
+  std::vector<int> tensors;
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+    if (problem.buffers[b].offloadable && gaps[b].last - gaps[b].first + 1 >= setting.threshold)
+      tensors.push_back(b);
+  std::stable_sort(tensors.begin(), tensors.end(), [&](int a, int b) { return gaps[a].first < gaps[b].first; });
+  tensors.resize(std::min(tensors.size(), setting.count));
+  for (int b : tensors) {
+    plan.decisions[b].action = Action::Offload;
+    plan.decisions[b].reason = std::to_string(gaps[b].last - gaps[b].first + 1) + " ops between its uses";
   }
+  widenGaps(problem, plan);
+  delayDepartures(problem, std::numeric_limits<Bytes>::max() / 2, plan);
+  for (Decision &d : plan.decisions)
+    if (d.action == Action::Offload)
+      d.prefetchAfter = std::clamp(d.neededBy - setting.ahead, d.freeBefore, d.neededBy - 1);
   return measured(problem, memory, std::move(plan));
 }
+
+} // namespace
 
 static Answer planTflms(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
@@ -53,19 +66,29 @@ static Answer planTflms(const Problem &problem, Bytes memory, const Options &opt
     return Refused{"strategy 'tflms' needs action 'offload', which the target does not execute"};
   if (best.feasible)
     return answerOf(best, "tflms", memory);
-  const int n = problem.ops.size();
+  const int n = problem.ops.size(), all = problem.buffers.size();
   const int threshold = static_cast<int>(numberKnob(options, "threshold", 0)),
-            distance = static_cast<int>(numberKnob(options, "ahead", 0));
-  for (double share : {0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9})
-    for (int ahead : {1, 2, 3, 5, 8, 13, 21})
-      improve(best, settle(problem, memory, threshold > 0 ? threshold : std::max(2, static_cast<int>(share * n)),
-                           distance > 0 ? distance : ahead));
+            ahead = static_cast<int>(numberKnob(options, "ahead", 0)),
+            count = static_cast<int>(numberKnob(options, "tensors", 0));
+  for (int distance : {1, 3, 8, 21}) {
+    Setting setting{std::max(2, threshold), ahead > 0 ? ahead : distance, size_t(count > 0 ? count : all)};
+    for (int tenth = 0; tenth < 10; ++tenth) {
+      if (threshold == 0)
+        setting.threshold = std::max(2, tenth * n / 10);
+      improve(best, settle(problem, memory, setting));
+    }
+    setting.threshold = std::max(2, threshold);
+    for (int part = 1; count == 0 && part < 10; ++part) {
+      setting.count = std::max(1, part * all / 20); // half of the buffers, gradients, never leave
+      improve(best, settle(problem, memory, setting));
+    }
+  }
   return answerOf(best, "tflms", memory);
 }
 
 Strategy tflmsStrategy() {
   Strategy s{"tflms", "swap by distance in the graph (Le et al. 2018)", planTflms};
-  s.knobs = {{"threshold", 1e6}, {"ahead", 1e6}};
+  s.knobs = {{"threshold", 1e6}, {"tensors", 1e6}, {"ahead", 1e6}};
   s.actions = {"offload"};
   s.takenOver.stages = 64;
   return s;

@@ -17,9 +17,9 @@
 // Complexity O(ops) a mode; vdnn O(thresholds * ops), at most 24 thresholds on programs and 200 on chains.
 //
 // Knobs: kernels=1 takes the kernels of least workspace, the paper's (m); 2 the fastest, its (p); 0 those that every
-// plan uses; a program needs --allow-lossy=algorithms for alternatives to exist. stay=0: all that the mode names leaves,
-// and ops wait for copies that do not hide; 1 lets such tensors stay on the device where memory allows. Both of vdnn-all,
-// vdnn-conv and vdnn-aconv, on programs.
+// plan uses; a program needs --allow-lossy=algorithms for alternatives to exist. stay=0: all that the mode names
+// leaves, and ops wait for copies that do not hide; 1 lets such tensors stay on the device where memory allows. Both of
+// vdnn-all, vdnn-conv and vdnn-aconv, on programs.
 //
 // Fails where the mode's set does not make enough room: a mode does not look at the budget.
 #include "passes/strategies/Combine.h"
@@ -95,7 +95,8 @@ Answer planMode(const Problem &problem, Bytes memory, const Options &options, Mo
   Plan plan = keepPlan(problem);
   if (wanted > 0)
     plan.alternatives = wanted > 1 ? fastestKernels(problem) : smallestKernels(problem);
-  return answerOf(combiner.complete(std::move(plan), offloadInputs(problem, mode, numberKnob(options, "stay", 0) > 0)), name, memory);
+  return answerOf(combiner.complete(std::move(plan), offloadInputs(problem, mode, numberKnob(options, "stay", 0) > 0)),
+                  name, memory);
 }
 
 ChainAnswer chainMode(const Chain &chain, double memory, Release release, Mode mode, const char *name) {
@@ -252,7 +253,8 @@ Strategy vdnnAllStrategy() {
                    {{"kernels"}, {"stay"}});
 }
 Strategy vdnnConvStrategy() {
-  return described("vdnn-conv", "offload every convolution's input", planVdnnConv, chainVdnnConv, {{"kernels"}, {"stay"}});
+  return described("vdnn-conv", "offload every convolution's input", planVdnnConv, chainVdnnConv,
+                   {{"kernels"}, {"stay"}});
 }
 Strategy vdnnAconvStrategy() {
   return described("vdnn-aconv", "offload every second convolution's input", planVdnnAconv, chainVdnnAconv,

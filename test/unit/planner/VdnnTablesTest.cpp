@@ -52,12 +52,11 @@ TEST(VdnnTables, AggregatesAgreeWithThePaper) {
     int batch;
     const char *mode;
     double paper, within; // MiB
-  } rows[] = {{"alexnet", 128, "conv", 710, 2},    {"alexnet", 128, "all", 667, 2},
-              {"vgg16", 16, "none", 1853, 2},      {"vgg16", 16, "conv", 1323, 2},
-              {"vgg16", 16, "all", 1323, 2},       {"alexnet", 256, "conv", 1184, 15},
-              {"alexnet", 256, "all", 1100, 15},   {"alexnet", 256, "aconv", 1184, 15},
-              {"vgg16", 64, "conv", 3715, 15},     {"vgg16", 64, "all", 3715, 15},
-              {"vgg16", 64, "aconv", 4010, 15}};
+  } rows[] = {
+      {"alexnet", 128, "conv", 710, 2},  {"alexnet", 128, "all", 667, 2},     {"vgg16", 16, "none", 1853, 2},
+      {"vgg16", 16, "conv", 1323, 2},    {"vgg16", 16, "all", 1323, 2},       {"alexnet", 256, "conv", 1184, 15},
+      {"alexnet", 256, "all", 1100, 15}, {"alexnet", 256, "aconv", 1184, 15}, {"vgg16", 64, "conv", 3715, 15},
+      {"vgg16", 64, "all", 3715, 15},    {"vgg16", 64, "aconv", 4010, 15}};
   for (const auto &row : rows)
     for (bool derivativeFirst : {false, true})
       EXPECT_NEAR(poolLoad(vdnnRequests({row.network, row.batch, row.mode, derivativeFirst})) / mebi, row.paper,

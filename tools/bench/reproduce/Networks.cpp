@@ -71,11 +71,12 @@ int cifarResNet32(NetworkBuilder &b, int x) {
   return b.fullyConnected(b.globalPool(x), 10);
 }
 
-int vgg(NetworkBuilder &b, int x, const std::vector<int> &groups) {
+int vgg(NetworkBuilder &b, int x, const std::vector<int> &groups, bool norms) {
   const int channels[] = {64, 128, 256, 512, 512};
   for (size_t g = 0; g < groups.size(); ++g) {
     for (int i = 0; i < groups[g]; ++i) {
-      x = b.relu(b.conv(x, channels[g], 3));
+      x = b.conv(x, channels[g], 3);
+      x = b.relu(norms ? b.norm(x) : x);
       b.cut();
     }
     x = b.maxPool(x, 2, 2);
@@ -229,6 +230,7 @@ int inceptionV3(NetworkBuilder &b, int x) {
 int layersOf(const std::string &name, NetworkBuilder &b, int x) {
   static const std::map<std::string, std::vector<int>> vggs = {{"vgg16", {2, 2, 3, 3, 3}},
                                                                {"vgg19", {2, 2, 4, 4, 4}},
+                                                               {"vgg19_bn", {2, 2, 4, 4, 4}},
                                                                {"vgg116", {22, 22, 23, 23, 23}},
                                                                {"vgg191", {37, 37, 38, 38, 38}}};
   static const std::map<std::string, std::vector<int>> resNets = {
@@ -239,7 +241,7 @@ int layersOf(const std::string &name, NetworkBuilder &b, int x) {
                                                                     {"densenet169", {6, 12, 32, 32}},
                                                                     {"densenet201", {6, 12, 48, 32}}};
   if (vggs.count(name))
-    return vgg(b, x, vggs.at(name));
+    return vgg(b, x, vggs.at(name), name == "vgg19_bn");
   if (resNets.count(name))
     return resNet(b, x, resNets.at(name), name != "resnet18" && name != "resnet34", name == "resnet152_v1");
   if (denseNets.count(name))

@@ -6,9 +6,9 @@
 
 namespace sluice::bench {
 
-/// Names: alexnet alexnet_lrn vgg16 vgg19 vgg116 vgg191 stacked resnet32 resnet18 resnet34 resnet50 resnet101 resnet152
-/// resnet152_v1 densenet121 densenet161 densenet169 densenet201 inception_v3 mobilenet_v2 unet unet_bn. Throws
-/// std::invalid_argument for others. `image` is the edge of the square input.
+/// Names: alexnet alexnet_lrn vgg16 vgg19 vgg19_bn vgg116 vgg191 stacked resnet32 resnet18 resnet34 resnet50 resnet101
+/// resnet152 resnet152_v1 densenet121 densenet161 densenet169 densenet201 inception_v3 mobilenet_v2 unet unet_bn.
+/// Throws std::invalid_argument for others. `image` is the edge of the square input.
 planner::Problem network(const std::string &name, const planner::Profile &profile, int batch, int image,
                          NetworkOptions options = {});
 

@@ -27,8 +27,13 @@ Outcome outcome(const Problem &problem, const std::string &strategy, const std::
   return outcomeAt(problem, Bytes(1) << 55, strategy, options);
 }
 
-Outcome leastOf(const Problem &problem, const std::string &strategy) {
-  const Options options = everythingAllowed({});
+Outcome within(const Problem &problem, Bytes memory, const std::string &strategy) {
+  return outcomeAt(problem, memory, strategy, everythingAllowed({}));
+}
+
+Outcome leastOf(const Problem &problem, const std::string &strategy, const std::map<std::string, std::string> &knobs) {
+  Options options = everythingAllowed({});
+  options.knobs = knobs;
   const Answer none = runStrategy(problem, problem.base, strategy, options);
   const auto *least = std::get_if<Infeasible>(&none);
   return outcomeAt(problem, least ? least->smallestMemory : problem.base, strategy, options);

@@ -18,8 +18,12 @@ struct Outcome {
 Outcome outcome(const planner::Problem &problem, const std::string &strategy,
                 const std::map<std::string, std::string> &knobs = {});
 
+/// The same within `memory` bytes.
+Outcome within(const planner::Problem &problem, Bytes memory, const std::string &strategy);
+
 /// The same with the least memory that the strategy needs.
-Outcome leastOf(const planner::Problem &problem, const std::string &strategy);
+Outcome leastOf(const planner::Problem &problem, const std::string &strategy,
+                const std::map<std::string, std::string> &knobs = {});
 
 /// A shipped profile.
 planner::Profile profileOf(const std::string &name);

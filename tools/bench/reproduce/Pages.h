@@ -14,6 +14,9 @@ void chainRatios(std::ostream &page);
 /// planning times.
 void throughput(std::ostream &page);
 
+/// Figure 2's orderings at images of 500 and 1000.
+void imageSizes(std::ostream &page);
+
 /// dynprog with whole-tensor release against its optimum with partial release, over 2,000 random chains.
 void releaseRatio(std::ostream &page);
 

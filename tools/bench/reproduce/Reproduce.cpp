@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// planner-reproduce FOLDER [PAGE]: writes the reproduction's pages into FOLDER, all or one of them.
+// planner-reproduce FOLDER [PAGE]: writes the reproduction's pages into FOLDER, all or one of them. Each ends with the
+// command and the commit that it comes from.
 #include "tools/bench/reproduce/Pages.h"
 
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+/// Of the folder that this runs in, "and changes" where the code differs from it; "unknown" where git does not know.
+static std::string commit() {
+  std::string name;
+  if (FILE *git = popen("git -c safe.directory='*' describe --always --exclude='*' 2>/dev/null && "
+                        "(git -c safe.directory='*' diff --quiet HEAD -- passes tools || echo and changes)",
+                        "r")) {
+    for (char line[64]; std::fgets(line, sizeof line, git);)
+      name += (name.empty() ? "" : " ") + std::string(line, std::strcspn(line, "\n"));
+    pclose(git);
+  }
+  return name.empty() ? "unknown" : name;
+}
 
 int main(int argc, char **argv) {
   using namespace sluice::bench;
@@ -14,6 +29,7 @@ int main(int argc, char **argv) {
     void (*write)(std::ostream &);
   } pages[] = {{"1-makespan-over-bound", chainRatios},
                {"2-throughput", throughput},
+               {"3-image-sizes", imageSizes},
                {"4-release", releaseRatio},
                {"5-layer-times", layerTimes},
                {"6-vdnn-pools", vdnnPools},
@@ -34,6 +50,7 @@ int main(int argc, char **argv) {
     if (argc < 3 || std::string(page.name) == argv[2]) {
       std::ofstream file(std::string(argv[1]) + "/" + page.name + ".md");
       page.write(file);
+      file << "\nWritten by `planner-reproduce docs/reproduction " << page.name << "` at commit " << commit() << ".\n";
       std::printf("wrote %s/%s.md\n", argv[1], page.name);
     }
 }
