@@ -3,6 +3,7 @@
 // order.
 #include "codegen/Document.h"
 #include "ir/TensorName.h"
+#include "ir/Together.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -32,12 +33,18 @@ public:
     // an event.
     auto record = dyn_cast<sched::RecordOp>(op);
     bool isStep = isa<sched::RunOp, sched::CopyOp>(op);
+    // What is launched together is released together.
+    auto member = dyn_cast<sched::RunOp>(op);
+    if (member && sched::isTogether(member)) {
+      done = stepOf[&op];
+      return;
+    }
     if (isStep || (record && record.getStream() == sched::Stream::Compute))
       releaseBefore(out, done + 1);
     if (isStep)
       done = stepOf[&op];
     if (auto run = dyn_cast<sched::RunOp>(op))
-      printRun(out, run);
+      printLaunch(out, run);
     else if (auto copy = dyn_cast<sched::CopyOp>(op))
       printCopy(out, copy);
     else if (record)
@@ -79,18 +86,41 @@ private:
     lastNode = text;
   }
 
-  void printRun(llvm::raw_ostream &out, sched::RunOp run) {
-    const char *note = run.getRecompute() ? "computed again instead of kept"
-                       : run.getInverse() ? "rebuilds what it read instead of keeping it"
-                                          : "";
-    printNode(out, run.getLoc(), note);
+  /// The run and those that are launched with it, call by call: all of one kind next to each other.
+  void printLaunch(llvm::raw_ostream &out, sched::RunOp first) {
+    const SmallVector<sched::RunOp> runs = sched::launchOf(first);
+    if (runs.size() == 1) {
+      const char *note = first.getRecompute() ? "computed again instead of kept"
+                         : first.getInverse() ? "rebuilds what it read instead of keeping it"
+                                              : "";
+      printNode(out, first.getLoc(), note);
+      printGradient(out, first);
+      for (const KernelCallText &call : d.callsOf(first))
+        printCall(out, first, call);
+      return;
+    }
+    out << "  // one launch for " << runs.size() << " nodes\n";
+    lastNode.clear();
+    for (sched::RunOp run : runs)
+      printGradient(out, run);
+    const std::string on = std::string("(s.") + stream(first.getStream()) + ");\n";
+    out << "  gather" << on;
+    for (size_t i = 0; i < d.callsOf(first).size(); ++i)
+      for (sched::RunOp run : runs)
+        printCall(out, run, d.callsOf(run)[i]);
+    out << "  launchGathered" << on;
+  }
+
+  void printGradient(llvm::raw_ostream &out, sched::RunOp run) {
     if (run.getParameter())
       out << "  s.captureGradient("
           << stringLiteral(train::tensorName(symbols.lookup<train::VariableOp>(*run.getParameter()))) << ", "
           << d.use(run.getIns()[0], run.inType(0)) << ");\n";
-    for (const KernelCallText &call : d.callsOf(run))
-      out << "  " << (call.object.empty() ? "" : "k->" + call.object + ".") << call.method << "(s."
-          << stream(run.getStream()) << ", " << llvm::join(call.operands, ", ") << ");\n";
+  }
+
+  void printCall(llvm::raw_ostream &out, sched::RunOp run, const KernelCallText &call) {
+    out << "  " << (call.object.empty() ? "" : "k->" + call.object + ".") << call.method << "(s."
+        << stream(run.getStream()) << ", " << llvm::join(call.operands, ", ") << ");\n";
   }
 
   void printCopy(llvm::raw_ostream &out, sched::CopyOp copy) {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // assign-slots, over all programs of the module:
-//  1. the lifetime of every transient in steps, copies in flight included;
+//  1. the lifetime of every transient in steps (analysis/Lifetimes.h);
 //  2. offsets of what outlives a step, one after the other, once for all programs;
 //  3. offsets of transients by packing, each program for itself, in the space above;
 //  4. the sizes of the arenas, with the pool that copies share at the end of the host's.
 #include "passes/Passes.h"
+#include "passes/analysis/Lifetimes.h"
 #include "passes/analysis/Storages.h"
 #include "passes/planner/Pack.h"
 
 #include "ir/Sched.h"
-
-#include <array>
 
 namespace sluice {
 #define GEN_PASS_DEF_ASSIGNSLOTS
@@ -22,111 +21,9 @@ using namespace sluice;
 using sched::BufferOp;
 using sched::CopyOp;
 using sched::ProgramOp;
-using sched::RecordOp;
-using sched::RunOp;
 using sched::Space;
-using sched::Stream;
-using sched::WaitOp;
 
 namespace {
-
-struct Life {
-  int64_t first = 0, last = 0;
-  bool empty() const { return first == 0; }
-  void cover(int64_t from, int64_t to) {
-    first = empty() ? from : std::min(first, from);
-    last = std::max(last, to);
-  }
-};
-
-/// Step 1. Time is what the compute stream sees: a kernel takes its own step; what runs beside it, copies and codecs,
-/// takes all steps from where compute released it to where compute waited for it.
-class Lifetimes {
-public:
-  explicit Lifetimes(ProgramOp program);
-  Life of(Value buffer) const { return lives.lookup(buffer); }
-  int64_t stepCount() const { return steps; }
-
-private:
-  /// Ops done on each stream, and the number of steps that compute had issued.
-  struct Clock {
-    std::array<int64_t, sched::streamCount> done{};
-    int64_t steps = 0;
-    void merge(const Clock &other) {
-      for (int s = 0; s < sched::streamCount; ++s)
-        done[s] = std::max(done[s], other.done[s]);
-      steps = std::max(steps, other.steps);
-    }
-  };
-  struct Access {
-    Value buffer;
-    int stream;
-    int64_t position;
-  };
-  void compute(ValueRange buffers);
-  void beside(Stream stream, ValueRange buffers);
-  void wait(WaitOp op);
-
-  Clock clocks[sched::streamCount];
-  int64_t steps = 0;
-  llvm::DenseMap<Value, Clock> events;
-  std::vector<Access> pending; ///< beside compute, which has not waited for them
-  llvm::DenseMap<Value, Life> lives;
-};
-
-Lifetimes::Lifetimes(ProgramOp program) {
-  for (Operation &op : program.ops()) {
-    if (auto run = dyn_cast<RunOp>(op); run && run.getStream() == Stream::Compute) {
-      compute(run->getOperands());
-    } else if (run) {
-      beside(run.getStream(), run->getOperands());
-    } else if (auto copy = dyn_cast<CopyOp>(op)) {
-      beside(copy.getStream(), copy->getOperands());
-    } else if (auto record = dyn_cast<RecordOp>(op)) {
-      Clock clock = clocks[static_cast<int>(record.getStream())];
-      if (record.getStream() == Stream::Compute)
-        clock.steps = steps;
-      events[record.getEvent()] = clock;
-    } else if (auto waitOp = dyn_cast<WaitOp>(op)) {
-      wait(waitOp);
-    }
-  }
-  for (const Access &access : pending)
-    lives[access.buffer].cover(steps, steps);
-  for (auto buffer : program.getBody().getOps<BufferOp>())
-    if (buffer.getKept())
-      lives[buffer.getBuffer()].cover(steps, steps);
-}
-
-void Lifetimes::compute(ValueRange buffers) {
-  ++steps;
-  for (Value buffer : buffers)
-    lives[buffer].cover(steps, steps);
-  clocks[0].steps = steps;
-}
-
-void Lifetimes::beside(Stream on, ValueRange buffers) {
-  int stream = static_cast<int>(on);
-  ++steps;
-  int64_t position = ++clocks[stream].done[stream];
-  for (Value buffer : buffers) {
-    lives[buffer].cover(std::min(steps, clocks[stream].steps + 1), steps);
-    pending.push_back({buffer, stream, position});
-  }
-}
-
-void Lifetimes::wait(WaitOp op) {
-  Clock &clock = clocks[static_cast<int>(op.getStream())];
-  clock.merge(events.lookup(op.getEvent()));
-  if (op.getStream() != Stream::Compute)
-    return;
-  llvm::erase_if(pending, [&](const Access &access) {
-    bool over = access.position <= clock.done[access.stream];
-    if (over)
-      lives[access.buffer].cover(steps, steps);
-    return over;
-  });
-}
 
 /// Bytes of one arena, from the start: first what outlives a step, then the tallest program.
 struct Arena {

@@ -39,6 +39,8 @@ void sluice::addPasses(OpPassManager &pm, Stage from, Stage until, const Pipelin
   }
   if (reaches(Stage::Scheduled))
     pm.addPass(createScheduleStreams());
+  if (reaches(Stage::Scheduled) && options.groupLaunches)
+    pm.addPass(createGroupLaunches());
   if (reaches(Stage::Placed))
     pm.addPass(createAssignSlots({0, options.hostBudget}, cause));
 }

@@ -29,6 +29,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
   Option<int64_t> workspaceLimit{*this, "workspace-limit",
                                  llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
                                  llvm::cl::init(0)};
+  Option<bool> groupLaunches{*this, "group-launches", llvm::cl::desc("runs of one kind in one launch"),
+                             llvm::cl::init(false)};
   Option<int> threads{*this, "threads", llvm::cl::desc("threads of host programs; 0: this machine's"),
                       llvm::cl::init(0)};
   Option<int> level{*this, "level", llvm::cl::desc("level of x86-64 of host programs; 0: this machine's"),
@@ -44,6 +46,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.allowLossy = allowLossy;
     result.hostBudget = hostBudget;
     result.workspaceLimit = workspaceLimit;
+    result.groupLaunches = groupLaunches;
     result.threads = threads;
     result.level = level;
     return result;

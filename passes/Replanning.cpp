@@ -75,6 +75,7 @@ std::optional<Placed> Replanning::place(const std::string &budget, int64_t shrin
   });
   PipelineOptions planned = options;
   planned.budget = budget;
+  planned.groupLaunches = false; // what a budget can do does not depend on it, see grouped()
   OwningOpRef<ModuleOp> module(ModuleOp(linearized).clone());
   Placed placed;
   const Stage last = budget.empty() ? until : Stage::Placed;
@@ -146,9 +147,34 @@ OwningOpRef<ModuleOp> Replanning::run() {
 
 } // namespace
 
+static int64_t hostBytes(ModuleOp module) {
+  int64_t bytes = 0;
+  for (auto program : module.getOps<sched::ProgramOp>())
+    bytes = std::max<int64_t>(bytes, program.getHost().value_or(0));
+  return bytes;
+}
+
+/// The same program with fewer launches, or as it is where it is not scheduled yet, or where packing it then takes more
+/// than the budget, or without one more than before: no budget is too small because of groups.
+static OwningOpRef<ModuleOp> grouped(OwningOpRef<ModuleOp> module, Stage until, const PipelineOptions &options) {
+  if (!options.groupLaunches || until < Stage::Scheduled)
+    return module;
+  OwningOpRef<ModuleOp> other(module->clone());
+  PassManager pm(module->getContext());
+  pm.addPass(createGroupLaunches());
+  if (until == Stage::Placed)
+    pm.addPass(createAssignSlots());
+  if (failed(pm.run(*other)))
+    return {};
+  const int64_t most = std::max(deviceBytes(*module), options.budget.empty() ? 0 : budgetOf(*module));
+  return deviceBytes(*other) <= most && hostBytes(*other) <= hostBytes(*module) ? std::move(other) : std::move(module);
+}
+
 LogicalResult sluice::planWithinBudget(ModuleOp module, Stage until, const PipelineOptions &options,
                                        PlanningFailure &cause) {
   OwningOpRef<ModuleOp> result = Replanning(module, until, options, cause).run();
+  if (result)
+    result = grouped(std::move(result), until, options);
   if (!result)
     return failure();
   if (until == Stage::Placed) { // against the budget that was asked for

@@ -5,7 +5,8 @@
 //  before it (V5);
 //  3. the size of every slot against the shapes that are used in it, in 128 bits (V6);
 //  4. lifetimes against accesses (V2), pairs of accesses to common bytes (V3), reads against the last write of their
-//  bytes and against the version that they are meant to see (V4).
+//  bytes and against the version that they are meant to see (V4);
+//  5. runs that are launched together against each other (V7, analysis/Launches.cpp).
 // It is meant to be dumber than what it checks, and shares no helper with scheduler, planner and packer.
 #include "passes/Passes.h"
 #include "passes/analysis/ByteHistory.h"
@@ -345,7 +346,7 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Replay replay(program);
       if (failed(replay.run()) || failed(checkSizes(symbols, program)) || failed(Verifier(replay).run()) ||
-          failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
+          failed(checkLaunches(replay)) || failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
           failed(checkBudget(program, "host", *program.getHost(), hostBudget)))
         return signalPassFailure();
       accesses += replay.accesses.size();

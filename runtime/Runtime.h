@@ -7,6 +7,7 @@
 #include "runtime/Codec.h"
 #include "runtime/Embedding.h"
 #include "runtime/Fused.h"
+#include "runtime/Gather.h"
 #include "runtime/Kernels.h"
 #include "runtime/Program.h"
 #include "runtime/Recurrence.h"

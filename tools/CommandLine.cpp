@@ -27,7 +27,7 @@ namespace {
 struct Words {
   std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", batchNorm = "train",
               dropout = "keep";
-  std::string target = factsOf(Target::Host).name, precision = "fp32", hostBudget, workspaceLimit, allowLossy;
+  std::string target = factsOf(Target::Host).name, precision = "fp32", launches, hostBudget, workspaceLimit, allowLossy;
   std::vector<std::string> dims, limits;
   std::string batch, threads;
 };
@@ -111,6 +111,11 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
                  "fp32; with --target=cuda also tf32, or bf16: activations and products in bf16, parameters and sums "
                  "in fp32 (default fp32)")
       ->option_text("NAME");
+  app.add_option(
+         "--launches", w.launches,
+         "with --target=cuda: grouped, small kernels of one kind share a launch where that takes no more memory, "
+         "or single (default grouped)")
+      ->option_text("grouped|single");
   app.add_option("--cpu", o.cpu,
                  "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4 (default native: "
                  "processors like this one)")
@@ -237,6 +242,16 @@ std::string takeCpu(DriverOptions &o) {
   return factsOf(o.pipeline.target).levels ? "" : "--cpu=" + o.cpu + " is for --target=host";
 }
 
+std::string takeLaunches(const std::string &word, PipelineOptions &o) {
+  const bool cuda = o.target == Target::Cuda;
+  if (!word.empty() && word != "grouped" && word != "single")
+    return "--launches knows no '" + word + "'; there are grouped and single";
+  if (!word.empty() && !cuda)
+    return "--launches=" + word + " is for --target=cuda";
+  o.groupLaunches = cuda && word != "single";
+  return "";
+}
+
 /// First message of a word that makes no sense, or nothing.
 std::string convert(const Words &w, DriverOptions &o) {
   std::string e;
@@ -254,7 +269,8 @@ std::string convert(const Words &w, DriverOptions &o) {
       !(e = take(parseBatchNormMode(w.batchNorm), o.spec.batchNorm)).empty() ||
       !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty())
     return e;
-  if (!(e = takeTarget(w.target, o.pipeline.target)).empty() || !(e = takeCpu(o)).empty())
+  if (!(e = takeTarget(w.target, o.pipeline.target)).empty() || !(e = takeCpu(o)).empty() ||
+      !(e = takeLaunches(w.launches, o.pipeline)).empty())
     return e;
   if (Status precision = checkPrecision(w.precision, o.pipeline.target); !precision)
     return precision.error();

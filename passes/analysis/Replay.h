@@ -72,6 +72,9 @@ private:
   Clock clocks[sched::streamCount] = {{{0, -1, -1, -1}}, {{-1, 0, -1, -1}}, {{-1, -1, 0, -1}}, {{-1, -1, -1, 0}}};
 };
 
+/// V7, of a program that was replayed and found without races.
+mlir::LogicalResult checkLaunches(const Replay &replay);
+
 /// Of a step, for messages.
 std::string describe(mlir::Operation *op);
 

@@ -3,6 +3,7 @@
 // so that large means cost no digits; chunks are merged in double by Chan's formula, in order.
 #include "runtime/Fused.h"
 #include "runtime/cuda/Device.h"
+#include "runtime/cuda/Gather.h"
 
 namespace sluice {
 
@@ -124,14 +125,27 @@ void statistics(cudaStream_t stream, const Cut &cut, const void *from, double *p
   finish<<<blocksFor(cut.columns, 32), dim3(32, 8), 0, stream>>>(view, x, partials, epsilon, mean, rstd);
 }
 
-__global__ void updateStatistics(const float *mean, const float *rstd, float *runningMean, float *runningVar,
-                                 int64_t channels, double correction, float momentum, float epsilon) {
-  SLUICE_GRID_LOOP(i, channels) {
-    const double rstd2 = static_cast<double>(rstd[i]) * static_cast<double>(rstd[i]);
-    const double variance = fmax(0.0, 1 / rstd2 - static_cast<double>(epsilon)) * correction;
-    runningMean[i] = (1 - momentum) * runningMean[i] + momentum * mean[i];
-    runningVar[i] = (1 - momentum) * runningVar[i] + momentum * static_cast<float>(variance);
+struct Running {
+  const float *mean, *rstd;
+  float *runningMean, *runningVar;
+  int64_t channels;
+  double correction;
+  float momentum, epsilon;
+};
+
+__global__ void updateStatistics(Pieces<Running> all) {
+  const int own = all.own();
+  const Running &p = all.piece[own];
+  for (int64_t i = all.thread(own); i < p.channels; i += all.threads(own)) {
+    const double rstd2 = static_cast<double>(p.rstd[i]) * static_cast<double>(p.rstd[i]);
+    const double variance = fmax(0.0, 1 / rstd2 - static_cast<double>(p.epsilon)) * p.correction;
+    p.runningMean[i] = (1 - p.momentum) * p.runningMean[i] + p.momentum * p.mean[i];
+    p.runningVar[i] = (1 - p.momentum) * p.runningVar[i] + p.momentum * static_cast<float>(variance);
   }
+}
+
+void runningPieces(cudaStream_t stream, const Pieces<Running> &all, const DeviceState *) {
+  updateStatistics<<<all.blocks(), blockThreads, 0, stream>>>(all);
 }
 
 } // namespace
@@ -159,13 +173,16 @@ UpdateStatistics::UpdateStatistics(const char *node, int64_t channels, int64_t c
 
 void UpdateStatistics::run(Stream &stream, const Tensor &mean, const Tensor &rstd, const Tensor &runningMean,
                            const Tensor &runningVar) const {
-  const float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd);
-  float *pRunningMean = stream.data<float>(runningMean), *pRunningVar = stream.data<float>(runningVar);
   const double correction = count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : 1;
-  stream.launch(node, "update_statistics", [&] {
-    updateStatistics<<<blocksFor(channels, blockThreads), blockThreads, 0, native(stream)>>>(
-        pMean, pRstd, pRunningMean, pRunningVar, channels, correction, momentum, epsilon);
-  });
+  const Running piece{stream.data<float>(mean),
+                      stream.data<float>(rstd),
+                      stream.data<float>(runningMean),
+                      stream.data<float>(runningVar),
+                      channels,
+                      correction,
+                      momentum,
+                      epsilon};
+  launchPiece<Running>(stream, node, "update_statistics", runningPieces, piece, channels);
 }
 
 } // namespace sluice

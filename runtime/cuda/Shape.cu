@@ -2,8 +2,7 @@
 // Kernels that only move elements: permutations, changes of layout and of element type (Reorder), concatenation and
 // slicing (Slab).
 #include "runtime/cuda/Device.h"
-#include "runtime/cuda/Launch.h"
-#include "runtime/cuda/Storage.h"
+#include "runtime/cuda/Gather.h"
 #include "runtime/kernels/Strides.h"
 
 namespace sluice {
@@ -24,6 +23,13 @@ struct Reorder::Impl {
     extent[outer] = d.extent, strideX[outer] = d.strideX, strideY[outer] = d.strideY;
     ++outer;
     outerCount *= d.extent;
+  }
+  /// Weights from [O, I, window] to [O, window, I], or as they are.
+  bool turnsWeights() const {
+    const bool turned = across.strideX == 1 && row.strideX == across.extent && row.strideY == 1 &&
+                        across.strideY == row.extent && outer <= 1;
+    const int64_t step = across.extent * row.extent;
+    return contiguous || (turned && (outer == 0 || (strideX[0] == step && strideY[0] == step)));
   }
   /// Where the outer position begins in x and y.
   __device__ void offsets(int64_t index, int64_t &x, int64_t &y) const {
@@ -46,6 +52,42 @@ __device__ inline void moveElement(float *to, BFloat16 from) { *to = widened(fro
 
 __device__ inline void moveElement(float *to, int64_t from) { *to = static_cast<float>(from); }
 __device__ inline void moveElement(int64_t *to, float from) { *to = wholeNumber(from); }
+
+/// A weight that is rounded on its way from [O, inner, window] to [O, window, inner].
+struct Turn {
+  const float *from;
+  BFloat16 *to;
+  int64_t count, inner, window;
+};
+
+/// Eight neighbours of `to` a thread.
+__global__ void turnKernel(Pieces<Turn> all) {
+  constexpr int group = 8;
+  const int own = all.own();
+  const Turn &p = all.piece[own];
+  for (int64_t at = group * all.thread(own); at < p.count; at += group * all.threads(own)) {
+    const int64_t inner = at % p.inner, window = at / p.inner % p.window;
+    const float *from = p.from + ((at / p.inner - window) * p.inner + inner * p.window + window);
+    float values[group];
+    if (p.inner % group == 0) { // all of them in one row
+      if (p.window == 1)
+        loadVector(values, from);
+      else
+        for (int i = 0; i < group; ++i)
+          values[i] = from[i * p.window];
+      storeVector(p.to + at, values);
+    } else {
+      for (int64_t i = at; i < at + group && i < p.count; ++i) {
+        const int64_t position = i / p.inner % p.window;
+        store(p.to + i, p.from[(i / p.inner - position) * p.inner + i % p.inner * p.window + position]);
+      }
+    }
+  }
+}
+
+void turnPieces(cudaStream_t stream, const Pieces<Turn> &all, const DeviceState *) {
+  turnKernel<<<all.blocks(), blockThreads, 0, stream>>>(all);
+}
 
 /// A change of element type alone, eight neighbours a thread.
 template <typename X, typename Y> __global__ void castRun(const X *x, Y *y, int64_t count) {
@@ -157,6 +199,11 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   const void *from = stream.address(x);
   void *to = stream.address(y);
   const bool casts = impl->from != impl->to;
+  if (gathers(stream) && impl->from == DataType::F32 && impl->to == DataType::BF16 && impl->turnsWeights()) {
+    const Turn piece{static_cast<const float *>(from), static_cast<BFloat16 *>(to), x.shape.elements(),
+                     impl->row.extent, impl->contiguous ? 1 : impl->across.extent};
+    return launchPiece<Turn>(stream, node, "cast", turnPieces, piece, piece.count);
+  }
   stream.launch(node, casts ? "cast" : "reorder", [&] {
     const auto move = impl->from == DataType::I64 && casts ? reorder<int64_t, float>
                       : impl->to == DataType::I64 && casts ? reorder<float, int64_t>

@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/Codec.h"
 #include "runtime/cuda/Device.h"
+#include "runtime/cuda/Gather.h"
 #include "runtime/cuda/Inversion.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
@@ -96,6 +97,7 @@ struct Session::Impl {
   std::vector<int> recordedIn;   ///< by event: number of the capture that recorded it last, 0 outside of captures
   int capture = 0, captures = 0; ///< number of the running capture (0: none), and of all so far
   bool graphs = true, recording = false;
+  GatherState gathering;
   std::map<std::pair<const void *, int>, GraphOwner> graphOf; ///< by body and batch slot
   StepState uploadedState;
   bool uploaded = false;
@@ -146,6 +148,7 @@ void Stream::synchronize() { checkCuda(cudaStreamSynchronize(impl->stream), "fai
 
 void Stream::launch(const char *node, const char *op, std::function<void()> work, size_t bytes) {
   Session::Impl &owner = *session.impl;
+  launchKept(*this);
   if (owner.recording) {
     Recorded record{node, op, impl->name, bytes, CudaEvent(cudaEventDefault), CudaEvent(cudaEventDefault)};
     checkCuda(cudaEventRecord(record.start.event, impl->stream), "cannot record a time");
@@ -157,6 +160,22 @@ void Stream::launch(const char *node, const char *op, std::function<void()> work
   }
   if (const cudaError_t error = cudaPeekAtLastError(); error != cudaSuccess)
     checkCuda(error, (std::string(op) + " of '" + node + "' cannot be launched").c_str());
+}
+
+GatherState &gatherState(Session &session) { return session.impl->gathering; }
+
+void gather(Stream &stream) { gatherState(stream.session).on = true; }
+
+void launchKept(Stream &stream) {
+  if (!gathers(stream))
+    return;
+  if (std::unique_ptr<KeptLaunch> kept = std::move(gatherState(stream.session).kept))
+    kept->launch(stream);
+}
+
+void launchGathered(Stream &stream) {
+  launchKept(stream);
+  gatherState(stream.session).on = false;
 }
 
 void *Stream::address(const Tensor &tensor) const {

@@ -3,7 +3,7 @@
 // they, losses and dropout read: a captured graph sees what a step changed.
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
-#include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Gather.h"
 
 namespace sluice {
 
@@ -14,13 +14,15 @@ __device__ alignas(DeviceState) unsigned char stateBytes[sizeof(DeviceState)];
 
 __global__ void storeState(DeviceState state) { *reinterpret_cast<DeviceState *>(stateBytes) = state; }
 
-/// The tensors of an update. States that a rule has not are w, which it leaves alone.
+/// The tensors of an update. States that a rule has not are the one before, or w, which it leaves alone.
 struct Pointers {
   float *w, *first, *second;
   const float *dw, *norm;
   int64_t count;
   ParameterGroup group;
+  bool decoupled = false, plain = false; ///< weight decay; whatever the momentum is
 
+  Pointers() = default;
   Pointers(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &first,
            const Tensor &second)
       : w(stream.data<float>(w)), first(first.present ? stream.data<float>(first) : this->w),
@@ -28,31 +30,42 @@ struct Pointers {
         norm(stream.data<float>(norm)), count(w.shape.elements()), group(stream.session.groupOf(w)) {}
 };
 
-/// In all but the last batch of a step updates find nothing to do: one graph serves every batch.
-template <typename Rule> __global__ void updateKernel(Pointers p, bool decoupled, const DeviceState *state) {
-  if (!state->update.lastBatch)
-    return;
-  const UpdateFactors f = state->update.of(p.group, decoupled);
-  const float factor = f.clipFactor(p.norm);
-  SLUICE_GRID_LOOP(i, p.count)
-  Rule::apply(p.w[i], clippedElement(p.dw[i], f.clipValue) * factor, p.first[i], p.second[i], f);
+/// Neighbours from i on, 16 bytes of each tensor at once.
+template <typename Rule>
+__device__ void updateFour(const Pointers &p, int64_t i, const UpdateFactors &f, float factor) {
+  const int64_t count = p.count - i;
+  const bool hasFirst = p.first != p.w, hasSecond = p.second != p.first;
+  float w[4] = {}, dw[4] = {}, first[4] = {}, second[4] = {};
+  loadFour(w, p.w + i, count);
+  loadFour(dw, p.dw + i, count);
+  if (hasFirst)
+    loadFour(first, p.first + i, count);
+  if (hasSecond)
+    loadFour(second, p.second + i, count);
+  for (int k = 0; k < 4; ++k)
+    Rule::apply(w[k], clippedElement(dw[k], f.clipValue) * factor, first[k], second[k], f);
+  storeFour(p.w + i, w, count);
+  if (hasFirst)
+    storeFour(p.first + i, first, count);
+  if (hasSecond)
+    storeFour(p.second + i, second, count);
 }
 
-/// With momentum, or without.
-template <typename Rule, typename Plain>
-__global__ void momentumKernel(Pointers p, bool hasMomentum, const DeviceState *state) {
+/// Without momentum Plain. In all but the last batch of a step updates find nothing to do: one graph serves every
+/// batch.
+template <typename Rule, typename Plain> __global__ void updateKernel(Pieces<Pointers> all, const DeviceState *state) {
   if (!state->update.lastBatch)
     return;
-  const UpdateFactors f = state->update.of(p.group, false);
+  const int own = all.own();
+  const Pointers &p = all.piece[own];
+  const UpdateFactors f = state->update.of(p.group, p.decoupled);
   const float factor = f.clipFactor(p.norm);
-  const bool plain = !hasMomentum || f.momentum == 0;
-  SLUICE_GRID_LOOP(i, p.count) {
-    const float gradient = clippedElement(p.dw[i], f.clipValue) * factor;
+  const bool plain = p.plain || f.momentum == 0;
+  for (int64_t i = 4 * all.thread(own); i < p.count; i += 4 * all.threads(own))
     if (plain)
-      Plain::apply(p.w[i], gradient, p.first[i], p.second[i], f);
+      updateFour<Plain>(p, i, f, factor);
     else
-      Rule::apply(p.w[i], gradient, p.first[i], p.second[i], f);
-  }
+      updateFour<Rule>(p, i, f, factor);
 }
 
 /// The moments take in the gradient; sums of squares of part blockIdx.x of w and of the direction.
@@ -119,36 +132,67 @@ __global__ void joinNorm(const double *partials, const float *before, float *nor
     *norm = static_cast<float>(sqrt((before ? squareOf(*before) : 0) + sum));
 }
 
-__global__ void accumulateKernel(const float *dw, float *sum, int64_t count, const DeviceState *state) {
+/// A tensor that is added to another one.
+struct Addition {
+  const float *from;
+  float *to;
+  int64_t count;
+};
+
+__global__ void accumulateKernel(Pieces<Addition> all, const DeviceState *state) {
   const UpdateFactors f = state->update;
-  SLUICE_GRID_LOOP(i, count)
-  sum[i] = summedElement(dw[i], sum[i], f);
+  const int own = all.own();
+  const Addition &p = all.piece[own];
+  for (int64_t i = 4 * all.thread(own); i < p.count; i += 4 * all.threads(own)) {
+    float from[4] = {}, to[4] = {};
+    loadFour(from, p.from + i, p.count - i);
+    loadFour(to, p.to + i, p.count - i);
+    for (int k = 0; k < 4; ++k)
+      to[k] = summedElement(from[k], to[k], f);
+    storeFour(p.to + i, to, p.count - i);
+  }
 }
 
-__global__ void averageKernel(const float *w, float *average, int64_t count, const DeviceState *state) {
+__global__ void averageKernel(Pieces<Addition> all, const DeviceState *state) {
   if (!state->update.lastBatch)
     return;
   const float keep = state->update.first ? 0 : state->update.averageDecay;
-  SLUICE_GRID_LOOP(i, count)
-  average[i] = averagedElement(w[i], average[i], keep);
-}
-
-template <typename Rule>
-void launchUpdate(Stream &stream, const char *node, const char *op, const Pointers &p, bool decoupled = false) {
-  const DeviceState *state = deviceState(stream);
-  const auto kernel = updateKernel<Rule>;
-  stream.launch(node, op, [&] {
-    kernel<<<blocksFor(p.count, blockThreads), blockThreads, 0, native(stream)>>>(p, decoupled, state);
-  });
+  const int own = all.own();
+  const Addition &p = all.piece[own];
+  for (int64_t i = 4 * all.thread(own); i < p.count; i += 4 * all.threads(own)) {
+    float from[4] = {}, to[4] = {};
+    loadFour(from, p.from + i, p.count - i);
+    loadFour(to, p.to + i, p.count - i);
+    for (int k = 0; k < 4; ++k)
+      to[k] = averagedElement(from[k], to[k], keep);
+    storeFour(p.to + i, to, p.count - i);
+  }
 }
 
 template <typename Rule, typename Plain>
-void launchMomentum(Stream &stream, const char *node, const char *op, const Pointers &p, bool hasMomentum) {
-  const DeviceState *state = deviceState(stream);
-  const auto kernel = momentumKernel<Rule, Plain>;
-  stream.launch(node, op, [&] {
-    kernel<<<blocksFor(p.count, blockThreads), blockThreads, 0, native(stream)>>>(p, hasMomentum, state);
-  });
+void updatePieces(cudaStream_t stream, const Pieces<Pointers> &all, const DeviceState *state) {
+  const auto kernel = updateKernel<Rule, Plain>;
+  kernel<<<all.blocks(), blockThreads, 0, stream>>>(all, state);
+}
+
+void accumulatePieces(cudaStream_t stream, const Pieces<Addition> &all, const DeviceState *state) {
+  accumulateKernel<<<all.blocks(), blockThreads, 0, stream>>>(all, state);
+}
+
+void averagePieces(cudaStream_t stream, const Pieces<Addition> &all, const DeviceState *state) {
+  averageKernel<<<all.blocks(), blockThreads, 0, stream>>>(all, state);
+}
+
+template <typename Rule>
+void launchUpdate(Stream &stream, const char *node, const char *op, Pointers p, bool decoupled = false) {
+  p.decoupled = decoupled;
+  launchPiece<Pointers>(stream, node, op, updatePieces<Rule, Rule>, p, p.count);
+}
+
+template <typename Rule, typename Plain>
+void launchMomentum(Stream &stream, const char *node, const char *op, Pointers p, bool hasMomentum) {
+  p.plain = !hasMomentum;
+  launchPiece<Pointers>(stream, node, op, updatePieces<Rule, Plain>, p, p.count);
 }
 
 } // namespace
@@ -246,24 +290,14 @@ void GradientNorm::run(Stream &stream, const Tensor &gradient, const Tensor &bef
 
 void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, const char *node) {
   checkUpdate(node, sum.shape, {dw});
-  const float *pdw = stream.data<float>(dw);
-  float *ps = stream.data<float>(sum);
-  const int64_t count = sum.shape.elements();
-  const DeviceState *state = deviceState(stream);
-  stream.launch(node, "accumulate", [&] {
-    accumulateKernel<<<blocksFor(count, blockThreads), blockThreads, 0, native(stream)>>>(pdw, ps, count, state);
-  });
+  const Addition piece{stream.data<float>(dw), stream.data<float>(sum), sum.shape.elements()};
+  launchPiece<Addition>(stream, node, "accumulate", accumulatePieces, piece, piece.count);
 }
 
 void averageWeights(Stream &stream, const Tensor &w, const Tensor &average, const char *node) {
   checkUpdate(node, w.shape, {average});
-  const float *pw = stream.data<float>(w);
-  float *pa = stream.data<float>(average);
-  const int64_t count = w.shape.elements();
-  const DeviceState *state = deviceState(stream);
-  stream.launch(node, "average_weights", [&] {
-    averageKernel<<<blocksFor(count, blockThreads), blockThreads, 0, native(stream)>>>(pw, pa, count, state);
-  });
+  const Addition piece{stream.data<float>(w), stream.data<float>(average), w.shape.elements()};
+  launchPiece<Addition>(stream, node, "average_weights", averagePieces, piece, piece.count);
 }
 
 } // namespace sluice

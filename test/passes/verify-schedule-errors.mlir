@@ -654,3 +654,50 @@ sched.program @v6_variable device(512) host(0) base(512) {
   %w = sched.buffer "w" device bytes(128) variable(@w) at(256)
   sched.run compute "f" ins(%w : tensor<32xf32>) outs(%loss : tensor<f32>) versions [0] -> [1] calls [#f]
 }
+
+// -----
+
+#f = #sched.call<"F", [], "run">
+
+// One launch has no order among what it takes.
+
+sched.program @v7_order device(768) host(0) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %b = sched.buffer "b" device bytes(256) at(512) live(2, 3)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
+  // expected-error @unknown {{V7: step 2, f of 'fb', is launched together with step 1, f of 'fa', but 'a' shares bytes with 'a', and one of them is written}}
+  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%b : tensor<64xf32>) versions [1] -> [1] calls [#f] attributes {sched.together} loc("fb")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
+}
+
+// -----
+
+#f = #sched.call<"F", [], "run">
+
+// Bytes that the first run gives up are not the last one's yet.
+
+sched.program @v7_reuse device(768) host(0) base(512) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(256)
+  %a = sched.buffer "a" device bytes(256) at(512) live(1, 2)
+  %b = sched.buffer "b" device bytes(256) at(512) live(4, 5)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
+  sched.run compute "f" ins(%a : tensor<64xf32>) outs(%w : tensor<64xf32>) versions [1] -> [1] calls [#f] loc("fb")
+  sched.run compute "f" ins() outs(%loss : tensor<f32>) versions [] -> [1] calls [#f] attributes {sched.together} loc("fc")
+  // expected-error @unknown {{V7: step 4, f of 'fd', is launched together with step 2, f of 'fb', but 'b' shares bytes with 'a'}}
+  sched.run compute "f" ins() outs(%b : tensor<64xf32>) versions [] -> [1] calls [#f] attributes {sched.together} loc("fd")
+  sched.run compute "f" ins(%b : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f] loc("fe")
+}
+
+// -----
+
+#f = #sched.call<"F", [], "run">
+
+// Nothing on compute that it could share a launch with.
+
+sched.program @v7_alone device(512) host(0) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  // expected-error @unknown {{V7: step 1, f of 'fa', is launched together with the run in front of it, but there is none on compute}}
+  sched.run compute "f" ins() outs(%loss : tensor<f32>) versions [] -> [1] calls [#f] attributes {sched.together} loc("fa")
+}

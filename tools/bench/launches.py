@@ -6,7 +6,7 @@
     tools/bench/launches.py [NAME=]step.mlir...     # a table with two columns for each file
     tools/bench/launches.py --total step.mlir       # the launches alone
 
-A run counts what its kernels launch (the rules below), and the bytes of
+A run counts what its kernels launch (the rules below, which test/execute/emulated-launches.test compares with what the emulator launches), and the bytes of
 what it reads and writes once each, partial sums twice. What a convolution or a matrix product moves is cuDNN's and cuBLASLt's business and not counted;
 what our kernels do around them, turning weights and adding biases, has a line of its own. A convolution that cuDNN runs in parts launches more."""
 import argparse
@@ -43,6 +43,7 @@ class Run:
         self.sums = int((re.search(r"\] sums (\d+)", line) or [0, 0])[1])
         scratch = re.search(r"scratch\(%([\w$.-]+)\)", line)
         self.scratch = scratches.get(scratch[1], 0) if scratch else 0
+        self.together = "sched.together" in line
         self.fused = " channels " in line
 
     def has(self, position):
@@ -130,7 +131,7 @@ def table(path):
                 rows["around them: weights turned, biases"][0] += extra
                 rows["around them: weights turned, biases"][1] += run.bytes()
             continue
-        rows[run.kind()][0] += run.launches()
+        rows[run.kind()][0] += 0 if run.together else run.launches()
         rows[run.kind()][1] += run.bytes()
     return rows
 

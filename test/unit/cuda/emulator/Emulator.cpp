@@ -3,6 +3,7 @@
 #include "cuda_runtime.h"
 
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@
 
 struct EmulatedGraph {
   std::vector<std::function<void()>> calls;
+  size_t copies = 0; ///< of the calls, and fills: the others are kernels
 };
 struct EmulatedStream {
   bool capturing = false;
@@ -180,11 +182,17 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void *address) { return free(address), cudaSuccess; }
+static void countCopy(cudaStream_t stream) {
+  if (stream && stream->capturing)
+    ++emulator::capture->copies;
+}
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
+  countCopy(stream);
   emulator::enqueue(stream, [=] { memset(to, value, bytes); });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  countCopy(stream);
   emulator::enqueue(stream, [=] { memcpy(to, from, bytes); });
   return cudaSuccess;
 }
@@ -209,6 +217,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
+  if (emulated("EMULATED_LAUNCHES", 0))
+    fprintf(stderr, "%zu launches\n", graph->calls.size() - graph->copies);
   return *exec = graph, cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { return delete exec, cudaSuccess; }

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// group-launches, for each program and each kind of run that one launch may take several of, the last kind first:
+//  1. go through the runs of the kind in order; each joins the group at hand if it may, else begins the next one;
+//  2. move the runs of every group next to each other and mark them.
+// Moving a run from one place to the other is allowed where nothing in between touches what it writes, or writes what
+// it reads. Other streams need no look: what they touch is a step in between as well, or the run does not touch it.
+#include "passes/Passes.h"
+#include "passes/analysis/Lifetimes.h"
+#include "passes/analysis/Storages.h"
+#include "runtime/Gather.h"
+
+#include "ir/Together.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace sluice {
+#define GEN_PASS_DEF_GROUPLAUNCHES
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using sched::BufferOp;
+using sched::ProgramOp;
+using sched::RunOp;
+
+namespace {
+
+/// What runtime/cuda gathers, by class and method.
+bool isGathered(sched::CallAttr call) {
+  static constexpr StringRef functions[] = {"updateSgd",  "updateAdam",     "updateAdagrad",     "updateRmsProp",
+                                            "updateLion", "averageWeights", "accumulateGradient"};
+  StringRef kernel = call.getKernel().getValue(), method = call.getMethod().getValue();
+  return kernel.empty() ? llvm::is_contained(functions, method) : kernel == "UpdateStatistics" || kernel == "Reorder";
+}
+
+BufferOp slot(Value buffer) { return buffer.getDefiningOp<BufferOp>(); }
+bool isVariable(Value buffer) { return slot(buffer).getVariable().has_value(); }
+bool isTransient(Value buffer) { return !slot(buffer).outlivesStep() && !slot(buffer).getKept(); }
+
+/// Writes variables alone, so that it may wait.
+bool mayWait(RunOp run) { return llvm::all_of(run.getOuts(), isVariable); }
+
+/// A cast of parameters to bf16, whose results nothing holds before: it may come early.
+bool mayComeEarly(RunOp run) {
+  return llvm::all_of(run.getIns(), isVariable) && llvm::all_of(run.getOuts(), isTransient) &&
+         llvm::all_of(run.getOutVersions(), [](int64_t version) { return version == 1; }) &&
+         run.outType(0).getElementType().isBF16();
+}
+
+/// The same for runs that one launch may take together; empty: it takes this one alone.
+std::string kindOf(RunOp run) {
+  const bool known = llvm::all_of(run.getCalls().getAsRange<sched::CallAttr>(), isGathered);
+  if (run.getStream() != sched::Stream::Compute || run.isFused() || run.getScratch() || run.getOuts().empty() ||
+      !known || !(mayWait(run) || mayComeEarly(run)))
+    return "";
+  std::string kind = run.getBackward() ? "backward" : "forward";
+  for (auto call : run.getCalls().getAsRange<sched::CallAttr>())
+    kind += " " + call.getKernel().str() + "." + call.getMethod().str();
+  return kind;
+}
+
+/// The steps of a program, and the bytes of the device that transients take in each.
+class Timeline {
+public:
+  explicit Timeline(ProgramOp program) : steps(sched::steps(program)), live(steps.size() + 2) {
+    for (auto [i, op] : llvm::enumerate(steps))
+      indices[op] = static_cast<int64_t>(i) + 1;
+    Lifetimes lifetimes(program);
+    for (auto buffer : program.getBody().getOps<BufferOp>()) {
+      Life life = lifetimes.of(buffer.getBuffer());
+      if (buffer.outlivesStep() || !buffer.onDevice() || life.empty())
+        continue;
+      lives[buffer.getBuffer()] = life;
+      for (int64_t step = life.first; step <= life.last; ++step)
+        live[step] += slotBytes(buffer.getBytes());
+    }
+  }
+
+  int64_t of(Operation *op) const { return indices.lookup(op); }
+  Operation *at(int64_t step) const { return steps[step - 1]; }
+  int64_t peak() const { return *llvm::max_element(live); }
+
+  /// Lets the transients among `buffers` live at `step` as well, unless that takes more than `ceiling` in some step.
+  bool extend(ArrayRef<Value> buffers, int64_t step, int64_t ceiling) {
+    std::vector<int64_t> after = live;
+    for (Value buffer : buffers)
+      if (Life life = lives.lookup(buffer); !life.empty()) {
+        for (int64_t t = life.last + 1; t <= step; ++t)
+          after[t] += slotBytes(slot(buffer).getBytes());
+        for (int64_t t = step; t < life.first; ++t)
+          after[t] += slotBytes(slot(buffer).getBytes());
+      }
+    if (*llvm::max_element(after) > ceiling)
+      return false;
+    live = std::move(after);
+    for (Value buffer : buffers)
+      if (auto life = lives.find(buffer); life != lives.end())
+        life->second.cover(step, step);
+    return true;
+  }
+
+private:
+  SmallVector<Operation *> steps;
+  std::vector<int64_t> live; ///< by step
+  llvm::DenseMap<Operation *, int64_t> indices;
+  llvm::DenseMap<Value, Life> lives;
+};
+
+/// What an op, or several, read and write.
+struct Footprint {
+  llvm::SmallDenseSet<Value, 16> reads, writes;
+
+  void add(Operation *op) {
+    if (auto run = dyn_cast<RunOp>(op)) {
+      reads.insert(run.getIns().begin(), run.getIns().end());
+      writes.insert(run.getOuts().begin(), run.getOuts().end());
+      if (run.getScratch())
+        writes.insert(run.getScratch());
+    } else if (auto copy = dyn_cast<sched::CopyOp>(op)) {
+      reads.insert(copy.getFrom());
+      writes.insert(copy.getTo());
+    }
+  }
+  bool disturbs(const Footprint &other) const {
+    return llvm::any_of(writes, [&](Value v) { return other.reads.contains(v) || other.writes.contains(v); }) ||
+           llvm::any_of(reads, [&](Value v) { return other.writes.contains(v); });
+  }
+};
+
+Footprint footprintOf(Operation *op) {
+  Footprint footprint;
+  footprint.add(op);
+  return footprint;
+}
+
+/// Runs that one launch takes.
+struct Group {
+  SmallVector<RunOp> members;
+  Footprint footprint;
+  SmallVector<Value> waiting; ///< transients that live longer, or begin earlier, for the group's sake
+  int64_t bytes = 0;          ///< of `waiting`
+  int64_t step = 0;           ///< where they all run
+};
+
+class Grouping {
+public:
+  Grouping(ProgramOp program, int64_t mostBytes)
+      : program(program), mostBytes(mostBytes), ceiling(Timeline(program).peak()) {}
+
+  /// Gives back how many launches are saved.
+  int64_t run();
+
+private:
+  std::vector<Group> groupsOf(ArrayRef<RunOp> runs);
+  bool join(Timeline &timeline, Group &group, RunOp run);
+  static void add(const Timeline &timeline, Group &group, RunOp run, bool waits);
+
+  ProgramOp program;
+  const int64_t mostBytes, ceiling;
+};
+
+SmallVector<Value> transientsOf(RunOp run) {
+  return llvm::to_vector(llvm::make_filter_range(run->getOperands(), isTransient));
+}
+
+int64_t bytesOf(ArrayRef<Value> buffers) {
+  int64_t total = 0;
+  for (Value buffer : buffers)
+    total += slotBytes(slot(buffer).getBytes());
+  return total;
+}
+
+/// Groups that wait run where their last member does, those that come early where the first does.
+void Grouping::add(const Timeline &timeline, Group &group, RunOp run, bool waits) {
+  group.step = waits || group.members.empty() ? timeline.of(run) : group.step;
+  group.members.push_back(run);
+  group.footprint.add(run);
+  SmallVector<Value> waiting = transientsOf(run);
+  group.bytes += bytesOf(waiting);
+  llvm::append_range(group.waiting, waiting);
+}
+
+bool Grouping::join(Timeline &timeline, Group &group, RunOp run) {
+  SmallVector<Value> own = transientsOf(run);
+  if (group.members.size() == mostGathered || group.bytes + bytesOf(own) > mostBytes)
+    return false;
+  const bool waits = mayWait(run);
+  const Footprint last = footprintOf(run), &moved = waits ? group.footprint : last;
+  if (last.disturbs(group.footprint))
+    return false;
+  const int64_t here = timeline.of(run);
+  for (int64_t step = group.step + 1; step < here; ++step)
+    if (footprintOf(timeline.at(step)).disturbs(moved))
+      return false;
+  if (!timeline.extend(waits ? ArrayRef(group.waiting) : ArrayRef(own), waits ? here : group.step, ceiling))
+    return false;
+  add(timeline, group, run, waits);
+  return true;
+}
+
+std::vector<Group> Grouping::groupsOf(ArrayRef<RunOp> runs) {
+  Timeline timeline(program);
+  std::vector<Group> groups;
+  for (RunOp run : runs)
+    if (groups.empty() || !join(timeline, groups.back(), run))
+      add(timeline, groups.emplace_back(), run, mayWait(run));
+  return groups;
+}
+
+/// Step 2.
+void gatherAt(const Group &group) {
+  RunOp first = group.members.front(), last = group.members.back(), before = first;
+  for (RunOp member : ArrayRef(group.members).drop_front()) {
+    if (!mayWait(first))
+      member->moveAfter(before);
+    before = member;
+  }
+  for (RunOp member : ArrayRef(group.members).drop_back())
+    if (mayWait(first))
+      member->moveBefore(last);
+}
+
+int64_t Grouping::run() {
+  llvm::MapVector<StringAttr, SmallVector<RunOp>> kinds;
+  for (auto run : program.getBody().getOps<RunOp>()) {
+    run->removeAttr(sched::togetherAttribute);
+    if (std::string kind = kindOf(run); !kind.empty())
+      kinds[StringAttr::get(program.getContext(), kind)].push_back(run);
+  }
+  int64_t saved = 0;
+  for (auto &[kind, runs] : llvm::reverse(kinds))
+    for (const Group &group : groupsOf(runs)) {
+      for (RunOp member : ArrayRef(group.members).drop_front())
+        member->setAttr(sched::togetherAttribute, UnitAttr::get(program.getContext()));
+      gatherAt(group);
+      saved += static_cast<int64_t>(group.members.size()) - 1;
+    }
+  return saved;
+}
+
+struct GroupLaunches : sluice::impl::GroupLaunchesBase<GroupLaunches> {
+  using GroupLaunchesBase::GroupLaunchesBase;
+
+  void runOnOperation() override {
+    if (bytes < 0) {
+      getOperation().emitError() << "bytes=" << bytes.getValue() << " is no size of a group; give 0 or more";
+      return signalPassFailure();
+    }
+    for (auto program : getOperation().getOps<ProgramOp>())
+      saved += Grouping(program, bytes).run();
+  }
+};
+
+} // namespace

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes behind the plan, which make and prove sched.programs; in pipeline order, the last part of Passes.td.
+#ifndef SLUICE_SCHEDULE_PASSES
+#define SLUICE_SCHEDULE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
+  let summary = "turn train functions into device programs: kernels, copies and events in issue order";
+  let description = [{
+    Every train function becomes a sched.program of the same name. Kernels run on the compute stream in the order of the function.
+    - train.offload: d2h waits until compute has reached this place, and copies.
+    - train.await: compute waits for that copy; from here on other buffers may have the bytes.
+    - train.prefetch: h2d waits until compute has reached this place (the bytes that it writes are free from here on), and copies; the
+      first reader waits for it.
+    - train.encode and train.decode: as these, on the codec stream; a mask is made on compute.
+    - The copies of the next batch, from the staging slot of every input to its other batch slot, come last on h2d.
+
+    Compute waits for every copy at the end. Waits that follow from earlier ones are left out. Reading a value whose bytes were overwritten
+    in the meantime (by an in-place op or an update) is an error.
+
+    ```mlir
+    %y = train.conv %x, %w ... : ...
+    %h = train.offload %y : ...
+    %p = train.matmul %y, %v : ...
+    train.await %h : ...
+    ```
+    becomes
+    ```mlir
+    sched.run compute "conv" ins(%x : ..., %w : ...) outs(%conv1_y : ...) versions [0, 0] -> [1] calls [...]
+    %conv1_y_ready = sched.record compute "conv1_y_ready"
+    sched.wait d2h %conv1_y_ready
+    sched.copy d2h %conv1_y -> %conv1_y_host versions 1 -> 1
+    %conv1_y_host_copied = sched.record d2h "conv1_y_host_copied"
+    sched.run compute "matmul" ins(%conv1_y : ..., %v : ...) outs(%fc_y : ...) versions [1, 0] -> [1] calls [...]
+    sched.wait compute %conv1_y_host_copied
+    ```
+  }];
+  let dependentDialects = ["::sluice::sched::SchedDialect"];
+  let statistics = [Statistic<"waits", "waits", "event waits that order the streams">];
+}
+
+def GroupLaunches : Pass<"sluice-group-launches", "::mlir::ModuleOp"> {
+  let summary = "bring kernels of one kind together, for programs that put them into one launch";
+  let description = [{
+    On a GPU a launch takes longer than most updates of a parameter. Runs of one kind that touch variables and little else are moved next to
+    each other, and all but the first of a group get `sched.together`, which emitted programs take for one launch:
+
+    - updates, sums of gradients and running statistics, which write variables alone, wait for the last one of their group;
+    - casts of parameters, which read variables alone, are made with the first one.
+
+    A group ends where an op in between needs what a member changes, or changes what it needs; where what waits, or comes early, has more than
+    `bytes`; behind as many runs as one launch takes (runtime/Gather.h); and where the most bytes that are live at once would grow: groups live in
+    what the plan leaves unused. Changes no bit of what is computed.
+
+    ```mlir
+    sched.run compute "update" ins(%a_grad : ..., %a : ...) outs(%a : ...) ...
+    sched.run compute "conv_backward_weight" ins(%x : ..., %y : ...) outs(%b_grad : ...) ...
+    sched.run compute "update" ins(%b_grad : ..., %b : ...) outs(%b : ...) ...
+    ```
+    becomes
+    ```mlir
+    sched.run compute "conv_backward_weight" ins(%x : ..., %y : ...) outs(%b_grad : ...) ...
+    sched.run compute "update" ins(%a_grad : ..., %a : ...) outs(%a : ...) ...
+    sched.run compute "update" ins(%b_grad : ..., %b : ...) outs(%b : ...) ... attributes {sched.together}
+    ```
+  }];
+  let options = [Option<"bytes", "bytes", "int64_t", "32 << 20", "most bytes of a group that wait or come early: what caches hold">];
+  let statistics = [Statistic<"saved", "saved", "launches saved">];
+}
+
+def AssignSlots : Pass<"sluice-assign-slots", "::mlir::ModuleOp"> {
+  let summary = "give every buffer of the scheduled programs an offset, and the arenas their sizes";
+  let description = [{
+    1. Lifetimes in steps (kernels and copies, numbered from 1 in issue order). A buffer lives from the step that first writes it to its
+       last access; a copy that reads or writes it counts until compute has waited for it.
+    2. What outlives a step comes first, at the same offsets in every program: variables, batch slots, results.
+    3. Transients of each program are packed above it, those on the host into the host arena, those of the spill arena into that one;
+       programs share all arenas.
+    4. The pool of `zvc:pool=BYTES` comes last in the host arena: these bytes, or what all tensors of a step need that are packed into it.
+
+    Fails with both numbers when an arena is larger than its budget. The statistics compare the arena with the most bytes live at once.
+
+    ```mlir
+    %a = sched.buffer "a" device bytes(1000)
+    ```
+    becomes
+    ```mlir
+    %a = sched.buffer "a" device bytes(1000) at(4096) live(1, 3)
+    ```
+  }];
+  let options = [
+    Option<"budget", "budget", "int64_t", "0", "largest device arena in bytes; 0: no limit">,
+    Option<"hostBudget", "host-budget", "int64_t", "0", "largest host arena in bytes; 0: no limit">];
+  let statistics = [Statistic<"deviceBytes", "device-bytes", "size of the device arena">, Statistic<"hostBytes", "host-bytes", "size of the host arena">,
+      Statistic<"liveBytes", "live-bytes", "most bytes on the device live at once">];
+}
+
+def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "prove placed programs free of races from nothing but their own text";
+  let description = [{
+    Follows issue order with a vector clock per stream; events carry clocks. Shares nothing with planner, packer or scheduler.
+    - V1: every buffer has an offset that is a multiple of 256, inside its arena; what outlives a step lies below the base and at the same
+      offset in every program; transients of the device lie at or above the base; arenas are within the budgets; no buffer lies in the pool
+      at the end of the host arena, and there is one where a copy has a codec with a pool, no larger than that says.
+    - V2: every access lies inside the buffer's lifetime, copies from where compute let go; when the lifetime ends compute is ordered after
+      every access.
+    - V3: two accesses of which one writes, to the same bytes, are ordered by streams and events.
+    - V4: what is read was written before, by the same buffer, no other buffer wrote the bytes in between, and it is the version that the
+      step names; results and the batch of the next step are written.
+    - V5: programs begin and end with all streams joined.
+    - V6: a buffer has exactly the bytes of every shape that it is used with, worked out in 128 bits, and of its variable; what is copied as
+      it is has one size on both sides.
+    - V7: runs that are launched together are next to each other on compute, and none sees bytes that another one writes.
+
+    Changes nothing.
+
+    ```mlir
+    sched.run compute "conv" ... outs(%conv1_y : ...)
+    sched.copy d2h %conv1_y -> %conv1_y_host versions 1 -> 1        // error: V3, d2h did not wait for compute
+    ```
+  }];
+  let options = [
+    Option<"budget", "budget", "int64_t", "0", "largest device arena in bytes; 0: no limit">,
+    Option<"hostBudget", "host-budget", "int64_t", "0", "largest host arena in bytes; 0: no limit">];
+  let statistics = [Statistic<"accesses", "accesses", "reads and writes that were ordered">];
+}
+
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// One walk in issue order with a clock for each stream.
+#include "passes/analysis/Lifetimes.h"
+
+using namespace mlir;
+using namespace sluice;
+using sched::BufferOp;
+using sched::CopyOp;
+using sched::RecordOp;
+using sched::RunOp;
+using sched::Stream;
+using sched::WaitOp;
+
+Lifetimes::Lifetimes(sched::ProgramOp program) {
+  for (Operation &op : program.ops()) {
+    if (auto run = dyn_cast<RunOp>(op); run && run.getStream() == Stream::Compute) {
+      compute(run->getOperands());
+    } else if (run) {
+      beside(run.getStream(), run->getOperands());
+    } else if (auto copy = dyn_cast<CopyOp>(op)) {
+      beside(copy.getStream(), copy->getOperands());
+    } else if (auto record = dyn_cast<RecordOp>(op)) {
+      Clock clock = clocks[static_cast<int>(record.getStream())];
+      if (record.getStream() == Stream::Compute)
+        clock.steps = steps;
+      events[record.getEvent()] = clock;
+    } else if (auto waitOp = dyn_cast<WaitOp>(op)) {
+      wait(waitOp);
+    }
+  }
+  for (const Access &access : pending)
+    lives[access.buffer].cover(steps, steps);
+  for (auto buffer : program.getBody().getOps<BufferOp>())
+    if (buffer.getKept())
+      lives[buffer.getBuffer()].cover(steps, steps);
+}
+
+void Lifetimes::compute(ValueRange buffers) {
+  ++steps;
+  for (Value buffer : buffers)
+    lives[buffer].cover(steps, steps);
+  clocks[0].steps = steps;
+}
+
+void Lifetimes::beside(Stream on, ValueRange buffers) {
+  int stream = static_cast<int>(on);
+  ++steps;
+  int64_t position = ++clocks[stream].done[stream];
+  for (Value buffer : buffers) {
+    lives[buffer].cover(std::min(steps, clocks[stream].steps + 1), steps);
+    pending.push_back({buffer, stream, position});
+  }
+}
+
+void Lifetimes::wait(WaitOp op) {
+  Clock &clock = clocks[static_cast<int>(op.getStream())];
+  clock.merge(events.lookup(op.getEvent()));
+  if (op.getStream() != Stream::Compute)
+    return;
+  llvm::erase_if(pending, [&](const Access &access) {
+    bool over = access.position <= clock.done[access.stream];
+    if (over)
+      lives[access.buffer].cover(steps, steps);
+    return over;
+  });
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the buffers of a sched.program hold something. Time is what the compute stream sees: a kernel takes its own
+// step; what runs beside it, copies and codecs, takes all steps from where compute released it to where compute waited
+// for it. Steps are runs and copies in issue order, numbered from 1.
+#pragma once
+
+#include "ir/Sched.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <array>
+#include <vector>
+
+namespace sluice {
+
+/// Both ends included.
+struct Life {
+  int64_t first = 0, last = 0;
+  bool empty() const { return first == 0; }
+  void cover(int64_t from, int64_t to) {
+    first = empty() ? from : std::min(first, from);
+    last = std::max(last, to);
+  }
+};
+
+class Lifetimes {
+public:
+  explicit Lifetimes(sched::ProgramOp program);
+  /// Empty where nothing uses the buffer. What outlives the step has a life, too, which says when it is used.
+  Life of(mlir::Value buffer) const { return lives.lookup(buffer); }
+  int64_t stepCount() const { return steps; }
+
+private:
+  /// Ops done on each stream, and the number of steps that compute had issued.
+  struct Clock {
+    std::array<int64_t, sched::streamCount> done{};
+    int64_t steps = 0;
+    void merge(const Clock &other) {
+      for (int s = 0; s < sched::streamCount; ++s)
+        done[s] = std::max(done[s], other.done[s]);
+      steps = std::max(steps, other.steps);
+    }
+  };
+  struct Access {
+    mlir::Value buffer;
+    int stream;
+    int64_t position;
+  };
+  void compute(mlir::ValueRange buffers);
+  void beside(sched::Stream stream, mlir::ValueRange buffers);
+  void wait(sched::WaitOp op);
+
+  Clock clocks[sched::streamCount];
+  int64_t steps = 0;
+  llvm::DenseMap<mlir::Value, Clock> events;
+  std::vector<Access> pending; ///< beside compute, which has not waited for them
+  llvm::DenseMap<mlir::Value, Life> lives;
+};
+
+} // namespace sluice
