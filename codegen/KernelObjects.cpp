@@ -12,6 +12,8 @@ using namespace sluice::codegen;
 
 std::string codegen::codecText(Codec codec) {
   std::string kind = std::string("Codec{Codec::") + factsOf(codec)->kindName;
+  if (codec.mask)
+    return kind + ", " + std::to_string(codec.rate) + ", 0, true}";
   return kind + (codec.kind == Codec::Zfp ? ", " + std::to_string(codec.rate) : "") + "}";
 }
 

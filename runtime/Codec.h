@@ -44,8 +44,8 @@ constexpr int64_t zvcParts(int64_t elements) { return (elements + zvcPart - 1) /
 constexpr int64_t int8Block = 64;
 constexpr int64_t int8Blocks(int64_t elements) { return (elements + int8Block - 1) / int8Block; }
 
-/// Bytes of the slot that holds `x` packed.
-inline int64_t packedBytes(Codec codec, const Tensor &x) {
+/// Bytes of the packed form alone, without the mask that may stand behind it.
+inline int64_t formBytes(Codec codec, const Tensor &x) {
   const int64_t elements = x.shape.elements();
   switch (codec.kind) {
   case Codec::None:
@@ -60,6 +60,18 @@ inline int64_t packedBytes(Codec codec, const Tensor &x) {
     return int8Blocks(elements) * (int8Block + 4);
   }
   return 0;
+}
+
+/// Of a codec with a mask. Values in blocks of 64; first comes the mask, a word of bits for each block, !(x <= 0), the
+/// first value's lowest, then a byte for each block, 1 where a value is below 0, then, at a multiple of 64 bytes, the
+/// packed form.
+constexpr int64_t signBlock = 64;
+constexpr int64_t signBlocks(int64_t elements) { return (elements + signBlock - 1) / signBlock; }
+constexpr int64_t signBytes(int64_t elements) { return (9 * signBlocks(elements) + 63) / 64 * 64; }
+
+/// Bytes of the slot that holds `x` packed.
+inline int64_t packedBytes(Codec codec, const Tensor &x) {
+  return (codec.mask ? signBytes(x.shape.elements()) : 0) + formBytes(codec, x);
 }
 
 /// One bit an element: !(x <= 0), or x > 0 with `positive` (NaN differs). What gradients of ReLU and LeakyReLU ask.

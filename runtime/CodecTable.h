@@ -26,25 +26,37 @@ namespace sluice {
 ///   that of T. Dettmers et al., 8-bit Optimizers via Block-wise Quantization, ICLR 2022; ours are the evenly spaced
 ///   integers, the rounding (ActNN's is stochastic, hence without bias), and that it keeps signs. Values that are not
 ///   finite are refused.
+///
+/// `mask+NAME` of a codec that packs in device memory keeps a mask in front of its packed form, so that what comes back
+/// lies on the side of 0 where it was, however it was rounded: see withSign() in kernels/CodecRules.h.
 struct Codec {
   enum Kind : uint8_t { None, Fp16, Zvc, Zfp, Int8 };
   Kind kind = None;
-  int rate = 8;     ///< zfp only
-  int64_t pool = 0; ///< zvc only: bytes of host memory that all such tensors share; 0: each has its own slot
+  int rate = 8;      ///< zfp only
+  int64_t pool = 0;  ///< zvc only: bytes of host memory that all such tensors share; 0: each has its own slot
+  bool mask = false; ///< a mask keeps the side of 0 beside it
 };
+
+constexpr std::string_view maskPrefix = "mask+";
+
+/// The name of a codec without the mask that it may have beside it, and whether it has one.
+constexpr std::string_view withoutMask(std::string_view name) {
+  return name.substr(0, maskPrefix.size()) == maskPrefix ? name.substr(maskPrefix.size()) : name;
+}
+constexpr bool hasMask(std::string_view name) { return withoutMask(name).size() < name.size(); }
 
 /// Facts about a form that a tensor is kept in. Three of them are no codecs of floats, but what gradients read instead:
 /// a mask (1 bit an element), a pool's indices, the counter that a dropout mask is drawn from again.
 struct CodecFacts {
-  const char *name;      ///< in plans, profiles and flags, without parameters
-  Codec::Kind kind;      ///< None: no codec of floats
-  const char *kindName;  ///< the enumerator, for emitted source
-  bool exact;            ///< else it must be named in --allow-lossy
-  bool readDirectly;     ///< readers take the form itself (Action::Encode)
-  bool onDevice;         ///< packs in device memory, and unpacks before anyone reads (Action::Compress)
-  bool onCopies;         ///< copies between device and host can apply it on their way
-  int linkDivisor;       ///< raw bytes by those that such a copy sends over the link, rounded up
-  bool keepsSigns;       ///< zeros stay zeros and signs stay: gradients may compare what came back with 0
+  const char *name;     ///< in plans, profiles and flags, without parameters
+  Codec::Kind kind;     ///< None: no codec of floats
+  const char *kindName; ///< the enumerator, for emitted source
+  bool exact;           ///< else it must be named in --allow-lossy
+  bool readDirectly;    ///< readers take the form itself (Action::Encode)
+  bool onDevice;        ///< packs in device memory, and unpacks before anyone reads (Action::Compress)
+  bool onCopies;        ///< copies between device and host can apply it on their way
+  int linkDivisor;      ///< raw bytes by those that such a copy sends over the link, rounded up
+  bool keepsSigns; ///< without a mask: zeros stay zeros and signs stay, gradients may compare what came back with 0
   bool guardedInversion; ///< of lossy ones: what came back can be inverted where digits that get lost are set aside
 };
 
@@ -62,11 +74,12 @@ constexpr CodecFacts codecTable[] = {
     {"int8", Codec::Int8, "Int8", false, false, true, false, 1, true, false},
 };
 
-/// By name, whatever parameters follow it; null for an unknown one and for "".
+/// By name, whatever parameters follow it and whether a mask stands beside it; null for an unknown one and for "". The
+/// name in the table is what --allow-lossy and profiles know.
 constexpr const CodecFacts *findCodec(std::string_view name) {
-  const std::string_view base = name.substr(0, name.find(':'));
+  const std::string_view own = withoutMask(name), base = own.substr(0, own.find(':'));
   for (const CodecFacts &facts : codecTable)
-    if (base == facts.name)
+    if (base == facts.name && (facts.onDevice || !hasMask(name)))
       return &facts;
   return nullptr;
 }
@@ -106,6 +119,7 @@ inline std::optional<Codec> parseCodec(std::string_view name) {
   if (!facts || facts->kind == Codec::None)
     return std::nullopt;
   Codec codec{facts->kind};
+  codec.mask = hasMask(name);
   const size_t colon = name.find(':');
   if (colon == name.npos)
     return codec;

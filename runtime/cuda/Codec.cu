@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks, half precision, int8 and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take
+// Half precision, int8 and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take
 // eight neighbouring values, so that sides of floats and halves move 16 bytes at a time; slots begin at multiples of 64
 // bytes. Copies that pack read and write the locked host arena from the kernel, without a staging slot: few blocks
 // saturate the link and leave the device to the compute stream. Zero values are left to the host target, because what a
@@ -8,7 +8,6 @@
 
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Note.h"
-#include "runtime/cuda/Storage.h"
 #include "runtime/kernels/CodecRules.h"
 #include "runtime/kernels/ZfpBlock.h"
 
@@ -131,29 +130,6 @@ __global__ void unpackBytesKernel(const int8_t *packed, const float *largest, fl
   }
 }
 
-/// A thread makes four bits of a word, eight neighbours bring them together. All threads of a warp go round equally
-/// often.
-template <typename T>
-__global__ void maskKernel(const T *x, uint32_t *words, int64_t count, int64_t wordCount, bool positive) {
-  const int64_t whole = (wordCount * 8 + 31) / 32 * 32;
-  SLUICE_GRID_LOOP(g, whole) {
-    float in[4] = {-1, -1, -1, -1};
-    if (4 * g + 4 <= count)
-      loadVector(in, x + 4 * g);
-    else
-      for (int i = 0; 4 * g + i < count; ++i)
-        in[i] = widened(x[4 * g + i]);
-    const int lane = static_cast<int>(g % 8);
-    uint32_t bits = 0;
-    for (int i = 0; i < 4; ++i)
-      bits |= static_cast<uint32_t>(positive ? in[i] > 0 : !(in[i] <= 0)) << (4 * lane + i);
-    for (int distance = 4; distance > 0; distance /= 2)
-      bits |= __shfl_xor_sync(0xffffffffu, bits, distance);
-    if (lane == 0 && g / 8 < wordCount)
-      words[g / 8] = bits;
-  }
-}
-
 /// The part of block (at % across, at / across) that the grid has; the rest repeats it.
 __device__ inline void loadBlock(const float *x, const ZfpGrid &grid, int64_t row, int64_t column,
                                  float (&block)[zfp::values]) {
@@ -247,23 +223,6 @@ void checkRefused() {
   throw valueRefused(static_cast<Codec::Kind>(note[1] >> 32), value, node);
 }
 
-void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
-  const void *values = stream.address(x);
-  auto *to = stream.data<uint32_t>(bits);
-  const auto words = static_cast<int64_t>(bits.bytes() / sizeof(uint32_t));
-  if (elements == 0)
-    return;
-  stream.launch(node, "encode mask", [&] {
-    forStored(x.type, [&](auto *stored) {
-      using T = std::remove_pointer_t<decltype(stored)>;
-      const T *from = static_cast<const T *>(values);
-      const auto kernel = maskKernel<T>;
-      kernel<<<blocksFor(words * 8, blockThreads), blockThreads, 0, native(stream)>>>(from, to, elements, words,
-                                                                                      positive);
-    });
-  });
-}
-
 Packing::Packing(const char *node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
   const CodecFacts *facts = factsOf(codec);
   if (!facts || !facts->onDevice || x.type != DataType::F32)
@@ -275,13 +234,17 @@ void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) c
   checkPacked(node, codec, from, packed);
   const auto *raw = stream.data<const float>(from);
   void *to = stream.address(packed);
+  const int64_t elements = x.shape.elements();
+  void *form = static_cast<char *>(to) + (codec.mask ? signBytes(elements) : 0);
   auto work = [&] {
+    if (codec.mask)
+      packSigns(native(stream), raw, to, elements);
     if (codec.kind == Codec::Zfp)
-      packZfp(native(stream), raw, to, x, codec.rate, node);
+      packZfp(native(stream), raw, form, x, codec.rate, node);
     else if (codec.kind == Codec::Int8)
-      packInt8(native(stream), raw, to, x.shape.elements(), node);
+      packInt8(native(stream), raw, form, elements, node);
     else
-      packHalf(native(stream), raw, to, x.shape.elements(), node, all);
+      packHalf(native(stream), raw, form, elements, node, all);
   };
   stream.launch(node, encodeName(codec), work, x.bytes());
 }
@@ -290,13 +253,17 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
   checkPacked(node, codec, to, packed);
   const void *from = stream.address(packed);
   auto *raw = stream.data<float>(to);
+  const int64_t elements = x.shape.elements();
+  const void *form = static_cast<const char *>(from) + (codec.mask ? signBytes(elements) : 0);
   auto work = [&] {
     if (codec.kind == Codec::Zfp)
-      unpackZfp(native(stream), from, raw, x, codec.rate);
+      unpackZfp(native(stream), form, raw, x, codec.rate);
     else if (codec.kind == Codec::Int8)
-      unpackInt8(native(stream), from, raw, x.shape.elements());
+      unpackInt8(native(stream), form, raw, elements);
     else
-      unpackHalf(native(stream), from, raw, x.shape.elements(), all);
+      unpackHalf(native(stream), form, raw, elements, all);
+    if (codec.mask)
+      restoreSigns(native(stream), from, raw, elements);
   };
   stream.launch(node, decodeName(codec), work, x.bytes());
 }

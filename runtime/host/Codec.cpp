@@ -87,6 +87,35 @@ void unpackInt8(const void *packed, int64_t elements, float *x) {
   });
 }
 
+void packSigns(const float *x, int64_t elements, uint64_t *bits) {
+  packBits(x, elements, bits, [](float v) { return isAbove(v); });
+  auto *below = reinterpret_cast<uint8_t *>(bits + signBlocks(elements));
+  parallelRanges(signBlocks(elements), grain / signBlock, [=](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const float *from = x + block * signBlock;
+      const int64_t count = std::min(signBlock, elements - block * signBlock);
+      int found = 0;
+      for (int64_t i = 0; i < count; ++i)
+        found |= from[i] < 0;
+      below[block] = static_cast<uint8_t>(found);
+    }
+  });
+}
+
+void restoreSigns(const uint64_t *bits, int64_t elements, float *x) {
+  const auto *below = reinterpret_cast<const uint8_t *>(bits + signBlocks(elements));
+  parallelRanges(signBlocks(elements), grain / signBlock, [=](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      float *to = x + block * signBlock;
+      const int64_t count = std::min(signBlock, elements - block * signBlock);
+      const uint64_t above = bits[block];
+      const bool mixed = below[block] != 0;
+      for (int64_t i = 0; i < count; ++i)
+        to[i] = withSign(to[i], above >> i & 1, mixed);
+    }
+  });
+}
+
 int64_t packIntoSlot(const float *x, int64_t elements, void *slot) {
   auto *offsets = static_cast<int64_t *>(slot);
   const int64_t bytes = measureZeroValues(x, elements, offsets);
@@ -166,12 +195,16 @@ void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) c
   const auto *raw = stream.data<const float>(from);
   void *to = stream.address(packed);
   auto work = [this, raw, to] {
+    const int64_t elements = x.shape.elements();
+    void *form = static_cast<char *>(to) + (codec.mask ? signBytes(elements) : 0);
+    if (codec.mask)
+      packSigns(raw, elements, static_cast<uint64_t *>(to));
     if (codec.kind == Codec::Zfp)
-      packZfp(raw, zfpGrid(x), codec.rate, to, node);
+      packZfp(raw, zfpGrid(x), codec.rate, form, node);
     else if (codec.kind == Codec::Int8)
-      packInt8(raw, x.shape.elements(), to, node);
+      packInt8(raw, elements, form, node);
     else
-      packHalf(raw, x.shape.elements(), to, node);
+      packHalf(raw, elements, form, node);
   };
   stream.launch(node, encodeName(codec), work, x.bytes());
 }
@@ -181,12 +214,16 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
   const void *from = stream.address(packed);
   auto *raw = stream.data<float>(to);
   auto work = [this, from, raw] {
+    const int64_t elements = x.shape.elements();
+    const void *form = static_cast<const char *>(from) + (codec.mask ? signBytes(elements) : 0);
     if (codec.kind == Codec::Zfp)
-      unpackZfp(from, zfpGrid(x), codec.rate, raw);
+      unpackZfp(form, zfpGrid(x), codec.rate, raw);
     else if (codec.kind == Codec::Int8)
-      unpackInt8(from, x.shape.elements(), raw);
+      unpackInt8(form, elements, raw);
     else
-      unpackHalf(from, x.shape.elements(), raw);
+      unpackHalf(form, elements, raw);
+    if (codec.mask)
+      restoreSigns(static_cast<const uint64_t *>(from), elements, raw);
   };
   stream.launch(node, decodeName(codec), work, x.bytes());
 }

@@ -62,6 +62,19 @@ SLUICE_KERNEL int8_t int8Of(float x, float largest) {
 }
 SLUICE_KERNEL float floatOfInt8(int8_t q, float largest) { return static_cast<float>(q) / 127.0f * largest; }
 
+/// What a mask says of a value: NaN counts as above 0.
+SLUICE_KERNEL bool isAbove(float x) { return !(x <= 0); }
+
+/// What a codec gave back, on the side of 0 where the value was before: `above` it, or not, in a block with some
+/// `below` or without any. Zeros of blocks without any come back as +0.0, what was above 0 as the smallest normal
+/// number where the codec lost it. Infinities and NaN stay where the codec itself keeps them. In a block with some
+/// below 0, a zero may come back as a negative number, which no comparison with 0 by a gradient of ReLU tells from it.
+SLUICE_KERNEL float withSign(float value, bool above, bool below) {
+  if (above)
+    return value <= 0 ? 0x1p-126f : value;
+  return !below || value > 0 ? 0.0f : value;
+}
+
 inline ValueNotStorable halfRefused(float value, const char *node) {
   return ValueNotStorable("fp16 cannot hold the value " + std::to_string(value) + " of '" + node +
                           "': its largest is 65504");
@@ -85,10 +98,18 @@ inline ValueNotStorable valueRefused(Codec::Kind kind, float value, const char *
 
 /// Of records of packing in device memory; they outlive the program.
 inline const char *encodeName(Codec codec) {
-  return codec.kind == Codec::Zfp ? "encode zfp" : codec.kind == Codec::Int8 ? "encode int8" : "encode fp16";
+  if (codec.kind == Codec::Zfp)
+    return codec.mask ? "encode mask+zfp" : "encode zfp";
+  if (codec.kind == Codec::Int8)
+    return codec.mask ? "encode mask+int8" : "encode int8";
+  return codec.mask ? "encode mask+fp16" : "encode fp16";
 }
 inline const char *decodeName(Codec codec) {
-  return codec.kind == Codec::Zfp ? "decode zfp" : codec.kind == Codec::Int8 ? "decode int8" : "decode fp16";
+  if (codec.kind == Codec::Zfp)
+    return codec.mask ? "decode mask+zfp" : "decode zfp";
+  if (codec.kind == Codec::Int8)
+    return codec.mask ? "decode mask+int8" : "decode int8";
+  return codec.mask ? "decode mask+fp16" : "decode fp16";
 }
 
 /// Throws std::invalid_argument naming `node` when `packed` is not what `codec` makes of `x`.

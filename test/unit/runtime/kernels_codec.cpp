@@ -43,8 +43,12 @@ TEST(CodecNames, AreParsed) {
   EXPECT_EQ(parseCodec("zfp")->rate, 8);
   EXPECT_EQ(parseCodec("zfp:12")->rate, 12);
   EXPECT_EQ(parseCodec("int8")->kind, Codec::Int8);
-  for (const char *wrong :
-       {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2", "int8:4", "int4"})
+  EXPECT_FALSE(parseCodec("zfp:12")->mask);
+  EXPECT_TRUE(parseCodec("mask+zfp:12")->mask);
+  EXPECT_EQ(parseCodec("mask+zfp:12")->rate, 12);
+  EXPECT_EQ(parseCodec("mask+fp16")->kind, Codec::Fp16);
+  for (const char *wrong : {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2", "int8:4",
+                            "int4", "mask+", "mask+zvc", "mask+mask", "mask+zfp:1", "mask+mask+zfp", "+zfp"})
     EXPECT_FALSE(parseCodec(wrong)) << wrong;
 }
 
