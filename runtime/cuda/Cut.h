@@ -17,6 +17,10 @@ struct Cut {
   static constexpr int threads = 256, vector = 4;
   static constexpr int64_t sumTasks = 512; ///< blocks of a sum: enough for any device, few enough to combine
   static constexpr int64_t elementTasks = int64_t(1) << 20;
+  static constexpr int64_t finishGroup = 16; ///< chunks whose partials one block merges, see Finish.h
+  /// Most counters of a sum: its tiles, which are half of sumTasks at most where they have several chunks, and their
+  /// groups.
+  static constexpr int64_t finishCounters = 2 * (sumTasks / 2) + sumTasks / finishGroup;
 
   int64_t rows, columns;
   int width = 1, lanes = threads;

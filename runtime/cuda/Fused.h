@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuda side of Fused<F>. A thread holds up to four neighbouring columns and walks down the rows of its chunk, so that
 // per-channel operands are read once and sums stay in registers: short runs of rows are added in float, the rest in
-// double. Blocks write partial sums to scratch, a second kernel adds them in order; no atomics, so the bits depend on
-// shapes alone. With bf16 four columns are 8 bytes only: threads load four rows at a time, so that as much is on its
-// way as the memory's latency asks for, and add in float alone, whose registers that takes; a value has 8 bits.
+// double. Blocks write partial sums, the last ones add them in order (Finish.h), or a second kernel where some are
+// scalars: the bits depend on shapes alone. With bf16 four columns are 8 bytes only: threads load four rows at a time,
+// as much as the memory's latency asks for, and add in float alone, whose registers that takes; a value has 8 bits.
 #pragma once
 
-#include "runtime/cuda/Cut.h"
-#include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Finish.h"
 #include "runtime/cuda/Storage.h"
 #include "runtime/kernels/FusedGeometry.h"
 
@@ -59,7 +58,9 @@ template <typename F> struct FusedWalk {
 template <typename F> struct FusedPointers {
   const void *in[F::inputs + 1];
   void *out[F::outputs + 1];
+  float *sum[F::sums + 1];
   double *partials;
+  unsigned *counters; ///< null: sums are finished by another launch
   const DeviceState *state;
 };
 
@@ -125,10 +126,11 @@ __device__ inline Values<F::outputs + F::sums> callFused(const F &f, const float
     return f((Streamed && FusedWalk<F>::isVector(static_cast<int>(I)) ? shared[I][i] : in[I][i])...);
 }
 
-/// Adds the lanes of a block in order; partials of this task. `shared` has a double for every column of every thread.
+/// Adds the lanes of a block in order; partials of this task.
 template <int Sums, typename View, typename Total>
 __device__ inline void storePartials(const View &view, const Total (&totals)[Sums][Cut::vector], double *partials,
-                                     int64_t tile, int64_t chunk, double *shared) {
+                                     int64_t tile, int64_t chunk) {
+  __shared__ double shared[Cut::threads * Cut::vector];
   const int across = view.width * Cut::vector, lanes = Cut::threads / view.width;
   const int column = static_cast<int>(threadIdx.x) % view.width, lane = static_cast<int>(threadIdx.x) / view.width;
   for (int s = 0; s < Sums; ++s) {
@@ -241,9 +243,9 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
     }
   }
   if constexpr (F::sums > 0) {
-    __shared__ double shared[Cut::threads * vector];
     drain(run, totals);
-    storePartials<F::sums>(view, totals, p.partials, tile, chunk, shared);
+    storePartials<F::sums>(view, totals, p.partials, tile, chunk);
+    finishSums<F::sums>(view, p.partials, p.sum, p.counters, tile, chunk);
   }
 }
 
@@ -282,7 +284,7 @@ public:
            std::initializer_list<Tensor> sums, const Tensor &scratch) const {
     detail::FusedPointers<F> p{};
     SumResults results{};
-    bool vectors = whole;
+    bool vectors = whole, scalars = false;
     for (int i = 0; i < F::inputs && i < static_cast<int>(inputs.size()); ++i) {
       p.in[i] = stream.address(inputs.begin()[i]);
       vectors &= !detail::stepOf<F>(i) || detail::aligned(p.in[i]);
@@ -292,12 +294,13 @@ public:
       vectors &= detail::aligned(p.out[i]);
     }
     for (int i = 0; i < F::sums && i < static_cast<int>(sums.size()); ++i) {
-      results.target[i] = stream.data<float>(sums.begin()[i]);
+      results.target[i] = p.sum[i] = stream.data<float>(sums.begin()[i]);
       results.vector[i] = geometry.vectorSum[i];
+      scalars |= !results.vector[i];
     }
     results.sums = F::sums;
     if (F::sums > 0)
-      p.partials = stream.data<double>(scratch);
+      p.partials = stream.data<double>(scratch), p.counters = scalars ? nullptr : finishCounters();
     if (detail::IsRandom<F>::value)
       p.state = deviceState(stream);
     if (geometry.rows == 0 || geometry.rowExtent == 0)
@@ -307,7 +310,7 @@ public:
                           : Walk::narrow && streams ? detail::fusedKernel<F, true, Walk::narrow>
                                                     : detail::fusedKernel<F, true, false>;
       kernel<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, native(stream)>>>(f, view, p);
-      if (F::sums > 0)
+      if (scalars)
         finishFusedSums(native(stream), cut, p.partials, results);
     });
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch statistics in one pass: each block sums distances of its chunk from the chunk's first row, and their squares,
-// so that large means cost no digits; chunks are merged in double by Chan's formula, in order.
+// Batch statistics in one pass and one launch: each block sums distances of its chunk from the chunk's first row, and
+// their squares, so that large means cost no digits; chunks are merged in double by Chan's formula, in order
+// (Finish.h).
 #include "runtime/Fused.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Gather.h"
@@ -23,49 +24,6 @@ __device__ inline void loadRow(float (&to)[Cut::vector], const T *x, const Stati
                              static_cast<int>(min(view.rowExtent - column, static_cast<int64_t>(Cut::vector))));
 }
 
-/// Rows and sums as in fused regions: bf16 rows come several at a time and are added in float alone.
-template <typename T, bool Whole>
-__global__ void __launch_bounds__(Cut::threads) partialStatistics(StatisticsView view, const T *x, double *partials) {
-  constexpr bool narrow = sizeof(T) == 2;
-  constexpr int vector = Cut::vector, together = narrow && Whole ? 8 : 1;
-  using Total = std::conditional_t<narrow, float, double>;
-  __shared__ double shared[Cut::threads * vector];
-  const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;
-  const int lanes = Cut::threads / view.width;
-  const int64_t column = (tile * view.width + threadIdx.x % view.width) * vector;
-  const int64_t begin = chunk * view.rowsPerChunk,
-                end = column < view.rowExtent ? min(view.rows, begin + view.rowsPerChunk) : begin;
-  float origin[vector] = {}, run[2][vector] = {};
-  Total totals[2][vector] = {};
-  if (begin < end)
-    loadRow<T, Whole>(origin, x, view, begin, column);
-  int inRun = 0;
-  auto flush = [&] {
-    for (int s = 0; s < 2; ++s)
-      for (int i = 0; i < vector; ++i)
-        totals[s][i] += static_cast<Total>(run[s][i]), run[s][i] = 0;
-    inRun = 0;
-  };
-  for (int64_t first = begin + threadIdx.x / view.width; first < end; first += lanes * together) {
-    float values[together][vector];
-#pragma unroll
-    for (int u = 0; u < together; ++u)
-      if (first + u * lanes < end)
-        loadRow<T, Whole>(values[u], x, view, first + u * lanes, column);
-#pragma unroll
-    for (int u = 0; u < together; ++u)
-      for (int i = 0; i < vector && first + u * lanes < end; ++i) {
-        const float distance = values[u][i] - origin[i];
-        run[0][i] += distance;
-        run[1][i] += distance * distance;
-      }
-    if (!narrow && ++inRun == 32)
-      flush();
-  }
-  flush();
-  detail::storePartials<2>(view, totals, partials, tile, chunk, shared);
-}
-
 /// Mean and sum of squared distances from it, of `count` values.
 struct Moments {
   double count = 0, mean = 0, squares = 0;
@@ -80,49 +38,108 @@ struct Moments {
   }
 };
 
-/// A block finishes 32 channels; 8 lanes merge chunks each, then the first merges the lanes.
+/// Partials of blocks are sums of distances from the chunk's first row, and of their squares; merged ones are means and
+/// squares of distances from them.
 template <typename T>
-__global__ void finishStatistics(StatisticsView view, const T *x, const double *partials, float epsilon, float *mean,
-                                 float *rstd) {
-  __shared__ double counts[8][32], means[8][32], squares[8][32];
-  const int64_t channel = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
-  const bool present = channel < view.rowExtent;
-  Moments all;
-  for (int64_t chunk = threadIdx.y; present && chunk < view.chunks; chunk += 8) {
-    const int64_t begin = chunk * view.rowsPerChunk, at = chunk * view.rowExtent + channel;
-    Moments part;
-    part.count = static_cast<double>(min(view.rows, begin + view.rowsPerChunk) - begin);
-    const double sum = partials[at], origin = static_cast<double>(widened(x[begin * view.rowExtent + channel]));
-    part.mean = origin + sum / part.count;
-    part.squares = fmax(0.0, partials[view.chunks * view.rowExtent + at] - sum * (sum / part.count));
-    all.merge(part);
+__device__ Moments momentsOf(const StatisticsView &view, const T *x, const double *partials, int64_t chunk,
+                             int64_t chunks, int64_t channel, bool own) {
+  const int64_t begin = chunk * view.rowsPerChunk, at = chunk * view.rowExtent + channel;
+  const double first = __ldcg(partials + at), second = __ldcg(partials + view.chunks * view.rowExtent + at);
+  Moments part;
+  part.count = static_cast<double>(min(view.rows, begin + chunks * view.rowsPerChunk) - begin);
+  if (!own) {
+    part.mean = first, part.squares = second;
+    return part;
   }
-  counts[threadIdx.y][threadIdx.x] = all.count;
-  means[threadIdx.y][threadIdx.x] = all.mean;
-  squares[threadIdx.y][threadIdx.x] = all.squares;
-  __syncthreads();
-  if (threadIdx.y > 0 || !present)
-    return;
-  for (int lane = 1; lane < 8; ++lane) {
-    Moments other;
-    other.count = counts[lane][threadIdx.x], other.mean = means[lane][threadIdx.x];
-    other.squares = squares[lane][threadIdx.x];
-    all.merge(other);
+  part.mean = static_cast<double>(widened(x[begin * view.rowExtent + channel])) + first / part.count;
+  part.squares = fmax(0.0, second - first * (first / part.count));
+  return part;
+}
+
+/// What statistics are made from and where they go.
+template <typename T> struct StatisticsPointers {
+  const T *x;
+  double *partials;
+  unsigned *counters;
+  float *mean, *rstd;
+  float epsilon;
+};
+
+/// A thread merges the chunks of a channel, by finishTile().
+template <typename T>
+__device__ void finishStatistics(const StatisticsView &view, const StatisticsPointers<T> &p, int64_t tile,
+                                 int64_t chunk) {
+  const int across = view.width * Cut::vector;
+  detail::finishTile({view.chunks, view.tiles}, p.counters, tile, chunk,
+                     [&](int64_t begin, int64_t end, int64_t step, bool own, bool final) {
+                       const int64_t channel = tile * across + threadIdx.x;
+                       if (static_cast<int>(threadIdx.x) >= across || channel >= view.rowExtent)
+                         return;
+                       Moments all;
+                       for (int64_t at = begin; at < end; at += step)
+                         all.merge(momentsOf(view, p.x, p.partials, at, step, channel, own));
+                       if (final) {
+                         p.mean[channel] = static_cast<float>(all.mean);
+                         p.rstd[channel] =
+                             static_cast<float>(1 / sqrt(all.squares / all.count + static_cast<double>(p.epsilon)));
+                       } else {
+                         p.partials[begin * view.rowExtent + channel] = all.mean;
+                         p.partials[(view.chunks + begin) * view.rowExtent + channel] = all.squares;
+                       }
+                     });
+}
+
+/// Rows and sums as in fused regions: bf16 rows come several at a time and are added in float alone.
+template <typename T, bool Whole>
+__global__ void __launch_bounds__(Cut::threads) statisticsKernel(StatisticsView view, StatisticsPointers<T> p) {
+  constexpr bool narrow = sizeof(T) == 2;
+  constexpr int vector = Cut::vector, together = narrow && Whole ? 8 : 1;
+  using Total = std::conditional_t<narrow, float, double>;
+  const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;
+  const int lanes = Cut::threads / view.width;
+  const int64_t column = (tile * view.width + threadIdx.x % view.width) * vector;
+  const int64_t begin = chunk * view.rowsPerChunk,
+                end = column < view.rowExtent ? min(view.rows, begin + view.rowsPerChunk) : begin;
+  float origin[vector] = {}, run[2][vector] = {};
+  Total totals[2][vector] = {};
+  if (begin < end)
+    loadRow<T, Whole>(origin, p.x, view, begin, column);
+  int inRun = 0;
+  auto flush = [&] {
+    for (int s = 0; s < 2; ++s)
+      for (int i = 0; i < vector; ++i)
+        totals[s][i] += static_cast<Total>(run[s][i]), run[s][i] = 0;
+    inRun = 0;
+  };
+  for (int64_t first = begin + threadIdx.x / view.width; first < end; first += lanes * together) {
+    float values[together][vector];
+#pragma unroll
+    for (int u = 0; u < together; ++u)
+      if (first + u * lanes < end)
+        loadRow<T, Whole>(values[u], p.x, view, first + u * lanes, column);
+#pragma unroll
+    for (int u = 0; u < together; ++u)
+      for (int i = 0; i < vector && first + u * lanes < end; ++i) {
+        const float distance = values[u][i] - origin[i];
+        run[0][i] += distance;
+        run[1][i] += distance * distance;
+      }
+    if (!narrow && ++inRun == 32)
+      flush();
   }
-  mean[channel] = static_cast<float>(all.mean);
-  rstd[channel] = static_cast<float>(1 / sqrt(all.squares / all.count + static_cast<double>(epsilon)));
+  flush();
+  detail::storePartials<2>(view, totals, p.partials, tile, chunk);
+  finishStatistics(view, p, tile, chunk);
 }
 
 template <typename T>
 void statistics(cudaStream_t stream, const Cut &cut, const void *from, double *partials, float epsilon, float *mean,
                 float *rstd) {
   const StatisticsView view{cut.rows, cut.columns, cut.tiles, cut.chunks, cut.rowsPerChunk, cut.width};
-  const T *x = static_cast<const T *>(from);
+  const StatisticsPointers<T> p{static_cast<const T *>(from), partials, finishCounters(), mean, rstd, epsilon};
   const bool whole = cut.columns % Cut::vector == 0 && detail::aligned(from);
-  const auto partial = whole ? partialStatistics<T, true> : partialStatistics<T, false>;
-  const auto finish = finishStatistics<T>;
-  partial<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(view, x, partials);
-  finish<<<blocksFor(cut.columns, 32), dim3(32, 8), 0, stream>>>(view, x, partials, epsilon, mean, rstd);
+  const auto kernel = whole ? statisticsKernel<T, true> : statisticsKernel<T, false>;
+  kernel<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(view, p);
 }
 
 struct Running {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums: the second half of fused regions, gradients of broadcasting (SumTo), columns of a matrix; and broadcasts. Every
-// sum has two kernels: blocks write partial sums in double, then the partials of a result are added in order.
+// Sums: the second half of fused regions with scalars, gradients of broadcasting (SumTo), columns of a matrix; and
+// broadcasts. Blocks write partial sums in double, then the partials of a result are added in order, by the last blocks
+// (Finish.h) or, where results are too many to count blocks for, by a second kernel.
 #include "runtime/cuda/Reduce.h"
 
 #include "runtime/Fused.h"
+#include "runtime/cuda/Device.h"
 #include "runtime/kernels/BroadcastTo.h"
 
 namespace sluice {
 
 namespace {
+
+__device__ unsigned blockCounters[Cut::finishCounters];
 
 constexpr int finishColumns = 32, finishLanes = blockThreads / finishColumns;
 
@@ -80,10 +84,41 @@ struct SumPlan {
   float scale;
 
   __host__ __device__ int64_t partials() const { return chunks * (scalar ? tiles : columns); } ///< of a kept position
+  /// A scalar's tasks are the chunks of one tile.
+  __host__ __device__ ChunkGrid chunkGrid() const {
+    return scalar ? ChunkGrid{tiles * chunks, 1} : ChunkGrid{chunks, tiles};
+  }
+  bool finishesItself() const { return keptCount * chunkGrid().counters() <= Cut::finishCounters; }
 };
 
-/// Whole: all rows begin at a multiple of four elements and have as many.
-template <typename T, bool Whole> __global__ void sumPartials(SumPlan plan, const T *x, double *partials) {
+/// The second half in the same launch, see finishTile().
+__device__ void finishTask(const SumPlan &plan, double *partials, float *y, unsigned *counters, int64_t kept,
+                           int64_t tile, int64_t chunk) {
+  const ChunkGrid grid = plan.chunkGrid();
+  const int across = plan.scalar ? 1 : plan.width * Cut::vector;
+  const int64_t columns = plan.scalar ? 1 : plan.columns;
+  double *own = partials + kept * plan.partials();
+  float *to = y + plan.kept.offset(kept, plan.kept.strideY);
+  detail::finishTile(grid, counters + kept * grid.counters(), plan.scalar ? 0 : tile,
+                     plan.scalar ? chunk * plan.tiles + tile : chunk,
+                     [&](int64_t begin, int64_t end, int64_t step, bool, bool final) {
+                       const int64_t column = (plan.scalar ? 0 : tile) * across + threadIdx.x;
+                       if (static_cast<int>(threadIdx.x) >= across || column >= columns)
+                         return;
+                       double total = 0;
+#pragma unroll 4
+                       for (int64_t at = begin; at < end; at += step)
+                         total += __ldcg(own + at * columns + column);
+                       if (final)
+                         to[column * plan.columnStrideY] = static_cast<float>(total * static_cast<double>(plan.scale));
+                       else
+                         own[begin * columns + column] = total;
+                     });
+}
+
+/// Whole: all rows begin at a multiple of four elements and have as many. Without counters finishSum() comes behind.
+template <typename T, bool Whole>
+__global__ void sumPartials(SumPlan plan, const T *x, double *partials, float *y, unsigned *counters) {
   __shared__ double shared[Cut::threads * Cut::vector];
   __shared__ double warps[blockThreads / 32];
   const int64_t tasks = plan.tiles * plan.chunks, kept = blockIdx.x / tasks, task = blockIdx.x % tasks;
@@ -118,18 +153,20 @@ template <typename T, bool Whole> __global__ void sumPartials(SumPlan plan, cons
     const double total = blockSum(((totals[0] + totals[1]) + totals[2]) + totals[3], warps);
     if (threadIdx.x == 0)
       to[task] = total;
-    return;
+  } else {
+    for (int i = 0; i < Cut::vector; ++i)
+      shared[lane * across + at + i] = totals[i];
+    __syncthreads();
+    for (int c = static_cast<int>(threadIdx.x); c < across; c += Cut::threads) {
+      double total = 0;
+      for (int l = 0; l < lanes; ++l)
+        total += shared[l * across + c];
+      if (tile * across + c < plan.columns)
+        to[chunk * plan.columns + tile * across + c] = total;
+    }
   }
-  for (int i = 0; i < Cut::vector; ++i)
-    shared[lane * across + at + i] = totals[i];
-  __syncthreads();
-  for (int c = static_cast<int>(threadIdx.x); c < across; c += Cut::threads) {
-    double total = 0;
-    for (int l = 0; l < lanes; ++l)
-      total += shared[l * across + c];
-    if (tile * across + c < plan.columns)
-      to[chunk * plan.columns + tile * across + c] = total;
-  }
+  if (counters)
+    finishTask(plan, partials, y, counters, kept, tile, chunk);
 }
 
 __global__ void finishSum(SumPlan plan, const double *partials, float *y) {
@@ -205,16 +242,31 @@ __global__ void turnKernel(const T *from, float *to, int64_t outs, int64_t ins, 
   }
 }
 
-/// sumPartials() for these addresses.
-template <typename T> auto partialSums(const SumPlan &plan, const void *x) {
+/// Both halves, in one launch or in two.
+template <typename T> void launchSum(cudaStream_t stream, const SumPlan &plan, const T *x, double *partials, float *y) {
   bool whole = plan.columns % Cut::vector == 0 && detail::aligned(x);
   for (const Walk *walk : {&plan.kept, &plan.reduced})
     for (int d = 0; d < walk->count; ++d)
       whole &= walk->strideX[d] % Cut::vector == 0;
-  return whole ? sumPartials<T, true> : sumPartials<T, false>;
+  const auto kernel = whole ? sumPartials<T, true> : sumPartials<T, false>;
+  const auto tasks = static_cast<unsigned>(plan.keptCount * plan.tiles * plan.chunks);
+  unsigned *counters = plan.finishesItself() ? finishCounters() : nullptr;
+  kernel<<<tasks, Cut::threads, 0, stream>>>(plan, x, partials, y, counters);
+  const int64_t results = plan.keptCount * (plan.scalar ? 1 : plan.columns);
+  if (!counters)
+    finishSum<<<blocksFor(results, finishColumns), blockThreads, 0, stream>>>(plan, partials, y);
 }
 
 } // namespace
+
+unsigned *finishCounters() {
+  static void *const address = [] {
+    void *found = nullptr;
+    checkCuda(cudaGetSymbolAddress(&found, blockCounters), "cannot find the counters of sums");
+    return found;
+  }();
+  return static_cast<unsigned *>(address);
+}
 
 void finishFusedSums(cudaStream_t stream, const Cut &cut, const double *partials, const SumResults &results) {
   const dim3 grid(blocksFor(cut.columns, finishColumns), static_cast<unsigned>(results.sums));
@@ -227,12 +279,8 @@ void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType typ
   SumPlan plan = planOf(cut, 1);
   plan.reduced.add({cut.rows, cut.columns, 0, true});
   forStored(type, [&](auto *stored) {
-    using T = std::remove_pointer_t<decltype(stored)>;
-    const auto kernel = partialSums<T>(plan, x);
-    const T *from = static_cast<const T *>(x);
-    kernel<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(plan, from, partials);
+    launchSum(stream, plan, static_cast<decltype(stored)>(const_cast<void *>(x)), partials, result);
   });
-  finishSum<<<blocksFor(cut.columns, finishColumns), blockThreads, 0, stream>>>(plan, partials, result);
 }
 
 void addBias(cudaStream_t stream, DataType type, void *y, const float *bias, int64_t rows, int64_t columns,
@@ -290,16 +338,11 @@ void SumTo::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &
     forStored(x.type, [&](auto *stored) {
       using T = std::remove_pointer_t<decltype(stored)>;
       const T *px = static_cast<const T *>(from);
-      const int64_t tasks = plan.keptCount * plan.tiles * plan.chunks;
       const auto brief = sumShort<T>;
-      const auto kernel = partialSums<T>(plan, from);
-      if (impl->isShort) {
+      if (impl->isShort)
         brief<<<blocksFor(plan.keptCount, blockThreads / 32), blockThreads, 0, native(stream)>>>(plan, px, py);
-        return;
-      }
-      kernel<<<static_cast<unsigned>(tasks), Cut::threads, 0, native(stream)>>>(plan, px, partials);
-      const int64_t results = plan.keptCount * (plan.scalar ? 1 : plan.columns);
-      finishSum<<<blocksFor(results, finishColumns), blockThreads, 0, native(stream)>>>(plan, partials, py);
+      else
+        launchSum(native(stream), plan, px, partials, py);
     });
   });
 }

@@ -16,8 +16,8 @@ import re
 WIDTH = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "i32": 4, "i8": 1, "f64": 8}
 UPDATES = {"updateSgd", "updateAdam", "updateAdagrad", "updateRmsProp", "updateLion", "accumulateGradient", "averageWeights"}
 PRODUCTS = {"Conv", "Matmul"}
-SINGLE = {"Reorder", "UpdateStatistics", "MaxPool", "AveragePool", "Softmax", "Slab", "Lrn", "Resize", "LayerNorm"}  # one launch a call
-SEVERAL = {"BatchNormStatistics": 2, "Lamb": 3, "GradientNorm": 2}
+SINGLE = {"Reorder", "UpdateStatistics", "MaxPool", "AveragePool", "Softmax", "Slab", "Lrn", "Resize", "BatchNormStatistics", "LayerNorm", "SumTo"}  # one launch a call
+SEVERAL = {"Lamb": 3, "GradientNorm": 2}
 
 
 def tensor_bytes(text):
@@ -62,7 +62,7 @@ class Run:
                 turn = (1, gradient + gradient // 2) if len(self.outs) and self.turned() else (0, 0)
             else:
                 turn = (1, 2 * gradient) if self.turned() else (0, 0)
-            bias = (2, self.ins[0][1]) if self.has(3) else (0, 0)
+            bias = (1, self.ins[0][1]) if self.has(3) else (0, 0)
             return turn[0] + bias[0], turn[1] + bias[1]
         if kernel == "Conv":
             turn = (1, 2 * self.ins[1][1]) if not self.narrow() and self.turned() else (0, 0)
@@ -81,15 +81,13 @@ class Run:
 
     def launches(self):
         if self.fused:
-            return 2 if self.sums else 1
+            return 2 if any(size == 4 for _, size in self.outs[len(self.outs) - self.sums:]) else 1  # scalars have a second one
         total = 0
         for kernel, arguments, method, _ in self.calls:
             if kernel in PRODUCTS:
                 total += 1 + self.extra()[0]
             elif kernel == "Loss":
                 total += 2 if method == "forward" else 1
-            elif kernel == "SumTo":
-                total += 2 if self.scratch else 1
             elif kernel in SEVERAL:
                 total += SEVERAL[kernel]
             elif kernel in SINGLE or method in UPDATES:

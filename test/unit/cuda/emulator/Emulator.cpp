@@ -27,6 +27,7 @@ struct EmulatedEvent {
 namespace emulator {
 
 dim3 threadIndex, blockIndex, blockSize, gridSize;
+bool lastBlockFirst = false;
 
 namespace {
 
@@ -137,7 +138,7 @@ void launch(dim3 grid, dim3 block, const std::function<void()> &body) {
   for (unsigned z = 0; z < grid.z; ++z)
     for (unsigned y = 0; y < grid.y; ++y)
       for (unsigned x = 0; x < grid.x; ++x) {
-        blockIndex = dim3(x, y, z);
+        blockIndex = lastBlockFirst ? dim3(grid.x - 1 - x, grid.y - 1 - y, grid.z - 1 - z) : dim3(x, y, z);
         runBlock(count);
       }
 }

@@ -43,6 +43,8 @@ inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z,
 namespace emulator {
 /// Of the running thread; set before it runs.
 extern dim3 threadIndex, blockIndex, blockSize, gridSize;
+/// Blocks run in the order of their numbers, or in that one backwards: what they compute may not depend on it.
+extern bool lastBlockFirst;
 /// Runs `body` for every thread of every block.
 void launch(dim3 grid, dim3 block, const std::function<void()> &body);
 /// Ends when all threads of the block have come here.
@@ -64,8 +66,10 @@ template <typename T> T __shfl_xor_sync(unsigned, T value, int distance) {
   memcpy(&value, &bits, sizeof value);
   return value;
 }
-inline unsigned long long atomicAdd(unsigned long long *address, unsigned long long value) {
-  const unsigned long long before = *address;
+inline void __threadfence() {}
+template <typename T> T __ldcg(const T *address) { return *address; }
+template <typename T> T atomicAdd(T *address, T value) {
+  const T before = *address;
   *address += value;
   return before;
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second half of a sum over rows, in the launch of the first. Blocks leave partials for their tile and chunk, see
+// Cut; the last block of a group of chunks merges those of the group, the last of these the groups'. Which block that
+// is changes from run to run, the order in which it merges does not. Two steps, because a whole tile's partials are
+// more than one block reads in the time of a launch.
+#pragma once
+
+#include "runtime/cuda/Cut.h"
+#include "runtime/cuda/Launch.h"
+
+namespace sluice {
+
+/// Device memory that counts blocks, all 0 between launches: of kernels on the compute stream, which run one by one.
+unsigned *finishCounters();
+
+/// The tasks of a sum, as far as finishing it goes.
+struct ChunkGrid {
+  int64_t chunks, tiles;
+
+  SLUICE_KERNEL int64_t groups() const { return (chunks + Cut::finishGroup - 1) / Cut::finishGroup; }
+  /// That finishTile() uses; none where there is nothing to merge.
+  SLUICE_KERNEL int64_t counters() const { return chunks > 1 ? tiles * (1 + groups()) : 0; }
+};
+
+#if defined(__CUDACC__)
+
+namespace detail {
+
+/// Whether this block is the last of `count` that come here; what the others wrote before is there then. All threads of
+/// the block call it.
+__device__ inline bool isLast(unsigned *counter, int64_t count) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(counter, 1u) == static_cast<unsigned>(count - 1);
+    if (last)
+      *counter = 0;
+  }
+  __syncthreads();
+  __threadfence();
+  return last;
+}
+
+/// Calls merge(chunk, end, step, own, final) in the blocks that come last: it merges the partials of chunks `chunk`,
+/// `chunk` + step and so on below `end`, which are as blocks left them (own) or as merge did, into the place of `chunk`
+/// or, final, into the result.
+template <typename Merge>
+__device__ inline void finishTile(const ChunkGrid &grid, unsigned *counters, int64_t tile, int64_t chunk,
+                                  Merge &&merge) {
+  const int64_t groups = grid.groups(), group = chunk / Cut::finishGroup;
+  const int64_t begin = group * Cut::finishGroup, end = min(begin + Cut::finishGroup, grid.chunks);
+  __syncthreads();
+  if (end - begin > 1 && !isLast(counters + grid.tiles + tile * groups + group, end - begin))
+    return;
+  merge(begin, end, static_cast<int64_t>(1), true, groups == 1);
+  if (groups > 1 && isLast(counters + tile, groups))
+    merge(static_cast<int64_t>(0), grid.chunks, Cut::finishGroup, false, true);
+}
+
+/// Sums of columns: `results` has `Sums` vectors, and partials of sum s begin at s * chunks * rowExtent. Nothing where
+/// `counters` is null.
+template <int Sums, typename View>
+__device__ inline void finishSums(const View &view, double *partials, float *const *results, unsigned *counters,
+                                  int64_t tile, int64_t chunk) {
+  if (!counters)
+    return;
+  const int across = view.width * Cut::vector;
+  finishTile({view.chunks, view.tiles}, counters, tile, chunk,
+             [&](int64_t begin, int64_t end, int64_t step, bool, bool final) {
+               for (int i = static_cast<int>(threadIdx.x); i < across * Sums; i += Cut::threads) {
+                 const int64_t column = tile * across + i % across;
+                 if (column >= view.rowExtent)
+                   continue;
+                 double *from = partials + i / across * view.chunks * view.rowExtent + column, total = 0;
+#pragma unroll 4
+                 for (int64_t at = begin; at < end; at += step)
+                   total += __ldcg(from + at * view.rowExtent);
+                 if (final)
+                   results[i / across][column] = static_cast<float>(total);
+                 else
+                   from[begin * view.rowExtent] = total;
+               }
+             });
+}
+
+} // namespace detail
+
+#endif
+
+} // namespace sluice
