@@ -53,6 +53,16 @@ LogicalResult DecodeOp::verify() { // C1
   return checkPacked(*this, getX().getType(), getPacked().getType(), getCodec());
 }
 
+LogicalResult PackedMaskOp::verify() { // C1
+  auto encode = getPacked().getDefiningOp<EncodeOp>();
+  if (!encode || !hasMask(encode.getCodec().str()))
+    return emitOpError() << "finds no mask in a value that no train.encode with a mask gives";
+  RankedTensorType wanted = packedType(cast<RankedTensorType>(encode.getX().getType()), "mask");
+  if (getMask().getType() != wanted)
+    return emitOpError() << "takes the mask of " << encode.getX().getType() << " for " << getMask().getType();
+  return success();
+}
+
 LogicalResult AwaitOp::verify() {
   if (!isa_and_nonnull<OffloadOp, EncodeOp>(getHandle().getDefiningOp())) // C1
     return emitOpError() << "waits for a value that neither train.offload nor train.encode gives";

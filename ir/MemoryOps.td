@@ -125,13 +125,15 @@ def Train_EncodeOp : Train_Op<"encode", [Train_OwnKernel, DeclareOpInterfaceMeth
   let description = [{
     `mask` keeps one bit an element for gradients that only compare x with 0, which read it directly: !(x <= 0), or x > 0 with `positive`
     (they differ for NaN). It runs on the compute stream. `fp16`, `int8` and `zfp` (fixed rate: 8 bits a value, `zfp:RATE` for
-    another) round; they run on the codec stream, and x's bytes stay live until the train.await of the result.
+    another) round; they run on the codec stream, and x's bytes stay live until the train.await of the result. `mask+NAME` of one of these keeps
+    a mask in front of the packed form, in the same vector: what comes back is above 0 exactly where x was, and train.packed_mask is that mask.
 
     - C1: a mask has x's shape and layout and i1 elements; other codecs give the i8 vector whose length the codec has for x, which is f32.
 
     ```mlir
     %bits = train.encode %y {codec = "mask"} : (tensor<16x64x56x56xf32>) -> tensor<16x64x56x56xi1>
     %packed = train.encode %x {codec = "zfp"} : (tensor<16x64x56x56xf32>) -> tensor<3211264xi8>
+    %signed = train.encode %x {codec = "mask+zfp"} : (tensor<16x64x56x56xf32>) -> tensor<3662848xi8>
     ```
   }];
   let arguments = (ins Train_Real:$x, StrAttr:$codec, UnitAttr:$positive);
@@ -152,6 +154,23 @@ def Train_DecodeOp : Train_Op<"decode", [Train_OwnKernel, DeclareOpInterfaceMeth
   }];
   let arguments = (ins Train_Tensor:$packed, StrAttr:$codec);
   let results = (outs Train_Float:$x);
+  let hasVerifier = 1;
+}
+
+def Train_PackedMaskOp : Train_Op<"packed_mask", [Train_View]> {
+  let summary = "the mask in front of a packed form, for gradients that need no more of x than its side of 0";
+  let description = [{
+    A view: no kernel, the result is the first bytes of `packed`. apply-plan makes it where only such gradients follow, so that the unpacked
+    values need not stay for them.
+
+    - C1: `packed` is what train.encode with a codec `mask+NAME` gives; the mask has the shape and layout of what was packed and i1 elements.
+
+    ```mlir
+    %bits = train.packed_mask %signed : (tensor<3662848xi8>) -> tensor<16x64x56x56xi1>
+    ```
+  }];
+  let arguments = (ins Train_Tensor:$packed);
+  let results = (outs Train_Tensor:$mask);
   let hasVerifier = 1;
 }
 

@@ -86,7 +86,7 @@ def Sched_EnumeratorAttr : Sched_Attr<"Enumerator", "enumerator"> {
   let assemblyFormat = "`<` $type `,` $name `>`";
 }
 def Sched_CodecAttr : Sched_Attr<"Codec", "codec"> {
-  let summary = "a codec of floats as in plans, `zfp:12`";
+  let summary = "a codec of floats as in plans, `zfp:12` or `mask+zfp:12`";
   let parameters = (ins "::mlir::StringAttr":$name);
   let assemblyFormat = "`<` $name `>`";
   let genVerifyDecl = 1;

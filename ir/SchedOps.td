@@ -100,7 +100,8 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     object of several kernels of one node apart, `rule` names a region, `parameter` is the variable of an update.
 
     - C1: as many types as buffers in ins and in outs.
-    - C2: each buffer has exactly the bytes of its type, so that a write leaves nothing of what was there before.
+    - C2: each buffer has exactly the bytes of its type, so that a write leaves nothing of what was there before; a mask that is read may be
+      the beginning of a packed form.
     - C3: a kernel works on device memory only.
     - C4: scratch is a buffer of its own: not among ins or outs, not persistent.
     - C5: as many versions as buffers in ins and in outs.

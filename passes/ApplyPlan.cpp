@@ -44,6 +44,8 @@ public:
         bringBack(before, s);
       for (int s : at(rebuilds, position)) // from what is back by then
         version[viewedValue(content.lookup(s))] = rebuild(before, s);
+      for (int s : at(masks, position))
+        version[viewedValue(contents[s])] = PackedMaskOp::create(before, contents[s].getLoc(), maskType(s), handles[s]);
       recomputeUpTo(before, position);
       readNewest(before, op);
       noteWrites(op);
@@ -84,11 +86,35 @@ private:
       else if (d.action != Action::Encode)
         prefetches[d.prefetchAfter].push_back(s);
     }
+    for (auto [s, d] : llvm::enumerate(plan.decisions))
+      if (d.action == Action::Compress && hasMask(d.codec))
+        if (int position = afterValues(s, d); position < count)
+          masks[position].push_back(s);
     for (const planner::Recompute &r : plan.recomputes)
       for (int again : r.ops)
         if (r.before >= count || !isa<Recomputable>(ops[again]))
           return step.emitError() << "the plan recomputes op " << again << " before op " << r.before << " of " << count;
     return success();
+  }
+
+  RankedTensorType maskType(int s) const { return packedType(cast<RankedTensorType>(contents[s].getType()), "mask"); }
+
+  /// The first position behind the last op that needs the values which come back: from there on only masks are read.
+  int afterValues(int s, const planner::Decision &d) const {
+    auto touches = [&](Operation *op) {
+      return llvm::is_contained(storages.reads(op), s) || llvm::is_contained(storages.writes(op), s);
+    };
+    int last = d.neededBy;
+    for (int position = d.neededBy; position < static_cast<int>(ops.size()); ++position)
+      if (touches(ops[position]) && !readsMaskOnly(ops[position], contents[s], storages))
+        last = position;
+    for (const planner::Recompute &r : plan.recomputes)
+      if (llvm::any_of(r.ops, [&](int again) { return touches(ops[again]); }))
+        last = std::max(last, r.before);
+    for (const auto &[inverted, inversion] : inverters)
+      if (plan.decisions[inverted].action == Action::Invert && llvm::is_contained(inversion.sources, s))
+        last = std::max(last, plan.decisions[inverted].neededBy);
+    return last + 1;
   }
 
   /// Kernels compute as the plan says, before anything is cloned.
@@ -266,7 +292,8 @@ private:
 
   /// Whether the result of the op that is undone comes back from half precision.
   bool fromHalves(const StorageInversion &inversion) const {
-    return plan.decisions[inversion.sources.front()].codec == "fp16";
+    auto codec = parseCodec(plan.decisions[inversion.sources.front()].codec);
+    return codec && codec->kind == Codec::Fp16;
   }
 
   void recompute(OpBuilder &b, Operation *op) {
@@ -286,9 +313,9 @@ private:
   const Storages &storages;
   SmallVector<Operation *> ops;
   SmallVector<Value> contents; ///< by storage: what the forward half leaves in it
-  llvm::DenseMap<int, SmallVector<int>> copies, awaits, prefetches, rebuilds; ///< position -> storages
-  std::vector<Value> handles;                                                 ///< by storage
-  llvm::MapVector<int, StorageInversion> inverters;                           ///< by storage
+  llvm::DenseMap<int, SmallVector<int>> copies, awaits, prefetches, rebuilds, masks; ///< position -> storages
+  std::vector<Value> handles;                                                        ///< by storage
+  llvm::MapVector<int, StorageInversion> inverters;                                  ///< by storage
   llvm::DenseMap<Value, Value> version; ///< original root value -> what replaces it from here on
   llvm::DenseMap<int, Value> content;   ///< storage -> value written last, as the original names it
   size_t nextRecompute = 0;             ///< of the plan's segments, in order

@@ -107,8 +107,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       nodes.push_back(storages[buffer.id].values.empty() ? "" : nodeName(storages[buffer.id].values.front().getLoc()));
     std::vector<ActionCost> costs = actionCosts(problem, plan, timeline);
     for (planner::Decision &d : plan.decisions)
-      if (d.codec == "zfp" || d.codec == "zvc")
-        d.codec = d.codec == "zfp" ? request.zfp : request.zvc;
+      d.codec = d.codec == "zvc" ? request.zvc : withRate(d.codec, request.zfp);
     attr::set<attr::Plan>(step, planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
     return success();
   }
@@ -195,7 +194,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   /// The last guard of --allow-lossy, whatever a strategy does.
   LogicalResult checkLossy(const planner::Plan &plan, const planner::Options &options) {
     for (const planner::Decision &d : plan.decisions) {
-      std::string needed = d.action == planner::Action::Invert ? "invert" : d.codec.substr(0, d.codec.find(':'));
+      const CodecFacts *codec = findCodec(d.codec);
+      std::string needed = d.action == planner::Action::Invert ? "invert" : codec ? codec->name : "";
       if (llvm::is_contained(planner::lossyActions(), needed) && !options.allowLossy.count(needed))
         return failWith(getOperation(), 2) << "strategy '" << strategy << "' uses " << needed
                                            << ", which is lossy; allow it with --allow-lossy=" << needed;

@@ -109,8 +109,8 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
     - V4: what is read was written before, by the same buffer, no other buffer wrote the bytes in between, and it is the version that the
       step names; results and the batch of the next step are written.
     - V5: programs begin and end with all streams joined.
-    - V6: a buffer has exactly the bytes of every shape that it is used with, worked out in 128 bits, and of its variable; what is copied as
-      it is has one size on both sides.
+    - V6: a buffer has exactly the bytes of every shape that it is used with, worked out in 128 bits, and of its variable, but that a packed
+      form may be read as the mask of its tensor, with which it begins; what is copied as it is has one size on both sides.
     - V7: runs that are launched together are next to each other on compute, and none sees bytes that another one writes.
 
     Changes nothing.

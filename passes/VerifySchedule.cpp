@@ -11,6 +11,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/ByteHistory.h"
 #include "passes/analysis/Replay.h"
+#include "passes/analysis/SlotSizes.h"
 
 #include "ir/Train.h"
 
@@ -275,58 +276,6 @@ LogicalResult checkShared(ModuleOp module) {
     if (one.getSpace() == other.getSpace() && *other.getOffset() < *one.getOffset() + one.getBytes())
       return one.emitOpError() << "V1: '" << one.getName() << "' shares bytes with '" << other.getName()
                                << "', and both outlive a step";
-  }
-  return success();
-}
-
-using Wide = unsigned __int128;
-
-/// Bytes of a tensor, worked out here and in 128 bits so that no mistake of the rest can hide; what does not fit those
-/// is their largest number.
-Wide sizeOf(RankedTensorType type) {
-  Wide bits = type.getElementTypeBitWidth();
-  for (int64_t extent : type.getShape())
-    if (extent < 0 || __builtin_mul_overflow(bits, static_cast<Wide>(extent), &bits))
-      return ~Wide(0);
-  return type.getElementTypeBitWidth() == 1 ? (bits / 64 + (bits % 64 != 0)) * 8 : bits / 8; // masks have whole words
-}
-
-/// V6
-LogicalResult checkSize(Operation *op, BufferOp buffer, Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  Wide needed = tensor ? sizeOf(tensor) : ~Wide(0);
-  if (needed == static_cast<Wide>(buffer.getBytes()))
-    return success();
-  auto error = op->emitOpError() << "V6: '" << buffer.getName() << "' has " << buffer.getBytes() << " bytes, but "
-                                 << type << " needs ";
-  return needed >> 63 ? error << "at least 2^63" : error << static_cast<int64_t>(needed);
-}
-
-LogicalResult checkSizes(sched::RunOp run) {
-  for (auto [operands, types] : {std::pair(run.getIns(), run.getInTypes()), {run.getOuts(), run.getOutTypes()}})
-    for (auto [operand, type] : llvm::zip(operands, types))
-      if (failed(checkSize(run, operand.getDefiningOp<BufferOp>(), cast<TypeAttr>(type).getValue())))
-        return failure();
-  return success();
-}
-
-LogicalResult checkSizes(const SymbolTable &symbols, ProgramOp program) {
-  for (auto buffer : program.getBody().getOps<BufferOp>()) {
-    if (buffer.getType() && failed(checkSize(buffer, buffer, *buffer.getType())))
-      return failure();
-    auto variable =
-        buffer.getVariable() ? symbols.lookup<train::VariableOp>(*buffer.getVariable()) : train::VariableOp();
-    if (variable && failed(checkSize(buffer, buffer, variable.getType())))
-      return failure();
-  }
-  for (auto run : program.getBody().getOps<sched::RunOp>())
-    if (failed(checkSizes(run)))
-      return failure();
-  for (auto copy : program.getBody().getOps<sched::CopyOp>()) {
-    auto from = copy.getFrom().getDefiningOp<BufferOp>(), to = copy.getTo().getDefiningOp<BufferOp>();
-    if (!copy.getCodec() && from.getBytes() != to.getBytes())
-      return copy.emitOpError() << "V6: copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '"
-                                << to.getName() << "' of " << to.getBytes();
   }
   return success();
 }

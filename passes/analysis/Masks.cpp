@@ -30,9 +30,18 @@ static std::optional<arith::CmpFPredicate> onlyComparison(Value argument) {
   return found;
 }
 
+/// The one predicate by which a backward op compares `content` with 0, where it needs no more of it; else none.
+static std::optional<arith::CmpFPredicate> onlyQuestion(OpOperand &use, Value content) {
+  auto fused = dyn_cast<FusedOp>(use.getOwner());
+  auto type = cast<RankedTensorType>(content.getType());
+  if (!fused || use.get() != content || fused.isChannel(use.getOperandNumber()) || !isReal(type) ||
+      fused.domain().getShape() != type.getShape() || layoutOf(fused.domain()) != layoutOf(type))
+    return std::nullopt;
+  return onlyComparison(fused.getBody().getArgument(use.getOperandNumber()));
+}
+
 std::optional<bool> sluice::maskIsPositive(Value content, const Storages &storages) {
   int storage = storages.of(content);
-  auto type = cast<RankedTensorType>(content.getType());
   std::optional<arith::CmpFPredicate> predicate;
   for (Value value : storages[storage].values) {
     Operation *producer = value.getDefiningOp();
@@ -42,11 +51,7 @@ std::optional<bool> sluice::maskIsPositive(Value content, const Storages &storag
       Operation *reader = use.getOwner();
       if (isForward(reader) || isFree(reader))
         continue;
-      auto fused = dyn_cast<FusedOp>(reader);
-      if (!fused || value != content || fused.isChannel(use.getOperandNumber()) || !isReal(type) ||
-          fused.domain().getShape() != type.getShape() || layoutOf(fused.domain()) != layoutOf(type))
-        return std::nullopt;
-      auto here = onlyComparison(fused.getBody().getArgument(use.getOperandNumber()));
+      auto here = onlyQuestion(use, content);
       if (!here || (predicate && *predicate != *here))
         return std::nullopt;
       predicate = here;
@@ -59,18 +64,51 @@ std::optional<bool> sluice::maskIsPositive(Value content, const Storages &storag
   return std::nullopt;
 }
 
-bool sluice::boundsAreRead(Value content, const Storages &storages) {
-  for (Value value : storages[storages.of(content)].values)
-    for (OpOperand &use : value.getUses()) {
-      Operation *reader = use.getOwner();
-      if (isForward(reader) || isFree(reader))
-        continue;
-      if (isa<ReluBackwardOp, LeakyReluBackwardOp, ClipBackwardOp>(reader))
-        return true;
-      if (auto fused = dyn_cast<FusedOp>(reader))
-        for (Operation *user : fused.getBody().getArgument(use.getOperandNumber()).getUsers())
-          if (isa<arith::CmpFOp>(user))
-            return true;
+bool sluice::readsMaskOnly(Operation *reader, Value content, const Storages &storages) {
+  const int storage = storages.of(content);
+  if (isForward(reader) || isFree(reader) || llvm::is_contained(storages.writes(reader), storage))
+    return false;
+  bool reads = false;
+  for (OpOperand &operand : reader->getOpOperands())
+    if (storages.of(operand.get()) == storage) {
+      if (onlyQuestion(operand, content) != arith::CmpFPredicate::OLE)
+        return false;
+      reads = true;
     }
-  return false;
+  return reads;
+}
+
+/// Whether a comparison of `argument` asks whether it is above 0, or whether it is not.
+static bool asksAboveZero(arith::CmpFOp compare, Value argument) {
+  using Predicate = arith::CmpFPredicate;
+  return compare.getLhs() == argument && matchPattern(compare.getRhs(), m_AnyZeroFloat()) &&
+         llvm::is_contained({Predicate::OGT, Predicate::UGT, Predicate::OLE, Predicate::ULE}, compare.getPredicate());
+}
+
+/// What one backward op compares the tensor with that it reads.
+static planner::Comparison comparisonBy(OpOperand &use) {
+  using planner::Comparison;
+  Operation *reader = use.getOwner();
+  if (isa<ClipBackwardOp>(reader))
+    return Comparison::Otherwise;
+  if (isa<ReluBackwardOp, LeakyReluBackwardOp>(reader))
+    return Comparison::AboveZero;
+  auto fused = dyn_cast<FusedOp>(reader);
+  if (!fused)
+    return Comparison::None;
+  Comparison found = Comparison::None;
+  Value argument = fused.getBody().getArgument(use.getOperandNumber());
+  for (Operation *user : argument.getUsers())
+    if (auto compare = dyn_cast<arith::CmpFOp>(user))
+      found = std::max(found, asksAboveZero(compare, argument) ? Comparison::AboveZero : Comparison::Otherwise);
+  return found;
+}
+
+planner::Comparison sluice::comparisonOf(Value content, const Storages &storages) {
+  auto found = planner::Comparison::None;
+  for (Value value : storages[storages.of(content)].values)
+    for (OpOperand &use : value.getUses())
+      if (!isForward(use.getOwner()) && !isFree(use.getOwner()))
+        found = std::max(found, comparisonBy(use));
+  return found;
 }

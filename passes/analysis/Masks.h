@@ -4,6 +4,7 @@
 #pragma once
 
 #include "passes/analysis/Storages.h"
+#include "passes/planner/Packings.h"
 
 #include <optional>
 
@@ -16,8 +17,12 @@ llvm::SmallVector<mlir::Value> forwardContents(mlir::func::FuncOp step, const St
 /// storage is a fused region that only asks !(content <= 0), or only content > 0 (then true), and none writes it.
 std::optional<bool> maskIsPositive(mlir::Value content, const Storages &storages);
 
-/// Whether a backward op compares the storage of `content` with a bound, as the gradients of ReLU and Clip do: errors
-/// that move a value across it, however small, change a gradient by all of itself.
-bool boundsAreRead(mlir::Value content, const Storages &storages);
+/// Whether a backward op reads the storage of `content` and asks no more than !(content <= 0), so that the mask beside
+/// a packed form is enough for it.
+bool readsMaskOnly(mlir::Operation *reader, mlir::Value content, const Storages &storages);
+
+/// What backward ops compare the storage of `content` with, as the gradients of ReLU and Clip do: errors that move a
+/// value across a bound, however small, change a gradient by all of itself.
+planner::Comparison comparisonOf(mlir::Value content, const Storages &storages);
 
 } // namespace sluice

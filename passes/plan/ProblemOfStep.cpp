@@ -68,6 +68,7 @@ private:
   }
 
   void addOp(Operation *op) {
+    positions[op] = problem.ops.size();
     planner::Op planned;
     planned.name = nodeName(op->getLoc()) + " " + op->getName().stripDialect().str();
     planned.kind = cast<HasKernel>(op).opKind();
@@ -158,16 +159,28 @@ private:
       }
       if (buffer.bytes < smallestMoved)
         continue;
-      for (const CodecFacts &codec : codecTable) {
-        auto rate = profile.codecs.find(codec.name);
-        if (!codec.onDevice || rate == profile.codecs.end() || rate->second <= 0 ||
-            (!codec.keepsSigns && boundsAreRead(content, storages)))
-          continue;
-        const double seconds = buffer.bytes / rate->second;
-        if (RankedTensorType packed = packedType(type, codec.kind == Codec::Zfp ? zfp : StringRef(codec.name)))
-          buffer.encodings.push_back({codec.name, bytes(packed), seconds, seconds});
+      const auto bytesOf = [&](const std::string &codec) -> planner::Bytes {
+        RankedTensorType packed = packedType(type, withRate(codec, zfp));
+        return packed ? bytes(packed) : 0;
+      };
+      for (planner::Encoding &form :
+           planner::packingsOf(buffer.bytes, comparisonOf(content, storages), profile, bytesOf)) {
+        if (hasMask(form.codec))
+          form.maskReaders = maskReaders(content);
+        buffer.encodings.push_back(std::move(form));
       }
     }
+  }
+
+  std::vector<int> maskReaders(Value content) const {
+    std::vector<int> readers;
+    for (Value value : storages[storages.of(content)].values)
+      for (Operation *reader : value.getUsers())
+        if (readsMaskOnly(reader, content, storages))
+          readers.push_back(positions.lookup(reader));
+    llvm::sort(readers);
+    readers.erase(llvm::unique(readers), readers.end());
+    return readers;
   }
 
   void addInversions(func::FuncOp step, const planner::Profile &profile) {
@@ -209,11 +222,17 @@ private:
   }
 
   const Storages &storages;
-  std::vector<int> bufferOf; ///< storage -> buffer of the problem, -1 for what outlives the step
+  llvm::DenseMap<Operation *, int> positions; ///< in `problem.ops`
+  std::vector<int> bufferOf;                  ///< storage -> buffer of the problem, -1 for what outlives the step
   planner::Problem problem;
 };
 
 } // namespace
+
+std::string sluice::withRate(StringRef codec, StringRef zfp) {
+  const std::string name = codec.str();
+  return withoutMask(name) == "zfp" ? std::string(hasMask(name) ? maskPrefix : "") + zfp.str() : name;
+}
 
 planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Storages &storages,
                                        const planner::Profile &profile, StringRef zfp) {

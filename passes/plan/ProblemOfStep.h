@@ -17,6 +17,9 @@ namespace sluice {
 planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Storages &storages,
                                const planner::Profile &profile, llvm::StringRef zfp = "zfp");
 
+/// The codec of a plan with its parameters: "zfp" and "mask+zfp" become `zfp`, which has a rate.
+std::string withRate(llvm::StringRef codec, llvm::StringRef zfp);
+
 /// The ops that planner positions count, in program order.
 llvm::SmallVector<mlir::Operation *> plannedOps(mlir::func::FuncOp step);
 

@@ -26,16 +26,18 @@ static Bytes leastWorkspace(const Op &op) {
 
 Bytes memoryFloor(const Problem &problem) {
   Bytes floor = 0;
-  for (const Op &op : problem.ops) {
+  for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
+    const Op &op = problem.ops[k];
     std::set<int> touched(op.reads.begin(), op.reads.end());
     touched.insert(op.writes.begin(), op.writes.end());
     Bytes bytes = aligned(problem, leastWorkspace(op));
     for (int b : touched) {
       Bytes least = problem.buffers[b].bytes;
-      // A backward op may read the encoded form instead; what is packed comes back as a whole before anybody reads it.
+      // A backward op may read the encoded form instead; what is packed comes back as a whole before anybody reads more
+      // of it than its mask.
       if (op.phase != Phase::Forward)
         for (const Encoding &e : problem.buffers[b].encodings)
-          if (readDirectly(e.codec))
+          if (readDirectly(e.codec) || std::count(e.maskReaders.begin(), e.maskReaders.end(), k) > 0)
             least = std::min(least, e.bytes);
       bytes += aligned(problem, least);
     }
@@ -132,7 +134,7 @@ public:
   }
 
 private:
-  bool can(const std::string &action) const { return actions.count(action) > 0; }
+  bool can(const std::string &action) const { return actions.count(std::string(withoutMask(action))) > 0; }
   void shareReruns();
   std::vector<int> peaks() const;
   Seconds at(int position) const;
@@ -198,7 +200,7 @@ Seconds PositionBound::at(int position) const {
       const double form = static_cast<double>(aligned(problem, e.bytes));
       if (!can(e.codec))
         continue;
-      if (readDirectly(e.codec)) {
+      if (readDirectly(e.codec) || std::count(e.maskReaders.begin(), e.maskReaders.end(), position) > 0) {
         bytes = std::min(bytes, form);
       } else if (!used && raw > form) {
         codec.bytes += raw - form;

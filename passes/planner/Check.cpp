@@ -45,6 +45,7 @@ private:
   std::string contentOf(int b) const;
   std::string bytes();
   void addLiveBytes(int b, std::vector<Bytes> &change) const;
+  int lastOfValues(int b) const;
   Bytes padded(Bytes b) const { return (b / problem.alignment + (b % problem.alignment != 0)) * problem.alignment; }
   std::string buffer(int b) const { return "buffer '" + problem.buffers[b].name + "'"; }
   std::string op(int k) const { return "op " + std::to_string(k) + " '" + problem.ops[k].name + "'"; }
@@ -173,7 +174,8 @@ std::string PlanCheck::allowed(int b, const Decision &d) const {
              ", parameters that it needs change at " + std::to_string(what.inversion->latest);
     for (int source : what.inversion->sources)
       if (const std::string &codec = plan.decisions[source].codec;
-          codec == "zfp" || codec == "int8" || (codec == "fp16" && !what.inversion->fromHalves))
+          codec == "zfp" || codec == "int8" || codec == "mask+zfp" || codec == "mask+int8" ||
+          ((codec == "fp16" || codec == "mask+fp16") && !what.inversion->fromHalves))
         return buffer(b) + " cannot be rebuilt from " + buffer(source) + ", which comes back from " + codec;
     return "";
   }
@@ -246,6 +248,27 @@ std::string PlanCheck::content() {
   return "";
 }
 
+/// The run with which the bytes end that come back from a packed form; -1: with the last use.
+int PlanCheck::lastOfValues(int b) const {
+  const Decision &d = plan.decisions[b];
+  const std::vector<int> *readers = nullptr;
+  for (const Encoding &e : problem.buffers[b].encodings)
+    if (d.action == Action::Compress && e.codec == d.codec && !readers)
+      readers = &e.maskReaders;
+  if (!readers || readers->empty())
+    return -1;
+  int last = opens[d.neededBy + 1] - 1;
+  bool tail = false;
+  for (const Use &use : uses[b]) {
+    const Run &run = runs[use.run];
+    const bool mask = !run.again && !use.inverts && std::count(readers->begin(), readers->end(), run.op) > 0;
+    if (use.run > last && !mask)
+      last = use.run;
+    tail = use.run > last;
+  }
+  return tail ? last : -1;
+}
+
 void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
   const Decision &d = plan.decisions[b];
   const Bytes size = padded(problem.buffers[b].bytes);
@@ -258,6 +281,7 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
   const bool away = d.freeBefore >= 0 && d.action != Action::Keep && d.action != Action::Recompute;
   const int gone = away ? opens[d.freeBefore] : 0,
             back = away && d.prefetchAfter >= 0 ? opens[d.prefetchAfter + 1] : runs.size();
+  const int values = away ? lastOfValues(b) : -1;
   // Backwards: between two accesses the bytes are needed unless the later one begins a new life.
   int needed = -1; // last run of the life that the scan is in
   for (int i = static_cast<int>(uses[b].size()) - 1; i >= 0; --i) {
@@ -274,12 +298,14 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
     add(from, needed, size);
     if (away && from < gone && needed >= gone)
       add(gone, std::min(needed, back - 1), -size);
+    if (values >= 0 && needed > values)
+      add(values + 1, needed, -size);
     needed = -1;
   }
   if (!away)
     return;
   // What stands in for the raw bytes meanwhile.
-  const int last = d.action == Action::Encode ? uses[b].back().run : opens[d.neededBy];
+  const int last = d.action == Action::Encode || values >= 0 ? uses[b].back().run : opens[d.neededBy];
   if (d.action == Action::Invert)
     add(opens[d.offloadAfter + 1] - 1, last, padded(problem.buffers[b].inversion->sideBytes));
   if (d.action == Action::Encode || d.action == Action::Compress)

@@ -25,7 +25,8 @@ enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 /// Offload: both copies run on the copy engines. Codec "fp16" and "zvc" pack while they copy, so nothing of it is on
 /// the device. Compress: the same with device memory instead of the host's: the codec stream packs after `offloadAfter`
 /// and unpacks from `prefetchAfter` on. The packed form is live from op `offloadAfter` up to and including the first
-/// step of position `neededBy`. Invert: as Compress without packing. The compute stream rebuilds the content just
+/// step of position `neededBy`; where the last readers take its mask, to the last of them, and the bytes that came back
+/// end with the last access before. Invert: as Compress without packing. The compute stream rebuilds the content just
 /// before position `neededBy`, ahead of the recomputed ops that stand there, from the inversion's sources, which must
 /// be on the device then; `prefetchAfter` is `neededBy - 1`, no op need read the content at `neededBy`, and the side
 /// slot is live like a packed form. Encode: the raw bytes are gone from `freeBefore` on

@@ -54,6 +54,10 @@ static std::string bufferError(const Problem &problem, int k) {
     if (op < 0 || op >= n)
       return who + "names producer " + std::to_string(op) + ", there are " + std::to_string(n) + " ops";
   for (const Encoding &e : buffer.encodings)
+    for (int op : e.maskReaders)
+      if (op < 0 || op >= n || problem.ops[op].phase == Phase::Forward)
+        return who + "names op " + std::to_string(op) + " as a reader of the mask in its encoding '" + e.codec + "'";
+  for (const Encoding &e : buffer.encodings)
     if (e.bytes < 0 || e.bytes > largestTotal || badSeconds(e.encodeSeconds) || badSeconds(e.decodeSeconds))
       return who + "has encoding '" + e.codec + "' of " + std::to_string(e.bytes) + " bytes";
   const std::optional<Inversion> &inversion = buffer.inversion;

@@ -60,6 +60,9 @@ struct Encoding {
   std::string codec;
   Bytes bytes = 0; ///< size of the encoded form, 0 when it is derived from a counter
   Seconds encodeSeconds = 0, decodeSeconds = 0;
+  /// Of packed bytes with a mask: backward ops, in program order, that can read the mask instead of the values. Those
+  /// behind the last access that needs values do, so that the values need not stay for them.
+  std::vector<int> maskReaders = {};
 };
 
 /// True for codecs whose form the readers use as it is: exact, and for Action::Encode. Others are for Action::Compress.

@@ -132,6 +132,33 @@ static Bytes encodedBytes(const Problem &problem, int buffer, const Decision &de
   return e ? aligned(problem, e->bytes) : 0;
 }
 
+/// Whether a step, or an inversion before it, accesses more of a packed buffer than its mask.
+static bool needsValues(const Problem &problem, const Plan &plan, const Program &program, int step, int buffer,
+                        const Encoding &form) {
+  const Step &at = program.steps[step];
+  const auto has = [](const std::vector<int> &list, int value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  for (size_t b = 0; program.firstStep[at.position] == step && b < plan.decisions.size(); ++b)
+    if (plan.decisions[b].action == Action::Invert && plan.decisions[b].neededBy == at.position &&
+        has(problem.buffers[b].inversion->sources, buffer))
+      return true;
+  const Op &op = problem.ops[at.op];
+  return (has(op.readsWhen(at.recomputed), buffer) || has(op.writesWhen(at.recomputed), buffer)) &&
+         (at.recomputed || !has(form.maskReaders, at.op));
+}
+
+/// The last step for which the bytes stay that came back, in a life that ends at `last`.
+static int lastOfValues(const Problem &problem, const Plan &plan, const Program &program, int buffer, int last) {
+  const Decision &d = plan.decisions[buffer];
+  const Encoding *form = d.action == Action::Compress ? encodingOf(problem.buffers[buffer], d.codec) : nullptr;
+  if (!form || form->maskReaders.empty())
+    return last;
+  while (last > program.stepOf[d.neededBy] && !needsValues(problem, plan, program, last, buffer, *form))
+    --last;
+  return last;
+}
+
 /// Splits the lives of buffers that leave the device between two accesses.
 static void cutGaps(const Problem &problem, const Plan &plan, Program &program) {
   std::vector<Life> cut;
@@ -147,13 +174,15 @@ static void cutGaps(const Problem &problem, const Plan &plan, Program &program) 
     before.last = gone - 1;
     cut.push_back(before);
     const bool returns = d->action != Action::Encode;
+    const int values = returns ? lastOfValues(problem, plan, program, life.buffer, life.last) : -1;
     if (Bytes bytes = encodedBytes(problem, life.buffer, *d))
-      cut.push_back({life.buffer, program.stepOf[d->offloadAfter], returns ? program.firstStep[d->neededBy] : life.last,
-                     bytes, Life::Form::Encoded});
+      cut.push_back({life.buffer, program.stepOf[d->offloadAfter],
+                     values == life.last ? program.firstStep[d->neededBy] : life.last, bytes, Life::Form::Encoded});
     if (!returns)
       continue;
     Life after = life;
     after.first = program.firstStep[d->prefetchAfter + 1];
+    after.last = values;
     if (after.first <= after.last)
       cut.push_back(after);
   }

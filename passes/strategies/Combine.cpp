@@ -28,6 +28,17 @@ static std::set<int> readRaw(const Problem &problem, const Plan &plan) {
   return readAgain;
 }
 
+Decision encoded(const Accesses &accesses, const Encoding &encoding) {
+  Decision d;
+  d.action = Action::Encode;
+  d.codec = encoding.codec;
+  d.offloadAfter = accesses.lastForward;
+  d.freeBefore = accesses.lastForward + 1;
+  d.neededBy = accesses.firstLater;
+  d.reason = "its backward readers need " + std::to_string(encoding.bytes) + " bytes only";
+  return d;
+}
+
 void Combiner::encode(Plan &plan) const {
   const std::set<int> readAgain = readRaw(problem, plan);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
@@ -36,14 +47,8 @@ void Combiner::encode(Plan &plan) const {
     if (d.action != Action::Keep || a.lastForward < 0 || a.firstLater < 0 || readAgain.count(b))
       continue;
     for (const Encoding &e : problem.buffers[b].encodings)
-      if (readDirectly(e.codec) && can(e.codec) && e.bytes < problem.buffers[b].bytes && d.action == Action::Keep) {
-        d.action = Action::Encode;
-        d.codec = e.codec;
-        d.offloadAfter = a.lastForward;
-        d.freeBefore = a.lastForward + 1;
-        d.neededBy = a.firstLater;
-        d.reason = "its backward readers need " + std::to_string(e.bytes) + " bytes only";
-      }
+      if (readDirectly(e.codec) && can(e.codec) && e.bytes < problem.buffers[b].bytes && d.action == Action::Keep)
+        d = encoded(a, e);
   }
 }
 

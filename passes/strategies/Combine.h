@@ -43,7 +43,8 @@ public:
   Plan marked(const Choice &choice) const;
   /// True when copies between device and host can apply the codec.
   bool copiesWith(const std::string &codec) const;
-  bool can(const std::string &action) const { return options.executable.count(action) > 0; }
+  /// A codec's mask needs no leave of its own.
+  bool can(const std::string &action) const { return options.executable.count(std::string(withoutMask(action))) > 0; }
 
   const Problem &problem;
   const Bytes memory;
@@ -58,6 +59,9 @@ private:
   void leave(const Choice &choice, Plan &plan) const;
   void setCodecs(const Choice &choice, Plan &plan) const;
 };
+
+/// Leaves only the encoding, which later readers take as it is, behind the last forward access.
+Decision encoded(const Accesses &accesses, const Encoding &encoding);
 
 /// Drops re-run ops whose outputs nobody reads before they are written again, and marks what comes back as recomputed.
 void pruneRecomputes(const Problem &problem, Plan &plan);

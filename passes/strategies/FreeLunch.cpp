@@ -10,13 +10,14 @@
 //
 // Changed: a packed form has a size that is known at planning, so the sliding workspace with its room for one worst
 // case becomes lives that nest, which our packing places at their load; the persistent buffers become a limit on raw
-// tensors. Backward does not wait for the whole queue to drain. Budgets below the published plan's get fewer raw
-// tensors and less look-ahead.
+// tensors. Where gradients of ReLU ask for signs, which zfp loses, a mask stands in front of the packed form, and where
+// they ask for nothing else the mask is all that stays, unless masks=0. Backward does not wait for the whole queue to
+// drain. Budgets below the published plan's get fewer raw tensors and less look-ahead.
 //
 // Complexity O(buffers * ops).
 //
 // Knobs: buffers=0 (0: three, or six where the graph branches), ahead=2 tensors, hybrid=0 (1: swap what no convolution
-// wrote).
+// wrote), masks=1 (0: pack what gradients only compare with 0, too, as published).
 //
 // Fails where the packed forms and one raw tensor beside each op do not fit; waits where the codec is slower than the
 // layers.
@@ -33,12 +34,13 @@ namespace {
 
 class FreeLunch {
 public:
-  FreeLunch(const Problem &problem, bool hybrid)
-      : problem(problem), hybrid(hybrid), accesses(accessesOf(problem)), gaps(gapsOf(problem, keepPlan(problem))) {
+  FreeLunch(const Problem &problem, bool hybrid, bool masks)
+      : problem(problem), hybrid(hybrid), masks(masks), accesses(accessesOf(problem)),
+        gaps(gapsOf(problem, keepPlan(problem))) {
     while (firstBackward < static_cast<int>(problem.ops.size()) && problem.ops[firstBackward].phase == Phase::Forward)
       ++firstBackward;
     for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
-      if (problem.buffers[b].activation && !gaps[b].empty() && accesses[b].firstWrite >= 0 && mayLeave(b))
+      if (problem.buffers[b].activation && !gaps[b].empty() && accesses[b].firstWrite >= 0 && !mask(b) && mayLeave(b))
         tensors.push_back(b);
   }
 
@@ -60,6 +62,9 @@ public:
     for (Decision &d : plan.decisions) // room enough to stay
       if (d.freeBefore >= d.neededBy)
         d = {};
+    for (size_t b = 0; b < plan.decisions.size(); ++b)
+      if (const Encoding *form = mask(static_cast<int>(b)); form && accesses[b].hasGap())
+        plan.decisions[b] = encoded(accesses[b], *form);
     return plan;
   }
 
@@ -80,14 +85,21 @@ private:
 
   bool swaps(int b) const { return hybrid && !convolved(b); }
 
-  bool mayLeave(int b) const {
-    return swaps(b) ? problem.buffers[b].offloadable : encodingOf(problem.buffers[b], "zfp") != nullptr;
+  bool mayLeave(int b) const { return swaps(b) ? problem.buffers[b].offloadable : packed(b) != nullptr; }
+
+  /// Where it is enough; null where it is not.
+  const Encoding *mask(int b) const { return masks ? encodingOf(problem.buffers[b], "mask") : nullptr; }
+
+  /// With the signs beside it where gradients ask for them; null where there is no such form.
+  const Encoding *packed(int b) const {
+    const Encoding *plain = encodingOf(problem.buffers[b], "zfp");
+    return plain ? plain : encodingOf(problem.buffers[b], "mask+zfp");
   }
 
   Decision decision(int b, int freeBefore) const {
     Decision d;
     d.action = swaps(b) ? Action::Offload : Action::Compress;
-    d.codec = swaps(b) ? "" : "zfp";
+    d.codec = swaps(b) ? "" : packed(b)->codec;
     d.offloadAfter = gaps[b].first - 1;
     d.neededBy = gaps[b].last + 1;
     d.freeBefore = std::min(freeBefore, d.neededBy);
@@ -97,7 +109,7 @@ private:
   }
 
   const Problem &problem;
-  const bool hybrid;
+  const bool hybrid, masks;
   const std::vector<Accesses> accesses;
   const std::vector<Gap> gaps;
   std::vector<int> tensors;
@@ -115,7 +127,8 @@ static Answer planFreeLunch(const Problem &problem, Bytes memory, const Options 
                                     [](const Op &op) { return op.kind == OpKind::Join || op.kind == OpKind::Concat; });
   const int published = static_cast<int>(std::min(1e6, numberKnob(options, "buffers", 0)));
   const int ahead = static_cast<int>(std::min(1e6, numberKnob(options, "ahead", 2)));
-  const FreeLunch freeLunch(problem, hybrid);
+  const bool masks = numberKnob(options, "masks", 1) > 0 && options.executable.count("mask") > 0;
+  const FreeLunch freeLunch(problem, hybrid, masks);
   Attempt best;
   for (int buffers = published > 0 ? published : branches ? 6 : 3; buffers > 0; --buffers)
     for (int early : {ahead, 1, 0}) {
@@ -135,8 +148,8 @@ static ChainAnswer chainFreeLunch(const Chain &chain, double memory, Release, co
 
 Strategy freelunchStrategy() {
   Strategy s{"freelunch", "compress activations in device memory (Patel et al.)", planFreeLunch, chainFreeLunch};
-  s.knobs = {{"buffers", 1e6}, {"ahead", 1e6}, {"hybrid"}};
-  s.actions = {"offload", "zfp"};
+  s.knobs = {{"buffers", 1e6}, {"ahead", 1e6}, {"hybrid"}, {"masks"}};
+  s.actions = {"offload", "zfp", "mask"};
   s.lossyAsPublished = true;
   return s;
 }

@@ -17,6 +17,40 @@ func.func @encode_c1_name(%x: tensor<8x8xf32>) {
 
 // -----
 
+func.func @encode_c1_mask(%x: tensor<8x8xf32>) {
+  // expected-error @below {{with codec 'mask+zfp:4' packs 'tensor<8x8xf32>' as 'tensor<96xi8>', not 'tensor<32xi8>'}}
+  %0 = train.encode %x {codec = "mask+zfp:4"} : (tensor<8x8xf32>) -> tensor<32xi8>
+  func.return
+}
+
+// -----
+
+func.func @encode_c1_mask_name(%x: tensor<8x8xf32>) {
+  // expected-error @below {{knows no codec 'mask+zvc' for 'tensor<8x8xf32>'}}
+  %0 = train.encode %x {codec = "mask+zvc"} : (tensor<8x8xf32>) -> tensor<128xi8>
+  func.return
+}
+
+// -----
+
+func.func @packed_mask_c1(%x: tensor<8x8xf32>) {
+  %0 = train.encode %x {codec = "zfp"} : (tensor<8x8xf32>) -> tensor<64xi8>
+  // expected-error @below {{finds no mask in a value that no train.encode with a mask gives}}
+  %1 = train.packed_mask %0 : (tensor<64xi8>) -> tensor<8x8xi1>
+  func.return
+}
+
+// -----
+
+func.func @packed_mask_c1_shape(%x: tensor<8x8xf32>) {
+  %0 = train.encode %x {codec = "mask+zfp"} : (tensor<8x8xf32>) -> tensor<128xi8>
+  // expected-error @below {{takes the mask of 'tensor<8x8xf32>' for 'tensor<4x16xi1>'}}
+  %1 = train.packed_mask %0 : (tensor<128xi8>) -> tensor<4x16xi1>
+  func.return
+}
+
+// -----
+
 func.func @decode_c1(%m: tensor<8x8xi1>) {
   // expected-error @below {{cannot rebuild 'tensor<8x8xf32>' from a mask}}
   %0 = train.decode %m {codec = "mask"} : (tensor<8x8xi1>) -> tensor<8x8xf32>

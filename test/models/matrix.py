@@ -45,7 +45,7 @@ FULL = {"resnet18-64": 16, "resnet50-64": 8, "vgg16-224": 4, "densenet121-64": 8
 SAMPLES = 1 << 16
 WEIGHTS = 0.1
 TOLERANCES = {"invert": 1e-4, "fp16": 1e-2, "zfp": 5e-2}
-MARKS = {"invert": '"invert_batch_norm_leaky_relu"|"check_cancellation"', "fp16": '"fp16"', "zfp": '"zfp'}  # in placed programs that use it
+MARKS = {"invert": '"invert_batch_norm_leaky_relu"|"check_cancellation"', "fp16": '"fp16"', "zfp": '"(mask\+)?zfp'}  # in placed programs that use it
 MORE = ["hascoet,fp16=0", "mixed,offload=0,recompute=0+invert"]  # for models with something to invert; name+action: with --allow-lossy=action
 
 

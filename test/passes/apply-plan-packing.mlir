@@ -112,3 +112,61 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
   train.update @w, %sum rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64} : tensor<8x8xf32> loc("/fc1/Gemm")
   return %loss : tensor<f32>
 }
+
+// -----
+
+// A ReLU between two products: %r comes back from zfp for the second product's weights and for nobody else, because the ReLU's gradient reads the
+// mask in front of the packed form, whose bytes stay for it.
+
+train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
+train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
+
+// CHECK-LABEL: func.func @step
+// CHECK: %[[R:.*]] = train.fused
+// CHECK: %[[PACKED:.*]] = train.encode %[[R]] {codec = "mask+zfp:4"} : (tensor<8x8xf32>) -> tensor<96xi8>
+// CHECK: train.await %[[PACKED]]
+// CHECK: train.loss_backward
+// CHECK-NEXT: %[[BACK:.*]] = train.decode %[[PACKED]] {codec = "mask+zfp:4"}
+// CHECK-NEXT: train.matmul %[[BACK]]
+// CHECK-NEXT: %[[MASK:.*]] = train.packed_mask %[[PACKED]] : (tensor<96xi8>) -> tensor<8x8xi1>
+// CHECK-NEXT: train.matmul
+// CHECK-NEXT: train.fused(%{{.*}}, %[[MASK]] : tensor<8x8xf32>, tensor<8x8xi1>)
+
+// The bytes that came back end with the product that reads them, the packed form with the gradient of the ReLU.
+// SCHED-LABEL: sched.program @step
+// SCHED-DAG: sched.buffer "relu_y_packed" device bytes(96) at({{[0-9]+}}) live(4, 10)
+// SCHED-DAG: sched.buffer "relu_y_back" device bytes(256) at({{[0-9]+}}) live(7, 8)
+// SCHED: sched.run compute "fused" ins(%fc2_grad_2 : tensor<8x8xf32>, %relu_y_packed : tensor<8x8xi1>)
+func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {
+    train.plan = #train.plan<strategy = "hand" decisions [
+      <storage = "relu_y", action = compress, codec = "mask+zfp:4", offload_after = 2, free_before = 3, prefetch_after = 4, needed_by = 5>]>} {
+  %w = train.read @w : tensor<8x8xf32>
+  %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  %r = train.fused (%a : tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.forward = 1 : i64} {
+  ^bb0(%s: f32):
+    %c = arith.constant 0.0 : f32
+    %p = arith.cmpf ole, %s, %c : f32
+    %v = arith.select %p, %c, %s : f32
+    train.yield %v : f32
+  } loc("/relu/Relu")
+  %b = train.matmul %r, %w {train.forward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  %loss = train.mse %b, %target {train.forward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
+  %db = train.loss_backward %b, %target {loss = "mse", train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %dw2 = train.matmul %r, %db {transpose_a = true, train.backward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  %dr = train.matmul %db, %w {transpose_b = true, train.backward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  %da = train.fused (%dr, %r : tensor<8x8xf32>, tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.backward = 1 : i64} {
+  ^bb0(%s: f32, %t: f32):
+    %c = arith.constant 0.0 : f32
+    %p = arith.cmpf ole, %t, %c : f32
+    %v = arith.select %p, %c, %s : f32
+    train.yield %v : f32
+  } loc("/relu/Relu")
+  %dw1 = train.matmul %x, %da {transpose_a = true, train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  %sum = train.fused (%dw1, %dw2 : tensor<8x8xf32>, tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.backward = 0 : i64} {
+  ^bb0(%s: f32, %t: f32):
+    %v = arith.addf %s, %t : f32
+    train.yield %v : f32
+  } loc("/fc1/Gemm")
+  train.update @w, %sum rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64} : tensor<8x8xf32> loc("/fc1/Gemm")
+  return %loss : tensor<f32>
+}

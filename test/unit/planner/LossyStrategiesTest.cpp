@@ -6,6 +6,7 @@
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 namespace sluice::planner {
@@ -140,6 +141,62 @@ TEST(FreeLunch, HybridSwapsWhatNoConvolutionWrote) {
   EXPECT_EQ(decisionOf(p, plan, "c1").action, Action::Compress);
   EXPECT_EQ(decisionOf(p, plan, "z1").action, Action::Offload);
   EXPECT_EQ(decisionOf(p, plan, "z1").codec, "");
+}
+
+// Every z is compared with 0 by the norm behind it, every c by nobody.
+static Problem signsAsked(int blocks) {
+  Problem p = blocksOf(blocks);
+  for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
+    Buffer &z = p.buffers[b];
+    if (!z.activation || z.name[0] != 'z')
+      continue;
+    Encoding signs{"mask+zfp", 240, 0.1, 0.1};
+    for (int k = 0; k < static_cast<int>(p.ops.size()); ++k)
+      if (p.ops[k].phase == Phase::Backward && p.ops[k].kind == OpKind::Norm &&
+          std::count(p.ops[k].reads.begin(), p.ops[k].reads.end(), b) > 0)
+        signs.maskReaders.push_back(k);
+    z.encodings = {signs};
+  }
+  return p;
+}
+
+TEST(FreeLunch, PacksWithSignsWhereGradientsAskForThem) {
+  const Problem p = signsAsked(8);
+  const Bytes keep = std::get<Plan>(runStrategy(p, 1 << 30, "keep")).arenaBytes;
+  const Plan plan = planOf(p, keep * 6 / 10, "freelunch", everythingAllowed({}));
+  EXPECT_EQ(decisionOf(p, plan, "z3").codec, "mask+zfp");
+  EXPECT_EQ(decisionOf(p, plan, "c2").codec, "zfp");
+  Options options = everythingAllowed({});
+  options.allowLossy.erase("zfp"); // the codec's name covers both forms
+  EXPECT_TRUE(std::holds_alternative<Refused>(runStrategy(p, keep, "freelunch", options)));
+}
+
+// z3 comes back for the convolution that read it; the norm's gradient takes the mask, beside which the bytes are gone.
+TEST(FreeLunch, ValuesDoNotStayForReadersOfTheMask) {
+  const Problem p = signsAsked(8);
+  const Plan plan = planOf(p, 1 << 20, "freelunch", everythingAllowed({}));
+  const Program program = expand(p, plan);
+  int z3 = 0;
+  while (p.buffers[z3].name != "z3")
+    ++z3;
+  const int reader = p.buffers[z3].encodings[0].maskReaders.back(), values = plan.decisions[z3].neededBy;
+  ASSERT_EQ(plan.decisions[z3].action, Action::Compress);
+  ASSERT_LT(values, reader);
+  int lastRaw = -1, lastPacked = -1;
+  for (const Life &life : program.lives)
+    if (life.buffer == z3)
+      (life.form == Life::Form::Raw ? lastRaw : lastPacked) = life.last;
+  EXPECT_EQ(lastRaw, program.stepOf[values]);
+  EXPECT_EQ(lastPacked, program.stepOf[reader]);
+}
+
+TEST(FreeLunch, LeavesAMaskWhereItIsEnough) {
+  Problem p = blocksOf(8);
+  p.buffers[2].encodings.push_back({"mask", 32, 0, 0});
+  EXPECT_EQ(planOf(p, 1 << 20, "freelunch", everythingAllowed({})).decisions[2].action, Action::Encode);
+  Options options = everythingAllowed({});
+  options.knobs["masks"] = "0";
+  EXPECT_EQ(planOf(p, 1 << 20, "freelunch", options).decisions[2].codec, "zfp");
 }
 
 TEST(Gist, ReducesPrecisionOnlyWhenAskedAndAllowed) {

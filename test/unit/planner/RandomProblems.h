@@ -20,6 +20,19 @@ struct RandomShape {
   bool codecs = false; ///< packed forms, codecs of copies, inversions and other ways to run again
 };
 
+/// A packed form of the buffer whose mask some of the backward ops read that read the buffer and do not write it.
+inline Encoding packedWithSigns(const Problem &p, int b, std::mt19937 &random) {
+  Encoding form{"mask+zfp", p.buffers[b].bytes / 4, 1e-5 * (random() % 50), 1e-5 * (random() % 50)};
+  for (int k = 0; k < static_cast<int>(p.ops.size()); ++k) {
+    const Op &op = p.ops[k];
+    const bool reads = std::count(op.reads.begin(), op.reads.end(), b) > 0,
+               writes = std::count(op.writes.begin(), op.writes.end(), b) > 0;
+    if (op.phase != Phase::Forward && reads && !writes && random() % 10 < 6)
+      form.maskReaders.push_back(k);
+  }
+  return form;
+}
+
 /// Packed forms, inversions from any later value, BatchNorm-like ops that save statistics and read them again, ops with
 /// faster and smaller alternatives.
 inline void addCodecs(Problem &p, std::mt19937 &random) {
@@ -32,6 +45,8 @@ inline void addCodecs(Problem &p, std::mt19937 &random) {
       if (chance(0.5))
         buffer.encodings.push_back(
             {codec, buffer.bytes / (codec[0] == 'z' ? 5 : 2), 1e-5 * (random() % 50), 1e-5 * (random() % 50)});
+    if (chance(0.3))
+      buffer.encodings.push_back(packedWithSigns(p, b, random));
     if (b + 1 < buffers && chance(0.4))
       buffer.inversion = Inversion{
           {b + 1 + static_cast<int>(random() % (buffers - b - 1))}, 1e-5 * (1 + random() % 40), buffer.bytes / 16};

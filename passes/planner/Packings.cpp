@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// See Packings.h.
+#include "passes/planner/Packings.h"
+
+#include <algorithm>
+
+namespace sluice::planner {
+
+/// Of the codec, with a mask or without.
+static std::optional<Seconds> secondsOf(const CodecFacts &codec, bool mask, Bytes raw, const Profile &profile) {
+  const auto rate = [&](const std::string &name) {
+    const auto found = profile.codecs.find(name);
+    return found == profile.codecs.end() ? 0 : found->second;
+  };
+  const auto bytes = static_cast<double>(raw);
+  if (const double measured = mask ? rate(std::string(maskPrefix) + codec.name) : 0; measured > 0)
+    return bytes / measured;
+  if (const double alone = rate(codec.name); alone > 0)
+    return bytes / alone + (mask ? profile.estimate(OpKind::Activation, bytes / 4, 2 * bytes) : 0);
+  return std::nullopt;
+}
+
+std::vector<Encoding> packingsOf(Bytes raw, Comparison compared, const Profile &profile,
+                                 const std::function<Bytes(const std::string &)> &bytesOf) {
+  std::vector<Encoding> forms;
+  for (const CodecFacts &codec : codecTable) {
+    const bool mask = compared == Comparison::AboveZero && !codec.keepsSigns;
+    if (!codec.onDevice || (compared == Comparison::Otherwise && !codec.keepsSigns))
+      continue;
+    const std::string name = std::string(mask ? maskPrefix : "") + codec.name;
+    const std::optional<Seconds> seconds = secondsOf(codec, mask, raw, profile);
+    if (const Bytes packed = seconds ? bytesOf(name) : 0; packed > 0)
+      forms.push_back({name, packed, *seconds, *seconds});
+  }
+  std::stable_partition(forms.begin(), forms.end(), [](const Encoding &form) { return !hasMask(form.codec); });
+  return forms;
+}
+
+} // namespace sluice::planner

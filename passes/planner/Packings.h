@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which packed forms in device memory an activation can have, for whoever builds a Problem.
+#pragma once
+
+#include "passes/planner/Problem.h"
+#include "passes/planner/Profile.h"
+
+#include <functional>
+
+namespace sluice::planner {
+
+/// What gradients compare a tensor with, by how much it asks of a codec. AboveZero: only whether a value is above 0, as
+/// those of ReLU and LeakyReLU ask. Otherwise: with other bounds too, as that of Clip does.
+enum class Comparison { None, AboveZero, Otherwise };
+
+/// Packed forms of a tensor of `raw` bytes of floats, of every codec that packs in device memory and whose rate the
+/// profile has: `NAME`, or `mask+NAME` where gradients compare the tensor with 0 and the codec does not keep signs;
+/// nothing of such a codec where they compare it with anything else. Those with a mask come last. `bytesOf` gives the
+/// size of the form of this name, 0 where the tensor has none. Times with a mask are the profile's, or else those of
+/// the codec and of one more pass over the tensor.
+std::vector<Encoding> packingsOf(Bytes raw, Comparison compared, const Profile &profile,
+                                 const std::function<Bytes(const std::string &)> &bytesOf);
+
+} // namespace sluice::planner
