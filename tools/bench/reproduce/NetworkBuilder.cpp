@@ -3,7 +3,11 @@
 // them.
 #include "tools/bench/reproduce/NetworkBuilder.h"
 
+#include "passes/planner/Packings.h"
+#include "runtime/Codec.h"
+
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace sluice::bench {
@@ -268,21 +272,46 @@ Problem NetworkBuilder::build() {
   for (size_t b = 0; options.encodings && b < problem.buffers.size(); ++b)
     if (reluReaders[b] > 0 && otherReaders[b] == 0)
       problem.buffers[b].encodings.push_back({"mask", (problem.buffers[b].bytes + 31) / 32, 0, 0});
-  offerLossy();
+  offerPackings(reluReaders);
+  if (options.leaky)
+    offerInversions();
   return problem;
 }
 
-void NetworkBuilder::offerLossy() {
-  const auto fp16 = profile.codecs.find("fp16"), zfp = profile.codecs.find("zfp");
-  if (options.packed && fp16 != profile.codecs.end())
+/// The published rates are no whole numbers of bits, so sizes are not those of the runtime's blocks; a mask is.
+void NetworkBuilder::offerPackings(const std::vector<int> &reluReaders) {
+  if (const auto fp16 = profile.codecs.find("fp16"); options.halves && fp16 != profile.codecs.end())
     problem.codecRates.push_back(*fp16);
-  if (options.packed && zfp != profile.codecs.end())
-    for (Buffer &buffer : problem.buffers)
-      if (buffer.activation)
-        buffer.encodings.push_back(
-            {"zfp", (buffer.bytes + 4) / 5, buffer.bytes / zfp->second, buffer.bytes / zfp->second});
-  if (!options.leaky)
-    return;
+  for (size_t b = 0; options.zfpBits > 0 && b < problem.buffers.size(); ++b) {
+    Buffer &buffer = problem.buffers[b];
+    const auto bytesOf = [&](const std::string &codec) -> Bytes {
+      const Bytes mask = hasMask(codec) ? 9 * signBlocks(buffer.bytes / 4) : 0;
+      const double values = static_cast<double>(buffer.bytes) / 4;
+      return withoutMask(codec) == "zfp" ? static_cast<Bytes>(std::ceil(values * options.zfpBits / 8)) + mask : 0;
+    };
+    const Comparison compared = reluReaders[b] > 0 ? Comparison::AboveZero : Comparison::None;
+    if (buffer.activation)
+      for (Encoding &form : packingsOf(buffer.bytes, compared, profile, bytesOf)) {
+        if (hasMask(form.codec))
+          form.maskReaders = maskReaders(static_cast<int>(b));
+        buffer.encodings.push_back(std::move(form));
+      }
+  }
+}
+
+/// The gradients of ReLUs, which read nothing else of what a ReLU wrote.
+std::vector<int> NetworkBuilder::maskReaders(int buffer) const {
+  std::vector<int> readers;
+  for (size_t k = 0; k < problem.ops.size(); ++k) {
+    const Op &o = problem.ops[k];
+    if (o.phase == Phase::Backward && o.kind == OpKind::Activation &&
+        std::count(o.reads.begin(), o.reads.end(), buffer) > 0)
+      readers.push_back(static_cast<int>(k));
+  }
+  return readers;
+}
+
+void NetworkBuilder::offerInversions() {
   for (const Layer &relu : layers)
     for (const Layer &norm : layers) {
       if (relu.type != Type::Relu || norm.type != Type::Norm || norm.output != relu.inputs[0] ||

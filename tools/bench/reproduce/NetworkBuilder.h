@@ -19,7 +19,8 @@ struct NetworkOptions {
   bool nested =
       false; ///< dense blocks concatenate step by step, which makes every layer a stage, as chain planners write them
   bool inPlace = true; ///< activations overwrite their input where nobody reads it later
-  bool packed = false; ///< offer fp16 copies and zfp forms of a fifth, at the profile's rates
+  bool halves = false; ///< offer fp16 copies, at the profile's rate
+  double zfpBits = 0;  ///< offer zfp forms of so many bits a value, by the compiler's rule of who has them; 0: none
   bool leaky = false;  ///< ReLUs are leaky, so that what BatchNorm reads can be rebuilt from what they wrote
 };
 
@@ -88,7 +89,9 @@ private:
   void forward(const Layer &layer);
   void backward(const Layer &layer);
   bool overwrites(size_t layer) const;
-  void offerLossy();
+  void offerPackings(const std::vector<int> &reluReaders);
+  std::vector<int> maskReaders(int buffer) const;
+  void offerInversions();
   int addBuffer(const std::string &name, Bytes size, int stage);
   int gradientOf(int value, int stage, bool &fresh);
   planner::Op op(const Layer &layer, const std::string &what, planner::OpKind kind, planner::Phase phase, double flops,
