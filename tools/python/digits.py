@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes scikit-learn's digits (1,797 real 8x8 scans, carried by its package) as training data, and a small residual CNN for them.
+"""Writes scikit-learn's digits (1,797 real 8x8 scans, carried by its package) as training data, and two small CNNs for them.
 
     python digits.py DIR [--batch N]
 
 DIR/train and DIR/test get input.npy (N,1,8,8 float32 in [0,1]) and target.npy (N int64); every fifth image is held out. DIR/digits.onnx is
-a residual network with BatchNormalization in inference form; its weights are zeros, to be drawn with --init=kaiming.
+a residual network with BatchNormalization in inference form, DIR/plain.onnx a row of convolutions and ReLUs as in VGG; their weights are
+zeros, to be drawn with --init=kaiming.
 """
 import argparse
 import importlib.util
@@ -45,6 +46,10 @@ class Network:
         y = self.node("BatchNormalization", f"{name}/BatchNormalization", [y, *statistics], epsilon=1e-5, momentum=0.9)
         return self.node("Relu", f"{name}/Relu", [y]) if relu else y
 
+    def conv_relu(self, name, x, c_in, c_out):
+        w, b = self.weight(name + ".weight", (c_out, c_in, 3, 3)), self.weight(name + ".bias", (c_out,))
+        return self.node("Relu", f"{name}/Relu", [self.node("Conv", f"{name}/Conv", [x, w, b], kernel_shape=[3, 3], pads=[1] * 4)])
+
     def block(self, name, x, c_in, c_out, stride):
         y = self.conv_bn(name + "/conv1", x, c_in, c_out, 3, stride)
         y = self.conv_bn(name + "/conv2", y, c_out, c_out, 3, relu=False)
@@ -59,9 +64,23 @@ def residual_cnn():
     x = net.block("layer1", x, 16, 16, 1)
     x = net.block("layer2", x, 16, 32, 2)
     x = net.block("layer3", x, 32, 64, 2)
-    x = net.node("GlobalAveragePool", "pool", [x])
+    return finished(net, net.node("GlobalAveragePool", "pool", [x]), 64)
+
+
+def plain_cnn():
+    net, x, c_in = Network(), "images", 1
+    for stage, channels in enumerate((16, 32, 64), 1):
+        for layer in (1, 2):
+            x = net.conv_relu(f"stage{stage}/conv{layer}", x, c_in, channels)
+            c_in = channels
+        x = net.node("MaxPool", f"stage{stage}/pool", [x], kernel_shape=[2, 2], strides=[2, 2])
+    return finished(net, x, 64)
+
+
+def finished(net, x, features):
+    """The model whose last layer makes ten scores of `features` values an image."""
     x = net.node("Flatten", "flatten", [x])
-    w, b = net.weight("fc.weight", (10, 64)), net.weight("fc.bias", (10,))
+    w, b = net.weight("fc.weight", (10, features)), net.weight("fc.bias", (10,))
     net.nodes.append(helper.make_node("Gemm", [x, w, b], ["scores"], name="fc", transB=1))
     graph = helper.make_graph(net.nodes, "digits", [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", 1, 8, 8])],
                               [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", 10])], net.initializers)
@@ -83,6 +102,7 @@ def main():
         np.save(folder / name / "target.npy", labels[chosen].astype(np.int64))
         print(f"{folder / name}: {chosen.sum()} images")
     onnx.save(residual_cnn(), folder / "digits.onnx")
+    onnx.save(plain_cnn(), folder / "plain.onnx")
 
 
 if __name__ == "__main__":
