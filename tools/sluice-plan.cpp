@@ -3,64 +3,31 @@
 // over a model's budgets. Exit status: 0; 1 bad input; 2 usage; 3 infeasible, with the answer on stdout; 4 internal
 // error.
 #include "passes/planner/Files.h"
-#include "passes/planner/Pool.h"
 #include "passes/planner/Words.h"
 #include "passes/strategies/Registry.h"
-#include "runtime/files/File.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/program/HelpText.h"
 #include "tools/Destinations.h"
 #include "tools/Failure.h"
 #include "tools/HelpFormatter.h"
+#include "tools/PlanArguments.h"
 #include "tools/PlanModel.h"
 #include "tools/PlanReport.h"
 #include "tools/StandardOutput.h"
 
 #include <nlohmann/json.hpp>
 
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
-#include <limits>
 #include <sstream>
 
 using namespace sluice::planner;
+using namespace sluice::plan;
 using nlohmann::ordered_json;
 using sluice::Result;
 
 namespace {
-
-enum Exit { Ok = 0, BadInput = 1, Usage = 2, NoPlan = 3, Internal = 4 };
-
-struct Failure {
-  Exit code;
-  std::string message;
-};
-
-struct Arguments {
-  std::string model, strategies, output;
-  int steps = 12;
-  bool sweep = false, force = false;
-  std::string problem, strategy = "auto", memory, release = "whole", allowLossy;
-  std::string pack, pool, capacity;
-  int64_t nodes = 0;
-  bool json = false;
-};
-
-std::string readFile(const std::string &path) {
-  const Result<std::string> text = readInput(path);
-  if (!text)
-    throw Failure{BadInput, path + ": cannot be read: " + text.error()};
-  return *text;
-}
-
-/// "1500000", "600MiB", "8GiB".
-double sizeOf(const std::string &text, const char *option) {
-  if (const std::optional<double> bytes = sluice::parseBytes(text))
-    return *bytes;
-  throw Failure{Usage, std::string(option) + " is '" + text + "', it must be a size such as 1500000, 600MiB or 8GiB"};
-}
 
 ordered_json toJson(const ChainPlan &plan, Seconds bound) {
   ordered_json out;
@@ -130,78 +97,6 @@ int planProblem(const Arguments &arguments) {
   else
     print(plan, name, bound);
   return Ok;
-}
-
-std::vector<PackItem> itemsOf(const std::string &path) {
-  const Result<std::vector<PackItem>> parsed = parseItems(readFile(path));
-  if (!parsed)
-    throw Failure{BadInput, path + ": " + parsed.error()};
-  return *parsed;
-}
-
-/// --capacity, or `fallback`.
-Bytes capacityOf(const Arguments &arguments, Bytes fallback) {
-  if (arguments.capacity.empty())
-    return fallback;
-  const double capacity = sizeOf(arguments.capacity, "--capacity");
-  if (capacity > 1e18)
-    throw Failure{Usage, "--capacity is " + arguments.capacity + " bytes, above 1e18"};
-  return static_cast<Bytes>(capacity);
-}
-
-/// What an allocator needs that places the buffers as they come, beside the load that static packing starts from.
-int searchPools(const Arguments &arguments) {
-  const std::vector<PackItem> items = itemsOf(arguments.pool);
-  const Bytes most = capacityOf(arguments, std::numeric_limits<Bytes>::max() / 4);
-  ordered_json out;
-  out["load"] = poolLoad(poolRequests(items, false));
-  std::optional<Bytes> smallest;
-  for (bool high : {false, true}) {
-    const std::optional<Bytes> pool = searchPool(poolRequests(items, high), most);
-    out[high ? "high_end" : "best_fit"] = pool ? ordered_json(*pool) : ordered_json(nullptr);
-    if (pool && (!smallest || *pool < *smallest))
-      smallest = pool;
-  }
-  out["growing"] = grownPools(poolRequests(items, false));
-  if (arguments.json)
-    std::cout << out.dump() << "\n";
-  else
-    for (const auto &[key, value] : out.items())
-      std::printf("%-8s %s\n", key.c_str(), value.is_null() ? "none within the capacity" : value.dump().c_str());
-  return smallest ? Ok : NoPlan;
-}
-
-int packProblem(const Arguments &arguments) {
-  const std::vector<PackItem> items = itemsOf(arguments.pack);
-  PackOptions options;
-  // Nodes cost time in proportion to the items; this many take some ten seconds. Whoever names a number of them has the
-  // time.
-  options.nodeLimit = arguments.nodes > 0 ? arguments.nodes : 400'000'000 / std::max<int64_t>(items.size(), 200);
-  options.workLimit = arguments.nodes > 0 ? std::numeric_limits<int64_t>::max() : 20'000'000'000;
-  const bool limited = !arguments.capacity.empty();
-  options.goodEnough = capacityOf(arguments, 0);
-  if (limited && options.goodEnough < packLoad(items))
-    options.nodeLimit = 0; // nothing fits; best-fit shows how far off it is
-  const Packing packing = pack(items, options);
-  if (const std::string error = packingError(items, packing); !error.empty())
-    throw Failure{Internal, error};
-  const bool fits = !limited || packing.height <= options.goodEnough;
-  ordered_json out;
-  if (!fits)
-    out["feasible"] = false;
-  out["height"] = packing.height;
-  out["load"] = packing.load;
-  out["offsets"] = ordered_json::object();
-  for (size_t i = 0; i < items.size(); ++i)
-    out["offsets"][items[i].id] = packing.offsets[i];
-  if (arguments.json)
-    std::cout << out.dump() << "\n";
-  else
-    std::printf("%sheight %lld, load %lld, ratio %.4f, by %s after %lld nodes\n",
-                fits ? "" : "above capacity: ", static_cast<long long>(packing.height),
-                static_cast<long long>(packing.load), packing.load > 0 ? double(packing.height) / packing.load : 1.0,
-                packing.method.c_str(), static_cast<long long>(packing.nodes));
-  return fits ? Ok : NoPlan;
 }
 
 /// Beside the target first, so that nothing half-written is left.

@@ -15,7 +15,7 @@ const char *const names[] = {"alexnet", "vgg16", "resnet18", "resnet50", "mobile
 
 Problem problemOf(const std::string &name, const Profile &profile) {
   NetworkOptions options;
-  options.packed = options.leaky = true;
+  options.halves = options.leaky = true;
   return network(name, profile, 64, name == "alexnet" ? 227 : 224, options);
 }
 
