@@ -61,8 +61,9 @@ TEST(SignsBesideCodecs, AreExact) {
         const Floats x = values(shape, rectified), back = through(masked(codec), shape, x).back;
         for (size_t i = 0; i < x.size(); ++i) {
           ASSERT_EQ(back[i] > 0, x[i] > 0) << encodeName(codec) << " at " << i << ": " << x[i] << " became " << back[i];
-          if (rectified && x[i] == 0)
+          if (rectified && x[i] == 0) {
             ASSERT_EQ(back[i], 0) << encodeName(codec) << " at " << i;
+          }
         }
       }
 }
@@ -86,8 +87,9 @@ TEST(SignsBesideCodecs, ChangeNothingElse) {
       ASSERT_EQ(with.bytes.size(), alone.bytes.size() + static_cast<size_t>(mask));
       EXPECT_TRUE(std::equal(alone.bytes.begin(), alone.bytes.end(), with.bytes.begin() + mask)) << encodeName(codec);
       for (size_t i = 0; i < x.size(); ++i)
-        if ((alone.back[i] > 0) == (x[i] > 0) && x[i] != 0)
+        if ((alone.back[i] > 0) == (x[i] > 0) && x[i] != 0) {
           ASSERT_EQ(with.back[i], alone.back[i]) << encodeName(codec) << " at " << i << ": " << x[i];
+        }
     }
 }
 
