@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What sluice-plan does with static buffers: places them, and asks what an allocator would have needed.
 #include "passes/planner/Files.h"
 #include "passes/planner/Pool.h"
 #include "passes/planner/Words.h"

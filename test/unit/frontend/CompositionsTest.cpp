@@ -31,6 +31,31 @@ TEST(ComposedOps, GroupNormOfPyTorchScalesOnce) {
   EXPECT_TRUE(model.ops<train::AddOp>().empty());
 }
 
+/// Gradients reach x through them as through any other values.
+TEST(ComposedOps, MeanAndDeviationOfLayerNormalization) {
+  auto proto = parseModel(R"(g (float[2, 3, 4] x) => (float[2, 3, 1] y) {
+    h, mean, deviation = LayerNormalization<epsilon = 0.25>(x, scale)
+    y = Mul(mean, deviation) })");
+  addInitializer(proto, "scale", {4});
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_TRUE(model.ops<train::LayerNormOp>().empty()) << "nobody reads it";
+  EXPECT_EQ(model.ops<train::SumToOp>().size(), 3u) << "the mean, that of the deviation, the variance";
+  EXPECT_THAT(extents(model.only<train::DivOp>().getY()), ElementsAre(2, 3, 1));
+}
+
+TEST(ComposedOps, AMaskOfADropoutThatKeepsAllIsOnes) {
+  TrainingSpec spec;
+  spec.loss = AttachedLoss::Mse;
+  spec.dropout = DropoutMode::Off;
+  ImportedModel model(parseModel(R"(g (float[2, 3] x) => (float[2, 3] y) {
+    h, mask = Dropout(x)
+    m = Cast<to = 1>(mask)
+    y = Mul(h, m) })"),
+                      spec);
+  ASSERT_TRUE(model.module) << model.error;
+}
+
 /// An exporter that folds constants makes initializers of them, which nobody trains inside a GroupNorm.
 TEST(ComposedOps, InitializersInsideGroupNormAreConstants) {
   for (const std::string view : {"Reshape", "Relu"}) {

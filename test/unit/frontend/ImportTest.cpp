@@ -168,31 +168,6 @@ TEST(Import, LayerNormalization) {
   EXPECT_THAT(extents(norms[1].getY()), ElementsAre(2, 60));
 }
 
-/// Gradients reach x through them as through any other values.
-TEST(Import, MeanAndDeviationOfLayerNormalization) {
-  auto proto = parseModel(R"(g (float[2, 3, 4] x) => (float[2, 3, 1] y) {
-    h, mean, deviation = LayerNormalization<epsilon = 0.25>(x, scale)
-    y = Mul(mean, deviation) })");
-  addInitializer(proto, "scale", {4});
-  ImportedModel model(proto);
-  ASSERT_TRUE(model.module) << model.error;
-  EXPECT_TRUE(model.ops<train::LayerNormOp>().empty()) << "nobody reads it";
-  EXPECT_EQ(model.ops<train::SumToOp>().size(), 3u) << "the mean, that of the deviation, the variance";
-  EXPECT_THAT(extents(model.only<train::DivOp>().getY()), ElementsAre(2, 3, 1));
-}
-
-TEST(Import, AMaskOfADropoutThatKeepsAllIsOnes) {
-  TrainingSpec spec;
-  spec.loss = AttachedLoss::Mse;
-  spec.dropout = DropoutMode::Off;
-  ImportedModel model(parseModel(R"(g (float[2, 3] x) => (float[2, 3] y) {
-    h, mask = Dropout(x)
-    m = Cast<to = 1>(mask)
-    y = Mul(h, m) })"),
-                      spec);
-  ASSERT_TRUE(model.module) << model.error;
-}
-
 TEST(Import, ClipTakesAttributesAndInputs) {
   ImportedModel early(withWeights(
       "g (float[2, 3] x) => (float[2, 4] y) { h = Gemm<transB = 1>(x, w, b) y = Clip<min = 0.0, max = 6.0>(h) }", 7));
