@@ -204,7 +204,7 @@ void declareProblems(CLI::App &app, Arguments &arguments) {
 
 void declare(CLI::App &app, Arguments &arguments) {
   app.formatter(std::make_shared<sluice::HelpFormatter>(
-      "--model=FILE.onnx | --problem=FILE.json | --pack=FILE.csv | --pool=FILE.csv [FLAG=VALUE]...",
+      "--model=FILE.onnx | --problem=FILE.json | --pack|--pool=FILE.csv [FLAG=VALUE]...",
       std::map<std::string, std::string>{
           {"Sweep of a model", "sluice-plan --model=model.onnx --batch=32 --sweep -o sweep.html"},
           {"Plan of a chain", "sluice-plan --problem=chain.json --memory=600MiB --strategy=greedy"},

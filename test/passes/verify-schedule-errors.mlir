@@ -704,6 +704,7 @@ sched.program @v7_alone device(512) host(0) base(256) {
 
 // -----
 
+#f = #sched.call<"F", [], "run">
 #pack = #sched.call<"Packing", [#sched.codec<"mask+fp16">, #sched.operand<in 0>], "encode", <in 0>, <out 0>>
 
 // The first bytes of a packed form are the mask of what was packed, and of no other tensor.

@@ -12,7 +12,7 @@
 
 struct EmulatedGraph {
   std::vector<std::function<void()>> calls;
-  size_t copies = 0; ///< of the calls, and fills: the others are kernels
+  size_t others = 0; ///< of the calls: copies, fills and events, no kernels
 };
 struct EmulatedStream {
   bool capturing = false;
@@ -185,7 +185,7 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
 cudaError_t cudaFree(void *address) { return free(address), cudaSuccess; }
 static void countCopy(cudaStream_t stream) {
   if (stream && stream->capturing)
-    ++emulator::capture->copies;
+    ++emulator::capture->others;
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
   countCopy(stream);
@@ -219,7 +219,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
   if (emulated("EMULATED_LAUNCHES", 0))
-    fprintf(stderr, "%zu launches\n", graph->calls.size() - graph->copies);
+    fprintf(stderr, "%zu launches\n", graph->calls.size() - graph->others);
   return *exec = graph, cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { return delete exec, cudaSuccess; }
@@ -243,6 +243,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   if (flags != cudaEventRecordExternal || !stream->capturing)
     return cudaEventRecord(event, stream);
   emulator::enqueue(stream, [event] { ++event->replays; });
+  ++emulator::capture->others;
   return cudaSuccess;
 }
 /// Waiting for an event of a capture joins it; waiting inside one for an event of the outside is CUDA's error.
