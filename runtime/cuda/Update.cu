@@ -139,8 +139,8 @@ struct Addition {
   int64_t count;
 };
 
-__global__ void accumulateKernel(Pieces<Addition> all, const DeviceState *state) {
-  const UpdateFactors f = state->update;
+/// to = sum(from, to), element by element.
+template <typename Sum> __device__ void addTo(const Pieces<Addition> &all, Sum &&sum) {
   const int own = all.own();
   const Addition &p = all.piece[own];
   for (int64_t i = 4 * all.thread(own); i < p.count; i += 4 * all.threads(own)) {
@@ -148,25 +148,21 @@ __global__ void accumulateKernel(Pieces<Addition> all, const DeviceState *state)
     loadFour(from, p.from + i, p.count - i);
     loadFour(to, p.to + i, p.count - i);
     for (int k = 0; k < 4; ++k)
-      to[k] = summedElement(from[k], to[k], f);
+      to[k] = sum(from[k], to[k]);
     storeFour(p.to + i, to, p.count - i);
   }
+}
+
+__global__ void accumulateKernel(Pieces<Addition> all, const DeviceState *state) {
+  const UpdateFactors f = state->update;
+  addTo(all, [&](float from, float to) { return summedElement(from, to, f); });
 }
 
 __global__ void averageKernel(Pieces<Addition> all, const DeviceState *state) {
   if (!state->update.lastBatch)
     return;
   const float keep = state->update.first ? 0 : state->update.averageDecay;
-  const int own = all.own();
-  const Addition &p = all.piece[own];
-  for (int64_t i = 4 * all.thread(own); i < p.count; i += 4 * all.threads(own)) {
-    float from[4] = {}, to[4] = {};
-    loadFour(from, p.from + i, p.count - i);
-    loadFour(to, p.to + i, p.count - i);
-    for (int k = 0; k < 4; ++k)
-      to[k] = averagedElement(from[k], to[k], keep);
-    storeFour(p.to + i, to, p.count - i);
-  }
+  addTo(all, [&](float from, float to) { return averagedElement(from, to, keep); });
 }
 
 template <typename Rule, typename Plain>
