@@ -3,6 +3,7 @@
 #include "passes/analysis/SlotSizes.h"
 
 #include "ir/Train.h"
+#include "runtime/CodecTable.h"
 
 using namespace mlir;
 using namespace sluice;
@@ -35,7 +36,7 @@ LogicalResult checkSize(Operation *op, BufferOp buffer, Type type) {
 
 bool isMaskedCodec(Attribute argument) {
   auto codec = dyn_cast<sched::CodecAttr>(argument);
-  return codec && codec.getName().getValue().starts_with("mask+");
+  return codec && hasMask(codec.getName().getValue());
 }
 
 /// Packed forms that begin with a mask: the tensors that were packed.

@@ -174,8 +174,8 @@ std::string PlanCheck::allowed(int b, const Decision &d) const {
              ", parameters that it needs change at " + std::to_string(what.inversion->latest);
     for (int source : what.inversion->sources)
       if (const std::string &codec = plan.decisions[source].codec;
-          codec == "zfp" || codec == "int8" || codec == "mask+zfp" || codec == "mask+int8" ||
-          ((codec == "fp16" || codec == "mask+fp16") && !what.inversion->fromHalves))
+          withoutMask(codec) == "zfp" || withoutMask(codec) == "int8" ||
+          (withoutMask(codec) == "fp16" && !what.inversion->fromHalves))
         return buffer(b) + " cannot be rebuilt from " + buffer(source) + ", which comes back from " + codec;
     return "";
   }
