@@ -138,8 +138,8 @@ Value mean(NodeImport &node, Value x, int64_t axis) {
 }
 
 /// 1 / sqrt(variance + epsilon) over the same dimensions. The norm's own is out of reach of a gradient.
-Value reciprocalDeviation(NodeImport &node, Value x, int64_t axis) {
-  Value centred = binary<train::SubOp>(node, x, mean(node, x, axis));
+Value reciprocalDeviation(NodeImport &node, Value x, Value middle, int64_t axis) {
+  Value centred = binary<train::SubOp>(node, x, middle);
   Value variance = mean(node, binary<train::MulOp>(node, centred, centred), axis);
   Value epsilon = node.scalar(node.attributes.number("epsilon", 1e-5f), "epsilon");
   Value deviation = unary<train::SqrtOp>(node, binary<train::AddOp>(node, variance, epsilon));
@@ -165,8 +165,11 @@ LogicalResult importLayerNorm(NodeImport &node) {
   auto norm = node.make<train::LayerNormOp>(node.reshape(x, {typeOf(x).getNumElements() / columns, columns}),
                                             node.reshape(scale, {columns}), node.reshape(bias, {columns}),
                                             node.f32(node.attributes.number("epsilon", 1e-5f)));
-  if (!norm || (node.used(1) && failed(node.result(mean(node, x, axis), 1))) ||
-      (node.used(2) && failed(node.result(reciprocalDeviation(node, x, axis), 2))))
+  if (!norm)
+    return failure();
+  Value middle = node.used(1) || node.used(2) ? mean(node, x, axis) : Value();
+  if ((node.used(1) && failed(node.result(middle, 1))) ||
+      (node.used(2) && failed(node.result(reciprocalDeviation(node, x, middle, axis), 2))))
     return failure();
   return node.result(node.reshape(norm.getY(), shapeOf(x)));
 }
