@@ -121,7 +121,7 @@ emit_checked
 emit_inverted
 emit_measured
 [ -d "$pack/runtime" ] || die "no program was emitted: there is nothing to pack"
-cp test/unit/runtime/{Harness,ConvCases}.h test/unit/runtime/kernels_*.cpp "$pack/test/unit/runtime/"
+cp test/unit/runtime/{Harness,ConvCases,PackedForm}.h test/unit/runtime/kernels_*.cpp "$pack/test/unit/runtime/"
 cp test/unit/cuda/Halves.h test/unit/cuda/bf16_*.cpp "$pack/test/unit/cuda/"
 cp -r /usr/src/googletest/googletest/{include,src} /usr/src/googletest/googlemock/{include,src} "$pack/googletest/" ||
   die "GoogleTest's sources are missing in /usr/src/googletest"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 in blocks, on both targets: the bytes are those of a plain loop, errors stay within what a block's largest
 // magnitude allows, zeros, signs and that magnitude come back, and what is not finite is refused.
-#include "test/unit/runtime/Harness.h"
+#include "test/unit/runtime/PackedForm.h"
 
 #include <limits>
 
@@ -13,25 +13,7 @@ constexpr Codec int8{Codec::Int8};
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float largestFloat = std::numeric_limits<float>::max(), smallestFloat = 0x1p-149f;
 
-struct Packed {
-  std::vector<char> bytes;
-  Floats back;
-};
-
-Packed through(const Floats &x) {
-  Harness h(size_t(4) << 20);
-  const auto count = static_cast<int64_t>(x.size());
-  const Tensor raw = h.tensor({count}), again = h.tensor({count});
-  const Tensor packed = h.tensor({packedBytes(int8, raw)}, Layout::RowMajor, DataType::U8);
-  h.session.write(raw, x.data());
-  const Packing packing("x", int8, raw);
-  packing.encode(h.session.compute, raw, packed);
-  packing.decode(h.session.compute, packed, again);
-  Packed result = {std::vector<char>(packed.bytes()), Floats(x.size())};
-  h.session.read(packed, result.bytes.data());
-  h.session.read(again, result.back.data());
-  return result;
-}
+PackedForm through(const Floats &x) { return through(int8, {static_cast<int64_t>(x.size())}, Layout::RowMajor, x); }
 
 float largestOf(const Floats &x, size_t block) {
   float largest = 0;
@@ -73,7 +55,7 @@ TEST(Int8, PacksWhatAPlainLoopPacks) {
   for (int64_t count : {int64_t(1), int64_t(7), int64_t(63), int64_t(64), int64_t(65), int64_t(1000), int64_t(33791),
                         int64_t(131072)}) {
     const Floats x = values(count);
-    const Packed packed = through(x);
+    const PackedForm packed = through(x);
     ASSERT_EQ(packed.bytes.size(), static_cast<size_t>((count + 63) / 64 * 68));
     EXPECT_EQ(packed.bytes, plainLoop(x)) << count;
   }

@@ -2,7 +2,7 @@
 // A mask in front of a packed form, on both targets: what comes back lies above 0 exactly where it did, whatever the
 // codec makes of it; what a ReLU made 0 comes back as 0, and everything else as the codec alone gives it back.
 #include "runtime/kernels/CodecRules.h"
-#include "test/unit/runtime/Harness.h"
+#include "test/unit/runtime/PackedForm.h"
 
 #include <limits>
 
@@ -20,23 +20,8 @@ Codec masked(Codec codec) {
   return codec;
 }
 
-struct Packed {
-  std::vector<char> bytes;
-  Floats back;
-};
-
-Packed through(const Codec &codec, const Shape &shape, const Floats &x) {
-  Harness h(size_t(8) << 20);
-  const Tensor raw = h.image(shape), again = h.image(shape);
-  const Tensor packed = h.tensor({packedBytes(codec, raw)}, Layout::RowMajor, DataType::U8);
-  h.session.write(raw, x.data());
-  const Packing packing("x", codec, raw);
-  packing.encode(h.session.compute, raw, packed);
-  packing.decode(h.session.compute, packed, again);
-  Packed result = {std::vector<char>(packed.bytes()), Floats(x.size())};
-  h.session.read(packed, result.bytes.data());
-  h.session.read(again, result.back.data());
-  return result;
+PackedForm through(const Codec &codec, const Shape &shape, const Floats &x) {
+  return through(codec, shape, Layout::NHWC, x);
 }
 
 const Codec codecs[] = {{Codec::Zfp, 4}, {Codec::Zfp, 8}, {Codec::Zfp, 16}, {Codec::Fp16}, {Codec::Int8}};
@@ -82,7 +67,7 @@ TEST(SignsBesideCodecs, ChangeNothingElse) {
   for (const Codec &codec : codecs)
     for (const Shape &shape : shapes) {
       const Floats x = values(shape, false);
-      const Packed alone = through(codec, shape, x), with = through(masked(codec), shape, x);
+      const PackedForm alone = through(codec, shape, x), with = through(masked(codec), shape, x);
       const int64_t mask = signBytes(shape.elements());
       ASSERT_EQ(with.bytes.size(), alone.bytes.size() + static_cast<size_t>(mask));
       EXPECT_TRUE(std::equal(alone.bytes.begin(), alone.bytes.end(), with.bytes.begin() + mask)) << encodeName(codec);
@@ -104,7 +89,7 @@ TEST(SignsBesideCodecs, CostABitAValueAndAByteABlock) {
 TEST(SignsBesideCodecs, LieInFrontOfThePackedForm) {
   Floats x(130, 0.0f);
   x[0] = x[5] = 2, x[63] = smallestFloat, x[64] = -0.0f, x[66] = infinity, x[100] = -1, x[129] = notANumber;
-  const Packed packed = through(masked({Codec::Fp16}), {1, 1, 1, 130}, x);
+  const PackedForm packed = through(masked({Codec::Fp16}), {1, 1, 1, 130}, x);
   ASSERT_EQ(packed.bytes.size(), size_t(64 + 2 * 130));
   uint64_t words[3];
   memcpy(words, packed.bytes.data(), sizeof words);
