@@ -3,10 +3,12 @@
 // command and the commit that it comes from.
 #include "tools/bench/reproduce/Pages.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 /// Of the folder that this runs in, "and changes" where the code differs from it; "unknown" where git does not know.
@@ -41,8 +43,14 @@ int main(int argc, char **argv) {
                {"14-freelunch-sizes", freeLunchSizes},
                {"16-mixed", mixedSweep},
                {"split-copies", splitCopies}};
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: planner-reproduce FOLDER [PAGE]\n");
+  const bool known = argc < 3 || std::any_of(
+                                     std::begin(pages), std::end(pages),
+                                     [&](const auto &page) { return std::string(page.name) == argv[2]; });
+  if (argc < 2 || argv[1][0] == '-' || !known) {
+    std::fprintf(stderr, "usage: planner-reproduce FOLDER [PAGE]; pages:");
+    for (const auto &page : pages)
+      std::fprintf(stderr, " %s", page.name);
+    std::fprintf(stderr, "\n");
     return 2;
   }
   std::filesystem::create_directories(argv[1]);
