@@ -4,6 +4,8 @@
 
 #include "passes/analysis/Storages.h"
 
+#include <map>
+
 using namespace sluice;
 using namespace sluice::planner;
 
@@ -34,10 +36,10 @@ public:
     // Invariant: with more than `high` movable tensors too much leaves; `low` of them fit, or are too few for the
     // device.
     for (size_t low = 0, high = movable.size(), middle = 0;; middle = (low + high + 1) / 2) {
-      Answer trial = run(middle, memory);
+      const Answer &trial = run(middle, memory);
       const bool fits = fitsHost(trial);
       if (fits && std::holds_alternative<Plan>(trial))
-        best = std::move(trial);
+        best = trial;
       if (fits)
         low = middle;
       else
@@ -69,19 +71,23 @@ public:
 
   /// The least memory for plans with so many tensors that may leave, as it is printed.
   Bytes needed(size_t count) const {
-    const Answer answer = run(count, 0);
+    const Answer &answer = run(count, 0);
     const Infeasible *infeasible = std::get_if<Infeasible>(&answer);
     return slotBytes(infeasible ? infeasible->smallestMemory : 0);
   }
   Bytes neededWithoutHost() const { return needed(movable.size()); }
 
 private:
-  /// Where the first `count` movable tensors, in order of birth, may leave.
-  Answer run(size_t count, Bytes memory) const {
-    Problem restricted = problem;
-    for (size_t i = count; i < movable.size(); ++i)
-      restricted.buffers[movable[i]].offloadable = false;
-    return runStrategy(restricted, memory, strategy, options);
+  /// Where the first `count` movable tensors, in order of birth, may leave. The bisections ask for some pairs again.
+  const Answer &run(size_t count, Bytes memory) const {
+    auto [known, isNew] = answers.try_emplace({count, memory});
+    if (isNew) {
+      Problem restricted = problem;
+      for (size_t i = count; i < movable.size(); ++i)
+        restricted.buffers[movable[i]].offloadable = false;
+      known->second = runStrategy(restricted, memory, strategy, options);
+    }
+    return known->second;
   }
 
   const Problem &problem;
@@ -90,6 +96,7 @@ private:
   const Bytes hostRoom;
   const HostBytes &hostBytes;
   std::vector<int> movable; ///< in order of birth
+  mutable std::map<std::pair<size_t, Bytes>, Answer> answers;
 };
 
 } // namespace

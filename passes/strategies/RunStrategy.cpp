@@ -49,11 +49,13 @@ static const Plan &checked(const Problem &problem, const Plan &plan, Bytes budge
 
 namespace {
 
-/// Plans with an inner limit on live bytes until the packed arena is within the budget.
+/// Plans with an inner limit on live bytes until the packed arena is within the budget. `known`: another strategy gets
+/// along with so much, so that no plan needs packing which has as many bytes live, only to name what this one needs.
 class Planner {
 public:
-  Planner(const Problem &problem, const Strategy &strategy, const Options &options)
-      : problem(problem), strategy(strategy), options(options) {}
+  Planner(const Problem &problem, const Strategy &strategy, const Options &options,
+          Bytes known = std::numeric_limits<Bytes>::max())
+      : problem(problem), strategy(strategy), options(options), known(known) {}
 
   Answer run(Bytes budget) {
     Bytes inner = budget;
@@ -84,6 +86,8 @@ private:
     Plan *plan = std::get_if<Plan>(&answer);
     if (!plan)
       return answer;
+    if (const Bytes peak = peakBytes(problem, expand(problem, *plan)); peak > budget && peak >= known)
+      return Infeasible{peak, tooSmall(strategy.name, peak, budget)};
     // Packed for its own load, whatever the budget, so that the figure does not depend on who asks.
     measure(problem, options, problem.base, *plan);
     if (plan->arenaBytes <= budget)
@@ -94,6 +98,7 @@ private:
   const Problem &problem;
   const Strategy &strategy;
   const Options options;
+  const Bytes known;
 };
 
 } // namespace
@@ -139,7 +144,8 @@ private:
       if (!plan || simulate(problem, *plan).makespan >= bestSpan)
         return;
     }
-    Answer answer = Planner(problem, strategy, options).run(budget);
+    const Infeasible *leastNone = std::get_if<Infeasible>(&best);
+    Answer answer = Planner(problem, strategy, options, leastNone ? leastNone->smallestMemory : budget).run(budget);
     if (Plan *plan = std::get_if<Plan>(&answer)) {
       if (const Seconds span = simulate(problem, *plan).makespan; span < bestSpan) {
         bestSpan = moveLess(*plan, span);
