@@ -12,7 +12,7 @@ the first of a program gets delayed streams, every second one poisoned memory, t
 compared, so an interrupted matrix goes on where it was; a new compiler starts anew. The table goes to DIR/matrix.md and standard output;
 the exit status is 1 when a cell failed.
 
---full trains the models of make_torchvision.py instead of those in deep/; --emulated trains the cuda target's programs on the emulator."""
+--full trains the models of make_torchvision.py and some of papers/ instead of those in deep/; --emulated trains the cuda target's programs on the emulator."""
 import argparse
 import array
 import concurrent.futures
@@ -37,6 +37,7 @@ STEPS = 5
 HERE = pathlib.Path(__file__).parent
 DEEP = {name: 8 for name in ("residual", "bottleneck", "vgg", "dense", "mobile", "leaky", "unet", "reversible")}  # batch
 FULL = {"resnet18-64": 16, "resnet50-64": 8, "vgg16-224": 4, "densenet121-64": 8, "mobilenet_v2-64": 16, "leaky_resnet18-64": 16, "unet-64": 8}
+PAPERS = {"alexnet": 8, "inception_v3": 2}  # of --full, too; the others of papers/ take too long to train
 # What a lossy action may change, relative: of the losses, by inversion alone of every step, by codecs of the first two; and of every first
 # gradient but under zfp. Tensors are compared by norms over at most SAMPLES elements of each. What follows depends on the network more than on
 # the action: with halves, resnet50-64's gradients are within 6e-4 and its third loss, of random batches at 2x2 pixels, 1.6 % off. So
@@ -68,7 +69,8 @@ def without_plan(text):
 class Model:
     def __init__(self, name, path, batch, options):
         self.name, self.path, self.options = name, path, options
-        self.flags = [f"--batch={batch}", "--threads=2", "--dropout=keep", *(emulated.FLAGS if options.emulated else []), *options.flags.split()]
+        self.flags = [f"--batch={batch}", "--threads=2", "--dropout=keep", *(emulated.FLAGS if options.emulated else []),
+                      *(["--init=kaiming"] if name in PAPERS else []), *options.flags.split()]
         self.folder = options.out / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = threading.Lock()
@@ -229,12 +231,12 @@ def strategies(options):
 
 
 def models(options):
-    chosen = FULL if options.full else DEEP
+    chosen = FULL | PAPERS if options.full else DEEP
     root = options.data if options.full else HERE / "deep"
     for name, batch in chosen.items():
         if options.models and name not in options.models.split(","):
             continue
-        path = root / name / "model.onnx"
+        path = HERE / "papers" / f"{name}.onnx" if name in PAPERS else root / name / "model.onnx"
         if not path.exists():
             sys.exit(f"matrix: {path} is missing; test/models/make_torchvision.py makes it")
         yield Model(name, path, batch, options)
