@@ -55,14 +55,16 @@ def run(command, **environment):
 
 
 def without_plan(text):
-    """The placed program without the plan that it came from and without names of strategies."""
+    """The placed program without the plan that it came from, which names its strategy: brackets within brackets, outside of words."""
     kept, start = [], 0
-    for match in re.finditer(r"train\.plan = \{", text):
+    for match in re.finditer(r"train\.plan = #train\.plan<", text):
         kept.append(text[start:match.start()])
         depth, start = 1, match.end()
-        while depth:
-            depth += {"{": 1, "}": -1}.get(text[start], 0)
-            start += 1
+        for token in re.finditer(r'"(?:[^"\\]|\\.)*"|[<>]', text[start:]):
+            depth += {"<": 1, ">": -1}.get(token[0], 0)
+            if not depth:
+                start += token.end()
+                break
     return "".join(kept) + text[start:]
 
 
