@@ -5,26 +5,28 @@
 // Rule: of the tensors that lie idle across the memory peak, swap those with the best score until the peak fits.
 // Scores: DOA, how much longer the idle time is than both copies; AOA, DOA weighted by size; WDOA, the overload
 // that the tensor's absence would relieve; SWDOA, the same measured again after every choice. The score is a
-// weighted sum of the four.
+// weighted average of the four; Bayesian optimization finds the weights whose plan is the fastest.
 //
-// Changed: weights come from a fixed grid instead of Bayesian optimization, each normalized by its largest value;
-// T_out and T_in are the profile's copy times, and the released code's slips (T_out counted twice, WDOA on copies)
-// are not repeated. When tensors leave and return is our simulator's choice.
+// Changed: scores are normalized by the largest of each; T_out and T_in are the profile's copy times, and the released
+// code's slips (T_out counted twice, WDOA on copies) are not repeated. When tensors leave and return is our simulator's
+// choice. The search begins with each score alone and with three mixes, and its random numbers are always the same.
 //
-// Complexity O(grid * tensors * ops).
+// Complexity O(evaluations * tensors * ops).
 //
-// Knobs: min-size, bytes; default: 1048576, the paper's threshold for candidates, and 0 where copies have no fixed
-// cost, as in chain files, whose sizes have no unit.
+// Knobs: evaluations=32 of weights; min-size, bytes; default: 1048576, the paper's threshold for candidates, and 0
+// where copies have no fixed cost, as in chain files, whose sizes have no unit.
 //
 // Fails where tensors idle across the peak do not suffice.
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
+#include "passes/strategies/BayesianSearch.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 namespace sluice::planner {
 
@@ -64,7 +66,7 @@ public:
     }
   }
 
-  std::vector<int> choose(const std::array<double, 4> &weights) const {
+  std::vector<int> choose(const std::vector<double> &weights) const {
     std::vector<Bytes> load = live;
     std::vector<Candidate> left = candidates;
     std::vector<int> chosen;
@@ -93,6 +95,13 @@ public:
     return chosen;
   }
 
+  std::vector<int> all() const {
+    std::vector<int> buffers;
+    for (const Candidate &c : candidates)
+      buffers.push_back(c.buffer);
+    return buffers;
+  }
+
 private:
   /// Seconds times bytes above the limit while the tensor is idle.
   double overload(Gap gap, const std::vector<Bytes> &load) const {
@@ -110,6 +119,17 @@ private:
 
 } // namespace
 
+/// Seconds that no plan takes longer than: everything one after the other.
+static Seconds slowest(const Problem &problem) {
+  Seconds seconds = 0;
+  for (const Op &op : problem.ops)
+    seconds += op.seconds;
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+    if (problem.buffers[b].offloadable)
+      seconds += copySeconds(problem, b, {}, true) + copySeconds(problem, b, {}, false);
+  return seconds;
+}
+
 static Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
@@ -119,19 +139,38 @@ static Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &
     return Refused{"strategy 'autoswap' needs action 'offload', which the target does not execute"};
   const double published = problem.link.latency > 0 ? 1048576 : 0;
   const Swapper swapper(problem, memory, static_cast<Bytes>(numberKnob(options, "min-size", published)));
-  const std::array<double, 4> grid[] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1},
-                                        {1, 0, 0, 1}, {0, 1, 0, 1}, {1, 1, 1, 1}};
-  for (const auto &weights : grid) {
+  Choice everyone;
+  everyone.offloaded = swapper.all();
+  if (Attempt most = combiner.attempt(everyone); !most.feasible) // whatever the weights
+    return answerOf(std::move(most), "autoswap", memory);
+  BayesianSearch search(4, {{1, 0, 0, 0},
+                            {0, 1, 0, 0},
+                            {0, 0, 1, 0},
+                            {0, 0, 0, 1},
+                            {0.5, 0, 0, 0.5},
+                            {0, 0.5, 0, 0.5},
+                            {0.25, 0.25, 0.25, 0.25}});
+  const Seconds never = slowest(problem);
+  std::map<std::vector<int>, double> known; // by what is swapped: many weights choose the same
+  for (int left = static_cast<int>(numberKnob(options, "evaluations", 32)); left > 0; --left) {
+    std::vector<double> weights = search.next();
     Choice choice;
     choice.offloaded = swapper.choose(weights);
-    improve(best, combiner.attempt(choice));
+    std::sort(choice.offloaded.begin(), choice.offloaded.end());
+    auto [value, fresh] = known.try_emplace(choice.offloaded, 0);
+    if (fresh) {
+      Attempt attempt = combiner.attempt(choice);
+      value->second = attempt.feasible ? attempt.makespan : never * (2 - static_cast<double>(memory) / attempt.peak);
+      improve(best, std::move(attempt));
+    }
+    search.tell(std::move(weights), value->second);
   }
   return answerOf(best, "autoswap", memory);
 }
 
 Strategy autoswapStrategy() {
   Strategy s{"autoswap", "swap by priority scores (Zhang et al. 2019)", planAutoSwap};
-  s.knobs = {{"min-size"}};
+  s.knobs = {{"min-size"}, {"evaluations", 1000}};
   s.actions = {"offload"};
   s.takenOver.stages = 64;
   return s;
