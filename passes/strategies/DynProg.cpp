@@ -52,8 +52,8 @@ bool dominates(const State &a, const State &b) {
 
 class DynProg {
 public:
-  DynProg(const Chain &chain, double memory, size_t limit)
-      : c(chain), memory(memory), limit(limit), n(chain.uF.size()), slack(byteSlack(chain)) {}
+  DynProg(const Chain &chain, double memory, size_t limit, bool relaxed = false)
+      : c(chain), memory(memory), limit(limit), relaxed(relaxed), n(chain.uF.size()), slack(byteSlack(chain)) {}
 
   std::vector<DynProgSet> run(size_t count);
   bool exact = true;
@@ -70,6 +70,7 @@ private:
   const Chain &c;
   const double memory;
   const size_t limit;
+  const bool relaxed; ///< states that are too many become fewer better ones: the best end is a lower bound
   const int n;
   const double slack;
   std::vector<std::vector<State>> layers;
@@ -94,7 +95,8 @@ void DynProg::extend(const State &s, int index, int i, std::vector<State> &next)
     next.push_back({s.stays, plus(s.out) + x - movedF, x + plus(s.back - movedB), idle, index, true});
 }
 
-/// Keeps, of every cell of a grid, the state with the least idle time, and the one that stays smallest.
+/// Keeps, of every cell of a grid, the state with the least idle time, and the one that stays smallest. Relaxed: a
+/// state of every cell that dominates all of them, so that no schedule gets slower.
 void DynProg::thin(std::vector<State> &states) const {
   auto range = [&](double State::*field) {
     double low = std::numeric_limits<double>::max(), high = -low;
@@ -112,8 +114,16 @@ void DynProg::thin(std::vector<State> &states) const {
     };
     for (const State &s : states) {
       auto [at, fresh] = kept.try_emplace({cell(s.stays, stays), cell(s.out, out), cell(s.back, back)}, s);
-      if (!fresh && s.idle < at->second.idle)
-        at->second = s;
+      State &known = at->second;
+      if (!fresh && relaxed)
+        known = {std::min(known.stays, s.stays),
+                 std::min(known.out, s.out),
+                 std::min(known.back, s.back),
+                 std::min(known.idle, s.idle),
+                 s.parent,
+                 s.offloaded};
+      else if (!fresh && s.idle < known.idle)
+        known = s;
     }
     if (kept.size() + 1 > limit && cells > 2)
       continue;
@@ -220,6 +230,11 @@ std::vector<DynProgSet> dynprogSets(const Chain &chain, double memory, size_t co
   auto sets = dp.run(count);
   exact = dp.exact;
   return sets;
+}
+
+std::optional<Seconds> dynprogBound(const Chain &chain, double memory, size_t limit) {
+  const std::vector<DynProgSet> sets = DynProg(chain, memory, limit, true).run(1);
+  return sets.empty() ? std::nullopt : std::optional(sets[0].makespan);
 }
 
 static ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options) {

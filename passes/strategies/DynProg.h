@@ -4,6 +4,7 @@
 
 #include "passes/planner/Chain.h"
 
+#include <optional>
 #include <vector>
 
 namespace sluice::planner {
@@ -17,5 +18,9 @@ struct DynProgSet {
 /// is optimal among ordered schedules unless `exact` comes back false: then some layer had more undominated states than
 /// `limit` and kept a sample.
 std::vector<DynProgSet> dynprogSets(const Chain &chain, double memory, size_t count, size_t limit, bool &exact);
+
+/// Seconds that no ordered schedule beats, whether tensors leave as a whole or in parts: states that are more than
+/// `limit` become fewer ones that are at least as good. Empty when no set fits.
+std::optional<Seconds> dynprogBound(const Chain &chain, double memory, size_t limit);
 
 } // namespace sluice::planner

@@ -150,6 +150,31 @@ TEST(DynProgOracle, EqualsTheLinearProgramOnRandomChains) {
   EXPECT_GT(infeasible, 0);
 }
 
+TEST(DynProgOracle, TheBoundIsBelowTheOptimumAndMeetsItWhereStatesAreFew) {
+  int below = 0;
+  for (unsigned seed = 0; seed < test::instances(100); ++seed) {
+    const Chain c = randomChain(seed, 14);
+    const double memory = chainFloor(c) + 0.3 * (chainPeak(c) - chainFloor(c));
+    bool exact = true;
+    const auto sets = dynprogSets(c, memory, 1, 0, exact);
+    ASSERT_TRUE(exact);
+    for (size_t limit : {2, 10, 30}) {
+      const auto bound = dynprogBound(c, memory, limit);
+      if (sets.empty())
+        continue;
+      ASSERT_TRUE(bound) << seed;
+      ASSERT_LE(*bound, sets[0].makespan * (1 + 1e-12)) << "seed " << seed << " limit " << limit;
+      below += *bound < sets[0].makespan * (1 - 1e-9);
+    }
+    const auto all = dynprogBound(c, memory, 100'000);
+    ASSERT_EQ(all.has_value(), !sets.empty());
+    if (all) {
+      ASSERT_DOUBLE_EQ(*all, sets[0].makespan);
+    }
+  }
+  EXPECT_GT(below, 0) << "states were never merged";
+}
+
 TEST(DynProgOracle, PublishedCounterexampleToLemma3) {
   // Moving half a byte of x_0 out of order would give 71.5; the best ordered schedule takes 72.
   Chain c;
