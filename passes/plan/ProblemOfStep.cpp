@@ -33,6 +33,7 @@ public:
     problem.base = persistentBytes(module);
     problem.alignment = slotAlignment;
     problem.link = profile.link;
+    problem.codecContention = profile.codecContention.value_or(0);
     for (const CodecFacts &codec : codecTable)
       if (auto rate = profile.codecs.find(codec.name); codec.onCopies && rate != profile.codecs.end())
         problem.codecRates.emplace_back(codec.name, rate->second);

@@ -40,6 +40,7 @@ private:
   std::string reuse(int b, const Decision &d);
   std::string duration(int b, const Span &span, bool leaves) const;
   Seconds leastCopy(int b, bool leaves) const;
+  Seconds leastCodec(int b, bool leaves) const;
   std::string name(int b) const { return "'" + problem.buffers[b].name + "'"; }
   Seconds opens(int position) const { return position < int(starts.size()) ? starts[position] : timeline.makespan; }
 
@@ -180,16 +181,16 @@ Seconds TimelineCheck::leastCopy(int b, bool leaves) const {
   return least + problem.link.latency;
 }
 
+/// Of a compressed buffer.
+Seconds TimelineCheck::leastCodec(int b, bool leaves) const {
+  for (const Encoding &e : problem.buffers[b].encodings)
+    if (e.codec == plan.decisions[b].codec)
+      return leaves ? e.encodeSeconds : e.decodeSeconds;
+  return 0;
+}
+
 std::string TimelineCheck::duration(int b, const Span &span, bool leaves) const {
-  const Decision &d = plan.decisions[b];
-  Seconds least = 0;
-  if (d.action == Action::Compress) {
-    for (const Encoding &e : problem.buffers[b].encodings)
-      if (e.codec == d.codec && least == 0)
-        least = leaves ? e.encodeSeconds : e.decodeSeconds;
-  } else {
-    least = leastCopy(b, leaves);
-  }
+  const Seconds least = plan.decisions[b].action == Action::Compress ? leastCodec(b, leaves) : leastCopy(b, leaves);
   if (span.end - span.start + slack < least)
     return "copy of " + name(b) + " lasts " + text(span.end - span.start) + " seconds, it takes " + text(least);
   return "";
@@ -226,27 +227,27 @@ std::string TimelineCheck::transfer(int b, const Decision &d) {
   return reuse(b, d);
 }
 
-/// Bytes that cannot have moved while the compute stream was idle, because that was too short, cost it their
+/// What cannot have been copied or packed while the compute stream was idle, because that was too short, cost it its
 /// contention.
 std::string TimelineCheck::contention() {
   Seconds least = alone, busy = 0;
   for (bool leaves : {true, false})
     for (const auto &[b, span] : leaves ? out : in) {
-      if (plan.decisions[b].action != Action::Offload)
-        continue;
       Seconds idle = span.end - span.start;
       for (const Event &e : timeline.events)
         if (e.stream == Stream::Compute)
           idle -= std::max(0.0, std::min(e.end, span.end) - std::max(e.start, span.start));
+      const bool packs = plan.decisions[b].action == Action::Compress;
       const double bytes = problem.buffers[b].bytes * (plan.decisions[b].codec == "fp16" ? 0.5 : 1);
-      if (const Seconds copy = leastCopy(b, leaves); copy > 0)
-        least += problem.link.contention.value_or(0) * bytes * std::clamp(1 - idle / copy, 0.0, 1.0);
+      if (const Seconds job = packs ? leastCodec(b, leaves) : leastCopy(b, leaves); job > 0)
+        least += (packs ? problem.codecContention * job : problem.link.contention.value_or(0) * bytes) *
+                 std::clamp(1 - idle / job, 0.0, 1.0);
     }
   for (const Event &e : timeline.events)
     busy += e.stream == Stream::Compute ? e.end - e.start : 0;
-  return busy + slack < least
-             ? "compute is busy for " + text(busy) + " seconds, with the copies beside it that takes " + text(least)
-             : "";
+  return busy + slack < least ? "compute is busy for " + text(busy) +
+                                    " seconds, with the copies and codecs beside it that takes " + text(least)
+                              : "";
 }
 
 std::string TimelineCheck::transfers() {

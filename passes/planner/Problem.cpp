@@ -90,6 +90,8 @@ std::string problemError(const Problem &problem) {
   if (!(problem.link.contention.value_or(0) >= 0 && problem.link.contention.value_or(0) <= 1))
     return "link has a contention of " + std::to_string(*problem.link.contention) +
            " seconds a byte, it must be from 0 to 1";
+  if (!(problem.codecContention >= 0 && problem.codecContention <= 1))
+    return "codecs have a contention of " + std::to_string(problem.codecContention) + ", it must be from 0 to 1";
   for (const auto &[codec, rate] : problem.codecRates)
     if (!std::isfinite(rate) || rate <= 0)
       return "codec '" + codec + "' has a rate of " + std::to_string(rate) + " bytes a second";

@@ -119,6 +119,9 @@ struct Problem {
   /// codec name -> bytes of raw data per second, for codecs that copies between device and host can apply: "fp16",
   /// "zvc"
   std::vector<std::pair<std::string, double>> codecRates;
+  /// Seconds that compute loses per second of the codec stream beside it, from 0 to 1: what packs and unpacks in device
+  /// memory runs on the device's own cores.
+  double codecContention = 0;
 };
 
 } // namespace sluice::planner

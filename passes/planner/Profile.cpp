@@ -77,7 +77,7 @@ struct Range {
   double least, most;
 };
 constexpr Range seconds{0, 1e6}, bytes{0, 1e15}, rate{1, 1e18}, rateOrNone{0, 1e18}, flops{1, 1e24}, share{1e-6, 1},
-    lossPerByte{0, 1}, zeroShare{0, 1}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536};
+    lossPerByte{0, 1}, lossPerSecond{0, 1}, zeroShare{0, 1}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536};
 
 } // namespace
 
@@ -176,6 +176,8 @@ static Profile readProfile(const json &root) {
   readOps(root, profile);
   for (const auto &[codec, value] : object(root, "codecs").items())
     profile.codecs[codec] = number(object(root, "codecs"), codec, 0, rate);
+  if (root.contains("codec_contention"))
+    profile.codecContention = number(root, "codec_contention", 0, lossPerSecond);
   return profile;
 }
 
@@ -226,6 +228,8 @@ void overrideWith(Profile &profile, const Profile &own) {
   if (own.link.d2h > 0)
     profile.link = own.link;
   profile.link.contention = contention;
+  if (own.codecContention)
+    profile.codecContention = own.codecContention;
   if (own.threads > 0)
     profile.threads = own.threads;
 }

@@ -3,9 +3,11 @@
 // binary measured
 // (`--profile-out`): {"version":1, "device", "threads",
 // "ops":[{"node","op","seconds","calls","workspace_bytes","zeros"}],
-// "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"]}, "codecs":{name: bytes/s}}; shipped ones add
+// "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"]}, "codecs":{name: bytes/s}
+// [,"codec_contention"]}; shipped ones add
 // "rates" to estimate ops from, and those that sluicec measured on its machine "samples":[{"kind","size":[...],"rate"}]
-// of kernels besides. "duplex" is the rate of each direction while both run, "contention" what Link says.
+// of kernels besides. "duplex" is the rate of each direction while both run, "contention" what Link says,
+// "codec_contention" what Problem says.
 #pragma once
 
 #include "passes/planner/Problem.h"
@@ -68,6 +70,7 @@ struct Profile {
   std::map<std::string, std::vector<Sample>> samples; ///< by kind; none: times follow from `rates`
   std::map<std::pair<std::string, std::string>, MeasuredOp> ops; ///< by (node, op)
   std::map<std::string, double> codecs;                          ///< raw bytes per second
+  std::optional<double> codecContention;                         ///< see Problem; empty: unknown, taken as 0
 
   const MeasuredOp *measured(const std::string &node, const std::string &op) const;
 
@@ -91,8 +94,8 @@ Result<Profile> loadProfile(const std::string &nameOrFile);
 /// file where one is named. Errors: one cannot be read, or the device's lacks rates or links.
 Result<Profile> loadDevice(const std::string &device, const std::string &measured);
 
-/// Measurements of `own` replace what `profile` estimates: ops, links and codecs that it has, and the links' contention
-/// where it says that, too.
+/// Measurements of `own` replace what `profile` estimates: ops, links and codecs that it has, and the links' and the
+/// codecs' contention where it says those, too.
 void overrideWith(Profile &profile, const Profile &own);
 
 /// Shipped profiles as (name, JSON text); generated at build time from passes/profiles.

@@ -123,8 +123,8 @@ void Simulation::prepare() {
       timeline.hostBytes += aligned(problem, bytes);
     } else if (d.action == Action::Compress) {
       const Encoding &form = *encodingOf(problem.buffers[b], d.codec);
-      pack.queue.push_back({b, d.offloadAfter, d.freeBefore, form.encodeSeconds, 1, 0});
-      unpack.queue.push_back({b, d.prefetchAfter, d.neededBy, form.decodeSeconds, 1, 0});
+      pack.queue.push_back({b, d.offloadAfter, d.freeBefore, form.encodeSeconds, 1, problem.codecContention});
+      unpack.queue.push_back({b, d.prefetchAfter, d.neededBy, form.decodeSeconds, 1, problem.codecContention});
     }
   }
   for (Engine *engine : engines)

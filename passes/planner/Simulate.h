@@ -15,8 +15,8 @@ namespace sluice::planner {
 /// engine, outs first; otherwise each direction runs at its own rate alone and at `duplex` when both are busy. A copy
 /// in starts when its op has ended and every copy out whose bytes are counted free by then has ended. Compressions run
 /// on the codec stream by the same rules, one job at a time, packing first. What runs on the compute stream takes
-/// `link.contention` longer for every byte copied meanwhile. The plan must be complete (positions set) and refer to
-/// valid indices; see Check.h for a test.
+/// `link.contention` longer for every byte copied meanwhile, and `codecContention` for every second of the codec
+/// stream. The plan must be complete (positions set) and refer to valid indices; see Check.h for a test.
 Timeline simulate(const Problem &problem, const Plan &plan);
 
 /// Bytes that cross the link one way for an offloaded buffer under its codec. fp16 halves them; zvc packs on the host's

@@ -105,6 +105,33 @@ TEST(Actions, CompressionRunsOnTheCodecStreamAndItsFormIsLiveWhileTheRawBytesMov
   EXPECT_EQ(live, (std::vector<Bytes>{100, 220, 220, 320, 420}));
 }
 
+TEST(Actions, CodecsTakeTheirContentionFromWhatRunsBesideThem) {
+  Problem p = twoLayers();
+  p.buffers[0].encodings = {{"zfp", 20, 1, 2}};
+  p.ops[2].seconds = 4;
+  Plan plan = away(p, Action::Compress, "zfp");
+  plan.decisions[0].freeBefore = 3;
+  // load f 0..2, packing 2..3 beside g, which takes that much longer than 2..6, bg, unpacking 2 seconds beside nothing,
+  // bf.
+  Timeline timeline;
+  for (double contention : {0.0, 0.5, 1.0}) {
+    p.codecContention = contention;
+    timeline = simulate(p, plan);
+    EXPECT_EQ(problemError(p), "");
+    EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+    EXPECT_DOUBLE_EQ(timeline.makespan, 10 + contention);
+    EXPECT_DOUBLE_EQ(timeline.busy, 8 + contention);
+  }
+  p.codecContention = 0.9;
+  timeline = simulate(p, plan);
+  p.codecContention = 1;
+  EXPECT_NE(checkTimeline(p, plan, timeline).find("codecs beside it"), std::string::npos);
+  for (double bad : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    p.codecContention = bad;
+    EXPECT_NE(problemError(p).find("contention"), std::string::npos) << bad;
+  }
+}
+
 TEST(Actions, InversionReadsItsSourceAndKeepsASideSlot) {
   Problem p = twoLayers();
   p.buffers[0].inversion = Inversion{{1}, 2, 10};
@@ -168,7 +195,7 @@ TEST(Actions, CopiesTakeTheirContentionFromWhatRunsBesideThem) {
   }
   Timeline timeline = simulate(p, plan);
   p.link.contention = 0.06;
-  EXPECT_NE(checkTimeline(p, plan, timeline).find("copies beside it"), std::string::npos);
+  EXPECT_NE(checkTimeline(p, plan, timeline).find("beside it"), std::string::npos);
   for (double bad : {-1e-10, 1.5, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     p.link.contention = bad;
     EXPECT_NE(problemError(p).find("contention"), std::string::npos) << bad;

@@ -195,7 +195,8 @@ TEST(Mixed, LossyActionsAreUsedOnlyWhenAllowedAndHelpWhereTheLinkIsShort) {
     test::RandomShape shape;
     shape.forwardOps = 14;
     shape.slowLink = shape.codecs = true;
-    const Problem p = test::randomProblem(seed, shape);
+    Problem p = test::randomProblem(seed, shape);
+    p.codecContention = 0;
     const Bytes budget = p.base + (peakBytes(p, expand(p, keepPlan(p))) - p.base) * 6 / 10;
     const Answer strict = runStrategy(p, budget, "mixed", exact());
     const Answer loose = runStrategy(p, budget, "mixed", everythingAllowed({}));

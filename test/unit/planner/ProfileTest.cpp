@@ -82,6 +82,8 @@ TEST(Profile, MalformedOnesAreRefused) {
        "'contention' is 2, it must be a number of at least 0.0 and at most 1.0"},
       {R"({"version":1,"links":{"d2h":1e9,"contention":1e400}})", "malformed"},
       {R"({"version":1,"links":{"d2h":1e9,"contention":null}})", "'contention' is null"},
+      {R"({"version":1,"codec_contention":1.5})",
+       "'codec_contention' is 1.5, it must be a number of at least 0.0 and at most 1.0"},
       {R"({"version":1,"ops":[{"node":"a"}]})", "lacks"},
       {R"({"version":1,"ops":{}})", "'ops' is not an array"},
       {R"({"version":1,"ops":[{"node":"a","op":"b","seconds":1e300}]})", "'seconds' is 1e+300"},

@@ -38,6 +38,7 @@ inline Encoding packedWithSigns(const Problem &p, int b, std::mt19937 &random) {
 inline void addCodecs(Problem &p, std::mt19937 &random) {
   auto chance = [&](double share) { return random() % 1000 < share * 1000; };
   p.codecRates = {{"fp16", 1e8 * (1 + random() % 30)}, {"zvc", 1e7 * (1 + random() % 30)}};
+  p.codecContention = 0.25 * static_cast<double>(p.buffers.size() % 5);
   const int buffers = p.buffers.size();
   for (int b = 0; b < buffers; ++b) {
     Buffer &buffer = p.buffers[b];

@@ -245,6 +245,7 @@ Bytes NetworkBuilder::pinnedBytes() const {
 Problem NetworkBuilder::build() {
   problem = {};
   problem.link = profile.link;
+  problem.codecContention = profile.codecContention.value_or(0);
   bufferOf.assign(shapes.size(), -1);
   gradient = side = bufferOf;
   readers.assign(shapes.size(), 0);
