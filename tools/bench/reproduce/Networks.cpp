@@ -235,7 +235,8 @@ int layersOf(const std::string &name, NetworkBuilder &b, int x) {
                                                                {"vgg191", {37, 37, 38, 38, 38}}};
   static const std::map<std::string, std::vector<int>> resNets = {
       {"resnet18", {2, 2, 2, 2}},   {"resnet34", {3, 4, 6, 3}},   {"resnet50", {3, 4, 6, 3}},
-      {"resnet101", {3, 4, 23, 3}}, {"resnet152", {3, 8, 36, 3}}, {"resnet152_v1", {3, 8, 36, 3}}};
+      {"resnet101", {3, 4, 23, 3}}, {"resnet152", {3, 8, 36, 3}}, {"resnet152_v1", {3, 8, 36, 3}},
+      {"resnet256", {3, 8, 70, 3}}};
   static const std::map<std::string, std::vector<int>> denseNets = {{"densenet121", {6, 12, 24, 16}},
                                                                     {"densenet161", {6, 12, 36, 24}},
                                                                     {"densenet169", {6, 12, 32, 32}},
