@@ -41,7 +41,7 @@ def save(figure, path):
 
 def grid(folder, page, draw, labels):
     """One small picture a network."""
-    found = list(sections(folder, page))
+    found = [section for section in sections(folder, page) if ", " in section[0]]  # "NETWORK, so many parts"
     figure, axes = plt.subplots(2, -(-len(found) // 2), figsize=(14, 6), layout="constrained")
     for place, (heading, rows) in zip(axes.flat, found):
         draw(place, rows)

@@ -14,7 +14,7 @@ texts = ['{"version":1}', json.dumps(good), "", "[]", "[" * 200000, '{"version":
 numbers = [0, -1, 1e-320, 1e300, 1e400, 2**64, "1", None]
 for path in (["links", "d2h"], ["links", "h2d"], ["links", "duplex"], ["links", "latency_seconds"], ["links", "contention"], ["rates", "flops", "fp32"],
              ["rates", "memory_bandwidth"], ["rates", "launch_seconds"], ["rates", "efficiency"], ["rates", "efficiency", "conv"], ["codecs", "fp16"],
-             ["threads"], ["memory_bytes"], ["version"], ["links"], ["rates"], ["ops"], ["ops", "seconds"], ["ops", "workspace_bytes"]):
+             ["codec_contention"], ["threads"], ["memory_bytes"], ["version"], ["links"], ["rates"], ["ops"], ["ops", "seconds"], ["ops", "workspace_bytes"]):
     for number in numbers:
         profile = json.loads(json.dumps(good))
         inner = profile
