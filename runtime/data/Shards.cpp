@@ -74,9 +74,10 @@ static std::string paxPath(const std::string &records) {
     size_t length = 0;
     const char *end = records.data() + records.size();
     const auto [stop, error] = std::from_chars(records.data() + at, end, length);
-    if (error != std::errc() || length == 0 || length > records.size() - at)
+    const char *next = records.data() + at + length;
+    if (error != std::errc() || length > records.size() - at || stop >= next || next[-1] != '\n')
       return "";
-    const std::string record(stop, records.data() + at + length);
+    const std::string record(stop, next);
     if (record.compare(0, 6, " path=") == 0)
       return record.substr(6, record.size() - 7);
     at += length;

@@ -137,6 +137,16 @@ TEST(Shards, AreSamplesOfNeighbouringMembers) {
   expectError<DataError>(open, "a bad tar header");
 }
 
+TEST(Shards, IgnoreExtendedHeadersThatAreDamaged) {
+  Folder folder;
+  const Program program = programWith(images);
+  for (const char *records :
+       {"0013 path=d/7\n", "0001 path=d/7\n", "99 path=d/7\n", "0 path=d/7\n", "path=d/7\n", "1"}) {
+    folder.write("0.tar", tarMember("pax", records, 'x') + sampleOf("0", 1) + sampleOf("1", 2));
+    EXPECT_EQ(readAll(from("shards:" + folder / "0.tar"), program).second, (std::vector<int64_t>{1, 2})) << records;
+  }
+}
+
 /// All samples once an epoch, shards in another order each, neighbours mixed.
 TEST(Shards, AreShuffledTogether) {
   Folder folder;
