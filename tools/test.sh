@@ -59,7 +59,8 @@ leaky 75%act hascoet (inversion)
 END
 }
 
-# Every format gets its share of the time, models half of it.
+# Every format gets its share of the time, models half of it. A hang is 10 s of a program as users have it: planning takes up to twenty times
+# as long under sanitizers and coverage.
 fuzz() {
   local target share found name
   for target in model npy safetensors checkpoint recipe image npz table shards idx problem packing profile; do
@@ -69,7 +70,7 @@ fuzz() {
     found=$folder/corpus/$target
     mkdir -p "$found"
     [ "$target" != model ] || for name in mlp signal gates; do cp "test/models/tiny/$name/model.onnx" "$found/$name.onnx"; done
-    SLUICE_FUZZ=$target "$folder/bin/fuzz" "$found" "test/fuzz/corpus/$target" -max_total_time="$share" -timeout=10 -rss_limit_mb=2048 \
+    SLUICE_FUZZ=$target "$folder/bin/fuzz" "$found" "test/fuzz/corpus/$target" -max_total_time="$share" -timeout=200 -report_slow_units=60 -rss_limit_mb=2048 \
       -max_len=100000 -dict=test/fuzz/dictionary.txt -artifact_prefix="$folder/$target-" -print_final_stats=1
   done
 }
