@@ -58,10 +58,13 @@ static Calls attention(Op op, AttentionPass pass, StringRef method, unsigned q, 
   const Shape shape = op.getMask() ? calls.shape(in(mask)) : Shape();
   calls.object("Attention", method, operands, pass, calls.shape(in(q)), calls.shape(in(q + 1)), calls.shape(in(q + 2)),
                shape, op.getScale());
-  if (op.getCausal() || !op.getRatio().isZero())
+  const bool halves = calls.type(in(q)) != DataType::F32, drops = !op.getRatio().isZero();
+  if (halves || drops || op.getCausal())
     calls.with(op.getCausal());
-  if (!op.getRatio().isZero())
+  if (halves || drops)
     calls.with(op.getRatio(), static_cast<int64_t>(op.getKey()));
+  if (halves) // the host computes in f32 alone, and nothing else has several algorithms
+    calls.with(calls.type(in(q)), calls.algorithm());
   return calls;
 }
 

@@ -5,6 +5,8 @@
 #include "runtime/Kernels.h"
 #include "runtime/kernels/AttentionGeometry.h"
 
+#include <memory>
+
 namespace sluice {
 
 enum class AttentionPass { Forward, Backward };
@@ -15,16 +17,20 @@ enum class AttentionPass { Forward, Backward };
 /// for none, broadcasts to [..,rows,keys]. `causal`: row i sees keys 0 to i alone. Where a row sees no key at all its y
 /// is 0. logsumexp [..,rows] F32: logarithm of the sum of a row's exponentials, +infinity where it sees no key; the
 /// backward pass computes the probabilities again from it. The draws of a ratio above 0 are those of a dropout with
-/// this key of the whole [..,rows,keys]. Bits do not depend on the number of threads.
+/// this key of the whole [..,rows,keys]. Bits do not depend on the number of threads. With type BF16 all but mask and
+/// logsumexp are that (cuda).
 class Attention : public Kernel {
 public:
   Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
-            bool causal = false, float ratio = 0, int64_t key = 0);
+            bool causal = false, float ratio = 0, int64_t key = 0, DataType type = DataType::F32,
+            Algorithm algorithm = {});
   void forward(Stream &, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask, const Tensor &y,
                const Tensor &logsumexp, const Tensor &scratch) const;
   void backward(Stream &, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
                 const Tensor &y, const Tensor &logsumexp, const Tensor &dq, const Tensor &dk, const Tensor &dv,
                 const Tensor &scratch) const;
+
+  struct Impl;
 
 private:
   AttentionGeometry geometry;
@@ -32,6 +38,7 @@ private:
   bool causal;
   float ratio;
   uint64_t key;
+  std::shared_ptr<const Impl> impl; ///< cuda: the engine of bf16, shared by all of one geometry
 };
 
 } // namespace sluice

@@ -24,6 +24,12 @@ static int64_t product(Operation *op, CallAttr call, int64_t limit) {
   return cuda::matmulScratch(limit, argument<Shape>(op, call, 0), argument<Shape>(op, call, 1),
                              argument<Shape>(op, call, 2));
 }
+static int64_t attention(Operation *op, CallAttr call, int64_t limit) {
+  const AttentionGeometry geometry("", argument<Shape>(op, call, 1), argument<Shape>(op, call, 2),
+                                   argument<Shape>(op, call, 3), argument<Shape>(op, call, 4));
+  return cuda::attentionScratch(limit, argument<AttentionPass>(op, call, 0), geometry, argumentOr(0.0f, op, call, 7),
+                                argumentOr(DataType::F32, op, call, 9));
+}
 static int64_t statistics(Operation *op, CallAttr call, int64_t) {
   return cuda::statisticsScratch(argument<Shape>(op, call, 0));
 }
@@ -61,7 +67,8 @@ static Workspace workspaceFunction(StringRef kernel) {
       .Case("Lamb", lamb)
       .Case("GradientNorm", gradientNorm)
       .Case("Recurrence", recurrence)
-      .Cases({"Attention", "MaxPool", "AveragePool", "Lrn"}, nothing)
+      .Case("Attention", attention)
+      .Cases({"MaxPool", "AveragePool", "Lrn"}, nothing)
       .Default(nullptr);
 }
 
@@ -93,7 +100,8 @@ FailureOr<std::vector<KernelAlgorithm>> sluice::cudaAlgorithms(Operation *op, in
   offered[0].workspace = *most;
   if (*small < *most) {
     offered.push_back(offered[0]);
-    offered[1].granted = little, offered[1].workspace = *small, offered[1].slowness = 1.5;
+    // Without a workspace no engine runs attention, and our own kernels multiply without tensor cores.
+    offered[1].granted = little, offered[1].workspace = *small, offered[1].slowness = *small ? 1.5 : 10;
   }
   return offered;
 }

@@ -4,6 +4,7 @@
 // that a kernel gives the same bits in every plan.
 #pragma once
 
+#include "runtime/Attention.h"
 #include "runtime/Recurrence.h"
 #include "runtime/kernels/Strides.h"
 
@@ -105,6 +106,40 @@ inline int64_t convolutionScratch(int64_t limit, ConvPass pass, const Shape &x, 
 inline int64_t matmulScratch(int64_t limit, const Shape &a, const Shape &b, const Shape &c) {
   const int64_t generous = 4 * (a.elements() + b.elements() + c.elements()) + (int64_t(1) << 20);
   return std::min({limit, scratchPart(generous), int64_t(32) << 20});
+}
+
+/// Whether cuDNN is asked for an attention, see AttentionEngine.h.
+inline bool attentionHasEngine(const AttentionGeometry &g, float ratio, DataType type) {
+  return type == DataType::BF16 && !g.masked && ratio == 0 && g.depth % 8 == 0 && g.columns % 8 == 0;
+}
+
+/// What its engine has of each member in the backward pass: the slopes of all scores, and a number a row.
+inline int64_t attentionMemberBytes(const AttentionGeometry &g) {
+  auto whole = [](int64_t extent) { return (extent + 127) / 128 * 128; };
+  return 2 * whole(g.rows) * whole(g.keys) + 4 * g.rows;
+}
+/// What it has beside, forward too.
+constexpr int64_t attentionFixedBytes = 256;
+
+/// In how many parts the members are computed, one at least and no more than there are.
+inline int64_t attentionParts(int64_t limit, AttentionPass pass, const AttentionGeometry &g) {
+  const int64_t fits = (limit - attentionFixedBytes) / attentionMemberBytes(g);
+  if (pass == AttentionPass::Forward || fits >= g.members)
+    return 1;
+  int64_t parts = fits < 1 ? g.members : (g.members + fits - 1) / fits;
+  while (g.members % parts)
+    ++parts;
+  return parts;
+}
+
+/// 0 where our own kernels compute it.
+inline int64_t attentionScratch(int64_t limit, AttentionPass pass, const AttentionGeometry &g, float ratio,
+                                DataType type) {
+  if (!attentionHasEngine(g, ratio, type))
+    return 0;
+  const int64_t members = pass == AttentionPass::Forward ? 0 : g.members / attentionParts(limit, pass, g);
+  const int64_t bytes = scratchPart(attentionFixedBytes + members * attentionMemberBytes(g));
+  return bytes <= limit ? bytes : 0;
 }
 
 inline int64_t statisticsScratch(const Shape &x) {

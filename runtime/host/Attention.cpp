@@ -284,7 +284,7 @@ int64_t floatsOf(AttentionPass pass, const AttentionGeometry &g) {
 } // namespace
 
 Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
-                     bool causal, float ratio, int64_t key)
+                     bool causal, float ratio, int64_t key, DataType, Algorithm)
     : Kernel(node), geometry(node, q, k, v, mask), scale(scale), causal(causal), ratio(ratio),
       key(static_cast<uint64_t>(key)) {
   workspace = sizeof(float) * static_cast<size_t>(threads() * floatsOf(pass, geometry));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, run by loops over whatever strides
-// its tensors have. Like the real one it refuses pads that differ from side to side, unless so many channels would take
-// the direct kernels too long here, and its fast engine pads channels that do not fill 16 bytes in the workspace.
+// its tensors have, or of one attention (EmulatedAttention.h). Like the real one it refuses pads that differ from side
+// to side, unless so many channels would take the direct kernels too long here, and its fast engine pads channels that
+// do not fill 16 bytes in the workspace.
 #pragma once
 
 #include "cudnn.h"
 #include "runtime/kernels/BFloat16.h"
 
+#include <array>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -83,9 +85,19 @@ using Conv_fprop_attributes = Window_attributes<0>;
 using Conv_dgrad_attributes = Window_attributes<1>;
 using Conv_wgrad_attributes = Window_attributes<2>;
 
+} // namespace graph
+} // namespace cudnn_frontend
+
+#include "EmulatedAttention.h"
+
+namespace cudnn_frontend {
+namespace graph {
+
 class Graph {
 public:
   Graph &set_device_properties(const std::shared_ptr<DeviceProperties> &) { return *this; }
+  Graph &set_sm_version(int) { return *this; }
+  Graph &set_sm_count(int) { return *this; }
   Graph &set_io_data_type(DataType_t) { return *this; }
   Graph &set_intermediate_data_type(DataType_t) { return *this; }
   Graph &set_compute_data_type(DataType_t) { return *this; }
@@ -97,9 +109,24 @@ public:
   Pointer conv_dgrad(Pointer dy, Pointer w, const Conv_dgrad_attributes &a) { return keep(a, made, w, dy, made); }
   Pointer conv_wgrad(Pointer dy, Pointer x, const Conv_wgrad_attributes &a) { return keep(a, x, made, dy, made); }
 
+  std::array<Pointer, 2> sdpa(Pointer q, Pointer k, Pointer v, const SDPA_attributes &a) {
+    attention = {a.scale, a.causal, q, k, v};
+    attention.y = std::make_shared<Tensor_attributes>(), attention.sums = std::make_shared<Tensor_attributes>();
+    return {attention.y, attention.sums};
+  }
+  std::array<Pointer, 3> sdpa_backward(Pointer q, Pointer k, Pointer v, Pointer y, Pointer dy, Pointer sums,
+                                       const SDPA_backward_attributes &a) {
+    attention = {a.scale, a.causal, q, k, v, y, sums, dy};
+    for (Pointer *gradient : {&attention.dq, &attention.dk, &attention.dv})
+      *gradient = std::make_shared<Tensor_attributes>();
+    return {attention.dq, attention.dk, attention.dv};
+  }
+
   /// Of one type, as engines want them.
   bool mixed() const { return x->type != y->type || w->type != y->type; }
   Error validate() const {
+    if (attention.q)
+      return {attention.refused()};
     return {mixed() || (before != after && (pass == 0 ? x : y)->dim[1] < 24 && (pass == 2 ? x : w)->dim[1] < 64)};
   }
   Error build_operation_graph(cudnnHandle_t) const { return {}; }
@@ -111,6 +138,8 @@ public:
   /// takes none. What is ranked third turns out to need more than it said.
   int64_t get_execution_plan_count() const { return 4; }
   Error build_plan_at_index(cudnnHandle_t, int64_t index) {
+    if (attention.q)
+      return needed = attention.workspace(), Error{};
     constexpr int64_t scratch[] = {1 << 16, 1 << 8, 0, 0};
     needed = index == 2 && workspaceLimit < unlimited ? workspaceLimit + 1
              : index == 3                             ? 0
@@ -149,6 +178,8 @@ private:
     return inside;
   }
   void run(std::unordered_map<int64_t, void *> &pack) const {
+    if (attention.q)
+      return attention.run(pack);
     auto data = [&](const Pointer &t) { return pack.at(t->uid); };
     const void *px = data(x), *pw = data(w), *py = data(y);
     const int64_t groups = x->dim[1] / w->dim[1], outs = w->dim[0] / groups, ins = w->dim[1];
@@ -185,6 +216,7 @@ private:
   int pass = 0;
   std::vector<int64_t> before, after, stride, dilation;
   Pointer made = std::make_shared<Tensor_attributes>(), x, w, y;
+  EmulatedAttention attention;
 };
 
 } // namespace graph

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention by tiles of scores that lie in shared memory. Each kernel computes the scores that it needs again, so that
 // blocks share nothing, no tensor is kept between kernels, and every sum has one order. All arithmetic is float.
-#include "runtime/Attention.h"
+#include "runtime/cuda/AttentionTiles.h"
 
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Storage.h"
@@ -13,6 +13,8 @@ namespace {
 /// A block computes a square of scores, each thread `each` by `each` of them, taking so many depths at once.
 constexpr int side = 64, depthAtOnce = 32, across = 16, each = side / across;
 
+int64_t blocksOf(int64_t extent) { return (extent + side - 1) / side; }
+
 template <typename T> struct Step {
   AttentionGeometry g;
   float scale, ratio;
@@ -22,6 +24,12 @@ template <typename T> struct Step {
   const T *q, *k, *v, *dy, *y;
   const float *mask, *logsumexp; ///< logsumexp: of what an earlier kernel wrote
   int64_t rowBlocks, keyBlocks;
+
+  Step(const AttentionProblem &p, const AttentionOperands &o, const DeviceState *state)
+      : g(p.g), scale(p.scale), ratio(p.ratio), causal(p.causal), key(p.key), state(state),
+        q(static_cast<const T *>(o.q)), k(static_cast<const T *>(o.k)), v(static_cast<const T *>(o.v)),
+        dy(static_cast<const T *>(o.dy)), y(static_cast<const T *>(o.y)), mask(o.mask), logsumexp(o.logsumexp),
+        rowBlocks(blocksOf(p.g.rows)), keyBlocks(blocksOf(p.g.keys)) {}
 
   __device__ float scoreOf(float product, int64_t maskStart, int64_t row, int64_t key) const {
     if (key >= g.keys || row >= g.rows || (causal && key > row))
@@ -239,86 +247,41 @@ template <bool Values, typename T> __global__ void attentionKeyGradient(Step<T> 
   }
 }
 
-int64_t blocksOf(int64_t extent) { return (extent + side - 1) / side; }
-
 } // namespace
 
-Attention::Attention(const char *node, AttentionPass, Shape q, Shape k, Shape v, Shape mask, float scale, bool causal,
-                     float ratio, int64_t key)
-    : Kernel(node), geometry(node, q, k, v, mask), scale(scale), causal(causal), ratio(ratio),
-      key(static_cast<uint64_t>(key)) {}
-
-void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
-                        const Tensor &y, const Tensor &logsumexp, const Tensor &) const {
-  const AttentionGeometry &g = geometry;
-  float *sums = stream.data<float>(logsumexp);
-  const int64_t rowBlocks = blocksOf(g.rows), keyBlocks = blocksOf(g.keys);
-  const unsigned sumBlocks = blocksFor(g.members * rowBlocks, 1);
-  const unsigned blocks = blocksFor(g.members * rowBlocks * blocksOf(g.columns), 1);
-  const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
-  stream.launch(node, "attention", [&] {
-    forStored(q.type, [&](auto *stored) {
-      using T = std::remove_pointer_t<decltype(stored)>;
-      const Step<T> step{g,
-                         scale,
-                         ratio,
-                         causal,
-                         key,
-                         state,
-                         stream.data<T>(q),
-                         stream.data<T>(k),
-                         stream.data<T>(v),
-                         nullptr,
-                         nullptr,
-                         stream.data<float>(mask),
-                         sums,
-                         rowBlocks,
-                         keyBlocks};
-      T *py = stream.data<T>(y);
-      const auto sumKernel = attentionSums<T>;
-      const auto rowKernel = attentionRows<T>;
-      sumKernel<<<sumBlocks, blockThreads, 0, native(stream)>>>(step, sums);
-      rowKernel<<<blocks, blockThreads, 0, native(stream)>>>(step, py);
-    });
+void tiledAttention(cudaStream_t stream, const AttentionProblem &p, const DeviceState *state,
+                    const AttentionOperands &o) {
+  const AttentionGeometry &g = p.g;
+  const int64_t rows = g.members * blocksOf(g.rows);
+  const unsigned sumBlocks = blocksFor(rows, 1), blocks = blocksFor(rows * blocksOf(g.columns), 1);
+  forStored(p.type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const Step<T> step(p, o, state);
+    T *y = static_cast<T *>(o.y);
+    const auto sumKernel = attentionSums<T>;
+    const auto rowKernel = attentionRows<T>;
+    sumKernel<<<sumBlocks, blockThreads, 0, stream>>>(step, o.logsumexp);
+    rowKernel<<<blocks, blockThreads, 0, stream>>>(step, y);
   });
 }
 
-void Attention::backward(Stream &stream, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v,
-                         const Tensor &mask, const Tensor &y, const Tensor &logsumexp, const Tensor &dq,
-                         const Tensor &dk, const Tensor &dv, const Tensor &) const {
-  const AttentionGeometry &g = geometry;
-  const int64_t rowBlocks = blocksOf(g.rows), keyBlocks = blocksOf(g.keys);
-  const int64_t depthChunks = blocksOf(g.depth), columnChunks = blocksOf(g.columns);
-  const unsigned queryBlocks = blocksFor(g.members * rowBlocks * depthChunks, 1);
-  const unsigned depthBlocks = blocksFor(g.members * keyBlocks * depthChunks, 1);
-  const unsigned columnBlocks = blocksFor(g.members * keyBlocks * columnChunks, 1);
-  const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
-  stream.launch(node, "attention_backward", [&] {
-    forStored(q.type, [&](auto *stored) {
-      using T = std::remove_pointer_t<decltype(stored)>;
-      const Step<T> step{g,
-                         scale,
-                         ratio,
-                         causal,
-                         key,
-                         state,
-                         stream.data<T>(q),
-                         stream.data<T>(k),
-                         stream.data<T>(v),
-                         stream.data<T>(dy),
-                         stream.data<T>(y),
-                         stream.data<float>(mask),
-                         stream.data<float>(logsumexp),
-                         rowBlocks,
-                         keyBlocks};
-      T *pdq = stream.data<T>(dq), *pdk = stream.data<T>(dk), *pdv = stream.data<T>(dv);
-      const auto queryKernel = attentionQueryGradient<T>;
-      const auto keyKernel = attentionKeyGradient<false, T>;
-      const auto valueKernel = attentionKeyGradient<true, T>;
-      queryKernel<<<queryBlocks, blockThreads, 0, native(stream)>>>(step, pdq);
-      keyKernel<<<depthBlocks, blockThreads, 0, native(stream)>>>(step, pdk);
-      valueKernel<<<columnBlocks, blockThreads, 0, native(stream)>>>(step, pdv);
-    });
+void tiledAttentionGradient(cudaStream_t stream, const AttentionProblem &p, const DeviceState *state,
+                            const AttentionOperands &o) {
+  const AttentionGeometry &g = p.g;
+  const int64_t depthChunks = blocksOf(g.depth), keys = g.members * blocksOf(g.keys);
+  const unsigned queryBlocks = blocksFor(g.members * blocksOf(g.rows) * depthChunks, 1);
+  const unsigned depthBlocks = blocksFor(keys * depthChunks, 1);
+  const unsigned columnBlocks = blocksFor(keys * blocksOf(g.columns), 1);
+  forStored(p.type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const Step<T> step(p, o, state);
+    T *dq = static_cast<T *>(o.dq), *dk = static_cast<T *>(o.dk), *dv = static_cast<T *>(o.dv);
+    const auto queryKernel = attentionQueryGradient<T>;
+    const auto keyKernel = attentionKeyGradient<false, T>;
+    const auto valueKernel = attentionKeyGradient<true, T>;
+    queryKernel<<<queryBlocks, blockThreads, 0, stream>>>(step, dq);
+    keyKernel<<<depthBlocks, blockThreads, 0, stream>>>(step, dk);
+    valueKernel<<<columnBlocks, blockThreads, 0, stream>>>(step, dv);
   });
 }
 

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of bf16 through cuDNN's engines where it has one, else on kernels of our own. Those of one geometry share
+// an engine. Both write the same logsumexp, so that either may go backward behind the other.
+#include "runtime/Attention.h"
+
+#include "runtime/cuda/AttentionEngine.h"
+#include "runtime/cuda/Cut.h"
+#include "runtime/cuda/Device.h"
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+namespace sluice {
+
+struct Attention::Impl : Buildable {
+  Impl(const char *node, const AttentionProblem &problem, int64_t bytes) : node(node), problem(problem), bytes(bytes) {}
+  void build() override;
+
+  std::string node; ///< the first of this geometry, for messages
+  AttentionProblem problem;
+  int64_t bytes; ///< of workspace
+  bool built = false;
+  std::unique_ptr<AttentionEngine> engine; ///< null once built: our own kernels
+};
+
+void Attention::Impl::build() {
+  if (built)
+    return;
+  built = true;
+  std::string reason;
+  engine = AttentionEngine::choose(problem, bytes, reason);
+  if (!engine)
+    noteFallback(node, reason);
+}
+
+/// Its engine, which buildPrimitives() may never have seen; null: our own kernels.
+static const AttentionEngine *built(const Attention::Impl &impl) {
+  const_cast<Attention::Impl &>(impl).build();
+  return impl.engine.get();
+}
+
+/// Never destroyed, as in Conv.cpp.
+static std::shared_ptr<Attention::Impl> shared(const char *node, const AttentionProblem &p, int64_t bytes) {
+  static auto &known = *new std::map<std::vector<int64_t>, std::shared_ptr<Attention::Impl>>;
+  int32_t scale;
+  std::memcpy(&scale, &p.scale, sizeof scale);
+  const bool engine = cuda::attentionHasEngine(p.g, p.ratio, p.type);
+  std::shared_ptr<Attention::Impl> &slot = known[{static_cast<int64_t>(p.pass), p.g.members, p.g.rows, p.g.keys,
+                                                  p.g.depth, p.g.columns, scale, p.causal, engine, bytes}];
+  if (!slot) {
+    slot = std::make_shared<Attention::Impl>(node, p, bytes);
+    buildLater(slot);
+  }
+  return slot;
+}
+
+Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
+                     bool causal, float ratio, int64_t key, DataType type, Algorithm algorithm)
+    : Kernel(node), geometry(node, q, k, v, mask), scale(scale), causal(causal), ratio(ratio),
+      key(static_cast<uint64_t>(key)) {
+  if (type != DataType::BF16)
+    return;
+  workspace = static_cast<size_t>(cuda::attentionScratch(grantedWorkspace(algorithm), pass, geometry, ratio, type));
+  impl = shared(node, {pass, geometry, scale, causal, ratio, this->key, type}, static_cast<int64_t>(workspace));
+}
+
+void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
+                        const Tensor &y, const Tensor &logsumexp, const Tensor &scratch) const {
+  const AttentionOperands operands{stream.address(q),        stream.address(k), stream.address(v),
+                                   stream.data<float>(mask), stream.address(y), stream.data<float>(logsumexp)};
+  const AttentionProblem problem{AttentionPass::Forward, geometry, scale, causal, ratio, key, q.type};
+  const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
+  void *space = stream.address(scratch);
+  stream.launch(node, "attention", [&] {
+    if (const AttentionEngine *engine = impl ? built(*impl) : nullptr)
+      engine->run(native(stream), operands, space);
+    else
+      tiledAttention(native(stream), problem, state, operands);
+  });
+}
+
+void Attention::backward(Stream &stream, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v,
+                         const Tensor &mask, const Tensor &y, const Tensor &logsumexp, const Tensor &dq,
+                         const Tensor &dk, const Tensor &dv, const Tensor &scratch) const {
+  const AttentionOperands operands{stream.address(q),        stream.address(k),  stream.address(v),
+                                   stream.data<float>(mask), stream.address(y),  stream.data<float>(logsumexp),
+                                   stream.address(dy),       stream.address(dq), stream.address(dk),
+                                   stream.address(dv)};
+  const AttentionProblem problem{AttentionPass::Backward, geometry, scale, causal, ratio, key, q.type};
+  const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
+  void *space = stream.address(scratch);
+  stream.launch(node, "attention_backward", [&] {
+    if (const AttentionEngine *engine = impl ? built(*impl) : nullptr)
+      engine->run(native(stream), operands, space);
+    else
+      tiledAttentionGradient(native(stream), problem, state, operands);
+  });
+}
+
+} // namespace sluice

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of cuDNN's engines would run attention on an H200, asked without a GPU as in conv_engines.cpp; FakeDriver.cpp
+// stands for the driver that they are compiled for.
+#include "runtime/cuda/AttentionEngine.h"
+#include "runtime/cuda/Cut.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+
+namespace sluice {
+namespace {
+
+struct Case {
+  const char *name;
+  Shape q, k, v;
+  bool causal;
+  int64_t parts; ///< of the members, going backward with 64 MiB
+};
+std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
+
+/// A decoder and ViT-B/16 as in docs/results/transformers.md, and others.
+const Case cases[] = {{"decoder", {8, 12, 1024, 64}, {8, 12, 1024, 64}, {8, 12, 1024, 64}, true, 4},
+                      {"vit_b_16", {64, 12, 197, 64}, {64, 12, 197, 64}, {64, 12, 197, 64}, false, 2},
+                      {"long_rows", {1, 8, 4096, 128}, {1, 8, 4096, 128}, {1, 8, 4096, 128}, true, 8},
+                      {"cross", {4, 8, 100, 64}, {4, 8, 77, 64}, {4, 8, 77, 64}, false, 1},
+                      {"narrow", {2, 8, 50, 24}, {2, 8, 50, 24}, {2, 8, 50, 24}, false, 1}};
+
+class AttentionEngines : public testing::TestWithParam<Case> {
+protected:
+  void SetUp() override {
+    std::ifstream file("test/unit/cuda/h200.json");
+    std::stringstream text;
+    text << file.rdbuf();
+    device = text.str();
+    ASSERT_FALSE(device.empty());
+  }
+  std::unique_ptr<AttentionEngine> choose(AttentionPass pass, int64_t limit) {
+    const Case &c = GetParam();
+    const AttentionGeometry g("attention", c.q, c.k, c.v, {});
+    const int64_t granted = cuda::attentionScratch(limit, pass, g, 0, DataType::BF16);
+    auto engine = AttentionEngine::choose({pass, g, 0.125f, c.causal, 0, 0, DataType::BF16}, granted, reason, device);
+    if (engine) {
+      EXPECT_LE(engine->workspaceBytes(), granted);
+    }
+    return engine;
+  }
+  std::string device, reason;
+};
+
+TEST_P(AttentionEngines, AreFoundWithinTheWorkspaceThatThePlanHasForThem) {
+  const auto forward = choose(AttentionPass::Forward, int64_t{64} << 20);
+  ASSERT_TRUE(forward) << reason;
+  EXPECT_EQ(forward->parts(), 1);
+  const auto backward = choose(AttentionPass::Backward, int64_t{64} << 20);
+  ASSERT_TRUE(backward) << reason;
+  EXPECT_EQ(backward->parts(), GetParam().parts);
+}
+
+INSTANTIATE_TEST_SUITE_P(H200, AttentionEngines, testing::ValuesIn(cases),
+                         [](const auto &info) { return info.param.name; });
+
+} // namespace
+} // namespace sluice

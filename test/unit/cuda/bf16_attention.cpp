@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of bf16 against that of f32 with the same numbers: with shapes that cuDNN has an engine for, and with
+// others.
+#include "test/unit/cuda/Halves.h"
+
+namespace sluice {
+namespace {
+
+struct Case {
+  const char *name;
+  Shape q, k, v, mask;
+  bool causal;
+};
+std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
+
+class Bf16Attention : public testing::TestWithParam<Case> {
+protected:
+  const Case &c = GetParam();
+  const AttentionGeometry g{"attention", c.q, c.k, c.v, c.mask};
+  Shape y = c.q, sums = c.q;
+  Bf16Attention() { y.dims[y.rank - 1] = g.columns, --sums.rank; }
+
+  /// y, dq, dk, dv.
+  std::vector<Numbers> run(DataType type) const {
+    Harness h;
+    auto input = [&](const Shape &shape, unsigned seed) {
+      return h.tensor(shape, Layout::RowMajor, randomHalves(shape.elements(), seed), type);
+    };
+    auto output = [&](const Shape &shape) { return input(shape, 9); }; // nothing of what was there stays
+    const Tensor q = input(c.q, 1), k = input(c.k, 2), v = input(c.v, 3), dy = input(y, 4);
+    const Tensor mask = c.mask.rank ? h.tensor(c.mask, Layout::RowMajor, randomNumbers(c.mask.elements(), 5)) : none;
+    const Tensor result = output(y), logs = h.tensor(sums), dq = output(c.q), dk = output(c.k), dv = output(c.v);
+    auto kernel = [&](AttentionPass pass) {
+      return Attention("attention", pass, c.q, c.k, c.v, c.mask, 0.3f, c.causal, 0, 0, type);
+    };
+    const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
+    forward.forward(h.session.compute, q, k, v, mask, result, logs, h.workspace(forward));
+    backward.backward(h.session.compute, dy, q, k, v, mask, result, logs, dq, dk, dv, h.workspace(backward));
+    return {h.read(result), h.read(dq), h.read(dk), h.read(dv)};
+  }
+};
+
+/// Products of probabilities and slopes that an engine rounds to bf16 first: a few units of its last place.
+TEST_P(Bf16Attention, IsThatOfFloatsButForRounding) {
+  const std::vector<Numbers> got = run(half), want = run(full);
+  for (size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_CLOSE(got[i], want[i], 1.5e-2);
+  }
+  EXPECT_EQ(run(half), got) << "two runs differ";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Bf16Attention,
+    testing::Values(Case{"heads", {2, 3, 64, 16}, {2, 3, 64, 16}, {2, 3, 64, 16}, {}, false},
+                    Case{"causal", {2, 3, 70, 8}, {2, 3, 70, 8}, {2, 3, 70, 8}, {}, true},
+                    Case{"cross", {4, 20, 64}, {4, 130, 64}, {4, 130, 32}, {}, false},
+                    Case{"odd_rows", {3, 5, 8}, {3, 7, 8}, {3, 7, 8}, {}, false},
+                    Case{"odd_depth", {3, 5, 6}, {3, 7, 6}, {3, 7, 5}, {}, false},
+                    Case{"masked", {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 1, 1, 16}, false}),
+    [](const auto &info) { return info.param.name; });
+
+} // namespace
+} // namespace sluice
