@@ -105,6 +105,29 @@ LogicalResult ConvBackwardDataOp::verify() {
   return mirrors<ConvOp>(*this, {getDx(), getW()}, convolutionOf(*this), {getDy()});
 }
 
+INFER(ConvStatisticsOp) {
+  ConvOp::Adaptor convolution({op.getX(), op.getW()}, DictionaryAttr::get(context), convolutionOf(op));
+  if (failed(ConvOp::inferReturnTypes(context, loc, convolution, types))) // C1
+    return failure();
+  auto channel = RankedTensorType::get({ranked(op.getW()).getDimSize(0)}, Float32Type::get(context));
+  types.append({channel, channel});
+  return success();
+}
+
+LogicalResult ConvBackwardNormOp::verify() {
+  SmallVector<Value> full{getDz(), getZ(), getX()};
+  if (getAddend())
+    full.push_back(getAddend());
+  if (failed(sameShapes(*this, full)) ||
+      failed(mirrors<ConvOp>(*this, {getDz(), getW()}, convolutionOf(*this), {getDy()})))
+    return failure(); // C1
+  const int64_t channels = ranked(getDz()).getDimSize(1);
+  for (Value vector : {getMean(), getRstd(), getDscale(), getDbias()})
+    if (extents(vector) != ArrayRef<int64_t>{channels}) // C2
+      return emitOpError() << "has statistics " << vector.getType() << " of " << channels << " channels";
+  return success();
+}
+
 LogicalResult ConvBackwardWeightOp::verify() {
   SmallVector<Value> operands{getX(), getDw()};
   if (getDbias())
@@ -112,16 +135,24 @@ LogicalResult ConvBackwardWeightOp::verify() {
   return mirrors<ConvOp>(*this, operands, convolutionOf(*this), {getDy()});
 }
 
+/// What the classes of convolutions take first. `also`: a bias, or an addend.
+template <typename Op>
+static KernelCalls convolution(Op op, StringRef kernel, ConvPass pass, Slot x, Slot w, Slot y, bool also,
+                               StringRef method, ArrayRef<Slot> operands) {
+  KernelCalls calls(op);
+  const Shape weight = calls.shape(w);
+  calls.object(kernel, method, operands, pass, calls.shape(x), weight, calls.shape(y),
+               windowOf(op.getContext(), {weight.dims + 2, static_cast<size_t>(weight.rank - 2)}, op.getStrides(),
+                        op.getPads(), op.getDilationsAttr()),
+               static_cast<int64_t>(op.getGroup()), also, calls.algorithm());
+  return calls;
+}
+
 /// Element types are the last arguments, left out where all are F32.
 template <typename Op>
 static KernelCalls convolution(Op op, ConvPass pass, Slot x, Slot w, Slot y, bool bias, StringRef method,
                                ArrayRef<Slot> operands) {
-  KernelCalls calls(op);
-  const Shape weight = calls.shape(w);
-  calls.object("Conv", method, operands, pass, calls.shape(x), weight, calls.shape(y),
-               windowOf(op.getContext(), {weight.dims + 2, static_cast<size_t>(weight.rank - 2)}, op.getStrides(),
-                        op.getPads(), op.getDilationsAttr()),
-               static_cast<int64_t>(op.getGroup()), bias, calls.algorithm());
+  KernelCalls calls = convolution(op, "Conv", pass, x, w, y, bias, method, operands);
   if (calls.type(x) != DataType::F32)
     calls.with(calls.type(x));
   return calls;
@@ -142,6 +173,18 @@ KERNEL(ConvBackwardWeightOp) {
                      {in(0), in(1), out(0), getDbias() ? out(1) : noSlot, scratchSlot});
 }
 
+KERNEL(ConvStatisticsOp) {
+  return convolution(*this, "ConvNorm", ConvPass::Forward, in(0), in(1), out(0), false, "statistics",
+                     {in(0), in(1), out(0), out(1), out(2), scratchSlot})
+      .with(getEpsilon());
+}
+
+KERNEL(ConvBackwardNormOp) {
+  return convolution(
+      *this, "ConvNorm", ConvPass::BackwardData, out(0), in(1), in(0), !!getAddend(), "gradient",
+      {in(0), in(1), in(2), in(3), in(4), in(5), getAddend() ? in(6) : noSlot, out(0), out(1), out(2), scratchSlot});
+}
+
 KERNEL(ConvTransposeOp) { // the data gradient of the convolution that maps y to x
   return convolution(*this, ConvPass::BackwardData, out(0), in(1), in(0), false, "backwardData",
                      {in(0), in(1), out(0), scratchSlot});
@@ -154,23 +197,32 @@ static int64_t convFlops(Type output, Type weights) {
 }
 
 int64_t ConvOp::flops() { return convFlops(getY().getType(), getW().getType()); }
+int64_t ConvStatisticsOp::flops() { return convFlops(getY().getType(), getW().getType()); }
+int64_t ConvBackwardNormOp::flops() { return convFlops(getDy().getType(), getW().getType()); }
 int64_t ConvTransposeOp::flops() { return convFlops(getX().getType(), getW().getType()); }
 int64_t ConvBackwardDataOp::flops() { return convFlops(getDy().getType(), getW().getType()); }
 int64_t ConvBackwardWeightOp::flops() { return convFlops(getDy().getType(), getDw().getType()); }
 
 PrecisionPreference ConvOp::precisionPreference() { return PrecisionPreference::Product; }
+PrecisionPreference ConvStatisticsOp::precisionPreference() { return PrecisionPreference::Product; }
+PrecisionPreference ConvBackwardNormOp::precisionPreference() { return PrecisionPreference::Product; }
 PrecisionPreference ConvTransposeOp::precisionPreference() { return PrecisionPreference::Product; }
 PrecisionPreference ConvBackwardDataOp::precisionPreference() { return PrecisionPreference::Product; }
 PrecisionPreference ConvBackwardWeightOp::precisionPreference() { return PrecisionPreference::Product; }
 
 // Biases are parameters; they join sums that are f32.
 bool ConvOp::isOperandWide(unsigned i) { return i >= 2; }
+bool ConvBackwardNormOp::isOperandWide(unsigned i) { return i == 4 || i == 5; }
 
 // The optimizer adds weight gradients to f32 parameters. Sums stand for many values: means, variances, gradients of
 // what was broadcast.
 bool ConvBackwardWeightOp::isResultWide(unsigned) { return true; }
+bool ConvStatisticsOp::isResultWide(unsigned i) { return i >= 1; }
+bool ConvBackwardNormOp::isResultWide(unsigned i) { return i >= 1; }
 
 bool ConvOp::isLayoutFixed(unsigned operand) { return operand == 1; }
+bool ConvStatisticsOp::isLayoutFixed(unsigned operand) { return operand == 1; }
+bool ConvBackwardNormOp::isLayoutFixed(unsigned operand) { return operand == 1; }
 bool ConvTransposeOp::isLayoutFixed(unsigned operand) { return operand == 1; }
 bool ConvBackwardDataOp::isLayoutFixed(unsigned operand) { return operand == 1; }
 bool ConvBackwardWeightOp::isResultLayoutFixed(unsigned result) { return result == 0; }

@@ -53,6 +53,50 @@ def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Train_OwnKe
   let results = (outs Train_Vector:$mean, Train_Vector:$rstd);
 }
 
+def Train_ConvStatisticsOp : Train_Op<"conv_statistics", [Train_OwnKernel,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>, Pure,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>, Train_Recomputable, InferTypeOpAdaptorWithIsCompatible,
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_statistics", results = ["", "_mean", "_rstd"]>.decl;
+  let summary = "a convolution, and mean and 1/sqrt(variance + epsilon) of every channel of its result, without reading that again";
+  let description = [{
+    Created by fuse-epilogues from train.conv and train.batch_norm, for bf16 on cuda alone.
+
+    - C1: train.conv maps x and w to y.
+
+    ```mlir
+    %y, %mean, %rstd = train.conv_statistics %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64,
+        epsilon = 1.0e-5 : f32} : (tensor<16x64x8x8xf32>, tensor<256x64x1x1xf32>) -> (tensor<16x256x8x8xf32>, tensor<256xf32>, tensor<256xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Real:$x, Train_Real:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations,
+      I64Attr:$group, F32Attr:$epsilon);
+  let results = (outs Train_Real:$y, Train_Vector:$mean, Train_Vector:$rstd);
+}
+
+def Train_ConvBackwardNormOp : Train_GradientOp<"conv_backward_norm", [Train_OwnKernel,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>,
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_dx", results = ["_dx", "_dscale", "_dbias"]>.decl;
+  let summary = "gradient of a convolution with respect to its input, where that is what ReLU gave, with the channel sums of the BatchNorm before";
+  let description = [{
+    dz = train.relu_backward (train.conv_backward_data dy, w, plus `addend` where there is one), z; dscale and dbias are train.normalize_reduce dz, x,
+    mean, rstd, of x that BatchNorm read. Created by fuse-epilogues, for bf16 on cuda alone.
+
+    - C1: the convolution with these attributes maps dz and w to dy; z, x and addend have dz's shape.
+    - C2: mean, rstd, dscale and dbias are [C] with C = dz.dim(1).
+
+    ```mlir
+    %dz, %ds, %db = train.conv_backward_norm %dy, %w, %z, %x, %mean, %rstd, %skip {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>,
+        dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x64x14x14xf32>, tensor<64x32x1x1xf32>, tensor<8x32x14x14xf32>, tensor<8x32x14x14xf32>,
+        tensor<32xf32>, tensor<32xf32>, tensor<8x32x14x14xf32>) -> (tensor<8x32x14x14xf32>, tensor<32xf32>, tensor<32xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Real:$dy, Train_Real:$w, Train_Real:$z, Train_Real:$x, Train_Vector:$mean, Train_Vector:$rstd,
+      Optional<Train_Real>:$addend, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, I64Attr:$group);
+  let results = (outs Train_Real:$dz, Train_Vector:$dscale, Train_Vector:$dbias);
+}
+
 def Train_LrnOp : Train_ForwardOp<"lrn", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
   let extraClassDeclaration = Train_KernelFacts<"Norm">.decl;
   let summary = "local response normalization across channels";

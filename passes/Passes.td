@@ -68,6 +68,33 @@ def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"gradientOps", "gradient-ops", "ops of the backward part">];
 }
 
+def FuseEpilogues : Pass<"sluice-fuse-epilogues", "::mlir::ModuleOp"> {
+  let summary = "let convolutions compute what the BatchNorm beside them asks of their results";
+  let description = [{
+    For cuda, and does nothing unless `train.precision` is "bf16".
+
+    1. train.conv and the statistics of the train.batch_norm that reads its result become train.conv_statistics.
+    2. train.conv_backward_data becomes train.conv_backward_norm with the other gradient that is added to its result, if there is one, the gradient of ReLU
+       behind them, and the channel sums of the gradient of the train.batch_norm in front of that, where nobody else reads what lies between.
+
+    What is left of BatchNorm becomes train.normalize and train.normalize_backward. Of convolutions over images with one tap, one group and channels in eights, for 2
+    of strides 1: those that cuDNN has such kernels for and that wait for memory. Never depends on a plan or a budget.
+
+    ```mlir
+    %y = train.conv %x, %w ... : ...
+    %z, %mean, %rstd = train.batch_norm %y, %scale, %bias {epsilon = 1.0e-5 : f32} : ...
+    ```
+    becomes
+    ```mlir
+    %y, %mean, %rstd = train.conv_statistics %x, %w {epsilon = 1.0e-5 : f32, ...} : ...
+    %z = train.normalize %y, %mean, %rstd, %scale, %bias : ...
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"statisticsMade", "statistics", "convolutions with statistics">,
+    Statistic<"gradientsMade", "gradients", "convolutions' gradients with sums">];
+}
+
 def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
   let summary = "gather elementwise ops into train.fused regions";
   let description = [{

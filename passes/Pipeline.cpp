@@ -14,6 +14,8 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   StringRef(options.allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
   const bool alternatives = llvm::is_contained(lossy, "algorithms"),
              roundsTensors = lossy.size() > (alternatives ? 1 : 0);
+  if (options.fuseEpilogues)
+    pm.addPass(createFuseEpilogues());
   pm.addPass(createFuse({!roundsTensors}));
   pm.addPass(createAssignLayouts());
   pm.addPass(createAssignPrecision());

@@ -25,6 +25,7 @@ struct PipelineOptions {
   int64_t workspaceLimit = 0;           ///< bytes; 0: follows from the model, see estimate-cost
   int threads = 0;                      ///< of host programs; 0: this machine's
   bool groupLaunches = false;           ///< runs of one kind in one launch, where that takes no more memory
+  bool fuseEpilogues = false;           ///< what BatchNorm asks of convolutions' results is theirs to compute
   int level = 0;                        ///< of x86-64 that host programs are built for, 2 to 4; 0: this machine's
 };
 

@@ -31,6 +31,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                                  llvm::cl::init(0)};
   Option<bool> groupLaunches{*this, "group-launches", llvm::cl::desc("runs of one kind in one launch"),
                              llvm::cl::init(false)};
+  Option<bool> fuseEpilogues{*this, "fuse-epilogues", llvm::cl::desc("convolutions with BatchNorm's sums"),
+                             llvm::cl::init(false)};
   Option<int> threads{*this, "threads", llvm::cl::desc("threads of host programs; 0: this machine's"),
                       llvm::cl::init(0)};
   Option<int> level{*this, "level", llvm::cl::desc("level of x86-64 of host programs; 0: this machine's"),
@@ -47,6 +49,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.hostBudget = hostBudget;
     result.workspaceLimit = workspaceLimit;
     result.groupLaunches = groupLaunches;
+    result.fuseEpilogues = fuseEpilogues;
     result.threads = threads;
     result.level = level;
     return result;

@@ -27,7 +27,8 @@ namespace {
 struct Words {
   std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", batchNorm = "train",
               dropout = "keep";
-  std::string target = factsOf(Target::Host).name, precision = "fp32", launches, hostBudget, workspaceLimit, allowLossy;
+  std::string target = factsOf(Target::Host).name, precision = "fp32", launches, epilogues, hostBudget, workspaceLimit,
+              allowLossy;
   std::vector<std::string> dims, limits;
   std::string batch, threads;
 };
@@ -116,6 +117,10 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
          "with --target=cuda: grouped, small kernels of one kind share a launch where that takes no more memory, "
          "or single (default grouped)")
       ->option_text("grouped|single");
+  app.add_option("--epilogues", w.epilogues,
+                 "with --target=cuda --precision=bf16: fused, convolutions compute the sums that BatchNorm beside them "
+                 "needs, or none (default fused)")
+      ->option_text("fused|none");
   app.add_option("--cpu", o.cpu,
                  "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4 (default native: "
                  "processors like this one)")
@@ -242,14 +247,21 @@ std::string takeCpu(DriverOptions &o) {
   return factsOf(o.pipeline.target).levels ? "" : "--cpu=" + o.cpu + " is for --target=host";
 }
 
-std::string takeLaunches(const std::string &word, PipelineOptions &o) {
-  const bool cuda = o.target == Target::Cuda;
-  if (!word.empty() && word != "grouped" && word != "single")
-    return "--launches knows no '" + word + "'; there are grouped and single";
+/// A flag of the cuda target with two words, the first of which is the default.
+std::string takeOfCuda(const char *flag, const std::string &word, const char *on, const char *off, Target target,
+                       bool &into) {
+  const bool cuda = target == Target::Cuda;
+  if (!word.empty() && word != on && word != off)
+    return std::string(flag) + " knows no '" + word + "'; there are " + on + " and " + off;
   if (!word.empty() && !cuda)
-    return "--launches=" + word + " is for --target=cuda";
-  o.groupLaunches = cuda && word != "single";
+    return std::string(flag) + "=" + word + " is for --target=cuda";
+  into = cuda && word != off;
   return "";
+}
+
+std::string takeLaunches(const Words &w, PipelineOptions &o) {
+  const std::string e = takeOfCuda("--launches", w.launches, "grouped", "single", o.target, o.groupLaunches);
+  return e.empty() ? takeOfCuda("--epilogues", w.epilogues, "fused", "none", o.target, o.fuseEpilogues) : e;
 }
 
 /// First message of a word that makes no sense, or nothing.
@@ -270,7 +282,7 @@ std::string convert(const Words &w, DriverOptions &o) {
       !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty())
     return e;
   if (!(e = takeTarget(w.target, o.pipeline.target)).empty() || !(e = takeCpu(o)).empty() ||
-      !(e = takeLaunches(w.launches, o.pipeline)).empty())
+      !(e = takeLaunches(w, o.pipeline)).empty())
     return e;
   if (Status precision = checkPrecision(w.precision, o.pipeline.target); !precision)
     return precision.error();

@@ -20,6 +20,10 @@ static int64_t convolution(Operation *op, CallAttr call, int64_t limit) {
                                   argument<Shape>(op, call, 2), argument<Shape>(op, call, 3),
                                   argument<bool>(op, call, 6), argumentOr(DataType::F32, op, call, 8));
 }
+static int64_t convNorm(Operation *op, CallAttr call, int64_t limit) {
+  return cuda::convNormScratch(limit, argument<ConvPass>(op, call, 0), argument<Shape>(op, call, 1),
+                               argument<Shape>(op, call, 2), argument<Shape>(op, call, 3));
+}
 static int64_t product(Operation *op, CallAttr call, int64_t limit) {
   return cuda::matmulScratch(limit, argument<Shape>(op, call, 0), argument<Shape>(op, call, 1),
                              argument<Shape>(op, call, 2));
@@ -59,6 +63,7 @@ static int64_t fusedWorkspace(train::FusedOp region) {
 static Workspace workspaceFunction(StringRef kernel) {
   return llvm::StringSwitch<Workspace>(kernel)
       .Case("Conv", convolution)
+      .Case("ConvNorm", convNorm)
       .Case("Matmul", product)
       .Case("BatchNormStatistics", statistics)
       .Case("SumTo", sumTo)

@@ -73,7 +73,11 @@ planner::Work sluice::workOf(Operation *op, int64_t touched) {
     work.bytes = 2.0 * static_cast<double>(bytes(slice.getType()));
   if (auto conv = dyn_cast<ConvOp>(op))
     describeConv(work, "forward", conv.getW(), conv.getY(), conv.getStrides(), conv.getGroup());
+  else if (auto conv = dyn_cast<ConvStatisticsOp>(op))
+    describeConv(work, "forward", conv.getW(), conv.getY(), conv.getStrides(), conv.getGroup());
   else if (auto back = dyn_cast<ConvBackwardDataOp>(op))
+    describeConv(work, "backward_data", back.getW(), back.getDy(), back.getStrides(), back.getGroup());
+  else if (auto back = dyn_cast<ConvBackwardNormOp>(op))
     describeConv(work, "backward_data", back.getW(), back.getDy(), back.getStrides(), back.getGroup());
   else if (auto back = dyn_cast<ConvBackwardWeightOp>(op))
     describeConv(work, "backward_weight", back.getDw(), back.getDy(), back.getStrides(), back.getGroup());

@@ -11,7 +11,6 @@
 #include "runtime/cuda/Reduce.h"
 
 #include <map>
-#include <vector>
 
 namespace sluice {
 
@@ -38,7 +37,7 @@ void Conv::Impl::build() {
   std::string reason;
   engine = ConvEngine::choose(geometry, engineBytes, precision, reason);
   if (!engine)
-    noteFallback(node, reason);
+    noteFallback(node, "runs on a direct kernel, which is slow: " + reason);
 }
 
 void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const {
@@ -63,20 +62,10 @@ void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second,
 
 namespace {
 
-std::vector<int64_t> keyOf(const ConvGeometry &g, int64_t engineBytes, Precision precision) {
-  std::vector<int64_t> key{static_cast<int64_t>(g.pass), g.groups, engineBytes, static_cast<int64_t>(precision),
-                           static_cast<int64_t>(g.type)};
-  for (const Shape *shape : {&g.x, &g.w, &g.y})
-    key.insert(key.end(), shape->dims, shape->dims + shape->rank);
-  for (int i = 0, spatial = g.x.rank - 2; i < spatial; ++i)
-    key.insert(key.end(), {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + spatial]});
-  return key;
-}
-
 /// Never destroyed: from 9.10 on cuDNN may crash when plans are while the process ends, where CUDA has gone already.
 std::shared_ptr<Conv::Impl> shared(const char *node, const ConvGeometry &geometry, int64_t engineBytes) {
   static auto &known = *new std::map<std::vector<int64_t>, std::shared_ptr<Conv::Impl>>;
-  std::shared_ptr<Conv::Impl> &slot = known[keyOf(geometry, engineBytes, precision())];
+  std::shared_ptr<Conv::Impl> &slot = known[engineKey(geometry, engineBytes, precision(), Epilogue::None)];
   if (!slot) {
     slot = std::make_shared<Conv::Impl>(node, geometry, engineBytes, precision());
     buildLater(slot);

@@ -6,6 +6,7 @@
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 
+#include <algorithm>
 #include <cudnn_frontend.h>
 #include <limits>
 #include <vector>
@@ -29,7 +30,7 @@ std::vector<int64_t> channelsLast(const Shape &s) {
   return strides;
 }
 
-enum Uid : int64_t { First = 1, Second, Result };
+enum Uid : int64_t { First = 1, Second, Result, More };
 
 constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
@@ -57,6 +58,62 @@ template <typename Attributes> Attributes windowed(const ConvGeometry &g) {
       .set_dilation(list(w.dilations));
 }
 
+using TensorPointer = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+/// Adds an epilogue to a graph whose convolution has the shape `image`.
+class EpilogueGraph {
+public:
+  EpilogueGraph(fe::graph::Graph &graph, const ConvGeometry &geometry, const Shape &image)
+      : graph(graph), geometry(geometry), image(image), channels{1, image[1], 1, 1} {}
+
+  /// Sums of y and of its squares.
+  void statistics(const TensorPointer &y) {
+    sum(y);
+    sum(both(fe::PointwiseMode_t::MUL, y, y));
+  }
+  /// The masked gradient, with its operands and sums in the order of Epilogue.
+  TensorPointer gradient(TensorPointer dx, bool ofSum) {
+    auto z = tensor(geometry, "z", image, next()), x = tensor(geometry, "x", image, next());
+    const TensorPointer input = graph.tensor(x), mean = vector("mean"), rstd = vector("rstd"), sign = graph.tensor(z);
+    const Uid dscale = next(), dbias = next();
+    if (ofSum)
+      dx = both(fe::PointwiseMode_t::ADD, virtualImage(dx), graph.tensor(tensor(geometry, "addend", image, next())));
+    const TensorPointer dz = both(fe::PointwiseMode_t::RELU_BWD, virtualImage(dx), sign);
+    const TensorPointer xhat = both(fe::PointwiseMode_t::MUL, both(fe::PointwiseMode_t::SUB, input, mean), rstd);
+    sum(both(fe::PointwiseMode_t::MUL, dz, xhat), dscale);
+    sum(dz, dbias);
+    return dz;
+  }
+
+private:
+  Uid next() { return static_cast<Uid>(More + used++); }
+  TensorPointer virtualImage(const TensorPointer &t) const {
+    t->set_dim(dims(image)).set_stride(channelsLast(image));
+    return t;
+  }
+  TensorPointer both(fe::PointwiseMode_t mode, const TensorPointer &a, const TensorPointer &b) const {
+    return virtualImage(graph.pointwise(a, b, fe::graph::Pointwise_attributes().set_mode(mode)));
+  }
+  TensorPointer vector(const char *name) {
+    return graph.tensor(tensor(geometry, name, channels, next()).set_data_type(fe::DataType_t::FLOAT));
+  }
+  void sum(const TensorPointer &of, Uid uid) const {
+    graph
+        .reduction(of, fe::graph::Reduction_attributes().set_mode(fe::ReductionMode_t::ADD).set_is_deterministic(true))
+        ->set_output(true)
+        .set_dim(dims(channels))
+        .set_stride(channelsLast(channels))
+        .set_uid(uid)
+        .set_data_type(fe::DataType_t::FLOAT);
+  }
+  void sum(const TensorPointer &of) { sum(of, next()); }
+
+  fe::graph::Graph &graph;
+  const ConvGeometry &geometry;
+  const Shape image, channels;
+  int64_t used = 0;
+};
+
 /// The search for one engine.
 struct Choice {
   bool takes(std::string &reason) const;
@@ -65,7 +122,7 @@ struct Choice {
   std::unique_ptr<fe::graph::Graph> choose(int64_t bytes, bool tensorCores) const;
   /// The engine where the best one for the whole batch does not fit; sets `parts`.
   std::unique_ptr<fe::graph::Graph> chooseSmaller();
-  /// The convolution of one part.
+  /// The convolution of one part, with its epilogue.
   void describe(fe::graph::Graph &graph) const;
   /// Engines that may run: no atomics, sums in f32, inputs as they are (tensor cores drop digits of f32, others turn it
   /// into f16, which overflows); with FP32 no tensor cores.
@@ -76,7 +133,8 @@ struct Choice {
   const Precision precision;
   const std::shared_ptr<fe::DeviceProperties> device; ///< null: the present one
   cudnnHandle_t handle;                               ///< null with a described device
-  int64_t parts = 1;                                  ///< equal ones, of the batch
+  const Epilogue epilogue;
+  int64_t parts = 1; ///< equal ones, of the batch
 };
 
 void Choice::describe(fe::graph::Graph &described) const {
@@ -101,6 +159,10 @@ void Choice::describe(fe::graph::Graph &described) const {
                                   described.tensor(tensor(g, "x", g.x, Second)),
                                   windowed<fe::graph::Conv_wgrad_attributes>(g));
   const Shape &shape = g.pass == ConvPass::Forward ? g.y : g.pass == ConvPass::BackwardData ? g.x : g.w;
+  if (epilogue == Epilogue::Statistics)
+    EpilogueGraph(described, g, shape).statistics(result);
+  else if (epilogue != Epilogue::None)
+    result = EpilogueGraph(described, g, shape).gradient(result, epilogue == Epilogue::GradientOfSum);
   result->set_output(true)
       .set_dim(dims(shape))
       .set_stride(channelsLast(shape))
@@ -186,7 +248,12 @@ ConvEngine::ConvEngine(const ConvGeometry &geometry, int64_t count, std::unique_
 ConvEngine::~ConvEngine() = default;
 
 std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvGeometry &geometry, int64_t bytes, Precision precision,
-                                               std::string &reason, const std::string &device) {
+                                               std::string &reason, const std::string &device, Epilogue epilogue) {
+  if (epilogue != Epilogue::None &&
+      std::min<size_t>(CUDNN_VERSION, cudnnGetVersion()) < 91100) { // atomics add its sums
+    reason = "cuDNN 9.11 or newer is needed for it";
+    return nullptr;
+  }
   std::shared_ptr<fe::DeviceProperties> described;
   if (!device.empty()) {
     described = std::make_shared<fe::DeviceProperties>();
@@ -195,16 +262,27 @@ std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvGeometry &geometry, int
       return nullptr;
     }
   }
-  Choice choice{geometry, bytes, precision, described, described ? nullptr : Device::get().cudnn};
+  Choice choice{geometry, bytes, precision, described, described ? nullptr : Device::get().cudnn, epilogue};
   if (!choice.takes(reason))
     return nullptr;
-  auto graph = choice.choose(unlimited, false);
+  auto graph = choice.choose(epilogue == Epilogue::None ? unlimited : bytes, false);
   if (graph && graph->get_workspace_size() > bytes)
     graph = choice.chooseSmaller();
   if (!graph)
     return nullptr;
   return std::unique_ptr<ConvEngine>(
       new ConvEngine(geometry, choice.parts, std::make_unique<Plan>(Plan{std::move(graph)})));
+}
+
+std::vector<int64_t> engineKey(const ConvGeometry &g, int64_t bytes, Precision precision, Epilogue epilogue) {
+  std::vector<int64_t> key{
+      static_cast<int64_t>(g.pass),  g.groups, bytes, static_cast<int64_t>(precision), static_cast<int64_t>(g.type),
+      static_cast<int64_t>(epilogue)};
+  for (const Shape *shape : {&g.x, &g.w, &g.y})
+    key.insert(key.end(), shape->dims, shape->dims + shape->rank);
+  for (int i = 0, spatial = g.x.rank - 2; i < spatial; ++i)
+    key.insert(key.end(), {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + spatial]});
+  return key;
 }
 
 int64_t ConvEngine::workspaceBytes() const { return plan->graph->get_workspace_size(); }
@@ -215,7 +293,7 @@ std::string ConvEngine::name() const {
 }
 
 void ConvEngine::run(cudaStream_t stream, int64_t part, const void *first, const void *second, void *result,
-                     void *workspace) const {
+                     void *workspace, std::initializer_list<const void *> more) const {
   const ConvGeometry &g = geometry;
   cudnnHandle_t handle = Device::get().cudnn;
   if (cudnnSetStream(handle, stream) != CUDNN_STATUS_SUCCESS)
@@ -231,6 +309,8 @@ void ConvEngine::run(cudaStream_t stream, int64_t part, const void *first, const
                                               {Result, at(result, backwardWeight ? 0
                                                                   : forward      ? partY
                                                                                  : partX)}};
+  for (size_t i = 0; i < more.size(); ++i)
+    pack[More + static_cast<int64_t>(i)] = const_cast<void *>(more.begin()[i]);
   if (auto status = plan->graph->execute(handle, pack, workspace); status.is_bad())
     throw DeviceError("CUDA cuDNN cannot run a convolution: " + status.get_message());
 }

@@ -7,10 +7,21 @@
 
 #include "runtime/cuda/DirectConv.h"
 
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace sluice {
+
+/// What an engine computes besides the convolution, from what it has in registers, in sums that are the same bits from
+/// run to run; Graph API of cuDNN 9.11 or newer, where no parts are cut. Its further operands, in the order in which
+/// run() takes them: Statistics: sums of y over all but channels, sums of y * y. Gradient: z, x, mean, rstd, dscale,
+/// dbias and, with an addend, that; see ConvNorm.
+enum class Epilogue { None, Statistics, Gradient, GradientOfSum };
+
+/// The same for engines that are the same.
+std::vector<int64_t> engineKey(const ConvGeometry &geometry, int64_t bytes, Precision precision, Epilogue epilogue);
 
 class ConvEngine {
 public:
@@ -18,7 +29,8 @@ public:
   /// (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION); that one cannot run. Null, with a reason, where there is none within
   /// `bytes` of workspace.
   static std::unique_ptr<ConvEngine> choose(const ConvGeometry &geometry, int64_t bytes, Precision precision,
-                                            std::string &reason, const std::string &device = "");
+                                            std::string &reason, const std::string &device = "",
+                                            Epilogue epilogue = Epilogue::None);
   ~ConvEngine();
 
   /// Of the batch, one run each.
@@ -28,9 +40,10 @@ public:
   std::string name() const;
 
   /// Enqueues one part. Addresses are those of the whole tensors, weights in [O,H,W,I]: x, w -> y; dy, w -> dx; dy, x
-  /// -> dw, of this part alone. `workspace` has as many bytes as were granted. Throws DeviceError.
-  void run(cudaStream_t stream, int64_t part, const void *first, const void *second, void *result,
-           void *workspace) const;
+  /// -> dw, of this part alone. `workspace` has as many bytes as were granted; `more` are the epilogue's operands.
+  /// Throws DeviceError.
+  void run(cudaStream_t stream, int64_t part, const void *first, const void *second, void *result, void *workspace,
+           std::initializer_list<const void *> more = {}) const;
 
 private:
   struct Plan;

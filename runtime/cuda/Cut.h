@@ -146,6 +146,17 @@ inline int64_t statisticsScratch(const Shape &x) {
   return sumScratch(Cut(x.elements() / std::max<int64_t>(1, x[1]), x[1], Cut::sumTasks), 2);
 }
 
+/// The sums that the epilogue of a ConvNorm's engine leaves to a kernel, behind the engine's own workspace.
+inline int64_t convNormSums(ConvPass pass, const Shape &y) {
+  return pass == ConvPass::Forward ? scratchPart(2 * y[1] * static_cast<int64_t>(sizeof(float))) : 0;
+}
+/// What the engine of a ConvNorm may have, or our kernels where there is none.
+inline int64_t convNormScratch(int64_t limit, ConvPass pass, const Shape &x, const Shape &w, const Shape &y) {
+  const int64_t own = convNormSums(pass, y);
+  return scratchPart(std::max(convolutionScratch(limit - own, pass, x, w, y, false, DataType::BF16) + own,
+                              statisticsScratch(pass == ConvPass::Forward ? y : x)));
+}
+
 constexpr int lossParts = 256;
 /// Partial sums; behind them how many targets count, where some may not.
 constexpr int64_t lossPartials = lossParts * static_cast<int64_t>(sizeof(double));

@@ -127,9 +127,9 @@ int threads() { return threadCount; }
 void limitInstructions(int) {}
 void ensurePassiveOpenMP(int, char **) {}
 
-void noteFallback(const std::string &node, const std::string &reason) {
+void noteFallback(const std::string &node, const std::string &what) {
   if (fallbacks.count++ == 0)
-    fallbacks.first = "'" + node + "' runs on a direct kernel, which is slow: " + reason;
+    fallbacks.first = "'" + node + "' " + what;
 }
 
 void buildLater(const std::shared_ptr<Buildable> &object) { pending().push_back(object); }

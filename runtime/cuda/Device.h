@@ -39,8 +39,9 @@ inline int64_t grantedWorkspace(const Algorithm &algorithm) {
 }
 Precision precision();
 
-/// Says that a kernel of ours, much slower, stands in for a vendor's on this node; part of memoryNotes().
-void noteFallback(const std::string &node, const std::string &reason);
+/// Says that kernels of ours, which are slower, stand in for a vendor's on this node, in words behind its name; part of
+/// memoryNotes().
+void noteFallback(const std::string &node, const std::string &what);
 
 /// Compiles what a kernel object only described; called by buildPrimitives(), or by the first call of a kernel that
 /// buildPrimitives() never saw.

@@ -324,6 +324,39 @@ func.func @conv_backward_weight_c1(%d: tensor<2x6x4x4xf32>, %x: tensor<2x3x4x4xf
 
 // -----
 
+func.func @conv_statistics_c1(%x: tensor<2x3x4x4xf32>, %w: tensor<6x2x1x1xf32>) {
+  // expected-error @below {{in 1 groups does not fit}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %m, %r = train.conv_statistics %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64, epsilon = 1.0e-5 : f32} : (tensor<2x3x4x4xf32>, tensor<6x2x1x1xf32>) -> (tensor<2x6x4x4xf32>, tensor<6xf32>, tensor<6xf32>)
+  return
+}
+
+// -----
+
+func.func @conv_backward_norm_c1(%d: tensor<2x6x4x4xf32>, %w: tensor<6x3x1x1xf32>, %z: tensor<2x3x5x5xf32>, %v: tensor<3xf32>) {
+  // expected-error @below {{is no gradient of 'train.conv', which gives 'tensor<2x6x5x5xf32>', not 'tensor<2x6x4x4xf32>'}}
+  %x, %s, %b = train.conv_backward_norm %d, %w, %z, %z, %v, %v {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x6x4x4xf32>, tensor<6x3x1x1xf32>, tensor<2x3x5x5xf32>, tensor<2x3x5x5xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x5x5xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @conv_backward_norm_c1_addend(%d: tensor<2x6x4x4xf32>, %w: tensor<6x3x1x1xf32>, %z: tensor<2x3x4x4xf32>, %v: tensor<3xf32>, %a: tensor<2x3x1x1xf32>) {
+  // expected-error @below {{has tensors of unlike shapes}}
+  %x, %s, %b = train.conv_backward_norm %d, %w, %z, %z, %v, %v, %a {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x6x4x4xf32>, tensor<6x3x1x1xf32>, tensor<2x3x4x4xf32>, tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2x3x1x1xf32>) -> (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @conv_backward_norm_c2(%d: tensor<2x6x4x4xf32>, %w: tensor<6x3x1x1xf32>, %z: tensor<2x3x4x4xf32>, %v: tensor<3xf32>, %u: tensor<4xf32>) {
+  // expected-error @below {{has statistics 'tensor<4xf32>' of 3 channels}}
+  %x, %s, %b = train.conv_backward_norm %d, %w, %z, %z, %v, %u {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x6x4x4xf32>, tensor<6x3x1x1xf32>, tensor<2x3x4x4xf32>, tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<4xf32>) -> (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
 func.func @batch_norm_backward_c1(%d: tensor<2x3x4x4xf32>, %x: tensor<2x3x2x4xf32>, %v: tensor<3xf32>) {
   // expected-error @below {{is no gradient of 'train.batch_norm'}}
   %dx, %s, %b = train.batch_norm_backward %d, %x, %v, %v, %v : (tensor<2x3x4x4xf32>, tensor<2x3x2x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x2x4xf32>, tensor<3xf32>, tensor<3xf32>)

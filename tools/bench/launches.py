@@ -8,14 +8,17 @@
 
 A run counts what its kernels launch (the rules below, which test/execute/emulated-launches.test compares with what the emulator launches), and the bytes of
 what it reads and writes once each, partial sums twice. What a convolution or a matrix product moves is cuDNN's and cuBLASLt's business and not counted;
-what our kernels do around them, turning weights and adding biases, has a line of its own. A convolution that cuDNN runs in parts launches more."""
+what our kernels do around them, turning weights, adding biases, means from sums, has a line of its own. What a convolution's epilogue reads and writes beside
+what the convolution alone would has one, too, and is no part of `all`, the bytes of our kernels, but of the last line. A convolution that cuDNN runs in parts
+launches more."""
 import argparse
 import collections
 import re
 
 WIDTH = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "i32": 4, "i8": 1, "f64": 8}
 UPDATES = {"updateSgd", "updateAdam", "updateAdagrad", "updateRmsProp", "updateLion", "accumulateGradient", "averageWeights"}
-PRODUCTS = {"Conv", "Matmul"}
+PRODUCTS = {"Conv", "ConvNorm", "Matmul"}
+EPILOGUES = "epilogues of convolutions"
 SINGLE = {"Reorder", "UpdateStatistics", "MaxPool", "AveragePool", "Softmax", "Slab", "Lrn", "Resize", "BatchNormStatistics", "LayerNorm", "SumTo"}  # one launch a call
 SEVERAL = {"Lamb": 3, "GradientNorm": 2}
 
@@ -56,6 +59,8 @@ class Run:
     def extra(self):
         """Launches and bytes of our own kernels in a product."""
         kernel, _, method, _ = self.calls[0]
+        if kernel == "ConvNorm":  # sums become mean and rstd
+            return (1, 2 * sum(size for _, size in self.outs[1:])) if method == "statistics" else (0, 0)
         if kernel == "Conv" and method == "backwardWeight":
             gradient = self.outs[0][1]
             if self.narrow():
@@ -70,6 +75,12 @@ class Run:
             return turn[0] + bias[0], turn[1] + bias[1]
         epilogue = self.calls[0][1].rstrip('>"').endswith("F32")  # cuBLASLt adds a row to what it stores in f32
         return (1, 2 * self.outs[0][1]) if self.has(2) and not epilogue else (0, 0)
+
+    def epilogue(self):
+        """Bytes that cuDNN moves more than for the convolution alone."""
+        if not self.calls or self.calls[0][0] != "ConvNorm":
+            return 0
+        return sum(size for _, size in self.ins[2:] + self.outs[1:])
 
     def turned(self):
         """Whether the weights are turned for the engine: in bf16 gradients are, whatever their extents; in f32 what has neither one channel nor one tap."""
@@ -125,6 +136,8 @@ def table(path):
         if product:
             extra = run.extra()[0]
             rows["convolutions and matrix products"][0] += run.launches() - extra
+            if run.epilogue():
+                rows[EPILOGUES][1] += run.epilogue()
             if extra:
                 rows["around them: weights turned, biases"][0] += extra
                 rows["around them: weights turned, biases"][1] += run.bytes()
@@ -149,7 +162,9 @@ def main():
     kinds = sorted({kind for _, rows in columns for kind in rows}, key=lambda kind: -max(rows[kind][1] for _, rows in columns))
     for kind in kinds:
         print(f"| {kind} |" + "".join(f" {rows[kind][0]} | {rows[kind][1] / 1e9:.3f} |" for _, rows in columns))
-    print("| all |" + "".join(f" {sum(r[0] for r in rows.values())} | {sum(r[1] for r in rows.values()) / 1e9:.3f} |" for _, rows in columns))
+    for name, left_out in (("all", {EPILOGUES}), ("all and epilogues", set())):
+        counted = [[row for kind, row in rows.items() if kind not in left_out] for _, rows in columns]
+        print(f"| {name} |" + "".join(f" {sum(r[0] for r in rows)} | {sum(r[1] for r in rows) / 1e9:.3f} |" for rows in counted))
 
 
 if __name__ == "__main__":

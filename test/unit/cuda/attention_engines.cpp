@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of cuDNN's engines would run attention on an H200, asked without a GPU as in conv_engines.cpp; FakeDriver.cpp
+// Which of cuDNN's engines would run attention on an H200, asked without a GPU as in conv_engines.cpp; driver_stub.cpp
 // stands for the driver that they are compiled for.
 #include "runtime/cuda/AttentionEngine.h"
 #include "runtime/cuda/Cut.h"

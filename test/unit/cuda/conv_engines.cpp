@@ -36,7 +36,7 @@ constexpr Case cases[] = {{"resnet_stem", 256, 3, 224, 64, 7, 2, 3, 1},
                           {"odd_channels", 7, 13, 31, 21, 3, 1, 1, 1},
                           {"one_image", 1, 64, 56, 64, 3, 1, 1, 1}};
 
-class ConvEngines : public testing::TestWithParam<Case> {
+class Engines : public testing::Test {
 protected:
   void SetUp() override {
     std::ifstream file("test/unit/cuda/h200.json");
@@ -46,8 +46,8 @@ protected:
     ASSERT_FALSE(device.empty());
   }
 
-  std::unique_ptr<ConvEngine> choose(ConvPass pass, Precision precision, int64_t bytes) {
-    const Case &c = GetParam();
+  std::unique_ptr<ConvEngine> choose(const Case &c, ConvPass pass, Precision precision, int64_t bytes,
+                                     Epilogue epilogue = Epilogue::None) {
     const int64_t out = (c.h + 2 * c.pad - c.k) / c.stride + 1;
     const DataType type = precision == Precision::BF16 ? DataType::BF16 : DataType::F32;
     return ConvEngine::choose({pass,
@@ -57,10 +57,17 @@ protected:
                                {{c.k, c.k}, {c.stride, c.stride}, {c.pad, c.pad, c.pad, c.pad}, {1, 1}},
                                c.groups,
                                type},
-                              bytes, precision, reason, device);
+                              bytes, precision, reason, device, epilogue);
   }
 
   std::string device, reason;
+};
+
+class ConvEngines : public Engines, public testing::WithParamInterface<Case> {
+protected:
+  std::unique_ptr<ConvEngine> choose(ConvPass pass, Precision precision, int64_t bytes) {
+    return Engines::choose(GetParam(), pass, precision, bytes);
+  }
 };
 
 TEST_P(ConvEngines, AreFoundWithinTheWorkspaceTheSameOnesEveryTime) {
@@ -86,6 +93,35 @@ TEST_P(ConvEngines, NeedNoPartsWhereTheWorkspaceIsLarge) {
     EXPECT_EQ(engine->parts(), 1);
   }
 }
+
+/// Of ResNet-50's convolutions of one tap, of which fuse-epilogues makes such ops; each compiles a kernel. A driver, or
+/// what stands in for one (driver_stub.cpp), is needed.
+constexpr Case withEpilogues[] = {{"expand_56", 256, 64, 56, 256, 1, 1, 0, 1},
+                                  {"reduce_56", 256, 256, 56, 64, 1, 1, 0, 1},
+                                  {"strided_28", 256, 256, 56, 512, 1, 2, 0, 1},
+                                  {"reduce_14", 256, 1024, 14, 256, 1, 1, 0, 1},
+                                  {"expand_7", 256, 512, 7, 2048, 1, 1, 0, 1}};
+
+class Epilogues : public Engines, public testing::WithParamInterface<Case> {};
+
+TEST_P(Epilogues, HaveDeterministicEnginesWithinTheWorkspace) {
+  const Case &c = GetParam();
+  auto expect = [&](ConvPass pass, Epilogue epilogue) {
+    const auto engine = choose(c, pass, Precision::BF16, limit, epilogue);
+    ASSERT_TRUE(engine) << reason;
+    EXPECT_LE(engine->workspaceBytes(), limit);
+    EXPECT_GT(engine->workspaceBytes(), 0) << "partial sums have no place"; // they would be added by atomics
+    EXPECT_EQ(engine->parts(), 1);
+  };
+  expect(ConvPass::Forward, Epilogue::Statistics);
+  if (c.stride == 1) {
+    expect(ConvPass::BackwardData, Epilogue::Gradient);
+    expect(ConvPass::BackwardData, Epilogue::GradientOfSum);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(H200, Epilogues, testing::ValuesIn(withEpilogues),
+                         [](const auto &info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(H200, ConvEngines, testing::ValuesIn(cases), [](const auto &info) { return info.param.name; });
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, run by loops over whatever strides
-// its tensors have, or of one attention (EmulatedAttention.h). Like the real one it refuses pads that differ from side
-// to side, unless so many channels would take the direct kernels too long here, and its fast engine pads channels that
-// do not fill 16 bytes in the workspace.
+// The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, and of pointwise ops and sums behind
+// it, run by loops over whatever strides its tensors have, or of one attention (EmulatedAttention.h). Like the real one
+// it refuses pads that differ from side to side, unless so many channels would take the direct kernels too long here,
+// and its fast engine pads channels that do not fill 16 bytes in the workspace.
 #pragma once
 
 #include "cudnn.h"
@@ -18,6 +18,8 @@ namespace cudnn_frontend {
 
 enum class DataType_t { FLOAT, BFLOAT16 };
 enum class HeurMode_t { A, FALLBACK };
+enum class PointwiseMode_t { ADD, SUB, MUL, RELU_BWD };
+enum class ReductionMode_t { ADD };
 enum class NumericalNote_t { TENSOR_CORE, DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, NONDETERMINISTIC };
 
 struct Error {
@@ -85,6 +87,16 @@ using Conv_fprop_attributes = Window_attributes<0>;
 using Conv_dgrad_attributes = Window_attributes<1>;
 using Conv_wgrad_attributes = Window_attributes<2>;
 
+struct Pointwise_attributes {
+  PointwiseMode_t mode = PointwiseMode_t::ADD;
+  Pointwise_attributes &set_mode(PointwiseMode_t value) { return mode = value, *this; }
+};
+struct Reduction_attributes {
+  bool deterministic = false;
+  Reduction_attributes &set_mode(ReductionMode_t) { return *this; }
+  Reduction_attributes &set_is_deterministic(bool value) { return deterministic = value, *this; }
+};
+
 } // namespace graph
 } // namespace cudnn_frontend
 
@@ -121,16 +133,34 @@ public:
       *gradient = std::make_shared<Tensor_attributes>();
     return {attention.dq, attention.dk, attention.dv};
   }
+  Pointer pointwise(Pointer a, Pointer b, const Pointwise_attributes &p) {
+    epilogue.push_back({a, b, std::make_shared<Tensor_attributes>(), p.mode, false});
+    return epilogue.back().result;
+  }
+  Pointer reduction(Pointer a, const Reduction_attributes &r) {
+    atomics |= !r.deterministic;
+    epilogue.push_back({a, nullptr, std::make_shared<Tensor_attributes>(), PointwiseMode_t::ADD, true});
+    return epilogue.back().result;
+  }
 
   /// Of one type, as engines want them.
-  bool mixed() const { return x->type != y->type || w->type != y->type; }
+  bool mixed() const {
+    auto other = [&](const Pointer &t) { return t->type != w->type && (t != made || epilogue.empty()); };
+    return other(x) || other(y);
+  }
   Error validate() const {
     if (attention.q)
       return {attention.refused()};
     return {mixed() || (before != after && (pass == 0 ? x : y)->dim[1] < 24 && (pass == 2 ? x : w)->dim[1] < 64)};
   }
   Error build_operation_graph(cudnnHandle_t) const { return {}; }
-  Error create_execution_plans(std::vector<HeurMode_t>) const { return {}; }
+  /// With epilogues there are engines for channels in eights, and for no sums over what a stride left out.
+  /// EMULATED_EPILOGUES=0: there are none.
+  Error create_execution_plans(std::vector<HeurMode_t>) const {
+    const bool strided = pass == 1 && stride != std::vector<int64_t>(stride.size(), 1);
+    return {!epilogue.empty() && (atomics || strided || w->dim[0] % 8 || w->dim[1] % 8 ||
+                                  w->type != DataType_t::BFLOAT16 || emulated("EMULATED_EPILOGUES", 1) == 0)};
+  }
   Graph &deselect_numeric_notes(const std::vector<NumericalNote_t> &) { return *this; }
   Graph &select_numeric_notes(const std::vector<NumericalNote_t> &) { return tensorCores = true, *this; }
   Graph &deselect_workspace_greater_than(int64_t limit) { return workspaceLimit = limit, *this; }
@@ -140,6 +170,10 @@ public:
   Error build_plan_at_index(cudnnHandle_t, int64_t index) {
     if (attention.q)
       return needed = attention.workspace(), Error{};
+    if (!epilogue.empty()) {
+      needed = static_cast<int64_t>(partials() * sizeof(float));
+      return {needed > workspaceLimit};
+    }
     constexpr int64_t scratch[] = {1 << 16, 1 << 8, 0, 0};
     needed = index == 2 && workspaceLimit < unlimited ? workspaceLimit + 1
              : index == 3                             ? 0
@@ -180,7 +214,7 @@ private:
   void run(std::unordered_map<int64_t, void *> &pack) const {
     if (attention.q)
       return attention.run(pack);
-    auto data = [&](const Pointer &t) { return pack.at(t->uid); };
+    auto data = [&](const Pointer &t) { return t->uid ? pack.at(t->uid) : nullptr; }; // a virtual one is in no memory
     const void *px = data(x), *pw = data(w), *py = data(y);
     const int64_t groups = x->dim[1] / w->dim[1], outs = w->dim[0] / groups, ins = w->dim[1];
     std::vector<double> sums(static_cast<size_t>(made->elements()));
@@ -201,8 +235,53 @@ private:
               else
                 sums[static_cast<size_t>(aw)] += y->value(py, ay) * x->value(px, ax);
             }
+    if (!epilogue.empty())
+      return finish(pack, sums);
     for (size_t i = 0; i < sums.size(); ++i)
       made->put(data(made), static_cast<int64_t>(i), static_cast<float>(sums[i]));
+  }
+
+  struct Node {
+    Pointer a, b, result; ///< b: null of a sum
+    PointwiseMode_t mode;
+    bool sum;
+  };
+  static float computed(PointwiseMode_t mode, float a, float b) {
+    return mode == PointwiseMode_t::ADD   ? a + b
+           : mode == PointwiseMode_t::SUB ? a - b
+           : mode == PointwiseMode_t::MUL ? a * b
+                                          : (b > 0 ? a : 0);
+  }
+  size_t partials() const { return static_cast<size_t>(made->elements() / 32 + 64); }
+  /// All of a node's elements in f32, in the order of a dense image with its channels last; vectors by channel.
+  void finish(std::unordered_map<int64_t, void *> &pack, const std::vector<double> &sums) const {
+    std::unordered_map<const Tensor_attributes *, std::vector<float>> known;
+    const size_t channels = static_cast<size_t>(made->dim[1]);
+    auto of = [&](const Pointer &t) -> const std::vector<float> & {
+      std::vector<float> &values = known[t.get()];
+      if (values.empty())
+        for (int64_t i = 0; i < t->elements(); ++i)
+          values.push_back(static_cast<float>(t->value(pack.at(t->uid), i)));
+      return values;
+    };
+    auto store = [&](const Pointer &t) {
+      const std::vector<float> &values = known[t.get()];
+      for (size_t i = 0; t->uid != 0 && i < values.size(); ++i)
+        t->put(pack.at(t->uid), static_cast<int64_t>(i), values[i]);
+    };
+    known[made.get()].assign(sums.begin(), sums.end());
+    store(made);
+    for (const Node &node : epilogue) {
+      const std::vector<float> a = of(node.a), b = node.sum ? std::vector<float>() : of(node.b);
+      std::vector<float> &to = known[node.result.get()];
+      to.assign(node.sum ? channels : a.size(), 0);
+      for (size_t i = 0; i < a.size(); ++i)
+        if (node.sum)
+          to[i % channels] += a[i];
+        else
+          to[i] = computed(node.mode, a[i], b[b.size() == channels ? i % channels : i]);
+      store(node.result);
+    }
   }
 
   int64_t paddedInput() const {
@@ -211,6 +290,8 @@ private:
   }
 
   static constexpr int64_t unlimited = INT64_MAX;
+  std::vector<Node> epilogue;
+  bool atomics = false;
   int64_t workspaceLimit = unlimited, needed = 0;
   bool tensorCores = false;
   int pass = 0;
