@@ -31,7 +31,7 @@ void Attention::Impl::build() {
   std::string reason;
   engine = AttentionEngine::choose(problem, bytes, reason);
   if (!engine)
-    noteFallback(node, reason);
+    noteFallback(node, "runs on kernels of our own, which are slow: " + reason);
 }
 
 /// Its engine, which buildPrimitives() may never have seen; null: our own kernels.

@@ -22,6 +22,17 @@ TEST(Notes, NameAConvolutionThatCudnnDoesNotTake) {
   EXPECT_EQ(notes.find("/same/Conv"), std::string::npos) << notes; // one plan for one geometry
 }
 
+TEST(Notes, NameAnAttentionThatCudnnIsNotAskedFor) {
+  const Shape shape{2, 16, 8};
+  const Attention masked("/masked/Softmax", AttentionPass::Forward, shape, shape, shape, {16}, 1, false, 0, 0,
+                         DataType::BF16);
+  buildPrimitives();
+  const std::string notes = memoryNotes();
+  EXPECT_NE(notes.find("runs on kernels of our own, which are slow: cuDNN's attention is asked where"),
+            std::string::npos)
+      << notes;
+}
+
 /// The next batch, copied outside the graph, would take the link before the copies that the step waits for.
 TEST(Graphs, CopiesOfAStepComeBeforeTheNextBatch) {
   Session session(1 << 12, 1 << 12, 1);
