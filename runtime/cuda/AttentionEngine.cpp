@@ -3,9 +3,8 @@
 #include "runtime/cuda/AttentionEngine.h"
 
 #include "runtime/cuda/Cut.h"
+#include "runtime/cuda/DescribedDevice.h"
 #include "runtime/cuda/Device.h"
-
-#include <cudnn_frontend.h>
 
 namespace sluice {
 
@@ -142,13 +141,8 @@ std::unique_ptr<AttentionEngine> AttentionEngine::choose(const AttentionProblem 
     return nullptr;
   }
   std::shared_ptr<fe::DeviceProperties> described;
-  if (!device.empty()) {
-    described = std::make_shared<fe::DeviceProperties>();
-    if (auto status = described->deserialize({device.begin(), device.end()}); status.is_bad()) {
-      reason = "cuDNN does not take the description of the device (" + status.get_message() + ")";
-      return nullptr;
-    }
-  }
+  if (!device.empty() && !(described = describedDevice(device, reason)))
+    return nullptr;
   reason = "cuDNN's engine starts at multiples of 16 bytes, and the parts that fit the workspace do not";
   Choice choice{problem, bytes, described, described ? nullptr : Device::get().cudnn};
   // Workspaces follow the estimate, so that the first number of parts that is tried nearly always fits.

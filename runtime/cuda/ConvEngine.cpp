@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Through cuDNN's graph API; the only file that includes its frontend.
+// Through cuDNN's graph API.
 #include "runtime/cuda/ConvEngine.h"
 
 #include "runtime/cuda/Cut.h"
+#include "runtime/cuda/DescribedDevice.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 
 #include <algorithm>
-#include <cudnn_frontend.h>
 #include <limits>
 #include <vector>
 
@@ -255,13 +255,8 @@ std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvGeometry &geometry, int
     return nullptr;
   }
   std::shared_ptr<fe::DeviceProperties> described;
-  if (!device.empty()) {
-    described = std::make_shared<fe::DeviceProperties>();
-    if (auto status = described->deserialize({device.begin(), device.end()}); status.is_bad()) {
-      reason = "cuDNN does not take the description of the device (" + status.get_message() + ")";
-      return nullptr;
-    }
-  }
+  if (!device.empty() && !(described = describedDevice(device, reason)))
+    return nullptr;
   Choice choice{geometry, bytes, precision, described, described ? nullptr : Device::get().cudnn, epilogue};
   if (!choice.takes(reason))
     return nullptr;

@@ -22,6 +22,7 @@ TEST(Notes, NameAConvolutionThatCudnnDoesNotTake) {
   EXPECT_EQ(notes.find("/same/Conv"), std::string::npos) << notes; // one plan for one geometry
 }
 
+/// Only the first note of a process is told whole: ctest runs each test in one of its own.
 TEST(Notes, NameAnAttentionThatCudnnIsNotAskedFor) {
   const Shape shape{2, 16, 8};
   const Attention masked("/masked/Softmax", AttentionPass::Forward, shape, shape, shape, {16}, 1, false, 0, 0,
