@@ -172,7 +172,34 @@ int64_t variableCount(const Document &d) {
   return count;
 }
 
+/// How many there are.
+size_t printEngines(const Document &d, llvm::raw_ostream &out) {
+  const auto engines = train::enginesOf(d.module);
+  if (engines.empty())
+    return 0;
+  out << "// The fastest engines of the profile that this program was compiled with.\n"
+         "static const EngineChoice engines[] = {\n";
+  for (const train::RecordedEngine &engine : engines)
+    out << "    {" << stringLiteral(engine.convolution) << ", " << stringLiteral(engine.name) << ", " << engine.parts
+        << "},\n";
+  out << "};\n\n";
+  return engines.size();
+}
+
+void printMemory(const Document &d, llvm::function_ref<void(const Twine &, const Twine &)> line) {
+  line("deviceBytes", Twine(*d.step.getDevice()));
+  line("hostBytes", Twine(*d.step.getHost()));
+  if (d.options.hostBudget)
+    line("hostBudget", Twine(d.options.hostBudget));
+  if (d.step.getPool()) {
+    line("poolBytes", Twine(*d.step.getPool()));
+    line("spillBytes", Twine(*d.step.getSpill()));
+  }
+  line("deviceBase", Twine(*d.step.getBase()));
+}
+
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
+  const size_t engines = printEngines(d, out);
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   static const char *const rules[] = {"Sgd", "Adam", "AdamW", "Adagrad", "RmsProp", "Lamb", "Lion"};
   auto rule = train::symbolizeUpdateRule(moduleWord(d, "train.optimizer", "sgd"));
@@ -185,21 +212,17 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   if (!d.options.identity.empty())
     line("identity", stringLiteral(d.options.identity));
   line("batch", Twine(d.batch()));
-  line("deviceBytes", Twine(*d.step.getDevice()));
-  line("hostBytes", Twine(*d.step.getHost()));
-  if (d.options.hostBudget)
-    line("hostBudget", Twine(d.options.hostBudget));
-  if (d.step.getPool()) {
-    line("poolBytes", Twine(*d.step.getPool()));
-    line("spillBytes", Twine(*d.step.getSpill()));
-  }
-  line("deviceBase", Twine(*d.step.getBase()));
+  printMemory(d, line);
   line("threads", Twine(d.options.threads));
   if (d.options.level)
     line("level", Twine(d.options.level));
   if (d.options.workspaceLimit)
     line("workspaceLimit", Twine(d.options.workspaceLimit));
   line("precision", Twine("Precision::") + moduleWord(d, "train.precision", "fp32").upper());
+  if (engines) {
+    line("engines", "engines");
+    line("engineCount", Twine(engines));
+  }
   line("events", Twine(d.events.size()));
   line("predictedSecondsPerStep", seconds(d.plan.getSeconds()));
   line("predictedSecondsOfLongest", seconds(d.plan.getLongest()));

@@ -110,3 +110,29 @@ void sluice::train::addIdLimit(ModuleOp module, StringRef input, int64_t limit, 
   list.set(input, b.getDenseI64ArrayAttr(values));
   module->setAttr(idLimits, list.getDictionary(module.getContext()));
 }
+
+static constexpr llvm::StringLiteral recordedEngines = "train.engines";
+
+SmallVector<RecordedEngine> sluice::train::enginesOf(ModuleOp module) {
+  SmallVector<RecordedEngine> engines;
+  auto all = module->getAttrOfType<ArrayAttr>(recordedEngines);
+  for (Attribute one : all ? all.getValue() : ArrayRef<Attribute>()) {
+    auto parts = dyn_cast<ArrayAttr>(one);
+    if (!parts || parts.size() != 3)
+      continue;
+    auto convolution = dyn_cast<StringAttr>(parts[0]), name = dyn_cast<StringAttr>(parts[1]);
+    auto count = dyn_cast<IntegerAttr>(parts[2]);
+    if (convolution && name && count)
+      engines.push_back({convolution.getValue(), name.getValue(), count.getInt()});
+  }
+  return engines;
+}
+
+void sluice::train::setEngines(ModuleOp module, ArrayRef<RecordedEngine> engines) {
+  Builder b(module.getContext());
+  SmallVector<Attribute> all;
+  for (const RecordedEngine &engine : engines)
+    all.push_back(b.getArrayAttr(
+        {b.getStringAttr(engine.convolution), b.getStringAttr(engine.name), b.getI64IntegerAttr(engine.parts)}));
+  module->setAttr(recordedEngines, b.getArrayAttr(all));
+}

@@ -155,4 +155,12 @@ IdLimit idLimitOf(mlir::ModuleOp module, llvm::StringRef input);
 /// The smaller limit counts where there is one already.
 void addIdLimit(mlir::ModuleOp module, llvm::StringRef input, int64_t limit, std::optional<int64_t> ignored);
 
+/// What a module says (train.engines) of the engines that a profile recorded, see runtime/Engines.h.
+struct RecordedEngine {
+  llvm::StringRef convolution, name;
+  int64_t parts;
+};
+llvm::SmallVector<RecordedEngine> enginesOf(mlir::ModuleOp module);
+void setEngines(mlir::ModuleOp module, llvm::ArrayRef<RecordedEngine> engines);
+
 } // namespace sluice::train

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // estimate-cost, in order:
 //  1. ask the target's kernels in which ways they can compute every op, with which workspaces, and choose one for each;
-//  2. ask the profile for the time of such an op, by its arithmetic and traffic, or because a program measured it.
+//  2. ask the profile for the time of such an op, by its arithmetic and traffic, or because a program measured it;
+//  3. for cuda: keep the engines that the profile recorded, for codegen.
 #include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
 #include "passes/kernels/CudaKernels.h"
@@ -53,6 +54,17 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     const std::vector<double> seconds = predict(*known);
     for (auto [choice, predicted] : llvm::zip(choices, seconds))
       setCost(choice, predicted);
+    if (target == Target::Cuda)
+      keepEngines(*known);
+  }
+
+  /// Step 3.
+  void keepEngines(const planner::Profile &device) {
+    SmallVector<RecordedEngine> engines;
+    for (const auto &[convolution, engine] : device.engines)
+      engines.push_back({convolution, engine.name, engine.parts});
+    if (!engines.empty())
+      setEngines(getOperation(), engines);
   }
 
   LogicalResult checkOptions() {

@@ -211,7 +211,7 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
     host for `threads` and the `level` of their processor. Where a kernel can compute in several ways, the fastest that fits `workspace-limit` becomes
     `train.algorithm`; without a limit none may exceed the largest activation, nor raise the largest sum of what an op touches, of gradients
     that live across it, and of its workspace, unless everything else is twice as slow. With `alternatives` the cost lists all
-    that no other beats in time and workspace.
+    that no other beats in time and workspace. For cuda the module keeps the engines that `profile` recorded (`train.engines`), for the program.
 
     ```mlir
     %y = train.matmul %x, %w {...} : ...

@@ -3,6 +3,7 @@
 // log, progress, checkpoints, evaluation, export. Everything here is plain data in the generated file.
 #pragma once
 
+#include "runtime/Engines.h"
 #include "runtime/Kernels.h"
 
 #include <vector>
@@ -64,6 +65,8 @@ struct Program {
   int level;                            ///< of x86-64 that vendor primitives may use, see limitInstructions()
   size_t workspaceLimit = 0;            ///< --workspace-limit of the plan
   Precision precision;
+  const EngineChoice *engines = nullptr; ///< that a profile recorded
+  int engineCount = 0;
   int events; ///< number of events used
   double predictedSecondsPerStep;
   double predictedSecondsOfLongest; ///< of its kernels and copies

@@ -89,7 +89,7 @@ def check_names(path, text, files):
     texts = r"`[^`\n]+`|\]\([^)\s]+\)" if path.endswith(".md") else r"//.*"
     for match in re.finditer(texts, text):
         for name in SOURCE_NAME.findall("" if "://" in match[0] else match[0]):
-            name = name.removeprefix("../")
+            name = re.sub(r"^(\.\./)+", "", name)
             if name not in WRITTEN and not any(file == name or file.endswith("/" + name) for file in files):
                 report(path, line_of(text, match.start()), f"names {name}, which does not exist; name the file that it became")
 

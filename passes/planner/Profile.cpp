@@ -77,7 +77,8 @@ struct Range {
   double least, most;
 };
 constexpr Range seconds{0, 1e6}, bytes{0, 1e15}, rate{1, 1e18}, rateOrNone{0, 1e18}, flops{1, 1e24}, share{1e-6, 1},
-    lossPerByte{0, 1}, lossPerSecond{0, 1}, zeroShare{0, 1}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536};
+    lossPerByte{0, 1}, lossPerSecond{0, 1}, zeroShare{0, 1}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536},
+    partCount{1, 1e6};
 
 } // namespace
 
@@ -153,6 +154,23 @@ static void readSamples(const json &root, Profile &profile) {
   }
 }
 
+static void readEngines(const json &root, Profile &profile) {
+  if (!root.contains("engines"))
+    return;
+  if (!root.at("engines").is_array())
+    throw std::runtime_error("'engines' is not an array");
+  for (const json &engine : root.at("engines")) {
+    auto isName = [&](const char *key) {
+      return engine.contains(key) && engine.at(key).is_string() &&
+             !engine.at(key).get_ref<const std::string &>().empty();
+    };
+    if (!engine.is_object() || !isName("convolution") || !isName("engine"))
+      throw std::runtime_error("an entry of 'engines' lacks 'convolution' or 'engine': " + quoted(engine));
+    profile.engines[engine.at("convolution")] = {engine.at("engine"),
+                                                 static_cast<int>(number(engine, "parts", 1, partCount))};
+  }
+}
+
 static Profile readProfile(const json &root) {
   if (!root.is_object() || !root.contains("version") || root.at("version") != 1)
     throw std::runtime_error("version is " + (root.is_object() ? quoted(root.value("version", json())) : "missing") +
@@ -174,6 +192,7 @@ static Profile readProfile(const json &root) {
   profile.rates = readRates(root);
   readSamples(root, profile);
   readOps(root, profile);
+  readEngines(root, profile);
   for (const auto &[codec, value] : object(root, "codecs").items())
     profile.codecs[codec] = number(object(root, "codecs"), codec, 0, rate);
   if (root.contains("codec_contention"))
@@ -224,6 +243,8 @@ void overrideWith(Profile &profile, const Profile &own) {
     profile.ops[key] = op;
   for (const auto &[codec, rate] : own.codecs)
     profile.codecs[codec] = rate;
+  for (const auto &[convolution, engine] : own.engines)
+    profile.engines[convolution] = engine;
   const std::optional<double> contention = own.link.contention ? own.link.contention : profile.link.contention;
   if (own.link.d2h > 0)
     profile.link = own.link;

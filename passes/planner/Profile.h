@@ -28,6 +28,12 @@ struct MeasuredOp {
   std::vector<double> zeros = {};
 };
 
+/// A vendor's engine that was the fastest on this device.
+struct MeasuredEngine {
+  std::string name;
+  int parts = 1; ///< of the batch
+};
+
 /// Peak rates in operations or bytes per second and the share of them that kernels reach.
 struct Rates {
   std::map<std::string, double> flops; ///< by precision: "fp32", "tf32", "bf16", "fp16"
@@ -71,6 +77,7 @@ struct Profile {
   std::map<std::pair<std::string, std::string>, MeasuredOp> ops; ///< by (node, op)
   std::map<std::string, double> codecs;                          ///< raw bytes per second
   std::optional<double> codecContention;                         ///< see Problem; empty: unknown, taken as 0
+  std::map<std::string, MeasuredEngine> engines;                 ///< by runtime/Engines.h's words for a convolution
 
   const MeasuredOp *measured(const std::string &node, const std::string &op) const;
 

@@ -35,9 +35,11 @@ void Conv::Impl::build() {
     return;
   built = true;
   std::string reason;
-  engine = ConvEngine::choose(geometry, engineBytes, precision, reason);
+  engine = ConvEngine::choose({geometry, engineBytes, precision}, reason);
   if (!engine)
     noteFallback(node, "runs on a direct kernel, which is slow: " + reason);
+  else if (!reason.empty())
+    noteFallback(node, "runs on cuDNN's own choice: " + reason);
 }
 
 void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const {
@@ -64,8 +66,8 @@ namespace {
 
 /// Never destroyed: from 9.10 on cuDNN may crash when plans are while the process ends, where CUDA has gone already.
 std::shared_ptr<Conv::Impl> shared(const char *node, const ConvGeometry &geometry, int64_t engineBytes) {
-  static auto &known = *new std::map<std::vector<int64_t>, std::shared_ptr<Conv::Impl>>;
-  std::shared_ptr<Conv::Impl> &slot = known[engineKey(geometry, engineBytes, precision(), Epilogue::None)];
+  static auto &known = *new std::map<std::string, std::shared_ptr<Conv::Impl>>;
+  std::shared_ptr<Conv::Impl> &slot = known[ConvTask{geometry, engineBytes, precision()}.text()];
   if (!slot) {
     slot = std::make_shared<Conv::Impl>(node, geometry, engineBytes, precision());
     buildLater(slot);

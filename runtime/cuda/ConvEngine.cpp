@@ -2,179 +2,61 @@
 // Through cuDNN's graph API.
 #include "runtime/cuda/ConvEngine.h"
 
+#include "runtime/cuda/ConvGraph.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/DescribedDevice.h"
 #include "runtime/cuda/Device.h"
-#include "runtime/cuda/Launch.h"
+#include "runtime/cuda/EngineTimes.h"
 
 #include <algorithm>
 #include <limits>
-#include <vector>
+#include <set>
 
 namespace sluice {
 
-namespace fe = cudnn_frontend;
-
 namespace {
-
-std::vector<int64_t> dims(const Shape &shape) { return {shape.dims, shape.dims + shape.rank}; }
-/// Strides of [N,C,H,W] in NHWC order, and of [O,I,H,W] in OHWI order; of volumes alike.
-std::vector<int64_t> channelsLast(const Shape &s) {
-  std::vector<int64_t> strides = dims(s);
-  int64_t step = 1;
-  for (int place = s.rank - 1; place >= 0; --place) {
-    const int d = dimensionAt(place, s.rank, Layout::NHWC);
-    strides[static_cast<size_t>(d)] = step;
-    step *= s[d];
-  }
-  return strides;
-}
-
-enum Uid : int64_t { First = 1, Second, Result, More };
 
 constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
-fe::DataType_t typeOf(const ConvGeometry &g) {
-  return g.type == DataType::BF16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
-}
-
-fe::graph::Tensor_attributes tensor(const ConvGeometry &g, const char *name, const Shape &shape, Uid uid) {
-  return fe::graph::Tensor_attributes()
-      .set_name(name)
-      .set_dim(dims(shape))
-      .set_stride(channelsLast(shape))
-      .set_uid(uid)
-      .set_data_type(typeOf(g));
-}
-
-template <typename Attributes> Attributes windowed(const ConvGeometry &g) {
-  const Window &w = g.window;
-  const int spatial = g.x.rank - 2;
-  auto list = [spatial](const int64_t *from) { return std::vector<int64_t>(from, from + spatial); };
-  return Attributes()
-      .set_pre_padding(list(w.pads))
-      .set_post_padding(list(w.pads + spatial))
-      .set_stride(list(w.strides))
-      .set_dilation(list(w.dilations));
-}
-
-using TensorPointer = std::shared_ptr<fe::graph::Tensor_attributes>;
-
-/// Adds an epilogue to a graph whose convolution has the shape `image`.
-class EpilogueGraph {
-public:
-  EpilogueGraph(fe::graph::Graph &graph, const ConvGeometry &geometry, const Shape &image)
-      : graph(graph), geometry(geometry), image(image), channels{1, image[1], 1, 1} {}
-
-  /// Sums of y and of its squares.
-  void statistics(const TensorPointer &y) {
-    sum(y);
-    sum(both(fe::PointwiseMode_t::MUL, y, y));
-  }
-  /// The masked gradient, with its operands and sums in the order of Epilogue.
-  TensorPointer gradient(TensorPointer dx, bool ofSum) {
-    auto z = tensor(geometry, "z", image, next()), x = tensor(geometry, "x", image, next());
-    const TensorPointer input = graph.tensor(x), mean = vector("mean"), rstd = vector("rstd"), sign = graph.tensor(z);
-    const Uid dscale = next(), dbias = next();
-    if (ofSum)
-      dx = both(fe::PointwiseMode_t::ADD, virtualImage(dx), graph.tensor(tensor(geometry, "addend", image, next())));
-    const TensorPointer dz = both(fe::PointwiseMode_t::RELU_BWD, virtualImage(dx), sign);
-    const TensorPointer xhat = both(fe::PointwiseMode_t::MUL, both(fe::PointwiseMode_t::SUB, input, mean), rstd);
-    sum(both(fe::PointwiseMode_t::MUL, dz, xhat), dscale);
-    sum(dz, dbias);
-    return dz;
-  }
-
-private:
-  Uid next() { return static_cast<Uid>(More + used++); }
-  TensorPointer virtualImage(const TensorPointer &t) const {
-    t->set_dim(dims(image)).set_stride(channelsLast(image));
-    return t;
-  }
-  TensorPointer both(fe::PointwiseMode_t mode, const TensorPointer &a, const TensorPointer &b) const {
-    return virtualImage(graph.pointwise(a, b, fe::graph::Pointwise_attributes().set_mode(mode)));
-  }
-  TensorPointer vector(const char *name) {
-    return graph.tensor(tensor(geometry, name, channels, next()).set_data_type(fe::DataType_t::FLOAT));
-  }
-  void sum(const TensorPointer &of, Uid uid) const {
-    graph
-        .reduction(of, fe::graph::Reduction_attributes().set_mode(fe::ReductionMode_t::ADD).set_is_deterministic(true))
-        ->set_output(true)
-        .set_dim(dims(channels))
-        .set_stride(channelsLast(channels))
-        .set_uid(uid)
-        .set_data_type(fe::DataType_t::FLOAT);
-  }
-  void sum(const TensorPointer &of) { sum(of, next()); }
-
-  fe::graph::Graph &graph;
-  const ConvGeometry &geometry;
-  const Shape image, channels;
-  int64_t used = 0;
-};
-
 /// The search for one engine.
 struct Choice {
+  using Graph = std::unique_ptr<fe::graph::Graph>;
+
   bool takes(std::string &reason) const;
   bool splitsInto(int64_t count) const;
   /// The first engine for one part of the batch that takes `bytes` at most; null where there is none.
-  std::unique_ptr<fe::graph::Graph> choose(int64_t bytes, bool tensorCores) const;
+  Graph choose(int64_t bytes, bool tensorCores) const;
   /// The engine where the best one for the whole batch does not fit; sets `parts`.
-  std::unique_ptr<fe::graph::Graph> chooseSmaller();
+  Graph chooseSmaller();
+  /// The engine of this name within what is granted; null where there is none.
+  Graph named(const std::string &name) const;
+  /// The engines for one part of the batch, ranked, none of them built yet; null where there are none.
+  Graph ranked(int64_t bytes, bool tensorCores) const;
   /// The convolution of one part, with its epilogue.
   void describe(fe::graph::Graph &graph) const;
   /// Engines that may run: no atomics, sums in f32, inputs as they are (tensor cores drop digits of f32, others turn it
   /// into f16, which overflows); with FP32 no tensor cores.
   void restrict(fe::graph::Graph &graph, bool tensorCores) const;
 
-  const ConvGeometry &geometry;
-  const int64_t granted; ///< bytes of workspace
-  const Precision precision;
+  const ConvTask &task;
   const std::shared_ptr<fe::DeviceProperties> device; ///< null: the present one
   cudnnHandle_t handle;                               ///< null with a described device
-  const Epilogue epilogue;
-  int64_t parts = 1; ///< equal ones, of the batch
+  int64_t parts = 1;                                  ///< equal ones, of the batch
 };
 
 void Choice::describe(fe::graph::Graph &described) const {
-  ConvGeometry g = geometry;
+  ConvGeometry g = task.geometry;
   if (device)
     described.set_device_properties(device);
   g.x.dims[0] /= parts, g.y.dims[0] /= parts;
-  described.set_io_data_type(typeOf(g))
-      .set_intermediate_data_type(fe::DataType_t::FLOAT)
-      .set_compute_data_type(fe::DataType_t::FLOAT);
-  std::shared_ptr<fe::graph::Tensor_attributes> result;
-  if (g.pass == ConvPass::Forward)
-    result = described.conv_fprop(described.tensor(tensor(g, "x", g.x, First)),
-                                  described.tensor(tensor(g, "w", g.w, Second)),
-                                  windowed<fe::graph::Conv_fprop_attributes>(g));
-  else if (g.pass == ConvPass::BackwardData)
-    result = described.conv_dgrad(described.tensor(tensor(g, "dy", g.y, First)),
-                                  described.tensor(tensor(g, "w", g.w, Second)),
-                                  windowed<fe::graph::Conv_dgrad_attributes>(g));
-  else
-    result = described.conv_wgrad(described.tensor(tensor(g, "dy", g.y, First)),
-                                  described.tensor(tensor(g, "x", g.x, Second)),
-                                  windowed<fe::graph::Conv_wgrad_attributes>(g));
-  const Shape &shape = g.pass == ConvPass::Forward ? g.y : g.pass == ConvPass::BackwardData ? g.x : g.w;
-  if (epilogue == Epilogue::Statistics)
-    EpilogueGraph(described, g, shape).statistics(result);
-  else if (epilogue != Epilogue::None)
-    result = EpilogueGraph(described, g, shape).gradient(result, epilogue == Epilogue::GradientOfSum);
-  result->set_output(true)
-      .set_dim(dims(shape))
-      .set_stride(channelsLast(shape))
-      .set_uid(Result)
-      .set_data_type(typeOf(g));
+  describeConvolution(described, g, task.epilogue);
 }
 
 void Choice::restrict(fe::graph::Graph &chosen, bool tensorCores) const {
   std::vector<fe::NumericalNote_t> unwanted = {fe::NumericalNote_t::NONDETERMINISTIC,
                                                fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
                                                fe::NumericalNote_t::DOWN_CONVERT_INPUTS};
-  if (precision == Precision::FP32)
+  if (task.precision == Precision::FP32)
     unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
   chosen.deselect_numeric_notes(unwanted);
   if (tensorCores)
@@ -189,7 +71,7 @@ bool Choice::takes(std::string &reason) const {
   if (taken.is_good())
     taken = whole.build_operation_graph(handle);
   reason = taken.is_bad() ? "cuDNN does not take it (" + taken.get_message() + ")"
-                          : "cuDNN has no deterministic engine for it within " + std::to_string(granted) +
+                          : "cuDNN has no deterministic engine for it within " + std::to_string(task.bytes) +
                                 " bytes of workspace; a larger --workspace-limit may help";
   return taken.is_good();
 }
@@ -197,44 +79,60 @@ bool Choice::takes(std::string &reason) const {
 /// Every part begins where engines may expect it to, at a multiple of 16 bytes; parts of dw are added as they are
 /// rotated.
 bool Choice::splitsInto(int64_t count) const {
-  const ConvGeometry &g = geometry;
+  const ConvGeometry &g = task.geometry;
   for (const Shape *shape : {&g.x, &g.y})
     if ((*shape)[0] % count || shape->elements() / count * static_cast<int64_t>(byteWidth(g.type)) % 16)
       return false;
   return g.pass != ConvPass::BackwardWeight || cuda::rotatedWeights(g.w, g.pass, g.type) > 0;
 }
 
-std::unique_ptr<fe::graph::Graph> Choice::choose(int64_t bytes, bool tensorCores) const {
-  auto candidate = std::make_unique<fe::graph::Graph>();
-  describe(*candidate);
-  if (candidate->validate().is_bad() || candidate->build_operation_graph(handle).is_bad() ||
-      candidate->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
+Choice::Graph Choice::ranked(int64_t bytes, bool tensorCores) const {
+  auto candidates = std::make_unique<fe::graph::Graph>();
+  describe(*candidates);
+  if (candidates->validate().is_bad() || candidates->build_operation_graph(handle).is_bad() ||
+      candidates->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
     return nullptr;
-  restrict(*candidate, tensorCores);
-  candidate->deselect_workspace_greater_than(bytes);
-  for (int64_t i = 0; i < candidate->get_execution_plan_count(); ++i)
-    if (candidate->build_plan_at_index(handle, i).is_good() && candidate->get_workspace_size() <= bytes)
-      return candidate;
+  restrict(*candidates, tensorCores);
+  candidates->deselect_workspace_greater_than(bytes);
+  return candidates;
+}
+
+Choice::Graph Choice::choose(int64_t bytes, bool tensorCores) const {
+  Graph graph = ranked(bytes, tensorCores);
+  for (int64_t i = 0; graph && i < graph->get_execution_plan_count(); ++i)
+    if (graph->build_plan_at_index(handle, i).is_good() && graph->get_workspace_size() <= bytes)
+      return graph;
+  return nullptr;
+}
+
+Choice::Graph Choice::named(const std::string &name) const {
+  Graph graph = ranked(task.bytes, false);
+  for (int64_t i = 0; graph && i < graph->get_execution_plan_count(); ++i) {
+    std::string found;
+    if (graph->get_plan_name_at_index(i, found).is_good() && found == name &&
+        graph->build_plan_at_index(handle, i).is_good() && graph->get_workspace_size() <= task.bytes)
+      return graph;
+  }
   return nullptr;
 }
 
 // Grouped convolutions have good engines without tensor cores. Where there are none to use, the best engines turn their
 // operands to NCHW in the workspace, and what is ranked last is slower than any number of parts.
-std::unique_ptr<fe::graph::Graph> Choice::chooseSmaller() {
+Choice::Graph Choice::chooseSmaller() {
   auto split = [&](auto &&choice) {
     for (parts = 1;; parts *= 2)
-      if (std::unique_ptr<fe::graph::Graph> found = choice(); found || !splitsInto(2 * parts))
+      if (Graph found = choice(); found || !splitsInto(2 * parts))
         return found;
   };
-  std::unique_ptr<fe::graph::Graph> found;
-  if (precision != Precision::FP32 && geometry.groups == 1)
-    found = split([&] { return choose(granted, true); });
+  Graph found;
+  if (task.precision != Precision::FP32 && task.geometry.groups == 1)
+    found = split([&] { return choose(task.bytes, true); });
   if (!found)
     found = split([&] {
       auto best = choose(unlimited, false);
-      return best && best->get_workspace_size() <= granted ? std::move(best) : nullptr;
+      return best && best->get_workspace_size() <= task.bytes ? std::move(best) : nullptr;
     });
-  return found ? std::move(found) : split([&] { return choose(granted, false); });
+  return found ? std::move(found) : split([&] { return choose(task.bytes, false); });
 }
 
 } // namespace
@@ -243,13 +141,12 @@ struct ConvEngine::Plan {
   std::unique_ptr<fe::graph::Graph> graph;
 };
 
-ConvEngine::ConvEngine(const ConvGeometry &geometry, int64_t count, std::unique_ptr<Plan> plan)
-    : geometry(geometry), count(count), plan(std::move(plan)) {}
+ConvEngine::ConvEngine(const ConvTask &task, int64_t count, std::unique_ptr<Plan> plan)
+    : task(task), count(count), plan(std::move(plan)) {}
 ConvEngine::~ConvEngine() = default;
 
-std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvGeometry &geometry, int64_t bytes, Precision precision,
-                                               std::string &reason, const std::string &device, Epilogue epilogue) {
-  if (epilogue != Epilogue::None &&
+std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvTask &task, std::string &reason, const std::string &device) {
+  if (task.epilogue != Epilogue::None &&
       std::min<size_t>(CUDNN_VERSION, cudnnGetVersion()) < 91100) { // atomics add its sums
     reason = "cuDNN 9.11 or newer is needed for it";
     return nullptr;
@@ -257,27 +154,64 @@ std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvGeometry &geometry, int
   std::shared_ptr<fe::DeviceProperties> described;
   if (!device.empty() && !(described = describedDevice(device, reason)))
     return nullptr;
-  Choice choice{geometry, bytes, precision, described, described ? nullptr : Device::get().cudnn, epilogue};
+  Choice choice{task, described, described ? nullptr : Device::get().cudnn};
   if (!choice.takes(reason))
     return nullptr;
-  auto graph = choice.choose(epilogue == Epilogue::None ? unlimited : bytes, false);
-  if (graph && graph->get_workspace_size() > bytes)
+  Choice::Graph graph;
+  std::string missing;
+  if (const EngineChoice *recorded = described ? nullptr : useEngine(task)) {
+    choice.parts = recorded->parts;
+    if (recorded->parts == 1 || choice.splitsInto(recorded->parts))
+      graph = choice.named(recorded->engine);
+    if (!graph)
+      missing = std::string("cuDNN does not offer the engine that its profile recorded, ") + recorded->engine;
+  }
+  if (!graph) {
+    choice.parts = 1;
+    graph = choice.choose(task.epilogue == Epilogue::None ? unlimited : task.bytes, false);
+  }
+  if (graph && graph->get_workspace_size() > task.bytes)
     graph = choice.chooseSmaller();
   if (!graph)
     return nullptr;
+  reason = missing;
   return std::unique_ptr<ConvEngine>(
-      new ConvEngine(geometry, choice.parts, std::make_unique<Plan>(Plan{std::move(graph)})));
+      new ConvEngine(task, choice.parts, std::make_unique<Plan>(Plan{std::move(graph)})));
 }
 
-std::vector<int64_t> engineKey(const ConvGeometry &g, int64_t bytes, Precision precision, Epilogue epilogue) {
-  std::vector<int64_t> key{
-      static_cast<int64_t>(g.pass),  g.groups, bytes, static_cast<int64_t>(precision), static_cast<int64_t>(g.type),
-      static_cast<int64_t>(epilogue)};
-  for (const Shape *shape : {&g.x, &g.w, &g.y})
-    key.insert(key.end(), shape->dims, shape->dims + shape->rank);
-  for (int i = 0, spatial = g.x.rank - 2; i < spatial; ++i)
-    key.insert(key.end(), {g.window.strides[i], g.window.dilations[i], g.window.pads[i], g.window.pads[i + spatial]});
-  return key;
+std::vector<std::unique_ptr<ConvEngine>> ConvEngine::alternatives(size_t most) const {
+  const Choice choice{task, nullptr, Device::get().cudnn, count};
+  std::vector<std::unique_ptr<ConvEngine>> list;
+  std::set<std::string> names; // heuristics may rank an engine twice
+  const Choice::Graph all = choice.ranked(task.bytes, false);
+  for (int64_t i = 0; all && list.size() < most && i < all->get_execution_plan_count(); ++i) {
+    std::string name;
+    if (all->get_plan_name_at_index(i, name).is_bad() || !names.insert(name).second)
+      continue;
+    if (Choice::Graph graph = choice.named(name))
+      list.emplace_back(new ConvEngine(task, count, std::make_unique<Plan>(Plan{std::move(graph)})));
+  }
+  return list;
+}
+
+std::string ConvTask::text() const {
+  auto list = [](const int64_t *from, int count) {
+    std::string words;
+    for (int i = 0; i < count; ++i)
+      words += (i ? "x" : "") + std::to_string(from[i]);
+    return words;
+  };
+  static constexpr const char *passes[] = {"forward", "backward data", "backward weight"},
+                              *precisions[] = {"fp32", "tf32", "bf16"},
+                              *epilogues[] = {"", ", statistics", ", gradient", ", gradient of sum"};
+  const ConvGeometry &g = geometry;
+  const int spatial = g.x.rank - 2;
+  return std::string(passes[static_cast<int>(g.pass)]) + " x " + list(g.x.dims, g.x.rank) + " w " +
+         list(g.w.dims, g.w.rank) + " y " + list(g.y.dims, g.y.rank) + ", strides " + list(g.window.strides, spatial) +
+         ", dilations " + list(g.window.dilations, spatial) + ", pads " + list(g.window.pads, 2 * spatial) +
+         ", groups " + std::to_string(g.groups) + ", " + precisions[static_cast<int>(precision)] +
+         (g.type == DataType::F32 ? " of f32" : "") + ", workspace " + std::to_string(bytes) +
+         epilogues[static_cast<int>(epilogue)];
 }
 
 int64_t ConvEngine::workspaceBytes() const { return plan->graph->get_workspace_size(); }
@@ -289,7 +223,7 @@ std::string ConvEngine::name() const {
 
 void ConvEngine::run(cudaStream_t stream, int64_t part, const void *first, const void *second, void *result,
                      void *workspace, std::initializer_list<const void *> more) const {
-  const ConvGeometry &g = geometry;
+  const ConvGeometry &g = task.geometry;
   cudnnHandle_t handle = Device::get().cudnn;
   if (cudnnSetStream(handle, stream) != CUDNN_STATUS_SUCCESS)
     throw DeviceError("CUDA cuDNN does not take the stream");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engine of cuDNN runs the convolutions of one geometry. The first of cuDNN's own ranking that is deterministic,
-// has the precision asked for and fits the workspace, so that it depends on geometry, precision and workspace alone.
-// Those that use tensor cores pad an image's three channels in the workspace, for the whole batch: where only slower
-// ones fit, or none, the batch is cut into halves, quarters and so on.
+// Which engine of cuDNN runs the convolutions of one geometry. The one that a profile recorded, else the first of
+// cuDNN's own ranking that is deterministic, has the precision asked for and fits the workspace, so that it depends on
+// geometry, precision, workspace and the program alone. Those that use tensor cores pad an image's three channels in
+// the workspace, for the whole batch: where only slower ones fit, or none, the batch is cut into halves, quarters and
+// so on.
 #pragma once
 
 #include "runtime/cuda/DirectConv.h"
@@ -20,18 +21,27 @@ namespace sluice {
 /// dbias and, with an addend, that; see ConvNorm.
 enum class Epilogue { None, Statistics, Gradient, GradientOfSum };
 
-/// The same for engines that are the same.
-std::vector<int64_t> engineKey(const ConvGeometry &geometry, int64_t bytes, Precision precision, Epilogue epilogue);
+/// What an engine is chosen by.
+struct ConvTask {
+  ConvGeometry geometry;
+  int64_t bytes; ///< of workspace at most
+  Precision precision;
+  Epilogue epilogue = Epilogue::None;
+
+  /// All of it in words: the same for tasks that share an engine, and what profiles call them.
+  std::string text() const;
+};
 
 class ConvEngine {
 public:
   /// The engine for the present device, or, without a GPU, for one that `device` describes as cuDNN writes it
   /// (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION); that one cannot run. Null, with a reason, where there is none within
-  /// `bytes` of workspace.
-  static std::unique_ptr<ConvEngine> choose(const ConvGeometry &geometry, int64_t bytes, Precision precision,
-                                            std::string &reason, const std::string &device = "",
-                                            Epilogue epilogue = Epilogue::None);
+  /// the task's workspace. An engine with a reason stands in for a recorded one that cuDNN does not offer.
+  static std::unique_ptr<ConvEngine> choose(const ConvTask &task, std::string &reason, const std::string &device = "");
   ~ConvEngine();
+
+  /// Those that may run instead of it, in as many parts, in cuDNN's ranking, itself among them; `most` at most.
+  std::vector<std::unique_ptr<ConvEngine>> alternatives(size_t most) const;
 
   /// Of the batch, one run each.
   int64_t parts() const { return count; }
@@ -47,9 +57,9 @@ public:
 
 private:
   struct Plan;
-  ConvEngine(const ConvGeometry &geometry, int64_t count, std::unique_ptr<Plan> plan);
+  ConvEngine(const ConvTask &task, int64_t count, std::unique_ptr<Plan> plan);
 
-  ConvGeometry geometry;
+  ConvTask task;
   int64_t count;
   std::unique_ptr<Plan> plan;
 };

@@ -57,9 +57,11 @@ struct Shared : Buildable {
       return;
     built = true;
     std::string reason;
-    engine = ConvEngine::choose(geometry, bytes, Precision::BF16, reason, "", epilogue);
+    engine = ConvEngine::choose({geometry, bytes, Precision::BF16, epilogue}, reason);
     if (!engine)
       noteFallback(node, "leaves BatchNorm's sums to a kernel of their own: " + reason);
+    else if (!reason.empty())
+      noteFallback(node, "runs on cuDNN's own choice: " + reason);
   }
 
   std::string node; ///< the first of this geometry, for messages
@@ -72,8 +74,8 @@ struct Shared : Buildable {
 
 /// Never destroyed, as Conv.cpp has it.
 std::shared_ptr<Shared> sharedEngine(const char *node, const ConvGeometry &geometry, int64_t bytes, Epilogue epilogue) {
-  static auto &known = *new std::map<std::vector<int64_t>, std::shared_ptr<Shared>>;
-  std::shared_ptr<Shared> &slot = known[engineKey(geometry, bytes, Precision::BF16, epilogue)];
+  static auto &known = *new std::map<std::string, std::shared_ptr<Shared>>;
+  std::shared_ptr<Shared> &slot = known[ConvTask{geometry, bytes, Precision::BF16, epilogue}.text()];
   if (!slot) {
     slot = std::make_shared<Shared>(node, geometry, bytes, epilogue);
     buildLater(slot);

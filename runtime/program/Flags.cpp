@@ -141,7 +141,8 @@ std::vector<Flag> inspectionFlags() {
       {"--trace", "FILE.json", "write a Chrome trace of the first 10 steps, one row per stream", &Arguments::trace},
       {"--dump-gradients", "FILE.safetensors", "write the first step's gradients, before its update",
        &Arguments::dumpGradients},
-      {"--profile-out", "FILE", "write measured op times and link rates for sluicec --profile", &Arguments::profileOut},
+      {"--profile-out", "FILE", "write measured op times, link rates and fastest engines for sluicec --profile",
+       &Arguments::profileOut},
       {"--help", nullptr, "print this text and exit", &Arguments::help},
   };
 }

@@ -133,11 +133,30 @@ static void prepare(const Arguments &arguments, const Program &program, const En
   setThreads(static_cast<int>(arguments.threads.value_or(usual)));
   limitInstructions(program.level);
   setKernelPolicy(program.workspaceLimit, program.precision);
+  setRecordedEngines(program.engines, program.engineCount);
   entry.makeKernels();
   buildPrimitives();
   announceMemory(program);
   if (arguments.checkpoint)
     announceCheckpointCopy(program);
+}
+
+/// What there is no memory for is left out of a profile.
+static std::vector<EngineTime> enginesFor(const std::string &profile) {
+  try {
+    std::vector<EngineTime> engines = measureEngines();
+    const auto faster =
+        std::count_if(engines.begin(), engines.end(), [](const EngineTime &e) { return e.seconds < e.rankedSeconds; });
+    if (faster > 0)
+      std::printf("engines:       %s has faster ones for %lld of %zu kinds of convolutions; compile with "
+                  "--profile=%s to have them\n",
+                  printable(profile).c_str(), static_cast<long long>(faster), engines.size(),
+                  printable(profile).c_str());
+    return engines;
+  } catch (const MemoryNotAvailable &error) {
+    std::printf("engines:       not timed: %s\n", printable(error.what()).c_str());
+    return {};
+  }
 }
 
 static void runProgram(const Arguments &arguments, const Program &program, const Entry &entry) {
@@ -196,7 +215,8 @@ static void runProgram(const Arguments &arguments, const Program &program, const
       exportModel(*arguments.exportTo, session, program);
   }
   if (arguments.profileOut)
-    writeProfile(*arguments.profileOut, recording.records, recording.steps, measureLinks(), threads());
+    writeProfile(*arguments.profileOut, recording.records, recording.steps, measureLinks(), threads(),
+                 enginesFor(*arguments.profileOut));
 }
 
 static int runGuarded(int argc, char **argv, const Program &program, const Entry &entry) {

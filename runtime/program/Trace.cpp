@@ -136,8 +136,18 @@ std::string entryOf(const NamedCalls &op, double factor, size_t steps) {
 
 } // namespace
 
+static std::string enginesText(const std::vector<EngineTime> &engines) {
+  std::string out;
+  for (const EngineTime &e : engines)
+    out +=
+        text(out.empty() ? ",\"engines\":[\n" : ",\n", "{\"convolution\":", jsonString(e.convolution.c_str()),
+             ",\"engine\":", jsonString(e.engine.c_str()), ",\"parts\":", e.parts,
+             ",\"seconds\":", number("%.9g", e.seconds), ",\"ranked_seconds\":", number("%.9g", e.rankedSeconds), "}");
+  return out.empty() ? out : out + "\n]";
+}
+
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
-                  const LinkRates &links, int threads) {
+                  const LinkRates &links, int threads, const std::vector<EngineTime> &engines) {
   const auto steps = static_cast<size_t>(std::max<int64_t>(1, recorded));
   const std::vector<NamedCalls> ops = opsIn(records);
   const double factor = stretch(ops, steps);
@@ -158,7 +168,7 @@ void writeProfile(const std::string &path, const std::vector<OpRecord> &records,
     out += text(separator, jsonString(codec.c_str()), ":", number("%.6g", use.bytes / std::max(1e-9, use.seconds)));
     separator = ",";
   }
-  out += "}}\n";
+  out += "}" + enginesText(engines) + "}\n";
   OutputFile file(path);
   file.write(out.data(), out.size());
   file.commit();

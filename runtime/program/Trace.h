@@ -3,6 +3,7 @@
 // --profile-out condenses it to seconds per op, the format that sluicec --profile reads.
 #pragma once
 
+#include "runtime/Engines.h"
 #include "runtime/Program.h"
 #include "runtime/program/Links.h"
 
@@ -20,8 +21,8 @@ void writeTrace(const std::string &path, const std::vector<OpRecord> &records);
 
 /// `records` of so many steps: what an op's name stands for takes the median of the steps' sums, in so many calls a
 /// step; all together take what a step does. Beside it, where they were counted: shares of zeros in what the calls of a
-/// step write.
+/// step write. `engines`: the fastest ones, which have not run unless a profile had recorded them before.
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
-                  const LinkRates &links, int threads);
+                  const LinkRates &links, int threads, const std::vector<EngineTime> &engines);
 
 } // namespace sluice

@@ -50,14 +50,14 @@ protected:
                                      Epilogue epilogue = Epilogue::None) {
     const int64_t out = (c.h + 2 * c.pad - c.k) / c.stride + 1;
     const DataType type = precision == Precision::BF16 ? DataType::BF16 : DataType::F32;
-    return ConvEngine::choose({pass,
-                               {c.n, c.c, c.h, c.h},
-                               {c.o, c.c / c.groups, c.k, c.k},
-                               {c.n, c.o, out, out},
-                               {{c.k, c.k}, {c.stride, c.stride}, {c.pad, c.pad, c.pad, c.pad}, {1, 1}},
-                               c.groups,
-                               type},
-                              bytes, precision, reason, device, epilogue);
+    const ConvGeometry geometry = {pass,
+                                   {c.n, c.c, c.h, c.h},
+                                   {c.o, c.c / c.groups, c.k, c.k},
+                                   {c.n, c.o, out, out},
+                                   {{c.k, c.k}, {c.stride, c.stride}, {c.pad, c.pad, c.pad, c.pad}, {1, 1}},
+                                   c.groups,
+                                   type};
+    return ConvEngine::choose({geometry, bytes, precision, epilogue}, reason, device);
   }
 
   std::string device, reason;

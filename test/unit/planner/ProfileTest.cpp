@@ -89,6 +89,11 @@ TEST(Profile, MalformedOnesAreRefused) {
       {R"({"version":1,"ops":[{"node":"a","op":"b","seconds":1e300}]})", "'seconds' is 1e+300"},
       {R"({"version":1,"ops":[{"node":"a","op":"b","seconds":1,"workspace_bytes":1e300}]})",
        "'workspace_bytes' is 1e+300"},
+      {R"({"version":1,"engines":{}})", "'engines' is not an array"},
+      {R"({"version":1,"engines":[{"convolution":"a","engine":""}]})", "lacks 'convolution' or 'engine'"},
+      {R"({"version":1,"engines":[{"convolution":7,"engine":"b"}]})", "lacks 'convolution' or 'engine'"},
+      {R"({"version":1,"engines":[7]})", "lacks 'convolution' or 'engine'"},
+      {R"({"version":1,"engines":[{"convolution":"a","engine":"b","parts":0}]})", "'parts' is 0"},
       {R"({"version":1,"links":{"d2h":1e-300}})", "'d2h' is 1e-300"},
       {R"({"version":1,"links":{"d2h":1e9,"latency_seconds":1e9}})", "'latency_seconds' is 1000000000.0"},
       {R"({"version":1,"threads":1e300})", "'threads' is 1e+300"},
@@ -101,6 +106,16 @@ TEST(Profile, MalformedOnesAreRefused) {
     ASSERT_FALSE(profile) << text;
     EXPECT_NE(profile.error().find(expected), std::string::npos) << profile.error();
   }
+}
+
+TEST(Profile, EnginesOfMeasurementsReplaceTheDevices) {
+  Profile device = *parseProfile(R"({"version":1,"engines":[{"convolution":"a","engine":"slow"},
+                                     {"convolution":"b","engine":"own","parts":4}]})");
+  overrideWith(device, *parseProfile(R"({"version":1,"engines":[{"convolution":"a","engine":"fast"}]})"));
+  ASSERT_EQ(device.engines.size(), 2u);
+  EXPECT_EQ(device.engines["a"].name, "fast");
+  EXPECT_EQ(device.engines["a"].parts, 1);
+  EXPECT_EQ(device.engines["b"].parts, 4);
 }
 
 TEST(Profile, DeepNestingIsRefusedWithoutAStack) {

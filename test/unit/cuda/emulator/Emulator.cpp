@@ -27,6 +27,8 @@ struct EmulatedEvent {
 namespace emulator {
 
 dim3 threadIndex, blockIndex, blockSize, gridSize;
+std::chrono::steady_clock::duration spent{0}; ///< on the emulated clock alone
+void spend(int seconds) { spent += std::chrono::seconds(seconds); }
 bool lastBlockFirst = false;
 
 namespace {
@@ -236,7 +238,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) { return *eve
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->capture = stream->capturing ? captureNumber : 0;
-  event->time = std::chrono::steady_clock::now();
+  event->time = std::chrono::steady_clock::now() + emulator::spent;
   return cudaSuccess;
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {

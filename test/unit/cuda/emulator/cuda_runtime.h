@@ -164,6 +164,9 @@ namespace emulator {
 /// How often graphs had recorded the event that `stream` waited for last, outside of captures.
 int replaysAwaited(cudaStream_t stream);
 
+/// Lets the clock that events read go on by so much.
+void spend(int seconds);
+
 /// Does `work` now, or keeps it where `stream` belongs to a capture.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 

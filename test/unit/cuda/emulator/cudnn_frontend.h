@@ -168,6 +168,7 @@ public:
   /// takes none. What is ranked third turns out to need more than it said.
   int64_t get_execution_plan_count() const { return 4; }
   Error build_plan_at_index(cudnnHandle_t, int64_t index) {
+    built = index;
     if (attention.q)
       return needed = attention.workspace(), Error{};
     if (!epilogue.empty()) {
@@ -181,10 +182,16 @@ public:
     return {index != 2 && (needed > workspaceLimit || (tensorCores && index == 3))};
   }
   int64_t get_workspace_size() const { return needed; }
-  Error get_plan_name(std::string &name) const { return name = "emulated", Error{}; }
+  Error get_plan_name(std::string &name) const { return get_plan_name_at_index(built, name); }
+  Error get_plan_name_at_index(int64_t index, std::string &name) const {
+    return name = "emulated" + std::to_string(index), Error{};
+  }
 
+  /// EMULATED_FASTEST=N: engines but the Nth take a second of the emulated clock.
   Error execute(cudnnHandle_t, std::unordered_map<int64_t, void *> &pack, void *workspace) const {
     ++executions;
+    if (const int fastest = emulated("EMULATED_FASTEST", -1); fastest >= 0 && built != fastest)
+      emulator::spend(1);
     emulator::enqueue(emulator::cudnnStream, [this, pack, workspace]() mutable {
       memset(workspace, 0xff, static_cast<size_t>(get_workspace_size()));
       run(pack);
@@ -292,7 +299,7 @@ private:
   static constexpr int64_t unlimited = INT64_MAX;
   std::vector<Node> epilogue;
   bool atomics = false;
-  int64_t workspaceLimit = unlimited, needed = 0;
+  int64_t workspaceLimit = unlimited, needed = 0, built = 0;
   bool tensorCores = false;
   int pass = 0;
   std::vector<int64_t> before, after, stride, dilation;
