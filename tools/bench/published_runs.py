@@ -111,12 +111,12 @@ class Model:
 
 def row(strategy, found):
     if "refused" in found:
-        return f"| {strategy} | refused: {found['refused'].split('error: ')[-1][:160]} | | | | | | | |"
+        return f"| {strategy} | refused: {found['refused'].split('error: ')[-1][:160]} | | | | | | | | |"
     budget = "smallest" if found["budget"] else "none"
     losses = "equal" if found["equal"] else f"{found['away']:.1e} off"
     may = f" ({', '.join(found['lossy'])})" if found["lossy"] else ""
     return (f"| {strategy}{may} | {budget} | {found['device']:,} | {found['device'] / found['keep_device']:.1%} | {found['host']:,} | "
-            f"{found['predicted']:.2f} | {found['seconds']:.2f} | {found['keep_seconds']:.2f} | {losses} |").replace("%", " %")
+            f"{found['predicted']:.2f} | {found['seconds'] / found['keep_seconds']:.2f} | {found['seconds']:.2f} | {found['keep_seconds']:.2f} | {losses} |").replace("%", " %")
 
 
 def main():
@@ -141,8 +141,8 @@ def main():
         measured = [cell for cell in found.values() if "seconds" in cell]
         print(f"\n## {name}, batch {options.batch}\n\nkeep: {measured[0]['keep_device']:,} bytes, "
               f"{min(cell['keep_seconds'] for cell in measured):.3f} s a step at best.\n\n"
-              "| strategy (what it may round) | budget | device bytes | of keep | host bytes | predicted, of keep | s a step | keep beside it | losses |\n"
-              "|---|---|---|---|---|---|---|---|---|")
+              "| strategy (what it may round) | budget | device bytes | of keep | host bytes | predicted, of keep | measured | s a step | keep beside it | losses |\n"
+              "|---|---|---|---|---|---|---|---|---|---|")
         print("\n".join(row(strategy, found[strategy]) for strategy in options.strategies.split(";")))
 
 
