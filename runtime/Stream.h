@@ -124,10 +124,22 @@ public:
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
 
-  /// Enqueues one whole step or evaluation batch by calling `body`, with nothing of another one still running. Cuda:
-  /// the calls are captured into a graph, once per `body` and batch slot, and the graph is launched; not so while ops
-  /// are recorded, gradients are shown or graphs are disabled. `body` must outlive the session.
+  /// Enqueues one whole step or evaluation batch by calling `body`, with nothing of another one still running, but see
+  /// runsAhead(). Cuda: the calls are captured into a graph, once per `body` and batch slot, and the graph is launched;
+  /// not so while ops are recorded, gradients are shown or graphs are disabled. `body` must outlive the session.
   void enqueue(const std::function<void(Session &)> &body);
+  /// Whether the next batch may be enqueued for `body` while the last one still runs: on cuda, where both batch slots
+  /// have their graph.
+  bool runsAhead(const std::function<void(Session &)> &body) const;
+
+  /// Has these F32 scalars (absent ones as 0) ready for take() as the step that was enqueued last computes them. Two
+  /// steps at most have something to take.
+  void leave(std::initializer_list<Tensor> scalars);
+  /// Waits for the earliest step that left something, and throws what synchronize() throws for it. The staging slots of
+  /// what was enqueued behind it are read.
+  void take(float *scalars);
+  /// Waits for the end of the step that left something last; may be called on another thread, until that is taken.
+  std::function<void()> stepEnd();
   void enableGraphs(bool on);
 
   /// The slot of the current batch: inputs have two device slots that alternate from step to step.

@@ -19,8 +19,7 @@ namespace {
 
 /// Of the first refused value: its kernel's node as an address of this process (0: none); its bits, and above them
 /// the codec that refused it.
-__device__ unsigned long long refused[2];
-bool packs = false;
+__device__ unsigned long long refused[noteWords];
 
 constexpr int64_t group = 8;
 constexpr unsigned copyBlocks = 32;
@@ -212,22 +211,16 @@ constexpr unsigned all = ~0u;
 
 } // namespace
 
-void checkRefused() {
-  if (!packs)
-    return;
-  unsigned long long note[2];
-  if (!takeNote(refused, note))
-    return;
-  const auto *node = reinterpret_cast<const char *>(static_cast<uintptr_t>(note[0]));
-  const float value = floatOfBits(static_cast<uint32_t>(note[1]));
-  throw valueRefused(static_cast<Codec::Kind>(note[1] >> 32), value, node);
+[[noreturn]] static void raiseRefused(const unsigned long long *note) {
+  throw valueRefused(static_cast<Codec::Kind>(note[1] >> 32), floatOfBits(static_cast<uint32_t>(note[1])),
+                     notedNode(note));
 }
 
 Packing::Packing(const char *node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
   const CodecFacts *facts = factsOf(codec);
   if (!facts || !facts->onDevice || x.type != DataType::F32)
     throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
-  packs = true;
+  watchNotes(refused, raiseRefused);
 }
 
 void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) const {
@@ -271,7 +264,7 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
   requireHalf(node, codec);
   checkPacked(node, codec, from, to);
-  packs = true;
+  watchNotes(refused, raiseRefused);
   const auto *x = stream.data<const float>(from);
   void *slot = stream.address(to);
   stream.launch(

@@ -3,8 +3,6 @@
 // back and finds its slot by counting the guarded ones before it; few channels are. Everything else is one pass over
 // NHWC pixels, the channel's numbers in registers. What is rebuilt by subtraction is compared with what it was
 // subtracted from: one pair of maxima a block, then one thread over the pairs.
-#include "runtime/cuda/Inversion.h"
-
 #include "runtime/Codec.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
@@ -18,8 +16,7 @@ namespace {
 
 /// Of the first failure: its kernel's node as an address of this process (0: none); guarded and all channels and slots,
 /// or the bits of both maxima and no slots.
-__device__ unsigned long long failed[4];
-bool inverts = false;
+__device__ unsigned long long failed[noteWords];
 
 __device__ inline void fail(unsigned long long node, unsigned long long a, unsigned long long b,
                             unsigned long long slots) {
@@ -113,18 +110,13 @@ unsigned long long addressOf(const char *node) { return reinterpret_cast<uintptr
 
 } // namespace
 
-void checkInversions() {
-  if (!inverts)
-    return;
-  unsigned long long note[4];
-  if (!takeNote(failed, note))
-    return;
-  const auto *node = reinterpret_cast<const char *>(static_cast<uintptr_t>(note[0]));
+/// More channels were guarded than the plan has slots for, or a difference lost its digits.
+[[noreturn]] static void raiseFailed(const unsigned long long *note) {
   if (note[3] > 0)
-    throw MemoryNotAvailable(tooManyGuarded(node, static_cast<int64_t>(note[1]), static_cast<int64_t>(note[2]),
-                                            static_cast<int64_t>(note[3])));
-  throw ValueNotStorable(
-      digitsLost(node, floatOfBits(static_cast<uint32_t>(note[1])), floatOfBits(static_cast<uint32_t>(note[2]))));
+    throw MemoryNotAvailable(tooManyGuarded(notedNode(note), static_cast<int64_t>(note[1]),
+                                            static_cast<int64_t>(note[2]), static_cast<int64_t>(note[3])));
+  throw ValueNotStorable(digitsLost(notedNode(note), floatOfBits(static_cast<uint32_t>(note[1])),
+                                    floatOfBits(static_cast<uint32_t>(note[2]))));
 }
 
 BatchNormInversion::BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half)
@@ -133,7 +125,7 @@ BatchNormInversion::BatchNormInversion(const char *node, Shape x, int64_t slots,
   if (x.rank < 2)
     throw std::invalid_argument(std::string("inversion of '") + node + "' over rank " + std::to_string(x.rank) +
                                 ", expected at least 2");
-  inverts = true;
+  watchNotes(failed, raiseFailed);
 }
 
 void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &scale, const Tensor &bias,
@@ -164,7 +156,7 @@ void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &m
 
 CancellationCheck::CancellationCheck(const char *node, int64_t elements, int64_t parts)
     : Kernel(node), elements(elements), parts(parts) {
-  inverts = true;
+  watchNotes(failed, raiseFailed);
 }
 
 void CancellationCheck::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &maxima) const {

@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures that kernels note in device memory, so that captured steps end with them as others do.
+// Failures that kernels note in device memory, because they cannot throw, so that captured steps end with them as
+// others do.
 #pragma once
 
-#include "runtime/cuda/Device.h"
-
 #include <cstddef>
+#include <cstdint>
 #include <cuda_runtime.h>
 
 namespace sluice {
 
-/// Copies a __device__ array whose first word is the node of the first failure, as an address of this process (0:
-/// none), and clears it. False when there is none. Blocks; throws what checkCuda throws.
-template <size_t words> bool takeNote(const unsigned long long (&symbol)[words], unsigned long long (&note)[words]) {
-  void *address = nullptr;
-  checkCuda(cudaGetSymbolAddress(&address, symbol), "cannot find what kernels noted");
-  checkCuda(cudaMemcpy(note, address, sizeof note, cudaMemcpyDeviceToHost), "cannot read what kernels noted");
-  if (note[0] == 0)
-    return false;
-  checkCuda(cudaMemset(address, 0, sizeof note), "cannot clear what kernels noted");
-  return true;
+/// Words of one kind of notes; the first is the node of the first failure, as an address of this process, 0: none.
+constexpr size_t noteWords = 5;
+/// Kinds of notes that a program may have.
+constexpr size_t mostNotes = 4;
+
+/// Has the notes in `symbol`, a __device__ array of noteWords words, looked at from now on. `raise` throws the error
+/// that they stand for. Again with the same symbol: nothing.
+void watchNotes(const void *symbol, void (*raise)(const unsigned long long *words));
+
+/// Throws when a kernel has noted something since the last call. No stream may be running.
+void checkNotes();
+
+/// Enqueues a copy of all notes into `to`, which has mostNotes * noteWords words of locked memory; how many kinds there
+/// are now. Then, once it was made, the same for raiseNotes(), which throws as checkNotes() does.
+size_t copyNotes(cudaStream_t stream, unsigned long long *to);
+void raiseNotes(const unsigned long long *copied, size_t kinds);
+
+/// The name that a note begins with.
+inline const char *notedNode(const unsigned long long *words) {
+  return reinterpret_cast<const char *>(static_cast<uintptr_t>(words[0]));
 }
 
 } // namespace sluice

@@ -6,13 +6,11 @@
 // running.
 #include "runtime/Stream.h"
 
-#include "runtime/cuda/Codec.h"
-#include "runtime/cuda/Device.h"
+#include "runtime/cuda/CudaEvent.h"
 #include "runtime/cuda/Gather.h"
-#include "runtime/cuda/Inversion.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
-#include "runtime/cuda/WrongId.h"
+#include "runtime/cuda/StepResults.h"
 #include "runtime/program/Watchdog.h"
 
 #include <chrono>
@@ -28,18 +26,6 @@ bool poisonWanted() {
   const char *value = getenv("SLUICE_POISON");
   return value && strcmp(value, "1") == 0;
 }
-
-class CudaEvent {
-public:
-  explicit CudaEvent(unsigned flags) { checkCuda(cudaEventCreateWithFlags(&event, flags), "cannot create an event"); }
-  ~CudaEvent() {
-    if (event)
-      cudaEventDestroy(event);
-  }
-  CudaEvent(CudaEvent &&other) noexcept : event(other.event) { other.event = nullptr; }
-  CudaEvent &operator=(CudaEvent &&) = delete;
-  cudaEvent_t event = nullptr;
-};
 
 struct GraphOwner {
   cudaGraphExec_t exec = nullptr;
@@ -64,7 +50,7 @@ struct Session::Impl {
       : poison((Device::get(), poisonWanted())), device(Space::Device, deviceBytes, poison),
         host(Space::Host, hostBytes, poison), fork(cudaEventDisableTiming), joinHost(cudaEventDisableTiming),
         joinDevice(cudaEventDisableTiming), joinCodec(cudaEventDisableTiming), broughtIn(cudaEventDisableTiming),
-        recordedIn(static_cast<size_t>(eventCount)) {
+        nextBatch(cudaEventDisableTiming), recordedIn(static_cast<size_t>(eventCount)) {
     for (int i = 0; i < eventCount; ++i)
       events.emplace_back(cudaEventDisableTiming);
     checkCuda(cudaDeviceSynchronize(), "cannot fill the arenas");
@@ -93,7 +79,9 @@ struct Session::Impl {
   Arena device, host;
   std::vector<CudaEvent> events;
   CudaEvent fork, joinHost, joinDevice, joinCodec;
-  CudaEvent broughtIn;           ///< the copies to the device of the step that was replayed last are done
+  CudaEvent broughtIn; ///< the copies to the device of the step that was replayed last are done
+  CudaEvent nextBatch; ///< the batch of the step that was enqueued last is on the device
+  StepResults results;
   std::vector<int> recordedIn;   ///< by event: number of the capture that recorded it last, 0 outside of captures
   int capture = 0, captures = 0; ///< number of the running capture (0: none), and of all so far
   bool graphs = true, recording = false;
@@ -212,7 +200,36 @@ void watchStreams(Session &, double, OnStuck) {}
 
 void Session::enableGraphs(bool on) { impl->graphs = on; }
 
+bool Session::runsAhead(const std::function<void(Session &)> &body) const {
+  auto hasGraph = [&](int parity) {
+    const auto found = impl->graphOf.find({&body, parity});
+    return found != impl->graphOf.end() && found->second.exec;
+  };
+  return impl->graphs && !impl->recording && !onGradient && !impl->poison && hasGraph(0) && hasGraph(1);
+}
+
+void Session::leave(std::initializer_list<Tensor> scalars) {
+  std::vector<const float *> addresses;
+  for (const Tensor &scalar : scalars)
+    addresses.push_back(compute.data<const float>(scalar));
+  impl->results.leave(sluice::native(compute), addresses);
+}
+
+void Session::take(float *scalars) {
+  if (impl->results.waiting() == 1)
+    synchronize();
+  impl->results.take(scalars);
+  checkCuda(cudaEventSynchronize(impl->nextBatch.event), "failed while the program ran");
+}
+
+std::function<void()> Session::stepEnd() {
+  return [event = impl->results.end()] { checkCuda(cudaEventSynchronize(event), "failed while the program ran"); };
+}
+
 void Session::enqueue(const std::function<void(Session &)> &body) {
+  // Behind a step that still runs nobody has waited for the batch.
+  checkCuda(cudaEventRecord(impl->nextBatch.event, sluice::native(toDevice)), "cannot record an event");
+  checkCuda(cudaStreamWaitEvent(sluice::native(compute), impl->nextBatch.event, 0), "cannot wait for a batch");
   impl->uploadState(*this);
   GraphOwner &graph = impl->graphOf[{&body, batchParity}];
   const bool first = impl->graphOf[{&body, 1 - batchParity}].enqueued + graph.enqueued++ == 0;
@@ -269,9 +286,7 @@ void Session::release(const Tensor &tensor) {
 void Session::synchronize() {
   for (Stream *stream : {&compute, &toHost, &toDevice, &codec})
     stream->synchronize();
-  checkIds();
-  checkRefused();
-  checkInversions();
+  checkNotes();
   if (impl->poison) {
     impl->device.checkGuards();
     impl->host.checkGuards();

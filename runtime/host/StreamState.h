@@ -77,7 +77,8 @@ struct Session::Impl {
   Clock::time_point begin = Clock::now();
   double now() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-  double patience = 0; ///< seconds; 0: nobody watches
+  std::vector<Tensor> left; ///< scalars of the last step
+  double patience = 0;      ///< seconds; 0: nobody watches
   OnStuck onStuck;
   std::vector<Stream::Impl *> watched;
   void watch();

@@ -5,32 +5,40 @@
 #include "runtime/program/Batches.h"
 
 #include <algorithm>
-#include <chrono>
-#include <future>
 
 namespace sluice {
-
-using Clock = std::chrono::steady_clock;
 
 Batches::Batches(Session &session, const Program &program, Dataset &dataset)
     : session(session), program(program), dataset(dataset) {}
 
-void Batches::prefetch(Position position) {
+void Batches::gather(Position position) {
   std::vector<void *> staging;
   for (int i = 0; i < program.inputCount; ++i)
     staging.push_back(session.toDevice.address(program.inputs[i].staging));
-  // A thread of its own sees the step's end: this one is busy, and the copies must follow its gathering at once.
-  std::future<Clock::time_point> stepEnd = std::async(std::launch::async, [this] {
-    session.compute.synchronize();
-    return Clock::now();
-  });
   dataset.gather(position, staging);
-  const Clock::time_point gathered = Clock::now();
+  gathered = Clock::now();
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &input = program.inputs[i];
     copyToDevice(session.toDevice, input.staging, session.nextBatch(input.slots), input.name);
   }
-  waited = std::max(0.0, std::chrono::duration<double>(gathered - stepEnd.get()).count());
+}
+
+void Batches::prefetch(Position position) {
+  // A thread of its own sees the step's end: this one is busy, and the copies must follow its gathering at once.
+  stepEnd = std::async(std::launch::async, [wait = session.stepEnd()] {
+    wait();
+    return Clock::now();
+  });
+  gather(position);
+}
+
+void Batches::prefetchAlone(Position position) {
+  gather(position);
+  session.synchronize();
+}
+
+double Batches::waitedSeconds() {
+  return stepEnd.valid() ? std::max(0.0, std::chrono::duration<double>(gathered - stepEnd.get()).count()) : 0;
 }
 
 void Batches::advance() { session.batchParity = 1 - session.batchParity; }

@@ -5,6 +5,9 @@
 
 #include "runtime/program/Dataset.h"
 
+#include <chrono>
+#include <future>
+
 namespace sluice {
 
 class Batches {
@@ -12,20 +15,27 @@ public:
   Batches(Session &session, const Program &program, Dataset &dataset);
 
   /// Gathers the batch at `position` and enqueues its copy into the slots that the running step does not read. The
-  /// staging slots must be idle: the session was synchronized since the last call.
+  /// staging slots must be idle: the session was synchronized since the last call, or take() returned.
   void prefetch(Position position);
+  /// The same where no step runs; the batch is on the device when it returns.
+  void prefetchAlone(Position position);
 
   /// How long the last prefetch went on when the step beside it had ended: what the next step waited for its data.
-  double waitedSeconds() const { return waited; }
+  /// Blocks until that step has ended, and comes before anything else that waits for it. 0 once it was told.
+  double waitedSeconds();
 
   /// Makes the prefetched batch the current one. Call before enqueueing the step that reads it, after synchronizing.
   void advance();
 
 private:
+  void gather(Position position);
+
   Session &session;
   const Program &program;
   Dataset &dataset;
-  double waited = 0;
+  using Clock = std::chrono::steady_clock;
+  std::future<Clock::time_point> stepEnd; ///< of the step beside the last prefetch
+  Clock::time_point gathered;
 };
 
 } // namespace sluice

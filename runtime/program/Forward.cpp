@@ -21,15 +21,12 @@ bool forwardAll(Session &session, const Program &program, const Entry &entry, Da
                 const std::vector<ForwardBatch> &list, const std::function<void(size_t)> &staged,
                 const std::function<void(size_t)> &done) {
   Batches batches(session, program, dataset);
-  auto prefetch = [&](size_t i) {
-    batches.prefetch({0, list[i].first});
-    staged(i);
-  };
   session.synchronize();
-  if (!list.empty())
-    prefetch(0);
+  if (!list.empty()) {
+    batches.prefetchAlone({0, list[0].first});
+    staged(0);
+  }
   for (size_t i = 0; i < list.size(); ++i) {
-    session.synchronize();
     if (interruptedBy())
       return false;
     batches.advance();
@@ -38,8 +35,11 @@ bool forwardAll(Session &session, const Program &program, const Entry &entry, Da
     if (program.correct.present)
       session.write(program.correct, &none);
     session.enqueue(entry.evaluate);
-    if (i + 1 < list.size())
-      prefetch(i + 1);
+    if (i + 1 < list.size()) {
+      batches.prefetch({0, list[i + 1].first});
+      staged(i + 1);
+      batches.waitedSeconds();
+    }
     session.synchronize();
     done(i);
   }

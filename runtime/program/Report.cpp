@@ -80,6 +80,19 @@ double medianStep(std::vector<double> stepSeconds) {
   return *middle;
 }
 
+void printWhatIsTrained(const Program &program, const Dataset &data, int64_t batches, int64_t done, int64_t last) {
+  if (done >= last)
+    std::printf("nothing to train: step %lld is done, the run ends at step %lld\n", static_cast<long long>(done),
+                static_cast<long long>(last));
+  if (batches > 1)
+    std::printf("each step has %lld batches of %lld samples\n", static_cast<long long>(batches),
+                static_cast<long long>(program.batch));
+  if (int64_t dropped = data.dropped())
+    std::printf("%lld of %lld samples are left out of every epoch: they do not fill a batch of %lld\n",
+                static_cast<long long>(dropped), static_cast<long long>(data.samples()),
+                static_cast<long long>(program.batch));
+}
+
 void printReport(const Program &program, const Session &session, std::vector<double> stepSeconds) {
   size_t steps = stepSeconds.size();
   double median = medianStep(std::move(stepSeconds));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Program.h"
+#include "runtime/program/Dataset.h"
 #include "runtime/program/Log.h"
 
 #include <string>
@@ -19,6 +20,9 @@ void announceMemory(const Program &program);
 
 /// The memory plan as a table.
 void printPlan(const Program &program);
+
+/// What an epoch leaves out, and whether there is anything to do behind the step that is done; `batches` a step.
+void printWhatIsTrained(const Program &program, const Dataset &data, int64_t batches, int64_t done, int64_t last);
 
 /// Printed after the last step; `stepSeconds` of this run in order, the first one included.
 void printReport(const Program &program, const Session &session, std::vector<double> stepSeconds);

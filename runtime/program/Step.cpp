@@ -1,59 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order within a step: enqueue a batch, gather the next one while it runs, synchronize, read its loss.
+// Order within a step: enqueue a batch, gather the next one while it runs, wait for it, read its loss. Where the device
+// takes another batch before, it has that one already when the loss is read: nothing between steps keeps it waiting.
 
 #include "runtime/program/Step.h"
 
+#include <cmath>
 #include <tuple>
+#include <utility>
 
 namespace sluice {
 
-Step::Step(Session &session, const Program &program, const Entry &entry, const Arguments &arguments)
-    : session(session), program(program), entry(entry), arguments(arguments), schedule(arguments), base(session.state) {
-}
+Step::Step(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
+           std::function<void(const StepResult &)> done)
+    : session(session), program(program), entry(entry), arguments(arguments), done(std::move(done)),
+      schedule(arguments), base(session.state) {}
 
-float Step::oneBatch(Batches &batches, Position next, bool more) {
-  float loss = 0;
-  batches.advance();
-  session.enqueue(entry.step);
-  if (more) {
-    batches.prefetch(next);
-    waited += batches.waitedSeconds();
-  }
-  session.read(program.loss, &loss);
-  return loss;
-}
-
-float Step::operator()(Batches &batches, const Dataset &dataset, RunState &run, int64_t last) {
+void Step::begin(RunState &run, int64_t last) {
   StepState &state = session.state;
   schedule.apply(state, base, program.optimizer, run.step, last);
-  state.step = ++run.step;
+  isWhole = false;
+  state.step = latest = ++run.step;
   state.labelSmoothing = static_cast<float>(arguments.labelSmoothing.value_or(0));
   state.mixBatch = program.batch;
+  running.push_back({{run.step, run.position.epoch}, Clock::now(), base.batches});
+  running.back().result.learningRate = state.learningRate;
+}
+
+void Step::settleOne(Batches &batches) {
+  Running &earliest = running.front();
+  float values[2]; // loss, norm
+  const bool whole = std::exchange(isWhole, false);
+  earliest.result.waitedSeconds += batches.waitedSeconds();
+  session.take(values);
+  isWhole = whole;
+  --outstanding;
+  earliest.sum += static_cast<double>(values[0]);
+  if (--earliest.left > 0)
+    return;
+  StepResult result = earliest.result;
+  const Clock::time_point end = Clock::now();
+  result.seconds = std::chrono::duration<double>(end - std::max(earliest.begin, lastEnd)).count();
+  result.loss = static_cast<float>(earliest.sum / static_cast<double>(base.batches));
+  result.norm = values[1];
+  lastEnd = end;
+  running.pop_front();
+  done(result);
+}
+
+void Step::enqueue(Batches &batches, RunState &run, Position next, bool more) {
+  const bool whole = session.state.lastBatch();
+  batches.advance();
+  session.enqueue(entry.step);
+  session.leave({program.loss, program.norm});
+  if (whole) {
+    running.back().result.epochEnds = next.epoch != run.position.epoch;
+    run.position = next;
+  }
+  isWhole = whole;
+  if (++outstanding == 2)
+    settleOne(batches);
+  isWhole = false;
+  if (more)
+    batches.prefetch(next);
+  isWhole = whole;
+}
+
+void Step::operator()(Batches &batches, const Dataset &dataset, RunState &run, int64_t last,
+                      const std::function<bool(bool epochEnds)> &ahead) {
+  StepState &state = session.state;
+  begin(run, last);
   Position position = run.position;
-  double sum = 0;
-  waited = mixed = 0;
   for (state.batch = 0; state.batch < base.batches; ++state.batch) {
     state.mixShare = dataset.mixShare(position);
-    mixed += static_cast<double>(state.mixShare) / static_cast<double>(base.batches);
+    running.back().result.mixed += static_cast<double>(state.mixShare) / static_cast<double>(base.batches);
     position = dataset.normalize({position.epoch, position.sample + program.batch});
-    sum += static_cast<double>(oneBatch(batches, position, run.step < last || !state.lastBatch()));
+    enqueue(batches, run, position, run.step < last || !state.lastBatch());
+    if (!state.lastBatch() && !session.runsAhead(entry.step))
+      settle(batches);
   }
   state.batch = 0;
   state.labelSmoothing = 0; // evaluation has neither
   state.mixShare = 1;
-  run.position = position;
-  return static_cast<float>(sum / static_cast<double>(base.batches));
+  if (run.step == last || !session.runsAhead(entry.step) || !ahead(running.back().result.epochEnds))
+    settle(batches);
 }
 
-void Step::describe(LogFields &fields) const {
-  fields.push_back({"lr", shortest(session.state.learningRate)});
+void Step::settle(Batches &batches) {
+  while (outstanding > 0)
+    settleOne(batches);
+}
+
+bool Step::settleQuietly() {
+  bool finite = isWhole;
+  for (float values[2]; outstanding > 0; --outstanding) {
+    session.take(values);
+    finite = finite && std::isfinite(values[0]);
+  }
+  running.clear();
+  return finite;
+}
+
+void Step::describe(const StepResult &result, LogFields &fields) const {
+  fields.push_back({"lr", shortest(result.learningRate)});
   if (arguments.mixup.value_or(0) > 0)
-    fields.push_back({"mixup", mixed});
-  if (!arguments.clipNorm)
-    return;
-  float norm = 0;
-  session.read(program.norm, &norm);
-  fields.push_back({"grad_norm", double{norm}});
+    fields.push_back({"mixup", result.mixed});
+  if (arguments.clipNorm)
+    fields.push_back({"grad_norm", double{result.norm}});
 }
 
 void Step::describeAll(LogFields &fields, const Dataset *data) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One training step: its rate, its batches, its loss.
+// Training steps: their rates, their batches, their losses.
 #pragma once
 
 #include "runtime/program/Batches.h"
@@ -7,40 +7,83 @@
 #include "runtime/program/Log.h"
 #include "runtime/program/Schedule.h"
 
+#include <chrono>
+#include <deque>
+#include <functional>
+
 namespace sluice {
+
+/// What a step was and gave.
+struct StepResult {
+  int64_t step, epoch;
+  float loss = 0; ///< mean of its batches
+  float norm = 0; ///< of all gradients, where they are clipped by it
+  float learningRate = 0;
+  bool epochEnds = false;
+  double mixed = 0;         ///< mean share of its batches with --mixup
+  double seconds = 0;       ///< from the end of the step before, or its own begin if that was later
+  double waitedSeconds = 0; ///< how long its batches' successors were still being gathered when it had done with them
+};
 
 class Step {
 public:
-  /// What session.state has now is what flags say; the schedule starts from that.
-  Step(Session &session, const Program &program, const Entry &entry, const Arguments &arguments);
+  /// What session.state has now is what flags say; the schedule starts from that. `done` is called in order for each
+  /// step that has ended, and may throw. By then the next one may be running already (Session::runsAhead):
+  /// hyperparameters are that one's, and what is on the device is neither's until settle() has returned.
+  Step(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
+       std::function<void(const StepResult &)> done);
 
   /// --accumulate: batches that a step has. They may lie in two epochs.
   int64_t batches() const { return base.batches; }
-  /// How long its batches' successors were still being gathered when it had done with them.
-  double waitedSeconds() const { return waited; }
 
-  /// Runs the step behind `run`, of `last` of the whole training, and moves `run` on; run.step counts it before
+  /// Enqueues the step behind `run`, of `last` of the whole training, and moves `run` on; run.step counts it before
   /// anything can fail. The batch at run.position was prefetched, with `dataset` normalizing positions; leaves the next
-  /// one prefetched unless the step is the last one, and the session synchronized. Returns the mean loss of its
-  /// batches.
-  float operator()(Batches &batches, const Dataset &dataset, RunState &run, int64_t last);
+  /// one prefetched unless the step is the last one. It has ended when this returns, unless `ahead` and the device take
+  /// the next one before.
+  void operator()(Batches &batches, const Dataset &dataset, RunState &run, int64_t last,
+                  const std::function<bool(bool epochEnds)> &ahead);
+  /// Until all steps have ended, the session synchronized.
+  void settle(Batches &batches);
+  bool isSettled() const { return outstanding == 0; }
+  /// The same where something else has failed: does not call `done`. Whether `run` says where the session stands now,
+  /// all losses finite.
+  bool settleQuietly();
+  /// The step that is waited for, or else the last one.
+  int64_t current() const { return running.empty() ? latest : running.front().result.step; }
 
-  /// Of the step that has just run, for the log: the rate, the mean share of its batches with --mixup, and the norm of
-  /// all gradients where they are clipped by it.
-  void describe(LogFields &fields) const;
+  /// Of a step, for the log: the rate, the mean share of its batches with --mixup, and the norm of all gradients where
+  /// they are clipped by it.
+  void describe(const StepResult &result, LogFields &fields) const;
   /// Of all steps: the optimizer and its hyperparameters, and of the data that they train on, null: none.
   void describeAll(LogFields &fields, const Dataset *data) const;
 
 private:
-  float oneBatch(Batches &batches, Position next, bool more);
+  using Clock = std::chrono::steady_clock;
+  struct Running {
+    StepResult result;
+    Clock::time_point begin;
+    int64_t left = 0; ///< batches that have not ended
+    double sum = 0;   ///< of losses
+  };
+
+  void begin(RunState &run, int64_t last);
+  /// One batch; the `next` one is gathered if there are `more`.
+  void enqueue(Batches &batches, RunState &run, Position next, bool more);
+  /// The earliest batch has ended.
+  void settleOne(Batches &batches);
 
   Session &session;
   const Program &program;
   const Entry &entry;
   const Arguments &arguments;
+  const std::function<void(const StepResult &)> done;
   const Schedule schedule;
   const StepState base;
-  double waited = 0, mixed = 0; ///< of the last step
+  std::deque<Running> running;
+  int outstanding = 0;  ///< batches
+  bool isWhole = false; ///< all batches of the last step are enqueued, and the next one is no trouble
+  int64_t latest = 0;
+  Clock::time_point lastEnd;
 };
 
 } // namespace sluice

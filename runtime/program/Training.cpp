@@ -19,9 +19,9 @@
 #include "runtime/Printable.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 
 namespace sluice {
 
@@ -38,14 +38,15 @@ public:
                                                                               files.training ? recipeOf(arguments) : "")
                                          : nullptr),
         evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get(), this->run),
-        step(session, program, entry, arguments) {}
+        step(session, program, entry, arguments, [this](const StepResult &result) { stepDone(result); }) {}
 
   Recording runAll();
 
 private:
   void loop();
-  float oneStep(Batches &batches, int64_t last);
-  void sayWhatIsTrained(int64_t last) const;
+  void guarded(const std::function<void()> &work) const;
+  bool runsAhead(bool epochEnds) const;
+  void stepDone(const StepResult &result);
   void beginExtras();
   void endExtras(bool lastStep);
   int64_t lastStep() const;
@@ -54,13 +55,12 @@ private:
   void finishCheckpoints();
   void sayHowToGoOn() const;
   void loopAndSave();
-  void tellStep(int64_t epoch, float loss, double seconds);
-  void endLoop(Progress &progress);
+  void tellStep(const StepResult &result);
+  void endLoop();
   void predictAll();
   void logStart() const;
   void logEnd() const;
   std::string lastSaved() const;
-  [[noreturn]] void failOnLoss(float loss) const;
 
   Session &session;
   const Program &program;
@@ -79,8 +79,10 @@ private:
   std::unique_ptr<GradientDump> gradients;
   std::vector<OpRecord> traced, profiled;
   int64_t profiledSteps = 0;
-  Metadata saved;           ///< of the newest checkpoint; empty: none
-  bool stepIsWhole = false; ///< the last step has ended, with a finite loss
+  Metadata saved;       ///< of the newest checkpoint; empty: none
+  bool isFinite = true; ///< all losses so far
+  int64_t last = 0;     ///< step of the run
+  std::unique_ptr<Progress> progress;
 };
 
 /// Number of the step that ends the run: --steps, or the last whole step of epoch --epochs (default 1).
@@ -132,10 +134,6 @@ std::string Trainer::lastSaved() const {
                    : "this run wrote no checkpoint yet";
 }
 
-void Trainer::failOnLoss(float loss) const {
-  throw LossNotFinite(text("the loss is ", loss, " at step ", run.step, "; ", lastSaved()));
-}
-
 /// Epochs of synthetic data are a few steps long and mean nothing.
 bool Trainer::checkpointIsDue(bool epochEnds) const {
   if (arguments.checkpointEvery)
@@ -158,28 +156,49 @@ void Trainer::predictAll() {
 }
 
 /// To whoever wants to know of every step.
-void Trainer::tellStep(int64_t epoch, float loss, double seconds) {
+void Trainer::tellStep(const StepResult &result) {
   const double samples = static_cast<double>(program.batch * step.batches());
-  const StepFacts facts = {run.step, double{loss}, shortest(session.state.learningRate), seconds,
-                           samples / std::max(1e-9, seconds)};
-  LogFields fields = {{"step", run.step}, {"loss", facts.loss}};
-  step.describe(fields);
-  const LogFields times = {{"ms", seconds * 1e3},
-                           {"data_wait_ms", step.waitedSeconds() * 1e3},
+  const StepFacts facts = {result.step, double{result.loss}, shortest(result.learningRate), result.seconds,
+                           samples / std::max(1e-9, result.seconds)};
+  LogFields fields = {{"step", result.step}, {"loss", facts.loss}};
+  step.describe(result, fields);
+  const LogFields times = {{"ms", result.seconds * 1e3},
+                           {"data_wait_ms", result.waitedSeconds * 1e3},
                            {"samples_per_second", facts.samplesPerSecond},
-                           {"epoch", epoch + 1}};
+                           {"epoch", result.epoch + 1}};
   fields.insert(fields.end(), times.begin(), times.end());
   files.log.write("step", fields);
-  files.events.write(run.step, {{"train/loss", facts.loss},
-                                {"train/lr", facts.learningRate},
-                                {"train/samples_per_second", facts.samplesPerSecond}});
+  files.events.write(result.step, {{"train/loss", facts.loss},
+                                   {"train/lr", facts.learningRate},
+                                   {"train/samples_per_second", facts.samplesPerSecond}});
   if (report)
     report->addStep(facts);
 }
 
+/// What follows from a step that has ended, whatever runs already.
+void Trainer::stepDone(const StepResult &result) {
+  isFinite = std::isfinite(result.loss);
+  ++stepsDone;
+  if (stepSeconds.size() < timedSteps)
+    stepSeconds.push_back(result.seconds);
+  tellStep(result);
+  if (!isFinite) {
+    if (step.isSettled())
+      endExtras(result.step == last);
+    progress->endLine();
+    throw LossNotFinite(text("the loss is ", result.loss, " at step ", result.step, "; ", lastSaved()));
+  }
+  progress->step(result.step, result.epoch, result.loss, result.learningRate, result.epochEnds);
+}
+
+/// Whether nothing is to be done between the step that was enqueued last and the next one.
+bool Trainer::runsAhead(bool epochEnds) const {
+  return !checkpointIsDue(epochEnds) && !evaluations.isDue(run.step, epochEnds) && !interruptedBy();
+}
+
 /// --patience may end a run before its last step.
-void Trainer::endLoop(Progress &progress) {
-  progress.endLine();
+void Trainer::endLoop() {
+  progress->endLine();
   if (evaluations.isOver())
     std::printf("ended after step %lld: %s\n", static_cast<long long>(run.step), evaluations.whyOver().c_str());
 }
@@ -231,78 +250,56 @@ void Trainer::endExtras(bool last) {
   traced = {};
 }
 
-/// As Step says. Errors also say what was saved.
-float Trainer::oneStep(Batches &batches, int64_t last) {
+/// Errors of steps also say which one and what was saved.
+void Trainer::guarded(const std::function<void()> &work) const {
+  const auto where = [this](const std::exception &error) {
+    return text(error.what(), ", at step ", step.current(), "; ", lastSaved());
+  };
   try {
-    return step(batches, *files.training, run, last);
+    work();
   } catch (const ValueNotStorable &error) {
-    throw LossNotFinite(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
+    throw LossNotFinite(where(error));
   } catch (const MemoryNotAvailable &error) {
-    throw MemoryNotAvailable(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
+    throw MemoryNotAvailable(where(error));
   } catch (const DeviceError &error) {
-    throw DeviceError(text(error.what(), ", at step ", run.step, "; ", lastSaved()));
+    throw DeviceError(where(error));
   }
-}
-
-/// Says what an epoch leaves out and whether there is anything to do.
-void Trainer::sayWhatIsTrained(int64_t last) const {
-  if (run.step >= last)
-    std::printf("nothing to train: step %lld is done, the run ends at step %lld\n", static_cast<long long>(run.step),
-                static_cast<long long>(last));
-  if (step.batches() > 1)
-    std::printf("each step has %lld batches of %lld samples\n", static_cast<long long>(step.batches()),
-                static_cast<long long>(program.batch));
-  if (int64_t dropped = files.training->dropped())
-    std::printf("%lld of %lld samples are left out of every epoch: they do not fill a batch of %lld\n",
-                static_cast<long long>(dropped), static_cast<long long>(files.training->samples()),
-                static_cast<long long>(program.batch));
 }
 
 void Trainer::loop() {
   Batches batches(session, program, *files.training);
-  int64_t last = lastStep();
-  sayWhatIsTrained(last);
-  Progress progress(run.step + 1, last, program.batch * step.batches());
+  last = lastStep();
+  printWhatIsTrained(program, *files.training, step.batches(), run.step, last);
+  progress = std::make_unique<Progress>(run.step + 1, last, program.batch * step.batches());
   run.position = files.training->normalize(run.position);
   if (run.evaluationDue) // the run ended between a checkpoint and its evaluation
     evaluations.run(run);
   if (run.step < last) {
     beginExtras();
-    batches.prefetch(run.position);
-    session.synchronize();
+    batches.prefetchAlone(run.position);
   }
   while (run.step < last && !interruptedBy() && !evaluations.isOver()) {
-    auto begin = std::chrono::steady_clock::now();
-    Position current = run.position;
-    stepIsWhole = false;
-    float loss = oneStep(batches, last);
-    stepIsWhole = std::isfinite(loss);
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    ++stepsDone;
-    if (stepSeconds.size() < timedSteps)
-      stepSeconds.push_back(seconds);
-    tellStep(current.epoch, loss, seconds);
-    endExtras(run.step == last);
-    if (!stepIsWhole) {
-      progress.endLine();
-      failOnLoss(loss);
-    }
-    bool epochEnds = run.position.epoch != current.epoch;
-    progress.step(run.step, current.epoch, loss, session.state.learningRate, epochEnds);
+    const int64_t epoch = run.position.epoch;
+    guarded(
+        [&] { step(batches, *files.training, run, last, [this](bool epochEnds) { return runsAhead(epochEnds); }); });
+    if (step.isSettled())
+      endExtras(run.step == last);
     if (checkpoints)
       checkpoints->check();
+    const bool epochEnds = run.position.epoch != epoch;
     run.evaluationDue = evaluations.isDue(run.step, epochEnds);
     if (checkpointIsDue(epochEnds))
       saveCheckpoint();
     if (run.evaluationDue) {
-      progress.endLine();
+      progress->endLine();
       evaluations.run(run);
       if (run.step < last)
-        batches.prefetch(run.position);
+        batches.prefetchAlone(run.position);
       session.synchronize();
     }
   }
-  endLoop(progress);
+  guarded([&] { step.settle(batches); }); // an interrupted run
+  endLoop();
 }
 
 /// The steps that were done are not lost with a log, say, that takes no more.
@@ -312,7 +309,7 @@ void Trainer::loopAndSave() {
       loop();
   } catch (const DataError &) {
     try {
-      if (stepIsWhole)
+      if (isFinite && step.settleQuietly())
         saveCheckpoint();
       finishCheckpoints();
     } catch (const DataError &) {

@@ -215,7 +215,8 @@ TEST(Bf16Broadcast, FromEitherTypeToEither) {
     for (DataType to : {half, full}) {
       Harness h;
       const Tensor tx = h.tensor(small, Layout::RowMajor, x, from), y = h.tensor(large, Layout::RowMajor, to);
-      BroadcastTo("b", tx, y, 0.25f).run(h.session.compute, tx, y);
+      const BroadcastTo broadcast("b", tx, y, 0.25f);
+      broadcast.run(h.session.compute, tx, y);
       Numbers want;
       for (double v : x)
         want.insert(want.end(), 15, 0.25 * v);

@@ -49,5 +49,41 @@ TEST(Graphs, CopiesOfAStepComeBeforeTheNextBatch) {
   }
 }
 
+/// The emulator makes calls when they are waited for, so a scalar that is read too late is the next step's.
+TEST(Graphs, AStepFollowsOneWhoseResultsNobodyTook) {
+  Session session(1 << 12, 1 << 12, 1);
+  session.enableGraphs(true);
+  const Tensor slots[2] = {host(0, {1}), host(256, {1})}, loss = device(0, {1});
+  const std::function<void(Session &)> step = [&](Session &s) { copyToDevice(s.compute, s.batch(slots), loss, "g"); };
+  auto enqueue = [&](int number) {
+    session.batchParity = number % 2;
+    *session.compute.data<float>(session.batch(slots)) = static_cast<float>(number);
+    session.enqueue(step);
+    session.leave({loss, none});
+  };
+  auto take = [&] {
+    float scalars[2] = {-1, -1};
+    session.take(scalars);
+    EXPECT_EQ(scalars[1], 0);
+    return scalars[0];
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(session.runsAhead(step)) << "a batch slot has no graph before step " << i;
+    enqueue(i);
+    EXPECT_EQ(take(), i);
+  }
+  EXPECT_TRUE(session.runsAhead(step));
+  enqueue(3);
+  for (int i = 4; i < 8; ++i) {
+    enqueue(i);
+    EXPECT_THROW(session.leave({loss}), std::logic_error);
+    EXPECT_EQ(take(), i - 1);
+  }
+  EXPECT_EQ(take(), 7);
+  EXPECT_THROW(take(), std::logic_error);
+  session.enableRecording(true);
+  EXPECT_FALSE(session.runsAhead(step));
+}
+
 } // namespace
 } // namespace sluice

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <ucontext.h>
@@ -12,15 +14,18 @@
 
 struct EmulatedGraph {
   std::vector<std::function<void()>> calls;
-  size_t others = 0; ///< of the calls: copies, fills and events, no kernels
+  std::vector<cudaEvent_t> external; ///< that a launch records
+  size_t others = 0;                 ///< of the calls: copies, fills and events, no kernels
 };
 struct EmulatedStream {
   bool capturing = false;
+  uint64_t last = 0; ///< number of its last call that was put off
   int replaysAwaited = 0;
 };
 struct EmulatedEvent {
-  int capture = 0; ///< number of the capture it was recorded in, 0 outside
-  int replays = 0; ///< times that a graph recorded it
+  int capture = 0;   ///< number of the capture it was recorded in, 0 outside
+  int replays = 0;   ///< times that a graph recorded it
+  uint64_t last = 0; ///< number of the call that records it
   std::chrono::steady_clock::time_point time;
 };
 
@@ -150,11 +155,43 @@ EmulatedGraph *capture = nullptr;
 bool capturing = false;
 } // namespace
 
-void enqueue(cudaStream_t stream, std::function<void()> call) {
-  if (stream && stream->capturing)
-    capture->calls.push_back(std::move(call));
-  else
+namespace {
+
+/// Calls that were put off, of all streams, in order. Some thread makes them when it waits.
+struct {
+  std::recursive_mutex mutex;
+  std::deque<std::function<void()>> calls;
+  uint64_t made = 0, put = 0;
+} later;
+
+uint64_t putOff(std::function<void()> call) {
+  std::lock_guard lock(later.mutex);
+  later.calls.push_back(std::move(call));
+  return ++later.put;
+}
+
+void makeUntil(uint64_t last) {
+  std::lock_guard lock(later.mutex);
+  while (later.made < last && !later.calls.empty()) {
+    std::function<void()> call = std::move(later.calls.front());
+    later.calls.pop_front();
+    ++later.made;
     call();
+  }
+}
+void makeAll() { makeUntil(UINT64_MAX); }
+
+} // namespace
+
+void enqueue(cudaStream_t stream, std::function<void()> call) {
+  static const bool eager = emulated("EMULATED_EAGER", 0);
+  if (stream && stream->capturing)
+    return capture->calls.push_back(std::move(call));
+  const uint64_t number = putOff(std::move(call));
+  if (eager || !stream)
+    makeUntil(number);
+  else
+    stream->last = number;
 }
 
 } // namespace emulator
@@ -184,7 +221,16 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
   *free = static_cast<size_t>(emulated("EMULATED_FREE", 2147483647));
   return cudaSuccess;
 }
-cudaError_t cudaFree(void *address) { return free(address), cudaSuccess; }
+cudaError_t cudaFree(void *address) { return emulator::makeAll(), free(address), cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { return emulator::makeAll(), cudaPeekAtLastError(); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  emulator::makeUntil(stream ? stream->last : 0);
+  return cudaPeekAtLastError();
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  emulator::makeUntil(event->last);
+  return cudaPeekAtLastError();
+}
 static void countCopy(cudaStream_t stream) {
   if (stream && stream->capturing)
     ++emulator::capture->others;
@@ -225,27 +271,33 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
   return *exec = graph, cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { return delete exec, cudaSuccess; }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   static int launches = 0;
   if (lost)
     return cudaPeekAtLastError();
-  lost = ++launches == emulated("EMULATED_LOST", 0);
-  for (size_t i = 0; i < exec->calls.size() / (lost ? 2 : 1); ++i)
-    exec->calls[i]();
+  for (cudaEvent_t event : exec->external)
+    ++event->replays;
+  emulator::enqueue(stream, [exec, isLost = ++launches == emulated("EMULATED_LOST", 0)] {
+    for (size_t i = 0; !lost && i < exec->calls.size() / (isLost ? 2 : 1); ++i)
+      exec->calls[i]();
+    lost |= isLost;
+  });
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) { return *event = new EmulatedEvent, cudaSuccess; }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->capture = stream->capturing ? captureNumber : 0;
-  event->time = std::chrono::steady_clock::now() + emulator::spent;
+  if (stream->capturing)
+    return cudaSuccess;
+  emulator::enqueue(stream, [event] { event->time = std::chrono::steady_clock::now() + emulator::spent; });
+  event->last = stream->last;
   return cudaSuccess;
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (flags != cudaEventRecordExternal || !stream->capturing)
     return cudaEventRecord(event, stream);
-  emulator::enqueue(stream, [event] { ++event->replays; });
-  ++emulator::capture->others;
+  emulator::capture->external.push_back(event);
   return cudaSuccess;
 }
 /// Waiting for an event of a capture joins it; waiting inside one for an event of the outside is CUDA's error.

@@ -136,8 +136,9 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *to, int) {
   return *to = {"emulator", emulated("EMULATED_CAPABILITY", 90) / 10, emulated("EMULATED_CAPABILITY", 90) % 10},
          cudaSuccess;
 }
-inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaPeekAtLastError(); }
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
 
 // A captured call is kept and made again by every launch of its graph; the graph's order is the order of the calls.
 inline cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
@@ -167,7 +168,8 @@ int replaysAwaited(cudaStream_t stream);
 /// Lets the clock that events read go on by so much.
 void spend(int seconds);
 
-/// Does `work` now, or keeps it where `stream` belongs to a capture.
+/// Puts `work` off until somebody waits for it (EMULATED_EAGER=1: does it now), as late as CUDA may be; keeps it where
+/// `stream` belongs to a capture.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
 /// What `kernel<<<grid, block, shared, stream>>>(arguments...)` becomes; `body` calls the kernel.
