@@ -35,7 +35,9 @@ enum Uid : int64_t { First = 1, Second, Result, More };
 constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
 fe::DataType_t typeOf(const ConvGeometry &g) {
-  return g.type == DataType::BF16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
+  return g.type == DataType::BF16  ? fe::DataType_t::BFLOAT16
+         : g.type == DataType::F16 ? fe::DataType_t::HALF
+                                   : fe::DataType_t::FLOAT;
 }
 
 fe::graph::Tensor_attributes tensor(const ConvGeometry &g, const char *name, const Shape &shape, Uid uid) {

@@ -2,8 +2,9 @@
 // Cuda side of Fused<F>. A thread holds up to four neighbouring columns and walks down the rows of its chunk, so that
 // per-channel operands are read once and sums stay in registers: short runs of rows are added in float, the rest in
 // double. Blocks write partial sums, the last ones add them in order (Finish.h), or a second kernel where some are
-// scalars: the bits depend on shapes alone. With bf16 four columns are 8 bytes only: threads load four rows at a time,
-// as much as the memory's latency asks for, and add in float alone, whose registers that takes; a value has 8 bits.
+// scalars: the bits depend on shapes alone. Of halves four columns are 8 bytes only: threads load four rows at a time,
+// as much as the memory's latency asks for, and add in float alone, whose registers that takes; a value has 8 or 11
+// bits.
 #pragma once
 
 #include "runtime/cuda/Finish.h"
@@ -44,14 +45,16 @@ template <int Operands, int Sums> struct FusedView {
   }
 };
 
-template <DataType Type> using StoredOf = std::conditional_t<Type == DataType::BF16, BFloat16, float>;
+template <DataType Type>
+using StoredOf =
+    std::conditional_t<Type == DataType::BF16, BFloat16, std::conditional_t<Type == DataType::F16, Float16, float>>;
 
 /// How a thread walks a region's operands.
 template <typename F> struct FusedWalk {
-  static constexpr bool narrow = countOf<F>(DataType::BF16, F::inputs + F::outputs) > 0;
+  static constexpr bool narrow = halvesOf<F>(F::inputs + F::outputs) > 0;
   static constexpr int streamedRows = 4;
   using Total = std::conditional_t<narrow, float, double>;
-  /// What streamed rows share: among bf16, f32 that advances along columns stands for [C] vectors.
+  /// What streamed rows share: among halves, f32 that advances along columns stands for [C] vectors.
   static constexpr bool isVector(int input) { return narrow && stepOf<F>(input) && typeOf<F>(input) == DataType::F32; }
 };
 
