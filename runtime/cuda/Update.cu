@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer updates, what gradients go through before them, and the step's hyperparameters in device memory, from which
 // they, losses and dropout read: a captured graph sees what a step changed.
+#include "runtime/LossScale.h"
+#include "runtime/Math.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Gather.h"
@@ -43,7 +45,7 @@ __device__ void updateFour(const Pointers &p, int64_t i, const UpdateFactors &f,
   if (hasSecond)
     loadFour(second, p.second + i, count);
   for (int k = 0; k < 4; ++k)
-    Rule::apply(w[k], clippedElement(dw[k], f.clipValue) * factor, first[k], second[k], f);
+    Rule::apply(w[k], f.elementOf(dw[k]) * factor, first[k], second[k], f);
   storeFour(p.w + i, w, count);
   if (hasFirst)
     storeFour(p.first + i, first, count);
@@ -54,7 +56,7 @@ __device__ void updateFour(const Pointers &p, int64_t i, const UpdateFactors &f,
 /// Without momentum Plain. In all but the last batch of a step updates find nothing to do: one graph serves every
 /// batch.
 template <typename Rule, typename Plain> __global__ void updateKernel(Pieces<Pointers> all, const DeviceState *state) {
-  if (!state->update.lastBatch)
+  if (!state->update.changes())
     return;
   const int own = all.own();
   const Pointers &p = all.piece[own];
@@ -71,14 +73,14 @@ template <typename Rule, typename Plain> __global__ void updateKernel(Pieces<Poi
 /// The moments take in the gradient; sums of squares of part blockIdx.x of w and of the direction.
 __global__ void lambPart(Pointers p, double *weights, double *directions, const DeviceState *state) {
   __shared__ double shared[blockThreads / 32];
-  if (!state->update.lastBatch)
+  if (!state->update.changes())
     return;
   const UpdateFactors f = state->update.of(p.group, false);
   const float factor = f.clipFactor(p.norm);
   const int64_t begin = p.count * blockIdx.x / gridDim.x, end = p.count * (blockIdx.x + 1) / gridDim.x;
   double ofWeights = 0, ofDirections = 0;
   for (int64_t i = begin + threadIdx.x; i < end; i += blockThreads) {
-    lambMoments(clippedElement(p.dw[i], f.clipValue) * factor, p.first[i], p.second[i], f);
+    lambMoments(f.elementOf(p.dw[i]) * factor, p.first[i], p.second[i], f);
     ofWeights += squareOf(p.w[i]);
     ofDirections += squareOf(lambDirection(p.w[i], p.first[i], p.second[i], f));
   }
@@ -105,7 +107,7 @@ __global__ void lambRatio(ParameterGroup group, const double *weights, const dou
 }
 
 __global__ void lambApply(Pointers p, const float *ratio, const DeviceState *state) {
-  if (!state->update.lastBatch)
+  if (!state->update.changes())
     return;
   const UpdateFactors f = state->update.of(p.group, false);
   const float size = f.rate * *ratio;
@@ -115,11 +117,11 @@ __global__ void lambApply(Pointers p, const float *ratio, const DeviceState *sta
 
 __global__ void squaresPart(const float *gradient, int64_t count, double *partials, const DeviceState *state) {
   __shared__ double shared[blockThreads / 32];
-  const float limit = state->update.clipValue;
+  const UpdateFactors f = state->update;
   const int64_t begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
   double sum = 0;
   for (int64_t i = begin + threadIdx.x; i < end; i += blockThreads)
-    sum += squareOf(clippedElement(gradient[i], limit));
+    sum += squareOf(f.elementOf(gradient[i]));
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
     partials[blockIdx.x] = sum;
@@ -130,6 +132,42 @@ __global__ void joinNorm(const double *partials, const float *before, float *nor
   const double sum = sumOfParts(partials, shared);
   if (threadIdx.x == 0)
     *norm = static_cast<float>(sqrt((before ? squareOf(*before) : 0) + sum));
+}
+
+/// A gradient that is looked through for infinities and NaN.
+struct Checked {
+  const float *gradient;
+  int64_t count;
+};
+
+/// Any thread that finds one says so; what the others say changes nothing.
+__global__ void checkKernel(Pieces<Checked> all, DeviceState *state) {
+  if (!state->update.lastBatch)
+    return;
+  const int own = all.own();
+  const Checked &p = all.piece[own];
+  bool finite = true;
+  for (int64_t i = 4 * all.thread(own); i < p.count; i += 4 * all.threads(own)) {
+    float four[4] = {};
+    loadFour(four, p.gradient + i, p.count - i);
+    for (int k = 0; k < 4; ++k)
+      finite &= magnitude(four[k]) < HUGE_VALF;
+  }
+  if (!finite)
+    state->update.skips = true;
+}
+
+/// One thread, behind all checks: what updates do, and the scale of the next step. The count of steps is that of those
+/// before this one which were not skipped.
+__global__ void decideStep(DeviceState *state, float *scale, float *goodSteps, float *skippedSteps) {
+  UpdateFactors &f = state->update;
+  if (!f.lastBatch)
+    return;
+  LossScale now{*scale, *goodSteps, *skippedSteps};
+  f.unscale = 1 / now.scale;
+  f.countSteps(f.step - static_cast<int64_t>(now.skippedSteps));
+  now.follow(f.skips, f.scaleIsFixed);
+  *scale = now.scale, *goodSteps = now.goodSteps, *skippedSteps = now.skippedSteps;
 }
 
 /// A tensor that is added to another one.
@@ -159,7 +197,7 @@ __global__ void accumulateKernel(Pieces<Addition> all, const DeviceState *state)
 }
 
 __global__ void averageKernel(Pieces<Addition> all, const DeviceState *state) {
-  if (!state->update.lastBatch)
+  if (!state->update.changes())
     return;
   const float keep = state->update.first ? 0 : state->update.averageDecay;
   addTo(all, [&](float from, float to) { return averagedElement(from, to, keep); });
@@ -198,13 +236,20 @@ void storeDeviceState(cudaStream_t stream, const DeviceState &state) {
   checkCuda(cudaPeekAtLastError(), "cannot store the step's state");
 }
 
-const DeviceState *deviceStateAddress() {
+DeviceState *deviceStateAddress() {
   static void *const address = [] {
     void *found = nullptr;
     checkCuda(cudaGetSymbolAddress(&found, stateBytes), "cannot find the step's state");
     return found;
   }();
-  return static_cast<const DeviceState *>(address);
+  return static_cast<DeviceState *>(address);
+}
+
+float gradientFactor() {
+  UpdateFactors factors{StepState()};
+  const char *from = reinterpret_cast<const char *>(deviceStateAddress()) + offsetof(DeviceState, update);
+  checkCuda(cudaMemcpy(&factors, from, sizeof factors, cudaMemcpyDeviceToHost), "cannot read the step's state");
+  return factors.unscale;
 }
 
 bool deviceCodeRuns() {
@@ -281,6 +326,27 @@ void GradientNorm::run(Stream &stream, const Tensor &gradient, const Tensor &bef
   stream.launch(node, "gradient_norm", [&] {
     squaresPart<<<cuda::normParts, blockThreads, 0, native(stream)>>>(pg, count, partials, state);
     joinNorm<<<1, blockThreads, 0, native(stream)>>>(partials, others, result);
+  });
+}
+
+void checkGradients(Stream &stream, const Tensor &scale, const Tensor &goodSteps, const Tensor &skippedSteps,
+                    TensorList gradients, const char *node) {
+  deviceState(stream); // up to date
+  DeviceState *state = deviceStateAddress();
+  float *values[] = {stream.data<float>(scale), stream.data<float>(goodSteps), stream.data<float>(skippedSteps)};
+  stream.launch(node, "check_gradients", [&] {
+    Pieces<Checked> pieces{};
+    auto launch = [&] {
+      checkKernel<<<pieces.blocks(), blockThreads, 0, native(stream)>>>(pieces, state);
+      pieces = {};
+    };
+    for (const Tensor &gradient : gradients) {
+      const int64_t count = gradient.shape.elements();
+      pieces.add({stream.data<float>(gradient), count}, count);
+      if (pieces.full() || &gradient + 1 == gradients.end())
+        launch();
+    }
+    decideStep<<<1, 1, 0, native(stream)>>>(state, values[0], values[1], values[2]);
   });
 }
 

@@ -8,8 +8,8 @@
 namespace sluice {
 
 Step::Step(Session &session, const Program &program, const Entry &entry, const Arguments &arguments)
-    : session(session), program(program), entry(entry), arguments(arguments), schedule(arguments), base(session.state) {
-}
+    : session(session), program(program), entry(entry), arguments(arguments), schedule(arguments), base(session.state),
+      scaling(session, program, arguments) {}
 
 float Step::oneBatch(Batches &batches, Position next, bool more) {
   float loss = 0;
@@ -42,6 +42,7 @@ float Step::operator()(Batches &batches, const Dataset &dataset, RunState &run, 
   state.labelSmoothing = 0; // evaluation has neither
   state.mixShare = 1;
   run.position = position;
+  scaling.follow();
   return static_cast<float>(sum / static_cast<double>(base.batches));
 }
 
@@ -49,6 +50,7 @@ void Step::describe(LogFields &fields) const {
   fields.push_back({"lr", shortest(session.state.learningRate)});
   if (arguments.mixup.value_or(0) > 0)
     fields.push_back({"mixup", mixed});
+  scaling.describe(fields);
   if (!arguments.clipNorm)
     return;
   float norm = 0;

@@ -5,6 +5,7 @@
 #include "runtime/program/Batches.h"
 #include "runtime/program/Checkpoint.h"
 #include "runtime/program/Log.h"
+#include "runtime/program/LossScaling.h"
 #include "runtime/program/Schedule.h"
 
 namespace sluice {
@@ -26,7 +27,7 @@ public:
   float operator()(Batches &batches, const Dataset &dataset, RunState &run, int64_t last);
 
   /// Of the step that has just run, for the log: the rate, the mean share of its batches with --mixup, and the norm of
-  /// all gradients where they are clipped by it.
+  /// all gradients where they are clipped by it, and the scale of a loss that has one.
   void describe(LogFields &fields) const;
   /// Of all steps: the optimizer and its hyperparameters, and of the data that they train on, null: none.
   void describeAll(LogFields &fields, const Dataset *data) const;
@@ -40,6 +41,7 @@ private:
   const Arguments &arguments;
   const Schedule schedule;
   const StepState base;
+  LossScaling scaling;
   double waited = 0, mixed = 0; ///< of the last step
 };
 
