@@ -15,7 +15,7 @@ namespace sluice {
 /// A block of 256 threads has `width` threads across, each of which holds 4 neighbouring columns, and `lanes` rows of
 /// them. Task (tile, chunk) is a range of columns by a range of rows.
 struct Cut {
-  static constexpr int threads = 256, vector = 4;
+  static constexpr int threads = 256, vector = 4, mostColumns = 32 * vector; ///< of a tile
   static constexpr int64_t sumTasks = 512; ///< blocks of a sum: enough for any device, few enough to combine
   static constexpr int64_t elementTasks = int64_t(1) << 20;
   static constexpr int64_t finishGroup = 16; ///< chunks whose partials one block merges, see Finish.h
@@ -29,7 +29,7 @@ struct Cut {
 
   /// About `mostTasks` tasks at most (a tile has one at least), of `rowsPerThread` rows at least.
   Cut(int64_t rows, int64_t columns, int64_t mostTasks, int64_t rowsPerThread = 8) : rows(rows), columns(columns) {
-    while (width < 32 && width * vector < columns)
+    while (width * vector < std::min<int64_t>(mostColumns, columns))
       width *= 2;
     lanes = threads / width;
     tiles = std::max<int64_t>(1, (columns + width * vector - 1) / (width * vector));
@@ -38,6 +38,8 @@ struct Cut {
     chunks = std::max<int64_t>(1, (rows + rowsPerChunk - 1) / rowsPerChunk);
   }
   int64_t tasks() const { return tiles * chunks; }
+  /// Threads across where each holds `columns`: tiles, chunks and so partial sums stay the same.
+  int widthFor(int columns) const { return std::max(1, width * vector / columns); }
 };
 
 /// A SumTo: x as [kept][rows][columns], all rows are summed, and the columns too where `inner` is reduced.

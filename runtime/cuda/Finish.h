@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of a sum over rows, in the launch of the first. Blocks leave partials for their tile and chunk, see
-// Cut; the last block of a group of chunks merges those of the group, the last of these the groups'. Which block that
-// is changes from run to run, the order in which it merges does not. Two steps, because a whole tile's partials are
-// more than one block reads in the time of a launch.
+// How blocks end a sum over rows, and the second half of it, in the launch of the first. Blocks leave partials for
+// their tile and chunk, see Cut; the last block of a group of chunks merges those of the group, the last of these the
+// groups'. Which block that is changes from run to run, the order in which it merges does not. Two steps, because a
+// whole tile's partials are more than one block reads in the time of a launch.
 #pragma once
 
 #include "runtime/cuda/Cut.h"
@@ -25,6 +25,37 @@ struct ChunkGrid {
 #if defined(__CUDACC__)
 
 namespace detail {
+
+/// Adds the lanes of a block in order; partials of this task.
+template <int Sums, int Vector, typename View, typename Total>
+__device__ inline void storePartials(const View &view, const Total (&totals)[Sums][Vector], double *partials,
+                                     int64_t tile, int64_t chunk) {
+  __shared__ double shared[Cut::threads * Vector];
+  const int across = view.width * Vector, lanes = Cut::threads / view.width;
+  const int column = static_cast<int>(threadIdx.x) % view.width, lane = static_cast<int>(threadIdx.x) / view.width;
+  for (int s = 0; s < Sums; ++s) {
+    double *to = partials + s * view.chunks * view.rowExtent;
+    __syncthreads();
+    for (int i = 0; i < Vector; ++i)
+      shared[lane * across + column * Vector + i] = static_cast<double>(totals[s][i]);
+    __syncthreads();
+    for (int c = static_cast<int>(threadIdx.x); c < across; c += Cut::threads) {
+      double total = 0;
+      for (int l = 0; l < lanes; ++l)
+        total += shared[l * across + c];
+      shared[c] = total; // row 0; no other thread reads this column
+      if (view.vectorSum[s] && tile * across + c < view.rowExtent)
+        to[chunk * view.rowExtent + tile * across + c] = total;
+    }
+    __syncthreads();
+    if (!view.vectorSum[s] && threadIdx.x == 0) {
+      double total = 0;
+      for (int c = 0; c < across; ++c)
+        total += shared[c];
+      to[chunk * view.tiles + tile] = total;
+    }
+  }
+}
 
 /// Whether this block is the last of `count` that come here; what the others wrote before is there then. All threads of
 /// the block call it.
@@ -58,14 +89,14 @@ __device__ inline void finishTile(const ChunkGrid &grid, unsigned *counters, int
     merge(static_cast<int64_t>(0), grid.chunks, Cut::finishGroup, false, true);
 }
 
-/// Sums of columns: `results` has `Sums` vectors, and partials of sum s begin at s * chunks * rowExtent. Nothing where
-/// `counters` is null.
-template <int Sums, typename View>
+/// Sums of columns, of which a thread holds `Vector`: `results` has `Sums` vectors, and partials of sum s begin at s *
+/// chunks * rowExtent. Nothing where `counters` is null.
+template <int Sums, int Vector, typename View>
 __device__ inline void finishSums(const View &view, double *partials, float *const *results, unsigned *counters,
                                   int64_t tile, int64_t chunk) {
   if (!counters)
     return;
-  const int across = view.width * Cut::vector;
+  const int across = view.width * Vector;
   finishTile({view.chunks, view.tiles}, counters, tile, chunk,
              [&](int64_t begin, int64_t end, int64_t step, bool, bool final) {
                for (int i = static_cast<int>(threadIdx.x); i < across * Sums; i += Cut::threads) {

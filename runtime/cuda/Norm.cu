@@ -17,11 +17,14 @@ struct StatisticsView {
   bool vectorSum[2] = {true, true};
 };
 
-template <typename T, bool Whole>
-__device__ inline void loadRow(float (&to)[Cut::vector], const T *x, const StatisticsView &view, int64_t row,
+/// Columns of a thread: 16 bytes.
+template <typename T> constexpr int columnsOf = 16 / sizeof(T);
+
+template <typename T, int Group>
+__device__ inline void loadRow(float (&to)[columnsOf<T>], const T *x, const StatisticsView &view, int64_t row,
                                int64_t column) {
-  detail::loadColumns<Whole>(to, x + row * view.rowExtent + column,
-                             static_cast<int>(min(view.rowExtent - column, static_cast<int64_t>(Cut::vector))));
+  loadColumns<Group>(to, x + row * view.rowExtent + column,
+                     static_cast<int>(min(view.rowExtent - column, static_cast<int64_t>(columnsOf<T>))));
 }
 
 /// Mean and sum of squared distances from it, of `count` values.
@@ -69,7 +72,7 @@ template <typename T> struct StatisticsPointers {
 template <typename T>
 __device__ void finishStatistics(const StatisticsView &view, const StatisticsPointers<T> &p, int64_t tile,
                                  int64_t chunk) {
-  const int across = view.width * Cut::vector;
+  const int across = view.width * columnsOf<T>;
   detail::finishTile({view.chunks, view.tiles}, p.counters, tile, chunk,
                      [&](int64_t begin, int64_t end, int64_t step, bool own, bool final) {
                        const int64_t channel = tile * across + threadIdx.x;
@@ -90,10 +93,10 @@ __device__ void finishStatistics(const StatisticsView &view, const StatisticsPoi
 }
 
 /// Rows and sums as in fused regions: rows of halves come several at a time and are added in float alone.
-template <typename T, bool Whole>
+template <typename T, int Group>
 __global__ void __launch_bounds__(Cut::threads) statisticsKernel(StatisticsView view, StatisticsPointers<T> p) {
   constexpr bool narrow = sizeof(T) == 2;
-  constexpr int vector = Cut::vector, together = narrow && Whole ? 8 : 1;
+  constexpr int vector = columnsOf<T>, together = narrow && Group > 1 ? 4 : 1;
   using Total = std::conditional_t<narrow, float, double>;
   const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;
   const int lanes = Cut::threads / view.width;
@@ -103,7 +106,7 @@ __global__ void __launch_bounds__(Cut::threads) statisticsKernel(StatisticsView 
   float origin[vector] = {}, run[2][vector] = {};
   Total totals[2][vector] = {};
   if (begin < end)
-    loadRow<T, Whole>(origin, p.x, view, begin, column);
+    loadRow<T, Group>(origin, p.x, view, begin, column);
   int inRun = 0;
   auto flush = [&] {
     for (int s = 0; s < 2; ++s)
@@ -116,7 +119,7 @@ __global__ void __launch_bounds__(Cut::threads) statisticsKernel(StatisticsView 
 #pragma unroll
     for (int u = 0; u < together; ++u)
       if (first + u * lanes < end)
-        loadRow<T, Whole>(values[u], p.x, view, first + u * lanes, column);
+        loadRow<T, Group>(values[u], p.x, view, first + u * lanes, column);
 #pragma unroll
     for (int u = 0; u < together; ++u)
       for (int i = 0; i < vector && first + u * lanes < end; ++i) {
@@ -128,17 +131,19 @@ __global__ void __launch_bounds__(Cut::threads) statisticsKernel(StatisticsView 
       flush();
   }
   flush();
-  detail::storePartials<2>(view, totals, p.partials, tile, chunk);
+  detail::storePartials(view, totals, p.partials, tile, chunk);
   finishStatistics(view, p, tile, chunk);
 }
 
 template <typename T>
 void statistics(cudaStream_t stream, const Cut &cut, const void *from, double *partials, float epsilon, float *mean,
                 float *rstd) {
-  const StatisticsView view{cut.rows, cut.columns, cut.tiles, cut.chunks, cut.rowsPerChunk, cut.width};
+  const StatisticsView view{cut.rows, cut.columns, cut.tiles, cut.chunks, cut.rowsPerChunk, cut.widthFor(columnsOf<T>)};
   const StatisticsPointers<T> p{static_cast<const T *>(from), partials, finishCounters(), mean, rstd, epsilon};
-  const bool whole = cut.columns % Cut::vector == 0 && detail::aligned(from);
-  const auto kernel = whole ? statisticsKernel<T, true> : statisticsKernel<T, false>;
+  const auto splits = [&](int group) { return cut.columns % group == 0 && detail::aligned(from); };
+  const auto kernel = splits(columnsOf<T>)  ? statisticsKernel<T, columnsOf<T>>
+                      : splits(Cut::vector) ? statisticsKernel<T, Cut::vector>
+                                            : statisticsKernel<T, 1>;
   kernel<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(view, p);
 }
 

@@ -136,8 +136,8 @@ __global__ void sumPartials(SumPlan plan, const T *x, double *partials, float *y
     const T *from = base + plan.reduced.offset(row, plan.reduced.strideX) + column;
     float values[Cut::vector] = {};
     if (column < plan.columns)
-      detail::loadColumns<Whole>(values, from,
-                                 static_cast<int>(min(plan.columns - column, static_cast<int64_t>(Cut::vector))));
+      loadColumns<Whole ? Cut::vector : 1>(
+          values, from, static_cast<int>(min(plan.columns - column, static_cast<int64_t>(Cut::vector))));
     for (int i = 0; i < Cut::vector; ++i)
       run[i] += values[i];
     if (++inRun == 32) {

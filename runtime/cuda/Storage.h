@@ -103,6 +103,39 @@ template <int Count, typename Half> __device__ inline void storeVector(Half *to,
   }
 }
 
+/// Neighbouring columns of one operand in one row, of which `count` exist, the others are 0. They come in groups that
+/// exist or do not, and that lie as loadVector() wants them; where one group is all of them, it exists.
+template <int Group, int Count, typename T>
+__device__ inline void loadColumns(float (&to)[Count], const T *from, int count) {
+#pragma unroll
+  for (int g = 0; g < Count; g += Group) {
+    auto &group = reinterpret_cast<float (&)[Group]>(to[g]);
+    if (Group == Count || g < count)
+      loadVector(group, from + g);
+    else
+      for (float &value : group)
+        value = 0;
+  }
+}
+/// The same of a mask, whose element `first` is the first of them.
+template <int Group, int Count>
+__device__ inline void loadMask(float (&to)[Count], const uint32_t *words, int64_t first, int count) {
+#pragma unroll
+  for (int g = 0; g < Count; g += Group) {
+    const int64_t at = first + g;
+    const uint32_t bits = Group == Count || g < count ? words[at / 32] >> (at % 32) : 0;
+    for (int i = 0; i < Group; ++i)
+      to[g + i] = static_cast<float>(bits >> i & 1);
+  }
+}
+template <int Group, int Count, typename T>
+__device__ inline void storeColumns(T *to, const float (&from)[Count], int count) {
+#pragma unroll
+  for (int g = 0; g < Count; g += Group)
+    if (Group == Count || g < count)
+      storeVector(to + g, reinterpret_cast<const float (&)[Group]>(from[g]));
+}
+
 #endif
 
 /// Calls work(pointer of the stored type, null) for the type of an activation.

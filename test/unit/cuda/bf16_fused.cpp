@@ -100,6 +100,27 @@ TEST(HALF(Fused), MasksStandForHalves) {
   }
 }
 
+// Elements are then loaded one by one: the sums' order may not follow.
+TEST(HALF(Fused), AddressesChangeNoBit) {
+  for (const Shape &shape : regions) {
+    Harness h;
+    const Tensor room = h.tensor({shape.elements() + 8}, Layout::RowMajor, half),
+                 y = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 2), half),
+                 scale = h.tensor({shape[1]}, Layout::RowMajor, randomNumbers(shape[1], 3)), a = h.tensor({shape[1]}),
+                 b = h.tensor({shape[1]});
+    const Fused<ReluBackward<half>> region("n", shape, Layout::NHWC, {y, y, channel(scale)}, {y}, {a, b});
+    const Tensor space = h.workspace(region);
+    std::vector<Numbers> results[2];
+    for (const size_t shift : {0, 2}) {
+      const Tensor dy = device(room.offset + shift, shape, Layout::NHWC, half);
+      h.write(dy, randomHalves(shape.elements(), 1));
+      region.run(h.session.compute, {dy, y, channel(scale)}, {dy}, {a, b}, space);
+      results[shift / 2] = {h.read(dy), h.read(a), h.read(b)};
+    }
+    EXPECT_EQ(results[0], results[1]);
+  }
+}
+
 TEST(HALF(Fused), MixesTypes) {
   const Shape shape{3, 5, 40}, line{3, 5, 1};
   Harness h;
