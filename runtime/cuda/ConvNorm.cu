@@ -29,8 +29,8 @@ __global__ void finishMoments(const float *sums, int64_t channels, double count,
 /// What fuse makes of relu_backward and normalize_reduce. The result may be dx's bytes.
 template <DataType Half> struct MaskedGradient {
   static constexpr int inputs = 5, outputs = 1, sums = 2;
-  static constexpr bool steps[] = {true, true, true, true, true};
-  static constexpr DataType types[] = {Half, Half, Half, DataType::F32, DataType::F32, Half};
+  static constexpr bool steps[inputs] = {true, true, true, true, true};
+  static constexpr DataType types[inputs + outputs] = {Half, Half, Half, DataType::F32, DataType::F32, Half};
   SLUICE_KERNEL Values<3> operator()(float dy, float z, float x, float mean, float rstd) const {
     const float dz = z <= 0.0f ? 0.0f : dy;
     return {{dz, dz * ((x - mean) * rstd), dz}};
@@ -38,8 +38,8 @@ template <DataType Half> struct MaskedGradient {
 };
 template <DataType Half> struct MaskedGradientOfSum {
   static constexpr int inputs = 6, outputs = 1, sums = 2;
-  static constexpr bool steps[] = {true, true, true, true, true, true};
-  static constexpr DataType types[] = {Half, Half, Half, DataType::F32, DataType::F32, Half, Half};
+  static constexpr bool steps[inputs] = {true, true, true, true, true, true};
+  static constexpr DataType types[inputs + outputs] = {Half, Half, Half, DataType::F32, DataType::F32, Half, Half};
   SLUICE_KERNEL Values<3> operator()(float dy, float z, float x, float mean, float rstd, float addend) const {
     return MaskedGradient<Half>()(dy + addend, z, x, mean, rstd);
   }

@@ -18,7 +18,7 @@ protected:
   const Case &c = GetParam();
   const AttentionGeometry g{"attention", c.q, c.k, c.v, c.mask};
   Shape y = c.q, sums = c.q;
-  HALF(Attention)() { y.dims[y.rank - 1] = g.columns, --sums.rank; }
+  void SetUp() override { y.dims[y.rank - 1] = g.columns, --sums.rank; }
 
   /// y, dq, dk, dv.
   std::vector<Numbers> run(DataType type) const {
