@@ -80,6 +80,11 @@ std::string argumentText(const Document &d, sched::RunOp run, Attribute argument
       .Case([](sched::WindowAttr a) { return text(a); })
       .Case([](train::AlgorithmAttr a) { return text(a); })
       .Case([&](sched::OperandAttr a) { return constantOf(d, run, a); })
+      .Case([&](ArrayAttr a) {
+        auto tensors = llvm::map_to_vector(a.getAsRange<sched::OperandAttr>(),
+                                           [&](sched::OperandAttr slot) { return constantOf(d, run, slot); });
+        return "{" + llvm::join(tensors, ", ") + "}";
+      })
       .Default([](Attribute) -> std::string { llvm_unreachable("a verified call has no other arguments"); });
 }
 

@@ -49,10 +49,11 @@ Result<BatchNormMode> parseBatchNormMode(const std::string &word) { return parse
 Result<DropoutMode> parseDropoutMode(const std::string &word) { return parse("dropout", dropouts, word); }
 
 Status checkPrecision(const std::string &word, Target target) {
-  if (word == "fp32" || ((word == "tf32" || word == "bf16") && factsOf(target).reducedPrecision))
+  const bool reduced = word == "tf32" || word == "bf16" || word == "fp16";
+  if (word == "fp32" || (reduced && factsOf(target).reducedPrecision))
     return Success{};
-  const std::string known = factsOf(target).reducedPrecision ? "fp32, tf32 or bf16" : "fp32";
-  if (word == "tf32" || word == "bf16" || word == "fp16")
+  const std::string known = factsOf(target).reducedPrecision ? "fp32, tf32, bf16 or fp16" : "fp32";
+  if (reduced)
     return Error{"--precision=" + word + " is not available yet with --target=" + factsOf(target).name + "; use " +
                  known};
   return Error{"--precision=" + word + " is unknown; use " + known};

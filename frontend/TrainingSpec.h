@@ -32,7 +32,7 @@ struct TrainingSpec {
   bool clipNorm = false;          ///< updates wait for all gradients, and clip by their norm
   bool accumulate = false;        ///< gradients are summed over the batches of a step
   bool average = false;           ///< parameters have running averages
-  std::string precision = "fp32"; ///< or tf32, bf16
+  std::string precision = "fp32"; ///< or tf32, bf16, fp16
   std::optional<int64_t> batch;   ///< --batch: first dimension of the inputs that share the first input's batch
   std::map<std::string, int64_t>
       dims;           ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
@@ -46,7 +46,7 @@ Result<Optimizer> parseOptimizer(const std::string &word);
 Result<InitialValues> parseInitialValues(const std::string &word);
 Result<BatchNormMode> parseBatchNormMode(const std::string &word);
 Result<DropoutMode> parseDropoutMode(const std::string &word);
-/// fp32 everywhere, tf32 on cuda; the other words of the contract are refused as such.
+/// fp32 everywhere, the others on cuda; on the host they are refused as such.
 Status checkPrecision(const std::string &word, Target target);
 /// Adds `NAME=N` to the spec.
 Status parseDim(const std::string &argument, TrainingSpec &spec);

@@ -176,13 +176,14 @@ KERNEL(ConvBackwardWeightOp) {
 KERNEL(ConvStatisticsOp) {
   return convolution(*this, "ConvNorm", ConvPass::Forward, in(0), in(1), out(0), false, "statistics",
                      {in(0), in(1), out(0), out(1), out(2), scratchSlot})
-      .with(getEpsilon());
+      .with(KernelCalls(*this).type(in(0)), getEpsilon());
 }
 
 KERNEL(ConvBackwardNormOp) {
-  return convolution(
-      *this, "ConvNorm", ConvPass::BackwardData, out(0), in(1), in(0), !!getAddend(), "gradient",
-      {in(0), in(1), in(2), in(3), in(4), in(5), getAddend() ? in(6) : noSlot, out(0), out(1), out(2), scratchSlot});
+  return convolution(*this, "ConvNorm", ConvPass::BackwardData, out(0), in(1), in(0), !!getAddend(), "gradient",
+                     {in(0), in(1), in(2), in(3), in(4), in(5), getAddend() ? in(6) : noSlot, out(0), out(1), out(2),
+                      scratchSlot})
+      .with(KernelCalls(*this).type(in(0)));
 }
 
 KERNEL(ConvTransposeOp) { // the data gradient of the convolution that maps y to x

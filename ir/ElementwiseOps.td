@@ -258,7 +258,7 @@ def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel
 
     - C1: as many region arguments as operands, as many yielded values as results.
     - C2: the first results() - sums results have one type; every operand not in `channels` broadcasts to it (or, with sums only, to
-      operand 0's shape) and has its layout; operands in `channels` and sums are [C]. Operands may be f32 or bf16, the region sees f32.
+      operand 0's shape) and has its layout; operands in `channels` and sums are [C]. Operands may be f32, bf16 or f16, the region sees f32.
     - C3: a mask has that very shape.
     - C4: no more operands and results together than kernels walk over (32).
 

@@ -43,7 +43,7 @@ template <> struct Enumerators<RecurrentCell> {
                               *names[] = {"Lstm", "Gru", "GruLinearBeforeReset", "RnnTanh", "RnnRelu"};
 };
 template <> struct Enumerators<DataType> {
-  static constexpr const char *type = "DataType", *names[] = {"F32", "BF16", "I64", "I32", "U8", "Bit"};
+  static constexpr const char *type = "DataType", *names[] = {"F32", "BF16", "F16", "I64", "I32", "U8", "Bit"};
 };
 
 /// Collects the calls of one op.
@@ -88,6 +88,9 @@ private:
   mlir::Attribute attribute(llvm::ArrayRef<int64_t> list) { return b.getDenseI64ArrayAttr(list); }
   mlir::Attribute attribute(const Shape &shape) { return b.getDenseI64ArrayAttr({shape.dims, size_t(shape.rank)}); }
   mlir::Attribute attribute(Slot slot) { return sched::OperandAttr::get(b.getContext(), slot.kind, slot.index); }
+  mlir::Attribute attribute(llvm::ArrayRef<Slot> slots) {
+    return b.getArrayAttr(llvm::map_to_vector(slots, [&](Slot slot) { return attribute(slot); }));
+  }
   mlir::Attribute attribute(const Enumerator &e) {
     return sched::EnumeratorAttr::get(b.getContext(), b.getStringAttr(e.type), b.getStringAttr(e.name));
   }

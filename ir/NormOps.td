@@ -60,7 +60,7 @@ def Train_ConvStatisticsOp : Train_Op<"conv_statistics", [Train_OwnKernel,
   let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_statistics", results = ["", "_mean", "_rstd"]>.decl;
   let summary = "a convolution, and mean and 1/sqrt(variance + epsilon) of every channel of its result, without reading that again";
   let description = [{
-    Created by fuse-epilogues from train.conv and train.batch_norm, for bf16 on cuda alone.
+    Created by fuse-epilogues from train.conv and train.batch_norm, for floats of 16 bits on cuda alone.
 
     - C1: train.conv maps x and w to y.
 
@@ -81,7 +81,7 @@ def Train_ConvBackwardNormOp : Train_GradientOp<"conv_backward_norm", [Train_Own
   let summary = "gradient of a convolution with respect to its input, where that is what ReLU gave, with the channel sums of the BatchNorm before";
   let description = [{
     dz = train.relu_backward (train.conv_backward_data dy, w, plus `addend` where there is one), z; dscale and dbias are train.normalize_reduce dz, x,
-    mean, rstd, of x that BatchNorm read. Created by fuse-epilogues, for bf16 on cuda alone.
+    mean, rstd, of x that BatchNorm read. Created by fuse-epilogues, for floats of 16 bits on cuda alone.
 
     - C1: the convolution with these attributes maps dz and w to dy; z, x and addend have dz's shape.
     - C2: mean, rstd, dscale and dbias are [C] with C = dz.dim(1).

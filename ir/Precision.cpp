@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier of the interface PrecisionAware. Where casts go: passes/AssignPrecision.cpp.
+// Element types of mixed precision, and the verifier of the interface PrecisionAware. Where casts go:
+// passes/AssignPrecision.cpp.
 #include "ir/Train.h"
 
 using namespace mlir;
@@ -8,6 +9,20 @@ using namespace sluice::train;
 bool sluice::train::isReal(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && isa<FloatType>(tensor.getElementType());
+}
+
+bool sluice::train::isHalf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && isa<BFloat16Type, Float16Type>(tensor.getElementType());
+}
+
+FloatType sluice::train::halfOf(ModuleOp module) {
+  auto precision = module->getAttrOfType<StringAttr>("train.precision");
+  const StringRef word = precision ? precision.getValue() : "";
+  MLIRContext *context = module.getContext();
+  return word == "bf16"   ? FloatType(BFloat16Type::get(context))
+         : word == "fp16" ? FloatType(Float16Type::get(context))
+                          : FloatType();
 }
 
 static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }

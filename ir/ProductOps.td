@@ -77,7 +77,7 @@ def Train_AttentionOp : Train_ForwardOp<"attention", [Train_OwnKernel,
   let description = [{
     Made by recompose from the ops that exporters write. Row i of a causal attention sees keys 0 to i alone; a row that sees no key is 0.
     The mask has no gradient. The draws of a `ratio` above 0 are those of train.dropout with this key of the probabilities. `logsumexp` is
-    the logarithm of the sum of a row's exponentials, from which the backward op has the probabilities again. Of bf16, without mask and draws,
+    the logarithm of the sum of a row's exponentials, from which the backward op has the probabilities again. Of 16 bits, without mask and draws,
     it is cuDNN's on cuda.
 
     - C1: q [..,T,D], k [..,S,D] and v [..,S,C] have one rank of 2 or more and equal leading dimensions.

@@ -20,6 +20,7 @@ Tensor sluice::tensorOf(RankedTensorType type) {
                   : element.isInteger(8)  ? DataType::U8
                   : element.isInteger(1)  ? DataType::Bit
                   : element.isBF16()      ? DataType::BF16
+                  : element.isF16()       ? DataType::F16
                                           : DataType::F32;
   Layout layout = train::layoutOf(type) == train::LayoutKind::NHWC ? Layout::NHWC : Layout::RowMajor;
   return device(0, shapeOf(type), layout, data);

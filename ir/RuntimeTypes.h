@@ -14,7 +14,7 @@ namespace sluice {
 Shape shapeOf(mlir::RankedTensorType type);
 Tensor tensorOf(mlir::RankedTensorType type);
 
-/// What a codec makes of a tensor: the mask of f32 or bf16, or a vector of i8. Null for an unknown codec, and for other
+/// What a codec makes of a tensor: the mask of floats, or a vector of i8. Null for an unknown codec, and for other
 /// codecs of other elements than f32 (halves are half as large already), and of vectors.
 mlir::RankedTensorType packedType(mlir::RankedTensorType raw, llvm::StringRef codec);
 

@@ -201,7 +201,11 @@ static LogicalResult checkCalls(RunOp op) {
   for (auto call : op.getCalls().getAsRange<CallAttr>()) {
     scratchIsTaken |= call.usesScratch();
     SmallVector<Attribute> named(call.getOperands().begin(), call.getOperands().end());
-    llvm::append_range(named, call.getArguments());
+    for (Attribute argument : call.getArguments())
+      if (auto list = dyn_cast<ArrayAttr>(argument))
+        llvm::append_range(named, list);
+      else
+        named.push_back(argument);
     for (Attribute attribute : named)
       if (auto operand = dyn_cast<OperandAttr>(attribute); operand && !isThere(op, operand))
         return op.emitOpError() << "'" << op.getKernel() << "' calls " << call.getMethod() << " with " << operand
@@ -236,8 +240,10 @@ bool CallAttr::usesScratch() {
 LogicalResult CallAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, ArrayAttr arguments,
                                StringAttr method, ArrayRef<OperandAttr>) {
   for (Attribute argument : arguments)
-    if (!isa<BoolAttr, IntegerAttr, FloatAttr, DenseI64ArrayAttr, OperandAttr, WindowAttr, EnumeratorAttr, CodecAttr,
-             sluice::train::AlgorithmAttr>(argument))
+    if (auto list = dyn_cast<ArrayAttr>(argument);
+        list ? !llvm::all_of(list, llvm::IsaPred<OperandAttr>)
+             : !isa<BoolAttr, IntegerAttr, FloatAttr, DenseI64ArrayAttr, OperandAttr, WindowAttr, EnumeratorAttr,
+                    CodecAttr, sluice::train::AlgorithmAttr>(argument))
       return emitError() << "no constructor behind " << method << " takes " << argument;
   return success();
 }

@@ -96,7 +96,7 @@ def Sched_CallAttr : Sched_Attr<"Call", "call"> {
   let description = [{
     `kernel` is the class of the object, `arguments` what its constructor takes behind the node's name, `method` the method and `operands` what it
     takes behind the stream. Without a class `method` is a function, which takes stream, operands, arguments and the node. Arguments are numbers and
-    truth values, `array<i64>` for shapes and permutations, #sched.operand for a tensor with its layout and type, #sched.window, #sched.enumerator,
+    truth values, `array<i64>` for shapes and permutations, #sched.operand for a tensor with its layout and type, a list of those, #sched.window, #sched.enumerator,
     #sched.codec and #train.algorithm.
 
     ```mlir

@@ -336,7 +336,7 @@ bool EmbeddingBackwardOp::isResultWide(unsigned) { return true; }
 
 LogicalResult CastOp::verify() {
   auto x = cast<RankedTensorType>(getX().getType()), y = cast<RankedTensorType>(getY().getType());
-  const bool halves = x.getElementType().isBF16() || y.getElementType().isBF16();
+  const bool halves = isHalf(x) || isHalf(y);
   if (x.getShape() != y.getShape() || x.getElementType() == y.getElementType() ||
       (halves && !(isReal(x) && isReal(y)))) // C1
     return emitOpError() << "changes no element type, or more than that and the layout, or a half that is an integer: "

@@ -115,8 +115,12 @@ LayoutKind layoutOf(mlir::Type type);
 bool isImage(mlir::Type type);
 /// The same shape and elements in `layout`.
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutKind layout);
-/// The tensor has floats, f32 or bf16; no masks, indices, class ids or packed bytes.
+/// The tensor has floats, f32, bf16 or f16; no masks, indices, class ids or packed bytes.
 bool isReal(mlir::Type type);
+/// The tensor has floats of 16 bits.
+bool isHalf(mlir::Type type);
+/// The floats of 16 bits that `train.precision` of the module asks for; null: none.
+mlir::FloatType halfOf(mlir::ModuleOp module);
 /// Whether a declared result type may stand for an inferred one: it may differ in its encoding, and floats in their
 /// width. Layouts and precision are assigned after the op is made, and have verifiers of their own.
 bool compatibleTypes(mlir::TypeRange a, mlir::TypeRange b);

@@ -27,7 +27,7 @@ def TrainDialect : Dialect {
       `train.backward`, the ordinal of the forward op that they belong to.
     - After fuse: elementwise ops exist only inside `train.fused`; `train.batch_norm` and its backward op are gone.
     - After assign-layouts: activations that are images (rank 4), lines (3) or volumes (5) carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
-    - After assign-precision: with `train.precision = "bf16"` what convolutions and products read is bf16; `train.cast` changes element types.
+    - After assign-precision: with `train.precision` "bf16" or "fp16" what convolutions and products read is bf16 or f16; `train.cast` changes element types.
     - After linearize: every op carries `train.stage`.
     - After apply-plan: memory ops say the whole plan.
 
@@ -155,15 +155,15 @@ def Train_Cell : I32EnumAttr<"Cell", "what a recurrent layer computes in a step"
   let cppNamespace = "::sluice::train";
 }
 
-// Element types that the dialect knows today: f32 and bf16 activations, i64 class ids, i8 and i32 pool indices, i1 masks (eight to a byte), i8 packed bytes.
+// Element types that the dialect knows today: f32, bf16 and f16 activations, i64 class ids, i8 and i32 pool indices, i1 masks (eight to a byte), i8 packed bytes.
 // Tensors are static, of at most six dimensions and of less than 2^63 bytes: the runtime's Shape holds no more.
 class Train_Addressable<Type tensor> : ConfinedType<tensor, [CPred<"::sluice::train::isAddressable($_self)">],
     tensor.summary # ", static, of at most 6 dimensions and less than 2^63 bytes", tensor.cppType>;
-def Train_Tensor : Train_Addressable<RankedTensorOf<[F32, BF16, I64, I32, I8, I1]>>;
-def Train_RealOrMask : Train_Addressable<RankedTensorOf<[F32, BF16, I1]>>;
-def Train_Real : Train_Addressable<RankedTensorOf<[F32, BF16]>>; // see PrecisionAware
+def Train_Tensor : Train_Addressable<RankedTensorOf<[F32, BF16, F16, I64, I32, I8, I1]>>;
+def Train_RealOrMask : Train_Addressable<RankedTensorOf<[F32, BF16, F16, I1]>>;
+def Train_Real : Train_Addressable<RankedTensorOf<[F32, BF16, F16]>>; // see PrecisionAware
 def Train_Ids : Train_Addressable<RankedTensorOf<[I64]>>;
-def Train_RealOrIds : Train_Addressable<RankedTensorOf<[F32, BF16, I64]>>;
+def Train_RealOrIds : Train_Addressable<RankedTensorOf<[F32, BF16, F16, I64]>>;
 def Train_Float : Train_Addressable<RankedTensorOf<[F32]>>;
 def Train_Vector : Train_Addressable<1DTensorOf<[F32]>>;
 def Train_Scalar : 0DTensorOf<[F32]>;

@@ -48,6 +48,26 @@ def Train_AccumulateOp : Train_Op<"accumulate", Train_UpdateTraits> {
   let assemblyFormat = "$sum `,` $gradient attr-dict `:` type($gradient)";
 }
 
+def Train_CheckGradientsOp : Train_Op<"check_gradients", Train_UpdateTraits> {
+  let extraClassDeclaration = Train_KernelFacts<"Update">.decl;
+  let summary = "whether the gradients of a scaled loss are finite, in front of all that reads them, and the scale of the next step";
+  let description = [{
+    Where the module says `train.precision = "fp16"`, the gradient of the loss is @"train/loss_scale" instead of one. Norms and updates behind this op
+    divide gradients by it. If an element of a gradient is no finite number, those updates change nothing, the scale is halved and the
+    step counts as skipped; else it is a good one, enough of which in a row double the scale. Where a step has several batches, nothing happens behind
+    all but the last.
+
+    - C1: `scale`, `good` and `skipped` name optimizer variables of the type of `value`, what `scale` was when the step began.
+
+    ```mlir
+    train.check_gradients @"train/loss_scale", @"train/good_steps", @"train/skipped_steps", %scale of %dw, %db : tensor<f32>, tensor<10x512xf32>, tensor<10xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$scale, FlatSymbolRefAttr:$good, FlatSymbolRefAttr:$skipped, Train_Scalar:$value,
+      Variadic<Train_Float>:$gradients);
+  let assemblyFormat = "$scale `,` $good `,` $skipped `,` $value `of` $gradients attr-dict `:` type($value) `,` type($gradients)";
+}
+
 def Train_GradientNormOp : Train_Op<"gradient_norm", [Pure, Train_OwnKernel, Train_Costed]> {
   let extraClassDeclaration = Train_KernelFacts<"Update", object = "_norm", results = ["_norm"]>.decl;
   let summary = "Euclidean norm of a gradient and of those before it";

@@ -67,6 +67,18 @@ LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &table) {
   return checkType(*this, *sum, getGradient().getType());
 }
 
+LogicalResult CheckGradientsOp::verifySymbolUses(SymbolTableCollection &table) {
+  for (FlatSymbolRefAttr symbol : {getScaleAttr(), getGoodAttr(), getSkippedAttr()}) { // C1
+    auto state = lookup(*this, table, symbol);
+    if (failed(state) || failed(checkType(*this, *state, getValue().getType())))
+      return failure();
+    if (state->getRole() != Role::Optimizer)
+      return emitOpError() << "updates '" << state->getSymName() << "', whose role is "
+                           << stringifyRole(state->getRole());
+  }
+  return success();
+}
+
 LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table) {
   for (FlatSymbolRefAttr symbol : {getRunningMeanAttr(), getRunningVarAttr()}) { // C1
     auto state = lookup(*this, table, symbol);
@@ -89,6 +101,8 @@ SmallVector<StringRef> UpdateOp::changedVariables() {
 SmallVector<StringRef> UpdateStatisticsOp::changedVariables() { return {getRunningMean(), getRunningVar()}; }
 
 SmallVector<StringRef> AccumulateOp::changedVariables() { return {getSum()}; }
+
+SmallVector<StringRef> CheckGradientsOp::changedVariables() { return {getScale(), getGood(), getSkipped()}; }
 
 ArrayRef<StringRef> sluice::train::stateSuffixes(UpdateRule rule) {
   static constexpr StringRef momentum[] = {"/momentum"}, moments[] = {"/exp_avg", "/exp_avg_sq"}, sum[] = {"/sum"},
@@ -144,6 +158,13 @@ KERNEL(UpdateOp) {
 std::string UpdateOp::launchName() { return "update_" + stringifyUpdateRule(getRule()).str(); }
 
 KERNEL(AccumulateOp) { return KernelCalls(*this).function("accumulateGradient", {in(0), out(0)}); }
+
+KERNEL(CheckGradientsOp) {
+  SmallVector<Slot> gradients;
+  for (size_t i = 1; i <= getGradients().size(); ++i)
+    gradients.push_back(in(static_cast<int64_t>(i)));
+  return KernelCalls(*this).function("checkGradients", {out(0), out(1), out(2)}, ArrayRef<Slot>(gradients));
+}
 
 KERNEL(GradientNormOp) {
   return KernelCalls(*this).object("GradientNorm", "run", {in(0), getBefore() ? in(1) : noSlot, out(0), scratchSlot},

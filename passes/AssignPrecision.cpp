@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// assign-precision, where the module says train.precision = "bf16", for each function:
+// assign-precision, where the module says train.precision = "bf16" or "fp16", for each function:
 //  1. walk it backwards and find the values that a product reads, by itself or through ops that take any type;
 //  2. walk it forwards: operands that an op cannot take as they are go through a train.cast shared by later readers;
-//     results of products become bf16, those of other ops where such a value is among their operands or a product reads
-//     them.
+//     results of products become bf16 or f16, those of other ops where such a value is among their operands or a
+//     product reads them.
 #include "passes/Passes.h"
 
 namespace sluice {
@@ -17,14 +17,9 @@ using namespace sluice::train;
 
 namespace {
 
-bool isNarrow(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getElementType().isBF16();
-}
-
 class Assigner {
 public:
-  explicit Assigner(MLIRContext *context) : wide(Float32Type::get(context)), narrow(BFloat16Type::get(context)) {}
+  explicit Assigner(FloatType narrow) : wide(Float32Type::get(narrow.getContext())), narrow(narrow) {}
 
   int casts = 0, narrowed = 0;
 
@@ -66,11 +61,11 @@ private:
     });
   }
 
-  /// Whether the op's free results become bf16.
+  /// Whether the op's free results become narrow.
   bool wantsNarrow(PrecisionAware op) {
     bool any = false;
     for (OpOperand &operand : op->getOpOperands())
-      any |= isNarrow(operand.get()) && !op.isOperandWide(operand.getOperandNumber());
+      any |= isHalf(operand.get().getType()) && !op.isOperandWide(operand.getOperandNumber());
     switch (op.precisionPreference()) {
     case PrecisionPreference::Product:
       return !op.mayStoreWide() || anyFed(op);
@@ -138,11 +133,11 @@ private:
 
 struct AssignPrecision : sluice::impl::AssignPrecisionBase<AssignPrecision> {
   void runOnOperation() override {
-    auto precision = getOperation()->getAttrOfType<StringAttr>("train.precision");
-    if (!precision || precision.getValue() != "bf16")
+    const FloatType narrow = halfOf(getOperation());
+    if (!narrow)
       return;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      Assigner assigner(&getContext());
+      Assigner assigner(narrow);
       assigner.run(function);
       casts += assigner.casts;
       narrowed += assigner.narrowed;

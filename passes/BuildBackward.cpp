@@ -3,10 +3,12 @@
 //  1. number the forward ops and find the values that depend on a trained parameter;
 //  2. walk the forward ops backwards; each builds its gradient ops from the gradients of its results;
 //  3. when the last op that reads a parameter has built its gradients, place the parameter's update there, or what
-//  joins its gradient to the sum over a step's batches, and to the norm of all gradients that updates then wait for;
+//  joins its gradient to the sum over a step's batches, and to the norm of all gradients that updates then wait for, as
+//  they do for the check of all gradients of a loss that is scaled;
 //  4. let the other functions read running averages where there are some.
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
+#include "runtime/LossScale.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -25,7 +27,7 @@ namespace {
 /// What the module asks of updates.
 struct UpdateRequest {
   UpdateRule rule;
-  bool clipNorm, accumulate, average;
+  bool clipNorm, accumulate, average, scale;
 };
 
 class Sweep : public Gradients {
@@ -52,26 +54,30 @@ private:
     auto variable = read ? symbols.lookup<VariableOp>(read.getVariable()) : VariableOp();
     return variable && variable.getRole() == Role::Parameter ? variable : VariableOp();
   }
-  LogicalResult markTrained();
-  void seed(OpBuilder &builder, Value loss);
-  LogicalResult differentiate(OpBuilder &builder, Operation *op);
-  VariableOp addVariable(VariableOp parameter, StringRef suffix, Role role, Init init);
-  void finishGradient(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient);
-  void update(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient);
-  void updateFinished(OpBuilder &builder, Operation *op);
-  void updateAll(OpBuilder &builder);
-
-  /// A gradient whose update waits for the norm of all.
+  /// A gradient whose update waits for all of them.
   struct Waiting {
     Location loc;
     VariableOp parameter;
     Value gradient;
   };
 
+  LogicalResult markTrained();
+  void seed(OpBuilder &builder, Value loss);
+  VariableOp addScalar(Location loc, StringRef name, Role role, Init init);
+  void check(OpBuilder &builder);
+  LogicalResult differentiate(OpBuilder &builder, Operation *op);
+  VariableOp addVariable(VariableOp parameter, StringRef suffix, Role role, Init init);
+  void finishGradient(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient);
+  void addNorm(OpBuilder &builder, const Waiting &one);
+  void update(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient);
+  void updateFinished(OpBuilder &builder, Operation *op);
+  void updateAll(OpBuilder &builder);
+
   SymbolTable symbols;
   func::FuncOp step;
   UpdateRequest request;
-  Value norm; ///< of the gradients so far
+  Value norm;  ///< of the gradients so far
+  Value scale; ///< of the loss; null: it is not scaled
   SmallVector<Waiting> waiting;
   SmallVector<Operation *> forward;
   llvm::DenseSet<Value> trained;
@@ -108,15 +114,25 @@ LogicalResult Sweep::markTrained() {
   return success();
 }
 
-/// A loss op builds its gradient by itself; anything else that the step returns starts from a gradient of one.
-void Sweep::seed(OpBuilder &builder, Value loss) {
-  if (isa_and_nonnull<SoftmaxCrossEntropyOp, MseOp, BceWithLogitsOp>(loss.getDefiningOp()))
-    return;
+VariableOp Sweep::addScalar(Location loc, StringRef name, Role role, Init init) {
   OpBuilder atModule(step);
-  auto one = VariableOp::create(atModule, loss.getLoc(), "train/one", Role::Constant, Init::One,
-                                cast<RankedTensorType>(loss.getType()), ElementsAttr(), 0, 0, StringAttr());
-  symbols.insert(one);
-  add(builder, loss.getLoc(), loss, ReadOp::create(builder, loss.getLoc(), loss.getType(), one.getSymName()));
+  auto scalar = VariableOp::create(atModule, loc, name, role, init, RankedTensorType::get({}, atModule.getF32Type()),
+                                   ElementsAttr(), 0, 0, StringAttr());
+  symbols.insert(scalar);
+  return scalar;
+}
+
+/// A loss op builds its gradient by itself, from what it is scaled by; anything else that the step returns starts from
+/// a gradient of one, or of the scale.
+void Sweep::seed(OpBuilder &builder, Value loss) {
+  const Location loc = loss.getLoc();
+  if (!request.scale && isa_and_nonnull<SoftmaxCrossEntropyOp, MseOp, BceWithLogitsOp>(loss.getDefiningOp()))
+    return;
+  auto first = request.scale ? addScalar(loc, lossScaleName, Role::Optimizer, Init::Zero)
+                             : addScalar(loc, "train/one", Role::Constant, Init::One);
+  Value read = ReadOp::create(builder, loc, first.getType(), first.getSymName());
+  scale = request.scale ? read : Value();
+  add(builder, loc, loss, read);
 }
 
 /// A variable of the parameter's type that belongs to it.
@@ -137,10 +153,29 @@ void Sweep::finishGradient(OpBuilder &builder, Location loc, VariableOp paramete
     AccumulateOp::create(builder, loc, sum.getSymName(), gradient);
     gradient = ReadOp::create(builder, loc, gradient.getType(), sum.getSymName());
   }
-  if (!request.clipNorm)
+  if (!request.clipNorm && !scale)
     return update(builder, loc, parameter, gradient);
-  norm = GradientNormOp::create(builder, loc, RankedTensorType::get({}, builder.getF32Type()), gradient, norm);
   waiting.push_back({loc, parameter, gradient});
+  if (!scale)
+    addNorm(builder, waiting.back());
+}
+
+void Sweep::addNorm(OpBuilder &builder, const Waiting &one) {
+  norm = GradientNormOp::create(builder, one.loc, RankedTensorType::get({}, builder.getF32Type()), one.gradient, norm);
+}
+
+/// What stands in front of all that reads gradients, and divides them by the scale.
+void Sweep::check(OpBuilder &builder) {
+  const Location loc = scale.getLoc();
+  SmallVector<Value> gradients;
+  for (const Waiting &one : waiting)
+    gradients.push_back(one.gradient);
+  auto good = addScalar(loc, goodStepsName, Role::Optimizer, Init::Zero),
+       skipped = addScalar(loc, skippedStepsName, Role::Optimizer, Init::Zero);
+  CheckGradientsOp::create(builder, loc, lossScaleName, good.getSymName(), skipped.getSymName(), scale, gradients);
+  if (request.clipNorm)
+    for (const Waiting &one : waiting)
+      addNorm(builder, one);
 }
 
 void Sweep::update(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient) {
@@ -158,15 +193,19 @@ void Sweep::update(OpBuilder &builder, Location loc, VariableOp parameter, Value
                    request.average);
 }
 
-/// The updates that wait for the norm, as part of what the last op's gradients are.
+/// The updates that wait for all gradients, as part of what the last op's gradients are.
 void Sweep::updateAll(OpBuilder &builder) {
   if (waiting.empty())
     return;
   Operation *terminator = step.getBody().front().getTerminator(), *last = terminator->getPrevNode();
+  if (scale)
+    check(builder);
   for (const Waiting &one : waiting)
     update(builder, one.loc, one.parameter, one.gradient);
   for (Operation *made = last->getNextNode(); made != terminator; made = made->getNextNode())
     attr::set<attr::Backward>(made, attr::get<attr::Backward>(last));
+  if (!norm)
+    return;
   terminator->insertOperands(1, norm);
   step.setType(builder.getFunctionType(step.getArgumentTypes(), terminator->getOperandTypes()));
 }
@@ -252,7 +291,7 @@ struct BuildBackward : sluice::impl::BuildBackwardBase<BuildBackward> {
       return signalPassFailure();
     }
     const UpdateRequest request{*rule, module->hasAttr("train.clip_norm"), module->hasAttr("train.accumulate"),
-                                module->hasAttr("train.average")};
+                                module->hasAttr("train.average"), halfOf(module) && halfOf(module).isF16()};
     size_t before = step.getBody().front().getOperations().size();
     if (failed(Sweep(module, step, request).run()))
       return signalPassFailure();

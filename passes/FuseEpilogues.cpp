@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuse-epilogues, where the module says train.precision = "bf16", for each function:
+// fuse-epilogues, where the module says train.precision = "bf16" or "fp16", for each function:
 //  1. train.conv whose result train.batch_norm reads becomes train.conv_statistics;
 //  2. train.conv_backward_data whose result, with or without another gradient added, only goes through ReLU's gradient
 //     to that of train.batch_norm becomes train.conv_backward_norm, unless an activation would live longer for it.
@@ -132,8 +132,7 @@ struct FuseEpilogues : sluice::impl::FuseEpiloguesBase<FuseEpilogues> {
   using FuseEpiloguesBase::FuseEpiloguesBase;
 
   void runOnOperation() override {
-    auto precision = getOperation()->getAttrOfType<StringAttr>("train.precision");
-    if (!precision || precision.getValue() != "bf16")
+    if (!halfOf(getOperation()))
       return;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       for (ConvOp conv : llvm::to_vector(function.getOps<ConvOp>()))

@@ -41,11 +41,11 @@ bool isTransient(Value buffer) { return !slot(buffer).outlivesStep() && !slot(bu
 /// Writes variables alone, so that it may wait.
 bool mayWait(RunOp run) { return llvm::all_of(run.getOuts(), isVariable); }
 
-/// A cast of parameters to bf16, whose results nothing holds before: it may come early.
+/// A cast of parameters to floats of 16 bits, whose results nothing holds before: it may come early.
 bool mayComeEarly(RunOp run) {
   return llvm::all_of(run.getIns(), isVariable) && llvm::all_of(run.getOuts(), isTransient) &&
          llvm::all_of(run.getOutVersions(), [](int64_t version) { return version == 1; }) &&
-         run.outType(0).getElementType().isBF16();
+         train::isHalf(run.outType(0));
 }
 
 /// The same for runs that one launch may take together; empty: it takes this one alone.

@@ -71,7 +71,7 @@ def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
 def FuseEpilogues : Pass<"sluice-fuse-epilogues", "::mlir::ModuleOp"> {
   let summary = "let convolutions compute what the BatchNorm beside them asks of their results";
   let description = [{
-    For cuda, and does nothing unless `train.precision` is "bf16".
+    For cuda, and does nothing unless `train.precision` is "bf16" or "fp16".
 
     1. train.conv and the statistics of the train.batch_norm that reads its result become train.conv_statistics.
     2. train.conv_backward_data becomes train.conv_backward_norm with the other gradient that is added to its result, if there is one, the gradient of ReLU
@@ -150,10 +150,10 @@ def AssignLayouts : Pass<"sluice-assign-layouts", "::mlir::ModuleOp"> {
 }
 
 def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
-  let summary = "store in bf16 what convolutions and matrix products read, as `train.precision` of the module asks";
+  let summary = "store in bf16 or f16 what convolutions and matrix products read, as `train.precision` of the module asks";
   let description = [{
     Mixed precision: kernels compute in f32, products on tensor cores with f32 sums, and tensors are rounded where they are stored. Does
-    nothing unless `train.precision` is "bf16". Each op says what it can take (PrecisionAware).
+    nothing unless `train.precision` is "bf16", of which the following speaks, or "fp16", which makes f16 of the same. Each op says what it can take (PrecisionAware).
 
     - Factors of products are bf16; parameters, their gradients and updates, statistics, sums and losses are f32.
     - A product's result is bf16, but a matrix product's that no other product reads, such as logits and weight gradients, stays f32.
@@ -176,7 +176,7 @@ def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let statistics = [Statistic<"casts", "casts", "changes of element type">, Statistic<"narrowed", "narrowed", "results stored in bf16">];
+  let statistics = [Statistic<"casts", "casts", "changes of element type">, Statistic<"narrowed", "narrowed", "results stored in 16 bits">];
 }
 
 def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
@@ -206,7 +206,7 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
   let summary = "attach predicted seconds and workspace bytes to every op";
   let description = [{
     Roofline on a device profile: arithmetic at the peak that kernels of this kind reach, or the bytes moved, whichever takes longer. Products
-    have the peak of their precision: bf16 factors, or tf32 where `train.precision` of the module says so.
+    have the peak of their precision: factors of 16 bits, or tf32 where `train.precision` of the module says so.
     Measured times of `profile` replace estimates where node and op agree. Workspaces are asked from the target's own kernels, on the
     host for `threads` and the `level` of their processor. Where a kernel can compute in several ways, the fastest that fits `workspace-limit` becomes
     `train.algorithm`; without a limit none may exceed the largest activation, nor raise the largest sum of what an op touches, of gradients

@@ -17,8 +17,8 @@ enum class AttentionPass { Forward, Backward };
 /// for none, broadcasts to [..,rows,keys]. `causal`: row i sees keys 0 to i alone. Where a row sees no key at all its y
 /// is 0. logsumexp [..,rows] F32: logarithm of the sum of a row's exponentials, +infinity where it sees no key; the
 /// backward pass computes the probabilities again from it. The draws of a ratio above 0 are those of a dropout with
-/// this key of the whole [..,rows,keys]. Bits do not depend on the number of threads. With type BF16 all but mask and
-/// logsumexp are that (cuda).
+/// this key of the whole [..,rows,keys]. Bits do not depend on the number of threads. With type BF16 or F16 all but
+/// mask and logsumexp are that (cuda).
 class Attention : public Kernel {
 public:
   Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,

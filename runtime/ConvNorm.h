@@ -7,13 +7,13 @@
 namespace sluice {
 
 /// A convolution with what the BatchNorm beside it asks of the whole result, in one kernel where the target has one, or
-/// in two with the same results up to rounding. BF16 in NHWC order, weights [O,kh,kw,C/groups]; vectors are F32. The
-/// cuda runtime alone has it.
+/// in two with the same results up to rounding. Of `type` BF16 or F16, in NHWC order, weights [O,kh,kw,C/groups];
+/// vectors are F32. The cuda runtime alone has it.
 class ConvNorm : public Kernel {
 public:
   /// `addend`: gradient() has one. epsilon is that of statistics().
   ConvNorm(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool addend,
-           Algorithm algorithm = {}, float epsilon = 0);
+           Algorithm algorithm, DataType type, float epsilon = 0);
   ~ConvNorm();
   ConvNorm(ConvNorm &&);
   /// y = x * w, and mean and 1/sqrt(biased variance + epsilon) of its channels

@@ -21,8 +21,8 @@
 // shape and may be an input's very bytes (in place).
 //
 // Operands and outputs are F32 unless `static constexpr DataType types[]` says what each of them is, inputs first. The
-// rule sees floats: of a mask (Bit; of the region's shape and layout, inputs only) 1 or 0, of BF16 (cuda only) its
-// value; outputs are rounded where they are stored. Vectors and sums are F32.
+// rule sees floats: of a mask (Bit; of the region's shape and layout, inputs only) 1 or 0, of BF16 and F16 (cuda only)
+// their values; outputs are rounded where they are stored. Vectors and sums are F32.
 //
 // A sum is a vector as long as the innermost physical dimension, or a scalar: one of the region's values summed over
 // all the rest, in a fixed order that does not depend on the number of threads. operator() returns the outputs, then
@@ -87,6 +87,11 @@ template <typename F> constexpr int countOf(DataType type, int operands) {
   for (int i = 0; i < operands; ++i)
     count += typeOf<F>(i) == type;
   return count;
+}
+
+/// The same of floats of 16 bits.
+template <typename F> constexpr int halvesOf(int operands) {
+  return countOf<F>(DataType::BF16, operands) + countOf<F>(DataType::F16, operands);
 }
 
 template <typename F, typename = void> struct IsRandom : std::false_type {};

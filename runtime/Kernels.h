@@ -7,9 +7,10 @@
 // OIDHW; vectors are [C]. A kernel
 // never allocates while it runs: scratch is the last argument, at least workspaceBytes() long, at a multiple of 256
 // bytes. Constructors throw std::invalid_argument naming the node. A kernel object outlives all work that it enqueued.
-// Cuda: activations and their gradients may be BF16 instead of F32, all that one call names, unless said otherwise;
-// vectors, parameters and losses are F32. Kernels compute in float and round to nearest even where they store. The host
-// takes no BF16: std::invalid_argument. Results are the same bits from run to run for a given thread count.
+// Cuda: activations and their gradients may be BF16 or F16 instead of F32, all that one call names, unless said
+// otherwise; vectors, parameters and losses are F32. Kernels compute in float and round to nearest even where they
+// store, F16 to infinity beyond 65504. The host takes neither: std::invalid_argument. Results are the same bits from
+// run to run for a given thread count.
 #pragma once
 
 #include "runtime/Stream.h"
@@ -33,9 +34,9 @@ void limitInstructions(int level);
 /// Which runtime this program is linked with.
 Target runtimeTarget();
 
-/// What convolutions and matrix products compute in. TF32: products of 10-bit mantissas, sums in float. BF16: of
-/// tensors that are stored in bf16, sums in float. Both cuda only.
-enum class Precision { FP32, TF32, BF16 };
+/// What convolutions and matrix products compute in. TF32: products of 10-bit mantissas, sums in float. BF16, FP16: of
+/// tensors that are stored in bf16 or f16, sums in float. Cuda only.
+enum class Precision { FP32, TF32, BF16, FP16 };
 
 /// Cuda: the largest workspace that an algorithm may be chosen for, and the precision. Set before the first kernel is
 /// created. The host runtime plans workspaces by what its primitives say and computes in FP32 only.
@@ -88,8 +89,8 @@ struct Algorithm {
 
 /// Convolution in two or three dimensions, one object per pass. x [N,C,H,W], w [O,C/groups,kh,kw] row-major, y
 /// [N,O,H',W'], or with D, kd and D' in front of H, kh and H'.
-/// A transposed convolution is BackwardData with x and y exchanged. With type BF16 x, w, y and their gradients are
-/// that, w in NHWC order
+/// A transposed convolution is BackwardData with x and y exchanged. With type BF16 or F16 x, w, y and their gradients
+/// are that, w in NHWC order
 /// ([O,kh,kw,C/groups]); bias, dw and dbias are F32 and row-major as ever.
 class Conv : public Kernel {
 public:
@@ -226,7 +227,7 @@ private:
 
 /// c = alpha * op(a) op(b) + beta * bias. Row-major; leading dimensions beyond the last two are batches and broadcast
 /// in a or b when 1 or absent. op(a) is [M,K], op(b) [K,N]. bias is absent, or F32 and broadcasts to c: [N], [1,N],
-/// [M,1], [M,N]. c of BF16 factors is either.
+/// [M,1], [M,N]. c of BF16 or F16 factors is either.
 class Matmul : public Kernel {
 public:
   Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1,
@@ -296,8 +297,8 @@ private:
 
 /// y = x with its logical dimensions permuted and its layout changed. `permutation` maps y's dimensions to x's (ONNX
 /// Transpose). With `reshape`, x and y have different shapes and equal logical (row-major) element order; the
-/// permutation is then empty. From F32 to BF16 values are rounded, the other way widened; I64 are rounded to F32.
-/// From F32 to I64 fractions are cut off; what no integer holds becomes the least of them.
+/// permutation is then empty. From F32 to BF16 or F16 values are rounded, the other way widened; I64 are rounded to
+/// F32. From F32 to I64 fractions are cut off; what no integer holds becomes the least of them.
 class Reorder : public Kernel {
 public:
   Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);
@@ -334,7 +335,7 @@ private:
   std::shared_ptr<const Impl> impl;
 };
 
-/// y = x broadcast to y's shape (numpy rules), times `scale`. Either may be BF16.
+/// y = x broadcast to y's shape (numpy rules), times `scale`. Either may be BF16 or F16.
 class BroadcastTo : public Kernel {
 public:
   BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale = 1);

@@ -10,6 +10,7 @@
 #include "runtime/Fused.h"
 #include "runtime/Gather.h"
 #include "runtime/Kernels.h"
+#include "runtime/LossScale.h"
 #include "runtime/Program.h"
 #include "runtime/Recurrence.h"
 #include "runtime/Selection.h"

@@ -89,8 +89,9 @@ struct StepState {
   float mixShare = 1;   ///< --mixup: what a sample's own class counts in a loss, the rest is that of the one before it
   int64_t mixBatch = 1; ///< samples of a batch, behind whose first one the last one is thought
   int32_t nesterov = 0;
-  int32_t batch = 0;   ///< of this step, from 0; parameters change behind the last one
-  int64_t batches = 1; ///< that a step has
+  int32_t scaleIsFixed = 0; ///< of the loss, see LossScale.h: it neither halves nor doubles
+  int32_t batch = 0;        ///< of this step, from 0; parameters change behind the last one
+  int64_t batches = 1;      ///< that a step has
   uint64_t seed = 0;
   int64_t step = 0; ///< 1 in the first step
 

@@ -17,13 +17,15 @@
 
 namespace sluice {
 
-/// BF16: the upper half of a float; activations of the cuda target only. Bit: eight to a byte, the element that is
-/// first in memory lowest, in whole 64-bit words; masks only.
-enum class DataType : uint8_t { F32, BF16, I64, I32, U8, Bit };
+/// BF16: the upper half of a float, F16: IEEE's half; activations of the cuda target only. Bit: eight to a byte, the
+/// element that is first in memory lowest, in whole 64-bit words; masks only.
+enum class DataType : uint8_t { F32, BF16, F16, I64, I32, U8, Bit };
+
+constexpr bool isHalf(DataType type) { return type == DataType::BF16 || type == DataType::F16; }
 
 /// Of one element; Bit has none.
 constexpr size_t byteWidth(DataType type) {
-  return type == DataType::I64 ? 8 : type == DataType::BF16 ? 2 : type == DataType::U8 ? 1 : 4;
+  return type == DataType::I64 ? 8 : isHalf(type) ? 2 : type == DataType::U8 ? 1 : 4;
 }
 
 /// RowMajor: last logical dimension fastest. NHWC: channels last; logical N,C,H,W stored as N,H,W,C, with one or three

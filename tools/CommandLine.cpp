@@ -109,8 +109,8 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
   beginGroup(app, "Machine");
   app.add_option("--target", w.target, "what the program runs on (default host)")->option_text("host|cuda");
   app.add_option("--precision", w.precision,
-                 "fp32; with --target=cuda also tf32, or bf16: activations and products in bf16, parameters and sums "
-                 "in fp32 (default fp32)")
+                 "fp32; with --target=cuda also tf32, or bf16 or fp16, which activations and products have then, "
+                 "parameters and sums not (default fp32)")
       ->option_text("NAME");
   app.add_option(
          "--launches", w.launches,
@@ -118,8 +118,8 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
          "or single (default grouped)")
       ->option_text("grouped|single");
   app.add_option("--epilogues", w.epilogues,
-                 "with --target=cuda --precision=bf16: fused, convolutions compute the sums that BatchNorm beside them "
-                 "needs, or none (default fused)")
+                 "with --target=cuda and bf16 or fp16: fused, convolutions compute the sums that BatchNorm beside "
+                 "them needs, or none (default fused)")
       ->option_text("fused|none");
   app.add_option("--cpu", o.cpu,
                  "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4 (default native: "

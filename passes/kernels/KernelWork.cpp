@@ -16,8 +16,8 @@ static std::string rateOf(Operation *op) {
   auto aware = dyn_cast<PrecisionAware>(op);
   if (!aware || aware.precisionPreference() != PrecisionPreference::Product)
     return "fp32";
-  if (cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isBF16())
-    return "bf16";
+  if (Type factor = op->getOperand(0).getType(); isHalf(factor))
+    return cast<RankedTensorType>(factor).getElementType().isF16() ? "fp16" : "bf16";
   auto precision = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>("train.precision");
   return precision && precision.getValue() == "tf32" ? "tf32" : "fp32";
 }

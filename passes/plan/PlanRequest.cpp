@@ -14,11 +14,11 @@ using namespace llvm;
 using namespace sluice;
 
 /// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a
-/// target. bf16 activations are as small as fp16 makes them, no other codec takes them, and their 8 bits are too few to
-/// rebuild anything from.
+/// target. Activations of 16 bits are as small as the codec fp16 makes them, no other codec takes them, and their 8 or
+/// 11 bits are too few to rebuild anything from.
 static std::set<std::string> executableActions(Target target, StringRef precision) {
   std::set<std::string> actions = planner::allActions();
-  if (precision == "bf16")
+  if (precision == "bf16" || precision == "fp16")
     for (const std::string &lossy : planner::lossyActions())
       actions.erase(lossy);
   if (!factsOf(target).packsZeros)
@@ -77,6 +77,6 @@ Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const 
   request.options.executable = executableActions(target, precision);
   if (!request.codec.empty() && !request.options.executable.count(request.codec))
     return sluice::Error{"codec '" + request.codec + "' in --strategy is not available for --target=" +
-                         factsOf(target).name + (precision == "bf16" ? " --precision=bf16" : "")};
+                         factsOf(target).name + (precision == "fp32" ? "" : " --precision=" + precision)};
   return request;
 }

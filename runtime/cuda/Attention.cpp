@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of bf16 through cuDNN's engines where it has one, else on kernels of our own. Those of one geometry share
+// Attention of halves through cuDNN's engines where it has one, else on kernels of our own. Those of one geometry share
 // an engine. Both write the same logsumexp, so that either may go backward behind the other.
 #include "runtime/Attention.h"
 
@@ -46,8 +46,9 @@ static std::shared_ptr<Attention::Impl> shared(const char *node, const Attention
   int32_t scale;
   std::memcpy(&scale, &p.scale, sizeof scale);
   const bool engine = cuda::attentionHasEngine(p.g, p.ratio, p.type);
-  std::shared_ptr<Attention::Impl> &slot = known[{static_cast<int64_t>(p.pass), p.g.members, p.g.rows, p.g.keys,
-                                                  p.g.depth, p.g.columns, scale, p.causal, engine, bytes}];
+  std::shared_ptr<Attention::Impl> &slot =
+      known[{static_cast<int64_t>(p.pass), p.g.members, p.g.rows, p.g.keys, p.g.depth, p.g.columns, scale, p.causal,
+             engine, bytes, static_cast<int64_t>(p.type)}];
   if (!slot) {
     slot = std::make_shared<Attention::Impl>(node, p, bytes);
     buildLater(slot);
@@ -59,7 +60,7 @@ Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Sha
                      bool causal, float ratio, int64_t key, DataType type, Algorithm algorithm)
     : Kernel(node), geometry(node, q, k, v, mask), scale(scale), causal(causal), ratio(ratio),
       key(static_cast<uint64_t>(key)) {
-  if (type != DataType::BF16)
+  if (!isHalf(type))
     return;
   workspace = static_cast<size_t>(cuda::attentionScratch(grantedWorkspace(algorithm), pass, geometry, ratio, type));
   impl = shared(node, {pass, geometry, scale, causal, ratio, this->key, type}, static_cast<int64_t>(workspace));

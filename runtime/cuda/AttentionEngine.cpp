@@ -44,7 +44,7 @@ struct Choice {
 
 private:
   Pointer input(fe::graph::Graph &graph, const char *name, Uid uid, int64_t rows, int64_t columns,
-                fe::DataType_t type = fe::DataType_t::BFLOAT16) const {
+                fe::DataType_t type) const {
     return graph.tensor(fe::graph::Tensor_attributes()
                             .set_name(name)
                             .set_dim(dimsOf(problem.g.members / parts, rows, columns))
@@ -52,8 +52,7 @@ private:
                             .set_uid(uid)
                             .set_data_type(type));
   }
-  void output(const Pointer &tensor, Uid uid, int64_t rows, int64_t columns,
-              fe::DataType_t type = fe::DataType_t::BFLOAT16) const {
+  void output(const Pointer &tensor, Uid uid, int64_t rows, int64_t columns, fe::DataType_t type) const {
     tensor->set_output(true)
         .set_dim(dimsOf(problem.g.members / parts, rows, columns))
         .set_stride(stridesOf(rows, columns))
@@ -67,11 +66,13 @@ void Choice::describe(fe::graph::Graph &graph) const {
   const AttentionGeometry &g = problem.g;
   if (device) // the frontend asks the present one unless it is told
     graph.set_device_properties(device).set_sm_version(90).set_sm_count(132);
-  graph.set_io_data_type(fe::DataType_t::BFLOAT16)
+  const fe::DataType_t stored = problem.type == DataType::F16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16;
+  graph.set_io_data_type(stored)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
-  const Pointer q = input(graph, "q", Query, g.rows, g.depth), k = input(graph, "k", Key, g.keys, g.depth),
-                v = input(graph, "v", Value, g.keys, g.columns);
+  const Pointer q = input(graph, "q", Query, g.rows, g.depth, stored),
+                k = input(graph, "k", Key, g.keys, g.depth, stored),
+                v = input(graph, "v", Value, g.keys, g.columns, stored);
   if (problem.pass == AttentionPass::Forward) {
     auto [y, sums] = graph.sdpa(q, k, v,
                                 fe::graph::SDPA_attributes()
@@ -79,21 +80,21 @@ void Choice::describe(fe::graph::Graph &graph) const {
                                     .set_generate_stats(true)
                                     .set_attn_scale(problem.scale)
                                     .set_causal_mask(problem.causal));
-    output(y, Result, g.rows, g.columns);
+    output(y, Result, g.rows, g.columns, stored);
     output(sums, Logsumexp, g.rows, 1, fe::DataType_t::FLOAT);
     return;
   }
-  auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, input(graph, "y", Result, g.rows, g.columns),
-                                          input(graph, "dy", ResultGradient, g.rows, g.columns),
+  auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, input(graph, "y", Result, g.rows, g.columns, stored),
+                                          input(graph, "dy", ResultGradient, g.rows, g.columns, stored),
                                           input(graph, "logsumexp", Logsumexp, g.rows, 1, fe::DataType_t::FLOAT),
                                           fe::graph::SDPA_backward_attributes()
                                               .set_name("attention_backward")
                                               .set_attn_scale(problem.scale)
                                               .set_causal_mask(problem.causal)
                                               .set_deterministic_algorithm(true));
-  output(dq, QueryGradient, g.rows, g.depth);
-  output(dk, KeyGradient, g.keys, g.depth);
-  output(dv, ValueGradient, g.keys, g.columns);
+  output(dq, QueryGradient, g.rows, g.depth, stored);
+  output(dk, KeyGradient, g.keys, g.depth, stored);
+  output(dv, ValueGradient, g.keys, g.columns, stored);
 }
 
 std::unique_ptr<fe::graph::Graph> Choice::choose(std::string &reason) const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of cuDNN's engines runs an attention of bf16. The first of cuDNN's own ranking that is deterministic; the
-// backward ones have a matrix [rows, keys] in bf16 for each member in their workspace, so that the members are cut into
-// as few parts as it fits. cuDNN takes neither our dropout's draws nor, as far as is documented, rows that a mask hides
-// entirely: those stay with our own kernels (AttentionTiles.h).
+// Which of cuDNN's engines runs an attention of halves. The first of cuDNN's own ranking that is deterministic; the
+// backward ones have a matrix [rows, keys] of halves for each member in their workspace, so that the members are cut
+// into as few parts as it fits. cuDNN takes neither our dropout's draws nor, as far as is documented, rows that a mask
+// hides entirely: those stay with our own kernels (AttentionTiles.h).
 #pragma once
 
 #include "runtime/cuda/AttentionTiles.h"

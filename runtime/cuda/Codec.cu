@@ -11,8 +11,6 @@
 #include "runtime/kernels/CodecRules.h"
 #include "runtime/kernels/ZfpBlock.h"
 
-#include <cuda_fp16.h>
-
 namespace sluice {
 
 namespace {
@@ -24,20 +22,8 @@ __device__ unsigned long long refused[noteWords];
 constexpr int64_t group = 8;
 constexpr unsigned copyBlocks = 32;
 
-__device__ inline uint16_t toHalf(float x) {
-#if defined(__CUDA_ARCH__)
-  return __half_as_ushort(__float2half_rn(x));
-#else
-  return halfOfFloat(x);
-#endif
-}
-__device__ inline float fromHalf(uint16_t h) {
-#if defined(__CUDA_ARCH__)
-  return __half2float(__ushort_as_half(h));
-#else
-  return floatOfHalf(h);
-#endif
-}
+__device__ inline uint16_t toHalf(float x) { return float16Of(x).bits; }
+__device__ inline float fromHalf(uint16_t h) { return widened(Float16{h}); }
 
 __device__ inline void refuse(unsigned long long node, float value, Codec::Kind kind) {
   if (atomicCAS(&refused[0], 0ull, node) == 0)

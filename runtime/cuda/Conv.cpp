@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions through cuDNN's engines. Activations are NHWC and weights [O,H,W,I], to which each call turns them
-// inside scratch: [rotated weights | the engine's workspace]. In BF16 they come in that order, and the weight gradient
-// leaves the engine in bf16, as PyTorch has it: engines that store f32 from bf16 factors are few and not promised,
+// inside scratch: [rotated weights | the engine's workspace]. Halves come in that order, and the weight gradient leaves
+// the engine as halves, as PyTorch has it: engines that store f32 from such factors are few and not promised,
 // while a kernel must turn, and so can widen, the gradient anyway; sums are f32 within the engine. Convolutions of one
 // geometry share one engine. Where there is none our own direct kernels run.
 #include "runtime/cuda/ConvEngine.h"

@@ -202,7 +202,7 @@ std::string ConvTask::text() const {
     return words;
   };
   static constexpr const char *passes[] = {"forward", "backward data", "backward weight"},
-                              *precisions[] = {"fp32", "tf32", "bf16"},
+                              *precisions[] = {"fp32", "tf32", "bf16", "fp16"},
                               *epilogues[] = {"", ", statistics", ", gradient", ", gradient of sum"};
   const ConvGeometry &g = geometry;
   const int spatial = g.x.rank - 2;

@@ -27,7 +27,9 @@ inline std::vector<int64_t> channelsLast(const Shape &s) {
 enum Uid : int64_t { First = 1, Second, Result, More };
 
 inline fe::DataType_t typeOf(const ConvGeometry &g) {
-  return g.type == DataType::BF16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
+  return g.type == DataType::BF16  ? fe::DataType_t::BFLOAT16
+         : g.type == DataType::F16 ? fe::DataType_t::HALF
+                                   : fe::DataType_t::FLOAT;
 }
 
 inline fe::graph::Tensor_attributes tensor(const ConvGeometry &g, const char *name, const Shape &shape, Uid uid) {

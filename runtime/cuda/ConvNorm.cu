@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions whose engines of cuDNN compute BatchNorm's sums in their epilogues. Where there is none, a convolution
 // and the kernel that would run behind it. An engine's sums of y and y * y are f32: the variance loses as many bits as
-// the squared mean exceeds it by, which bf16 has lost in y before; our own kernel takes distances from a row of each
-// chunk (Norm.cu). Engines sum what they rounded to bf16 or did not; either is within the rounding of y.
+// the squared mean exceeds it by, which halves have lost in y before; our own kernel takes distances from a row of each
+// chunk (Norm.cu). Engines sum what they rounded or did not; either is within the rounding of y.
 #include "runtime/ConvNorm.h"
 
 #include "runtime/Fused.h"
@@ -27,25 +27,62 @@ __global__ void finishMoments(const float *sums, int64_t channels, double count,
 }
 
 /// What fuse makes of relu_backward and normalize_reduce. The result may be dx's bytes.
-struct MaskedGradient {
+template <DataType Half> struct MaskedGradient {
   static constexpr int inputs = 5, outputs = 1, sums = 2;
-  static constexpr bool steps[] = {true, true, true, true, true};
-  static constexpr DataType types[] = {DataType::BF16, DataType::BF16, DataType::BF16,
-                                       DataType::F32,  DataType::F32,  DataType::BF16};
+  static constexpr bool steps[inputs] = {true, true, true, true, true};
+  static constexpr DataType types[inputs + outputs] = {Half, Half, Half, DataType::F32, DataType::F32, Half};
   SLUICE_KERNEL Values<3> operator()(float dy, float z, float x, float mean, float rstd) const {
     const float dz = z <= 0.0f ? 0.0f : dy;
     return {{dz, dz * ((x - mean) * rstd), dz}};
   }
 };
-struct MaskedGradientOfSum {
+template <DataType Half> struct MaskedGradientOfSum {
   static constexpr int inputs = 6, outputs = 1, sums = 2;
-  static constexpr bool steps[] = {true, true, true, true, true, true};
-  static constexpr DataType types[] = {DataType::BF16, DataType::BF16, DataType::BF16, DataType::F32,
-                                       DataType::F32,  DataType::BF16, DataType::BF16};
+  static constexpr bool steps[inputs] = {true, true, true, true, true, true};
+  static constexpr DataType types[inputs + outputs] = {Half, Half, Half, DataType::F32, DataType::F32, Half, Half};
   SLUICE_KERNEL Values<3> operator()(float dy, float z, float x, float mean, float rstd, float addend) const {
-    return MaskedGradient()(dy + addend, z, x, mean, rstd);
+    return MaskedGradient<Half>()(dy + addend, z, x, mean, rstd);
   }
 };
+
+/// The kernel where no engine has the epilogue of a gradient.
+struct MaskedRegion {
+  virtual ~MaskedRegion() = default;
+  virtual void run(Stream &stream, const Tensor &dz, const Tensor &z, const Tensor &x, const Tensor &mean,
+                   const Tensor &rstd, const Tensor &addend, const Tensor &dscale, const Tensor &dbias,
+                   const Tensor &scratch) const = 0;
+};
+
+template <DataType Half, bool Addend> struct MaskedRegionOf : MaskedRegion {
+  using Rule = std::conditional_t<Addend, MaskedGradientOfSum<Half>, MaskedGradient<Half>>;
+
+  MaskedRegionOf(const char *node, const Tensor &x, const Tensor &vector) : region(made(node, x, vector)) {}
+  static Fused<Rule> made(const char *node, const Tensor &x, const Tensor &vector) {
+    const Tensor c = channel(vector);
+    if constexpr (Addend)
+      return {node, x.shape, x.layout, {x, x, x, c, c, x}, {x}, {vector, vector}};
+    else
+      return {node, x.shape, x.layout, {x, x, x, c, c}, {x}, {vector, vector}};
+  }
+  void run(Stream &stream, const Tensor &dz, const Tensor &z, const Tensor &x, const Tensor &mean, const Tensor &rstd,
+           const Tensor &addend, const Tensor &dscale, const Tensor &dbias, const Tensor &scratch) const override {
+    const Tensor m = channel(mean), r = channel(rstd);
+    if constexpr (Addend)
+      region.run(stream, {dz, z, x, m, r, addend}, {dz}, {dscale, dbias}, scratch);
+    else
+      region.run(stream, {dz, z, x, m, r}, {dz}, {dscale, dbias}, scratch);
+  }
+  Fused<Rule> region;
+};
+
+template <DataType Half>
+std::unique_ptr<MaskedRegion> maskedRegion(const char *node, bool addend, const Tensor &x, const Tensor &vector) {
+  if (addend)
+    return std::make_unique<MaskedRegionOf<Half, true>>(node, x, vector);
+  return std::make_unique<MaskedRegionOf<Half, false>>(node, x, vector);
+}
+
+Precision precisionOf(DataType type) { return type == DataType::F16 ? Precision::FP16 : Precision::BF16; }
 
 /// What all of one geometry share.
 struct Shared : Buildable {
@@ -57,7 +94,7 @@ struct Shared : Buildable {
       return;
     built = true;
     std::string reason;
-    engine = ConvEngine::choose({geometry, bytes, Precision::BF16, epilogue}, reason);
+    engine = ConvEngine::choose({geometry, bytes, precisionOf(geometry.type), epilogue}, reason);
     if (!engine)
       noteFallback(node, "leaves BatchNorm's sums to a kernel of their own: " + reason);
     else if (!reason.empty())
@@ -75,7 +112,7 @@ struct Shared : Buildable {
 /// Never destroyed, as Conv.cpp has it.
 std::shared_ptr<Shared> sharedEngine(const char *node, const ConvGeometry &geometry, int64_t bytes, Epilogue epilogue) {
   static auto &known = *new std::map<std::string, std::shared_ptr<Shared>>;
-  std::shared_ptr<Shared> &slot = known[ConvTask{geometry, bytes, Precision::BF16, epilogue}.text()];
+  std::shared_ptr<Shared> &slot = known[ConvTask{geometry, bytes, precisionOf(geometry.type), epilogue}.text()];
   if (!slot) {
     slot = std::make_shared<Shared>(node, geometry, bytes, epilogue);
     buildLater(slot);
@@ -96,20 +133,17 @@ struct ConvNorm::Impl : Buildable {
                               : addend                    ? Epilogue::GradientOfSum
                                                           : Epilogue::Gradient;
     shared = sharedEngine(node, g, scratch - sums, epilogue);
-    const Tensor x = device(0, g.x, Layout::NHWC, DataType::BF16), vector = device(0, {g.x[1]}), c = channel(vector);
-    if (epilogue == Epilogue::Gradient)
-      masked = std::make_unique<Fused<MaskedGradient>>(node, g.x, Layout::NHWC, List{x, x, x, c, c}, List{x},
-                                                       List{vector, vector});
-    if (epilogue == Epilogue::GradientOfSum)
-      maskedSum = std::make_unique<Fused<MaskedGradientOfSum>>(node, g.x, Layout::NHWC, List{x, x, x, c, c, x}, List{x},
-                                                               List{vector, vector});
+    const Tensor x = device(0, g.x, Layout::NHWC, g.type), vector = device(0, {g.x[1]});
+    if (epilogue != Epilogue::Statistics)
+      masked = g.type == DataType::F16 ? maskedRegion<DataType::F16>(node, addend, x, vector)
+                                       : maskedRegion<DataType::BF16>(node, addend, x, vector);
   }
 
   void build() override {
     if (shared->build(); shared->engine || conv)
       return;
     conv = std::make_unique<Conv>(node, geometry.pass, geometry.x, geometry.w, geometry.y, geometry.window,
-                                  geometry.groups, false, algorithm, DataType::BF16);
+                                  geometry.groups, false, algorithm, geometry.type);
     buildPrimitives(); // the engine of that one
   }
   /// Null where there is none; also of objects that buildPrimitives() never saw.
@@ -118,7 +152,6 @@ struct ConvNorm::Impl : Buildable {
     return shared->engine.get();
   }
 
-  using List = std::initializer_list<Tensor>;
   const char *node;
   ConvGeometry geometry;
   bool addend;
@@ -128,16 +161,14 @@ struct ConvNorm::Impl : Buildable {
   std::shared_ptr<Shared> shared;
   std::unique_ptr<Conv> conv; ///< null: the engine
   BatchNormStatistics ownStatistics;
-  std::unique_ptr<Fused<MaskedGradient>> masked; ///< of a gradient; with an addend the other one
-  std::unique_ptr<Fused<MaskedGradientOfSum>> maskedSum;
+  std::unique_ptr<MaskedRegion> masked; ///< of a gradient
 };
 
 ConvNorm::ConvNorm(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups,
-                   bool addend, Algorithm algorithm, float epsilon)
+                   bool addend, Algorithm algorithm, DataType type, float epsilon)
     : Kernel(node) {
   checkConvolution(node, x, w, y, window, groups);
-  impl = std::make_shared<Impl>(node, ConvGeometry{pass, x, w, y, window, groups, DataType::BF16}, addend, algorithm,
-                                epsilon);
+  impl = std::make_shared<Impl>(node, ConvGeometry{pass, x, w, y, window, groups, type}, addend, algorithm, epsilon);
   workspace = static_cast<size_t>(impl->scratch);
   buildLater(impl);
 }
@@ -174,9 +205,7 @@ void ConvNorm::gradient(Stream &stream, const Tensor &dy, const Tensor &w, const
   const ConvEngine *engine = impl->engine();
   if (!engine) {
     impl->conv->backwardData(stream, dy, w, dz, scratch);
-    const Tensor m = channel(mean), r = channel(rstd);
-    return impl->maskedSum ? impl->maskedSum->run(stream, {dz, z, x, m, r, addend}, {dz}, {dscale, dbias}, scratch)
-                           : impl->masked->run(stream, {dz, z, x, m, r}, {dz}, {dscale, dbias}, scratch);
+    return impl->masked->run(stream, dz, z, x, mean, rstd, addend, dscale, dbias, scratch);
   }
   auto at = [&](const Tensor &tensor) { return stream.address(tensor); };
   const void *pdy = at(dy), *pw = at(w), *pz = at(z), *px = at(x), *pMean = at(mean), *pRstd = at(rstd);

@@ -86,10 +86,10 @@ namespace cuda {
 /// Partial sums of columnSums().
 inline int64_t columnScratch(int64_t rows, int64_t columns) { return sumScratch(Cut(rows, columns, Cut::sumTasks), 1); }
 
-/// Bytes of weights in [O,H,W,I] order, 0 where that is their order anyway. BF16 ones come in that order, and their
+/// Bytes of weights in [O,H,W,I] order, 0 where that is their order anyway. Halves come in that order, and their
 /// gradient leaves the engine in it, rounded.
 inline int64_t rotatedWeights(const Shape &w, ConvPass pass, DataType type) {
-  if (type == DataType::BF16)
+  if (isHalf(type))
     return pass == ConvPass::BackwardWeight ? scratchPart(w.elements() * 2) : 0;
   return w[1] == 1 || w.elements() == w[0] * w[1] ? 0 : scratchPart(w.elements() * 4);
 }
@@ -112,7 +112,7 @@ inline int64_t matmulScratch(int64_t limit, const Shape &a, const Shape &b, cons
 
 /// Whether cuDNN is asked for an attention, see AttentionEngine.h.
 inline bool attentionHasEngine(const AttentionGeometry &g, float ratio, DataType type) {
-  return type == DataType::BF16 && !g.masked && ratio == 0 && g.depth % 8 == 0 && g.columns % 8 == 0;
+  return isHalf(type) && !g.masked && ratio == 0 && g.depth % 8 == 0 && g.columns % 8 == 0;
 }
 
 /// What its engine has of each member in the backward pass: the slopes of all scores, and a number a row.

@@ -71,10 +71,12 @@ void requireCapability(const cudaDeviceProp &properties) {
     throw MemoryNotAvailable(
         capability + ", this program was built for " + deviceCodeArchitectures() +
         "; build it with SLUICE_CUDA_ARCHITECTURES=" + std::to_string(properties.major * 10 + properties.minor));
-  if (chosenPrecision == Precision::BF16 && properties.major < 8)
-    throw MemoryNotAvailable(
-        capability +
-        ", convolutions of this program's --precision=bf16 need 8.0 or higher; compile it with --precision=fp32");
+  // Engines of cuDNN for bf16 begin there, those for f16 that add in f32 with tensor cores.
+  const char *least = chosenPrecision == Precision::BF16 ? "bf16 need 8.0" : "fp16 need 7.0";
+  if ((chosenPrecision == Precision::BF16 && properties.major < 8) ||
+      (chosenPrecision == Precision::FP16 && properties.major < 7))
+    throw MemoryNotAvailable(capability + ", convolutions of this program's --precision=" + least +
+                             " or higher; compile it with --precision=fp32");
 }
 
 size_t usedBytes() {

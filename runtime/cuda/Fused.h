@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuda side of Fused<F>. A thread holds up to four neighbouring columns, eight with bf16, which is 16 bytes either way,
+// Cuda side of Fused<F>. A thread holds up to four neighbouring columns, eight of halves, which is 16 bytes either way,
 // and walks down the rows of its chunk, so that per-channel operands are read once and sums stay in registers: short
 // runs of rows are added in float, the rest in double. Blocks write partial sums, the last ones add them in order
-// (Finish.h), or a second kernel where some are scalars: the bits depend on shapes alone. With bf16 threads load two
+// (Finish.h), or a second kernel where some are scalars: the bits depend on shapes alone. Of halves threads load two
 // rows at a time, as the memory's latency asks for, find per-channel operands in shared memory and add in float alone,
-// all of which leaves registers for that; a value has 8 bits.
+// all of which leaves registers for that; a value has 8 or 11 bits.
 #pragma once
 
 #include "runtime/cuda/Finish.h"
@@ -45,17 +45,19 @@ template <int Operands, int Sums> struct FusedView {
   }
 };
 
-template <DataType Type> using StoredOf = std::conditional_t<Type == DataType::BF16, BFloat16, float>;
+template <DataType Type>
+using StoredOf =
+    std::conditional_t<Type == DataType::BF16, BFloat16, std::conditional_t<Type == DataType::F16, Float16, float>>;
 
 /// How a thread walks a region's operands.
 template <typename F> struct FusedWalk {
-  static constexpr bool narrow = countOf<F>(DataType::BF16, F::inputs + F::outputs) > 0;
+  static constexpr bool narrow = halvesOf<F>(F::inputs + F::outputs) > 0;
   static constexpr int vector = narrow ? 2 * Cut::vector : Cut::vector; ///< columns of a thread
   static constexpr int streamedRows = 2;
   using Total = std::conditional_t<narrow, float, double>;
   using Inputs = float[F::inputs + 1][vector];
   using Sums = float[F::sums > 0 ? F::sums : 1][vector];
-  /// What streamed rows share: among bf16, f32 that advances along columns stands for [C] vectors.
+  /// What streamed rows share: among halves, f32 that advances along columns stands for [C] vectors.
   static constexpr bool isVector(int input) { return narrow && stepOf<F>(input) && typeOf<F>(input) == DataType::F32; }
   /// How many of the first `inputs`.
   static constexpr int vectorsOf(int inputs) {

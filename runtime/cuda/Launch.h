@@ -12,7 +12,7 @@
 
 namespace sluice {
 
-/// StepState as kernels read it, with what follows from it for optimizers.
+/// StepState as kernels read it, with what follows from it for optimizers; checkGradients() changes `update`.
 struct DeviceState {
   uint64_t seed, draw;
   float labelSmoothing, mixShare;
@@ -32,7 +32,11 @@ const DeviceState *deviceState(Stream &stream);
 
 /// Writes the copy; the value travels as a kernel argument, so that no staging memory is needed.
 void storeDeviceState(cudaStream_t stream, const DeviceState &state);
-const DeviceState *deviceStateAddress();
+DeviceState *deviceStateAddress();
+
+/// What gradients are to be multiplied by, as the check of a scaled loss's gradients found it in this step. Reads the
+/// device: no step may be running.
+float gradientFactor();
 
 /// Whether this device can run the kernels that were compiled, and the architectures they were compiled for.
 bool deviceCodeRuns();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products through cuBLASLt, which thinks in columns: a row-major c = a b is its c' = b' a'. The bias is
 // cuBLASLt's epilogue where it is one row, else a kernel of ours. Leading dimensions become one strided batch where
-// both factors walk them evenly; what remains is a loop. Sums of bf16 factors are f32 and stored as bf16 or as they
-// are, then with the epilogue, whose bias has the result's type. The algorithm is the first of cuBLASLt's own ranking
+// both factors walk them evenly; what remains is a loop. Sums of halves are f32 and stored as halves or as they are,
+// then with the epilogue, whose bias has the result's type. The algorithm is the first of cuBLASLt's own ranking
 // that fits the workspace and adds in a fixed order.
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
@@ -20,6 +20,10 @@ void check(cublasStatus_t status, const char *node, const char *what) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw DeviceError(std::string("CUDA cuBLASLt cannot ") + what + " '" + node +
                       "': " + cublasLtGetStatusString(status));
+}
+
+cudaDataType typeOf(DataType type) {
+  return type == DataType::BF16 ? CUDA_R_16BF : type == DataType::F16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
 /// A description that ends with its scope.
@@ -66,8 +70,8 @@ struct Matmul::Impl {
 
 void Matmul::Impl::Plan::describe(Layout_ &layout, DataType type, int64_t rows, int64_t columns,
                                   int64_t batchStride) const {
-  check(cublasLtMatrixLayoutCreate(&layout.handle, type == DataType::BF16 ? CUDA_R_16BF : CUDA_R_32F,
-                                   static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows),
+  check(cublasLtMatrixLayoutCreate(&layout.handle, typeOf(type), static_cast<uint64_t>(rows),
+                                   static_cast<uint64_t>(columns), rows),
         node, "describe");
   const auto count = static_cast<int32_t>(shape.batch);
   check(cublasLtMatrixLayoutSetAttribute(layout.handle, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), node,
@@ -110,7 +114,7 @@ void Matmul::Impl::Plan::choose() {
   // Parts of a sum may be added in f32, and not where other parts add.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_MASK & ~CUBLASLT_REDUCTION_SCHEME_INPLACE &
-                            ~(result == DataType::BF16 ? CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE : 0)));
+                            ~(isHalf(result) ? CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE : 0)));
   // Slots begin at multiples of 64 bytes, matrices of a batch wherever the one before ends.
   auto alignment = [&](DataType type, int64_t elements) {
     const auto width = static_cast<int64_t>(byteWidth(type));

@@ -92,7 +92,7 @@ __device__ void finishStatistics(const StatisticsView &view, const StatisticsPoi
                      });
 }
 
-/// Rows and sums as in fused regions: bf16 rows come several at a time and are added in float alone.
+/// Rows and sums as in fused regions: rows of halves come several at a time and are added in float alone.
 template <typename T, int Group>
 __global__ void __launch_bounds__(Cut::threads) statisticsKernel(StatisticsView view, StatisticsPointers<T> p) {
   constexpr bool narrow = sizeof(T) == 2;
@@ -185,7 +185,9 @@ void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor 
   float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd);
   double *partials = stream.data<double>(scratch);
   stream.launch(node, "batch_norm_statistics", [&] {
-    const auto run = input.type == DataType::BF16 ? statistics<BFloat16> : statistics<float>;
+    const auto run = input.type == DataType::BF16  ? statistics<BFloat16>
+                     : input.type == DataType::F16 ? statistics<Float16>
+                                                   : statistics<float>;
     run(native(stream), cut, from, partials, epsilon, pMean, pRstd);
   });
 }

@@ -48,23 +48,24 @@ constexpr int side = 32, sideLanes = 8;
 
 template <typename T> __device__ inline void moveElement(T *to, T from) { *to = from; }
 __device__ inline void moveElement(BFloat16 *to, float from) { store(to, from); }
+__device__ inline void moveElement(Float16 *to, float from) { store(to, from); }
 __device__ inline void moveElement(float *to, BFloat16 from) { *to = widened(from); }
-
+__device__ inline void moveElement(float *to, Float16 from) { *to = widened(from); }
 __device__ inline void moveElement(float *to, int64_t from) { *to = static_cast<float>(from); }
 __device__ inline void moveElement(int64_t *to, float from) { *to = wholeNumber(from); }
 
 /// A weight that is rounded on its way from [O, inner, window] to [O, window, inner].
-struct Turn {
+template <typename Half> struct Turn {
   const float *from;
-  BFloat16 *to;
+  Half *to;
   int64_t count, inner, window;
 };
 
 /// Eight neighbours of `to` a thread.
-__global__ void turnKernel(Pieces<Turn> all) {
+template <typename Half> __global__ void turnKernel(Pieces<Turn<Half>> all) {
   constexpr int group = 8;
   const int own = all.own();
-  const Turn &p = all.piece[own];
+  const Turn<Half> &p = all.piece[own];
   for (int64_t at = group * all.thread(own); at < p.count; at += group * all.threads(own)) {
     const int64_t inner = at % p.inner, window = at / p.inner % p.window;
     const float *from = p.from + ((at / p.inner - window) * p.inner + inner * p.window + window);
@@ -85,8 +86,9 @@ __global__ void turnKernel(Pieces<Turn> all) {
   }
 }
 
-void turnPieces(cudaStream_t stream, const Pieces<Turn> &all, const DeviceState *) {
-  turnKernel<<<all.blocks(), blockThreads, 0, stream>>>(all);
+template <typename Half> void turnPieces(cudaStream_t stream, const Pieces<Turn<Half>> &all, const DeviceState *) {
+  const auto kernel = turnKernel<Half>;
+  kernel<<<all.blocks(), blockThreads, 0, stream>>>(all);
 }
 
 /// A change of element type alone, eight neighbours a thread.
@@ -195,24 +197,41 @@ Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initia
   impl = plan;
 }
 
+template <typename Half>
+static void turn(Stream &stream, const char *node, const Reorder::Impl &plan, const Tensor &x, const Tensor &y) {
+  const Turn<Half> piece{stream.data<float>(x), stream.data<Half>(y), x.shape.elements(), plan.row.extent,
+                         plan.contiguous ? 1 : plan.across.extent};
+  launchPiece<Turn<Half>>(stream, node, "cast", turnPieces<Half>, piece, piece.count);
+}
+
+using Move = void (*)(const Reorder::Impl &plan, const void *from, void *to, cudaStream_t stream);
+
+/// Between different types, of which one is F32.
+static Move castBetween(DataType from, DataType to) {
+  return from == DataType::I64    ? reorder<int64_t, float>
+         : to == DataType::I64    ? reorder<float, int64_t>
+         : to == DataType::BF16   ? castElements<float, BFloat16>
+         : to == DataType::F16    ? castElements<float, Float16>
+         : from == DataType::BF16 ? castElements<BFloat16, float>
+                                  : castElements<Float16, float>;
+}
+
+static Move moveOf(size_t width) {
+  return width == 1   ? reorder<uint8_t, uint8_t>
+         : width == 2 ? reorder<uint16_t, uint16_t>
+         : width == 4 ? reorder<uint32_t, uint32_t>
+                      : reorder<uint64_t, uint64_t>;
+}
+
 void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   const void *from = stream.address(x);
   void *to = stream.address(y);
   const bool casts = impl->from != impl->to;
-  if (gathers(stream) && impl->from == DataType::F32 && impl->to == DataType::BF16 && impl->turnsWeights()) {
-    const Turn piece{static_cast<const float *>(from), static_cast<BFloat16 *>(to), x.shape.elements(),
-                     impl->row.extent, impl->contiguous ? 1 : impl->across.extent};
-    return launchPiece<Turn>(stream, node, "cast", turnPieces, piece, piece.count);
-  }
+  if (gathers(stream) && impl->from == DataType::F32 && isHalf(impl->to) && impl->turnsWeights())
+    return impl->to == DataType::BF16 ? turn<BFloat16>(stream, node, *impl, x, y)
+                                      : turn<Float16>(stream, node, *impl, x, y);
   stream.launch(node, casts ? "cast" : "reorder", [&] {
-    const auto move = impl->from == DataType::I64 && casts ? reorder<int64_t, float>
-                      : impl->to == DataType::I64 && casts ? reorder<float, int64_t>
-                      : casts
-                          ? (impl->to == DataType::BF16 ? castElements<float, BFloat16> : castElements<BFloat16, float>)
-                      : byteWidth(impl->from) == 1 ? reorder<uint8_t, uint8_t>
-                      : byteWidth(impl->from) == 2 ? reorder<uint16_t, uint16_t>
-                      : byteWidth(impl->from) == 4 ? reorder<uint32_t, uint32_t>
-                                                   : reorder<uint64_t, uint64_t>;
+    const Move move = casts ? castBetween(impl->from, impl->to) : moveOf(byteWidth(impl->from));
     move(*impl, from, to, native(stream));
   });
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels load and store activations: float or bfloat16 in memory, float in registers. Vectors are 16 bytes of what
-// is stored.
+// How kernels load and store activations: float, bfloat16 or half in memory, float in registers. Vectors are 16 bytes
+// of what is stored.
 #pragma once
 
 #include "runtime/Tensor.h"
 #include "runtime/kernels/BFloat16.h"
+#include "runtime/kernels/Float16.h"
 
 #if defined(__CUDACC__)
 #include <cuda_bf16.h>
@@ -24,17 +25,31 @@ __device__ inline void store(BFloat16 *to, float x) {
 #endif
 }
 
+__device__ inline void store(Float16 *to, float x) { *to = float16Of(x); }
+
 /// Two neighbours, the first in the lower half.
-__device__ inline uint32_t bfloat16Pair(float first, float second) {
+template <typename Half> struct Pair;
+template <> struct Pair<BFloat16> {
+  __device__ static uint32_t of(float first, float second) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
-  uint32_t bits;
-  memcpy(&bits, &pair, sizeof bits);
-  return bits;
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+    uint32_t bits;
+    memcpy(&bits, &pair, sizeof bits);
+    return bits;
 #else
-  return bfloat16Of(first).bits | uint32_t(bfloat16Of(second).bits) << 16;
+    return bfloat16Of(first).bits | uint32_t(bfloat16Of(second).bits) << 16;
 #endif
-}
+  }
+  __device__ static float first(uint32_t pair) { return floatOfBits(pair << 16); }
+  __device__ static float second(uint32_t pair) { return floatOfBits(pair & 0xffff0000u); }
+};
+template <> struct Pair<Float16> {
+  __device__ static uint32_t of(float first, float second) {
+    return float16Of(first).bits | uint32_t(float16Of(second).bits) << 16;
+  }
+  __device__ static float first(uint32_t pair) { return widened(Float16{static_cast<uint16_t>(pair)}); }
+  __device__ static float second(uint32_t pair) { return widened(Float16{static_cast<uint16_t>(pair >> 16)}); }
+};
 
 /// Count neighbours, of which memory holds at least that many, at a multiple of their size (of 16 bytes when they are
 /// more).
@@ -50,17 +65,17 @@ template <int Count> __device__ inline void loadVector(float (&to)[Count], const
       to[i] = from[i];
   }
 }
-template <int Count> __device__ inline void loadVector(float (&to)[Count], const BFloat16 *from) {
+template <int Count, typename Half> __device__ inline void loadVector(float (&to)[Count], const Half *from) {
   if constexpr (Count == 8) {
     const uint4 eight = *reinterpret_cast<const uint4 *>(from);
     const uint32_t pairs[4] = {eight.x, eight.y, eight.z, eight.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      to[2 * i] = floatOfBits(pairs[i] << 16), to[2 * i + 1] = floatOfBits(pairs[i] & 0xffff0000u);
+      to[2 * i] = Pair<Half>::first(pairs[i]), to[2 * i + 1] = Pair<Half>::second(pairs[i]);
   } else if constexpr (Count == 4) {
     const uint2 four = *reinterpret_cast<const uint2 *>(from);
-    to[0] = floatOfBits(four.x << 16), to[1] = floatOfBits(four.x & 0xffff0000u);
-    to[2] = floatOfBits(four.y << 16), to[3] = floatOfBits(four.y & 0xffff0000u);
+    to[0] = Pair<Half>::first(four.x), to[1] = Pair<Half>::second(four.x);
+    to[2] = Pair<Half>::first(four.y), to[3] = Pair<Half>::second(four.y);
   } else {
     for (int i = 0; i < Count; ++i)
       to[i] = widened(from[i]);
@@ -76,12 +91,12 @@ template <int Count> __device__ inline void storeVector(float *to, const float (
       to[i] = from[i];
   }
 }
-template <int Count> __device__ inline void storeVector(BFloat16 *to, const float (&from)[Count]) {
+template <int Count, typename Half> __device__ inline void storeVector(Half *to, const float (&from)[Count]) {
   if constexpr (Count == 8) {
-    *reinterpret_cast<uint4 *>(to) = make_uint4(bfloat16Pair(from[0], from[1]), bfloat16Pair(from[2], from[3]),
-                                                bfloat16Pair(from[4], from[5]), bfloat16Pair(from[6], from[7]));
+    *reinterpret_cast<uint4 *>(to) = make_uint4(Pair<Half>::of(from[0], from[1]), Pair<Half>::of(from[2], from[3]),
+                                                Pair<Half>::of(from[4], from[5]), Pair<Half>::of(from[6], from[7]));
   } else if constexpr (Count == 4) {
-    *reinterpret_cast<uint2 *>(to) = make_uint2(bfloat16Pair(from[0], from[1]), bfloat16Pair(from[2], from[3]));
+    *reinterpret_cast<uint2 *>(to) = make_uint2(Pair<Half>::of(from[0], from[1]), Pair<Half>::of(from[2], from[3]));
   } else {
     for (int i = 0; i < Count; ++i)
       store(to + i, from[i]);
@@ -127,6 +142,8 @@ __device__ inline void storeColumns(T *to, const float (&from)[Count], int count
 template <typename Work> void forStored(DataType type, Work &&work) {
   if (type == DataType::BF16)
     work(static_cast<BFloat16 *>(nullptr));
+  else if (type == DataType::F16)
+    work(static_cast<Float16 *>(nullptr));
   else
     work(static_cast<float *>(nullptr));
 }

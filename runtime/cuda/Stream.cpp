@@ -317,6 +317,10 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient) {
   compute.synchronize();
   checkCuda(cudaMemcpy(impl->shown.data(), compute.address(gradient), gradient.bytes(), cudaMemcpyDeviceToHost),
             "cannot read a gradient");
+  // Of a scaled loss, whose check is behind us.
+  if (const float factor = gradientFactor(); factor != 1)
+    for (size_t i = 0; i < gradient.bytes() / sizeof(float); ++i)
+      reinterpret_cast<float *>(impl->shown.data())[i] *= factor;
   onGradient(parameter, gradient, impl->shown.data());
 }
 

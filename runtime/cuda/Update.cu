@@ -43,7 +43,7 @@ __device__ void updateFour(const Pointers &p, int64_t i, const UpdateFactors &f,
   if (hasSecond)
     loadFour(second, p.second + i, count);
   for (int k = 0; k < 4; ++k)
-    Rule::apply(w[k], clippedElement(dw[k], f.clipValue) * factor, first[k], second[k], f);
+    Rule::apply(w[k], f.elementOf(dw[k]) * factor, first[k], second[k], f);
   storeFour(p.w + i, w, count);
   if (hasFirst)
     storeFour(p.first + i, first, count);
@@ -54,7 +54,7 @@ __device__ void updateFour(const Pointers &p, int64_t i, const UpdateFactors &f,
 /// Without momentum Plain. In all but the last batch of a step updates find nothing to do: one graph serves every
 /// batch.
 template <typename Rule, typename Plain> __global__ void updateKernel(Pieces<Pointers> all, const DeviceState *state) {
-  if (!state->update.lastBatch)
+  if (!state->update.changes())
     return;
   const int own = all.own();
   const Pointers &p = all.piece[own];
@@ -71,14 +71,14 @@ template <typename Rule, typename Plain> __global__ void updateKernel(Pieces<Poi
 /// The moments take in the gradient; sums of squares of part blockIdx.x of w and of the direction.
 __global__ void lambPart(Pointers p, double *weights, double *directions, const DeviceState *state) {
   __shared__ double shared[blockThreads / 32];
-  if (!state->update.lastBatch)
+  if (!state->update.changes())
     return;
   const UpdateFactors f = state->update.of(p.group, false);
   const float factor = f.clipFactor(p.norm);
   const int64_t begin = p.count * blockIdx.x / gridDim.x, end = p.count * (blockIdx.x + 1) / gridDim.x;
   double ofWeights = 0, ofDirections = 0;
   for (int64_t i = begin + threadIdx.x; i < end; i += blockThreads) {
-    lambMoments(clippedElement(p.dw[i], f.clipValue) * factor, p.first[i], p.second[i], f);
+    lambMoments(f.elementOf(p.dw[i]) * factor, p.first[i], p.second[i], f);
     ofWeights += squareOf(p.w[i]);
     ofDirections += squareOf(lambDirection(p.w[i], p.first[i], p.second[i], f));
   }
@@ -105,7 +105,7 @@ __global__ void lambRatio(ParameterGroup group, const double *weights, const dou
 }
 
 __global__ void lambApply(Pointers p, const float *ratio, const DeviceState *state) {
-  if (!state->update.lastBatch)
+  if (!state->update.changes())
     return;
   const UpdateFactors f = state->update.of(p.group, false);
   const float size = f.rate * *ratio;
@@ -115,11 +115,11 @@ __global__ void lambApply(Pointers p, const float *ratio, const DeviceState *sta
 
 __global__ void squaresPart(const float *gradient, int64_t count, double *partials, const DeviceState *state) {
   __shared__ double shared[blockThreads / 32];
-  const float limit = state->update.clipValue;
+  const UpdateFactors f = state->update;
   const int64_t begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
   double sum = 0;
   for (int64_t i = begin + threadIdx.x; i < end; i += blockThreads)
-    sum += squareOf(clippedElement(gradient[i], limit));
+    sum += squareOf(f.elementOf(gradient[i]));
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
     partials[blockIdx.x] = sum;
@@ -159,7 +159,7 @@ __global__ void accumulateKernel(Pieces<Addition> all, const DeviceState *state)
 }
 
 __global__ void averageKernel(Pieces<Addition> all, const DeviceState *state) {
-  if (!state->update.lastBatch)
+  if (!state->update.changes())
     return;
   const float keep = state->update.first ? 0 : state->update.averageDecay;
   addTo(all, [&](float from, float to) { return averagedElement(from, to, keep); });
@@ -198,13 +198,13 @@ void storeDeviceState(cudaStream_t stream, const DeviceState &state) {
   checkCuda(cudaPeekAtLastError(), "cannot store the step's state");
 }
 
-const DeviceState *deviceStateAddress() {
+DeviceState *deviceStateAddress() {
   static void *const address = [] {
     void *found = nullptr;
     checkCuda(cudaGetSymbolAddress(&found, stateBytes), "cannot find the step's state");
     return found;
   }();
-  return static_cast<const DeviceState *>(address);
+  return static_cast<DeviceState *>(address);
 }
 
 bool deviceCodeRuns() {

@@ -137,6 +137,8 @@ const char *typeName(DataType type) {
     return "float32";
   case DataType::BF16:
     return "bfloat16";
+  case DataType::F16:
+    return "float16";
   case DataType::I64:
     return "int64";
   case DataType::I32:

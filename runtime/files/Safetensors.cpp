@@ -28,6 +28,7 @@ static const char *fileType(DataType type) {
   case DataType::U8:
     return "U8";
   case DataType::BF16:
+  case DataType::F16:
   case DataType::Bit:
     break; // activations and masks never leave a step
   }

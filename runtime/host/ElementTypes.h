@@ -9,10 +9,11 @@
 
 namespace sluice {
 
-/// Throws std::invalid_argument naming `node` for BF16.
+/// Throws std::invalid_argument naming `node` for BF16 and F16.
 inline void requireF32(const char *node, DataType type) {
-  if (type == DataType::BF16)
-    throw std::invalid_argument(std::string("'") + node + "' has bf16 tensors: the host runtime computes in fp32 only");
+  if (isHalf(type))
+    throw std::invalid_argument(std::string("'") + node +
+                                "' has tensors of 16 bits: the host runtime computes in fp32 only");
 }
 
 } // namespace sluice

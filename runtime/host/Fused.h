@@ -71,7 +71,7 @@ inline void fusedRow(const F &f, const FusedPointers<F> &row, float *sums, int64
 
 template <typename F> class Fused : public Kernel {
   static_assert(F::inputs + F::outputs + F::sums <= FusedGeometry::maxOperands, "too many operands in one region");
-  static_assert(detail::countOf<F>(DataType::BF16, F::inputs + F::outputs) == 0, "the host runtime has no bf16");
+  static_assert(detail::halvesOf<F>(F::inputs + F::outputs) == 0, "the host runtime has no floats of 16 bits");
 
 public:
   Fused(const char *node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,

@@ -42,15 +42,22 @@ std::shared_ptr<BroadcastTo::Impl> broadcastRegion(const char *node, const Tenso
   return std::make_shared<BroadcastRegion<Scaled<false, From, To>>>(node, x, y, scale);
 }
 
+/// Where either is Half, and the other one that or F32.
+template <DataType Half> auto broadcastOfHalf(const Tensor &x, const Tensor &y) {
+  return x.type == y.type          ? broadcastRegion<Half, Half>
+         : x.type == DataType::F32 ? broadcastRegion<DataType::F32, Half>
+                                   : broadcastRegion<Half, DataType::F32>;
+}
+
 } // namespace detail
 
 BroadcastTo::BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
   auto region = detail::broadcastRegion<DataType::F32, DataType::F32>;
 #if defined(__CUDACC__)
   if (x.type == DataType::BF16 || y.type == DataType::BF16)
-    region = x.type == y.type          ? detail::broadcastRegion<DataType::BF16, DataType::BF16>
-             : x.type == DataType::F32 ? detail::broadcastRegion<DataType::F32, DataType::BF16>
-                                       : detail::broadcastRegion<DataType::BF16, DataType::F32>;
+    region = detail::broadcastOfHalf<DataType::BF16>(x, y);
+  else if (x.type == DataType::F16 || y.type == DataType::F16)
+    region = detail::broadcastOfHalf<DataType::F16>(x, y);
 #endif
   impl = region(node, x, y, scale);
 }

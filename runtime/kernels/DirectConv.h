@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/kernels/BFloat16.h"
+#include "runtime/kernels/Float16.h"
 #include "runtime/kernels/Windows.h"
 
 namespace sluice {
@@ -13,7 +14,8 @@ struct ConvGeometry {
   Shape x, w, y; ///< logical, of images or volumes; x, y in NHWC
   Window window;
   int64_t groups;
-  DataType type = DataType::F32; ///< of x, w and y; BF16: w is [O,H,W,I], else row-major OIHW. dw is F32 and row-major
+  DataType type =
+      DataType::F32; ///< of x, w and y; a half: w is [O,H,W,I], else row-major OIHW. dw is F32 and row-major
 
   /// The same convolution over volumes.
   ConvGeometry asVolume() const {
@@ -24,7 +26,7 @@ struct ConvGeometry {
   /// Of volumes, as all below.
   SLUICE_KERNEL int64_t weightAt(int64_t o, int64_t i, int64_t kz, int64_t ky, int64_t kx) const {
     const int64_t tap = (kz * w[3] + ky) * w[4] + kx, taps = w[2] * w[3] * w[4];
-    return type == DataType::BF16 ? (o * taps + tap) * w[1] + i : (o * w[1] + i) * taps + tap;
+    return isHalf(type) ? (o * taps + tap) * w[1] + i : (o * w[1] + i) * taps + tap;
   }
 };
 

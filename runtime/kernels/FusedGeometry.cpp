@@ -33,7 +33,7 @@ struct Builder {
 
   void check(const Tensor &tensor, const Shape &logical) const {
     const bool mask = tensor.type == DataType::Bit && tensor.shape == logical;
-    const bool real = tensor.type == DataType::F32 || tensor.type == DataType::BF16;
+    const bool real = tensor.type == DataType::F32 || isHalf(tensor.type);
     if ((!real && !mask) || tensor.shape.rank > logical.rank)
       reject(node, "operand " + std::to_string(operands) + " has neither floats nor a whole mask, or has rank " +
                        std::to_string(tensor.shape.rank) + " above " + std::to_string(logical.rank));

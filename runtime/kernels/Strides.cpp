@@ -98,7 +98,7 @@ std::vector<int64_t> physicalStrides(const Tensor &tensor) {
 
 Dimensions reorderDimensions(const char *node, const Tensor &x, const Tensor &y,
                              std::initializer_list<int> permutation) {
-  const auto real = [](const Tensor &t) { return t.type == DataType::F32 || t.type == DataType::BF16; };
+  const auto real = [](const Tensor &t) { return t.type == DataType::F32 || isHalf(t.type); };
   const bool casts = (real(x) && real(y)) || (x.type == DataType::I64 && y.type == DataType::F32) ||
                      (x.type == DataType::F32 && y.type == DataType::I64);
   if ((x.type != y.type && !casts) || x.shape.elements() != y.shape.elements())

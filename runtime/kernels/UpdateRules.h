@@ -2,6 +2,7 @@
 // Optimizer updates of one element, in PyTorch's order of operations, for both targets.
 #pragma once
 
+#include "runtime/LossScale.h"
 #include "runtime/Random.h"
 #include "runtime/Update.h"
 
@@ -11,27 +12,42 @@ namespace sluice {
 
 /// The hyperparameters of a step with what follows from them, for all rules.
 struct UpdateFactors {
-  float rate, decay, shrink = 1, momentum, beta1, beta2, epsilon, alpha;
+  float rate, decay, shrink = 1, momentum, beta1, beta2, epsilon, alpha, rateDecay;
   float stepSize;      ///< rate / (1 - beta1^step)
   float decliningRate; ///< adagrad: rate / (1 + (step - 1) rateDecay)
   float correction1;   ///< 1 - beta1^step
   float correction2;   ///< sqrt(1 - beta2^step)
   float clipValue, clipNorm, share, averageDecay;
-  bool first, nesterov, firstBatch, lastBatch;
+  float unscale = 1; ///< what gradients are multiplied by first; the check of a scaled loss's gradients says it
+  int64_t step;      ///< 1 in the first one that changes parameters
+  bool first, nesterov, firstBatch, lastBatch, scaleIsFixed;
+  bool skips = false; ///< the step changes nothing, as that check says
 
   explicit UpdateFactors(const StepState &state)
       : rate(state.learningRate), decay(state.weightDecay), momentum(state.momentum), beta1(state.beta1),
-        beta2(state.beta2), epsilon(state.epsilon), alpha(state.alpha), clipValue(state.clipValue),
-        clipNorm(state.clipNorm), share(1 / static_cast<float>(state.batches)), averageDecay(state.averageDecay),
-        first(state.step == 1), nesterov(state.nesterov != 0), firstBatch(state.batch == 0),
-        lastBatch(state.lastBatch()) {
-    const auto step = static_cast<double>(state.step), wide = static_cast<double>(rate);
-    const double whole = 1 - std::pow(static_cast<double>(beta1), step);
+        beta2(state.beta2), epsilon(state.epsilon), alpha(state.alpha), rateDecay(state.rateDecay),
+        clipValue(state.clipValue), clipNorm(state.clipNorm), share(1 / static_cast<float>(state.batches)),
+        averageDecay(state.averageDecay), nesterov(state.nesterov != 0), firstBatch(state.batch == 0),
+        lastBatch(state.lastBatch()), scaleIsFixed(state.scaleIsFixed != 0) {
+    countSteps(state.step);
+  }
+
+  /// What follows from the number of the step.
+  SLUICE_KERNEL void countSteps(int64_t number) {
+    step = number;
+    first = number == 1;
+    const auto count = static_cast<double>(number), wide = static_cast<double>(rate);
+    const double whole = 1 - pow(static_cast<double>(beta1), count);
     stepSize = static_cast<float>(wide / whole);
     correction1 = static_cast<float>(whole);
-    correction2 = static_cast<float>(std::sqrt(1 - std::pow(static_cast<double>(beta2), step)));
-    decliningRate = static_cast<float>(wide / (1 + (step - 1) * static_cast<double>(state.rateDecay)));
+    correction2 = static_cast<float>(sqrt(1 - pow(static_cast<double>(beta2), count)));
+    decliningRate = static_cast<float>(wide / (1 + (count - 1) * static_cast<double>(rateDecay)));
   }
+
+  /// Whether updates and averages do anything.
+  SLUICE_KERNEL bool changes() const { return lastBatch && !skips; }
+  /// An element of a gradient as updates and norms take it.
+  SLUICE_KERNEL float elementOf(float gradient) const;
 
   /// As a parameter of this group sees them. Decoupled decay shrinks the parameter before its update.
   SLUICE_KERNEL UpdateFactors of(const ParameterGroup &group, bool decoupled) const {
@@ -58,6 +74,26 @@ struct UpdateFactors {
 SLUICE_KERNEL float clippedElement(float gradient, float limit) {
   return gradient > limit ? limit : gradient < -limit ? -limit : gradient;
 }
+
+SLUICE_KERNEL float UpdateFactors::elementOf(float gradient) const {
+  return clippedElement(gradient * unscale, clipValue);
+}
+
+/// What becomes of a loss's scale behind a step, see LossScale.h.
+struct LossScale {
+  float scale, goodSteps, skippedSteps;
+
+  SLUICE_KERNEL void follow(bool skipped, bool isFixed) {
+    const float grown = skipped ? scale / 2 : scale * 2;
+    goodSteps = skipped ? 0 : goodSteps + 1;
+    skippedSteps += skipped ? 1.0f : 0.0f;
+    if (!skipped && goodSteps < goodStepsToGrow)
+      return;
+    goodSteps = 0;
+    if (!isFixed && grown >= leastLossScale && grown <= mostLossScale)
+      scale = grown;
+  }
+};
 
 /// Rules: `g` is the clipped gradient, `s` and `t` are the elements of the states, of which a rule with less leaves the
 /// last alone.

@@ -6,6 +6,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
+#include "runtime/program/LossScaling.h"
 #include "runtime/program/Mixup.h"
 #include "runtime/program/ParameterGroups.h"
 #include "runtime/program/Recipe.h"
@@ -49,6 +50,7 @@ void refuseUnplanned(const Arguments &arguments, const Program &program) {
   refuse("--clip-norm", program.norm.present, "all gradients at once");
   refuse("--accumulate", program.accumulates, "room for sums of gradients");
   refuse("--ema", program.averages, "room for averages of the weights");
+  checkLossScale(arguments, program);
   if (arguments.labelSmoothing && !program.correct.present)
     throw UsageError("--label-smoothing is for cross-entropies of classes, which this program's loss is not");
   if (arguments.mixup.value_or(0) > 0)
@@ -165,6 +167,7 @@ StepState Arguments::stepState(Optimizer optimizer) const {
   state.clipValue = static_cast<float>(clipValue.value_or(HUGE_VAL));
   state.clipNorm = static_cast<float>(clipNorm.value_or(HUGE_VAL));
   state.averageDecay = static_cast<float>(averageDecay.value_or(0));
+  state.scaleIsFixed = lossScale && *lossScale != "dynamic" ? 1 : 0;
   state.seed = seed.value_or(0);
   return state;
 }

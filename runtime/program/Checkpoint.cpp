@@ -7,6 +7,7 @@
 #include "runtime/Numbers.h"
 #include "runtime/program/Arguments.h"
 #include "runtime/program/Log.h"
+#include "runtime/program/LossScaling.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
@@ -103,6 +104,11 @@ SavedRun::SavedRun(const std::string &fileOrFolder, const Program &program)
       saved.standing.best = best;
   }
   checkTensors();
+  checkLossScale(file, program, saved.step);
+}
+
+bool SavedRun::isCarried(const Variable &variable) const {
+  return isSaved(variable) && (carriesLossScale() || !belongsToLossScale(variable));
 }
 
 /// Damage is found before a run has touched any of its other files.
@@ -110,7 +116,7 @@ void SavedRun::checkTensors() const {
   std::vector<char> piece(size_t{1} << 20);
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
-    if (!isSaved(variable))
+    if (!isCarried(variable))
       continue;
     TensorReader reader(file, variable.name, variable.tensor.type, variable.tensor.shape);
     const size_t bytes = variable.tensor.bytes();
@@ -122,7 +128,7 @@ void SavedRun::checkTensors() const {
 void SavedRun::load(Session &session) const {
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
-    if (!isSaved(variable))
+    if (!isCarried(variable))
       continue;
     TensorReader reader(file, variable.name, variable.tensor.type, variable.tensor.shape);
     writeTensor(session, variable.tensor, [&](size_t first, void *to, size_t bytes) { reader.read(first, to, bytes); });

@@ -5,6 +5,7 @@
 // with. CheckpointWriter.h writes them.
 #pragma once
 
+#include "runtime/LossScale.h"
 #include "runtime/Program.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Dataset.h"
@@ -51,11 +52,15 @@ public:
 
   const RunState &state() const { return saved; }
   const std::string &path() const { return file.path(); }
+  /// Whether the scale of a loss is among its tensors; programs of other precisions write none.
+  bool carriesLossScale() const { return file.contains(lossScaleName); }
   /// Nothing is written into the session before all tensors were found to fit.
   void load(Session &session) const;
 
 private:
   void checkTensors() const;
+  /// Whether the checkpoint is to have it.
+  bool isCarried(const Variable &variable) const;
 
   const Program &program;
   SafetensorsFile file;

@@ -88,6 +88,11 @@ std::vector<Flag> optimizationFlags() {
        &Arguments::clipNorm},
       {"--accumulate", "N", "a step is the mean of N batches (compiled with --accumulate; default 1)",
        &Arguments::accumulate, 1, 0x1p31},
+      {"--loss-scale", "dynamic|X",
+       "fp16: the gradient of the loss is multiplied by X, or by what is halved where gradients overflow, in a step "
+       "that "
+       "is skipped, and doubled after 2000 steps where none do (default dynamic, from 65536)",
+       &Arguments::lossScale},
       {"--ema", "DECAY", "evaluate and export a running average of the weights, DECAY of 0 to 1 (compiled with --ema)",
        &Arguments::averageDecay, 0, 1},
       {"--label-smoothing", "X", "cross-entropies: spread X of every target over all classes (default 0)",

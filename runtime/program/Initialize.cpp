@@ -32,6 +32,7 @@ static void fillOnes(const Tensor &tensor, void *to, size_t bytes) {
   case DataType::U8:
     return (void)std::fill_n(static_cast<uint8_t *>(to), count, 1);
   case DataType::BF16:
+  case DataType::F16:
   case DataType::Bit:
     break; // no variable is an activation or a mask
   }

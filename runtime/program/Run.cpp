@@ -15,6 +15,7 @@
 #include "runtime/program/Initialize.h"
 #include "runtime/program/Interrupt.h"
 #include "runtime/program/KeptCheckpoints.h"
+#include "runtime/program/LossScaling.h"
 #include "runtime/program/ParameterGroups.h"
 #include "runtime/program/Predict.h"
 #include "runtime/program/Recipe.h"
@@ -209,6 +210,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
     startAverages(session, program);
     if (saved)
       saved->load(session);
+    startLossScale(session, program, arguments, saved && saved->carriesLossScale());
     guard.emplace();
     recording = train(session, program, entry, arguments, files, run);
     if (arguments.exportTo)

@@ -13,7 +13,7 @@ namespace sluice {
 Step::Step(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
            std::function<void(const StepResult &)> done)
     : session(session), program(program), entry(entry), arguments(arguments), done(std::move(done)),
-      schedule(arguments), base(session.state) {}
+      schedule(arguments), base(session.state), scaling(session, program, arguments) {}
 
 void Step::begin(RunState &run, int64_t last) {
   StepState &state = session.state;
@@ -28,7 +28,7 @@ void Step::begin(RunState &run, int64_t last) {
 
 void Step::settleOne(Batches &batches) {
   Running &earliest = running.front();
-  float values[2]; // loss, norm
+  float values[4]; // loss, norm, scale, skipped
   const bool whole = std::exchange(isWhole, false);
   earliest.result.waitedSeconds += batches.waitedSeconds();
   session.take(values);
@@ -38,6 +38,7 @@ void Step::settleOne(Batches &batches) {
   if (--earliest.left > 0)
     return;
   StepResult result = earliest.result;
+  result.scale = scaling.follow(values[2], values[3]);
   const Clock::time_point end = Clock::now();
   result.seconds = std::chrono::duration<double>(end - std::max(earliest.begin, lastEnd)).count();
   result.loss = static_cast<float>(earliest.sum / static_cast<double>(base.batches));
@@ -51,7 +52,7 @@ void Step::enqueue(Batches &batches, RunState &run, Position next, bool more) {
   const bool whole = session.state.lastBatch();
   batches.advance();
   session.enqueue(entry.step);
-  session.leave({program.loss, program.norm});
+  session.leave({program.loss, program.norm, scaling.scaleTensor(), scaling.skippedTensor()});
   if (whole) {
     running.back().result.epochEnds = next.epoch != run.position.epoch;
     run.position = next;
@@ -92,7 +93,7 @@ void Step::settle(Batches &batches) {
 
 bool Step::settleQuietly() {
   bool finite = isWhole;
-  for (float values[2]; outstanding > 0; --outstanding) {
+  for (float values[4]; outstanding > 0; --outstanding) {
     session.take(values);
     finite = finite && std::isfinite(values[0]);
   }
@@ -104,6 +105,7 @@ void Step::describe(const StepResult &result, LogFields &fields) const {
   fields.push_back({"lr", shortest(result.learningRate)});
   if (arguments.mixup.value_or(0) > 0)
     fields.push_back({"mixup", result.mixed});
+  scaling.describe(result.scale, fields);
   if (arguments.clipNorm)
     fields.push_back({"grad_norm", double{result.norm}});
 }

@@ -30,6 +30,7 @@ constexpr const char *modelFlags[] = {
     "--loss=mse --strategy=vdnn-all --host-budget=1MiB",
     "--loss=mse --memory-budget=64KiB --workspace-limit=64KiB --freeze=.*b.*",
     "--target=cuda --loss=mse --precision=bf16",
+    "--target=cuda --precision=fp16 --clip-norm",
     "--target=cuda --loss=mse --memory-budget=95%act",
 };
 

@@ -295,6 +295,22 @@ sched.program @run_c8_argument {
 
 // -----
 
+sched.program @run_c8_list {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'f' calls "g" with #sched.operand<in 1> of 0 ins and 1 outs}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [[#sched.operand<out 0>, #sched.operand<in 1>]], "g", <out 0>>]
+}
+
+// -----
+
+sched.program @call_list {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{no constructor behind "g" takes [1]}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [[1]], "g", <out 0>>]
+}
+
+// -----
+
 #f = #sched.call<"F", [], "run">
 
 sched.program @run_c8_scratch {

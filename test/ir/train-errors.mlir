@@ -660,6 +660,26 @@ func.func @accumulate_c1(%g: tensor<2x3xf32>) {
 
 // -----
 
+train.variable @s role(optimizer) init(zero) : tensor<f32>
+train.variable @c role(state) init(zero) : tensor<f32>
+func.func @check_gradients_c1(%v: tensor<f32>, %g: tensor<3xf32>) {
+  // expected-error @below {{updates 'c', whose role is state}}
+  train.check_gradients @s, @s, @c, %v of %g : tensor<f32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+train.variable @s role(optimizer) init(zero) : tensor<f32>
+train.variable @c role(optimizer) init(zero) : tensor<2xf32>
+func.func @check_gradients_c1_type(%v: tensor<f32>, %g: tensor<3xf32>) {
+  // expected-error @below {{uses variable 'c' as 'tensor<f32>', but it is 'tensor<2xf32>'}}
+  train.check_gradients @s, @s, @c, %v of %g : tensor<f32>, tensor<3xf32>
+  return
+}
+
+// -----
+
 train.variable @s role(gradient) init(zero) : tensor<2x3xf32>
 func.func @accumulate_c1_type(%g: tensor<3xf32>) {
   // expected-error @below {{uses variable 's' as 'tensor<3xf32>', but it is 'tensor<2x3xf32>'}}

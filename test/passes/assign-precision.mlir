@@ -1,4 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-assign-precision | FileCheck %s
+// RUN: sed 's/precision = "bf16"/precision = "fp16"/' %s | sluice-opt --split-input-file --sluice-assign-precision | sed 's/xf16/xbf16/g' | FileCheck %s
+// The same with f16 for bf16.
 // A network from its image to its update in bf16: what products read is narrow, what stays wide and where casts stand.
 
 module attributes {train.precision = "bf16"} {

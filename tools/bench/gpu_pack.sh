@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 say() { printf 'gpu_check: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }
 
-checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse leaky:8 reversible:8) # tiny model:batch[:loss], in fp32 and bf16, against the host target
+checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse leaky:8 reversible:8) # tiny model:batch[:loss], in fp32 and bf16, resnet in fp16 as well, against the host target
 inverted=(leaky:8:hascoet,fp16=0 reversible:8:mixed,offload=0)                   # tiny model:batch:strategy, with what can be rebuilt rebuilt, in fp32
 measured=(resnet50:256 resnet152:64 vgg16:64 densenet121:128)                    # torchvision model:batch at 224
 budgets=(80% 60% 60%act 40%)
@@ -38,7 +38,8 @@ emit_checked() {
     IFS=: read -r model batch loss <<<"$entry"
     file=test/models/tiny/$model/model.onnx
     local flags=("--batch=$batch" ${loss:+"--loss=$loss"})
-    for precision in fp32 bf16; do
+    for precision in fp32 bf16 fp16; do
+      [ $precision != fp16 ] || [ "$model" = resnet ] || continue
       local cuda=(--workspace-limit=1MiB "--precision=$precision")
       name=check_$model && [ $precision = fp32 ] || name=check_${model}_$precision
       emit "$name" "$file" "${flags[@]}" "${cuda[@]}" --strategy=keep || continue
@@ -122,7 +123,8 @@ emit_inverted
 emit_measured
 [ -d "$pack/runtime" ] || die "no program was emitted: there is nothing to pack"
 cp test/unit/runtime/{Harness,ConvCases,PackedForm}.h test/unit/runtime/kernels_*.cpp "$pack/test/unit/runtime/"
-cp test/unit/cuda/Halves.h test/unit/cuda/bf16_*.cpp "$pack/test/unit/cuda/"
+cp test/unit/cuda/Halves.h test/unit/cuda/bf16_*.cpp test/unit/cuda/loss_scale.cpp "$pack/test/unit/cuda/"
+for file in test/unit/cuda/bf16_*.cpp; do printf '#define SLUICE_HALF F16\n#include "%s"\n' "$file" >"$pack/${file/bf16_/fp16_}"; done
 cp -r /usr/src/googletest/googletest/{include,src} /usr/src/googletest/googlemock/{include,src} "$pack/googletest/" ||
   die "GoogleTest's sources are missing in /usr/src/googletest"
 cp /usr/share/doc/googletest/copyright "$pack/googletest/LICENSE" 2>/dev/null

@@ -50,7 +50,7 @@ def training(results, data):
         name = path.name[:-len(".jsonl")]
         if name.count(".") or name.endswith("_planned"):
             continue
-        host = data / name[len("check_"):].removesuffix("_bf16").removesuffix("_inverted") / "host.jsonl"
+        host = data / name[len("check_"):].removesuffix("_bf16").removesuffix("_fp16").removesuffix("_inverted") / "host.jsonl"
         planned, eager = results / f"{name}_planned.jsonl", results / f"{name}.no-graph.jsonl"
         own = losses(path)
         table[name[len("check_"):]] = {

@@ -20,6 +20,7 @@ UPDATES = {"updateSgd", "updateAdam", "updateAdagrad", "updateRmsProp", "updateL
 PRODUCTS = {"Conv", "ConvNorm", "Matmul"}
 EPILOGUES = "epilogues of convolutions"
 SINGLE = {"Reorder", "UpdateStatistics", "MaxPool", "AveragePool", "Softmax", "Slab", "Lrn", "Resize", "BatchNormStatistics", "LayerNorm", "SumTo"}  # one launch a call
+GATHERED = 48  # tensors of one launch, runtime/Gather.h
 SEVERAL = {"Lamb": 3, "GradientNorm": 2}
 
 
@@ -54,7 +55,7 @@ class Run:
         return "none" not in self.calls[0][3].split(", ")[1 + position]
 
     def narrow(self):
-        return "BF16" in self.calls[0][1]
+        return "F16" in self.calls[0][1]
 
     def extra(self):
         """Launches and bytes of our own kernels in a product."""
@@ -83,7 +84,7 @@ class Run:
         return sum(size for _, size in self.ins[2:] + self.outs[1:])
 
     def turned(self):
-        """Whether the weights are turned for the engine: in bf16 gradients are, whatever their extents; in f32 what has neither one channel nor one tap."""
+        """Whether the weights are turned for the engine: in 16 bits gradients are, whatever their extents; in f32 what has neither one channel nor one tap."""
         shape = [int(n) for n in re.findall(r"array<i64: ([\d, ]+)>", self.calls[0][1])[1].split(",")]
         taps = 1
         for extent in shape[2:]:
@@ -99,6 +100,8 @@ class Run:
                 total += 1 + self.extra()[0]
             elif kernel == "Loss":
                 total += 2 if method == "forward" else 1
+            elif method == "checkGradients":
+                total += 1 + (arguments.count("<in ") + GATHERED - 1) // GATHERED
             elif kernel in SEVERAL:
                 total += SEVERAL[kernel]
             elif kernel in SINGLE or method in UPDATES:

@@ -35,11 +35,11 @@ protected:
     device = text.str();
     ASSERT_FALSE(device.empty());
   }
-  std::unique_ptr<AttentionEngine> choose(AttentionPass pass, int64_t limit) {
+  std::unique_ptr<AttentionEngine> choose(AttentionPass pass, int64_t limit, DataType type) {
     const Case &c = GetParam();
     const AttentionGeometry g("attention", c.q, c.k, c.v, {});
-    const int64_t granted = cuda::attentionScratch(limit, pass, g, 0, DataType::BF16);
-    auto engine = AttentionEngine::choose({pass, g, 0.125f, c.causal, 0, 0, DataType::BF16}, granted, reason, device);
+    const int64_t granted = cuda::attentionScratch(limit, pass, g, 0, type);
+    auto engine = AttentionEngine::choose({pass, g, 0.125f, c.causal, 0, 0, type}, granted, reason, device);
     if (engine) {
       EXPECT_LE(engine->workspaceBytes(), granted);
     }
@@ -49,12 +49,14 @@ protected:
 };
 
 TEST_P(AttentionEngines, AreFoundWithinTheWorkspaceThatThePlanHasForThem) {
-  const auto forward = choose(AttentionPass::Forward, int64_t{64} << 20);
-  ASSERT_TRUE(forward) << reason;
-  EXPECT_EQ(forward->parts(), 1);
-  const auto backward = choose(AttentionPass::Backward, int64_t{64} << 20);
-  ASSERT_TRUE(backward) << reason;
-  EXPECT_EQ(backward->parts(), GetParam().parts);
+  for (DataType type : {DataType::BF16, DataType::F16}) {
+    const auto forward = choose(AttentionPass::Forward, int64_t{64} << 20, type);
+    ASSERT_TRUE(forward) << reason;
+    EXPECT_EQ(forward->parts(), 1);
+    const auto backward = choose(AttentionPass::Backward, int64_t{64} << 20, type);
+    ASSERT_TRUE(backward) << reason;
+    EXPECT_EQ(backward->parts(), GetParam().parts);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(H200, AttentionEngines, testing::ValuesIn(cases),

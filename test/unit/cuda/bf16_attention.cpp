@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of bf16 against that of f32 with the same numbers: with shapes that cuDNN has an engine for, and with
+// Attention of halves against that of f32 with the same numbers: with shapes that cuDNN has an engine for, and with
 // others.
 #include "test/unit/cuda/Halves.h"
 
@@ -13,12 +13,12 @@ struct Case {
 };
 std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
-class Bf16Attention : public testing::TestWithParam<Case> {
+class HALF(Attention) : public testing::TestWithParam<Case> {
 protected:
   const Case &c = GetParam();
   const AttentionGeometry g{"attention", c.q, c.k, c.v, c.mask};
   Shape y = c.q, sums = c.q;
-  Bf16Attention() { y.dims[y.rank - 1] = g.columns, --sums.rank; }
+  void SetUp() override { y.dims[y.rank - 1] = g.columns, --sums.rank; }
 
   /// y, dq, dk, dv.
   std::vector<Numbers> run(DataType type) const {
@@ -40,8 +40,8 @@ protected:
   }
 };
 
-/// Products of probabilities and slopes that an engine rounds to bf16 first: a few units of its last place.
-TEST_P(Bf16Attention, IsThatOfFloatsButForRounding) {
+/// Products of probabilities and slopes that an engine rounds first: a few units of its last place.
+TEST_P(HALF(Attention), IsThatOfFloatsButForRounding) {
   const std::vector<Numbers> got = run(half), want = run(full);
   for (size_t i = 0; i < got.size(); ++i) {
     SCOPED_TRACE(i);
@@ -50,15 +50,14 @@ TEST_P(Bf16Attention, IsThatOfFloatsButForRounding) {
   EXPECT_EQ(run(half), got) << "two runs differ";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, Bf16Attention,
-    testing::Values(Case{"heads", {2, 3, 64, 16}, {2, 3, 64, 16}, {2, 3, 64, 16}, {}, false},
-                    Case{"causal", {2, 3, 70, 8}, {2, 3, 70, 8}, {2, 3, 70, 8}, {}, true},
-                    Case{"cross", {4, 20, 64}, {4, 130, 64}, {4, 130, 32}, {}, false},
-                    Case{"odd_rows", {3, 5, 8}, {3, 7, 8}, {3, 7, 8}, {}, false},
-                    Case{"odd_depth", {3, 5, 6}, {3, 7, 6}, {3, 7, 5}, {}, false},
-                    Case{"masked", {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 1, 1, 16}, false}),
-    [](const auto &info) { return info.param.name; });
+INSTANTIATE_HALVES(HALF(Attention),
+                   testing::Values(Case{"heads", {2, 3, 64, 16}, {2, 3, 64, 16}, {2, 3, 64, 16}, {}, false},
+                                   Case{"causal", {2, 3, 70, 8}, {2, 3, 70, 8}, {2, 3, 70, 8}, {}, true},
+                                   Case{"cross", {4, 20, 64}, {4, 130, 64}, {4, 130, 32}, {}, false},
+                                   Case{"odd_rows", {3, 5, 8}, {3, 7, 8}, {3, 7, 8}, {}, false},
+                                   Case{"odd_depth", {3, 5, 6}, {3, 7, 6}, {3, 7, 5}, {}, false},
+                                   Case{"masked", {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 1, 1, 16}, false}),
+                   [](const auto &info) { return info.param.name; });
 
 } // namespace
 } // namespace sluice

@@ -14,13 +14,13 @@ constexpr ConvCase aligned = {"aligned", {3, 16, 9, 7}, {24, 16, 1, 1}, {1, 1}, 
                    strided = {"strided", {3, 16, 8, 6}, {8, 16, 1, 1}, {2, 2}, {0, 0, 0, 0}, {1, 1}, 1, false},
                    odd = {"odd", {3, 13, 9, 7}, {21, 13, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1, false};
 
-class ConvNorms : public testing::TestWithParam<ConvCase> {
+class HALF(ConvNorms) : public testing::TestWithParam<ConvCase> {
 protected:
-  void SetUp() override { setKernelPolicy(size_t(1) << 20, Precision::BF16); }
+  void SetUp() override { setKernelPolicy(size_t(1) << 20, halfPrecision); }
   void TearDown() override { setKernelPolicy(size_t(64) << 20, Precision::FP32); }
 
   ConvNorm kernel(ConvPass pass, bool addend = false) const {
-    return ConvNorm("conv", pass, c.x, c.w, ys, windowOf(c), 1, addend, {}, 1e-5f);
+    return ConvNorm("conv", pass, c.x, c.w, ys, windowOf(c), 1, addend, {}, half, 1e-5f);
   }
   Tensor image(const Shape &shape, unsigned seed) {
     return h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), seed), half);
@@ -39,7 +39,7 @@ protected:
   Harness h;
 };
 
-TEST_P(ConvNorms, MakeStatisticsOfTheirResult) {
+TEST_P(HALF(ConvNorms), MakeStatisticsOfTheirResult) {
   const ConvNorm conv = kernel(ConvPass::Forward);
   const Tensor x = image(c.x, 1), w = image(c.w, 2), y = h.image(ys, half), mean = vector(ys[1]), rstd = vector(ys[1]);
   conv.statistics(h.session.compute, x, w, y, mean, rstd, h.workspace(conv));
@@ -58,7 +58,7 @@ TEST_P(ConvNorms, MakeStatisticsOfTheirResult) {
   EXPECT_CLOSE(h.read(rstd), r, 4e-3);
 }
 
-TEST_P(ConvNorms, MaskTheirGradientAndAddItUp) {
+TEST_P(HALF(ConvNorms), MaskTheirGradientAndAddItUp) {
   for (bool addend : {false, true}) {
     const ConvNorm conv = kernel(ConvPass::BackwardData, addend);
     const Tensor dy = image(ys, 1), w = image(c.w, 2), z = image(c.x, 3), x = image(c.x, 4),
@@ -86,15 +86,15 @@ TEST_P(ConvNorms, MaskTheirGradientAndAddItUp) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Bf16, ConvNorms, testing::Values(aligned, square, strided, odd),
-                         [](const auto &info) { return info.param.name; });
+INSTANTIATE_HALVES(HALF(ConvNorms), testing::Values(aligned, square, strided, odd),
+                   [](const auto &info) { return info.param.name; });
 
-TEST(Bf16ConvNorm, IsTwoKernelsWhereNoEngineHasTheEpilogue) {
-  setKernelPolicy(size_t(1) << 20, Precision::BF16);
+TEST(HALF(ConvNorm), IsTwoKernelsWhereNoEngineHasTheEpilogue) {
+  setKernelPolicy(size_t(1) << 20, halfPrecision);
   const ConvCase &c = odd;
   const Shape ys = outputOf(c);
   Harness h;
-  const ConvNorm both("conv", ConvPass::Forward, c.x, c.w, ys, windowOf(c), 1, false, {}, 1e-5f);
+  const ConvNorm both("conv", ConvPass::Forward, c.x, c.w, ys, windowOf(c), 1, false, {}, half, 1e-5f);
   const Conv conv("conv", ConvPass::Forward, c.x, c.w, ys, windowOf(c), 1, false, {}, half);
   const BatchNormStatistics statistics("norm", ys, 1e-5f);
   const Tensor x = h.tensor(c.x, Layout::NHWC, randomHalves(c.x.elements(), 1), half),

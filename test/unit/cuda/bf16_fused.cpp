@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused regions on bf16: their arithmetic is in float, outputs are rounded once, sums stay f32.
+// Fused regions on halves: their arithmetic is in float, outputs are rounded once, sums stay f32.
 #include "test/unit/cuda/Halves.h"
 
 namespace sluice {
@@ -50,7 +50,7 @@ template <DataType Type> Numbers forward(Harness &h, const Shape &shape) {
   return h.read(y);
 }
 
-TEST(Bf16Fused, OutputsAreRoundedOnce) {
+TEST(HALF(Fused), OutputsAreRoundedOnce) {
   for (const Shape &shape : regions)
     expectRounded(
         [&](Harness &h, DataType type) { return type == half ? forward<half>(h, shape) : forward<full>(h, shape); });
@@ -70,7 +70,7 @@ template <DataType Type> BackwardResults backward(const Shape &shape) {
   return {h.read(dy), h.read(a), h.read(b)};
 }
 
-TEST(Bf16Fused, SumsStayFloat) {
+TEST(HALF(Fused), SumsStayFloat) {
   for (const Shape &shape : regions) {
     const BackwardResults narrow = backward<half>(shape), wide = backward<full>(shape), again = backward<half>(shape);
     EXPECT_EQ(narrow.dx, halves(wide.dx));
@@ -81,7 +81,7 @@ TEST(Bf16Fused, SumsStayFloat) {
   }
 }
 
-TEST(Bf16Fused, MasksStandForHalves) {
+TEST(HALF(Fused), MasksStandForHalves) {
   for (const Shape &shape : regions) {
     Harness h;
     const Tensor dy = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), half),
@@ -101,7 +101,7 @@ TEST(Bf16Fused, MasksStandForHalves) {
 }
 
 // Elements are then loaded one by one: the sums' order may not follow.
-TEST(Bf16Fused, AddressesChangeNoBit) {
+TEST(HALF(Fused), AddressesChangeNoBit) {
   for (const Shape &shape : regions) {
     Harness h;
     const Tensor room = h.tensor({shape.elements() + 8}, Layout::RowMajor, half),
@@ -121,7 +121,7 @@ TEST(Bf16Fused, AddressesChangeNoBit) {
   }
 }
 
-TEST(Bf16Fused, MixesTypes) {
+TEST(HALF(Fused), MixesTypes) {
   const Shape shape{3, 5, 40}, line{3, 5, 1};
   Harness h;
   const Numbers a = randomHalves(600, 1), b = randomNumbers(15, 2);
@@ -138,7 +138,7 @@ TEST(Bf16Fused, MixesTypes) {
   EXPECT_EQ(h.read(product), halves(wantProduct));
 }
 
-TEST(Bf16Fused, StandsOnlyWhereTheRegionExpectsIt) {
+TEST(HALF(Fused), StandsOnlyWhereTheRegionExpectsIt) {
   Harness h;
   const Tensor x = h.tensor({40}), y = h.tensor({40}, Layout::RowMajor, half);
   EXPECT_NO_THROW((Fused<Narrow>("n", {40}, Layout::RowMajor, {x}, {y}, {})));

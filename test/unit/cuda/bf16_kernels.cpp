@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own kernels on bf16. They compute in float, so that what they store is, to the bit, what the same kernel gives
+// Our own kernels on halves. They compute in float, so that what they store is, to the bit, what the same kernel gives
 // for the same values in f32, rounded to nearest even; the conformance set holds those to plain loops. Sums, which are
 // f32, may be added in another order.
 #include "test/unit/cuda/Halves.h"
@@ -9,13 +9,22 @@
 namespace sluice {
 namespace {
 
-TEST(Bf16Cast, RoundsToNearestEven) {
+TEST(HALF(Cast), RoundsToNearestEven) {
   const float infinity = std::numeric_limits<float>::infinity();
   // 1 + 2^-8 lies between 1 and 1 + 2^-7; 1 + 3 * 2^-8 between odd and even.
-  const std::vector<float> from = {1,       1.00390625f, 1.01171875f, 1.00390637f, -1.00390625f, 0.0f, -0.0f,
-                                   3.4e38f, 3.3962e38f,  infinity,    -infinity,   1e-40f,       65504};
-  const std::vector<uint16_t> want = {0x3f80, 0x3f80, 0x3f82, 0x3f81, 0xbf80, 0,     0x8000,
-                                      0x7f80, 0x7f80, 0x7f80, 0xff80, 0x0001, 0x4780};
+  std::vector<float> from = {1,       1.00390625f, 1.01171875f, 1.00390637f, -1.00390625f, 0.0f, -0.0f,
+                             3.4e38f, 3.3962e38f,  infinity,    -infinity,   1e-40f,       65504};
+  std::vector<uint16_t> want = {0x3f80, 0x3f80, 0x3f82, 0x3f81, 0xbf80, 0,     0x8000,
+                                0x7f80, 0x7f80, 0x7f80, 0xff80, 0x0001, 0x4780};
+  if (half == DataType::F16) {
+    // The same with 2^-11 and 2^-10; the last finite number and what rounds beyond it; subnormal numbers, which end at
+    // 2^-24, of which the half rounds to 0.
+    from = {1,        1.00048828125f, 1.00146484375f, 1.00048835f, -1.00048828125f, 0.0f,      -0.0f,    65504,
+            65519.9f, 65520,          -65520,         infinity,    -infinity,       0x1p-14f,  0x1p-15f, 0x1p-24f,
+            0x1p-25f, 0x1.8p-25f,     -0x1p-26f,      1e-40f,      0x1.ffcp-15f,    0x1.8p-24f};
+    want = {0x3c00, 0x3c00, 0x3c02, 0x3c01, 0xbc00, 0, 0x8000, 0x7bff, 0x7bff, 0x7c00, 0xfc00,
+            0x7c00, 0xfc00, 0x0400, 0x0200, 0x0001, 0, 0x0001, 0x8000, 0,      0x0400, 0x0002};
+  }
   Harness h;
   const Shape shape{static_cast<int64_t>(from.size())};
   const Tensor x = h.tensor(shape), y = h.tensor(shape, Layout::RowMajor, half), back = h.tensor(shape);
@@ -29,14 +38,14 @@ TEST(Bf16Cast, RoundsToNearestEven) {
   EXPECT_EQ(h.read(back), h.read(y));
 }
 
-TEST(Bf16Cast, KeepsNaN) {
+TEST(HALF(Cast), KeepsNaN) {
   Harness h;
   const Tensor x = h.tensor({3}, Layout::RowMajor, {1, std::nan(""), 2}), y = h.tensor({3}, Layout::RowMajor, half);
   Reorder("cast", x, y, {}).run(h.session.compute, x, y);
   EXPECT_TRUE(std::isnan(h.read(y)[1]));
 }
 
-TEST(Bf16Cast, ChangesOrderOnTheWay) {
+TEST(HALF(Cast), ChangesOrderOnTheWay) {
   for (const Shape &shape : {Shape{16, 8, 3, 3}, Shape{5, 7, 3, 2}, Shape{33, 40, 1, 1}, Shape{64, 3, 7, 7},
                              Shape{1, 1, 1, 1}, Shape{2, 3, 40, 33}}) {
     const Numbers values = randomNumbers(shape.elements(), 1);
@@ -50,7 +59,7 @@ TEST(Bf16Cast, ChangesOrderOnTheWay) {
   }
 }
 
-TEST(Bf16Reorder, MovesHalves) {
+TEST(HALF(Reorder), MovesHalves) {
   const Shape shape{3, 17, 5, 9};
   Harness h;
   const Tensor x = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), half),
@@ -63,7 +72,7 @@ TEST(Bf16Reorder, MovesHalves) {
         ASSERT_EQ(to[i * 51 + n * 17 + c], from[(n * 17 + c) * 45 + i]);
 }
 
-TEST(Bf16Slab, OddChannelsGoInAndComeOut) {
+TEST(HALF(Slab), OddChannelsGoInAndComeOut) {
   Harness h;
   const Tensor large = h.image({2, 9, 3, 3}, half),
                small = h.tensor({2, 5, 3, 3}, Layout::NHWC, randomHalves(90, 1), half),
@@ -78,7 +87,7 @@ TEST(Bf16Slab, OddChannelsGoInAndComeOut) {
   EXPECT_EQ(whole[3 * 9], h.read(small)[0]); // channel 3
 }
 
-TEST(Bf16Embedding, ForwardAndBackward) {
+TEST(HALF(Embedding), ForwardAndBackward) {
   const std::vector<int64_t> ids = {3, 0, 3, 8, 3, 0};
   expectRounded([&](Harness &h, DataType type) {
     const Embedding embedding("e", {9, 5}, {6});
@@ -104,7 +113,7 @@ const PoolCase pools[] = {{{2, 16, 8, 8}, {2, 16, 4, 4}, {{2, 2}, {2, 2}, {0, 0,
                           {{1, 13, 6, 5}, {1, 13, 6, 5}, {{3, 3}, {1, 1}, {1, 1, 1, 1}}},
                           {{2, 24, 7, 7}, {2, 24, 1, 1}, {{7, 7}, {1, 1}, {0, 0, 0, 0}}}};
 
-TEST(Bf16Pool, MaximumAndItsGradient) {
+TEST(HALF(Pool), MaximumAndItsGradient) {
   for (const PoolCase &p : pools)
     for (DataType indexType : {DataType::U8, DataType::I32}) {
       expectRounded([&](Harness &h, DataType type) {
@@ -123,7 +132,7 @@ TEST(Bf16Pool, MaximumAndItsGradient) {
     }
 }
 
-TEST(Bf16Pool, AverageAndItsGradient) {
+TEST(HALF(Pool), AverageAndItsGradient) {
   for (const PoolCase &p : pools)
     expectRounded([&](Harness &h, DataType type) {
       const AveragePool pool("p", p.x, p.y, p.window, false);
@@ -137,7 +146,7 @@ TEST(Bf16Pool, AverageAndItsGradient) {
     });
 }
 
-TEST(Bf16Lrn, ForwardAndBackward) {
+TEST(HALF(Lrn), ForwardAndBackward) {
   for (int64_t channels : {11, 96})
     expectRounded([&](Harness &h, DataType type) {
       const Shape shape{2, channels, 3, 4};
@@ -155,7 +164,7 @@ TEST(Bf16Lrn, ForwardAndBackward) {
     });
 }
 
-TEST(Bf16LayerNorm, ForwardAndBackward) {
+TEST(HALF(LayerNorm), ForwardAndBackward) {
   for (int64_t columns : {11, 96})
     expectRounded([&](Harness &h, DataType type) {
       const Shape shape{7, columns};
@@ -175,7 +184,7 @@ TEST(Bf16LayerNorm, ForwardAndBackward) {
     });
 }
 
-TEST(Bf16Resize, ForwardAndBackward) {
+TEST(HALF(Resize), ForwardAndBackward) {
   const Shape x{2, 12, 5, 6}, y{2, 12, 10, 9};
   for (ResizeMode mode : {ResizeMode::Nearest, ResizeMode::Linear})
     expectRounded([&](Harness &h, DataType type) {
@@ -190,7 +199,7 @@ TEST(Bf16Resize, ForwardAndBackward) {
     });
 }
 
-TEST(Bf16Softmax, ForwardAndBackward) {
+TEST(HALF(Softmax), ForwardAndBackward) {
   for (int axis : {1, 2})
     for (bool logarithm : {false, true})
       expectRounded([&](Harness &h, DataType type) {
@@ -208,7 +217,7 @@ TEST(Bf16Softmax, ForwardAndBackward) {
       });
 }
 
-TEST(Bf16Broadcast, FromEitherTypeToEither) {
+TEST(HALF(Broadcast), FromEitherTypeToEither) {
   const Shape small{2, 12, 1, 1}, large{2, 12, 5, 3};
   const Numbers x = randomHalves(24, 1);
   for (DataType from : {half, full})
@@ -224,7 +233,7 @@ TEST(Bf16Broadcast, FromEitherTypeToEither) {
     }
 }
 
-TEST(Bf16SumTo, AddsInFloat) {
+TEST(HALF(SumTo), AddsInFloat) {
   struct Case {
     Shape x, y;
     Layout layout;
@@ -244,7 +253,7 @@ TEST(Bf16SumTo, AddsInFloat) {
   }
 }
 
-TEST(Bf16Statistics, StayNearThoseOfDoubles) {
+TEST(HALF(Statistics), StayNearThoseOfDoubles) {
   for (const Shape &shape :
        {Shape{4, 64, 28, 28}, Shape{3, 257, 9, 9}, Shape{8, 10}, Shape{2, 12, 30, 30}, Shape{1, 8, 3, 1}})
     for (double center : {0.0, 100.0}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and matrix products of bf16 against their definition in double, with operands and results rounded where
-// kernels store: a result may round the other way where sums are close to a tie.
+// Convolutions and matrix products of halves against their definition in double, with operands and results rounded
+// where kernels store: a result may round the other way where sums are close to a tie.
 #include "test/unit/cuda/Halves.h"
 #include "test/unit/runtime/ConvCases.h"
 
@@ -10,7 +10,7 @@ namespace {
 /// Of results that are rounded like the reference, but for ties; of f32 ones.
 constexpr double rounded = 1e-3, exactly = 1e-5;
 
-class Bf16Convolution : public testing::TestWithParam<ConvCase> {
+class HALF(Convolution) : public testing::TestWithParam<ConvCase> {
 protected:
   const ConvCase &c = GetParam();
   const Shape ys = outputOf(c);
@@ -20,7 +20,7 @@ protected:
   Tensor image(const Shape &shape, const Numbers &values) { return h.tensor(shape, Layout::NHWC, values, half); }
 };
 
-TEST_P(Bf16Convolution, Forward) {
+TEST_P(HALF(Convolution), Forward) {
   const Numbers x = randomHalves(c.x.elements(), 1), w = randomHalves(c.w.elements(), 2), b = randomNumbers(c.w[0], 3);
   Numbers want(static_cast<size_t>(ys.elements()));
   forProducts(c, [&](size_t iy, size_t ix, size_t iw) { want[iy] += x[ix] * w[iw]; });
@@ -36,7 +36,7 @@ TEST_P(Bf16Convolution, Forward) {
   EXPECT_CLOSE(h.read(y), halves(want), rounded);
 }
 
-TEST_P(Bf16Convolution, BackwardData) {
+TEST_P(HALF(Convolution), BackwardData) {
   const Numbers dy = randomHalves(ys.elements(), 1), w = randomHalves(c.w.elements(), 2);
   Numbers want(static_cast<size_t>(c.x.elements()));
   forProducts(c, [&](size_t iy, size_t ix, size_t iw) { want[ix] += dy[iy] * w[iw]; });
@@ -47,7 +47,7 @@ TEST_P(Bf16Convolution, BackwardData) {
 }
 
 /// The gradient comes row-major and in f32; the bias's is summed in f32.
-TEST_P(Bf16Convolution, BackwardWeight) {
+TEST_P(HALF(Convolution), BackwardWeight) {
   const Numbers dy = randomHalves(ys.elements(), 1), x = randomHalves(c.x.elements(), 2);
   Numbers want(static_cast<size_t>(c.w.elements())), wantBias(static_cast<size_t>(c.w[0]));
   forProducts(c, [&](size_t iy, size_t ix, size_t iw) { want[iw] += dy[iy] * x[ix]; });
@@ -66,8 +66,8 @@ TEST_P(Bf16Convolution, BackwardWeight) {
   EXPECT_EQ(h.read(dw), first) << "two runs differ";
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Bf16Convolution, testing::ValuesIn(convCases()),
-                         [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_HALVES(HALF(Convolution), testing::ValuesIn(convCases()),
+                   [](const auto &info) { return std::string(info.param.name); });
 
 struct Product {
   const char *name;
@@ -76,10 +76,10 @@ struct Product {
   float alpha, beta;
 };
 
-class Bf16Matmul : public testing::TestWithParam<Product> {};
+class HALF(Matmul) : public testing::TestWithParam<Product> {};
 
 /// Either result; a row is added before f32 results are stored, any other bias to what is.
-TEST_P(Bf16Matmul, RoundsItsResultOnce) {
+TEST_P(HALF(Matmul), RoundsItsResultOnce) {
   const Product &p = GetParam();
   const Numbers a = randomHalves(p.a.elements(), 1), b = randomHalves(p.b.elements(), 2),
                 bias = randomNumbers(p.bias.elements(), 3);
@@ -109,14 +109,14 @@ TEST_P(Bf16Matmul, RoundsItsResultOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Bf16Matmul,
-                         testing::Values(Product{"plain", {5, 7}, {7, 3}, {5, 3}, {}, false, false, 1, 1},
-                                         Product{"classifier", {8, 33}, {10, 33}, {8, 10}, {10}, false, true, 1, 1},
-                                         Product{"both_turned", {12, 6}, {9, 12}, {6, 9}, {}, true, true, 1, 1},
-                                         Product{"scaled_bias", {4, 16}, {16, 8}, {4, 8}, {8}, false, false, 0.5f, 2},
-                                         Product{"batch", {3, 5, 9}, {3, 9, 7}, {3, 5, 7}, {}, false, false, 1, 1},
-                                         Product{"shared_right", {2, 5, 8}, {8, 7}, {2, 5, 7}, {}, false, false, 1, 1}),
-                         [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_HALVES(HALF(Matmul),
+                   testing::Values(Product{"plain", {5, 7}, {7, 3}, {5, 3}, {}, false, false, 1, 1},
+                                   Product{"classifier", {8, 33}, {10, 33}, {8, 10}, {10}, false, true, 1, 1},
+                                   Product{"both_turned", {12, 6}, {9, 12}, {6, 9}, {}, true, true, 1, 1},
+                                   Product{"scaled_bias", {4, 16}, {16, 8}, {4, 8}, {8}, false, false, 0.5f, 2},
+                                   Product{"batch", {3, 5, 9}, {3, 9, 7}, {3, 5, 7}, {}, false, false, 1, 1},
+                                   Product{"shared_right", {2, 5, 8}, {8, 7}, {2, 5, 7}, {}, false, false, 1, 1}),
+                   [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace
 } // namespace sluice

@@ -49,7 +49,9 @@ protected:
   std::unique_ptr<ConvEngine> choose(const Case &c, ConvPass pass, Precision precision, int64_t bytes,
                                      Epilogue epilogue = Epilogue::None) {
     const int64_t out = (c.h + 2 * c.pad - c.k) / c.stride + 1;
-    const DataType type = precision == Precision::BF16 ? DataType::BF16 : DataType::F32;
+    const DataType type = precision == Precision::BF16   ? DataType::BF16
+                          : precision == Precision::FP16 ? DataType::F16
+                                                         : DataType::F32;
     const ConvGeometry geometry = {pass,
                                    {c.n, c.c, c.h, c.h},
                                    {c.o, c.c / c.groups, c.k, c.k},
@@ -71,7 +73,7 @@ protected:
 };
 
 TEST_P(ConvEngines, AreFoundWithinTheWorkspaceTheSameOnesEveryTime) {
-  for (Precision precision : {Precision::FP32, Precision::TF32, Precision::BF16})
+  for (Precision precision : {Precision::FP32, Precision::TF32, Precision::BF16, Precision::FP16})
     for (ConvPass pass : {ConvPass::Forward, ConvPass::BackwardData, ConvPass::BackwardWeight}) {
       SCOPED_TRACE("precision " + std::to_string(static_cast<int>(precision)) + ", pass " +
                    std::to_string(static_cast<int>(pass)));
@@ -107,11 +109,13 @@ class Epilogues : public Engines, public testing::WithParamInterface<Case> {};
 TEST_P(Epilogues, HaveDeterministicEnginesWithinTheWorkspace) {
   const Case &c = GetParam();
   auto expect = [&](ConvPass pass, Epilogue epilogue) {
-    const auto engine = choose(c, pass, Precision::BF16, limit, epilogue);
-    ASSERT_TRUE(engine) << reason;
-    EXPECT_LE(engine->workspaceBytes(), limit);
-    EXPECT_GT(engine->workspaceBytes(), 0) << "partial sums have no place"; // they would be added by atomics
-    EXPECT_EQ(engine->parts(), 1);
+    for (Precision precision : {Precision::BF16, Precision::FP16}) {
+      const auto engine = choose(c, pass, precision, limit, epilogue);
+      ASSERT_TRUE(engine) << reason;
+      EXPECT_LE(engine->workspaceBytes(), limit);
+      EXPECT_GT(engine->workspaceBytes(), 0) << "partial sums have no place"; // they would be added by atomics
+      EXPECT_EQ(engine->parts(), 1);
+    }
   };
   expect(ConvPass::Forward, Epilogue::Statistics);
   if (c.stride == 1) {

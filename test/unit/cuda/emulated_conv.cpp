@@ -16,7 +16,7 @@ struct Passes {
 Passes run(const ConvCase &c, DataType type, Precision precision, size_t limit) {
   setKernelPolicy(limit, precision);
   const Shape ys = outputOf(c);
-  const Layout order = type == DataType::BF16 ? Layout::NHWC : Layout::RowMajor;
+  const Layout order = isHalf(type) ? Layout::NHWC : Layout::RowMajor;
   Harness h;
   const Tensor x = h.tensor(c.x, Layout::NHWC, randomNumbers(c.x.elements(), 1), type),
                w = h.tensor(c.w, order, randomNumbers(c.w.elements(), 2), type),
@@ -40,7 +40,9 @@ constexpr size_t enough = size_t(64) << 20, some = size_t(108) << 10, scarce = s
 constexpr ConvCase stem = {"stem", {8, 3, 32, 32}, {16, 3, 7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}, 1, false};
 
 TEST(ConvParts, CutsTheBatchWhereTensorCoresNeedIt) {
-  for (auto [type, precision] : {std::pair{DataType::F32, Precision::TF32}, {DataType::BF16, Precision::BF16}}) {
+  for (auto [type, precision] : {std::pair{DataType::F32, Precision::TF32},
+                                 {DataType::BF16, Precision::BF16},
+                                 {DataType::F16, Precision::FP16}}) {
     const Passes whole = run(stem, type, precision, enough);
     EXPECT_EQ(whole.runs, 3);
     const Passes parts = run(stem, type, precision, scarce);

@@ -5,6 +5,7 @@
 
 #include "runtime/Runtime.h"
 #include "runtime/kernels/BFloat16.h"
+#include "runtime/kernels/Float16.h"
 
 #include <algorithm>
 #include <cmath>
@@ -52,9 +53,9 @@ public:
       raw[physical(tensor, i)] = static_cast<float>(values[i]);
     if (tensor.type == DataType::F32)
       return session.write(tensor, raw.data());
-    std::vector<BFloat16> halves;
+    std::vector<uint16_t> halves;
     for (float value : raw)
-      halves.push_back(bfloat16Of(value));
+      halves.push_back(tensor.type == DataType::F16 ? float16Of(value).bits : bfloat16Of(value).bits);
     session.write(tensor, halves.data());
   }
   Numbers read(const Tensor &tensor) {
@@ -63,9 +64,11 @@ public:
     if (tensor.type == DataType::F32) {
       session.read(tensor, raw.data());
     } else {
-      std::vector<BFloat16> halves(count);
+      std::vector<uint16_t> halves(count);
       session.read(tensor, halves.data());
-      std::transform(halves.begin(), halves.end(), raw.begin(), [](BFloat16 half) { return widened(half); });
+      std::transform(halves.begin(), halves.end(), raw.begin(), [&](uint16_t half) {
+        return tensor.type == DataType::F16 ? widened(Float16{half}) : widened(BFloat16{half});
+      });
     }
     Numbers values(count);
     for (size_t i = 0; i < count; ++i)

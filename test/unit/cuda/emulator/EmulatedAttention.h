@@ -28,7 +28,7 @@ struct EmulatedAttention {
   Pointer q = {}, k = {}, v = {}, y = {}, sums = {}, dy = {}, dq = {}, dk = {}, dv = {};
 
   int64_t members() const { return q->dim[0] * q->dim[1]; }
-  bool refused() const { return q->type != DataType_t::BFLOAT16 || q->dim[3] % 8 != 0 || v->dim[3] % 8 != 0; }
+  bool refused() const { return q->type == DataType_t::FLOAT || q->dim[3] % 8 != 0 || v->dim[3] % 8 != 0; }
   /// As cuDNN 9.19 has it.
   int64_t workspace() const {
     auto whole = [](int64_t extent, int64_t tile) { return (extent + tile - 1) / tile * tile; };

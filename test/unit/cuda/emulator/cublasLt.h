@@ -6,11 +6,12 @@
 
 #include "cuda_runtime.h"
 #include "runtime/kernels/BFloat16.h"
+#include "runtime/kernels/Float16.h"
 
 enum cublasStatus_t { CUBLAS_STATUS_SUCCESS };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32 };
-enum cudaDataType { CUDA_R_32F = 0, CUDA_R_16BF = 14 };
+enum cudaDataType { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
 enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_TRANSA,
@@ -44,12 +45,15 @@ struct EmulatedMatrix {
   int32_t count = 1;
 
   double at(const void *data, int64_t i) const {
-    return static_cast<double>(type == CUDA_R_16BF ? sluice::widened(static_cast<const sluice::BFloat16 *>(data)[i])
-                                                   : static_cast<const float *>(data)[i]);
+    return static_cast<double>(type == CUDA_R_16BF  ? sluice::widened(static_cast<const sluice::BFloat16 *>(data)[i])
+                               : type == CUDA_R_16F ? sluice::widened(static_cast<const sluice::Float16 *>(data)[i])
+                                                    : static_cast<const float *>(data)[i]);
   }
   void put(void *data, int64_t i, float value) const {
     if (type == CUDA_R_16BF)
       static_cast<sluice::BFloat16 *>(data)[i] = sluice::bfloat16Of(value);
+    else if (type == CUDA_R_16F)
+      static_cast<sluice::Float16 *>(data)[i] = sluice::float16Of(value);
     else
       static_cast<float *>(data)[i] = value;
   }

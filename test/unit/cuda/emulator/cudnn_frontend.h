@@ -7,6 +7,7 @@
 
 #include "cudnn.h"
 #include "runtime/kernels/BFloat16.h"
+#include "runtime/kernels/Float16.h"
 
 #include <array>
 #include <memory>
@@ -16,7 +17,7 @@
 
 namespace cudnn_frontend {
 
-enum class DataType_t { FLOAT, BFLOAT16 };
+enum class DataType_t { FLOAT, BFLOAT16, HALF };
 enum class HeurMode_t { A, FALLBACK };
 enum class PointwiseMode_t { ADD, SUB, MUL, RELU_BWD };
 enum class ReductionMode_t { ADD };
@@ -49,13 +50,16 @@ struct Tensor_attributes {
   Tensor_attributes &set_data_type(DataType_t value) { return type = value, *this; }
   Tensor_attributes &set_output(bool) { return *this; }
   double value(const void *data, int64_t i) const {
-    return static_cast<double>(type == DataType_t::BFLOAT16
-                                   ? sluice::widened(static_cast<const sluice::BFloat16 *>(data)[i])
-                                   : static_cast<const float *>(data)[i]);
+    return static_cast<double>(
+        type == DataType_t::BFLOAT16 ? sluice::widened(static_cast<const sluice::BFloat16 *>(data)[i])
+        : type == DataType_t::HALF   ? sluice::widened(static_cast<const sluice::Float16 *>(data)[i])
+                                     : static_cast<const float *>(data)[i]);
   }
   void put(void *data, int64_t i, float value) const {
     if (type == DataType_t::BFLOAT16)
       static_cast<sluice::BFloat16 *>(data)[i] = sluice::bfloat16Of(value);
+    else if (type == DataType_t::HALF)
+      static_cast<sluice::Float16 *>(data)[i] = sluice::float16Of(value);
     else
       static_cast<float *>(data)[i] = value;
   }
@@ -159,7 +163,7 @@ public:
   Error create_execution_plans(std::vector<HeurMode_t>) const {
     const bool strided = pass == 1 && stride != std::vector<int64_t>(stride.size(), 1);
     return {!epilogue.empty() && (atomics || strided || w->dim[0] % 8 || w->dim[1] % 8 ||
-                                  w->type != DataType_t::BFLOAT16 || emulated("EMULATED_EPILOGUES", 1) == 0)};
+                                  w->type == DataType_t::FLOAT || emulated("EMULATED_EPILOGUES", 1) == 0)};
   }
   Graph &deselect_numeric_notes(const std::vector<NumericalNote_t> &) { return *this; }
   Graph &select_numeric_notes(const std::vector<NumericalNote_t> &) { return tensorCores = true, *this; }
@@ -292,7 +296,7 @@ private:
   }
 
   int64_t paddedInput() const {
-    const int64_t width = x->type == DataType_t::BFLOAT16 ? 2 : 4, whole = 16 / width;
+    const int64_t width = x->type == DataType_t::FLOAT ? 4 : 2, whole = 16 / width;
     return x->dim[1] % whole ? x->dim[0] * x->spatial() * ((x->dim[1] + whole - 1) / whole * 16) : 0;
   }
 
