@@ -7,9 +7,7 @@
 
 #include "runtime/Fused.h"
 #include "runtime/cuda/ConvEngine.h"
-#include "runtime/cuda/Device.h"
-
-#include <map>
+#include "runtime/cuda/SharedEngine.h"
 
 namespace sluice {
 
@@ -47,40 +45,6 @@ struct MaskedGradientOfSum {
   }
 };
 
-/// What all of one geometry share.
-struct Shared : Buildable {
-  Shared(const char *node, const ConvGeometry &geometry, int64_t bytes, Epilogue epilogue)
-      : node(node), geometry(geometry), bytes(bytes), epilogue(epilogue) {}
-
-  void build() override {
-    if (built)
-      return;
-    built = true;
-    std::string reason;
-    engine = ConvEngine::choose(geometry, bytes, Precision::BF16, reason, "", epilogue);
-    if (!engine)
-      noteFallback(node, "leaves BatchNorm's sums to a kernel of their own: " + reason);
-  }
-
-  std::string node; ///< the first of this geometry, for messages
-  ConvGeometry geometry;
-  int64_t bytes;
-  Epilogue epilogue;
-  bool built = false;
-  std::unique_ptr<ConvEngine> engine; ///< null once built: a plain convolution, and our kernels
-};
-
-/// Never destroyed, as Conv.cpp has it.
-std::shared_ptr<Shared> sharedEngine(const char *node, const ConvGeometry &geometry, int64_t bytes, Epilogue epilogue) {
-  static auto &known = *new std::map<std::vector<int64_t>, std::shared_ptr<Shared>>;
-  std::shared_ptr<Shared> &slot = known[engineKey(geometry, bytes, Precision::BF16, epilogue)];
-  if (!slot) {
-    slot = std::make_shared<Shared>(node, geometry, bytes, epilogue);
-    buildLater(slot);
-  }
-  return slot;
-}
-
 } // namespace
 
 /// The engine, and what stands in for it.
@@ -93,7 +57,12 @@ struct ConvNorm::Impl : Buildable {
     const Epilogue epilogue = g.pass == ConvPass::Forward ? Epilogue::Statistics
                               : addend                    ? Epilogue::GradientOfSum
                                                           : Epilogue::Gradient;
-    shared = sharedEngine(node, g, scratch - sums, epilogue);
+    const int64_t bytes = scratch - sums;
+    shared =
+        SharedEngine<ConvEngine>::of(engineKey(g, bytes, Precision::BF16, epilogue), node,
+                                     "leaves BatchNorm's sums to a kernel of their own: ", [=](std::string &reason) {
+                                       return ConvEngine::choose(g, bytes, Precision::BF16, reason, "", epilogue);
+                                     });
     const Tensor x = device(0, g.x, Layout::NHWC, DataType::BF16), vector = device(0, {g.x[1]}), c = channel(vector);
     if (epilogue == Epilogue::Gradient)
       masked = std::make_unique<Fused<MaskedGradient>>(node, g.x, Layout::NHWC, List{x, x, x, c, c}, List{x},
@@ -104,7 +73,7 @@ struct ConvNorm::Impl : Buildable {
   }
 
   void build() override {
-    if (shared->build(); shared->engine || conv)
+    if (shared->get() || conv)
       return;
     conv = std::make_unique<Conv>(node, geometry.pass, geometry.x, geometry.w, geometry.y, geometry.window,
                                   geometry.groups, false, algorithm, DataType::BF16);
@@ -113,7 +82,7 @@ struct ConvNorm::Impl : Buildable {
   /// Null where there is none; also of objects that buildPrimitives() never saw.
   const ConvEngine *engine() {
     build();
-    return shared->engine.get();
+    return shared->get();
   }
 
   using List = std::initializer_list<Tensor>;
@@ -123,7 +92,7 @@ struct ConvNorm::Impl : Buildable {
   Algorithm algorithm;
   float epsilon;
   int64_t scratch = 0, sums; ///< bytes in all, of which `sums` come behind the engine's workspace
-  std::shared_ptr<Shared> shared;
+  std::shared_ptr<SharedEngine<ConvEngine>> shared;
   std::unique_ptr<Conv> conv; ///< null: the engine
   BatchNormStatistics ownStatistics;
   std::unique_ptr<Fused<MaskedGradient>> masked; ///< of a gradient; with an addend the other one
