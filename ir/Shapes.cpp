@@ -334,11 +334,19 @@ bool CastOp::isOperandWide(unsigned) { return !isReal(getY().getType()); }
 bool EmbeddingOp::isOperandWide(unsigned) { return true; }
 bool EmbeddingBackwardOp::isResultWide(unsigned) { return true; }
 
+/// Whether y has more channels than x, and nothing else that x has not: an image, or the weights of one.
+static bool addsChannels(RankedTensorType x, RankedTensorType y) {
+  if (x.getRank() < 4 || x.getRank() != y.getRank() || layoutOf(y) != LayoutKind::NHWC || !x.getElementType().isF32())
+    return false;
+  return x.getDimSize(0) == y.getDimSize(0) && x.getDimSize(1) < y.getDimSize(1) &&
+         x.getShape().drop_front(2) == y.getShape().drop_front(2);
+}
+
 LogicalResult CastOp::verify() {
   auto x = cast<RankedTensorType>(getX().getType()), y = cast<RankedTensorType>(getY().getType());
   const bool halves = isHalf(x) || isHalf(y);
-  if (x.getShape() != y.getShape() || x.getElementType() == y.getElementType() ||
-      (halves && !(isReal(x) && isReal(y)))) // C1
+  const bool fits = x.getShape() == y.getShape() || (isHalf(y) && addsChannels(x, y));            // C2
+  if (!fits || x.getElementType() == y.getElementType() || (halves && !(isReal(x) && isReal(y)))) // C1
     return emitOpError() << "changes no element type, or more than that and the layout, or a half that is an integer: "
                          << x << " to " << y;
   return success();

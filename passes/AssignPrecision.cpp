@@ -3,7 +3,7 @@
 //  1. walk it backwards and find the values that a product reads, by itself or through ops that take any type;
 //  2. walk it forwards: operands that an op cannot take as they are go through a train.cast shared by later readers;
 //     results of products become bf16 or f16, those of other ops where such a value is among their operands or a
-//     product reads them.
+//     product reads them. What a convolution with few channels reads through a cast gets more of them there.
 #include "passes/Passes.h"
 
 namespace sluice {
@@ -77,14 +77,45 @@ private:
     return false;
   }
 
+  /// Channels that engines on tensor cores read at a time. Where an image has fewer, they copy it into a workspace with
+  /// as many, the whole batch and in each pass: its cast to halves writes them in their place, with zeros in the new
+  /// ones.
+  static constexpr int64_t fewestChannels = 8;
+
+  /// 0, or how many channels the image has that this op is about to read through a cast to bf16.
+  static int64_t fewChannels(Operation *op) {
+    auto conv = dyn_cast<ConvOp>(op);
+    auto gradient = dyn_cast<ConvBackwardWeightOp>(op);
+    if (!(conv && conv.getGroup() == 1) && !(gradient && gradient.getGroup() == 1))
+      return 0;
+    auto x = cast<RankedTensorType>((conv ? conv.getX() : gradient.getX()).getType());
+    return x.getElementType().isF32() && x.getDimSize(1) < fewestChannels ? x.getDimSize(1) : 0;
+  }
+  static RankedTensorType withChannels(RankedTensorType type, int64_t channels) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape[1] = channels;
+    return RankedTensorType::get(shape, type.getElementType(), type.getEncoding());
+  }
+  /// The weight gradient of an image with fewestChannels, without those that are none of the weights'.
+  static void dropChannels(ConvBackwardWeightOp op, int64_t channels) {
+    Value dw = op.getDw();
+    dw.setType(withChannels(cast<RankedTensorType>(dw.getType()), fewestChannels));
+    OpBuilder b(op.getContext());
+    b.setInsertionPointAfter(op);
+    auto kept = SliceOp::create(b, op.getLoc(), dw, 1, 0, channels);
+    copyOrdinal(op, kept);
+    dw.replaceAllUsesExcept(kept.getY(), kept);
+  }
+
   void assign(PrecisionAware op) {
+    const int64_t few = fewChannels(op);
     bool becomesNarrow = wantsNarrow(op), mixes = op.precisionPreference() == PrecisionPreference::Mixed;
     bool factors = op.precisionPreference() == PrecisionPreference::Product || becomesNarrow;
     for (OpOperand &operand : op->getOpOperands())
       if (op.isOperandWide(operand.getOperandNumber()))
         take(operand, wide);
       else if (!mixes)
-        take(operand, factors ? narrow : wide);
+        take(operand, factors ? narrow : wide, few && (isa<ConvOp>(op) || operand.getOperandNumber() == 1));
     for (OpResult result : op->getResults()) {
       auto type = dyn_cast<RankedTensorType>(result.getType());
       // Vectors and scalars that no product works on: nothing is gained.
@@ -93,11 +124,15 @@ private:
       result.setType(RankedTensorType::get(type.getShape(), narrow, type.getEncoding()));
       ++narrowed;
     }
+    if (auto gradient = dyn_cast<ConvBackwardWeightOp>(op.getOperation()); gradient && few)
+      dropChannels(gradient, few);
   }
 
-  /// An operand's type, were these its elements.
-  RankedTensorType typeOf(OpOperand &operand, Type element) const {
+  /// An operand's type, were these its elements; with fewestChannels where it is widened.
+  RankedTensorType typeOf(OpOperand &operand, Type element, bool widened) const {
     auto type = cast<RankedTensorType>(operand.get().getType());
+    if (widened)
+      type = withChannels(type, fewestChannels);
     auto wanted = RankedTensorType::get(type.getShape(), element, type.getEncoding());
     // A convolution's engines read weights in this order.
     auto aware = dyn_cast<LayoutAware>(operand.getOwner());
@@ -106,12 +141,12 @@ private:
     return wanted;
   }
 
-  void take(OpOperand &operand, Type element) {
+  void take(OpOperand &operand, Type element, bool widened = false) {
     Value value = operand.get();
     if (!isReal(value.getType()))
       return;
     auto type = cast<RankedTensorType>(value.getType());
-    auto wanted = typeOf(operand, element);
+    auto wanted = typeOf(operand, element, widened);
     if (wanted == type)
       return;
     Value &known = taken[{value, wanted}];

@@ -5,55 +5,28 @@
 
 #include "runtime/cuda/AttentionEngine.h"
 #include "runtime/cuda/Cut.h"
-#include "runtime/cuda/Device.h"
+#include "runtime/cuda/SharedEngine.h"
 
 #include <cstring>
-#include <map>
-#include <vector>
 
 namespace sluice {
 
-struct Attention::Impl : Buildable {
-  Impl(const char *node, const AttentionProblem &problem, int64_t bytes) : node(node), problem(problem), bytes(bytes) {}
-  void build() override;
-
-  std::string node; ///< the first of this geometry, for messages
-  AttentionProblem problem;
-  int64_t bytes; ///< of workspace
-  bool built = false;
-  std::unique_ptr<AttentionEngine> engine; ///< null once built: our own kernels
+struct Attention::Impl {
+  std::shared_ptr<SharedEngine<AttentionEngine>> engine;
 };
 
-void Attention::Impl::build() {
-  if (built)
-    return;
-  built = true;
-  std::string reason;
-  engine = AttentionEngine::choose(problem, bytes, reason);
-  if (!engine)
-    noteFallback(node, "runs on kernels of our own, which are slow: " + reason);
-}
-
-/// Its engine, which buildPrimitives() may never have seen; null: our own kernels.
-static const AttentionEngine *built(const Attention::Impl &impl) {
-  const_cast<Attention::Impl &>(impl).build();
-  return impl.engine.get();
-}
-
-/// Never destroyed, as in Conv.cpp.
-static std::shared_ptr<Attention::Impl> shared(const char *node, const AttentionProblem &p, int64_t bytes) {
-  static auto &known = *new std::map<std::vector<int64_t>, std::shared_ptr<Attention::Impl>>;
+static std::shared_ptr<SharedEngine<AttentionEngine>> shared(const char *node, const AttentionProblem &p,
+                                                             int64_t bytes) {
   int32_t scale;
   std::memcpy(&scale, &p.scale, sizeof scale);
   const bool engine = cuda::attentionHasEngine(p.g, p.ratio, p.type);
-  std::shared_ptr<Attention::Impl> &slot =
-      known[{static_cast<int64_t>(p.pass), p.g.members, p.g.rows, p.g.keys, p.g.depth, p.g.columns, scale, p.causal,
-             engine, bytes, static_cast<int64_t>(p.type)}];
-  if (!slot) {
-    slot = std::make_shared<Attention::Impl>(node, p, bytes);
-    buildLater(slot);
-  }
-  return slot;
+  std::string key;
+  for (int64_t word : {static_cast<int64_t>(p.pass), p.g.members, p.g.rows, p.g.keys, p.g.depth, p.g.columns,
+                       int64_t{scale}, int64_t{p.causal}, int64_t{engine}, bytes, static_cast<int64_t>(p.type)})
+    key += std::to_string(word) + " ";
+  return SharedEngine<AttentionEngine>::of(
+      key, node, "runs on kernels of our own, which are slow: ",
+      [=](std::string &reason) { return AttentionEngine::choose(p, bytes, reason); });
 }
 
 Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
@@ -63,7 +36,8 @@ Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Sha
   if (!isHalf(type))
     return;
   workspace = static_cast<size_t>(cuda::attentionScratch(grantedWorkspace(algorithm), pass, geometry, ratio, type));
-  impl = shared(node, {pass, geometry, scale, causal, ratio, this->key, type}, static_cast<int64_t>(workspace));
+  impl = std::make_shared<Impl>(
+      Impl{shared(node, {pass, geometry, scale, causal, ratio, this->key, type}, static_cast<int64_t>(workspace))});
 }
 
 void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
@@ -74,7 +48,7 @@ void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const 
   const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
   void *space = stream.address(scratch);
   stream.launch(node, "attention", [&] {
-    if (const AttentionEngine *engine = impl ? built(*impl) : nullptr)
+    if (const AttentionEngine *engine = impl ? impl->engine->get() : nullptr)
       engine->run(native(stream), operands, space);
     else
       tiledAttention(native(stream), problem, state, operands);
@@ -92,7 +66,7 @@ void Attention::backward(Stream &stream, const Tensor &dy, const Tensor &q, cons
   const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
   void *space = stream.address(scratch);
   stream.launch(node, "attention_backward", [&] {
-    if (const AttentionEngine *engine = impl ? built(*impl) : nullptr)
+    if (const AttentionEngine *engine = impl ? impl->engine->get() : nullptr)
       engine->run(native(stream), operands, space);
     else
       tiledAttentionGradient(native(stream), problem, state, operands);

@@ -5,47 +5,23 @@
 // while a kernel must turn, and so can widen, the gradient anyway; sums are f32 within the engine. Convolutions of one
 // geometry share one engine. Where there is none our own direct kernels run.
 #include "runtime/cuda/ConvEngine.h"
-#include "runtime/cuda/Device.h"
 #include "runtime/cuda/DirectConv.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Reduce.h"
-
-#include <map>
+#include "runtime/cuda/SharedEngine.h"
 
 namespace sluice {
 
-/// What all convolutions of one geometry share.
-struct Conv::Impl : Buildable {
-  Impl(const char *node, const ConvGeometry &geometry, int64_t engineBytes, Precision precision)
-      : node(node), geometry(geometry), engineBytes(engineBytes), precision(precision) {}
-
-  void build() override;
+struct Conv::Impl {
   void run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const;
 
-  std::string node; ///< the first of this geometry, for messages
   ConvGeometry geometry;
-  int64_t engineBytes;
-  Precision precision;
-  bool built = false;
-  std::unique_ptr<ConvEngine> engine; ///< null once built: our own kernels
+  std::shared_ptr<SharedEngine<ConvEngine>> shared;
 };
-
-void Conv::Impl::build() {
-  if (built)
-    return;
-  built = true;
-  std::string reason;
-  engine = ConvEngine::choose({geometry, engineBytes, precision}, reason);
-  if (!engine)
-    noteFallback(node, "runs on a direct kernel, which is slow: " + reason);
-  else if (!reason.empty())
-    noteFallback(node, "runs on cuDNN's own choice: " + reason);
-}
 
 void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const {
   const ConvGeometry &g = geometry;
-  if (!built)
-    const_cast<Impl *>(this)->build();
+  const ConvEngine *engine = shared->get();
   if (!engine)
     return directConvolution(stream, g, first, second, result);
   const int64_t rotated = cuda::rotatedWeights(g.w, g.pass, g.type), window = g.w.elements() / (g.w[0] * g.w[1]);
@@ -62,29 +38,20 @@ void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second,
   }
 }
 
-namespace {
-
-/// Never destroyed: from 9.10 on cuDNN may crash when plans are while the process ends, where CUDA has gone already.
-std::shared_ptr<Conv::Impl> shared(const char *node, const ConvGeometry &geometry, int64_t engineBytes) {
-  static auto &known = *new std::map<std::string, std::shared_ptr<Conv::Impl>>;
-  std::shared_ptr<Conv::Impl> &slot = known[ConvTask{geometry, engineBytes, precision()}.text()];
-  if (!slot) {
-    slot = std::make_shared<Conv::Impl>(node, geometry, engineBytes, precision());
-    buildLater(slot);
-  }
-  return slot;
-}
-
-} // namespace
-
 Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
            Algorithm algorithm, DataType type)
     : Kernel(node) {
   checkConvolution(node, x, w, y, window, groups);
   const int64_t limit = grantedWorkspace(algorithm);
   workspace = static_cast<size_t>(cuda::convolutionScratch(limit, pass, x, w, y, bias, type));
-  impl = shared(node, {pass, x, w, y, window, groups, type},
-                static_cast<int64_t>(workspace) - cuda::rotatedWeights(w, pass, type));
+  const ConvGeometry geometry{pass, x, w, y, window, groups, type};
+  const int64_t bytes = static_cast<int64_t>(workspace) - cuda::rotatedWeights(w, pass, type);
+  const ConvTask task{geometry, bytes, precision()};
+  impl = std::make_shared<Impl>(Impl{geometry, SharedEngine<ConvEngine>::of(task.text(), node,
+                                                                            "runs on a direct kernel, which is slow: ",
+                                                                            [task](std::string &reason) {
+                                                                              return ConvEngine::choose(task, reason);
+                                                                            })});
 }
 
 Conv::~Conv() = default;

@@ -7,9 +7,7 @@
 
 #include "runtime/Fused.h"
 #include "runtime/cuda/ConvEngine.h"
-#include "runtime/cuda/Device.h"
-
-#include <map>
+#include "runtime/cuda/SharedEngine.h"
 
 namespace sluice {
 
@@ -84,42 +82,6 @@ std::unique_ptr<MaskedRegion> maskedRegion(const char *node, bool addend, const 
 
 Precision precisionOf(DataType type) { return type == DataType::F16 ? Precision::FP16 : Precision::BF16; }
 
-/// What all of one geometry share.
-struct Shared : Buildable {
-  Shared(const char *node, const ConvGeometry &geometry, int64_t bytes, Epilogue epilogue)
-      : node(node), geometry(geometry), bytes(bytes), epilogue(epilogue) {}
-
-  void build() override {
-    if (built)
-      return;
-    built = true;
-    std::string reason;
-    engine = ConvEngine::choose({geometry, bytes, precisionOf(geometry.type), epilogue}, reason);
-    if (!engine)
-      noteFallback(node, "leaves BatchNorm's sums to a kernel of their own: " + reason);
-    else if (!reason.empty())
-      noteFallback(node, "runs on cuDNN's own choice: " + reason);
-  }
-
-  std::string node; ///< the first of this geometry, for messages
-  ConvGeometry geometry;
-  int64_t bytes;
-  Epilogue epilogue;
-  bool built = false;
-  std::unique_ptr<ConvEngine> engine; ///< null once built: a plain convolution, and our kernels
-};
-
-/// Never destroyed, as Conv.cpp has it.
-std::shared_ptr<Shared> sharedEngine(const char *node, const ConvGeometry &geometry, int64_t bytes, Epilogue epilogue) {
-  static auto &known = *new std::map<std::string, std::shared_ptr<Shared>>;
-  std::shared_ptr<Shared> &slot = known[ConvTask{geometry, bytes, precisionOf(geometry.type), epilogue}.text()];
-  if (!slot) {
-    slot = std::make_shared<Shared>(node, geometry, bytes, epilogue);
-    buildLater(slot);
-  }
-  return slot;
-}
-
 } // namespace
 
 /// The engine, and what stands in for it.
@@ -132,7 +94,10 @@ struct ConvNorm::Impl : Buildable {
     const Epilogue epilogue = g.pass == ConvPass::Forward ? Epilogue::Statistics
                               : addend                    ? Epilogue::GradientOfSum
                                                           : Epilogue::Gradient;
-    shared = sharedEngine(node, g, scratch - sums, epilogue);
+    const ConvTask task{g, scratch - sums, precisionOf(g.type), epilogue};
+    shared = SharedEngine<ConvEngine>::of(
+        task.text(), node, "leaves BatchNorm's sums to a kernel of their own: ",
+        [task](std::string &reason) { return ConvEngine::choose(task, reason); });
     const Tensor x = device(0, g.x, Layout::NHWC, g.type), vector = device(0, {g.x[1]});
     if (epilogue != Epilogue::Statistics)
       masked = g.type == DataType::F16 ? maskedRegion<DataType::F16>(node, addend, x, vector)
@@ -140,7 +105,7 @@ struct ConvNorm::Impl : Buildable {
   }
 
   void build() override {
-    if (shared->build(); shared->engine || conv)
+    if (shared->get() || conv)
       return;
     conv = std::make_unique<Conv>(node, geometry.pass, geometry.x, geometry.w, geometry.y, geometry.window,
                                   geometry.groups, false, algorithm, geometry.type);
@@ -149,7 +114,7 @@ struct ConvNorm::Impl : Buildable {
   /// Null where there is none; also of objects that buildPrimitives() never saw.
   const ConvEngine *engine() {
     build();
-    return shared->engine.get();
+    return shared->get();
   }
 
   const char *node;
@@ -158,7 +123,7 @@ struct ConvNorm::Impl : Buildable {
   Algorithm algorithm;
   float epsilon;
   int64_t scratch = 0, sums; ///< bytes in all, of which `sums` come behind the engine's workspace
-  std::shared_ptr<Shared> shared;
+  std::shared_ptr<SharedEngine<ConvEngine>> shared;
   std::unique_ptr<Conv> conv; ///< null: the engine
   BatchNormStatistics ownStatistics;
   std::unique_ptr<MaskedRegion> masked; ///< of a gradient

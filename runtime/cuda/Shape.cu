@@ -18,6 +18,7 @@ struct Reorder::Impl {
   int64_t outerCount = 1;
   DataType from = DataType::F32, to = DataType::F32;
   bool contiguous = false; ///< both sides in one run
+  int64_t given = 0;       ///< channels of x where y has more, 0 elsewhere; then y has rows of channels, x `across`
 
   void add(const StridedDimension &d) {
     extent[outer] = d.extent, strideX[outer] = d.strideX, strideY[outer] = d.strideY;
@@ -54,11 +55,12 @@ __device__ inline void moveElement(float *to, Float16 from) { *to = widened(from
 __device__ inline void moveElement(float *to, int64_t from) { *to = static_cast<float>(from); }
 __device__ inline void moveElement(int64_t *to, float from) { *to = wholeNumber(from); }
 
-/// A weight that is rounded on its way from [O, inner, window] to [O, window, inner].
+/// A weight that is rounded on its way from [O, given, window] to [O, window, inner], where 0 is in what is not given;
+/// an image in rows of channels alike, with a window of 1.
 template <typename Half> struct Turn {
   const float *from;
   Half *to;
-  int64_t count, inner, window;
+  int64_t count, inner, window, given;
 };
 
 /// Eight neighbours of `to` a thread.
@@ -68,19 +70,20 @@ template <typename Half> __global__ void turnKernel(Pieces<Turn<Half>> all) {
   const Turn<Half> &p = all.piece[own];
   for (int64_t at = group * all.thread(own); at < p.count; at += group * all.threads(own)) {
     const int64_t inner = at % p.inner, window = at / p.inner % p.window;
-    const float *from = p.from + ((at / p.inner - window) * p.inner + inner * p.window + window);
+    const float *from = p.from + ((at / p.inner - window) * p.given + inner * p.window + window);
     float values[group];
     if (p.inner % group == 0) { // all of them in one row
-      if (p.window == 1)
+      if (p.window == 1 && p.given == p.inner)
         loadVector(values, from);
       else
         for (int i = 0; i < group; ++i)
-          values[i] = from[i * p.window];
+          values[i] = inner + i < p.given ? from[i * p.window] : 0.0f;
       storeVector(p.to + at, values);
     } else {
       for (int64_t i = at; i < at + group && i < p.count; ++i) {
         const int64_t position = i / p.inner % p.window;
-        store(p.to + i, p.from[(i / p.inner - position) * p.inner + i % p.inner * p.window + position]);
+        const int64_t from = (i / p.inner - position) * p.given + i % p.inner * p.window + position;
+        store(p.to + i, i % p.inner < p.given ? p.from[from] : 0.0f);
       }
     }
   }
@@ -181,9 +184,26 @@ void slab(const char *from, int64_t fromStride, char *to, int64_t toStride, int6
 
 } // namespace
 
+/// Whether y is an image's channels in bf16, or those of its weights, and zeros in further channels.
+static bool addsChannels(const Tensor &x, const Tensor &y) {
+  const Shape &from = x.shape, &to = y.shape;
+  bool fits = x.type == DataType::F32 && y.type == DataType::BF16 && y.layout == Layout::NHWC && from.rank >= 4 &&
+              from.rank == to.rank && from[1] < to[1];
+  for (int d = 0; fits && d < from.rank; ++d)
+    fits = d == 1 || from[d] == to[d];
+  return fits;
+}
+
 Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation)
     : Kernel(node) {
   auto plan = std::make_shared<Impl>();
+  impl = plan;
+  plan->from = x.type, plan->to = y.type;
+  if (addsChannels(x, y)) {
+    plan->given = x.shape[1], plan->row.extent = y.shape[1];
+    plan->across.extent = x.layout == Layout::NHWC ? 1 : y.shape.elements() / (y.shape[0] * y.shape[1]);
+    return;
+  }
   std::vector<StridedDimension> all = reorderDimensions(node, x, y, permutation);
   plan->row = all.back();
   all.pop_back();
@@ -192,15 +212,17 @@ Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initia
       plan->across = d;
     else
       plan->add(d);
-  plan->from = x.type, plan->to = y.type;
   plan->contiguous = plan->outer == 0 && plan->across.extent == 1 && plan->row.strideX == 1 && plan->row.strideY == 1;
-  impl = plan;
 }
 
 template <typename Half>
 static void turn(Stream &stream, const char *node, const Reorder::Impl &plan, const Tensor &x, const Tensor &y) {
-  const Turn<Half> piece{stream.data<float>(x), stream.data<Half>(y), x.shape.elements(), plan.row.extent,
-                         plan.contiguous ? 1 : plan.across.extent};
+  const Turn<Half> piece{stream.data<float>(x),
+                         stream.data<Half>(y),
+                         y.shape.elements(),
+                         plan.row.extent,
+                         plan.contiguous ? 1 : plan.across.extent,
+                         plan.given ? plan.given : plan.row.extent};
   launchPiece<Turn<Half>>(stream, node, "cast", turnPieces<Half>, piece, piece.count);
 }
 
@@ -227,7 +249,8 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   const void *from = stream.address(x);
   void *to = stream.address(y);
   const bool casts = impl->from != impl->to;
-  if (gathers(stream) && impl->from == DataType::F32 && isHalf(impl->to) && impl->turnsWeights())
+  if (impl->given ||
+      (gathers(stream) && impl->from == DataType::F32 && isHalf(impl->to) && impl->turnsWeights()))
     return impl->to == DataType::BF16 ? turn<BFloat16>(stream, node, *impl, x, y)
                                       : turn<Float16>(stream, node, *impl, x, y);
   stream.launch(node, casts ? "cast" : "reorder", [&] {

@@ -529,6 +529,14 @@ func.func @cast_c1(%i: tensor<2xi64>) {
 
 // -----
 
+func.func @cast_c2(%x: tensor<2x3x4x4xf32>) {
+  // expected-error @below {{changes no element type, or more than that and the layout}}
+  %y = train.cast %x : (tensor<2x3x4x4xf32>) -> tensor<2x8x4x4xbf16>
+  return
+}
+
+// -----
+
 func.func @softmax_backward_c1(%d: tensor<2x3xf32>) {
   // expected-error @below {{softmax axis 2 of}}
   %dx = train.softmax_backward %d, %d {axis = 2 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>

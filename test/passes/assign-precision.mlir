@@ -16,12 +16,12 @@ func.func @step(%x: tensor<4x3x8x8xf32, #train.layout<nhwc>>, %target: tensor<4x
   %w = train.read @w : tensor<8x3x3x3xf32>
   %bias = train.read @bias : tensor<8xf32>
   // The image and the weights are rounded right before the convolution, the weights into its engine's order, and belong to its forward op. The
-  // bias stays.
-  // CHECK: %[[XH:.*]] = train.cast %[[X]] {train.forward = 0 : i64} : {{.*}} -> tensor<4x3x8x8xbf16, #train.layout<nhwc>>
-  // CHECK-NEXT: %[[WH:.*]] = train.cast %{{.*}} {train.forward = 0 : i64} : (tensor<8x3x3x3xf32>) -> tensor<8x3x3x3xbf16, #train.layout<nhwc>>
+  // bias stays. Three channels become eight.
+  // CHECK: %[[XH:.*]] = train.cast %[[X]] {train.forward = 0 : i64} : {{.*}} -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
+  // CHECK-NEXT: %[[WH:.*]] = train.cast %{{.*}} {train.forward = 0 : i64} : (tensor<8x3x3x3xf32>) -> tensor<8x8x3x3xbf16, #train.layout<nhwc>>
   // CHECK-NEXT: %[[Y:.*]] = train.conv %[[XH]], %[[WH]], %{{.*}}tensor<8xf32>) -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
-  // 2 * (4*8*8*8) * 27 operations at half of 2 TFLOP/s take less than 1536 + 432 + 32 + 4096 bytes at 1 GB/s.
-  // COST: train.conv {{.*}}train.cost = #train.cost<seconds = 6.0959999999999997E-6 : f64
+  // 2 * (4*8*8*8) * 72 operations at half of 2 TFLOP/s take less than 4096 + 1152 + 32 + 4096 bytes at 1 GB/s.
+  // COST: train.conv {{.*}}train.cost = #train.cost<seconds = 9.376
   %y = train.conv %x, %w, %bias {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64, train.forward = 0 : i64} : (tensor<4x3x8x8xf32, #train.layout<nhwc>>, tensor<8x3x3x3xf32>, tensor<8xf32>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
   // Statistics are vectors; the region computes in f32.
   // CHECK-NEXT: %[[MEAN:.*]], %[[RSTD:.*]] = train.batch_norm_statistics %[[Y]] {{.*}} -> (tensor<8xf32>, tensor<8xf32>)
@@ -67,10 +67,28 @@ func.func @step(%x: tensor<4x3x8x8xf32, #train.layout<nhwc>>, %target: tensor<4x
   ^bb0(%a: f32):
     train.yield %a, %a : f32, f32
   }
-  // CHECK: train.conv_backward_weight %[[D]]#0, %[[XH]] {{.*}} -> tensor<8x3x3x3xf32>
+  // The gradients of the new channels' weights, of which there are none, go.
+  // CHECK: %[[DW:.*]] = train.conv_backward_weight %[[D]]#0, %[[XH]] {{.*}} -> tensor<8x8x3x3xf32>
+  // CHECK-NEXT: %[[KEPT:.*]] = train.slice %[[DW]] {axis = 1 : i64, length = 3 : i64, start = 0 : i64, train.backward = 0 : i64} : (tensor<8x8x3x3xf32>) -> tensor<8x3x3x3xf32>
+  // CHECK-NEXT: train.update @w, %[[KEPT]]
   %dw = train.conv_backward_weight %dy, %x {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64, train.backward = 0 : i64} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<4x3x8x8xf32, #train.layout<nhwc>>) -> tensor<8x3x3x3xf32>
   train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64} : tensor<8x3x3x3xf32>
   return %loss : tensor<f32>
+}
+}
+
+// -----
+
+// An image that is bf16 already stays as it is, and so does one in groups.
+module attributes {train.precision = "bf16"} {
+// CHECK-LABEL: func.func @few_channels
+func.func @few_channels(%x: tensor<4x4x8x8xf32, #train.layout<nhwc>>, %w: tensor<4x2x1x1xf32>, %v: tensor<8x4x1x1xf32>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>> {
+  // CHECK: train.cast %arg0 {{.*}} -> tensor<4x4x8x8xbf16, #train.layout<nhwc>>
+  // CHECK: train.cast %arg1 {{.*}} -> tensor<4x2x1x1xbf16, #train.layout<nhwc>>
+  %y = train.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 2 : i64} : (tensor<4x4x8x8xf32, #train.layout<nhwc>>, tensor<4x2x1x1xf32>) -> tensor<4x4x8x8xf32, #train.layout<nhwc>>
+  // CHECK: train.cast %arg2 {{.*}} -> tensor<8x4x1x1xbf16, #train.layout<nhwc>>
+  %z = train.conv %y, %v {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<4x4x8x8xf32, #train.layout<nhwc>>, tensor<8x4x1x1xf32>) -> tensor<4x8x8x8xf32, #train.layout<nhwc>>
+  return %z : tensor<4x8x8x8xf32, #train.layout<nhwc>>
 }
 }
 

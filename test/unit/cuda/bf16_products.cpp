@@ -66,6 +66,39 @@ TEST_P(HALF(Convolution), BackwardWeight) {
   EXPECT_EQ(h.read(dw), first) << "two runs differ";
 }
 
+Numbers withZeros(const Numbers &values, const Shape &shape, int64_t channels) {
+  const auto outer = static_cast<size_t>(shape[0]), given = values.size() / outer,
+             wide = given / static_cast<size_t>(shape[1]) * static_cast<size_t>(channels);
+  Numbers all(outer * wide);
+  for (size_t i = 0; i < values.size(); ++i)
+    all[i / given * wide + i % given] = values[i];
+  return all;
+}
+
+/// As assign-precision has them: channels of zeros change no bit of what is left.
+TEST(HALF(Padding), ChangesNoBit) {
+  const Shape x{2, 3, 11, 9}, w{6, 3, 3, 3}, wideX{2, 8, 11, 9}, wideW{6, 8, 3, 3}, y{2, 6, 6, 5};
+  const Window window{{3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}};
+  const Numbers image = randomHalves(x.elements(), 1), weights = randomHalves(w.elements(), 2),
+                slope = randomHalves(y.elements(), 3);
+  auto run = [&](const Shape &sx, const Shape &sw, Numbers &forward, Numbers &gradient) {
+    Harness h;
+    const Tensor tx = h.tensor(sx, Layout::NHWC, withZeros(image, x, sx[1]), half),
+                 tw = h.tensor(sw, Layout::NHWC, withZeros(weights, w, sw[1]), half),
+                 tdy = h.tensor(y, Layout::NHWC, slope, half), ty = h.image(y, half), tdw = h.tensor(sw);
+    const Conv conv("conv", ConvPass::Forward, sx, sw, y, window, 1, false, {}, half),
+        back("conv", ConvPass::BackwardWeight, sx, sw, y, window, 1, false, {}, half);
+    conv.forward(h.session.compute, tx, tw, none, ty, h.workspace(conv));
+    back.backwardWeight(h.session.compute, tdy, tx, tdw, none, h.workspace(back));
+    forward = h.read(ty), gradient = h.read(tdw);
+  };
+  Numbers narrow, wide, gradient, wideGradient;
+  run(x, w, narrow, gradient);
+  run(wideX, wideW, wide, wideGradient);
+  EXPECT_EQ(narrow, wide);
+  EXPECT_EQ(withZeros(gradient, w, 8), wideGradient);
+}
+
 INSTANTIATE_HALVES(HALF(Convolution), testing::ValuesIn(convCases()),
                    [](const auto &info) { return std::string(info.param.name); });
 

@@ -96,6 +96,17 @@ TEST_P(ConvEngines, NeedNoPartsWhereTheWorkspaceIsLarge) {
   }
 }
 
+/// Why assign-precision gives images of three channels eight: the engines of these copy them so, in several parts.
+TEST_F(Engines, TakeImagesOfEightChannelsAsTheyAre) {
+  const Case stem{"", 256, 8, 224, 64, 7, 2, 3, 1};
+  for (ConvPass pass : {ConvPass::Forward, ConvPass::BackwardWeight}) {
+    const auto engine = choose(stem, pass, Precision::BF16, limit);
+    ASSERT_TRUE(engine) << reason;
+    EXPECT_EQ(engine->parts(), 1);
+    EXPECT_LT(engine->workspaceBytes(), limit / 8);
+  }
+}
+
 /// Of ResNet-50's convolutions of one tap, of which fuse-epilogues makes such ops; each compiles a kernel. A driver, or
 /// what stands in for one (driver_stub.cpp), is needed.
 constexpr Case withEpilogues[] = {{"expand_56", 256, 64, 56, 256, 1, 1, 0, 1},
