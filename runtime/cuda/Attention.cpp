@@ -24,9 +24,10 @@ static std::shared_ptr<SharedEngine<AttentionEngine>> shared(const char *node, c
   for (int64_t word : {static_cast<int64_t>(p.pass), p.g.members, p.g.rows, p.g.keys, p.g.depth, p.g.columns,
                        int64_t{scale}, int64_t{p.causal}, int64_t{engine}, bytes, static_cast<int64_t>(p.type)})
     key += std::to_string(word) + " ";
-  return SharedEngine<AttentionEngine>::of(
-      key, node, "runs on kernels of our own, which are slow: ",
-      [=](std::string &reason) { return AttentionEngine::choose(p, bytes, reason); });
+  return SharedEngine<AttentionEngine>::of(key, node,
+                                           "runs on kernels of our own, which are slow: ", [=](std::string &reason) {
+                                             return AttentionEngine::choose(p, bytes, reason);
+                                           });
 }
 
 Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,

@@ -47,11 +47,10 @@ Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window wi
   const ConvGeometry geometry{pass, x, w, y, window, groups, type};
   const int64_t bytes = static_cast<int64_t>(workspace) - cuda::rotatedWeights(w, pass, type);
   const ConvTask task{geometry, bytes, precision()};
-  impl = std::make_shared<Impl>(Impl{geometry, SharedEngine<ConvEngine>::of(task.text(), node,
-                                                                            "runs on a direct kernel, which is slow: ",
-                                                                            [task](std::string &reason) {
-                                                                              return ConvEngine::choose(task, reason);
-                                                                            })});
+  impl = std::make_shared<Impl>(
+      Impl{geometry,
+           SharedEngine<ConvEngine>::of(task.text(), node, "runs on a direct kernel, which is slow: ",
+                                        [task](std::string &reason) { return ConvEngine::choose(task, reason); })});
 }
 
 Conv::~Conv() = default;

@@ -95,9 +95,8 @@ struct ConvNorm::Impl : Buildable {
                               : addend                    ? Epilogue::GradientOfSum
                                                           : Epilogue::Gradient;
     const ConvTask task{g, scratch - sums, precisionOf(g.type), epilogue};
-    shared = SharedEngine<ConvEngine>::of(
-        task.text(), node, "leaves BatchNorm's sums to a kernel of their own: ",
-        [task](std::string &reason) { return ConvEngine::choose(task, reason); });
+    shared = SharedEngine<ConvEngine>::of(task.text(), node, "leaves BatchNorm's sums to a kernel of their own: ",
+                                          [task](std::string &reason) { return ConvEngine::choose(task, reason); });
     const Tensor x = device(0, g.x, Layout::NHWC, g.type), vector = device(0, {g.x[1]});
     if (epilogue != Epilogue::Statistics)
       masked = g.type == DataType::F16 ? maskedRegion<DataType::F16>(node, addend, x, vector)

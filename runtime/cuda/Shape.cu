@@ -249,8 +249,7 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   const void *from = stream.address(x);
   void *to = stream.address(y);
   const bool casts = impl->from != impl->to;
-  if (impl->given ||
-      (gathers(stream) && impl->from == DataType::F32 && isHalf(impl->to) && impl->turnsWeights()))
+  if (impl->given || (gathers(stream) && impl->from == DataType::F32 && isHalf(impl->to) && impl->turnsWeights()))
     return impl->to == DataType::BF16 ? turn<BFloat16>(stream, node, *impl, x, y)
                                       : turn<Float16>(stream, node, *impl, x, y);
   stream.launch(node, casts ? "cast" : "reorder", [&] {

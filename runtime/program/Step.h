@@ -22,8 +22,8 @@ struct StepResult {
   float learningRate = 0;
   bool epochEnds = false;
   LossScaling::Seen scale = {}; ///< behind it
-  double mixed = 0;         ///< mean share of its batches with --mixup
-  double seconds = 0;       ///< from the end of the step before, or its own begin if that was later
+  double mixed = 0;             ///< mean share of its batches with --mixup
+  double seconds = 0;           ///< from the end of the step before, or its own begin if that was later
   double waitedSeconds = 0; ///< how long its batches' successors were still being gathered when it had done with them
 };
 
@@ -53,8 +53,8 @@ public:
   /// The step that is waited for, or else the last one.
   int64_t current() const { return running.empty() ? latest : running.front().result.step; }
 
-  /// Of a step, for the log: the rate, the mean share of its batches with --mixup, the scale of a loss that has one, and
-  /// the norm of all gradients where they are clipped by it.
+  /// Of a step, for the log: the rate, the mean share of its batches with --mixup, the scale of a loss that has one,
+  /// and the norm of all gradients where they are clipped by it.
   void describe(const StepResult &result, LogFields &fields) const;
   /// Of all steps: the optimizer and its hyperparameters, and of the data that they train on, null: none.
   void describeAll(LogFields &fields, const Dataset *data) const;
