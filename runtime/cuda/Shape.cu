@@ -187,7 +187,7 @@ void slab(const char *from, int64_t fromStride, char *to, int64_t toStride, int6
 /// Whether y is an image's channels in bf16, or those of its weights, and zeros in further channels.
 static bool addsChannels(const Tensor &x, const Tensor &y) {
   const Shape &from = x.shape, &to = y.shape;
-  bool fits = x.type == DataType::F32 && y.type == DataType::BF16 && y.layout == Layout::NHWC && from.rank >= 4 &&
+  bool fits = x.type == DataType::F32 && isHalf(y.type) && y.layout == Layout::NHWC && from.rank >= 4 &&
               from.rank == to.rank && from[1] < to[1];
   for (int d = 0; fits && d < from.rank; ++d)
     fits = d == 1 || from[d] == to[d];

@@ -314,6 +314,7 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient) {
   if (!onGradient || !state.lastBatch())
     return;
   impl->shown.resize(gradient.bytes());
+  deviceState(compute); // which has the factor below
   compute.synchronize();
   checkCuda(cudaMemcpy(impl->shown.data(), compute.address(gradient), gradient.bytes(), cudaMemcpyDeviceToHost),
             "cannot read a gradient");
