@@ -23,6 +23,6 @@ void writeTrace(const std::string &path, const std::vector<OpRecord> &records);
 /// step; all together take what a step does. Beside it, where they were counted: shares of zeros in what the calls of a
 /// step write. `engines`: the fastest ones, which have not run unless a profile had recorded them before.
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
-                  const LinkRates &links, int threads, const std::vector<EngineTime> &engines);
+                  const LinkRates &links, int threads, const std::vector<EngineTime> &engines = {});
 
 } // namespace sluice
