@@ -150,9 +150,11 @@ std::unique_ptr<AttentionEngine> AttentionEngine::choose(const AttentionProblem 
   for (choice.parts = cuda::attentionParts(bytes, problem.pass, g); choice.parts <= g.members; ++choice.parts) {
     if (!choice.splitsInto(choice.parts))
       continue;
-    if (std::unique_ptr<fe::graph::Graph> graph = choice.choose(reason))
+    if (std::unique_ptr<fe::graph::Graph> graph = choice.choose(reason)) {
+      reason.clear(); // of fewer parts
       return std::unique_ptr<AttentionEngine>(
           new AttentionEngine(problem, choice.parts, std::make_unique<Plan>(Plan{std::move(graph)})));
+    }
     if (problem.pass == AttentionPass::Forward)
       break; // more parts do not take less
   }

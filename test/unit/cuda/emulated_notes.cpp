@@ -34,6 +34,15 @@ TEST(Notes, NameAnAttentionThatCudnnIsNotAskedFor) {
       << notes;
 }
 
+TEST(Notes, SayNothingOfAnAttentionThatCudnnRuns) {
+  const Shape shape{2, 16, 8};
+  const Attention plain("/plain/Softmax", AttentionPass::Forward, shape, shape, shape, {}, 1, false, 0, 0,
+                        DataType::BF16);
+  buildPrimitives();
+  const std::string notes = memoryNotes();
+  EXPECT_EQ(notes.find("/plain/Softmax"), std::string::npos) << notes;
+}
+
 /// The next batch, copied outside the graph, would take the link before the copies that the step waits for.
 TEST(Graphs, CopiesOfAStepComeBeforeTheNextBatch) {
   Session session(1 << 12, 1 << 12, 1);
