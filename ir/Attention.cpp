@@ -6,8 +6,91 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+bool train::coverOnce(ArrayRef<ViewAttr> views, int64_t elements) {
+  ViewAttr first = views.front();
+  SmallVector<int64_t> offsets;
+  for (ViewAttr view : views) {
+    if (view.getShape() != first.getShape() || view.getSteps() != first.getSteps())
+      return false;
+    offsets.push_back(view.getOffset());
+  }
+  llvm::sort(offsets);
+  // As one view more: of so many parts, evenly apart.
+  SmallVector<std::pair<int64_t, int64_t>> dims{{1, first.getShape().back()}}; // step, extent
+  for (auto [step, extent] : llvm::zip_equal(first.getSteps(), first.getShape().drop_back()))
+    dims.emplace_back(step, extent);
+  if (offsets.size() > 1)
+    dims.emplace_back(offsets[1] - offsets[0], offsets.size());
+  for (size_t i = 0; i < offsets.size(); ++i)
+    if (offsets[i] != static_cast<int64_t>(i) * dims.back().first)
+      return false;
+  llvm::erase_if(dims, [](auto dim) { return dim.second == 1; });
+  llvm::sort(dims);
+  int64_t count = 1;
+  for (auto [step, extent] : dims)
+    if (step != count || llvm::MulOverflow(count, extent, count))
+      return false;
+  return count == elements;
+}
+
+/// An operand as attention sees it.
+static RankedTensorType viewed(Value operand, ViewAttr view) {
+  auto type = ranked(operand);
+  return view ? RankedTensorType::get(view.getShape(), type.getElementType()) : type;
+}
+template <typename Op> static std::array<RankedTensorType, 3> factorsOf(Op op) {
+  return {viewed(op.getQ(), op.getQViewAttr()), viewed(op.getK(), op.getKViewAttr()),
+          viewed(op.getV(), op.getVViewAttr())};
+}
+
+/// Of q, k and v: the number of the gradient that is its own or shared.
+using GradientNumbers = std::array<int64_t, 3>;
+template <typename Op> static GradientNumbers gradientNumbers(Op op) {
+  const std::array<Value, 3> tensors = {op.getQ(), op.getK(), op.getV()};
+  const std::array<ViewAttr, 3> views = {op.getQViewAttr(), op.getKViewAttr(), op.getVViewAttr()};
+  auto shared = [&](size_t first) {
+    for (size_t i = first; i < 3; ++i)
+      if (tensors[i] != tensors[2] || !views[i])
+        return false;
+    return coverOnce(ArrayRef(views).drop_front(first), elements(tensors[2].getType()));
+  };
+  return shared(0) ? GradientNumbers{0, 0, 0} : shared(1) ? GradientNumbers{0, 1, 1} : GradientNumbers{0, 1, 2};
+}
+/// The tensors that gradients are of, in their order.
+template <typename Op> static SmallVector<Value> tensorsOf(Op op) {
+  SmallVector<Value> tensors;
+  for (auto [number, tensor] : llvm::zip(gradientNumbers(op), ArrayRef<Value>{op.getQ(), op.getK(), op.getV()}))
+    if (number == static_cast<int64_t>(tensors.size()))
+      tensors.push_back(tensor);
+  return tensors;
+}
+
+/// C4: a view that shares its gradient with others covers its tensor with them, another one alone.
+template <typename Op> static bool viewsCover(Op op) {
+  const std::array<Value, 3> tensors = {op.getQ(), op.getK(), op.getV()};
+  const std::array<ViewAttr, 3> views = {op.getQViewAttr(), op.getKViewAttr(), op.getVViewAttr()};
+  const GradientNumbers numbers = gradientNumbers(op);
+  for (size_t i = 0; i < 3; ++i)
+    if (llvm::count(numbers, numbers[i]) == 1 && views[i] && !coverOnce(views[i], elements(tensors[i].getType())))
+      return false;
+  return true;
+}
+
+/// y in the order that it is written in; null where C3 does not hold.
+static RankedTensorType ordered(RankedTensorType y, DenseI64ArrayAttr order) {
+  if (!order)
+    return y;
+  SmallVector<int64_t> seen(order.asArrayRef()), shape;
+  llvm::sort(seen);
+  if (seen != llvm::to_vector(llvm::seq<int64_t>(0, y.getRank())) || order.asArrayRef().back() != y.getRank() - 1)
+    return {};
+  for (int64_t i : order.asArrayRef())
+    shape.push_back(y.getDimSize(i));
+  return RankedTensorType::get(shape, y.getElementType());
+}
+
 INFER(AttentionOp) {
-  auto q = ranked(op.getQ()), k = ranked(op.getK()), v = ranked(op.getV());
+  const auto [q, k, v] = factorsOf(op);
   const bool paired = q.getRank() >= 2 && k.getRank() == q.getRank() && v.getRank() == q.getRank();
   if (!paired || k.getShape().drop_back(2) != q.getShape().drop_back(2) ||
       v.getShape().drop_back(2) != q.getShape().drop_back(2) || k.getShape().back() != q.getShape().back() ||
@@ -21,34 +104,75 @@ INFER(AttentionOp) {
     if (mask.getRank() < 1 || !broadcast(mask.getShape(), scores, out) || out != scores)
       return fail(loc, "mask ", mask, " does not broadcast to the scores of queries ", q, " and keys ", k);
   }
-  types.append({RankedTensorType::get(y, q.getElementType()), RankedTensorType::get(rows, Float32Type::get(context))});
+  auto result = ordered(RankedTensorType::get(y, q.getElementType()), op.getYOrderAttr());
+  if (!result) // C3
+    return fail(loc, "attention writes ", RankedTensorType::get(y, q.getElementType()),
+                " in an order that is no permutation of its dimensions with the last one in its place");
+  if (!viewsCover(op)) // C4
+    return fail(loc, "attention reads its operands through views that do not cover each element once");
+  types.append({result, RankedTensorType::get(rows, Float32Type::get(context))});
   return success();
 }
 
 GRADIENT(AttentionOp) {
   Value dy = gradients.of(getY());
-  if (!dy || llvm::none_of(ValueRange{getQ(), getK(), getV()}, [&](Value v) { return gradients.wanted(v); }))
+  const SmallVector<Value> tensors = tensorsOf(*this);
+  if (!dy || llvm::none_of(tensors, [&](Value v) { return gradients.wanted(v); }))
     return success();
-  auto op = AttentionBackwardOp::create(b, getLoc(), getQ().getType(), getK().getType(), getV().getType(), dy, getQ(),
-                                        getK(), getV(), getY(), getLogsumexp(), getMask(), getScaleAttr(),
-                                        getCausalAttr(), getRatioAttr(), getKeyAttr());
-  for (auto [operand, gradient] :
-       {std::pair<Value, Value>{getQ(), op.getDq()}, {getK(), op.getDk()}, {getV(), op.getDv()}})
-    if (gradients.wanted(operand))
-      gradients.add(b, getLoc(), operand, gradient);
+  auto op = AttentionBackwardOp::create(b, getLoc(), ValueRange(tensors).getTypes(), dy, getQ(), getK(), getV(), getY(),
+                                        getLogsumexp(), getMask(), getScaleAttr(), getCausalAttr(), getRatioAttr(),
+                                        getKeyAttr(), getQViewAttr(), getKViewAttr(), getVViewAttr(), getYOrderAttr());
+  for (auto [tensor, gradient] : llvm::zip_equal(tensors, op.getGradients()))
+    if (gradients.wanted(tensor))
+      gradients.add(b, getLoc(), tensor, gradient);
   return success();
 }
 
 LogicalResult AttentionBackwardOp::verify() {
   AttentionOp::Properties p;
   p.scale = getScaleAttr();
-  SmallVector<Value> operands{getDq(), getDk(), getDv()};
-  if (failed(sameShapes(*this, {getQ(), getDq()})) || failed(sameShapes(*this, {getK(), getDk()})) ||
-      failed(sameShapes(*this, {getV(), getDv()})) || failed(sameShapes(*this, {getY(), getDy()})))
+  p.q_view = getQViewAttr(), p.k_view = getKViewAttr(), p.v_view = getVViewAttr(), p.y_order = getYOrderAttr();
+  const SmallVector<Value> tensors = tensorsOf(*this);
+  if (tensors.size() != getGradients().size())
+    return emitOpError() << "has " << getGradients().size() << " gradients of " << tensors.size() << " tensors";
+  for (auto [tensor, gradient] : llvm::zip_equal(tensors, getGradients()))
+    if (failed(sameShapes(*this, {tensor, gradient})))
+      return failure();
+  if (failed(sameShapes(*this, {getY(), getDy()})))
     return failure();
+  SmallVector<Value> operands{getQ(), getK(), getV()};
   if (getMask())
     operands.push_back(getMask());
   return mirrors<AttentionOp>(*this, operands, p, {getDy(), getLogsumexp()});
+}
+
+/// A view as AttentionViews has it; empty for none.
+static Shape listOf(ViewAttr view) {
+  Shape list;
+  if (view) {
+    list.append(view.getOffset());
+    for (int64_t step : view.getSteps())
+      list.append(step);
+  }
+  return list;
+}
+
+/// The view on a tensor in this order, its extents, that gives its dimensions back; empty for none.
+static Shape listOf(DenseI64ArrayAttr order, RankedTensorType y) {
+  Shape list;
+  if (!order)
+    return list;
+  const auto rank = static_cast<size_t>(y.getRank());
+  SmallVector<int64_t> steps(rank);
+  int64_t step = 1;
+  for (size_t i = rank; i-- > 0;) {
+    steps[static_cast<size_t>(order[static_cast<int64_t>(i)])] = step;
+    step *= y.getDimSize(static_cast<unsigned>(i));
+  }
+  list.append(0);
+  for (int64_t each : ArrayRef(steps).drop_back())
+    list.append(each);
+  return list;
 }
 
 template <typename Op>
@@ -56,15 +180,20 @@ static Calls attention(Op op, AttentionPass pass, StringRef method, unsigned q, 
                        ArrayRef<Slot> operands) {
   KernelCalls calls(op);
   const Shape shape = op.getMask() ? calls.shape(in(mask)) : Shape();
-  calls.object("Attention", method, operands, pass, calls.shape(in(q)), calls.shape(in(q + 1)), calls.shape(in(q + 2)),
-               shape, op.getScale());
-  const bool halves = calls.type(in(q)) != DataType::F32, drops = !op.getRatio().isZero();
-  if (halves || drops || op.getCausal())
+  const auto [queries, keys, values] = factorsOf(op);
+  calls.object("Attention", method, operands, pass, shapeOf(queries), shapeOf(keys), shapeOf(values), shape,
+               op.getScale());
+  const bool views = op.getQViewAttr() || op.getKViewAttr() || op.getVViewAttr() || op.getYOrderAttr(),
+             typed = views || calls.type(in(q)) != DataType::F32, drops = !op.getRatio().isZero();
+  if (typed || drops || op.getCausal())
     calls.with(op.getCausal());
-  if (halves || drops)
+  if (typed || drops)
     calls.with(op.getRatio(), static_cast<int64_t>(op.getKey()));
-  if (halves) // the host computes in f32 alone, and nothing else has several algorithms
+  if (typed) // the host computes in f32 alone, and nothing else has several algorithms
     calls.with(calls.type(in(q)), calls.algorithm());
+  if (views)
+    calls.with(listOf(op.getQViewAttr()), listOf(op.getKViewAttr()), listOf(op.getVViewAttr()),
+               listOf(op.getYOrderAttr(), ranked(op.getY())));
   return calls;
 }
 
@@ -73,16 +202,17 @@ KERNEL(AttentionOp) {
                    {in(0), in(1), in(2), getMask() ? in(3) : noSlot, out(0), out(1), scratchSlot});
 }
 KERNEL(AttentionBackwardOp) {
-  return attention(
-      *this, AttentionPass::Backward, "backward", 1, 6,
-      {in(0), in(1), in(2), in(3), getMask() ? in(6) : noSlot, in(4), in(5), out(0), out(1), out(2), scratchSlot});
+  const GradientNumbers numbers = gradientNumbers(*this);
+  return attention(*this, AttentionPass::Backward, "backward", 1, 6,
+                   {in(0), in(1), in(2), in(3), getMask() ? in(6) : noSlot, in(4), in(5), out(numbers[0]),
+                    out(numbers[1]), out(numbers[2]), scratchSlot});
 }
 
 /// Of `depthProducts` products of rows, keys and depth, and `columnProducts` of rows, keys and columns.
 template <typename Op> static int64_t productsOf(Op op, int64_t depthProducts, int64_t columnProducts) {
-  const int64_t keys = ranked(op.getK()).getShape().drop_back().back();
-  const int64_t work =
-      2 * keys * (depthProducts * elements(op.getQ().getType()) + columnProducts * elements(op.getY().getType()));
+  const auto [q, k, v] = factorsOf(op);
+  const int64_t keys = k.getShape().drop_back().back();
+  const int64_t work = 2 * keys * (depthProducts * elements(q) + columnProducts * elements(op.getY().getType()));
   return op.getCausal() ? work / 2 : work;
 }
 int64_t AttentionOp::flops() { return productsOf(*this, 1, 1); }

@@ -31,6 +31,16 @@ LogicalResult AlgorithmAttr::verify(function_ref<InFlightDiagnostic()> emitError
   return success();
 }
 
+LogicalResult ViewAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, int64_t offset,
+                               ArrayRef<int64_t> steps) {
+  auto positive = [](int64_t n) { return n >= 1; };
+  if (shape.size() < 2 || steps.size() + 1 != shape.size() || offset < 0 || !llvm::all_of(shape, positive) ||
+      !llvm::all_of(steps, positive)) // V1
+    return emitError() << "a view has two dimensions or more of one element or more each, a step of 1 or more for each "
+                          "but the last, and an offset of 0 or more";
+  return success();
+}
+
 LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError, FloatAttr seconds, int64_t workspace,
                                AlgorithmAttr, ArrayRef<CostAttr> alternatives) {
   if (!(seconds.getValueAsDouble() >= 0) || workspace < 0)

@@ -50,7 +50,9 @@ def Train_AttentionBackwardOp : Train_GradientOp<"attention_backward", [Train_Ow
   let extraClassDeclaration = Train_KernelFacts<"FullyConnected", results = ["_dq", "_dk", "_dv"]>.decl;
   let summary = "gradients of train.attention with respect to q, k and v; computes the scores again, block by block";
   let description = [{
-    - C1: train.attention maps q, k, v and mask to y and logsumexp; dy is like y; dq, dk and dv are like q, k and v.
+    Operands that are views on one tensor have one gradient, like that tensor.
+
+    - C1: train.attention maps q, k, v and mask to y and logsumexp; dy is like y; the gradients are like q, k and v, one for each tensor.
 
     ```mlir
     %dq, %dk, %dv = train.attention_backward %dy, %q, %k, %v, %y, %sums {scale = 0.5 : f32} : (tensor<8x16x4xf32>, tensor<8x16x4xf32>,
@@ -59,8 +61,9 @@ def Train_AttentionBackwardOp : Train_GradientOp<"attention_backward", [Train_Ow
   }];
   let arguments = (ins Train_Real:$dy, Train_Real:$q, Train_Real:$k, Train_Real:$v, Train_Real:$y, Train_Float:$logsumexp,
       Optional<Train_Float>:$mask, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal, DefaultValuedAttr<F32Attr, "0.0f">:$ratio,
-      DefaultValuedAttr<I64Attr, "0">:$key);
-  let results = (outs Train_Real:$dq, Train_Real:$dk, Train_Real:$dv);
+      DefaultValuedAttr<I64Attr, "0">:$key, OptionalAttr<Train_ViewAttr>:$q_view, OptionalAttr<Train_ViewAttr>:$k_view,
+      OptionalAttr<Train_ViewAttr>:$v_view, OptionalAttr<DenseI64ArrayAttr>:$y_order);
+  let results = (outs Variadic<Train_Real>:$gradients);
 }
 def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
   let extraClassDeclaration = Train_KernelFacts<"Pool">.decl;

@@ -51,10 +51,14 @@ def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [Train_OwnKernel, 
 def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "mayStoreWide"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
-  let extraClassDeclaration = Train_KernelFacts<"FullyConnected">.decl;
+  let extraClassDeclaration = Train_KernelFacts<"FullyConnected">.decl # [{
+    /// Whether the bias is one row, added as it is.
+    bool addsRow();
+  }];
   let summary = "alpha * op(a) op(b) + beta * bias over the last two dimensions";
   let description = [{
-    ONNX's Gemm and MatMul, and their gradients. Leading dimensions are batches that broadcast. Row-major.
+    ONNX's Gemm and MatMul, and their gradients. Leading dimensions are batches that broadcast. Row-major. A bias of one row, with beta 1, has
+    the result's element type, any other is f32.
 
     - C1: a and b have rank 2 or more; the inner extents agree; batches broadcast.
     - C2: bias is [N], [1,N], [M,1] or [M,N], with rank-2 a and b only.
@@ -64,7 +68,7 @@ def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterf
         : (tensor<16x512xf32>, tensor<10x512xf32>, tensor<10xf32>) -> tensor<16x10xf32>
     ```
   }];
-  let arguments = (ins Train_Real:$a, Train_Real:$b, Optional<Train_Float>:$bias, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
+  let arguments = (ins Train_Real:$a, Train_Real:$b, Optional<Train_Real>:$bias, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
       DefaultValuedAttr<BoolAttr, "false">:$transpose_b, DefaultValuedAttr<F32Attr, "1.0f">:$alpha, DefaultValuedAttr<F32Attr, "1.0f">:$beta);
   let results = (outs Train_Real:$y);
 }
@@ -80,16 +84,27 @@ def Train_AttentionOp : Train_ForwardOp<"attention", [Train_OwnKernel,
     the logarithm of the sum of a row's exponentials, from which the backward op has the probabilities again. Of 16 bits, without mask and draws,
     it is cuDNN's on cuda.
 
-    - C1: q [..,T,D], k [..,S,D] and v [..,S,C] have one rank of 2 or more and equal leading dimensions.
+    With `q_view`, `k_view` or `v_view` that operand is read through the view, and several may be parts of one tensor; with `y_order` the result
+    is written as train.transpose with this permutation would give it.
+
+    - C1: q [..,T,D], k [..,S,D] and v [..,S,C], or their views, have one rank of 2 or more and equal leading dimensions.
     - C2: the mask has rank 1 or more and broadcasts to [..,T,S].
+    - C3: `y_order` is a permutation of y's dimensions that leaves the last one in its place.
+    - C4: views cover each element of their tensor exactly once: those of q, k and v together where they are on one tensor, or of k and v, else each alone.
 
     ```mlir
     %y, %sums = train.attention %q, %k, %v {scale = 1.25e-1 : f32, causal = true} : (tensor<8x12x512x64xf32>, tensor<8x12x512x64xf32>,
         tensor<8x12x512x64xf32>) -> (tensor<8x12x512x64xf32>, tensor<8x12x512xf32>)
+    %z, %more = train.attention %qkv, %qkv, %qkv {scale = 1.25e-1 : f32, q_view = #train.view<[8, 12, 512, 64] from 0 by [1179648, 64, 2304]>,
+        k_view = #train.view<[8, 12, 512, 64] from 768 by [1179648, 64, 2304]>, v_view = #train.view<[8, 12, 512, 64] from 1536 by [1179648, 64, 2304]>,
+        y_order = array<i64: 0, 2, 1, 3>} : (tensor<8x512x2304xf32>, tensor<8x512x2304xf32>, tensor<8x512x2304xf32>)
+        -> (tensor<8x512x12x64xf32>, tensor<8x12x512xf32>)
     ```
   }];
   let arguments = (ins Train_Real:$q, Train_Real:$k, Train_Real:$v, Optional<Train_Float>:$mask, F32Attr:$scale,
-      DefaultValuedAttr<BoolAttr, "false">:$causal, DefaultValuedAttr<F32Attr, "0.0f">:$ratio, DefaultValuedAttr<I64Attr, "0">:$key);
+      DefaultValuedAttr<BoolAttr, "false">:$causal, DefaultValuedAttr<F32Attr, "0.0f">:$ratio, DefaultValuedAttr<I64Attr, "0">:$key,
+      OptionalAttr<Train_ViewAttr>:$q_view, OptionalAttr<Train_ViewAttr>:$k_view,
+      OptionalAttr<Train_ViewAttr>:$v_view, OptionalAttr<DenseI64ArrayAttr>:$y_order);
   let results = (outs Train_Real:$y, Train_Float:$logsumexp);
 }
 

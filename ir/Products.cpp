@@ -108,7 +108,14 @@ int64_t MatmulOp::flops() {
 
 PrecisionPreference MatmulOp::precisionPreference() { return PrecisionPreference::Product; }
 
-bool MatmulOp::isOperandWide(unsigned i) { return i >= 2; }
+bool MatmulOp::addsRow() {
+  auto bias = getBias() ? cast<RankedTensorType>(getBias().getType()) : RankedTensorType();
+  return bias && bias.getRank() > 0 && getBeta().isExactlyValue(1) && bias.getNumElements() == bias.getShape().back() &&
+         bias.getShape().back() == cast<RankedTensorType>(getY().getType()).getShape().back();
+}
+
+// cuBLASLt adds a row of the result's type.
+bool MatmulOp::isOperandWide(unsigned i) { return i >= 2 && !(isHalf(getY().getType()) && addsRow()); }
 
 // cuBLASLt stores sums as they are; cuDNN's engines that do so are few.
 bool MatmulOp::mayStoreWide() { return true; }

@@ -18,6 +18,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace sluice::train {
 
@@ -88,6 +89,9 @@ bool isForward(mlir::Operation *op);
 #include "ir/TrainOps.h.inc"
 
 namespace sluice::train {
+
+/// Whether the views, alike but for their offsets, cover each of a tensor's `elements` exactly once.
+bool coverOnce(llvm::ArrayRef<ViewAttr> views, int64_t elements);
 
 /// What passes attach to ops, see the dialect's description: `attr::get<attr::Cost>(op)` is its #train.cost, or null.
 namespace attr {

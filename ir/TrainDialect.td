@@ -66,6 +66,21 @@ def Train_LayoutAttr : AttrDef<TrainDialect, "Layout"> {
   let assemblyFormat = "`<` $kind `>`";
 }
 
+def Train_ViewAttr : AttrDef<TrainDialect, "View"> {
+  let mnemonic = "view";
+  let summary = "elements of a row-major tensor in another order: element (i, j, .., c) is the one at offset + i * steps[0] + j * steps[1] + .. + c";
+  let description = [{
+    V1: two dimensions or more, of one element or more each; a step of 1 or more for each of them but the last; the offset is 0 or more.
+
+    ```mlir
+    #train.view<[8, 12, 512, 64] from 768 by [1179648, 64, 2304]>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "int64_t":$offset, ArrayRefParameter<"int64_t">:$steps);
+  let assemblyFormat = "`<` `[` $shape `]` `from` $offset `by` ` ` `[` $steps `]` `>`";
+  let genVerifyDecl = 1;
+}
+
 def Train_AlgorithmAttr : AttrDef<TrainDialect, "Algorithm"> {
   let mnemonic = "algorithm";
   let summary = "which of several ways a kernel computes, see Algorithm in runtime/Kernels.h: parts >= 1, granted bytes >= 0";

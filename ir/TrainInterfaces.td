@@ -88,7 +88,8 @@ def Train_Costed : OpInterface<"Costed"> {
     }]>,
     InterfaceMethod<"bytes read and written once each", "int64_t", "bytesMoved", (ins), "", [{
       int64_t n = 0;
-      for (::mlir::Value v : $_op->getOperands()) n += ::sluice::train::bytes(v.getType());
+      for (::mlir::Value v : ::llvm::SmallSetVector<::mlir::Value, 8>($_op->operand_begin(), $_op->operand_end()))
+        n += ::sluice::train::bytes(v.getType());
       for (::mlir::Value v : $_op->getResults()) n += ::sluice::train::bytes(v.getType());
       return n;
     }]>,
@@ -132,7 +133,7 @@ def Train_PrecisionAware : OpInterface<"PrecisionAware"> {
   let methods = [
     InterfaceMethod<"Product: operands 0 and 1 are what tensor cores multiply; Same: one type for all; Mixed: every operand its own", "::sluice::train::PrecisionPreference",
       "precisionPreference", (ins), "", "return ::sluice::train::PrecisionPreference::Same;">,
-    InterfaceMethod<"operands that stay f32 whatever the wish (biases, statistics)", "bool", "isOperandWide", (ins "unsigned":$operand), "",
+    InterfaceMethod<"operands that stay f32 whatever the wish (biases, statistics), with the results as they are", "bool", "isOperandWide", (ins "unsigned":$operand), "",
       "return false;">,
     InterfaceMethod<"same for results (weight gradients, sums)", "bool", "isResultWide", (ins "unsigned":$result), "", "return false;">,
     InterfaceMethod<"a product whose result may be f32 although its factors are not", "bool", "mayStoreWide", (ins), "", "return false;">,

@@ -111,11 +111,6 @@ private:
     const int64_t few = fewChannels(op);
     bool becomesNarrow = wantsNarrow(op), mixes = op.precisionPreference() == PrecisionPreference::Mixed;
     bool factors = op.precisionPreference() == PrecisionPreference::Product || becomesNarrow;
-    for (OpOperand &operand : op->getOpOperands())
-      if (op.isOperandWide(operand.getOperandNumber()))
-        take(operand, wide);
-      else if (!mixes)
-        take(operand, factors ? narrow : wide, few && (isa<ConvOp>(op) || operand.getOperandNumber() == 1));
     for (OpResult result : op->getResults()) {
       auto type = dyn_cast<RankedTensorType>(result.getType());
       // Vectors and scalars that no product works on: nothing is gained.
@@ -124,6 +119,11 @@ private:
       result.setType(RankedTensorType::get(type.getShape(), narrow, type.getEncoding()));
       ++narrowed;
     }
+    for (OpOperand &operand : op->getOpOperands()) // a product's row has the result's type
+      if (op.isOperandWide(operand.getOperandNumber()))
+        take(operand, wide);
+      else if (!mixes)
+        take(operand, factors ? narrow : wide, few && (isa<ConvOp>(op) || operand.getOperandNumber() == 1));
     if (auto gradient = dyn_cast<ConvBackwardWeightOp>(op.getOperation()); gradient && few)
       dropChannels(gradient, few);
   }

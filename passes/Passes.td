@@ -18,6 +18,12 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
        -1e4 and below in place of scores. Scales may stand on q, on k or behind the product, keys and values may come transposed.
     3. (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias over the last dimension becomes train.layer_norm.
     4. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
+    5. Transposes of rows, behind which there are only products with one matrix and sums with one row, go where another transpose, or attention's own
+       order, follows: rows are taken in the order that is there.
+    6. Attention reads queries, keys and values where a projection wrote them, through the reshapes, transposes and slices that exporters put between
+       (#train.view), where its views cover each tensor exactly once, so that the gradient goes back the same way; and it writes its result as
+       the transpose behind it would. Queries, keys and values of one packed projection then have one gradient, which nobody puts together.
+    7. A row that a sum adds to a product with one matrix becomes the product's bias.
 
     Constants that nobody reads any longer go.
 
@@ -35,7 +41,8 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let statistics = [Statistic<"gelus", "gelus", "train.gelu made">, Statistic<"attentions", "attentions", "train.attention made">,
-    Statistic<"norms", "norms", "train.layer_norm made">, Statistic<"products", "products", "factors read without their transpose">];
+    Statistic<"norms", "norms", "train.layer_norm made">, Statistic<"products", "products", "factors read without their transpose">,
+    Statistic<"biases", "biases", "sums that became a product's bias">, Statistic<"transposes", "transposes", "transposes of rows that went">, Statistic<"views", "views", "attentions that read or write through views">];
 }
 
 def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {

@@ -39,6 +39,12 @@ private:
 /// Puts a train.attention in place of softmax, mask, dropout and the two products around it; how many were made.
 int recomposeAttention(mlir::ModuleOp module, const Patterns &patterns);
 
+/// Takes transposes away between which, or between which and attention, rows are only taken each by itself; how many.
+int keepRowOrder(mlir::ModuleOp module);
+
+/// Lets train.attention read and write through the reshapes, transposes and slices around it; how many do.
+int readAttentionInPlace(mlir::ModuleOp module);
+
 /// Puts a train.layer_norm in place of the ops that give mean, variance and what they are for; how many were made.
 int recomposeLayerNorms(mlir::ModuleOp module, const Patterns &patterns);
 

@@ -22,7 +22,7 @@ namespace {
 class Recomposer {
 public:
   explicit Recomposer(ModuleOp module) : module(module), patterns(module) {}
-  int gelus = 0, norms = 0, products = 0, attentions = 0;
+  int gelus = 0, norms = 0, products = 0, attentions = 0, transposes = 0, views = 0, biases = 0;
 
   void run() {
     attentions = recomposeAttention(module, patterns); // while factors are read through their transposes
@@ -37,6 +37,12 @@ public:
         recomposeProduct(product);
       else
         recomposeGelu(op);
+    transposes = keepRowOrder(module);
+    views = readAttentionInPlace(module);
+    SmallVector<MatmulOp> all;
+    module.walk([&](MatmulOp product) { all.push_back(product); });
+    for (MatmulOp product : all)
+      biases += takeBias(product);
     if (gelus || norms || attentions)
       eraseUnread();
   }
@@ -114,6 +120,33 @@ private:
     }
   }
 
+  /// A row that a sum adds to a product becomes its bias; products with one matrix are single ones for that.
+  static bool takeBias(MatmulOp product) {
+    auto y = cast<RankedTensorType>(product.getY().getType());
+    auto sum = Patterns::onlyReader<AddOp>(product.getY());
+    Value row = !sum ? Value() : sum.getA() == product.getY() ? sum.getB() : sum.getA();
+    auto columns = y.getShape().back();
+    if (!row || product.getBias() || sum.getType() != y || elements(row.getType()) != columns ||
+        cast<RankedTensorType>(row.getType()).getShape().back() != columns ||
+        cast<RankedTensorType>(product.getB().getType()).getRank() != 2 || (y.getRank() > 2 && product.getTransposeA()))
+      return false;
+    OpBuilder b(sum);
+    auto shaped = [&](Value value, ArrayRef<int64_t> shape) {
+      auto type = RankedTensorType::get(shape, y.getElementType());
+      return value.getType() == type ? value : ReshapeOp::create(b, sum.getLoc(), type, value).getY();
+    };
+    auto a = cast<RankedTensorType>(product.getA().getType());
+    Value rows =
+        y.getRank() == 2 ? product.getA() : shaped(product.getA(), {y.getNumElements() / columns, a.getShape().back()});
+    auto biased =
+        MatmulOp::create(b, product.getLoc(), rows, product.getB(), shaped(row, {columns}), product.getTransposeAAttr(),
+                         product.getTransposeBAttr(), product.getAlphaAttr(), product.getBetaAttr());
+    sum.getY().replaceAllUsesWith(shaped(biased.getY(), y.getShape()));
+    sum.erase();
+    product.erase();
+    return true;
+  }
+
   void replaceByGelu(Value x, Value product, bool tanh) {
     OpBuilder b(product.getDefiningOp());
     Value gelu = GeluOp::create(b, product.getLoc(), x, tanh);
@@ -147,6 +180,9 @@ struct Recompose : sluice::impl::RecomposeBase<Recompose> {
     products += recomposer.products;
     attentions += recomposer.attentions;
     norms += recomposer.norms;
+    transposes += recomposer.transposes;
+    views += recomposer.views;
+    biases += recomposer.biases;
   }
 };
 

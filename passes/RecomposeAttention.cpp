@@ -213,7 +213,8 @@ private:
     const auto scale = static_cast<float>(factor * ofQueries * ofKeys);
     auto attention = AttentionOp::create(b, loc, queries, keys, values, mask, b.getF32FloatAttr(scale),
                                          b.getBoolAttr(causal), dropout ? dropout.getRatioAttr() : b.getF32FloatAttr(0),
-                                         dropout ? dropout.getKeyAttr() : b.getI64IntegerAttr(0));
+                                         dropout ? dropout.getKeyAttr() : b.getI64IntegerAttr(0), ViewAttr(),
+                                         ViewAttr(), ViewAttr(), DenseI64ArrayAttr());
     second.getY().replaceAllUsesWith(attention.getY());
     Patterns::eraseUnused(second);
   }

@@ -18,12 +18,14 @@ enum class AttentionPass { Forward, Backward };
 /// is 0. logsumexp [..,rows] F32: logarithm of the sum of a row's exponentials, +infinity where it sees no key; the
 /// backward pass computes the probabilities again from it. The draws of a ratio above 0 are those of a dropout with
 /// this key of the whole [..,rows,keys]. Bits do not depend on the number of threads. With type BF16 or F16 all but
-/// mask and logsumexp are that (cuda).
+/// mask and logsumexp are that (cuda). A view, a list as AttentionViews has it, says where an operand's elements stand
+/// in its tensor, its gradient's likewise: parts of one tensor may be several operands, and their gradients parts of
+/// one.
 class Attention : public Kernel {
 public:
   Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
             bool causal = false, float ratio = 0, int64_t key = 0, DataType type = DataType::F32,
-            Algorithm algorithm = {});
+            Algorithm algorithm = {}, Shape qView = {}, Shape kView = {}, Shape vView = {}, Shape yView = {});
   void forward(Stream &, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask, const Tensor &y,
                const Tensor &logsumexp, const Tensor &scratch) const;
   void backward(Stream &, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,

@@ -227,7 +227,7 @@ private:
 
 /// c = alpha * op(a) op(b) + beta * bias. Row-major; leading dimensions beyond the last two are batches and broadcast
 /// in a or b when 1 or absent. op(a) is [M,K], op(b) [K,N]. bias is absent, or F32 and broadcasts to c: [N], [1,N],
-/// [M,1], [M,N]. c of BF16 or F16 factors is either.
+/// [M,1], [M,N]. c of BF16 or F16 factors is either, or F32; a bias of one row, with beta 1, has its type.
 class Matmul : public Kernel {
 public:
   Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1,

@@ -21,9 +21,15 @@ static std::shared_ptr<SharedEngine<AttentionEngine>> shared(const char *node, c
   std::memcpy(&scale, &p.scale, sizeof scale);
   const bool engine = cuda::attentionHasEngine(p.g, p.ratio, p.type);
   std::string key;
+  auto add = [&key](int64_t word) { key += std::to_string(word) + " "; };
   for (int64_t word : {static_cast<int64_t>(p.pass), p.g.members, p.g.rows, p.g.keys, p.g.depth, p.g.columns,
                        int64_t{scale}, int64_t{p.causal}, int64_t{engine}, bytes, static_cast<int64_t>(p.type)})
-    key += std::to_string(word) + " ";
+    add(word);
+  for (const AttentionView *view : {&p.g.q, &p.g.k, &p.g.v, &p.g.y}) {
+    add(view->offset), add(view->row);
+    for (int i = 0; i < p.g.leading; ++i)
+      add(p.g.extents[i]), add(view->steps[i]);
+  }
   return SharedEngine<AttentionEngine>::of(key, node,
                                            "runs on kernels of our own, which are slow: ", [=](std::string &reason) {
                                              return AttentionEngine::choose(p, bytes, reason);
@@ -31,9 +37,10 @@ static std::shared_ptr<SharedEngine<AttentionEngine>> shared(const char *node, c
 }
 
 Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
-                     bool causal, float ratio, int64_t key, DataType type, Algorithm algorithm)
-    : Kernel(node), geometry(node, q, k, v, mask), scale(scale), causal(causal), ratio(ratio),
-      key(static_cast<uint64_t>(key)) {
+                     bool causal, float ratio, int64_t key, DataType type, Algorithm algorithm, Shape qView,
+                     Shape kView, Shape vView, Shape yView)
+    : Kernel(node), geometry(node, q, k, v, mask, {qView, kView, vView, yView}), scale(scale), causal(causal),
+      ratio(ratio), key(static_cast<uint64_t>(key)) {
   if (!isHalf(type))
     return;
   workspace = static_cast<size_t>(cuda::attentionScratch(grantedWorkspace(algorithm), pass, geometry, ratio, type));

@@ -6,6 +6,8 @@
 #include "runtime/cuda/DescribedDevice.h"
 #include "runtime/cuda/Device.h"
 
+#include <optional>
+
 namespace sluice {
 
 namespace fe = cudnn_frontend;
@@ -26,9 +28,46 @@ enum Uid : int64_t {
 
 using Pointer = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-/// [members, 1, rows, columns], row-major.
-std::vector<int64_t> dimsOf(int64_t members, int64_t rows, int64_t columns) { return {members, 1, rows, columns}; }
-std::vector<int64_t> stridesOf(int64_t rows, int64_t columns) { return {rows * columns, rows * columns, columns, 1}; }
+/// An operand's rows, columns and place.
+struct Operand {
+  int64_t rows, columns;
+  AttentionView view;
+};
+
+/// Members as cuDNN's batch and heads: one of a part's dimensions if they are a single one in every operand, else two.
+struct Members {
+  int64_t batch, heads;
+};
+
+/// Whether a view's members are as far apart as those of one dimension.
+bool isOneDimension(const AttentionGeometry &g, const AttentionView &view) {
+  for (int i = 1; i < g.leading; ++i)
+    if (view.steps[i - 1] != view.steps[i] * g.extents[i])
+      return false;
+  return true;
+}
+bool areOneDimension(const AttentionGeometry &g) {
+  return isOneDimension(g, g.q) && isOneDimension(g, g.k) && isOneDimension(g, g.v) && isOneDimension(g, g.y);
+}
+
+/// Those of one of `parts`; none where they are not so many equal runs of members.
+std::optional<Members> membersOf(const AttentionGeometry &g, int64_t parts) {
+  const int64_t members = g.members / parts, heads = areOneDimension(g) ? 1 : g.extents[g.leading - 1];
+  if (g.members % parts)
+    return std::nullopt;
+  if (members % heads == 0 && (heads == 1 || g.leading == 2))
+    return Members{members / heads, heads};
+  return heads % members == 0 ? std::optional(Members{1, members}) : std::nullopt;
+}
+
+/// One number for each row, row-major.
+Operand rowsOf(const AttentionGeometry &g) {
+  Operand rows{g.rows, 1, {}};
+  rows.view.row = 1;
+  for (int64_t i = g.leading - 1, step = g.rows; i >= 0; step *= g.extents[i--])
+    rows.view.steps[i] = step;
+  return rows;
+}
 
 /// The search for one engine.
 struct Choice {
@@ -43,21 +82,26 @@ struct Choice {
   int64_t parts = 1;
 
 private:
-  Pointer input(fe::graph::Graph &graph, const char *name, Uid uid, int64_t rows, int64_t columns,
-                fe::DataType_t type) const {
+  /// [batch, heads, rows, columns]
+  std::vector<int64_t> dimsOf(const Operand &o) const {
+    const Members members = *membersOf(problem.g, parts);
+    return {members.batch, members.heads, o.rows, o.columns};
+  }
+  std::vector<int64_t> stridesOf(const Operand &o) const {
+    const AttentionGeometry &g = problem.g;
+    const int64_t head = g.leading ? o.view.steps[g.leading - 1] : o.rows * o.view.row;
+    return {g.leading > 1 && !areOneDimension(g) ? o.view.steps[g.leading - 2] : head, head, o.view.row, 1};
+  }
+  Pointer input(fe::graph::Graph &graph, const char *name, Uid uid, const Operand &o, fe::DataType_t type) const {
     return graph.tensor(fe::graph::Tensor_attributes()
                             .set_name(name)
-                            .set_dim(dimsOf(problem.g.members / parts, rows, columns))
-                            .set_stride(stridesOf(rows, columns))
+                            .set_dim(dimsOf(o))
+                            .set_stride(stridesOf(o))
                             .set_uid(uid)
                             .set_data_type(type));
   }
-  void output(const Pointer &tensor, Uid uid, int64_t rows, int64_t columns, fe::DataType_t type) const {
-    tensor->set_output(true)
-        .set_dim(dimsOf(problem.g.members / parts, rows, columns))
-        .set_stride(stridesOf(rows, columns))
-        .set_uid(uid)
-        .set_data_type(type);
+  void output(const Pointer &tensor, Uid uid, const Operand &o, fe::DataType_t type) const {
+    tensor->set_output(true).set_dim(dimsOf(o)).set_stride(stridesOf(o)).set_uid(uid).set_data_type(type);
   }
   void describe(fe::graph::Graph &graph) const;
 };
@@ -70,9 +114,10 @@ void Choice::describe(fe::graph::Graph &graph) const {
   graph.set_io_data_type(stored)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
-  const Pointer q = input(graph, "q", Query, g.rows, g.depth, stored),
-                k = input(graph, "k", Key, g.keys, g.depth, stored),
-                v = input(graph, "v", Value, g.keys, g.columns, stored);
+  const Operand queries{g.rows, g.depth, g.q}, keys{g.keys, g.depth, g.k}, values{g.keys, g.columns, g.v},
+      results{g.rows, g.columns, g.y}, logsumexp = rowsOf(g);
+  const Pointer q = input(graph, "q", Query, queries, stored), k = input(graph, "k", Key, keys, stored),
+                v = input(graph, "v", Value, values, stored);
   if (problem.pass == AttentionPass::Forward) {
     auto [y, sums] = graph.sdpa(q, k, v,
                                 fe::graph::SDPA_attributes()
@@ -80,21 +125,21 @@ void Choice::describe(fe::graph::Graph &graph) const {
                                     .set_generate_stats(true)
                                     .set_attn_scale(problem.scale)
                                     .set_causal_mask(problem.causal));
-    output(y, Result, g.rows, g.columns, stored);
-    output(sums, Logsumexp, g.rows, 1, fe::DataType_t::FLOAT);
+    output(y, Result, results, stored);
+    output(sums, Logsumexp, logsumexp, fe::DataType_t::FLOAT);
     return;
   }
-  auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, input(graph, "y", Result, g.rows, g.columns, stored),
-                                          input(graph, "dy", ResultGradient, g.rows, g.columns, stored),
-                                          input(graph, "logsumexp", Logsumexp, g.rows, 1, fe::DataType_t::FLOAT),
+  auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, input(graph, "y", Result, results, stored),
+                                          input(graph, "dy", ResultGradient, results, stored),
+                                          input(graph, "logsumexp", Logsumexp, logsumexp, fe::DataType_t::FLOAT),
                                           fe::graph::SDPA_backward_attributes()
                                               .set_name("attention_backward")
                                               .set_attn_scale(problem.scale)
                                               .set_causal_mask(problem.causal)
                                               .set_deterministic_algorithm(true));
-  output(dq, QueryGradient, g.rows, g.depth, stored);
-  output(dk, KeyGradient, g.keys, g.depth, stored);
-  output(dv, ValueGradient, g.keys, g.columns, stored);
+  output(dq, QueryGradient, queries, stored);
+  output(dk, KeyGradient, keys, stored);
+  output(dv, ValueGradient, values, stored);
 }
 
 std::unique_ptr<fe::graph::Graph> Choice::choose(std::string &reason) const {
@@ -120,7 +165,7 @@ std::unique_ptr<fe::graph::Graph> Choice::choose(std::string &reason) const {
 
 /// Every part begins where engines may expect it to, at a multiple of 16 bytes; rows of q, k and v do.
 bool Choice::splitsInto(int64_t count) const {
-  return count == 1 || (problem.g.members % count == 0 && problem.g.members / count * problem.g.rows % 4 == 0);
+  return membersOf(problem.g, count) && (count == 1 || problem.g.members / count * problem.g.rows % 4 == 0);
 }
 
 } // namespace
@@ -175,19 +220,19 @@ void AttentionEngine::run(cudaStream_t stream, const AttentionOperands &o, void 
     throw DeviceError("CUDA cuDNN does not take the stream");
   const int64_t members = g.members / count;
   for (int64_t part = 0; part < count; ++part) {
-    auto at = [&](const void *data, int64_t row, int64_t width) -> void * {
-      return static_cast<char *>(const_cast<void *>(data)) + part * members * row * width;
+    auto at = [&](const void *data, const AttentionView &view) -> void * {
+      return static_cast<char *>(const_cast<void *>(data)) + 2 * g.start(view, part * members);
     };
-    std::unordered_map<int64_t, void *> pack = {{Query, at(o.q, g.rows * g.depth, 2)},
-                                                {Key, at(o.k, g.keys * g.depth, 2)},
-                                                {Value, at(o.v, g.keys * g.columns, 2)},
-                                                {Result, at(o.y, g.rows * g.columns, 2)},
-                                                {Logsumexp, at(o.logsumexp, g.rows, 4)}};
+    std::unordered_map<int64_t, void *> pack = {{Query, at(o.q, g.q)},
+                                                {Key, at(o.k, g.k)},
+                                                {Value, at(o.v, g.v)},
+                                                {Result, at(o.y, g.y)},
+                                                {Logsumexp, o.logsumexp + part * members * g.rows}};
     if (problem.pass == AttentionPass::Backward) {
-      pack[ResultGradient] = at(o.dy, g.rows * g.columns, 2);
-      pack[QueryGradient] = at(o.dq, g.rows * g.depth, 2);
-      pack[KeyGradient] = at(o.dk, g.keys * g.depth, 2);
-      pack[ValueGradient] = at(o.dv, g.keys * g.columns, 2);
+      pack[ResultGradient] = at(o.dy, g.y);
+      pack[QueryGradient] = at(o.dq, g.q);
+      pack[KeyGradient] = at(o.dk, g.k);
+      pack[ValueGradient] = at(o.dv, g.v);
     }
     if (auto status = plan->graph->execute(handle, pack, workspace); status.is_bad())
       throw DeviceError("CUDA cuDNN cannot run an attention: " + status.get_message());

@@ -15,6 +15,18 @@ constexpr int side = 64, depthAtOnce = 32, across = 16, each = side / across;
 
 int64_t blocksOf(int64_t extent) { return (extent + side - 1) / side; }
 
+/// A member's [rows, columns], rows `step` apart.
+template <typename T> struct Matrix {
+  T *data;
+  int64_t rows, columns, step;
+  __device__ T &at(int64_t row, int64_t column) const { return data[row * step + column]; }
+};
+template <typename T>
+__device__ Matrix<T> matrixOf(const AttentionGeometry &g, const AttentionView &view, T *data, int64_t member,
+                              int64_t rows, int64_t columns) {
+  return {data + g.start(view, member), rows, columns, view.row};
+}
+
 template <typename T> struct Step {
   AttentionGeometry g;
   float scale, ratio;
@@ -30,6 +42,14 @@ template <typename T> struct Step {
         q(static_cast<const T *>(o.q)), k(static_cast<const T *>(o.k)), v(static_cast<const T *>(o.v)),
         dy(static_cast<const T *>(o.dy)), y(static_cast<const T *>(o.y)), mask(o.mask), logsumexp(o.logsumexp),
         rowBlocks(blocksOf(p.g.rows)), keyBlocks(blocksOf(p.g.keys)) {}
+
+  __device__ Matrix<const T> queries(int64_t member) const { return matrixOf(g, g.q, q, member, g.rows, g.depth); }
+  __device__ Matrix<const T> keys(int64_t member) const { return matrixOf(g, g.k, k, member, g.keys, g.depth); }
+  __device__ Matrix<const T> values(int64_t member) const { return matrixOf(g, g.v, v, member, g.keys, g.columns); }
+  /// Of y or dy.
+  __device__ Matrix<const T> rowsOf(const T *data, int64_t member) const {
+    return matrixOf(g, g.y, data, member, g.rows, g.columns);
+  }
 
   __device__ float scoreOf(float product, int64_t maskStart, int64_t row, int64_t key) const {
     if (key >= g.keys || row >= g.rows || (causal && key > row))
@@ -62,39 +82,36 @@ struct Part {
   }
 };
 
-/// to[i][d] = from[(first + i) * depth + start + d], 0 outside of [count, depth].
+/// to[i][d] = from[first + i][start + d], 0 outside of it.
 template <typename T>
-__device__ void loadTile(float (&to)[side][depthAtOnce + 1], const T *from, int64_t first, int64_t count, int64_t start,
-                         int64_t depth) {
+__device__ void loadTile(float (&to)[side][depthAtOnce + 1], const Matrix<T> &from, int64_t first, int64_t start) {
   for (int i = static_cast<int>(threadIdx.x); i < side * depthAtOnce; i += blockThreads) {
     const int64_t row = first + i / depthAtOnce, column = start + i % depthAtOnce;
-    to[i / depthAtOnce][i % depthAtOnce] = row < count && column < depth ? widened(from[row * depth + column]) : 0;
+    to[i / depthAtOnce][i % depthAtOnce] = row < from.rows && column < from.columns ? widened(from.at(row, column)) : 0;
   }
 }
 
-/// part += rows of a [rows, depth] times rows of b [keys, depth].
+/// part += rows of a times rows of b, which has as many columns.
 template <typename T>
-__device__ void multiplyRows(Tiles &t, Part &part, const T *a, int64_t row, int64_t rows, const T *b, int64_t key,
-                             int64_t keys, int64_t depth) {
-  for (int64_t start = 0; start < depth; start += depthAtOnce) {
+__device__ void multiplyRows(Tiles &t, Part &part, const Matrix<T> &a, int64_t row, const Matrix<T> &b, int64_t key) {
+  for (int64_t start = 0; start < a.columns; start += depthAtOnce) {
     __syncthreads();
-    loadTile(t.left, a, row, rows, start, depth);
-    loadTile(t.right, b, key, keys, start, depth);
+    loadTile(t.left, a, row, start);
+    loadTile(t.right, b, key, start);
     __syncthreads();
     for (int d = 0; d < depthAtOnce; ++d)
       part.forAll([&](int i, int j, float &sum) { sum += t.left[i][d] * t.right[j][d]; });
   }
 }
 
-/// part += t.scores, or transposed, times columns [column, column + side) of b [count, columns] from row `first` on.
+/// part += t.scores, or transposed, times columns [column, column + side) of b from row `first` on.
 template <bool Transposed, typename T>
-__device__ void multiplyScores(Tiles &t, Part &part, const T *b, int64_t first, int64_t count, int64_t column,
-                               int64_t columns) {
+__device__ void multiplyScores(Tiles &t, Part &part, const Matrix<T> &b, int64_t first, int64_t column) {
   for (int start = 0; start < side; start += depthAtOnce) {
     __syncthreads(); // what was computed with right, and scores that were written
     for (int i = static_cast<int>(threadIdx.x); i < side * depthAtOnce; i += blockThreads) {
       const int64_t row = first + start + i / side, at = column + i % side;
-      t.right[i % side][i / side] = row < count && at < columns ? widened(b[row * columns + at]) : 0;
+      t.right[i % side][i / side] = row < b.rows && at < b.columns ? widened(b.at(row, at)) : 0;
     }
     __syncthreads();
     for (int d = 0; d < depthAtOnce; ++d)
@@ -104,11 +121,10 @@ __device__ void multiplyScores(Tiles &t, Part &part, const T *b, int64_t first, 
   }
 }
 
-template <typename T>
-__device__ void storePart(Part &part, T *to, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+template <typename T> __device__ void storePart(Part &part, const Matrix<T> &to, int64_t row, int64_t column) {
   part.forAll([&](int i, int j, float &sum) {
-    if (row + i < rows && column + j < columns)
-      store(to + (row + i) * columns + column + j, sum);
+    if (row + i < to.rows && column + j < to.columns)
+      store(&to.at(row + i, column + j), sum);
   });
 }
 
@@ -117,8 +133,7 @@ template <typename T>
 __device__ void computeScores(Tiles &t, const Step<T> &s, int64_t member, int64_t row, int64_t key) {
   Part part;
   const int64_t maskStart = s.g.masked ? s.g.maskOffset(member) : 0;
-  multiplyRows(t, part, s.q + member * s.g.rows * s.g.depth, row, s.g.rows, s.k + member * s.g.keys * s.g.depth, key,
-               s.g.keys, s.g.depth);
+  multiplyRows(t, part, s.queries(member), row, s.keys(member), key);
   __syncthreads(); // whoever reads the scores before
   part.forAll([&](int i, int j, float &sum) { t.scores[i][j] = s.scoreOf(sum, maskStart, row + i, key + j); });
   __syncthreads();
@@ -184,24 +199,24 @@ template <typename T> __global__ void attentionRows(Step<T> s, T *y) {
     Part part;
     for (int64_t key = 0; key < s.g.keys && !(s.causal && key >= row + side); key += side) {
       computeProbabilities(t, s, member, row, key, draws, s.ratio > 0);
-      multiplyScores<false>(t, part, s.v + member * s.g.keys * s.g.columns, key, s.g.keys, column, s.g.columns);
+      multiplyScores<false>(t, part, s.values(member), key, column);
     }
-    storePart(part, y + member * s.g.rows * s.g.columns, row, s.g.rows, column, s.g.columns);
+    storePart(part, matrixOf(s.g, s.g.y, y, member, s.g.rows, s.g.columns), row, column);
   }
 }
 
 /// t.scores = scale * p * (d(dy v^T) - sum of dy * y) of a square.
 template <typename T>
 __device__ void computeSlopes(Tiles &t, const Step<T> &s, int64_t member, int64_t row, int64_t key, uint64_t draws) {
-  const T *dy = s.dy + member * s.g.rows * s.g.columns, *y = s.y + member * s.g.rows * s.g.columns;
+  const Matrix<const T> dy = s.rowsOf(s.dy, member), y = s.rowsOf(s.y, member);
   computeProbabilities(t, s, member, row, key, draws, false);
   const int line = static_cast<int>(threadIdx.x) / 4, quarter = static_cast<int>(threadIdx.x) % 4;
   float product = 0;
   for (int64_t c = quarter; row + line < s.g.rows && c < s.g.columns; c += 4)
-    product += widened(dy[(row + line) * s.g.columns + c]) * widened(y[(row + line) * s.g.columns + c]);
+    product += widened(dy.at(row + line, c)) * widened(y.at(row + line, c));
   t.of[quarter][line] = product;
   Part part;
-  multiplyRows(t, part, dy, row, s.g.rows, s.v + member * s.g.keys * s.g.columns, key, s.g.keys, s.g.columns);
+  multiplyRows(t, part, dy, row, s.values(member), key);
   part.forAll([&](int i, int j, float &sum) {
     const float whole = t.of[0][i] + t.of[1][i] + t.of[2][i] + t.of[3][i];
     t.scores[i][j] *= (s.dropped(sum, draws, member, row + i, key + j) - whole) * s.scale;
@@ -219,9 +234,9 @@ template <typename T> __global__ void attentionQueryGradient(Step<T> s, T *dq) {
     Part part;
     for (int64_t key = 0; key < s.g.keys && !(s.causal && key >= row + side); key += side) {
       computeSlopes(t, s, member, row, key, draws);
-      multiplyScores<false>(t, part, s.k + member * s.g.keys * s.g.depth, key, s.g.keys, column, s.g.depth);
+      multiplyScores<false>(t, part, s.keys(member), key, column);
     }
-    storePart(part, dq + member * s.g.rows * s.g.depth, row, s.g.rows, column, s.g.depth);
+    storePart(part, matrixOf(s.g, s.g.q, dq, member, s.g.rows, s.g.depth), row, column);
   }
 }
 
@@ -234,16 +249,16 @@ template <bool Values, typename T> __global__ void attentionKeyGradient(Step<T> 
   for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
     const int64_t column = task % chunks * side, key = task / chunks % s.keyBlocks * side,
                   member = task / chunks / s.keyBlocks;
-    const T *from = (Values ? s.dy : s.q) + member * s.g.rows * width;
+    const Matrix<const T> from = Values ? s.rowsOf(s.dy, member) : s.queries(member);
     Part part;
     for (int64_t row = s.causal ? key : 0; row < s.g.rows; row += side) {
       if (Values)
         computeProbabilities(t, s, member, row, key, draws, s.ratio > 0);
       else
         computeSlopes(t, s, member, row, key, draws);
-      multiplyScores<true>(t, part, from, row, s.g.rows, column, width);
+      multiplyScores<true>(t, part, from, row, column);
     }
-    storePart(part, to + member * s.g.keys * width, key, s.g.keys, column, width);
+    storePart(part, matrixOf(s.g, Values ? s.g.v : s.g.k, to, member, s.g.keys, width), key, column);
   }
 }
 

@@ -66,7 +66,7 @@ void Conv::forward(Stream &stream, const Tensor &x, const Tensor &w, const Tenso
     impl->run(native(stream), px, pw, py, part);
     const Shape &shape = impl->geometry.y;
     if (pb)
-      addBias(native(stream), y.type, py, pb, shape.elements() / shape[1], shape[1], 1, 0, 1, 1);
+      addBias(native(stream), y.type, py, DataType::F32, pb, shape.elements() / shape[1], shape[1], 1, 0, 1, 1);
   });
 }
 

@@ -110,9 +110,18 @@ inline int64_t matmulScratch(int64_t limit, const Shape &a, const Shape &b, cons
   return std::min({limit, scratchPart(generous), int64_t(32) << 20});
 }
 
+/// Whether every row begins at a multiple of 16 bytes, in 16 bits an element.
+inline bool hasWholeRows(const AttentionGeometry &g, const AttentionView &view) {
+  bool whole = view.offset % 8 == 0 && view.row % 8 == 0;
+  for (int i = 0; i < g.leading; ++i)
+    whole = whole && view.steps[i] % 8 == 0;
+  return whole;
+}
+
 /// Whether cuDNN is asked for an attention, see AttentionEngine.h.
 inline bool attentionHasEngine(const AttentionGeometry &g, float ratio, DataType type) {
-  return isHalf(type) && !g.masked && ratio == 0 && g.depth % 8 == 0 && g.columns % 8 == 0;
+  return isHalf(type) && !g.masked && ratio == 0 && g.depth % 8 == 0 && g.columns % 8 == 0 && hasWholeRows(g, g.q) &&
+         hasWholeRows(g, g.k) && hasWholeRows(g, g.v) && hasWholeRows(g, g.y);
 }
 
 /// What its engine has of each member in the backward pass: the slopes of all scores, and a number a row.

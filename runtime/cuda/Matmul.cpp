@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products through cuBLASLt, which thinks in columns: a row-major c = a b is its c' = b' a'. The bias is
 // cuBLASLt's epilogue where it is one row, else a kernel of ours. Leading dimensions become one strided batch where
-// both factors walk them evenly; what remains is a loop. Sums of halves are f32 and stored as halves or as they are,
-// then with the epilogue, whose bias has the result's type. The algorithm is the first of cuBLASLt's own ranking
+// both factors walk them evenly; what remains is a loop. Sums of halves are f32 and stored as halves or as they are;
+// the epilogue's bias has the result's type. The algorithm is the first of cuBLASLt's own ranking
 // that fits the workspace and adds in a fixed order.
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
@@ -49,9 +49,7 @@ struct Matmul::Impl {
     void build() override;
     void describe(Layout_ &layout, DataType type, int64_t rows, int64_t columns, int64_t batchStride) const;
     /// Of products with an extent of one PyTorch found cuBLASLt's ranking to fail once there is a bias.
-    bool epilogue() const {
-      return shape.rowBias && result == DataType::F32 && std::min({shape.m, shape.n, shape.k}) > 1;
-    }
+    bool epilogue() const { return shape.rowBias && std::min({shape.m, shape.n, shape.k}) > 1; }
     void choose();
 
     const char *node = nullptr;
@@ -159,11 +157,12 @@ Matmul::Matmul(Matmul &&) = default;
 void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c,
                  const Tensor &scratch) const {
   const char *pa = stream.data<char>(a), *pb = stream.data<char>(b);
-  const float *pBias = stream.data<float>(bias);
+  const void *pBias = stream.address(bias);
   char *pc = stream.data<char>(c);
   void *pad = stream.address(scratch);
   Impl::Plan &plan = *impl->plan;
   const MatmulShape &shape = plan.shape;
+  assert((!shape.rowBias || bias.type == plan.result) && "a row has the result's type");
   const auto width = static_cast<int64_t>(byteWidth(plan.factors)),
              resultWidth = static_cast<int64_t>(byteWidth(plan.result));
   const float zero = 0;
@@ -181,8 +180,8 @@ void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor 
             node, "run");
     }
     if (shape.ownBias || (shape.rowBias && !plan.epilogue()))
-      addBias(native(stream), plan.result, pc, pBias, shape.rows, shape.n, shape.biasRows, shape.biasRowStep,
-              shape.biasColumnStep, shape.beta);
+      addBias(native(stream), plan.result, pc, shape.rowBias ? plan.result : DataType::F32, pBias, shape.rows, shape.n,
+              shape.biasRows, shape.biasRowStep, shape.biasColumnStep, shape.beta);
   });
 }
 

@@ -211,7 +211,8 @@ SumPlan planOf(const Cut &cut, int64_t keptCount) {
 }
 
 /// One row to every row, four neighbours a thread.
-template <typename T> __global__ void addRowKernel(T *y, const float *row, int64_t count, int64_t columns, float beta) {
+template <typename T, typename B>
+__global__ void addRowKernel(T *y, const B *row, int64_t count, int64_t columns, float beta) {
   SLUICE_GRID_LOOP(g, count / Cut::vector) {
     float values[Cut::vector], added[Cut::vector];
     loadVector(values, y + g * Cut::vector);
@@ -222,14 +223,14 @@ template <typename T> __global__ void addRowKernel(T *y, const float *row, int64
   }
 }
 
-template <typename T>
-__global__ void addBiasKernel(T *y, const float *bias, int64_t rows, int64_t columns, int64_t biasRows, int64_t rowStep,
+template <typename T, typename B>
+__global__ void addBiasKernel(T *y, const B *bias, int64_t rows, int64_t columns, int64_t biasRows, int64_t rowStep,
                               int64_t columnStep, float beta) {
   for (int64_t row = blockIdx.x * static_cast<int64_t>(blockDim.y) + threadIdx.y; row < rows;
        row += static_cast<int64_t>(gridDim.x) * blockDim.y)
     for (int64_t c = threadIdx.x; c < columns; c += blockDim.x)
       store(y + row * columns + c,
-            widened(y[row * columns + c]) + beta * bias[row % biasRows * rowStep + c * columnStep]);
+            widened(y[row * columns + c]) + beta * widened(bias[row % biasRows * rowStep + c * columnStep]));
 }
 
 template <typename T>
@@ -283,19 +284,28 @@ void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType typ
   });
 }
 
-void addBias(cudaStream_t stream, DataType type, void *y, const float *bias, int64_t rows, int64_t columns,
-             int64_t biasRows, int64_t rowStep, int64_t columnStep, float beta) {
+template <typename T, typename B>
+static void addBiasOf(cudaStream_t stream, T *y, const B *bias, int64_t rows, int64_t columns, int64_t biasRows,
+                      int64_t rowStep, int64_t columnStep, float beta) {
   const PixelGrid shape(rows, columns);
+  const auto kernel = addBiasKernel<T, B>;
+  const auto oneRow = addRowKernel<T, B>;
+  if (biasRows == 1 && columnStep == 1 && columns % Cut::vector == 0 && detail::aligned(y) && detail::aligned(bias)) {
+    oneRow<<<blocksFor(rows * columns, Cut::vector * blockThreads), blockThreads, 0, stream>>>(y, bias, rows * columns,
+                                                                                               columns, beta);
+    return;
+  }
+  kernel<<<shape.grid, shape.block, 0, stream>>>(y, bias, rows, columns, biasRows, rowStep, columnStep, beta);
+}
+
+void addBias(cudaStream_t stream, DataType type, void *y, DataType biasType, const void *bias, int64_t rows,
+             int64_t columns, int64_t biasRows, int64_t rowStep, int64_t columnStep, float beta) {
   forStored(type, [&](auto *stored) {
-    auto *to = static_cast<decltype(stored)>(y);
-    const auto kernel = addBiasKernel<std::remove_pointer_t<decltype(stored)>>;
-    const auto oneRow = addRowKernel<std::remove_pointer_t<decltype(stored)>>;
-    if (biasRows == 1 && columnStep == 1 && columns % Cut::vector == 0 && detail::aligned(y) && detail::aligned(bias)) {
-      oneRow<<<blocksFor(rows * columns, Cut::vector * blockThreads), blockThreads, 0, stream>>>(
-          to, bias, rows * columns, columns, beta);
-      return;
-    }
-    kernel<<<shape.grid, shape.block, 0, stream>>>(to, bias, rows, columns, biasRows, rowStep, columnStep, beta);
+    using T = std::remove_pointer_t<decltype(stored)>;
+    auto add = [&](const auto *row) {
+      addBiasOf(stream, static_cast<T *>(y), row, rows, columns, biasRows, rowStep, columnStep, beta);
+    };
+    biasType == DataType::F32 ? add(static_cast<const float *>(bias)) : add(static_cast<const T *>(bias));
   });
 }
 

@@ -128,22 +128,24 @@ public:
 
   void run(int64_t member, int64_t row, float *y, float *logsumexp) {
     const int64_t rows = std::min(rowsAtOnce, g.rows - row), visible = s.keysOf(row + rows);
-    float *to = y + (member * g.rows + row) * g.columns;
+    float *to = y + g.start(g.y, member) + row * g.y.row;
+    const float *q = s.q + g.start(g.q, member) + row * g.q.row;
+    const float *k = s.k + g.start(g.k, member), *v = s.v + g.start(g.v, member);
     std::fill_n(largest, rows, -infinity);
     std::fill_n(sums, rows, 0.0f);
     for (int64_t key = 0; key < visible; key += keysAtOnce) {
       const int64_t keys = std::min(keysAtOnce, visible - key);
-      keysT.take(s.k + (member * g.keys + key) * g.depth, g.depth, g.depth, keys, true);
-      values.take(s.v + (member * g.keys + key) * g.columns, g.columns, keys, g.columns);
-      keysT.multiply(s.q + (member * g.rows + row) * g.depth, g.depth, 1, rows, scores, scoreStep, false);
+      keysT.take(k + key * g.k.row, g.k.row, g.depth, keys, true);
+      values.take(v + key * g.v.row, g.v.row, keys, g.columns);
+      keysT.multiply(q, g.q.row, 1, rows, scores, scoreStep, false);
       for (int64_t i = 0; i < rows; ++i)
-        addKeys(i, member, row + i, key, keys, to + i * g.columns);
-      values.multiply(scores, scoreStep, 1, rows, to, g.columns, key > 0);
+        addKeys(i, member, row + i, key, keys, to + i * g.y.row);
+      values.multiply(scores, scoreStep, 1, rows, to, g.y.row, key > 0);
     }
     for (int64_t i = 0; i < rows; ++i) {
       const float factor = sums[i] == 0 ? 0 : 1 / sums[i];
       for (int64_t c = 0; c < g.columns; ++c)
-        to[i * g.columns + c] *= factor;
+        to[i * g.y.row + c] *= factor;
       logsumexp[member * g.rows + row + i] = sums[i] == 0 ? infinity : largest[i] + std::log(sums[i]);
     }
   }
@@ -199,24 +201,23 @@ public:
   }
 
   void run(int64_t member, const float *dy, const float *y, const float *logsumexp, float *dq, float *dk, float *dv) {
-    const float *gradient = dy + member * g.rows * g.columns, *result = y + member * g.rows * g.columns;
+    const float *gradient = dy + g.start(g.y, member), *result = y + g.start(g.y, member);
     for (int64_t row = 0; row < g.rows; ++row) {
       float sum = 0;
       for (int64_t c = 0; c < g.columns; ++c)
-        sum += gradient[row * g.columns + c] * result[row * g.columns + c];
+        sum += gradient[row * g.y.row + c] * result[row * g.y.row + c];
       products[row] = sum;
     }
-    float *toQ = dq + member * g.rows * g.depth, *toK = dk + member * g.keys * g.depth;
-    float *toV = dv + member * g.keys * g.columns;
+    float *toQ = dq + g.start(g.q, member), *toK = dk + g.start(g.k, member), *toV = dv + g.start(g.v, member);
     for (int64_t key = 0; key < g.keys; key += keysAtOnce) {
       const int64_t keys = std::min(keysAtOnce, g.keys - key), first = s.causal ? key / rowsAtOnce * rowsAtOnce : 0;
-      const float *k = s.k + (member * g.keys + key) * g.depth, *v = s.v + (member * g.keys + key) * g.columns;
-      keysT.take(k, g.depth, g.depth, keys, true);
-      valuesT.take(v, g.columns, g.columns, keys, true);
-      keysPacked.take(k, g.depth, keys, g.depth);
-      if (first >= g.rows) { // no row sees them
-        std::fill_n(toK + key * g.depth, keys * g.depth, 0.0f);
-        std::fill_n(toV + key * g.columns, keys * g.columns, 0.0f);
+      const float *k = s.k + g.start(g.k, member) + key * g.k.row, *v = s.v + g.start(g.v, member) + key * g.v.row;
+      keysT.take(k, g.k.row, g.depth, keys, true);
+      valuesT.take(v, g.v.row, g.columns, keys, true);
+      keysPacked.take(k, g.k.row, keys, g.depth);
+      for (int64_t i = key; first >= g.rows && i < key + keys; ++i) { // no row sees them
+        std::fill_n(toK + i * g.k.row, g.depth, 0.0f);
+        std::fill_n(toV + i * g.v.row, g.columns, 0.0f);
       }
       for (int64_t row = first; row < g.rows; row += rowsAtOnce)
         meet({member, row, std::min(rowsAtOnce, g.rows - row), key, keys, row == first}, gradient,
@@ -231,10 +232,10 @@ private:
   };
 
   void meet(const Block &b, const float *dy, const float *logsumexp, float *dq, float *dk, float *dv) {
-    const float *q = s.q + (b.member * g.rows + b.row) * g.depth, *gradient = dy + b.row * g.columns;
-    keysT.multiply(q, g.depth, 1, b.rows, probabilities, scoreStep, false);
-    gradients.take(gradient, g.columns, b.rows, g.columns);
-    queries.take(q, g.depth, b.rows, g.depth);
+    const float *q = s.q + g.start(g.q, b.member) + b.row * g.q.row, *gradient = dy + b.row * g.y.row;
+    keysT.multiply(q, g.q.row, 1, b.rows, probabilities, scoreStep, false);
+    gradients.take(gradient, g.y.row, b.rows, g.columns);
+    queries.take(q, g.q.row, b.rows, g.depth);
     for (int64_t i = 0; i < b.rows; ++i) {
       float *line = probabilities + i * scoreStep;
       s.maskScores(line, b.member, b.row + i, b.key, b.keys);
@@ -242,9 +243,9 @@ private:
       if (s.ratio > 0)
         s.drop(line, slopes + i * scoreStep, b.member, b.row + i, b.key, b.keys);
     }
-    gradients.multiply(s.ratio > 0 ? slopes : probabilities, 1, scoreStep, b.keys, dv + b.key * g.columns, g.columns,
+    gradients.multiply(s.ratio > 0 ? slopes : probabilities, 1, scoreStep, b.keys, dv + b.key * g.v.row, g.v.row,
                        !b.first);
-    valuesT.multiply(gradient, g.columns, 1, b.rows, slopes, scoreStep, false);
+    valuesT.multiply(gradient, g.y.row, 1, b.rows, slopes, scoreStep, false);
     for (int64_t i = 0; i < b.rows; ++i) {
       const float *line = probabilities + i * scoreStep, product = products[b.row + i];
       float *slope = slopes + i * scoreStep;
@@ -254,8 +255,8 @@ private:
       for (int64_t j = 0; j < b.keys; ++j)
         slope[j] = line[j] * (slope[j] - product) * s.scale;
     }
-    keysPacked.multiply(slopes, scoreStep, 1, b.rows, dq + b.row * g.depth, g.depth, b.key > 0);
-    queries.multiply(slopes, 1, scoreStep, b.keys, dk + b.key * g.depth, g.depth, !b.first);
+    keysPacked.multiply(slopes, scoreStep, 1, b.rows, dq + b.row * g.q.row, g.q.row, b.key > 0);
+    queries.multiply(slopes, 1, scoreStep, b.keys, dk + b.key * g.k.row, g.k.row, !b.first);
   }
 
   const Step &s;
@@ -284,9 +285,10 @@ int64_t floatsOf(AttentionPass pass, const AttentionGeometry &g) {
 } // namespace
 
 Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
-                     bool causal, float ratio, int64_t key, DataType, Algorithm)
-    : Kernel(node), geometry(node, q, k, v, mask), scale(scale), causal(causal), ratio(ratio),
-      key(static_cast<uint64_t>(key)) {
+                     bool causal, float ratio, int64_t key, DataType, Algorithm, Shape qView, Shape kView, Shape vView,
+                     Shape yView)
+    : Kernel(node), geometry(node, q, k, v, mask, {qView, kView, vView, yView}), scale(scale), causal(causal),
+      ratio(ratio), key(static_cast<uint64_t>(key)) {
   workspace = sizeof(float) * static_cast<size_t>(threads() * floatsOf(pass, geometry));
 }
 

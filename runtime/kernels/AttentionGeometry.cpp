@@ -7,8 +7,27 @@
 
 namespace sluice {
 
+static AttentionView viewOf(const char *node, const Shape &list, const AttentionGeometry &g, int64_t rows,
+                            int64_t columns) {
+  AttentionView view;
+  if (list.rank == 0) {
+    view.row = columns;
+    for (int64_t i = g.leading - 1, step = rows * columns; i >= 0; step *= g.extents[i--])
+      view.steps[i] = step;
+    return view;
+  }
+  if (list.rank != g.leading + 2)
+    throw std::invalid_argument(std::string("attention '") + node + "' has a view of " + std::to_string(list.rank - 1) +
+                                " steps for " + std::to_string(g.leading + 1) + " dimensions of rows");
+  view.offset = list[0];
+  for (int i = 0; i < g.leading; ++i)
+    view.steps[i] = list[i + 1];
+  view.row = list[g.leading + 1];
+  return view;
+}
+
 AttentionGeometry::AttentionGeometry(const char *node, const Shape &q, const Shape &k, const Shape &v,
-                                     const Shape &mask)
+                                     const Shape &mask, const AttentionViews &views)
     : masked(mask.rank > 0) {
   bool fits = q.rank >= 2 && k.rank == q.rank && v.rank == q.rank && mask.rank <= q.rank;
   leading = fits ? q.rank - 2 : 0;
@@ -20,6 +39,10 @@ AttentionGeometry::AttentionGeometry(const char *node, const Shape &q, const Sha
   if (!fits || k[q.rank - 1] != q[q.rank - 1] || v[q.rank - 2] != k[q.rank - 2] || q.elements() < 1 || k.elements() < 1)
     throw std::invalid_argument(std::string("attention '") + node + "' has queries, keys and values that do not fit");
   rows = q[leading], depth = q[leading + 1], keys = k[leading], columns = v[leading + 1];
+  this->q = viewOf(node, views.q, *this, rows, depth);
+  this->k = viewOf(node, views.k, *this, keys, depth);
+  this->v = viewOf(node, views.v, *this, keys, columns);
+  y = viewOf(node, views.y, *this, rows, columns);
 
   int64_t step = 1;
   for (int i = q.rank - 1, m = mask.rank - 1; m >= 0; --i, --m) {

@@ -7,6 +7,17 @@
 
 namespace sluice {
 
+/// Where an operand's elements stand: a row's are neighbours.
+struct AttentionView {
+  int64_t offset = 0, steps[Shape::maxRank] = {}; ///< in elements; a step for each leading dimension
+  int64_t row = 0;                                ///< from one row to the next
+};
+
+/// Lists of an offset, a step for each leading dimension and one for rows; empty: row-major.
+struct AttentionViews {
+  Shape q, k, v, y;
+};
+
 struct AttentionGeometry {
   int64_t members = 1; ///< product of the leading dimensions
   int64_t rows, keys, depth, columns;
@@ -14,10 +25,23 @@ struct AttentionGeometry {
   int64_t extents[Shape::maxRank] = {}, maskSteps[Shape::maxRank] = {}; ///< of the leading dimensions; 0: broadcast
   int64_t maskRowStep = 0, maskKeyStep = 0;
   bool masked;
+  AttentionView q, k, v, y; ///< y [..,rows,columns]
 
   /// q [..,rows,depth], k [..,keys,depth], v [..,keys,columns] with equal leading dimensions; mask broadcasts to
-  /// [..,rows,keys], rank 0 for none. Throws std::invalid_argument naming `node` otherwise.
-  AttentionGeometry(const char *node, const Shape &q, const Shape &k, const Shape &v, const Shape &mask);
+  /// [..,rows,keys], rank 0 for none. Throws std::invalid_argument naming `node` otherwise, and for a view of another
+  /// rank.
+  AttentionGeometry(const char *node, const Shape &q, const Shape &k, const Shape &v, const Shape &mask,
+                    const AttentionViews &views = {});
+
+  /// The first element of a member's q, k, v or y.
+  SLUICE_KERNEL int64_t start(const AttentionView &view, int64_t member) const {
+    int64_t offset = view.offset;
+    for (int i = leading - 1; i >= 0; --i) {
+      offset += member % extents[i] * view.steps[i];
+      member /= extents[i];
+    }
+    return offset;
+  }
 
   /// The first element of a member's mask.
   SLUICE_KERNEL int64_t maskOffset(int64_t member) const {

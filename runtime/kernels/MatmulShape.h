@@ -20,7 +20,7 @@ struct MatmulShape {
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1, strideA = 0, strideB = 0, loops = 1;
   int64_t rows = 0;     ///< of c, all batches
-  bool rowBias = false; ///< bias [N], beta 1: libraries add it on their way
+  bool rowBias = false; ///< bias [N] of c's type, beta 1: libraries add it on their way
   bool ownBias = false; ///< bias element (r % biasRows) * biasRowStep + column * biasColumnStep, times beta
   int64_t biasRows = 1, biasRowStep = 0, biasColumnStep = 0;
   float beta = 1;

@@ -424,9 +424,43 @@ func.func @attention_c2(%q: tensor<2x4x8xf32>, %m: tensor<3x4x4xf32>) {
 
 // -----
 
+func.func @attention_c3(%q: tensor<2x4x8xf32>) {
+  // expected-error @below {{in an order that is no permutation of its dimensions with the last one in its place}}
+  // expected-error @below {{failed to infer}}
+  %y, %l = train.attention %q, %q, %q {scale = 1.0 : f32, y_order = array<i64: 0, 2, 1>} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> (tensor<2x8x4xf32>, tensor<2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c4(%kv: tensor<2x4x16xf32>, %q: tensor<2x4x8xf32>) {
+  // expected-error @below {{attention reads its operands through views that do not cover each element once}}
+  // expected-error @below {{failed to infer}}
+  %y, %l = train.attention %q, %kv, %kv {scale = 1.0 : f32, k_view = #train.view<[2, 4, 8] from 0 by [64, 16]>, v_view = #train.view<[2, 4, 8] from 0 by [64, 16]>} : (tensor<2x4x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @view_v1(%q: tensor<2x4x8xf32>) {
+  // expected-error @below {{a view has two dimensions or more of one element or more each, a step of 1 or more for each but the last, and an offset of 0 or more}}
+  %y, %l = train.attention %q, %q, %q {scale = 1.0 : f32, q_view = #train.view<[2, 4, 8] from 0 by [32, 0]>} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>)
+  return
+}
+
+// -----
+
 func.func @attention_backward_c1(%q: tensor<2x4x8xf32>, %l: tensor<2x5xf32>) {
   // expected-error @below {{is no gradient of 'train.attention'}}
   %dq, %dk, %dv = train.attention_backward %q, %q, %q, %q, %q, %l {scale = 1.0 : f32} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x5xf32>) -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_backward_gradients(%kv: tensor<2x4x16xf32>, %q: tensor<2x4x8xf32>, %l: tensor<2x4xf32>) {
+  // expected-error @below {{has 3 gradients of 2 tensors}}
+  %dq, %dk, %dv = train.attention_backward %q, %q, %kv, %kv, %q, %l {scale = 1.0 : f32, k_view = #train.view<[2, 4, 8] from 0 by [64, 16]>, v_view = #train.view<[2, 4, 8] from 8 by [64, 16]>} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16xf32>, tensor<2x4x8xf32>, tensor<2x4xf32>) -> (tensor<2x4x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16xf32>)
   return
 }
 

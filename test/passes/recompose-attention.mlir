@@ -16,8 +16,7 @@ module {
 
   // CHECK-LABEL: func.func @legacy
   // CHECK-SAME: (%[[Q:.*]]: tensor<2x4x3x8xf32>, %[[K:.*]]: tensor<2x3x4x8xf32>, %[[V:.*]]: tensor<2x4x3x5xf32>)
-  // CHECK-NEXT: %[[KT:.*]] = train.transpose %[[K]] {permutation = array<i64: 0, 2, 1, 3>}
-  // CHECK-NEXT: %[[Y:.*]], %{{.*}} = train.attention %[[Q]], %[[KT]], %[[V]] {causal = true, scale = 2.500000e-01 : f32}
+  // CHECK-NEXT: %[[Y:.*]], %{{.*}} = train.attention %[[Q]], %[[K]], %[[V]] {causal = true, k_view = #train.view<[2, 4, 3, 8] from 0 by [96, 8, 32]>, scale = 2.500000e-01 : f32}
   // CHECK-NEXT: return %[[Y]]
   func.func @legacy(%q: tensor<2x4x3x8xf32>, %k: tensor<2x3x4x8xf32>, %v: tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32> {
     %kt = train.transpose %k {permutation = array<i64: 0, 2, 3, 1>} : (tensor<2x3x4x8xf32>) -> tensor<2x4x8x3xf32>

@@ -17,9 +17,11 @@ import re
 
 WIDTH = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "i32": 4, "i8": 1, "f64": 8}
 UPDATES = {"updateSgd", "updateAdam", "updateAdagrad", "updateRmsProp", "updateLion", "accumulateGradient", "averageWeights"}
-PRODUCTS = {"Conv", "ConvNorm", "Matmul"}
+PRODUCTS = {"Conv", "ConvNorm", "Matmul", "Attention"}
 EPILOGUES = "epilogues of convolutions"
-SINGLE = {"Reorder", "UpdateStatistics", "MaxPool", "AveragePool", "Softmax", "Slab", "Lrn", "Resize", "BatchNormStatistics", "LayerNorm", "SumTo"}  # one launch a call
+PRODUCT_KERNELS = ("conv", "matmul", "attention")
+SINGLE = {"Reorder", "UpdateStatistics", "MaxPool", "AveragePool", "Softmax", "Slab", "Lrn", "Resize", "BatchNormStatistics", "LayerNorm", "SumTo",
+          "BroadcastTo", "Embedding", "Dropout"}  # one launch a call
 GATHERED = 48  # tensors of one launch, runtime/Gather.h
 SEVERAL = {"Lamb": 3, "GradientNorm": 2}
 
@@ -74,7 +76,10 @@ class Run:
             turn = (1, 2 * self.ins[1][1]) if not self.narrow() and self.turned() else (0, 0)
             bias = (1, 2 * self.outs[0][1]) if method == "forward" and self.has(2) else (0, 0)
             return turn[0] + bias[0], turn[1] + bias[1]
-        epilogue = self.calls[0][1].rstrip('>"').endswith("F32")  # cuBLASLt adds a row to what it stores in f32
+        if kernel == "Attention":
+            return 0, 0
+        beta, bias = re.search(r"([-+0-9.e]+) : f32, array<i64: ([\d, ]+)>", self.calls[0][1]).groups() if self.has(2) else ("1", "1")
+        epilogue = float(beta) == 1 and set(bias.split(", ")[:-1]) <= {"1"}  # cuBLASLt adds a row
         return (1, 2 * self.outs[0][1]) if self.has(2) and not epilogue else (0, 0)
 
     def epilogue(self):
@@ -104,7 +109,7 @@ class Run:
                 total += 1 + (arguments.count("<in ") + GATHERED - 1) // GATHERED
             elif kernel in SEVERAL:
                 total += SEVERAL[kernel]
-            elif kernel in SINGLE or method in UPDATES:
+            elif kernel in SINGLE or method in UPDATES or method == "clear":
                 total += 1
             else:
                 raise SystemExit(f"launches.py: no rule for {kernel or method}.{method}")
@@ -112,10 +117,10 @@ class Run:
 
     def bytes(self):
         """Moved by our own kernels."""
-        if self.kernel.startswith(("conv", "matmul")):
+        if self.kernel.startswith(PRODUCT_KERNELS):
             return self.extra()[1]
         partials = 2 * self.scratch if self.fused or self.kernel in ("batch_norm_statistics", "sum_to") else 0
-        return sum(size for _, size in self.ins + self.outs) + partials
+        return sum(dict(self.ins).values()) + sum(size for _, size in self.outs) + partials
 
     def kind(self):
         if self.fused:
@@ -135,7 +140,7 @@ def table(path):
     """By kind: [launches, bytes]."""
     rows = collections.defaultdict(lambda: [0, 0])
     for run in runs(path):
-        product = run.kernel.startswith(("conv", "matmul"))
+        product = run.kernel.startswith(PRODUCT_KERNELS)
         if product:
             extra = run.extra()[0]
             rows["convolutions and matrix products"][0] += run.launches() - extra

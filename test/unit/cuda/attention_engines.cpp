@@ -16,15 +16,31 @@ struct Case {
   Shape q, k, v;
   bool causal;
   int64_t parts; ///< of the members, going backward with 64 MiB
+  AttentionViews views = {};
 };
 std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
 /// A decoder and ViT-B/16 as in docs/results/transformers.md, and others.
-const Case cases[] = {{"decoder", {8, 12, 1024, 64}, {8, 12, 1024, 64}, {8, 12, 1024, 64}, true, 4},
-                      {"vit_b_16", {64, 12, 197, 64}, {64, 12, 197, 64}, {64, 12, 197, 64}, false, 2},
-                      {"long_rows", {1, 8, 4096, 128}, {1, 8, 4096, 128}, {1, 8, 4096, 128}, true, 8},
-                      {"cross", {4, 8, 100, 64}, {4, 8, 77, 64}, {4, 8, 77, 64}, false, 1},
-                      {"narrow", {2, 8, 50, 24}, {2, 8, 50, 24}, {2, 8, 50, 24}, false, 1}};
+const Case cases[] = {
+    {"decoder", {8, 12, 1024, 64}, {8, 12, 1024, 64}, {8, 12, 1024, 64}, true, 4},
+    {"vit_b_16", {64, 12, 197, 64}, {64, 12, 197, 64}, {64, 12, 197, 64}, false, 2},
+    {"long_rows", {1, 8, 4096, 128}, {1, 8, 4096, 128}, {1, 8, 4096, 128}, true, 8},
+    {"cross", {4, 8, 100, 64}, {4, 8, 77, 64}, {4, 8, 77, 64}, false, 1},
+    {"vit_b_16_packed",
+     {64, 12, 197, 64},
+     {64, 12, 197, 64},
+     {64, 12, 197, 64},
+     false,
+     2,
+     {{0, 2304, 64, 147456}, {768, 2304, 64, 147456}, {1536, 2304, 64, 147456}, {0, 768, 64, 49152}}},
+    {"decoder_packed",
+     {8, 12, 1024, 64},
+     {8, 12, 1024, 64},
+     {8, 12, 1024, 64},
+     true,
+     4,
+     {{0, 2359296, 64, 2304}, {768, 2359296, 64, 2304}, {1536, 2359296, 64, 2304}, {0, 786432, 64, 768}}},
+    {"narrow", {2, 8, 50, 24}, {2, 8, 50, 24}, {2, 8, 50, 24}, false, 1}};
 
 class AttentionEngines : public testing::TestWithParam<Case> {
 protected:
@@ -37,7 +53,7 @@ protected:
   }
   std::unique_ptr<AttentionEngine> choose(AttentionPass pass, int64_t limit, DataType type) {
     const Case &c = GetParam();
-    const AttentionGeometry g("attention", c.q, c.k, c.v, {});
+    const AttentionGeometry g("attention", c.q, c.k, c.v, {}, c.views);
     const int64_t granted = cuda::attentionScratch(limit, pass, g, 0, type);
     auto engine = AttentionEngine::choose({pass, g, 0.125f, c.causal, 0, 0, type}, granted, reason, device);
     if (engine) {

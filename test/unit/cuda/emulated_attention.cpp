@@ -48,6 +48,70 @@ TEST(AttentionEngines, RunInAsManyPartsAsTheWorkspaceAsks) {
   EXPECT_EQ(single.results, whole.results);
 }
 
+/// Rows, batch, queries keys and values, heads, depth: as run() has them, but in one tensor; the result in that order.
+Passes runPacked(size_t limit) {
+  setKernelPolicy(limit, Precision::BF16);
+  Harness h;
+  const int64_t b = shape[0], heads = shape[1], rows = shape[2], depth = shape[3], width = heads * depth;
+  auto part = [&](int64_t i) { return Shape{i * width, 3 * width, depth, 3 * width * b}; };
+  auto index = [&](int64_t member, int64_t row, int64_t column, int64_t parts, int64_t i) {
+    return static_cast<size_t>((((row * b + member / heads) * parts + i) * heads + member % heads) * depth + column);
+  };
+  auto forAll = [&](auto &&body) {
+    size_t at = 0;
+    for (int64_t member = 0; member < b * heads; ++member)
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t column = 0; column < depth; ++column)
+          body(member, row, column, at++);
+  };
+  Numbers all(static_cast<size_t>(3 * shape.elements())), gradient(static_cast<size_t>(shape.elements()));
+  for (unsigned i = 0; i < 5; ++i) {
+    const Numbers numbers = randomHalves(shape.elements(), i);
+    forAll([&](int64_t member, int64_t row, int64_t column, size_t at) {
+      if (i < 3)
+        all[index(member, row, column, 3, i)] = numbers[at];
+      else if (i == 4)
+        gradient[index(member, row, column, 1, 0)] = numbers[at];
+    });
+  }
+  const Shape whole{rows, b, 3 * width}, result{rows, b, heads, depth}, order{0, width, depth, width * b};
+  const Tensor qkv = h.tensor(whole, Layout::RowMajor, all, half), dqkv = h.tensor(whole, Layout::RowMajor, all, half),
+               dy = h.tensor(result, Layout::RowMajor, gradient, half),
+               y = h.tensor(result, Layout::RowMajor, gradient, half), logs = h.tensor({2, 4, 64});
+  auto kernel = [&](AttentionPass pass) {
+    return Attention("attention", pass, shape, shape, shape, {}, 0.3f, true, 0, 1, half, {}, part(0), part(1), part(2),
+                     order);
+  };
+  const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
+  Passes made{{}, -cudnn_frontend::executions, 0};
+  forward.forward(h.session.compute, qkv, qkv, qkv, none, y, logs, h.workspace(forward));
+  made.forward += cudnn_frontend::executions, made.backward -= cudnn_frontend::executions;
+  backward.backward(h.session.compute, dy, qkv, qkv, qkv, none, y, logs, dqkv, dqkv, dqkv, h.workspace(backward));
+  made.backward += cudnn_frontend::executions;
+  setKernelPolicy(size_t(64) << 20, Precision::FP32);
+  const Numbers read = h.read(y), slopes = h.read(dqkv);
+  made.results.resize(4, Numbers(static_cast<size_t>(shape.elements())));
+  forAll([&](int64_t member, int64_t row, int64_t column, size_t at) {
+    made.results[0][at] = read[index(member, row, column, 1, 0)];
+    for (size_t i = 0; i < 3; ++i)
+      made.results[i + 1][at] = slopes[index(member, row, column, 3, static_cast<int64_t>(i))];
+  });
+  return made;
+}
+
+TEST(AttentionEngines, ReadAndWritePartsOfOneTensor) {
+  const Passes apart = run(size_t(1) << 20), whole = runPacked(size_t(1) << 20), halved = runPacked(size_t(150) << 10),
+               single = runPacked(size_t(34) << 10), own = runPacked(size_t(16) << 10);
+  EXPECT_EQ(whole.forward, 1);
+  EXPECT_EQ(whole.backward, 1);
+  EXPECT_EQ(halved.backward, 2);
+  EXPECT_EQ(single.backward, 8);
+  for (const Passes *made : {&whole, &halved, &single})
+    EXPECT_EQ(made->results, apart.results);
+  EXPECT_EQ(own.backward, 0) << "no member fits";
+  EXPECT_EQ(own.results, run(size_t(16) << 10).results);
+}
+
 TEST(AttentionEngines, LeaveTheRestToKernelsOfOurOwn) {
   EXPECT_EQ(run(size_t(16) << 10).backward, 0) << "no member fits";
   EXPECT_EQ(run(size_t(1) << 20, full).forward, 0) << "floats";

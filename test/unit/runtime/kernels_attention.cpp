@@ -149,6 +149,69 @@ INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest,
                                          Case{{2, 9, 4}, {2, 20, 4}, {2, 20, 4}, {}, true},
                                          Case{{2, 2, 33, 8}, {2, 2, 33, 8}, {2, 2, 33, 8}, {33}, true, 0.4f}));
 
+/// Extents of self-attention: batch, heads, rows and depth.
+struct Views : testing::TestWithParam<Shape> {};
+
+/// The numbers of a tensor of 3 [B,H,S,D] in the order [S,B,3,H,D] of a packed projection, or those of one [B,H,S,D] in
+/// the order [S,B,H,D].
+Numbers packed(const std::vector<Numbers> &parts, const Shape &s) {
+  Numbers all(parts.size() * static_cast<size_t>(s.elements()));
+  size_t at = 0;
+  for (int64_t row = 0; row < s[2]; ++row)
+    for (int64_t b = 0; b < s[0]; ++b)
+      for (const Numbers &part : parts)
+        for (int64_t h = 0; h < s[1]; ++h)
+          for (int64_t d = 0; d < s[3]; ++d)
+            all[at++] = part[static_cast<size_t>(((b * s[1] + h) * s[2] + row) * s[3] + d)];
+  return all;
+}
+
+TEST_P(Views, GiveTheBitsOfCopies) {
+  const Shape s = GetParam();
+  const int64_t width = s[1] * s[3];
+  std::vector<Numbers> in;
+  for (unsigned i = 0; i < 4; ++i)
+    in.push_back(randomNumbers(s.elements(), i));
+  std::vector<Numbers> plain, viewed;
+  {
+    Harness h;
+    h.session.state.seed = 3, h.session.state.step = 2;
+    std::vector<Tensor> t;
+    for (const Numbers &numbers : in)
+      t.push_back(h.tensor(s, Layout::RowMajor, numbers));
+    const Tensor y = h.tensor(s), sums = h.tensor({s[0], s[1], s[2]}), dq = h.tensor(s), dk = h.tensor(s),
+                 dv = h.tensor(s);
+    const Attention forward("a", AttentionPass::Forward, s, s, s, {}, scale, true, 0.2f, key),
+        backward("a", AttentionPass::Backward, s, s, s, {}, scale, true, 0.2f, key);
+    forward.forward(h.session.compute, t[0], t[1], t[2], none, y, sums, h.workspace(forward));
+    backward.backward(h.session.compute, t[3], t[0], t[1], t[2], none, y, sums, dq, dk, dv, h.workspace(backward));
+    plain = {packed({h.read(y)}, s), h.read(sums), packed({h.read(dq), h.read(dk), h.read(dv)}, s)};
+  }
+  Harness h;
+  h.session.state.seed = 3, h.session.state.step = 2;
+  auto part = [&](int64_t i) { return Shape{i * width, 3 * width, s[3], 3 * width * s[0]}; };
+  const Shape order{0, width, s[3], width * s[0]}, all{s[2], s[0], 3 * width}, result{s[2], s[0], s[1], s[3]};
+  auto kernel = [&](AttentionPass pass) {
+    return Attention("a", pass, s, s, s, {}, scale, true, 0.2f, key, DataType::F32, {}, part(0), part(1), part(2),
+                     order);
+  };
+  const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
+  const Tensor qkv = h.tensor(all, Layout::RowMajor, packed({in[0], in[1], in[2]}, s)),
+               dy = h.tensor(result, Layout::RowMajor, packed({in[3]}, s)), y = h.tensor(result),
+               sums = h.tensor({s[0], s[1], s[2]}), dqkv = h.tensor(all);
+  for (const Tensor &t : {y, dqkv}) // nothing of what was there stays
+    h.write(t, randomNumbers(t.shape.elements(), 9));
+  forward.forward(h.session.compute, qkv, qkv, qkv, none, y, sums, h.workspace(forward));
+  backward.backward(h.session.compute, dy, qkv, qkv, qkv, none, y, sums, dqkv, dqkv, dqkv, h.workspace(backward));
+  viewed = {h.read(y), h.read(sums), h.read(dqkv)};
+  EXPECT_EQ(viewed, plain);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Views,
+                         testing::Values(Shape{2, 3, 5, 8}, Shape{1, 2, 130, 16}, Shape{3, 1, 7, 5},
+                                         Shape{2, 2, 300, 40}),
+                         [](const auto &info) { return "Depth" + std::to_string(info.param[3]); });
+
 TEST(Attention, KeepsWhatIsNoNumber) {
   const Shape shape{2, 4};
   Harness h;
@@ -173,6 +236,9 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   EXPECT_THROW(make({2, 2, 3}, {3, 2, 3}, {3, 2, 3}, {}), std::invalid_argument);
   EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {3, 5}), std::invalid_argument);
   EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {1, 2, 5}), std::invalid_argument);
+  EXPECT_THROW(Attention("/h/Softmax", AttentionPass::Forward, {2, 4, 3}, {2, 4, 3}, {2, 4, 3}, {}, 1, false, 0, 0,
+                         DataType::F32, {}, {0, 12}),
+               std::invalid_argument);
 }
 
 } // namespace

@@ -37,7 +37,7 @@ constexpr unsigned CUBLASLT_REDUCTION_SCHEME_MASK = 7, CUBLASLT_REDUCTION_SCHEME
 struct EmulatedProduct {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const float *bias = nullptr;
+  const void *bias = nullptr;
 };
 struct EmulatedMatrix {
   cudaDataType type;
@@ -123,8 +123,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t prod
         ld.columns != (turnB ? lb.rows : lb.columns))
       abort();
     if (la.type != lb.type || (la.type == CUDA_R_32F && ld.type != CUDA_R_32F) ||
-        (p.epilogue == CUBLASLT_EPILOGUE_BIAS &&
-         (ld.type != CUDA_R_32F || ld.rows == 1 || ld.columns == 1 || inner == 1)))
+        (p.epilogue == CUBLASLT_EPILOGUE_BIAS && (ld.rows == 1 || ld.columns == 1 || inner == 1)))
       abort();
     for (int32_t i = 0; i < ld.count; ++i)
       for (int64_t column = 0; column < ld.columns; ++column)
@@ -133,7 +132,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t prod
           for (int64_t k = 0; k < inner; ++k)
             sum += la.at(a, i * la.stride + (turnA ? k + row * la.leading : row + k * la.leading)) *
                    lb.at(b, i * lb.stride + (turnB ? column + k * lb.leading : k + column * lb.leading));
-          const double bias = p.epilogue == CUBLASLT_EPILOGUE_BIAS ? static_cast<double>(p.bias[row]) : 0;
+          const double bias = p.epilogue == CUBLASLT_EPILOGUE_BIAS ? ld.at(p.bias, row) : 0;
           ld.put(d, i * ld.stride + row + column * ld.leading,
                  static_cast<float>(static_cast<double>(factor) * sum + bias));
         }
