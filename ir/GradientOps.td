@@ -162,12 +162,14 @@ def Train_PadSlabOp : Train_GradientOp<"pad_slab", [Train_OwnKernel, Train_Preci
   let arguments = (ins Train_Real:$dy, I64Attr:$axis, I64Attr:$start);
   let results = (outs Train_Real:$dx);
 }
-def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel]> {
+def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Loss">.decl;
   let summary = "gradient of the attached loss with respect to the model's output";
   let description = [{
     `loss` names the forward op. Reads the logits and the target side by side, class by class, so both are row-major; the upstream gradient
-    is 1, which a train.mul changes where the loss is a part of what the step returns. Logits of targets that are `ignore_index` have the gradient 0.
+    is 1, which a train.mul changes where the loss is a part of what the step returns. Logits of targets that are `ignore_index` have the gradient 0. In
+    16 bits dx is where products read it as it is.
 
     - C1: `loss` is softmax_cross_entropy, mse or bce_with_logits; that op takes x and target; dx has x's shape.
 
@@ -176,7 +178,7 @@ def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel]> 
     ```
   }];
   let arguments = (ins Train_Float:$x, Train_Tensor:$target, StrAttr:$loss, OptionalAttr<I64Attr>:$ignore_index);
-  let results = (outs Train_Float:$dx);
+  let results = (outs Train_Real:$dx);
 }
 
 #endif

@@ -86,6 +86,10 @@ static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot>
   return ignoreIndex ? calls.with(*ignoreIndex) : calls;
 }
 
+// Where its readers want 16 bits and nobody scales it before: fp16's scale comes behind it.
+PrecisionPreference LossBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
+bool LossBackwardOp::isOperandWide(unsigned) { return true; }
+
 static constexpr Slot lossOperands[] = {in(0), in(1), out(0), scratchSlot};
 
 KERNEL(SoftmaxCrossEntropyOp) {

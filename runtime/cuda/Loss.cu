@@ -4,6 +4,7 @@
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/IdNote.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Storage.h"
 #include "runtime/kernels/LossRules.h"
 
 namespace sluice {
@@ -21,7 +22,7 @@ __device__ double warpLogSumExp(const float *x, int64_t classes) {
   largest = warpMaximum(largest);
   double sum = 0;
   for (int64_t k = lane; k < classes; k += 32)
-    sum += exp(static_cast<double>(x[k]) - static_cast<double>(largest));
+    sum += static_cast<double>(exponential(x[k] - largest));
   return static_cast<double>(largest) + log(warpSum(sum));
 }
 
@@ -98,9 +99,9 @@ __global__ void finishLoss(const double *partials, int parts, int64_t count, con
     *loss = static_cast<float>(sum / static_cast<double>(counted ? *counted : count));
 }
 
-template <int Width>
+template <int Width, typename T>
 __global__ void crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const float *x,
-                                     const int64_t *target, const DeviceState *state, float *dx) {
+                                     const int64_t *target, const DeviceState *state, T *dx) {
   const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
   const int64_t count = counted ? *counted : samples.count;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockThreads / Width;
@@ -111,16 +112,17 @@ __global__ void crossEntropyBackward(Samples samples, int64_t ignoreIndex, const
         Width == 1 ? logSumExp(x + at, samples.classes, samples.inner) : warpLogSumExp(x + at, samples.classes);
     const MixedClasses mixed(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch);
     for (int64_t k = threadIdx.x % Width; k < samples.classes; k += Width) {
-      const double probability = exp(static_cast<double>(x[at + k * samples.inner]) - shift);
-      dx[at + k * samples.inner] =
-          mixed.weights[0] == 0 && mixed.weights[1] == 0 ? 0 : mixedSlope(probability, k, mixed, smoothed, count);
+      const float probability = probabilityOf(x[at + k * samples.inner], shift);
+      store(dx + at + k * samples.inner,
+            mixed.weights[0] == 0 && mixed.weights[1] == 0 ? 0 : mixedSlope(probability, k, mixed, smoothed, count));
     }
   }
 }
 
-__global__ void elementBackward(LossKind kind, int64_t count, const float *x, const float *target, float *dx) {
+template <typename T>
+__global__ void elementBackward(LossKind kind, int64_t count, const float *x, const float *target, T *dx) {
   SLUICE_GRID_LOOP(i, count)
-  dx[i] = static_cast<float>(elementGradient(kind, x[i], target[i]) / static_cast<double>(count));
+  store(dx + i, static_cast<float>(elementGradient(kind, x[i], target[i]) / static_cast<double>(count)));
 }
 
 /// Whole numbers: the order of additions does not matter.
@@ -186,22 +188,26 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
                     const Tensor &scratch) const {
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
-  float *pdx = stream.data<float>(dx);
+  void *pdx = stream.address(dx);
   char *space = ignoreIndex == none ? nullptr : stream.data<char>(scratch);
   const DeviceState *state = deviceState(stream);
-  stream.launch(node, "loss_backward", [&] {
+  const auto launch = [&](auto *gradient) {
+    using T = std::remove_pointer_t<decltype(gradient)>;
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const int width = samples.inner == 1 ? 32 : 1;
       const int64_t *counted = countedTargets(stream, pt, samples, ignoreIndex, space);
-      const auto kernel = width == 32 ? crossEntropyBackward<32> : crossEntropyBackward<1>;
+      const auto kernel = width == 32 ? crossEntropyBackward<32, T> : crossEntropyBackward<1, T>;
       kernel<<<blocksFor(samples.count * width, blockThreads), blockThreads, 0, native(stream)>>>(
-          samples, ignoreIndex, counted, px, static_cast<const int64_t *>(pt), state, pdx);
+          samples, ignoreIndex, counted, px, static_cast<const int64_t *>(pt), state, gradient);
       return;
     }
-    elementBackward<<<blocksFor(x.elements(), blockThreads), blockThreads, 0, native(stream)>>>(
-        kind, x.elements(), px, static_cast<const float *>(pt), pdx);
-  });
+    const auto kernel = elementBackward<T>;
+    kernel<<<blocksFor(x.elements(), blockThreads), blockThreads, 0, native(stream)>>>(
+        kind, x.elements(), px, static_cast<const float *>(pt), gradient);
+  };
+  stream.launch(node, "loss_backward",
+                [&] { forStored(dx.type, [&](auto *stored) { launch(static_cast<decltype(stored)>(pdx)); }); });
 }
 
 void Loss::countCorrect(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &count) const {

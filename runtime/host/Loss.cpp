@@ -78,8 +78,8 @@ void differentiate(const float *line, float *gradient, const MixedClasses &mixed
   const bool counts = mixed.weights[0] != 0 || mixed.weights[1] != 0;
   const double shift = counts ? logSumExp(line, samples.classes, samples.inner) : 0;
   for (int64_t k = 0; k < samples.classes; ++k) {
-    const double probability = counts ? std::exp(static_cast<double>(line[k * samples.inner]) - shift) : 0;
-    gradient[k * samples.inner] = counts ? mixedSlope(probability, k, mixed, smoothed, counted) : 0;
+    gradient[k * samples.inner] =
+        counts ? mixedSlope(probabilityOf(line[k * samples.inner], shift), k, mixed, smoothed, counted) : 0;
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Kernels.h"
+#include "runtime/Math.h"
 #include "runtime/Random.h"
 
 #include <algorithm>
@@ -21,15 +22,21 @@ struct Samples {
   constexpr int64_t offset(int64_t sample) const { return sample / inner * classes * inner + sample % inner; }
 };
 
-/// log(sum(exp(x))) over `classes` logits that lie `step` apart.
+/// log(sum(exp(x))) over `classes` logits that lie `step` apart. Each exponential is a float's, because most GPUs take
+/// many times as long for a double's, and vocabularies have tens of thousands; they are added in double.
 SLUICE_KERNEL double logSumExp(const float *x, int64_t classes, int64_t step) {
   float largest = x[0];
   for (int64_t k = 1; k < classes; ++k)
     largest = std::max(largest, x[k * step]);
   double sum = 0;
   for (int64_t k = 0; k < classes; ++k)
-    sum += std::exp(static_cast<double>(x[k * step]) - static_cast<double>(largest));
+    sum += static_cast<double>(exponential(x[k * step] - largest));
   return static_cast<double>(largest) + std::log(sum);
+}
+
+/// exp(x) / sum(exp(x)) of a logit, from logSumExp.
+SLUICE_KERNEL float probabilityOf(float x, double logSumExp) {
+  return exponential(static_cast<float>(static_cast<double>(x) - logSumExp));
 }
 
 /// What the smoothed target of a sample has: 1 - smoothing more at its class than elsewhere.
@@ -63,12 +70,13 @@ struct MixedClasses {
 };
 
 /// The gradient of a cross-entropy by logit k of a sample, which has that probability; `counted` samples make the mean.
-SLUICE_KERNEL float mixedSlope(double probability, int64_t k, const MixedClasses &mixed, const SmoothedTarget &smoothed,
+SLUICE_KERNEL float mixedSlope(float probability, int64_t k, const MixedClasses &mixed, const SmoothedTarget &smoothed,
                                int64_t counted) {
   double slope = 0;
   for (int i = 0; i < 2; ++i)
     if (mixed.weights[i] != 0)
-      slope += mixed.weights[i] * (probability - (k == mixed.classes[i] ? smoothed.own : 0) - smoothed.others);
+      slope += mixed.weights[i] *
+               (static_cast<double>(probability) - (k == mixed.classes[i] ? smoothed.own : 0) - smoothed.others);
   return static_cast<float>(slope / static_cast<double>(counted));
 }
 

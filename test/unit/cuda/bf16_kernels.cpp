@@ -38,6 +38,30 @@ TEST(HALF(Cast), RoundsToNearestEven) {
   EXPECT_EQ(h.read(back), h.read(y));
 }
 
+/// Losses are computed from floats; their gradient is stored as a product will read it.
+TEST(HALF(Loss), RoundsItsGradientOnce) {
+  for (const Shape &shape : {Shape{16, 10}, Shape{3, 1000}, Shape{2, 5, 4, 3}}) {
+    const int64_t count = shape.elements() / shape[1];
+    std::vector<int64_t> classes;
+    for (int64_t s = 0; s < count; ++s)
+      classes.push_back(s % 4 == 3 ? -100 : s * 7 % shape[1]);
+    const Numbers numbers = randomNumbers(shape.elements(), 1, 3), wanted = randomNumbers(shape.elements(), 2);
+    Harness h;
+    const Tensor x = h.tensor(shape, Layout::RowMajor, numbers), target = h.classes(classes),
+                 value = h.tensor(shape, Layout::RowMajor, wanted), wide = h.tensor(shape),
+                 narrow = h.tensor(shape, Layout::RowMajor, half);
+    const Loss entropy("loss", LossKind::SoftmaxCrossEntropy, shape, -100),
+        square("mse", LossKind::MeanSquaredError, shape);
+    const Tensor space = h.workspace(entropy);
+    entropy.backward(h.session.compute, x, target, wide, space);
+    entropy.backward(h.session.compute, x, target, narrow, space);
+    EXPECT_EQ(h.read(narrow), halves(h.read(wide)));
+    square.backward(h.session.compute, x, value, wide);
+    square.backward(h.session.compute, x, value, narrow);
+    EXPECT_EQ(h.read(narrow), halves(h.read(wide)));
+  }
+}
+
 TEST(HALF(Cast), KeepsNaN) {
   Harness h;
   const Tensor x = h.tensor({3}, Layout::RowMajor, {1, std::nan(""), 2}), y = h.tensor({3}, Layout::RowMajor, half);
