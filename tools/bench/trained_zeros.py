@@ -17,7 +17,6 @@ import re
 import resource
 import subprocess
 import sys
-import time
 
 import numpy as np
 
@@ -51,15 +50,15 @@ class Network:
 
     def run(self, program, steps, *flags):
         """Facts of the run's last event, milliseconds of its fastest step behind the first, of its copies, and of the processor, and the losses."""
-        log, before, start = self.folder / "log.jsonl", resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        log, before = self.folder / "log.jsonl", resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run([program, "--data", self.folder, "--steps", str(steps), "--shuffle", "--seed", "7", "--lr", "0.005", "--momentum", "0.9",
                                "--clip-value", "1", "--log", log, "--force", *flags], check=True, capture_output=True, text=True)
-        wall, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         events = [json.loads(line) for line in log.read_text().splitlines()]
         each = [event for event in events if event["event"] == "step"]
         copies = re.search(r"^offload.* ([\d.]+)$", done.stdout, re.M)
         return next(event for event in events if event["event"] == "end") | {
-            "ms": min(event["ms"] for event in each[1:] or each), "losses": [event["loss"] for event in each], "copies": float(copies[1]), "wall": wall,
+            "ms": min(event["ms"] for event in each[1:] or each), "losses": [event["loss"] for event in each], "copies": float(copies[1]),
             "processor": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
     def shares(self, path):
@@ -80,7 +79,6 @@ def measured(network, options):
     for number in range(options.rounds):
         for which in list(programs) if number % 2 == 0 else list(programs)[::-1]:
             one, all_ = (network.run(programs[which], options.steps + steps, *again) for steps in (1, MORE))
-            all_["load"] = (all_["processor"] - one["processor"]) / (all_["wall"] - one["wall"])
             all_["processor"] = (all_["processor"] - one["processor"]) / (MORE - 1)
             found[which].append(all_)
     assert all(run["losses"] == found["raw"][0]["losses"] for runs in found.values() for run in runs), "zvc is exact"
@@ -97,16 +95,14 @@ def report(network, options):
     print("| zeros in | first step | trained |\n|---|---|---|")
     for op in shares[0]:
         print(f"| {op} | {shares[0][op]:.1%} | {shares[1][op]:.1%} |".replace("%", " %"))
-    print("\n| host memory of | MiB | fastest step, ms | copies and codec, ms a step | processor, ms a step | load |\n|---|---|---|---|---|---|")
-    best = {which: {key: min(run[key] for run in runs) for key in ("host_peak_bytes", "ms", "copies", "processor", "load")} for which, runs in found.items()}
+    print("\n| host memory of | MiB | fastest step, ms | copies and codec, ms a step | processor, ms a step |\n|---|---|---|---|---|")
+    best = {which: {key: min(run[key] for run in runs) for key in ("host_peak_bytes", "ms", "copies", "processor")} for which, runs in found.items()}
     for which, name in (("raw", "raw bytes"), ("slots", "zvc, a slot a tensor"), ("pool", "zvc, a pool")):
         row = best[which]
-        print(f"| {name} | {row['host_peak_bytes'] / MEBIBYTE:.1f} | {row['ms']:.0f} | {row['copies']:.1f} | {1e3 * row['processor']:.0f} | {row['load']:.0%} |".replace("%", " %"))
+        print(f"| {name} | {row['host_peak_bytes'] / MEBIBYTE:.1f} | {row['ms']:.0f} | {row['copies']:.1f} | {1e3 * row['processor']:.0f} |")
     raw, pool = best["raw"], best["pool"]
-    more, work = pool["ms"] - raw["ms"], 1e3 * (pool["processor"] - raw["processor"])
-    print(f"\nThe pool takes {1 - pool['host_peak_bytes'] / raw['host_peak_bytes']:.1%} less than raw slots. Packing and unpacking take {work:.0f} ms of a processor "
-          f"a step, {work / pool['ms']:.0%} of one; copies with them {pool['copies']:.0f} ms beside compute, by which a step is {more:.0f} ms "
-          f"longer ({more / raw['ms']:.1%}).".replace("%", " %"), flush=True)
+    print(f"\nThe pool takes {1 - pool['host_peak_bytes'] / raw['host_peak_bytes']:.1%} less than raw slots; packing and unpacking take "
+          f"{pool['copies'] - raw['copies']:.0f} ms and {1e3 * (pool['processor'] - raw['processor']):.0f} ms of a processor a step.".replace("%", " %"), flush=True)
 
 
 def main():
