@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns offload sets into answers.
+// Turns offload sets into answers, and makes them faster.
 #include "passes/strategies/ChainPlan.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace sluice::planner {
 
@@ -37,6 +38,61 @@ ChainAnswer bestOffload(const Chain &chain, double memory, const std::vector<std
     takeBetter(best, offloadChain(chain, memory, set, release));
   }
   return best;
+}
+
+namespace {
+
+/// Climbs from a set to faster ones. Of pairs near ones come first, since they take each other's place.
+class Exchanges {
+public:
+  Exchanges(const Chain &chain, double memory, ChainPlan plan)
+      : chain(chain), memory(memory), best(std::move(plan)), left(static_cast<int>(1e6 / chain.uF.size())) {
+    for (Action a : best.actions)
+      set.push_back(a == Action::Offload);
+  }
+
+  ChainPlan run() {
+    const int n = set.size();
+    for (bool faster = true; faster && left > 0;) {
+      faster = false;
+      for (int i = 0; i < n; ++i)
+        faster |= changed({i});
+      for (int apart = 1; apart < n; ++apart)
+        for (int i = apart; i < n; ++i)
+          if (set[i] != set[i - apart])
+            faster |= changed({i - apart, i});
+    }
+    return std::move(best);
+  }
+
+private:
+  /// Whether the set is faster with these the other way round; then it stays so.
+  bool changed(std::initializer_list<int> tensors) {
+    if (left-- <= 0)
+      return false;
+    std::vector<bool> other = set;
+    for (int i : tensors)
+      other[i] = !other[i];
+    ChainAnswer answer = offloadChain(chain, memory, other, Release::Whole);
+    auto *plan = std::get_if<ChainPlan>(&answer);
+    if (!plan || plan->timeline.makespan >= best.timeline.makespan * (1 - 1e-9))
+      return false;
+    best = std::move(*plan);
+    set = std::move(other);
+    return true;
+  }
+
+  const Chain &chain;
+  const double memory;
+  ChainPlan best;
+  std::vector<bool> set; ///< of best
+  int left;              ///< simulations
+};
+
+} // namespace
+
+ChainPlan exchanged(const Chain &chain, double memory, ChainPlan plan) {
+  return Exchanges(chain, memory, std::move(plan)).run();
 }
 
 } // namespace sluice::planner

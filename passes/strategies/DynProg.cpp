@@ -10,13 +10,15 @@
 // equation (9) uses y_(j+1), feasibility uses D+ (also, y_(L+1) is not charged to the forward half). States are
 // pruned by exact dominance instead of rounding. With partial release the first set is optimal among ordered
 // schedules (not among all: Lemma 3 has counterexamples). With whole release the best sets, GREEDY's among them,
-// are simulated as they would run and the fastest is taken.
+// are simulated as they would run, and the fastest changes one tensor, or exchanges one that moves for one that stays,
+// for as long as that makes it faster: the recursion knows parts, and no finer sample of its states finds what whole
+// tensors want.
 //
 // Complexity O(L * states^2), states at most `limit` a boundary; beyond it the least idle state of every cell of a
-// grid survives.
+// grid survives. Exchanges: 1e6 / L simulations at most.
 //
 // Knobs: limit=0 states (0: chosen by L so that planning takes a few seconds at most), sets=64 simulated with whole
-// release.
+// release, exchanges=1 (0: the fastest of those, as it is).
 //
 // Fails below chainFloor: the largest stage's inputs and outputs.
 #include "passes/strategies/DynProg.h"
@@ -249,7 +251,11 @@ static ChainAnswer chainDynProg(const Chain &chain, double memory, Release relea
   // A sample of states may miss what the prefix finds.
   if (release == Release::Whole || !exact || sets.empty())
     sets.push_back(greedyPrefix(chain, memory));
-  return bestOffload(chain, memory, sets, release);
+  ChainAnswer best = bestOffload(chain, memory, sets, release);
+  auto *plan = std::get_if<ChainPlan>(&best);
+  if (plan && release == Release::Whole && numberKnob(options, "exchanges", 1) > 0)
+    return exchanged(chain, memory, std::move(*plan));
+  return best;
 }
 
 /// On op-level programs a stage is offloaded with all its activations. Its tensors die one by one there, so the chain
@@ -288,7 +294,7 @@ static Answer planDynProg(const Problem &problem, Bytes memory, const Options &o
 
 Strategy dynprogStrategy() {
   Strategy s{"dynprog", "offload the best set of stages (Beaumont et al. 2020)", planDynProg, chainDynProg};
-  s.knobs = {{"limit", 1e5}, {"sets", 1e5}};
+  s.knobs = {{"limit", 1e5}, {"sets", 1e5}, {"exchanges"}};
   s.actions = {"offload"};
   return s;
 }

@@ -11,13 +11,15 @@
 // Changed: a packed form has a size that is known at planning, so the sliding workspace with its room for one worst
 // case becomes lives that nest, which our packing places at their load; the persistent buffers become a limit on raw
 // tensors. Where gradients of ReLU ask for signs, which zfp loses, a mask stands in front of the packed form, and where
-// they ask for nothing else the mask is all that stays, unless masks=0. Backward does not wait for the whole queue to
-// drain. Budgets below the published plan's get fewer raw tensors and less look-ahead.
+// they ask for nothing else the mask is all that stays, unless masks=0; such tensors fill raw buffers and are counted
+// ahead as the paper's are. Backward does not wait for the whole queue to drain. Budgets below the published plan's get
+// fewer raw tensors and less look-ahead.
 //
-// Complexity O(buffers * ops).
+// Complexity O(buffers * ops), with stay=1 O(tensors * ops).
 //
 // Knobs: buffers=0 (0: three, or six where the graph branches), ahead=2 tensors, hybrid=0 (1: swap what no convolution
-// wrote), masks=1 (0: pack what gradients only compare with 0, too, as published).
+// wrote), masks=1 (0: pack what gradients only compare with 0, too, as published), stay=0 (1: tensors stay, those of
+// the longest jobs first, where the published plan's peak has room for them, so that the codec works less).
 //
 // Fails where the packed forms and one raw tensor beside each op do not fit; waits where the codec is slower than the
 // layers.
@@ -27,6 +29,7 @@
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::planner {
 
@@ -40,7 +43,7 @@ public:
     while (firstBackward < static_cast<int>(problem.ops.size()) && problem.ops[firstBackward].phase == Phase::Forward)
       ++firstBackward;
     for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
-      if (problem.buffers[b].activation && !gaps[b].empty() && accesses[b].firstWrite >= 0 && !mask(b) && mayLeave(b))
+      if (problem.buffers[b].activation && !gaps[b].empty() && accesses[b].firstWrite >= 0 && (mask(b) || mayLeave(b)))
         tensors.push_back(b);
   }
 
@@ -52,10 +55,13 @@ public:
     for (int i = 0; i < n; ++i) {
       const int b = byBirth[i];
       const int crowded = i + buffers < n ? accesses[byBirth[i + buffers]].firstWrite : firstBackward;
-      plan.decisions[b] = decision(b, std::max(gaps[b].first, crowded));
+      if (!mask(b))
+        plan.decisions[b] = decision(b, std::max(gaps[b].first, crowded));
     }
     for (int i = 0; i < n; ++i) {
       Decision &d = plan.decisions[byReturn[i]];
+      if (mask(byReturn[i]))
+        continue;
       const int issued = i < ahead ? firstBackward - 1 : gaps[byReturn[i - ahead]].last;
       d.prefetchAfter = std::clamp(issued, d.freeBefore, d.neededBy - 1);
     }
@@ -65,6 +71,23 @@ public:
     for (size_t b = 0; b < plan.decisions.size(); ++b)
       if (const Encoding *form = mask(static_cast<int>(b)); form && accesses[b].hasGap())
         plan.decisions[b] = encoded(accesses[b], *form);
+    return plan;
+  }
+
+  /// The plan without what its own peak has room for.
+  Plan withoutNeedless(Plan plan) const {
+    const Bytes peak = peakBytes(problem, expand(problem, plan));
+    std::vector<int> leaving;
+    for (int b : tensors)
+      if (leavesAndReturns(plan.decisions[b].action))
+        leaving.push_back(b);
+    std::stable_sort(leaving.begin(), leaving.end(),
+                     [&](int a, int b) { return problem.buffers[a].bytes > problem.buffers[b].bytes; });
+    for (int b : leaving) {
+      const Decision left = std::exchange(plan.decisions[b], Decision{});
+      if (peakBytes(problem, expand(problem, plan)) > peak)
+        plan.decisions[b] = left;
+    }
     return plan;
   }
 
@@ -87,7 +110,7 @@ private:
 
   bool mayLeave(int b) const { return swaps(b) ? problem.buffers[b].offloadable : packed(b) != nullptr; }
 
-  /// Where it is enough; null where it is not.
+  /// Where it is enough and all that stays; null where it is not.
   const Encoding *mask(int b) const { return masks ? encodingOf(problem.buffers[b], "mask") : nullptr; }
 
   /// With the signs beside it where gradients ask for them; null where there is no such form.
@@ -112,7 +135,7 @@ private:
   const bool hybrid, masks;
   const std::vector<Accesses> accesses;
   const std::vector<Gap> gaps;
-  std::vector<int> tensors;
+  std::vector<int> tensors; ///< that leave, and those of which only a mask stays
   int firstBackward = 0;
 };
 
@@ -128,11 +151,14 @@ static Answer planFreeLunch(const Problem &problem, Bytes memory, const Options 
   const int published = static_cast<int>(std::min(1e6, numberKnob(options, "buffers", 0)));
   const int ahead = static_cast<int>(std::min(1e6, numberKnob(options, "ahead", 2)));
   const bool masks = numberKnob(options, "masks", 1) > 0 && options.executable.count("mask") > 0;
+  const bool stay = numberKnob(options, "stay", 0) > 0;
   const FreeLunch freeLunch(problem, hybrid, masks);
   Attempt best;
   for (int buffers = published > 0 ? published : branches ? 6 : 3; buffers > 0; --buffers)
     for (int early : {ahead, 1, 0}) {
       Attempt attempt = measured(problem, memory, freeLunch.plan(buffers, early));
+      if (attempt.feasible && stay)
+        attempt = measured(problem, memory, freeLunch.withoutNeedless(std::move(attempt.plan)));
       if (attempt.feasible)
         return answerOf(std::move(attempt), "freelunch", memory);
       improve(best, std::move(attempt));
@@ -148,7 +174,7 @@ static ChainAnswer chainFreeLunch(const Chain &chain, double memory, Release, co
 
 Strategy freelunchStrategy() {
   Strategy s{"freelunch", "compress activations in device memory (Patel et al.)", planFreeLunch, chainFreeLunch};
-  s.knobs = {{"buffers", 1e6}, {"ahead", 1e6}, {"hybrid"}, {"masks"}};
+  s.knobs = {{"buffers", 1e6}, {"ahead", 1e6}, {"hybrid"}, {"masks"}, {"stay"}};
   s.actions = {"offload", "zfp", "mask"};
   s.lossyAsPublished = true;
   return s;

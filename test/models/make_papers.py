@@ -80,14 +80,14 @@ def alexnet():
     return g.model(1000)
 
 
-def vgg(more):
-    g, x, inputs = Graph(224), "images", 3
+def vgg(more, size=224):
+    g, x, inputs = Graph(size), "images", 3
     for outputs, convolutions in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
         for _ in range(convolutions + more):
             x, inputs = g.relu(g.conv(x, inputs, outputs, 3)), outputs
         x = g.pool(x, "MaxPool", 2, 2)
     x = g.node("Flatten", [x])
-    for inputs in (25088, 4096):
+    for inputs in (512 * (size // 32) ** 2, 4096):
         x = g.relu(g.linear(x, inputs, 4096))
     g.linear(x, 4096, 1000)
     return g.model(1000)
@@ -158,4 +158,5 @@ def main():
         print(f"{options.out / name}.onnx: {len(model.graph.node)} nodes")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -199,6 +199,41 @@ TEST(FreeLunch, LeavesAMaskWhereItIsEnough) {
   EXPECT_EQ(planOf(p, 1 << 20, "freelunch", options).decisions[2].codec, "zfp");
 }
 
+// Raw buffers and tensors ahead are of all feature maps: who else leaves when does not hang on how one is kept.
+TEST(FreeLunch, ATensorOfWhichAMaskStaysFillsABufferAndIsCountedAhead) {
+  Problem p = blocksOf(8);
+  for (int b : {2, 8})
+    p.buffers[b].encodings.push_back({"mask", 32, 0, 0});
+  Options options = everythingAllowed({});
+  const Plan masks = planOf(p, 1 << 20, "freelunch", options);
+  options.knobs["masks"] = "0";
+  const Plan packed = planOf(p, 1 << 20, "freelunch", options);
+  for (size_t b = 0; b < p.buffers.size(); ++b) {
+    if (b == 2 || b == 8)
+      continue;
+    SCOPED_TRACE(p.buffers[b].name);
+    EXPECT_EQ(masks.decisions[b].freeBefore, packed.decisions[b].freeBefore);
+    EXPECT_EQ(masks.decisions[b].prefetchAfter, packed.decisions[b].prefetchAfter);
+  }
+}
+
+TEST(FreeLunch, WhatThePeakHasRoomForMayStay) {
+  Problem p = blocksOf(8);
+  p.buffers[3].bytes = 6000; // the peak is where this one is
+  p.buffers[3].encodings[0].bytes = 1200;
+  Options options = everythingAllowed({});
+  const Plan all = planOf(p, 1 << 20, "freelunch", options);
+  options.knobs["stay"] = "1";
+  const Plan few = planOf(p, 1 << 20, "freelunch", options);
+  EXPECT_LE(few.peakBytes, all.peakBytes);
+  auto packed = [](const Plan &plan) {
+    return std::count_if(plan.decisions.begin(), plan.decisions.end(),
+                         [](const Decision &d) { return d.action == Action::Compress; });
+  };
+  EXPECT_LT(packed(few), packed(all));
+  EXPECT_EQ(decisionOf(p, few, "c1").action, Action::Compress);
+}
+
 TEST(Gist, ReducesPrecisionOnlyWhenAskedAndAllowed) {
   Problem p = blocksOf(6);
   p.buffers[2].encodings.push_back({"mask", 32, 0, 0});

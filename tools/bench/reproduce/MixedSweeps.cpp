@@ -40,7 +40,8 @@ void sweep(std::ostream &page, const std::string &name, const Profile &profile) 
        << p.ops.size() << " ops; keep needs " << keep.arenaBytes / 1048576 << " MiB, of which " << p.base / 1048576
        << " live through the step; floor at " << percent((memoryFloor(p) - p.base) / activations)
        << " of the activations.\n\n| strategy | 30 % | 40 % | 60 % | 80 % | smallest |\n|---|---|---|---|---|---|\n";
-  for (const char *strategy : {"mixed", "greedy", "dynprog", "rotor", "chen", "superneurons", "capuchin", "gist"}) {
+  for (const char *strategy : {"mixed", "greedy", "dynprog", "vdnn", "vdnn-all", "vdnnpp", "autoswap", "tflms", "rotor",
+                               "chen", "dtr", "pofo", "superneurons", "capuchin", "gist"}) {
     page << "| " << strategy;
     for (double share : {0.3, 0.4, 0.6, 0.8}) {
       const Answer answer =
@@ -90,7 +91,9 @@ void mixedSweep(std::ostream &page) {
           "its budget. The bound\n"
           "is the one of passes/planner/Bounds.h: what is missing at the highest positions leaves before them and "
           "returns after them,\n"
-          "or costs re-runs; encodings are free and every byte counts once, so it is not always reachable.\n\n";
+          "or costs re-runs; encodings are free and every byte counts once, so it is not always reachable. checkmate, "
+          "an "
+          "integer program over\nevery op and every step, is left out.\n\n";
   const Profile profile = *loadProfile("v100-pcie");
   for (const char *name : {"resnet50", "resnet152", "densenet121", "mobilenet_v2", "unet_bn", "vgg16", "vgg19", "unet"})
     sweep(page, name, profile);

@@ -41,7 +41,8 @@ void pinnedMemory(std::ostream &page) {
          << digits(raw * (1 - saved(0.7)), 0) << " |\n";
   }
   page << "\nIts load on the processor (150 to 180 of 800 %) and the iteration of 377 ms are measurements of that "
-          "machine.\n";
+          "machine. What trained activations save on the host target and what\npacking them takes: [trained "
+          "zeros](../results/trained-zeros.md).\n";
 }
 
 } // namespace sluice::bench
