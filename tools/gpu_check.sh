@@ -188,7 +188,7 @@ stage_peers() {
   "$python" -c 'import torch, torchvision' 2>"$results/torch.log" || die "CUDA peers need PyTorch with torchvision: $(tail -n 1 "$results/torch.log")"
   local model variant
   item peer_links.json "$python" "$here/gpu_peers.py" links
-  for model in resnet50:256 resnet152:64 vgg16:64 densenet121:128; do
+  for model in resnet50:256 resnet152:64 vgg16:64 densenet121:128 vit_b_16:64; do
     for variant in {eager,compile,max-autotune}-{tf32,amp} checkpoint-{tf32,amp} save-on-cpu-{tf32,amp} budget-{0.7,0.5,0.3}-{tf32,amp}; do
       item "peer_${model%:*}_$variant.json" "$python" "$here/gpu_peers.py" "${model%:*}" "${model#*:}" "$variant"
     done

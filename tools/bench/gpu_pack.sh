@@ -13,9 +13,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 say() { printf 'gpu_check: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }
 
-checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse leaky:8 reversible:8) # tiny model:batch[:loss], in fp32 and bf16, resnet in fp16 as well, against the host target
+checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse leaky:8 reversible:8 vit:8 gpt:8:token-cross-entropy) # tiny model:batch[:loss], in fp32 and bf16, resnet in fp16 as well, against the host target
 inverted=(leaky:8:hascoet,fp16=0 reversible:8:mixed,offload=0)                   # tiny model:batch:strategy, with what can be rebuilt rebuilt, in fp32
-measured=(resnet50:256 resnet152:64 vgg16:64 densenet121:128)                    # torchvision model:batch at 224
+measured=(resnet50:256 resnet152:64 vgg16:64 densenet121:128 vit_b_16:64)        # torchvision model:batch at 224
 budgets=(80% 60% 60%act 40%)
 
 emit() { # name, model, flags...: programs/NAME/{program.cu,NAME.safetensors}

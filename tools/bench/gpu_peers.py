@@ -18,9 +18,9 @@ WARM, STEPS = 50, 50
 
 
 def blocks(model):
-    """Children that can be recomputed one by one: residual and dense blocks, or what a plain network has between two poolings."""
+    """Children that can be recomputed one by one: residual, dense and transformer blocks, or what a plain network has between two poolings."""
     found = [child for name, child in model.named_modules()
-             if type(child).__name__ in ("BasicBlock", "Bottleneck", "_DenseBlock")]
+             if type(child).__name__ in ("BasicBlock", "Bottleneck", "_DenseBlock", "EncoderBlock")]
     if not found:
         segments = [[]]
         for layer in model.features:
