@@ -13,7 +13,8 @@ RankedTensorType sluice::packedType(RankedTensorType raw, StringRef codec) {
     return RankedTensorType::get(raw.getShape(), IntegerType::get(context, 1), raw.getEncoding());
   auto known = parseCodec(codec);
   // Statistics, [C] vectors, are too small to gain from it and too sensitive to be rounded.
-  if (!known || !raw.getElementType().isF32() || raw.getRank() < 2)
+  const bool taken = known && (known->kind == Codec::Zvc ? train::isReal(raw) : raw.getElementType().isF32());
+  if (!taken || raw.getRank() < 2)
     return {};
   return RankedTensorType::get({packedBytes(*known, tensorOf(raw))}, IntegerType::get(context, 8));
 }
@@ -87,7 +88,9 @@ LogicalResult OffloadOp::verify() {
   if (!codecOfCopies(*getCodec()))
     return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << codecsOfCopies();
   if (!packedType(cast<RankedTensorType>(getX().getType()), *getCodec()))
-    return emitOpError() << "packs f32 tensors of rank 2 and more only, not " << getX().getType();
+    return emitOpError() << "with codec '" << *getCodec() << "' packs "
+                         << (parseCodec(*getCodec())->kind == Codec::Zvc ? "floats and halves" : "f32 tensors")
+                         << " of rank 2 and more only, not " << getX().getType();
   return success();
 }
 

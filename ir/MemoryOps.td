@@ -20,7 +20,7 @@ def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_Moves
     share these bytes of host memory and have their raw slots in the spill arena.
 
     - C1: the handle holds x's type.
-    - C2: a codec is fp16 or zvc, and x is f32 of rank 2 at least.
+    - C2: a codec is fp16 or zvc, and x is f32, or with zvc bf16 or f16, of rank 2 at least.
 
     ```mlir
     %h = train.offload %x {codec = "fp16"} : (tensor<16x64x112x112xf32>) -> !train.host<tensor<16x64x112x112xf32>>

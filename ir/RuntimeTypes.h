@@ -14,8 +14,8 @@ namespace sluice {
 Shape shapeOf(mlir::RankedTensorType type);
 Tensor tensorOf(mlir::RankedTensorType type);
 
-/// What a codec makes of a tensor: the mask of floats, or a vector of i8. Null for an unknown codec, and for other
-/// codecs of other elements than f32 (halves are half as large already), and of vectors.
+/// What a codec makes of a tensor: the mask of floats, or a vector of i8. Null for an unknown codec, of other elements
+/// than f32 for all but zvc and masks (halves are half as large already), and of vectors for all but masks.
 mlir::RankedTensorType packedType(mlir::RankedTensorType raw, llvm::StringRef codec);
 
 /// The codec of this name if copies can apply it, and the names of all such.

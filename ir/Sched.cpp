@@ -306,7 +306,7 @@ LogicalResult CopyOp::verify() {
     auto codec = sluice::codecOfCopies(*getCodec());
     if (!codec)
       return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << sluice::codecsOfCopies();
-    wanted = sluice::packedBytes(*codec, sluice::device(0, {wanted / 4}));
+    wanted = sluice::packedBytes(*codec, wanted);
   }
   if (pooled != (host.getSpace() == Space::Spill)) // C3
     return emitOpError() << "of '" << device.getName() << "' " << (pooled ? "has a codec with a pool" : "has no pool")

@@ -70,7 +70,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!asked)
       return failWith(module, 2) << asked.error();
     const PlanRequest &request = *asked;
-    planner::Problem problem = problemOfStep(module, step, storages, *known, request.zfp);
+    planner::Problem problem = problemOfStep(module, step, storages, *known, target, request.zfp);
 
     planner::Answer keep = runStrategy(problem, unlimited, "keep", {});
     if (auto *refused = std::get_if<planner::Refused>(&keep))
@@ -148,7 +148,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!evaluate)
       return 0;
     Storages storages(evaluate);
-    planner::Problem problem = problemOfStep(getOperation(), evaluate, storages, profile);
+    planner::Problem problem = problemOfStep(getOperation(), evaluate, storages, profile, target);
     planner::Op reader; // of what is kept until the batch is done
     for (auto [index, buffer] : llvm::enumerate(problem.buffers))
       if (storages[buffer.id].kept)
@@ -171,7 +171,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   void choosePacking(const planner::Problem &problem, const PlanRequest &request, planner::Plan &plan) {
     for (auto [index, d] : llvm::enumerate(plan.decisions))
       if (d.action == planner::Action::Offload && d.codec.empty() &&
-          planner::encodingOf(problem.buffers[index], "fp16") && // else indices or statistics
+          packsOnCopies(problem.buffers[index], request.codec) && // else indices or statistics
           planner::mayRound(problem, plan, static_cast<int>(index), request.codec))
         d.codec = request.codec;
   }
@@ -185,8 +185,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       if (d.action != planner::Action::Offload)
         continue;
       auto codec = sluice::parseCodec(d.codec == "zvc" ? request.zvc : d.codec);
-      (codec->pool > 0 ? pooled : slots) += slotBytes(
-          codec->kind == Codec::None ? buffer.bytes : packedBytes(*codec, sluice::device(0, {buffer.bytes / 4})));
+      (codec->pool > 0 ? pooled : slots) +=
+          slotBytes(codec->kind == Codec::None ? buffer.bytes : packedBytes(*codec, buffer.bytes));
     }
     return slots + std::min(pooled, sluice::parseCodec(request.zvc)->pool);
   }

@@ -35,10 +35,15 @@ inline ZfpGrid zfpGrid(const Tensor &x) {
   return best;
 }
 
-/// Elements of one independently packed part of a zvc slot; behind the offsets of all parts, and their end, lie the
-/// parts.
-constexpr int64_t zvcPart = int64_t(1) << 15;
-constexpr int64_t zvcParts(int64_t elements) { return (elements + zvcPart - 1) / zvcPart; }
+/// zvc cuts a tensor of floats or halves into parts of so many bytes, each packed on its own. First comes a table of
+/// 64-bit integers, its own bytes and where each part ends; then the parts, in a slot each where its raw bytes would
+/// begin, in a pool one behind the other. A part is a word of bits for every 32 elements, the first one's lowest, 1
+/// where the element is not zero, as many words as make whole 16 bytes, then those elements; or its raw bytes where
+/// these are no more. So a slot's bytes follow from the raw bytes, whatever these are of.
+constexpr int64_t zvcPart = int64_t(1) << 17;
+constexpr int64_t zvcParts(int64_t raw) { return (raw + zvcPart - 1) / zvcPart; }
+constexpr int64_t zvcTableBytes(int64_t raw) { return (8 * (zvcParts(raw) + 1) + 63) / 64 * 64; }
+constexpr int64_t zvcMaskBytes(int64_t elements) { return (elements + 127) / 128 * 16; }
 
 /// Values that share a scale. Behind the integers of all blocks, the last one filled up with zeros, lie their scales.
 constexpr int64_t int8Block = 64;
@@ -53,7 +58,7 @@ inline int64_t formBytes(Codec codec, const Tensor &x) {
   case Codec::Fp16:
     return 2 * elements;
   case Codec::Zvc:
-    return 4 * elements + 8 * (zvcParts(elements) + 1);
+    return zvcTableBytes(static_cast<int64_t>(x.bytes())) + static_cast<int64_t>(x.bytes());
   case Codec::Zfp:
     return (zfpGrid(x).blocks() * 16 * codec.rate + 63) / 64 * 8;
   case Codec::Int8:
@@ -72,6 +77,10 @@ constexpr int64_t signBytes(int64_t elements) { return (9 * signBlocks(elements)
 /// Bytes of the slot that holds `x` packed.
 inline int64_t packedBytes(Codec codec, const Tensor &x) {
   return (codec.mask ? signBytes(x.shape.elements()) : 0) + formBytes(codec, x);
+}
+/// Of a codec of copies: these follow from the raw bytes alone.
+inline int64_t packedBytes(Codec codec, int64_t raw) {
+  return codec.kind == Codec::Zvc ? zvcTableBytes(raw) + raw : packedBytes(codec, device(0, {raw / 4}));
 }
 
 /// One bit an element: !(x <= 0), or x > 0 with `positive` (NaN differs). What gradients of ReLU and LeakyReLU ask.
@@ -98,7 +107,7 @@ private:
 };
 
 /// Copies between the arenas that pack on the way out and unpack on the way back: codecs of copies. The host
-/// tensor is U8 and packedBytes(codec, device tensor) long.
+/// tensor is U8 and packedBytes(codec, device tensor) long. Floats; on cuda zvc takes halves, too.
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec);
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec);
 

@@ -60,8 +60,8 @@ public:
   /// it in traces and profiles and must outlive the program.
   void launch(const char *node, const char *op, std::function<void()> work, size_t bytes = 0);
 
-  /// Host: behind a kernel that wrote these tensors of f32, adds their shares of zeros to its record, if the session
-  /// counts zeros.
+  /// Behind a kernel that wrote these tensors of floats, adds their shares of zeros (of the whole bit pattern) to its
+  /// record, if the session counts zeros.
   void countZeros(std::initializer_list<Tensor> written);
 
   /// Cuda: the cudaStream_t. Host: null.
@@ -189,7 +189,8 @@ public:
   /// Null without a pool.
   PackedPool *packedPool() const;
 
-  /// Recording of every op's times, off at first; on the host of zeros, too, which takes time beside that of the ops.
+  /// Recording of every op's times, off at first; with `zeros` of shares of zeros, too, which takes time beside that of
+  /// the ops.
   /// Take the records after synchronize(); taking empties them.
   void enableRecording(bool on, bool zeros = false);
   std::vector<OpRecord> takeRecords();

@@ -57,7 +57,7 @@ ModelProblem PlannedModel::problem() {
   if (!request)
     return fail(2, request.error());
   Storages storages(step);
-  result.problem = problemOfStep(compilation.module(), step, storages, *profile, request->zfp);
+  result.problem = problemOfStep(compilation.module(), step, storages, *profile, options.pipeline.target, request->zfp);
   result.options = request->options;
   result.device = profile->device;
   return result;

@@ -121,7 +121,7 @@ prepare_first() {
   [ ${#missing[@]} = 0 ] || { say "building ${missing[*]}"; build_targets "${missing[@]}"; }
 }
 
-first_programs=(check_resnet check_resnet_planned check_resnet_bf16 check_resnet_bf16_planned check_resnet_fp16 check_resnet_fp16_planned resnet50_bf16_keep resnet50_bf16_60act)
+first_programs=(check_resnet check_resnet_planned check_resnet_zvc check_resnet_bf16 check_resnet_bf16_planned check_resnet_bf16_zvc check_resnet_fp16 check_resnet_fp16_planned resnet50_bf16_keep resnet50_bf16_60act)
 
 # What decides how one goes on: whether kernels compute what they should, plans are bit-equal, and how far PyTorch's best is.
 stage_first() {
@@ -157,7 +157,7 @@ trained() { # result, program, flags...: its log
 
 train_check() { # program
   local data=${1#check_} rate="--steps 5 --lr 0.01 --momentum 0.9 --weight-decay 0.0001"
-  data=${data%_planned} data=${data%_inverted} data=${data%_bf16} data=$here/data/${data%_fp16}
+  data=${data%_planned} data=${data%_zvc} data=${data%_inverted} data=${data%_bf16} data=$here/data/${data%_fp16}
   trained "$1.jsonl" "$1" --data "'$data'" "$rate"
   trained "$1.no-graph.jsonl" "$1" --data "'$data'" "$rate" --no-graph
 }

@@ -14,15 +14,13 @@ using namespace llvm;
 using namespace sluice;
 
 /// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a
-/// target. Activations of 16 bits are as small as the codec fp16 makes them, no other codec takes them, and their 8 or
-/// 11 bits are too few to rebuild anything from.
-static std::set<std::string> executableActions(Target target, StringRef precision) {
+/// target. Activations of 16 bits are as small as the codec fp16 makes them, no other lossy codec takes them, and their
+/// 8 or 11 bits are too few to rebuild anything from.
+static std::set<std::string> executableActions(StringRef precision) {
   std::set<std::string> actions = planner::allActions();
   if (precision == "bf16" || precision == "fp16")
     for (const std::string &lossy : planner::lossyActions())
       actions.erase(lossy);
-  if (!factsOf(target).packsZeros)
-    actions.erase("zvc");
   return actions;
 }
 
@@ -74,7 +72,10 @@ Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const 
                            " and algorithms"};
     request.options.allowLossy.insert(name.str());
   }
-  request.options.executable = executableActions(target, precision);
+  request.options.executable = executableActions(precision);
+  if (parseCodec(request.zvc)->pool > 0 && !factsOf(target).packsIntoPool)
+    return sluice::Error{"codec '" + request.zvc + "' in --strategy is not available for --target=" +
+                         factsOf(target).name + ", where kernels pack into slots of the raw size; write codec=zvc"};
   if (!request.codec.empty() && !request.options.executable.count(request.codec))
     return sluice::Error{"codec '" + request.codec + "' in --strategy is not available for --target=" +
                          factsOf(target).name + (precision == "fp32" ? "" : " --precision=" + precision)};

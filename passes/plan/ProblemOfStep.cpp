@@ -29,14 +29,14 @@ class Bridge {
 public:
   Bridge(const Storages &storages) : storages(storages), bufferOf(storages.all().size(), -1) {}
 
-  planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
+  planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile, Target target,
+                         StringRef zfp) {
     problem.base = persistentBytes(module);
     problem.alignment = slotAlignment;
     problem.link = profile.link;
     problem.codecContention = profile.codecContention.value_or(0);
-    for (const CodecFacts &codec : codecTable)
-      if (auto rate = profile.codecs.find(codec.name); codec.onCopies && rate != profile.codecs.end())
-        problem.codecRates.emplace_back(codec.name, rate->second);
+    problem.zerosStay = factsOf(target).zerosStay;
+    problem.codecRates = planner::ratesOfCopies(profile, problem.zerosStay);
     for (auto [index, storage] : llvm::enumerate(storages.all()))
       if (storage.kind == Storage::Kind::Transient)
         addBuffer(index, storage);
@@ -44,6 +44,7 @@ public:
       addOp(op);
     markActivations();
     markRoundedWeights(step);
+    markPackable(step);
     expectZeros(step, profile);
     addEncodings(step, profile, zfp);
     addInversions(step, profile);
@@ -145,6 +146,15 @@ private:
         problem.buffers[buffer].offloadable = false;
   }
 
+  /// What copies can pack, by the size of an element.
+  void markPackable(func::FuncOp step) {
+    SmallVector<Value> contents = forwardContents(step, storages);
+    for (planner::Buffer &buffer : problem.buffers) {
+      auto type = contents[buffer.id] ? dyn_cast<RankedTensorType>(contents[buffer.id].getType()) : nullptr;
+      buffer.elementBytes = type && packedType(type, "zvc") ? type.getElementTypeBitWidth() / 8 : 0;
+    }
+  }
+
   /// Masks for what gradients only compare with 0; packed forms for floats that have them.
   void addEncodings(func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
     SmallVector<Value> contents = forwardContents(step, storages);
@@ -236,6 +246,6 @@ std::string sluice::withRate(StringRef codec, StringRef zfp) {
 }
 
 planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Storages &storages,
-                                       const planner::Profile &profile, StringRef zfp) {
-  return Bridge(storages).build(module, step, profile, zfp);
+                                       const planner::Profile &profile, Target target, StringRef zfp) {
+  return Bridge(storages).build(module, step, profile, target, zfp);
 }

@@ -6,16 +6,17 @@
 #include "passes/analysis/Storages.h"
 #include "passes/planner/Problem.h"
 #include "passes/planner/Profile.h"
+#include "runtime/TargetTable.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
 namespace sluice {
 
 /// Ops carry `train.cost` and `train.stage`. Buffer::id is the storage's index in `buffers`; base is everything that
-/// outlives the step. `zfp` is the codec, with its rate, whose sizes stand behind the encoding "zfp". Tensors below 4
-/// KiB stay on the device or run again.
+/// outlives the step. What copies can do is the target's. `zfp` is the codec, with its rate, whose sizes stand behind
+/// the encoding "zfp". Tensors below 4 KiB stay on the device or run again.
 planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Storages &storages,
-                               const planner::Profile &profile, llvm::StringRef zfp = "zfp");
+                               const planner::Profile &profile, Target target, llvm::StringRef zfp = "zfp");
 
 /// The codec of a plan with its parameters: "zfp" and "mask+zfp" become `zfp`, which has a rate.
 std::string withRate(llvm::StringRef codec, llvm::StringRef zfp);

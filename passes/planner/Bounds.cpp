@@ -183,6 +183,9 @@ Seconds PositionBound::at(int position) const {
   for (const CodecFacts &packing : codecTable)
     if (packing.onCopies && can(packing.name))
       perByte = std::min(perByte, 1.0 / packing.linkDivisor);
+  if (problem.zerosStay && can("zvc"))
+    for (const Buffer &buffer : problem.buffers)
+      perByte = std::min(perByte, keptShare(buffer));
   Removal link = {0, perByte / problem.link.d2h, perByte / problem.link.h2d}, codec = {0, never, never};
   std::vector<std::pair<double, Seconds>> parts;
   for (size_t b = 0; b < problem.buffers.size(); ++b) {

@@ -39,6 +39,7 @@ private:
   std::string transfer(int b, const Decision &d);
   std::string reuse(int b, const Decision &d);
   std::string duration(int b, const Span &span, bool leaves) const;
+  double crossing(int b) const;
   Seconds leastCopy(int b, bool leaves) const;
   Seconds leastCodec(int b, bool leaves) const;
   std::string name(int b) const { return "'" + problem.buffers[b].name + "'"; }
@@ -170,11 +171,24 @@ std::string TimelineCheck::collect() {
   return "";
 }
 
+/// Bytes of an offloaded buffer that cross the link.
+double TimelineCheck::crossing(int b) const {
+  const Buffer &buffer = problem.buffers[b];
+  const std::string &with = plan.decisions[b].codec;
+  const double raw = static_cast<double>(buffer.bytes);
+  if (with == "fp16")
+    return raw / 2;
+  if (with != "zvc" || !problem.zerosStay || buffer.elementBytes == 0)
+    return raw;
+  const double elements = raw / buffer.elementBytes;
+  return std::min(raw, elements / 8 + elements * (1 - buffer.zeroFraction) * buffer.elementBytes);
+}
+
 /// Of an offloaded buffer, the other direction idle.
 Seconds TimelineCheck::leastCopy(int b, bool leaves) const {
   const std::string &with = plan.decisions[b].codec;
   const double raw = static_cast<double>(problem.buffers[b].bytes);
-  Seconds least = raw * (with == "fp16" ? 0.5 : 1) / (leaves ? problem.link.d2h : problem.link.h2d);
+  Seconds least = crossing(b) / (leaves ? problem.link.d2h : problem.link.h2d);
   for (const auto &[codec, rate] : problem.codecRates)
     if (codec == with)
       least = std::max(least, raw / rate);
@@ -238,7 +252,7 @@ std::string TimelineCheck::contention() {
         if (e.stream == Stream::Compute)
           idle -= std::max(0.0, std::min(e.end, span.end) - std::max(e.start, span.start));
       const bool packs = plan.decisions[b].action == Action::Compress;
-      const double bytes = problem.buffers[b].bytes * (plan.decisions[b].codec == "fp16" ? 0.5 : 1);
+      const double bytes = crossing(b);
       if (const Seconds job = packs ? leastCodec(b, leaves) : leastCopy(b, leaves); job > 0)
         least += (packs ? problem.codecContention * job : problem.link.contention.value_or(0) * bytes) *
                  std::clamp(1 - idle / job, 0.0, 1.0);

@@ -36,4 +36,16 @@ std::vector<Encoding> packingsOf(Bytes raw, Comparison compared, const Profile &
   return forms;
 }
 
+std::vector<std::pair<std::string, double>> ratesOfCopies(const Profile &profile, bool zerosStay) {
+  std::vector<std::pair<std::string, double>> rates;
+  for (const CodecFacts &codec : codecTable) {
+    const auto measured = profile.codecs.find(codec.name);
+    if (codec.onCopies && measured != profile.codecs.end())
+      rates.emplace_back(codec.name, measured->second);
+    else if (codec.kind == Codec::Zvc && zerosStay && profile.rates.memoryBandwidth > 0)
+      rates.emplace_back(codec.name, profile.rates.memoryBandwidth * profile.rates.bandwidthEfficiency / 2);
+  }
+  return rates;
+}
+
 } // namespace sluice::planner

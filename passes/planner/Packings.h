@@ -21,4 +21,11 @@ enum class Comparison { None, AboveZero, Otherwise };
 std::vector<Encoding> packingsOf(Bytes raw, Comparison compared, const Profile &profile,
                                  const std::function<Bytes(const std::string &)> &bytesOf);
 
+/// The codecs that copies can apply, with raw bytes per second: those whose rate the profile has, and zvc where zeros
+/// stay on the device and the profile says how fast memory is. Kernels look at a tensor twice to pack it, for its bits
+/// and for what is not zero, and write it twice to unpack it, as zeros and then what is not zero; so at the share of
+/// the memory's bandwidth that kernels reach, half of it. The link, which carries what is not zero, is nearly always
+/// slower than that.
+std::vector<std::pair<std::string, double>> ratesOfCopies(const Profile &profile, bool zerosStay);
+
 } // namespace sluice::planner

@@ -10,6 +10,7 @@
 #include "passes/planner/OpKind.h"
 #include "runtime/CodecTable.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -95,10 +96,22 @@ struct Buffer {
   std::vector<Encoding> encodings;
   std::optional<Inversion> inversion;
   double zeroFraction = 0; ///< expected share of zeros, for zvc
+  int elementBytes = 4;    ///< of the floats or halves that it holds; 0: of nothing that copies can pack
   /// Buffers that are live through the whole step (parameters, states, batch slots) are not listed: they are
   /// Problem::base.
   int id = -1; ///< the caller's own number for it; the planner does not look at it
 };
+
+/// Whether copies can pack the buffer with this codec: halves are as small as fp16 makes floats.
+inline bool packsOnCopies(const Buffer &buffer, const std::string &codec) {
+  return codec == "zvc" ? buffer.elementBytes > 0 : buffer.elementBytes == 4;
+}
+
+/// Share of the bytes that zvc leaves over: what is not zero, and a bit for each element; all of them where that is no
+/// less.
+inline double keptShare(const Buffer &buffer) {
+  return buffer.elementBytes > 0 ? std::min(1.0, 1 - buffer.zeroFraction + 0.125 / buffer.elementBytes) : 1;
+}
 
 /// Device and link of the plan. Loaded from passes/profiles/*.json; see Profile.h.
 struct Link {
@@ -119,6 +132,8 @@ struct Problem {
   /// codec name -> bytes of raw data per second, for codecs that copies between device and host can apply: "fp16",
   /// "zvc"
   std::vector<std::pair<std::string, double>> codecRates;
+  /// Copies with "zvc" leave zeros out before the link, so that it carries what is not zero; else behind it.
+  bool zerosStay = false;
   /// Seconds that compute loses per second of the codec stream beside it, from 0 to 1: what packs and unpacks in device
   /// memory runs on the device's own cores.
   double codecContention = 0;

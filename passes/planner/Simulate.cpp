@@ -31,6 +31,8 @@ const char *streamName(Stream stream) {
 Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision) {
   const CodecFacts *codec = findCodec(decision.codec);
   const Bytes raw = problem.buffers[buffer].bytes, divisor = codec ? codec->linkDivisor : 1;
+  if (codec && codec->kind == Codec::Zvc && problem.zerosStay)
+    return static_cast<Bytes>(std::ceil(static_cast<double>(raw) * keptShare(problem.buffers[buffer])));
   return (raw + divisor - 1) / divisor;
 }
 
@@ -120,7 +122,7 @@ void Simulation::prepare() {
       };
       out.queue.push_back(copy(d.offloadAfter, d.freeBefore, bytes + latencies[0]));
       in.queue.push_back(copy(d.prefetchAfter, d.neededBy, bytes + latencies[1]));
-      timeline.hostBytes += aligned(problem, bytes);
+      timeline.hostBytes += aligned(problem, d.codec == "zvc" ? problem.buffers[b].bytes : bytes);
     } else if (d.action == Action::Compress) {
       const Encoding &form = *encodingOf(problem.buffers[b], d.codec);
       pack.queue.push_back({b, d.offloadAfter, d.freeBefore, form.encodeSeconds, 1, problem.codecContention});

@@ -19,8 +19,8 @@ namespace sluice::planner {
 /// stream. The plan must be complete (positions set) and refer to valid indices; see Check.h for a test.
 Timeline simulate(const Problem &problem, const Plan &plan);
 
-/// Bytes that cross the link one way for an offloaded buffer under its codec. fp16 halves them; zvc packs on the host's
-/// side of the link.
+/// Bytes that cross the link one way for an offloaded buffer under its codec. fp16 halves them; zvc leaves out zeros
+/// and adds a bit for each element, unless it packs behind the link.
 Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision);
 
 /// Bytes of the link per second that the copy's codec can keep up with; infinite without one.

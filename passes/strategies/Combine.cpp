@@ -86,13 +86,24 @@ void Combiner::leave(const Choice &choice, Plan &plan) const {
       plan.decisions[b].action = Action::Offload;
 }
 
+/// Zero-value compression adds a bit an element, so that dense tensors would grow. Behind the link it saves host
+/// memory; before it, it also has to be faster than a raw copy there and back.
+bool Combiner::zerosPay(int buffer) const {
+  Decision packed;
+  packed.codec = "zvc";
+  const auto seconds = [&](const Decision &with) {
+    return copySeconds(problem, buffer, with, true) + copySeconds(problem, buffer, with, false);
+  };
+  return keptShare(problem.buffers[buffer]) < 1 && (!problem.zerosStay || seconds(packed) < seconds({}));
+}
+
 /// Codecs of what is offloaded.
 void Combiner::setCodecs(const Choice &choice, Plan &plan) const {
-  for (size_t b = 0; b < problem.buffers.size(); ++b)
-    // Zero-value compression adds a bit per word: dense tensors would grow.
-    if (Decision &d = plan.decisions[b]; d.action == Action::Offload && copiesWith(choice.codec) &&
-                                         mayRound(problem, plan, static_cast<int>(b), choice.codec))
-      d.codec = choice.codec != "zvc" || problem.buffers[b].zeroFraction > 1.0 / 32 ? choice.codec : "";
+  if (!copiesWith(choice.codec))
+    return;
+  for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
+    if (Decision &d = plan.decisions[b]; d.action == Action::Offload && mayRound(problem, plan, b, choice.codec))
+      d.codec = choice.codec != "zvc" || zerosPay(b) ? choice.codec : "";
 }
 
 Plan Combiner::marked(const Choice &choice) const {

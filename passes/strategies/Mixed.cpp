@@ -19,8 +19,9 @@
 //
 // Limits count trials, so planning is deterministic.
 //
-// Knobs: trials=0 (0: by the number of ops), recompute=1, offload=1, encode=1 (0 forbids the action), zvc=0 (1 packs
-// sparse tensors on the host: less host memory in use, no less reserved, never faster), takeover=1 (0: its own plan,
+// Knobs: trials=0 (0: by the number of ops), recompute=1, offload=1, encode=1 (0 forbids the action), zvc=0 (1 leaves
+// zeros out of copies of sparse tensors: on the host's target less host memory in use, no less reserved, never faster;
+// on cuda, before the link, those that are faster so by the profile), takeover=1 (0: its own plan,
 // whatever the others find).
 //
 // Fails below the live bytes of the smallest trial.

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Half precision, int8 and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take
-// eight neighbouring values, so that sides of floats and halves move 16 bytes at a time; slots begin at multiples of 64
-// bytes. Copies that pack read and write the locked host arena from the kernel, without a staging slot: few blocks
-// saturate the link and leave the device to the compute stream. Zero values are left to the host target, because what a
-// graph captures has fixed sizes.
+// Half precision, int8 and fixed-rate zfp, of which a thread packs whole blocks, and the dispatch of all codecs. For
+// the others threads take eight neighbouring values, so that sides of floats and halves move 16 bytes at a time; slots
+// begin at multiples of 64 bytes. Copies that pack need no staging slot.
 #include "runtime/cuda/Codec.h"
 
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Note.h"
+#include "runtime/cuda/ZeroValue.h"
 #include "runtime/kernels/CodecRules.h"
 #include "runtime/kernels/ZfpBlock.h"
 
@@ -20,7 +19,6 @@ namespace {
 __device__ unsigned long long refused[noteWords];
 
 constexpr int64_t group = 8;
-constexpr unsigned copyBlocks = 32;
 
 __device__ inline uint16_t toHalf(float x) { return float16Of(x).bits; }
 __device__ inline float fromHalf(uint16_t h) { return widened(Float16{h}); }
@@ -187,10 +185,11 @@ void unpackInt8(cudaStream_t stream, const void *packed, float *x, int64_t count
   unpackBytesKernel<<<blocksFor(count, group * blockThreads), blockThreads, 0, stream>>>(values, largest, x, count);
 }
 
-void requireHalf(const char *node, Codec codec) {
-  if (codec.kind != Codec::Fp16)
+void checkCopy(const char *node, Codec codec, const Tensor &device, const Tensor &slot) {
+  if ((codec.kind != Codec::Fp16 && codec.kind != Codec::Zvc) || slot.space != Space::Host)
     throw std::invalid_argument("copies for '" + std::string(node) +
-                                "' pack with a codec that the cuda runtime does not have; fp16 is");
+                                "' pack in a way that the cuda runtime does not have; fp16 and zvc without a pool are");
+  checkPacked(node, codec, device, slot, codec.kind == Codec::Zvc);
 }
 
 constexpr unsigned all = ~0u;
@@ -248,24 +247,32 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
 }
 
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
-  requireHalf(node, codec);
-  checkPacked(node, codec, from, to);
+  checkCopy(node, codec, from, to);
   watchNotes(refused, raiseRefused);
-  const auto *x = stream.data<const float>(from);
+  const void *x = stream.address(from);
   void *slot = stream.address(to);
-  stream.launch(
-      node, "copy to host fp16", [&] { packHalf(native(stream), x, slot, from.shape.elements(), node, copyBlocks); },
-      from.bytes());
+  const bool zvc = codec.kind == Codec::Zvc;
+  auto work = [&] {
+    if (zvc)
+      packZeroValues(native(stream), x, slot, from);
+    else
+      packHalf(native(stream), static_cast<const float *>(x), slot, from.shape.elements(), node, copyBlocks);
+  };
+  stream.launch(node, zvc ? "copy to host zvc" : "copy to host fp16", work, from.bytes());
 }
 
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
-  requireHalf(node, codec);
-  checkPacked(node, codec, to, from);
+  checkCopy(node, codec, to, from);
   const void *slot = stream.address(from);
-  auto *x = stream.data<float>(to);
-  stream.launch(
-      node, "copy to device fp16", [&] { unpackHalf(native(stream), slot, x, to.shape.elements(), copyBlocks); },
-      to.bytes());
+  void *x = stream.address(to);
+  const bool zvc = codec.kind == Codec::Zvc;
+  auto work = [&] {
+    if (zvc)
+      unpackZeroValues(native(stream), slot, x, to);
+    else
+      unpackHalf(native(stream), slot, static_cast<float *>(x), to.shape.elements(), copyBlocks);
+  };
+  stream.launch(node, zvc ? "copy to device zvc" : "copy to device fp16", work, to.bytes());
 }
 
 } // namespace sluice

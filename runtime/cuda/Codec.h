@@ -6,6 +6,10 @@
 
 namespace sluice {
 
+/// Copies that pack read and write the locked host arena from their kernels: few blocks saturate the link and leave the
+/// device to the compute stream.
+constexpr unsigned copyBlocks = 32;
+
 /// `bits`: signBytes(count) bytes in device memory, as Codec.h lays them out. The second puts `count` values, as a
 /// codec gave them back, on their side of 0 again.
 void packSigns(cudaStream_t stream, const float *x, void *bits, int64_t count);

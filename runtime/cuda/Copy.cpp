@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between device memory and the locked host arena, on the copy engine of the stream given.
+// Copies between device memory and the locked host arena, on the copy engine of the stream given; and what the process
+// itself reads and writes.
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 
@@ -33,6 +34,18 @@ void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char
 
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node) {
   copy(stream, from, to, node, "copy to device", cudaMemcpyHostToDevice);
+}
+
+void Session::read(const Tensor &tensor, void *to) {
+  synchronize();
+  checkCuda(cudaMemcpy(to, compute.address(tensor), tensor.bytes(), cudaMemcpyDefault), "cannot read a tensor");
+}
+
+// The device has read all of `from` when this returns; cudaMemcpy promises that only of what it reads itself.
+void Session::write(const Tensor &tensor, const void *from) {
+  synchronize();
+  checkCuda(cudaMemcpy(compute.address(tensor), from, tensor.bytes(), cudaMemcpyDefault), "cannot write a tensor");
+  checkCuda(cudaStreamSynchronize(nullptr), "cannot write a tensor");
 }
 
 } // namespace sluice

@@ -283,6 +283,7 @@ public:
       if (scalars)
         finishFusedSums(native(stream), cut, p.partials, results);
     });
+    stream.countZeros(outputs);
   }
 
 private:

@@ -52,7 +52,8 @@ std::string lockable() {
 char *allocateHost(size_t bytes) {
   requireFreeMemory(bytes, "CUDA host memory is too small: the host arena needs");
   void *address = nullptr;
-  if (const cudaError_t error = cudaHostAlloc(&address, bytes, cudaHostAllocDefault); error != cudaSuccess) {
+  // Mapped: kernels of copies that pack use the same address.
+  if (const cudaError_t error = cudaHostAlloc(&address, bytes, cudaHostAllocMapped); error != cudaSuccess) {
     cudaGetLastError();
     throw MemoryNotAvailable("CUDA cannot lock host memory: the host arena needs " + std::to_string(bytes) +
                              " bytes, the driver refuses them (" + cudaGetErrorName(error) +

@@ -11,6 +11,7 @@
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
 #include "runtime/cuda/StepResults.h"
+#include "runtime/cuda/ZeroValue.h"
 #include "runtime/program/Watchdog.h"
 
 #include <chrono>
@@ -41,6 +42,7 @@ struct Recorded {
   const char *node, *op, *stream;
   size_t bytes;
   CudaEvent start, end;
+  std::vector<size_t> counted = {}; ///< of its tensors, in ZeroCounts
 };
 
 } // namespace
@@ -53,6 +55,7 @@ struct Session::Impl {
         nextBatch(cudaEventDisableTiming), recordedIn(static_cast<size_t>(eventCount)) {
     for (int i = 0; i < eventCount; ++i)
       events.emplace_back(cudaEventDisableTiming);
+    clearPackedTotals();
     checkCuda(cudaDeviceSynchronize(), "cannot fill the arenas");
   }
 
@@ -91,6 +94,7 @@ struct Session::Impl {
   bool uploaded = false;
   size_t peaks[2] = {}; ///< by Space
   std::vector<Recorded> records;
+  std::unique_ptr<ZeroCounts> zeros; ///< null: not counted
   std::unique_ptr<CudaEvent> recordBase;
   double recordBegin = 0; ///< of recordBase, since the session began
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
@@ -148,6 +152,15 @@ void Stream::launch(const char *node, const char *op, std::function<void()> work
   }
   if (const cudaError_t error = cudaPeekAtLastError(); error != cudaSuccess)
     checkCuda(error, (std::string(op) + " of '" + node + "' cannot be launched").c_str());
+}
+
+void Stream::countZeros(std::initializer_list<Tensor> written) {
+  Session::Impl &owner = *session.impl;
+  if (!owner.zeros)
+    return;
+  for (const Tensor &tensor : written)
+    if (const auto count = owner.zeros->add(sluice::native(*this), address(tensor), tensor))
+      owner.records.back().counted.push_back(*count);
 }
 
 GatherState &gatherState(Session &session) { return session.impl->gathering; }
@@ -293,23 +306,6 @@ void Session::synchronize() {
   }
 }
 
-void Session::read(const Tensor &tensor, void *to) {
-  synchronize();
-  checkCuda(cudaMemcpy(to, compute.address(tensor), tensor.bytes(), cudaMemcpyDefault), "cannot read a tensor");
-}
-
-// The device has read all of `from` when this returns; cudaMemcpy promises that only of what it reads itself.
-void Session::write(const Tensor &tensor, const void *from) {
-  synchronize();
-  checkCuda(cudaMemcpy(compute.address(tensor), from, tensor.bytes(), cudaMemcpyDefault), "cannot write a tensor");
-  checkCuda(cudaStreamSynchronize(nullptr), "cannot write a tensor");
-}
-
-// No plan for this target packs with zvc: captured copies have fixed sizes.
-void Session::notePacked(size_t, size_t) {}
-Session::PackedBytes Session::packedBytes() const { return {}; }
-PackedPool *Session::packedPool() const { return nullptr; }
-
 void Session::captureGradient(const char *parameter, const Tensor &gradient) {
   if (!onGradient || !state.lastBatch())
     return;
@@ -333,7 +329,8 @@ size_t Session::driverBytes() const {
   return total - free;
 }
 
-void Session::enableRecording(bool on, bool) {
+void Session::enableRecording(bool on, bool zeros) {
+  impl->zeros = on && zeros ? std::make_unique<ZeroCounts>() : nullptr;
   if (on && !impl->recording) {
     impl->recordBase = std::make_unique<CudaEvent>(cudaEventDefault);
     impl->recordBegin = impl->now();
@@ -349,8 +346,12 @@ std::vector<OpRecord> Session::takeRecords() {
     checkCuda(cudaEventElapsedTime(&milliseconds, impl->recordBase->event, event.event), "cannot read a time");
     return impl->recordBegin + static_cast<double>(milliseconds) * 1e-3;
   };
-  for (const Recorded &record : impl->records)
+  const std::vector<double> zeros = impl->zeros ? impl->zeros->take() : std::vector<double>();
+  for (const Recorded &record : impl->records) {
     all.push_back({record.node, record.op, record.stream, seconds(record.start), seconds(record.end), record.bytes});
+    for (size_t count : record.counted)
+      all.back().zeros.push_back(zeros.at(count));
+  }
   impl->records.clear();
   return all;
 }

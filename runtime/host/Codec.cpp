@@ -116,13 +116,6 @@ void restoreSigns(const uint64_t *bits, int64_t elements, float *x) {
   });
 }
 
-int64_t packIntoSlot(const float *x, int64_t elements, void *slot) {
-  auto *offsets = static_cast<int64_t *>(slot);
-  const int64_t bytes = measureZeroValues(x, elements, offsets);
-  packZeroValues(x, elements, offsets, slot);
-  return bytes;
-}
-
 /// Null when the packed form has a slot of its own.
 PackedPool *poolOf(const Session &session, const Tensor &packed, const char *node) {
   if (packed.space != Space::Spill)
@@ -240,7 +233,7 @@ void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char
     if (pool)
       session.notePacked(from.bytes(), pool->store(to, x, elements));
     else if (zvc)
-      session.notePacked(from.bytes(), static_cast<size_t>(packIntoSlot(x, elements, slot)));
+      session.notePacked(from.bytes(), static_cast<size_t>(packZeroValues(x, elements, slot)));
     else
       packHalf(x, elements, slot, node);
   };

@@ -14,11 +14,14 @@ void unpackHalf(const void *packed, int64_t elements, float *x);
 void packZfp(const float *x, ZfpGrid grid, int rate, void *packed, const char *node);
 void unpackZfp(const void *packed, ZfpGrid grid, int rate, float *x);
 
-/// Bytes that packing takes, at most packedBytes(); `offsets`, zvcParts(elements) + 1 of them, is where the parts lie.
-int64_t measureZeroValues(const float *x, int64_t elements, int64_t *offsets);
-/// `offsets` are measureZeroValues()'s, which may have lain at the beginning of `slot` already.
-void packZeroValues(const float *x, int64_t elements, const int64_t *offsets, void *slot);
-/// `bytes`: of the slot. Throws std::runtime_error when its content cannot be what packZeroValues() wrote.
-void unpackZeroValues(const void *slot, size_t bytes, int64_t elements, float *x, const char *node);
+/// Into a slot of packedBytes(), in one pass. Returns the bytes that are in use, those of the table included.
+int64_t packZeroValues(const float *x, int64_t elements, void *slot);
+/// The parts one behind the other, as far as `room` bytes hold them. Returns the bytes that all of them take with the
+/// table; when these are more than `room`, what was written is of no use.
+int64_t packZeroValuesDensely(const float *x, int64_t elements, void *to, int64_t room);
+/// `bytes`: of the slot, or of what packZeroValuesDensely() wrote. Throws std::runtime_error when its content cannot be
+/// what either wrote.
+void unpackZeroValues(const void *slot, size_t bytes, int64_t elements, float *x, const char *node,
+                      bool densely = false);
 
 } // namespace sluice

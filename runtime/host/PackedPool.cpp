@@ -13,10 +13,7 @@ namespace sluice {
 /// Vector loads of neighbours do not share lines.
 constexpr size_t alignment = 64;
 
-// A slot has room for the raw bytes, so no tensor has more elements than a quarter of the arena's bytes.
-PackedPool::PackedPool(char *begin, size_t bytes, char *spill, size_t spillBytes)
-    : begin(begin), spill(spill), capacity(bytes),
-      offsets(static_cast<size_t>(zvcParts(static_cast<int64_t>(spillBytes / 4)) + 1)) {}
+PackedPool::PackedPool(char *begin, size_t bytes, char *spill) : begin(begin), spill(spill), capacity(bytes) {}
 
 void PackedPool::beginStep() {
   std::lock_guard<std::mutex> lock(mutex);
@@ -24,26 +21,24 @@ void PackedPool::beginStep() {
   pieces.clear();
 }
 
-PackedPool::Piece PackedPool::take(const Tensor &slot, size_t bytes) {
+size_t PackedPool::store(const Tensor &slot, const float *x, int64_t elements) {
+  char *end = begin + used; // which only this thread and beginStep() change
+  const size_t room = capacity - used;
+  const auto bytes = static_cast<size_t>(packZeroValuesDensely(x, elements, end, static_cast<int64_t>(room)));
+  Piece piece{end, bytes, false};
+  if (bytes > room)
+    piece = {spill ? spill + slot.offset : nullptr, slot.bytes(), true};
+  if (bytes > room && spill)
+    packZeroValues(x, elements, piece.data);
   const size_t padded = (bytes + alignment - 1) / alignment * alignment;
   std::lock_guard<std::mutex> lock(mutex);
   needed += padded;
-  Piece piece{nullptr, bytes};
-  if (bytes <= capacity - used) {
-    piece.data = begin + used;
-    used += std::min(padded, capacity - used);
-    peak = std::max(peak, used);
-  } else if (spill) {
-    piece.data = spill + slot.offset;
+  if (bytes <= room)
+    used += std::min(padded, room);
+  else if (spill)
     spilled += bytes;
-  }
-  return pieces[slot.offset] = piece;
-}
-
-size_t PackedPool::store(const Tensor &slot, const float *x, int64_t elements) {
-  const auto bytes = static_cast<size_t>(measureZeroValues(x, elements, offsets.data()));
-  if (const Piece piece = take(slot, bytes); piece.data)
-    packZeroValues(x, elements, offsets.data(), piece.data);
+  peak = std::max(peak, used);
+  pieces[slot.offset] = piece;
   return bytes;
 }
 
@@ -58,7 +53,7 @@ void PackedPool::load(const Tensor &slot, float *x, int64_t elements, const char
                                " bytes at least; run with --offload-to FILE, which takes the rest, or compile with a "
                                "larger codec=zvc:pool=BYTES");
   }
-  unpackZeroValues(piece.data, piece.bytes, elements, x, node);
+  unpackZeroValues(piece.data, piece.bytes, elements, x, node, !piece.ownSlot);
 }
 
 size_t PackedPool::peakBytes() const {

@@ -8,15 +8,13 @@
 
 #include <map>
 #include <mutex>
-#include <vector>
 
 namespace sluice {
 
 class PackedPool {
 public:
-  /// `begin`, `spill`: memory of the arenas, which outlives the pool. `spill` may be null; `spillBytes` is the size of
-  /// that arena all the same.
-  PackedPool(char *begin, size_t bytes, char *spill, size_t spillBytes);
+  /// `begin`, `spill`: memory of the arenas, which outlives the pool. `spill` may be null.
+  PackedPool(char *begin, size_t bytes, char *spill);
 
   /// Forgets all tensors. Nothing of another step is running.
   void beginStep();
@@ -35,13 +33,12 @@ private:
   struct Piece {
     char *data; ///< null: no place
     size_t bytes;
+    bool ownSlot; ///< in the spill arena
   };
-  Piece take(const Tensor &slot, size_t bytes);
 
   char *begin, *spill;
   size_t capacity;
-  std::vector<int64_t> offsets; ///< of the parts of the tensor that is being stored
-  mutable std::mutex mutex;     ///< of all that follows
+  mutable std::mutex mutex; ///< of all that follows
   size_t used = 0, needed = 0, peak = 0, spilled = 0;
   std::map<size_t, Piece> pieces; ///< by offset of the slot
 };

@@ -153,8 +153,8 @@ void Stream::countZeros(std::initializer_list<Tensor> written) {
   if (!session.impl->countingZeros)
     return;
   for (const Tensor &tensor : written)
-    impl->push({nullptr, nullptr, [this, values = data<const float>(tensor), count = tensor.shape.elements()] {
-                  const double zeros = static_cast<double>(std::count(values, values + count, 0.0f));
+    impl->push({nullptr, nullptr, [this, values = data<const uint32_t>(tensor), count = tensor.shape.elements()] {
+                  const double zeros = static_cast<double>(std::count(values, values + count, 0u));
                   std::lock_guard<std::mutex> lock(impl->recordMutex);
                   if (!impl->records.empty()) // a failed step has none
                     impl->records.back().zeros.push_back(zeros / static_cast<double>(std::max<int64_t>(1, count)));

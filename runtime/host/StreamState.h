@@ -39,7 +39,7 @@ struct Session::Impl {
                                   std::to_string(hostBytes));
     if (hostFile)
       spill.emplace("spill", size.spill, hostFile, faults);
-    pool.emplace(host.base() + hostBytes - size.bytes, size.bytes, spill ? spill->base() : nullptr, size.spill);
+    pool.emplace(host.base() + hostBytes - size.bytes, size.bytes, spill ? spill->base() : nullptr);
   }
 
   EventState &event(Event event) {

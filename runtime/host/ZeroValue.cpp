@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zero-value compression after S. Shriram, A. Garg, P. Kulkarni, IPDPS 2019, Section III: for every 32 elements a mask
-// of those whose bit pattern is not zero, then those elements. (Their code tests `> 0`, which loses negatives.) A
-// tensor is cut into parts; one pass counts, a second packs all parts at their final places. A part that would not
-// shrink is stored as it is, so that the slot is never larger than the raw tensor and its table.
+// Zero-value compression after S. Shriram, A. Garg, P. Kulkarni, IPDPS 2019, Section III: bits that say which elements
+// have a bit pattern that is not zero, and those elements. (Their code tests `> 0`, which loses negatives.) In a slot
+// every part has its place, so that one pass over the tensor packs it. In a pool the place of a part follows from the
+// parts before it: a few at a time are counted and packed, the second time from the caches.
 #include "runtime/host/Codec.h"
 #include "runtime/host/Parallel.h"
 
@@ -10,104 +10,174 @@
 #include <atomic>
 #include <cstring>
 #include <string>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 namespace sluice {
 
 namespace {
 
-constexpr int64_t lanes = 32;
+constexpr int64_t lanes = 32, partWords = zvcPart / 4;
+constexpr int64_t together = 8; ///< parts that are counted before they are packed: 1 MiB
 
-int64_t partElements(int64_t elements, int64_t part) { return std::min(zvcPart, elements - part * zvcPart); }
+int64_t partElements(int64_t elements, int64_t part) { return std::min(partWords, elements - part * partWords); }
+
+/// Bits of the elements that are not zero, and those elements at `kept`, which has room for `lanes` of them. restore()
+/// undoes it, and may read as many.
+#if defined(__AVX512F__)
+uint32_t keepNonzeros(const uint32_t *x, int count, uint32_t *kept) {
+  uint32_t mask = 0;
+  for (int at = 0, filled = 0; at < count; at += 16) {
+    const auto here = static_cast<__mmask16>(count - at < 16 ? (1u << (count - at)) - 1 : 0xffffu);
+    const __m512i values = _mm512_maskz_loadu_epi32(here, x + at);
+    const __mmask16 nonzero = _mm512_test_epi32_mask(values, values);
+    _mm512_storeu_si512(kept + filled, _mm512_maskz_compress_epi32(nonzero, values));
+    mask |= static_cast<uint32_t>(nonzero) << at;
+    filled += __builtin_popcount(nonzero);
+  }
+  return mask;
+}
+void restore(uint32_t mask, const uint32_t *kept, uint32_t *x, int count) {
+  for (int at = 0; at < count; at += 16) {
+    const auto here = static_cast<__mmask16>(count - at < 16 ? (1u << (count - at)) - 1 : 0xffffu);
+    const auto nonzero = static_cast<__mmask16>(mask >> at);
+    _mm512_mask_storeu_epi32(x + at, here, _mm512_maskz_expand_epi32(nonzero, _mm512_loadu_si512(kept)));
+    kept += __builtin_popcount(nonzero);
+  }
+}
+#else
+uint32_t keepNonzeros(const uint32_t *x, int count, uint32_t *kept) {
+  uint32_t mask = 0;
+  for (int i = 0, filled = 0; i < count; ++i) {
+    kept[filled] = x[i]; // the next one that is not zero overwrites a zero
+    const bool nonzero = x[i] != 0;
+    mask |= static_cast<uint32_t>(nonzero) << i;
+    filled += nonzero;
+  }
+  return mask;
+}
+void restore(uint32_t mask, const uint32_t *kept, uint32_t *x, int count) {
+  for (int i = 0; i < count; ++i) {
+    const uint32_t bit = mask >> i & 1;
+    x[i] = bit ? *kept : 0;
+    kept += bit;
+  }
+}
+#endif
 
 int64_t partBytes(const uint32_t *x, int64_t count) {
   int64_t nonzero = 0;
   for (int64_t i = 0; i < count; ++i)
     nonzero += x[i] != 0;
-  return std::min(4 * count, 4 * ((count + lanes - 1) / lanes + nonzero));
+  return std::min(4 * count, zvcMaskBytes(count) + 4 * nonzero);
 }
 
-void packPart(const uint32_t *x, int64_t count, char *out) {
+/// `count` words; whole groups where that does not touch what lies behind `room` words, because they are moved faster.
+void moveWords(void *to, const void *from, int64_t count, int64_t room) {
+  if (room >= lanes)
+    memcpy(to, from, 4 * lanes);
+  else
+    memcpy(to, from, static_cast<size_t>(4 * count));
+}
+
+/// Returns the bytes written, at most those of `count` elements. `room`: words at `out` that are the part's own.
+int64_t packPart(const uint32_t *x, int64_t count, char *out, int64_t room) {
+  uint32_t masks[partWords / lanes] = {}, kept[lanes] = {};
+  int64_t filled = zvcMaskBytes(count) / 4;
   for (int64_t at = 0; at < count; at += lanes) {
-    const int here = static_cast<int>(std::min(lanes, count - at));
-    uint32_t mask = 0, kept[lanes + 1];
-    int filled = 0;
-    for (int i = 0; i < here; ++i) {
-      kept[filled] = x[at + i];
-      const bool nonzero = x[at + i] != 0;
-      mask |= static_cast<uint32_t>(nonzero) << i;
-      filled += nonzero;
+    const uint32_t mask = keepNonzeros(x + at, static_cast<int>(std::min(lanes, count - at)), kept);
+    const int64_t bits = __builtin_popcount(mask);
+    if (filled + bits >= count) {
+      memcpy(out, x, static_cast<size_t>(4 * count));
+      return 4 * count;
     }
-    memcpy(out, &mask, 4);
-    memcpy(out + 4, kept, 4 * static_cast<size_t>(filled));
-    out += 4 + 4 * filled;
+    moveWords(out + 4 * filled, kept, bits, room - filled);
+    masks[at / lanes] = mask;
+    filled += bits;
   }
+  memcpy(out, masks, static_cast<size_t>(zvcMaskBytes(count)));
+  return 4 * filled;
 }
 
-/// False when masks and bytes disagree.
+/// False when bits and bytes disagree.
 bool unpackPart(const char *in, int64_t bytes, uint32_t *x, int64_t count) {
-  for (int64_t at = 0; at < count; at += lanes) {
-    const int here = static_cast<int>(std::min(lanes, count - at));
+  const int64_t end = bytes / 4;
+  const int64_t masks = zvcMaskBytes(count) / 4;
+  int64_t next = masks;
+  if (bytes % 4 != 0 || next > end)
+    return false;
+  for (int64_t group = 0; group < masks; ++group) {
+    const int here = static_cast<int>(std::max<int64_t>(0, std::min(lanes, count - group * lanes)));
     uint32_t mask, kept[lanes + 1] = {};
-    if (bytes < 4)
+    memcpy(&mask, in + 4 * group, 4);
+    const int64_t bits = __builtin_popcount(mask);
+    if (next + bits > end || (here < lanes && mask >> here))
       return false;
-    memcpy(&mask, in, 4);
-    const int64_t filled = 4 * __builtin_popcount(mask);
-    if (bytes < 4 + filled || (here < lanes && mask >> here))
-      return false;
-    memcpy(kept, in + 4, static_cast<size_t>(filled));
-    in += 4 + filled, bytes -= 4 + filled;
-    for (int i = 0, next = 0; i < here; ++i) {
-      const uint32_t bit = mask >> i & 1;
-      x[at + i] = bit ? kept[next] : 0;
-      next += static_cast<int>(bit);
-    }
+    moveWords(kept, in + 4 * next, bits, end - next);
+    restore(mask, kept, x + group * lanes, here);
+    next += bits;
   }
-  return bytes == 0;
+  return next == end;
 }
 
 } // namespace
 
-int64_t measureZeroValues(const float *values, int64_t elements, int64_t *offsets) {
+int64_t packZeroValues(const float *values, int64_t elements, void *slot) {
   const auto *x = reinterpret_cast<const uint32_t *>(values);
-  const int64_t parts = zvcParts(elements);
-  parallelFor(parts,
-              [=](int64_t part) { offsets[part + 1] = partBytes(x + part * zvcPart, partElements(elements, part)); });
-  offsets[0] = 8 * (parts + 1);
-  for (int64_t part = 0; part < parts; ++part)
-    offsets[part + 1] += offsets[part];
-  return offsets[parts];
-}
-
-void packZeroValues(const float *values, int64_t elements, const int64_t *offsets, void *slot) {
-  const auto *x = reinterpret_cast<const uint32_t *>(values);
-  const int64_t parts = zvcParts(elements);
-  char *data = static_cast<char *>(slot);
-  if (slot != offsets)
-    memcpy(slot, offsets, static_cast<size_t>(8 * (parts + 1)));
-  parallelFor(parts, [=](int64_t part) {
-    const int64_t count = partElements(elements, part), bytes = offsets[part + 1] - offsets[part];
-    if (bytes == 4 * count)
-      memcpy(data + offsets[part], x + part * zvcPart, static_cast<size_t>(bytes));
-    else
-      packPart(x + part * zvcPart, count, data + offsets[part]);
+  auto *table = static_cast<int64_t *>(slot);
+  table[0] = zvcTableBytes(4 * elements);
+  std::atomic<int64_t> used{table[0]};
+  parallelFor(zvcParts(4 * elements), [&](int64_t part) {
+    const int64_t place = table[0] + zvcPart * part;
+    const int64_t count = partElements(elements, part);
+    const int64_t bytes = packPart(x + part * partWords, count, static_cast<char *>(slot) + place, count);
+    table[part + 1] = place + bytes;
+    used += bytes;
   });
+  return used;
 }
 
-void unpackZeroValues(const void *slot, size_t bytes, int64_t elements, float *values, const char *node) {
+int64_t packZeroValuesDensely(const float *values, int64_t elements, void *to, int64_t room) {
+  const auto *x = reinterpret_cast<const uint32_t *>(values);
+  auto *table = static_cast<int64_t *>(to);
+  int64_t end = zvcTableBytes(4 * elements);
+  if (end <= room)
+    table[0] = end;
+  for (int64_t first = 0, parts = zvcParts(4 * elements); first < parts; first += together) {
+    const int64_t here = std::min(together, parts - first);
+    int64_t begins[together + 1] = {end};
+    parallelFor(here, [&](int64_t i) {
+      begins[i + 1] = partBytes(x + (first + i) * partWords, partElements(elements, first + i));
+    });
+    for (int64_t i = 0; i < here; ++i)
+      begins[i + 1] += begins[i];
+    end = begins[here];
+    parallelFor(end <= room ? here : 0, [&](int64_t i) {
+      table[first + i + 1] = begins[i + 1];
+      packPart(x + (first + i) * partWords, partElements(elements, first + i), static_cast<char *>(to) + begins[i],
+               (begins[i + 1] - begins[i]) / 4);
+    });
+  }
+  return end;
+}
+
+void unpackZeroValues(const void *slot, size_t bytes, int64_t elements, float *values, const char *node, bool densely) {
   auto *x = reinterpret_cast<uint32_t *>(values);
-  const int64_t parts = zvcParts(elements), first = 8 * (parts + 1);
-  const auto *offsets = static_cast<const int64_t *>(slot);
+  const int64_t parts = zvcParts(4 * elements), first = zvcTableBytes(4 * elements);
+  const auto *table = static_cast<const int64_t *>(slot);
   const char *data = static_cast<const char *>(slot);
   const auto limit = static_cast<int64_t>(bytes);
-  std::atomic<bool> sound{first <= limit && offsets[0] == first};
+  std::atomic<bool> sound{first <= limit && table[0] == first};
   parallelFor(sound ? parts : 0, [&](int64_t part) {
-    const int64_t count = partElements(elements, part), begin = offsets[part], end = offsets[part + 1];
-    // Every offset is checked against the slot before anything behind it is read.
+    const int64_t count = partElements(elements, part), end = table[part + 1],
+                  begin = densely ? table[part] : first + zvcPart * part;
+    // Every place is checked against the slot before anything there is read.
     if (begin < first || end < begin || end - begin > 4 * count || end > limit)
       sound = false;
     else if (end - begin == 4 * count)
-      memcpy(x + part * zvcPart, data + begin, static_cast<size_t>(end - begin));
-    else if (!unpackPart(data + begin, end - begin, x + part * zvcPart, count))
+      memcpy(x + part * partWords, data + begin, static_cast<size_t>(end - begin));
+    else if (!unpackPart(data + begin, end - begin, x + part * partWords, count))
       sound = false;
   });
   if (!sound)

@@ -75,6 +75,23 @@ func.func @offload_c2(%x: tensor<8x8xi8>) {
 
 // -----
 
+func.func @offload_c2_halves(%x: tensor<8x8xbf16>) {
+  %0 = train.offload %x {codec = "zvc"} : (tensor<8x8xbf16>) -> !train.host<tensor<8x8xbf16>>
+  // expected-error @below {{with codec 'fp16' packs f32 tensors of rank 2 and more only}}
+  %1 = train.offload %x {codec = "fp16"} : (tensor<8x8xbf16>) -> !train.host<tensor<8x8xbf16>>
+  return
+}
+
+// -----
+
+func.func @offload_c2_indices(%x: tensor<8x8xi8>) {
+  // expected-error @below {{with codec 'zvc' packs floats and halves of rank 2 and more only}}
+  %0 = train.offload %x {codec = "zvc"} : (tensor<8x8xi8>) -> !train.host<tensor<8x8xi8>>
+  return
+}
+
+// -----
+
 func.func @await_c1(%x: tensor<8x8xf32>) {
   // expected-error @below {{waits for a value that neither train.offload nor train.encode gives}}
   train.await %x : (tensor<8x8xf32>) -> ()

@@ -34,7 +34,7 @@ sched.program @buffer_c2_spill {
 
 sched.program @copy_c3_slot {
   %a = sched.buffer "a" device bytes(256)
-  %slot = sched.buffer "slot" host bytes(272)
+  %slot = sched.buffer "slot" host bytes(320)
   // expected-error @below {{of 'a' has a codec with a pool, but 'slot' lies in the host arena}}
   sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
 }
@@ -43,7 +43,7 @@ sched.program @copy_c3_slot {
 
 sched.program @copy_c3_pool {
   %a = sched.buffer "a" device bytes(256)
-  %slot = sched.buffer "slot" spill bytes(272)
+  %slot = sched.buffer "slot" spill bytes(320)
   // expected-error @below {{of 'a' has no pool, but 'slot' lies in the spill arena}}
   sched.copy d2h %a -> %slot codec("zvc") versions 1 -> 1
 }
@@ -52,7 +52,7 @@ sched.program @copy_c3_pool {
 
 sched.program @copy_c2_pool {
   %a = sched.buffer "a" device bytes(256)
-  %slot = sched.buffer "slot" spill bytes(272)
+  %slot = sched.buffer "slot" spill bytes(320)
   // expected-error @below {{knows no codec 'zvc:pool=0'; there are fp16 and zvc}}
   sched.copy d2h %a -> %slot codec("zvc:pool=0") versions 1 -> 1
 }

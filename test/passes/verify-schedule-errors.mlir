@@ -491,8 +491,8 @@ sched.program @unplaced {
 sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
-  // expected-error @below {{V1: 'slot' has 272 bytes at 0 of a spill arena of 256 bytes}}
-  %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
+  // expected-error @below {{V1: 'slot' has 320 bytes at 0 of a spill arena of 256 bytes}}
+  %slot = sched.buffer "slot" spill bytes(320) at(0) live(2, 3)
   %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
   sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
@@ -518,7 +518,7 @@ sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
 sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
-  %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
+  %slot = sched.buffer "slot" spill bytes(320) at(0) live(2, 3)
   // expected-error @below {{V1: 'staging' has 300 bytes at 0 of a host arena of 256 bytes before its pool}}
   %staging = sched.buffer "staging" host bytes(300) input("x") at(0)
   %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
@@ -546,7 +546,7 @@ sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
 sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(512) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
-  %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
+  %slot = sched.buffer "slot" spill bytes(320) at(0) live(2, 3)
   %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
   sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
@@ -571,8 +571,8 @@ sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(51
 sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
-  // expected-error @below {{V3: 'slot' at bytes 0 to 272 and 'other' at bytes 256 to 512 share bytes while both live}}
-  %slot = sched.buffer "slot" spill bytes(272) at(0) live(2, 3)
+  // expected-error @below {{V3: 'slot' at bytes 0 to 320 and 'other' at bytes 256 to 512 share bytes while both live}}
+  %slot = sched.buffer "slot" spill bytes(320) at(0) live(2, 3)
   // expected-note @below {{'other' lives in steps 2 to 3}}
   %other = sched.buffer "other" spill bytes(256) at(256) live(2, 3)
   %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)

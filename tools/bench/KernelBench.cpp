@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed of the host kernels: every convolution of a network, forward and both backward passes, in GFLOP/s, and the
 // elementwise and reduction kernels of a BatchNorm network in GB/s. Best of several runs; use an idle machine.
-// `links` prints what --profile-out measures of copies between the arenas, five times; `codecs` how fast tensors as
-// ReLU leaves them, [BATCH, 64, 56, 56], are packed on the device and unpacked.
+// `links` prints what --profile-out measures of copies between the arenas, five times; `codecs` what CodecBench.h
+// says.
 //
 // `attention`, of BATCH texts and 12 heads of 64 columns, and `rows`, of BATCH rows, print milliseconds of forward and
 // backward, for transformer_kernels.py to read.
@@ -12,9 +12,9 @@
 //   kernel-bench rows BATCH THREADS COLUMNS
 #include "runtime/Runtime.h"
 #include "runtime/program/Links.h"
+#include "tools/bench/CodecBench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,23 +30,6 @@ namespace {
 using Layer =
     std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>; ///< in, extent, out, kernel, stride, groups
 using Network = std::map<Layer, int>;                                 ///< how often each occurs
-
-constexpr int repetitions = 4;
-
-template <typename Run> double bestSeconds(Session &session, Run &&run) {
-  using Clock = std::chrono::steady_clock;
-  const auto seconds = [](Clock::duration passed) { return std::chrono::duration<double>(passed).count(); };
-  const auto first = Clock::now();
-  double best = 1e9;
-  // Short kernels go on until fresh threads have found their processors.
-  for (int i = 0; i < repetitions || seconds(Clock::now() - first) < 0.1; ++i) {
-    const auto begin = Clock::now();
-    run();
-    session.synchronize();
-    best = std::min(best, seconds(Clock::now() - begin));
-  }
-  return best;
-}
 
 Network resnet50() {
   Network net{{{3, 224, 64, 7, 2, 1}, 1}};
@@ -268,27 +251,6 @@ void links() {
   }
 }
 
-void codecs(int64_t batch) {
-  const Tensor x = device(0, {batch, 64, 56, 56}, Layout::NHWC);
-  Session session(2 * x.bytes(), 0, 0);
-  Stream &stream = session.compute;
-  const int64_t elements = x.shape.elements();
-  for (int64_t i = 0; i < elements; ++i)
-    stream.data<float>(x)[i] = std::max(0.0f, normal(1, static_cast<uint64_t>(i)));
-  puts("codec: bits a value, GB/s of raw bytes packed and unpacked");
-  for (const char *name : {"fp16", "int8", "mask+fp16", "mask+int8", "zfp:4", "zfp:8", "zfp:16", "mask+zfp:4",
-                           "mask+zfp:8", "mask+zfp:16"}) {
-    const Codec codec = *parseCodec(name);
-    const Tensor packed = device(x.bytes(), {packedBytes(codec, x)}, Layout::RowMajor, DataType::U8);
-    const Packing packing(name, codec, x);
-    const double pack = bestSeconds(session, [&] { packing.encode(stream, x, packed); });
-    const double unpack = bestSeconds(session, [&] { packing.decode(stream, packed, x); });
-    const auto raw = static_cast<double>(x.bytes());
-    printf("%-12s %6.3f %7.3f %7.3f\n", name, 8.0 * static_cast<double>(packed.bytes()) / static_cast<double>(elements),
-           raw / pack * 1e-9, raw / unpack * 1e-9);
-  }
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -309,7 +271,7 @@ int main(int argc, char **argv) {
   } else if (what == "links") {
     links();
   } else if (what == "codecs") {
-    codecs(batch);
+    benchCodecs(batch);
   } else if (networks.count(what)) {
     convolutions(networks.at(what)(), batch);
   } else {

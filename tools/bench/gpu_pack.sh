@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 say() { printf 'gpu_check: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }
 
-checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse leaky:8 reversible:8 vit:8 gpt:8:token-cross-entropy) # tiny model:batch[:loss], in fp32 and bf16, resnet in fp16 as well, against the host target
+checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse leaky:8 reversible:8 vit:8 gpt:8:token-cross-entropy) # tiny model:batch[:loss], in fp32 and bf16, resnet in fp16 as well and with copies that leave zeros out, against the host target
 inverted=(leaky:8:hascoet,fp16=0 reversible:8:mixed,offload=0)                   # tiny model:batch:strategy, with what can be rebuilt rebuilt, in fp32
 measured=(resnet50:256 resnet152:64 vgg16:64 densenet121:128 vit_b_16:64)        # torchvision model:batch at 224
 budgets=(80% 60% 60%act 40%)
@@ -46,6 +46,7 @@ emit_checked() {
       smallest=$(build/bin/sluicec "$file" "${flags[@]}" "${cuda[@]}" --target=cuda --memory-budget=256 --emit=source -o "$work/none" 2>&1 |
         sed -n 's/^smallest feasible budget: \([0-9]*\) bytes/\1/p')
       emit "${name}_planned" "$file" "${flags[@]}" "${cuda[@]}" "--memory-budget=$smallest"
+      [ "$model" != resnet ] || emit "${name}_zvc" "$file" "${flags[@]}" "${cuda[@]}" --strategy=vdnn-all,codec=zvc
     done
     mkdir -p "$pack/data/$model"
     cp test/models/tiny/"$model"/data/*.npy "$pack/data/$model/"
@@ -122,7 +123,7 @@ emit_checked
 emit_inverted
 emit_measured
 [ -d "$pack/runtime" ] || die "no program was emitted: there is nothing to pack"
-cp test/unit/runtime/{Harness,ConvCases,PackedForm}.h test/unit/runtime/kernels_*.cpp "$pack/test/unit/runtime/"
+cp test/unit/runtime/{Harness,ConvCases,PackedForm,ZeroValues}.h test/unit/runtime/kernels_*.cpp "$pack/test/unit/runtime/"
 cp test/unit/cuda/Halves.h test/unit/cuda/bf16_*.cpp test/unit/cuda/loss_scale.cpp "$pack/test/unit/cuda/"
 for file in test/unit/cuda/bf16_*.cpp; do printf '#define SLUICE_HALF F16\n#include "%s"\n' "$file" >"$pack/${file/bf16_/fp16_}"; done
 cp -r /usr/src/googletest/googletest/{include,src} /usr/src/googletest/googlemock/{include,src} "$pack/googletest/" ||

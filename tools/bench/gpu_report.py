@@ -48,14 +48,15 @@ def training(results, data):
     table = {}
     for path in sorted(results.glob("check_*.jsonl")):
         name = path.name[:-len(".jsonl")]
-        if name.count(".") or name.endswith("_planned"):
+        if name.count(".") or name.endswith(("_planned", "_zvc")):
             continue
         host = data / name[len("check_"):].removesuffix("_bf16").removesuffix("_fp16").removesuffix("_inverted") / "host.jsonl"
-        planned, eager = results / f"{name}_planned.jsonl", results / f"{name}.no-graph.jsonl"
+        planned, packed, eager = (results / f"{name}{other}.jsonl" for other in ("_planned", "_zvc", ".no-graph"))
         own = losses(path)
         table[name[len("check_"):]] = {
             "losses": own, "largest_relative_difference_to_host": difference(own, losses(host)) if host.exists() else None,
             "planned_is_bit_equal": losses(planned) == own if planned.exists() else None,
+            "zvc_is_bit_equal": losses(packed) == own if packed.exists() else None,
             "without_graph_is_bit_equal": losses(eager) == own if eager.exists() else None}
     return table
 

@@ -8,6 +8,7 @@
 #include "passes/strategies/ChainProblem.h"
 #include "test/unit/planner/RandomChoices.h"
 #include "test/unit/planner/RandomProblems.h"
+#include "test/unit/planner/TwoLayers.h"
 
 #include <gtest/gtest.h>
 
@@ -47,36 +48,6 @@ TEST(Actions, RandomMixturesAgreeWithTheCheckers) {
   EXPECT_TRUE(rerun);
 }
 
-/// load; f: a -> z; g: z -> w; backward of g reads z, backward of f reads a and z. One second each.
-static Problem twoLayers() {
-  Problem p;
-  p.alignment = 1;
-  p.link = {10, 10, 10, 0};
-  for (const char *name : {"a", "z", "w", "dz", "da"}) {
-    Buffer b;
-    b.name = name;
-    b.bytes = 100;
-    p.buffers.push_back(b);
-  }
-  auto op = [&](const char *name, Phase phase, std::vector<int> reads, std::vector<int> writes) {
-    Op o;
-    o.name = name;
-    o.phase = phase;
-    o.seconds = 1;
-    o.reads = std::move(reads);
-    o.writes = std::move(writes);
-    p.ops.push_back(o);
-  };
-  op("load", Phase::Forward, {}, {0});
-  op("f", Phase::Forward, {0}, {1});
-  op("g", Phase::Forward, {1}, {2});
-  op("bg", Phase::Backward, {2, 1}, {3});
-  op("bf", Phase::Backward, {3, 0, 1}, {4});
-  p.buffers[0].activation = p.buffers[1].activation = true;
-  p.buffers[0].offloadable = p.buffers[1].offloadable = true;
-  return p;
-}
-
 TEST(Bounds, FloorCountsFormsThatAreReadAsTheyAre) {
   Problem p = twoLayers();
   EXPECT_EQ(memoryFloor(p), 400); // the backward of f touches four tensors
@@ -84,12 +55,6 @@ TEST(Bounds, FloorCountsFormsThatAreReadAsTheyAre) {
   EXPECT_EQ(memoryFloor(p), 400);
   p.buffers[1].encodings.push_back({"mask", 10, 1, 0});
   EXPECT_EQ(memoryFloor(p), 310);
-}
-
-static Plan away(const Problem &p, Action action, const std::string &codec) {
-  Plan plan = keepPlan(p);
-  plan.decisions[0] = {action, codec, 1, 2, 3, 4, ""};
-  return plan;
 }
 
 TEST(Actions, CompressionRunsOnTheCodecStreamAndItsFormIsLiveWhileTheRawBytesMove) {

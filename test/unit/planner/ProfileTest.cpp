@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device profiles: every shipped one loads and can plan; malformed ones are refused with key and value.
-#include "passes/planner/Profile.h"
+#include "passes/planner/Packings.h"
 
 #include <gtest/gtest.h>
 
@@ -165,6 +165,21 @@ TEST(Profile, SamplesReplaceTheRoofline) {
   // No samples of that kind: as before.
   EXPECT_DOUBLE_EQ(profile.estimate({OpKind::Pool, 0, 1e9, "fp32", "pool", {1e9}}), 1.5);
   EXPECT_DOUBLE_EQ(profile.estimate({OpKind::Activation, 1, 4, "fp32", "elementwise", {4}}), 0.5) << "a launch";
+}
+
+TEST(Profile, RatesOfCopiesAreMeasuredOrFollowFromTheMemory) {
+  Profile profile;
+  profile.codecs = {{"fp16", 3e9}, {"int8", 1e9}};
+  using Rates = std::vector<std::pair<std::string, double>>;
+  const Rates fp16 = {{"fp16", 3e9}};
+  EXPECT_EQ(ratesOfCopies(profile, true), fp16) << "nothing is known of its memory";
+  profile.rates.memoryBandwidth = 1e11;
+  profile.rates.bandwidthEfficiency = 0.8;
+  EXPECT_EQ(ratesOfCopies(profile, false), fp16);
+  EXPECT_EQ(ratesOfCopies(profile, true), Rates({{"fp16", 3e9}, {"zvc", 4e10}}));
+  profile.codecs["zvc"] = 2e9;
+  for (bool zerosStay : {false, true})
+    EXPECT_EQ(ratesOfCopies(profile, zerosStay), Rates({{"fp16", 3e9}, {"zvc", 2e9}}));
 }
 
 TEST(Profile, BadSamplesAreRefused) {

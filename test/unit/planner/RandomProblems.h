@@ -39,9 +39,12 @@ inline void addCodecs(Problem &p, std::mt19937 &random) {
   auto chance = [&](double share) { return random() % 1000 < share * 1000; };
   p.codecRates = {{"fp16", 1e8 * (1 + random() % 30)}, {"zvc", 1e7 * (1 + random() % 30)}};
   p.codecContention = 0.25 * static_cast<double>(p.buffers.size() % 5);
+  p.zerosStay = p.ops.size() % 2;
   const int buffers = p.buffers.size();
   for (int b = 0; b < buffers; ++b) {
     Buffer &buffer = p.buffers[b];
+    buffer.elementBytes = b % 5 == 0 ? 2 : b % 5 == 1 ? 0 : 4;
+    buffer.zeroFraction = 0.1 * static_cast<double>(buffer.bytes / 4096 % 11);
     for (const char *codec : {"zfp", "fp16"})
       if (chance(0.5))
         buffer.encodings.push_back(

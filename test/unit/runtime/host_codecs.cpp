@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codecs that only the host has: zero values give back every bit whatever they are, zfp writes libzfp's stream,
-// sizes are the promised ones, and a damaged slot is noticed.
+// What only the host has of codecs: zero values give back every bit in a slot and in a pool, zfp writes libzfp's
+// stream, sizes are the promised ones, and a damaged slot is noticed.
 #include "test/unit/runtime/Harness.h"
 #include "test/unit/runtime/ZfpReference.h"
 
@@ -16,18 +16,10 @@ using Floats = std::vector<float>;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float notANumber = std::numeric_limits<float>::quiet_NaN();
 
+constexpr int64_t part = zvcPart / 4; ///< elements
+
 bool sameBits(const Floats &a, const Floats &b) {
   return a.size() == b.size() && memcmp(a.data(), b.data(), 4 * a.size()) == 0;
-}
-
-/// Into a slot of raw size; returns the bytes in use.
-int64_t packIntoSlot(const Floats &x, std::vector<char> &slot) {
-  const auto count = static_cast<int64_t>(x.size());
-  slot.assign(static_cast<size_t>(packedBytes(Codec{Codec::Zvc}, device(0, {count}))), 0);
-  auto *offsets = reinterpret_cast<int64_t *>(slot.data());
-  const int64_t bytes = measureZeroValues(x.data(), count, offsets);
-  packZeroValues(x.data(), count, offsets, slot.data());
-  return bytes;
 }
 
 /// `density` of the values are not zero, and some of those are as odd as floats get.
@@ -43,36 +35,57 @@ Floats oddValues(int64_t count, double density, unsigned seed) {
   return x;
 }
 
+/// In a slot of its own, or densely in as many bytes as it takes, if those are no more than `room`.
+std::vector<char> packedIn(const Floats &x, int64_t &used, int64_t room = 0) {
+  const auto count = static_cast<int64_t>(x.size());
+  std::vector<char> slot(static_cast<size_t>(room ? room : packedBytes(Codec{Codec::Zvc}, device(0, {count}))));
+  used =
+      room ? packZeroValuesDensely(x.data(), count, slot.data(), room) : packZeroValues(x.data(), count, slot.data());
+  return slot;
+}
+
 TEST(ZeroValues, EveryBitComesBack) {
-  for (int64_t count :
-       {int64_t(1), int64_t(31), int64_t(32), int64_t(33), zvcPart - 1, zvcPart, zvcPart + 1, 3 * zvcPart + 17})
+  for (int64_t count : {int64_t(1), int64_t(31), int64_t(32), int64_t(33), int64_t(150), part - 1, part, part + 1,
+                        3 * part + 17, 17 * part + 130})
     for (double density : {0.0, 0.05, 0.5, 0.97, 1.0}) {
       const Floats x = oddValues(count, density, 7);
-      std::vector<char> slot;
-      const int64_t used = packIntoSlot(x, slot);
+      int64_t used = 0, dense = 0;
+      const std::vector<char> slot = packedIn(x, used);
       EXPECT_LE(used, static_cast<int64_t>(slot.size()));
-      EXPECT_LE(used, static_cast<int64_t>(4 * count * (density + 0.1) + count / 8 + 8 * zvcParts(count) + 64));
+      EXPECT_LE(used, static_cast<int64_t>(4 * count * (density + 0.1) + count / 8 + 8 * zvcParts(4 * count) + 128));
       Floats back(x.size(), 1.0f);
-      unpackZeroValues(slot.data(), static_cast<size_t>(used), count, back.data(), "x");
+      unpackZeroValues(slot.data(), slot.size(), count, back.data(), "x");
       EXPECT_TRUE(sameBits(x, back)) << count << " values, " << density;
+      const std::vector<char> whole = packedIn(x, dense, used);
+      EXPECT_EQ(dense, used);
+      back.assign(x.size(), 1.0f);
+      unpackZeroValues(whole.data(), whole.size(), count, back.data(), "x", true);
+      EXPECT_TRUE(sameBits(x, back)) << count << " values densely, " << density;
+      packedIn(x, dense, std::max<int64_t>(1, used - 1)); // says what it takes, and writes no further than its room
+      EXPECT_EQ(dense, used);
     }
 }
 
 TEST(ZeroValues, ADamagedSlotIsNoticed) {
-  const int64_t count = zvcPart + 100;
+  const int64_t count = part + 200;
   const Floats x = oddValues(count, 0.5, 9);
-  std::vector<char> whole;
-  const int64_t used = packIntoSlot(x, whole);
-  Floats back(x.size());
-  for (size_t at : {size_t(0), size_t(7), size_t(8), size_t(12), size_t(16), size_t(24), size_t(25)}) {
-    std::vector<char> slot = whole;
-    slot[at] = static_cast<char>(slot[at] ^ 0x55); // offsets, or the first mask
-    EXPECT_THROW(unpackZeroValues(slot.data(), slot.size(), count, back.data(), "x"), std::runtime_error) << at;
+  for (bool densely : {false, true}) {
+    int64_t used = 0;
+    packedIn(x, used);
+    const std::vector<char> whole = packedIn(x, used, densely ? used : 0);
+    Floats back(x.size());
+    const auto refuses = [&](const void *slot, size_t bytes) {
+      EXPECT_THROW(unpackZeroValues(slot, bytes, count, back.data(), "x", densely), std::runtime_error);
+    };
+    for (size_t at : {size_t(0), size_t(7), size_t(8), size_t(12), size_t(16), size_t(64), size_t(65)}) {
+      std::vector<char> slot = whole;
+      slot[at] = static_cast<char>(slot[at] ^ 0x55); // the table, or the first mask
+      refuses(slot.data(), slot.size());
+    }
+    const auto *table = reinterpret_cast<const int64_t *>(whole.data());
+    for (int64_t bytes : {int64_t(0), int64_t(8), table[2] / 2, table[2] - 1}) // the end is missing
+      refuses(whole.data(), static_cast<size_t>(bytes));
   }
-  for (int64_t bytes : {int64_t(0), int64_t(8), used / 2, used - 1}) // the end is missing
-    EXPECT_THROW(unpackZeroValues(whole.data(), static_cast<size_t>(bytes), count, back.data(), "x"),
-                 std::runtime_error)
-        << bytes;
 }
 
 TEST(Zfp, WritesTheStreamOfLibzfp) {
@@ -113,28 +126,9 @@ TEST(Zfp, SizesAreTheRate) {
   EXPECT_EQ(packedBytes(Codec{Codec::Zfp}, rgb), rgb.shape.elements());
 }
 
-TEST(ZeroValues, ComeBackFromHostSlots) {
-  const int64_t count = zvcPart + 1000;
-  Session session(size_t(1) << 20, size_t(1) << 20, 2);
-  const Tensor x = device(0, {count}), back = device(size_t(1) << 19, {count});
-  const Codec codec{Codec::Zvc};
-  const Tensor slot = host(0, {packedBytes(codec, x)}, Layout::RowMajor, DataType::U8);
-  const Floats values = oddValues(count, 0.3, 4);
-  Floats read(values.size());
-  session.write(x, values.data());
-  copyToHost(session.toHost, x, slot, "x", codec);
-  session.toHost.record({0});
-  session.toDevice.wait({0});
-  copyToDevice(session.toDevice, slot, back, "x", codec);
-  session.read(back, read.data());
-  EXPECT_TRUE(sameBits(read, values));
-  EXPECT_EQ(session.packedBytes().raw, x.bytes());
-  EXPECT_LT(session.packedBytes().packed, x.bytes() / 2);
-}
-
 TEST(ZeroValues, AreRefusedWhereTheirSlotIsTooSmallOrSpilled) {
   Session session(size_t(1) << 20, size_t(1) << 20, 2);
-  const Tensor x = device(0, {zvcPart + 1000});
+  const Tensor x = device(0, {part + 1000});
   const Codec codec{Codec::Zvc};
   EXPECT_THROW(copyToHost(session.toHost, x, host(0, {8}, Layout::RowMajor, DataType::U8), "x", codec),
                std::invalid_argument);
@@ -147,7 +141,7 @@ TEST(ZeroValues, AreRefusedWhereTheirSlotIsTooSmallOrSpilled) {
 class Pool : public testing::Test {
 protected:
   static constexpr int64_t count = 8192;
-  static constexpr size_t slotSize = 4 * count + 16, first = 16384 + 1024 + 16, second = slotSize;
+  static constexpr size_t slotSize = 4 * count + 64, first = 16384 + 1024 + 64, second = slotSize;
 
   void run(size_t bytes, const char *file = nullptr) {
     Session session(4 * slotSize, 256 + bytes, 1, file, {bytes, 2 * 33024});
@@ -172,8 +166,8 @@ protected:
     for (size_t i : {1, 0}) {
       Floats back(count);
       session.toHost.synchronize();
-      copyToDevice(session.toDevice, slots[i], device(slotSize + 240, {count}), "x", Codec{Codec::Zvc});
-      session.read(device(slotSize + 240, {count}), back.data());
+      copyToDevice(session.toDevice, slots[i], device(slotSize + 192, {count}), "x", Codec{Codec::Zvc});
+      session.read(device(slotSize + 192, {count}), back.data());
       EXPECT_TRUE(sameBits(back, values[i])) << i;
     }
   }

@@ -28,30 +28,6 @@ TEST(Streams, RunInOrder) {
     EXPECT_EQ(seen[static_cast<size_t>(i)], i);
 }
 
-/// Two zeros of every four.
-struct Clip {
-  static constexpr int inputs = 1, outputs = 2, sums = 0;
-  SLUICE_KERNEL Values<2> operator()(float x) const { return {{x > 1.5f ? x : 0.0f, x}}; }
-};
-
-TEST(Streams, CountZerosOfWhatRegionsWrite) {
-  Harness h;
-  Numbers values(64);
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<double>(i % 4);
-  const Tensor x = h.tensor({64}, Layout::RowMajor, values), y = h.tensor({64}, Layout::RowMajor),
-               z = h.tensor({64}, Layout::RowMajor);
-  const Fused<Clip> clip("clip", {64}, Layout::RowMajor, {x}, {y, z}, {});
-  for (bool zeros : {false, true}) {
-    h.session.enableRecording(true, zeros);
-    clip.run(h.session.compute, {x}, {y, z}, {}, none);
-    h.session.synchronize();
-    const std::vector<OpRecord> records = h.session.takeRecords();
-    ASSERT_EQ(records.size(), 1u);
-    EXPECT_EQ(records[0].zeros, zeros ? std::vector<double>({0.5, 0.25}) : std::vector<double>());
-  }
-}
-
 TEST(Streams, WaitsForTheLatestRecord) {
   Session session(64, 64, 1);
   std::atomic<int> value{0};

@@ -2,6 +2,7 @@
 // Codecs that both targets have: half precision gives back every half and refuses what it cannot hold, on the device
 // and in copies; zfp errs by its rate; masks say what gradients ask and change no bit of a fused region.
 #include "test/unit/runtime/Harness.h"
+#include "test/unit/runtime/ZeroValues.h"
 
 #include <limits>
 
@@ -165,6 +166,12 @@ TEST(PackingCopies, ComeBackFromHostSlots) {
     EXPECT_THROW(copyToHost(session.toHost, x, host(0, {count}, Layout::RowMajor, DataType::U8), "x", fp16),
                  std::invalid_argument);
   }
+}
+
+// -0.0, an infinity, NaNs of either kind, a denormal.
+TEST(PackingCopies, LeaveZerosOutAndBringThemBack) {
+  expectZeroValuesBack<uint32_t>(DataType::F32,
+                                 {0x80000000, 0x7f800000, 0x7fc01234, 0xff800001, 1, 0xbfc00000, 0x40400000});
 }
 
 TEST(PackingCopies, ARefusedValueEndsTheSession) {

@@ -31,6 +31,31 @@ TEST(Session, CopiesBetweenArenas) {
   EXPECT_THROW(session.compute.wait({1}), std::invalid_argument);
 }
 
+/// Two zeros of every four.
+struct Clip {
+  static constexpr int inputs = 1, outputs = 2, sums = 0;
+  SLUICE_KERNEL Values<2> operator()(float x) const { return {{x > 1.5f ? x : 0.0f, x}}; }
+};
+
+TEST(Session, CountsZerosOfWhatRegionsWrite) {
+  Harness h;
+  Numbers values(64);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<double>(i % 4);
+  values[4] = -0.0; // whose bit pattern is not zero
+  const Tensor x = h.tensor({64}, Layout::RowMajor, values), y = h.tensor({64}, Layout::RowMajor),
+               z = h.tensor({64}, Layout::RowMajor);
+  const Fused<Clip> clip("clip", {64}, Layout::RowMajor, {x}, {y, z}, {});
+  for (bool zeros : {false, true}) {
+    h.session.enableRecording(true, zeros);
+    clip.run(h.session.compute, {x}, {y, z}, {}, none);
+    h.session.synchronize();
+    const std::vector<OpRecord> records = h.session.takeRecords();
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records[0].zeros, zeros ? std::vector<double>({0.5, 15.0 / 64}) : std::vector<double>());
+  }
+}
+
 TEST(Session, CopiesEveryByteAndNoOther) {
   constexpr int64_t largest = (1 << 20) + 131, margin = 256;
   Session session(2 * (largest + 2 * margin), largest + 2 * margin, 2);

@@ -67,6 +67,8 @@ template <typename T> T __shfl_xor_sync(unsigned, T value, int distance) {
   return value;
 }
 inline void __threadfence() {}
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
 template <typename T> T __ldcg(const T *address) { return *address; }
 template <typename T> T atomicAdd(T *address, T value) {
   const T before = *address;
@@ -100,7 +102,7 @@ struct cudaDeviceProp {
 };
 struct cudaFuncAttributes {};
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
-                   cudaHostAllocDefault = 0, cudaEventRecordExternal = 1;
+                   cudaHostAllocDefault = 0, cudaHostAllocMapped = 2, cudaEventRecordExternal = 1;
 constexpr int cudaStreamCaptureModeRelaxed = 2;
 
 cudaError_t cudaMalloc(void **address, size_t bytes);
