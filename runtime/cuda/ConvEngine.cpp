@@ -206,12 +206,16 @@ std::string ConvTask::text() const {
                               *epilogues[] = {"", ", statistics", ", gradient", ", gradient of sum"};
   const ConvGeometry &g = geometry;
   const int spatial = g.x.rank - 2;
+  // What the precision does not say: kernels of both halves may share a process.
+  const char *type = g.type == DataType::F32                                    ? " of f32"
+                     : g.type == DataType::F16 && precision != Precision::FP16  ? " of f16"
+                     : g.type == DataType::BF16 && precision != Precision::BF16 ? " of bf16"
+                                                                                : "";
   return std::string(passes[static_cast<int>(g.pass)]) + " x " + list(g.x.dims, g.x.rank) + " w " +
          list(g.w.dims, g.w.rank) + " y " + list(g.y.dims, g.y.rank) + ", strides " + list(g.window.strides, spatial) +
          ", dilations " + list(g.window.dilations, spatial) + ", pads " + list(g.window.pads, 2 * spatial) +
-         ", groups " + std::to_string(g.groups) + ", " + precisions[static_cast<int>(precision)] +
-         (g.type == DataType::F32 ? " of f32" : "") + ", workspace " + std::to_string(bytes) +
-         epilogues[static_cast<int>(epilogue)];
+         ", groups " + std::to_string(g.groups) + ", " + precisions[static_cast<int>(precision)] + type +
+         ", workspace " + std::to_string(bytes) + epilogues[static_cast<int>(epilogue)];
 }
 
 int64_t ConvEngine::workspaceBytes() const { return plan->graph->get_workspace_size(); }

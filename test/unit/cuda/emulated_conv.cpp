@@ -54,6 +54,14 @@ TEST(ConvParts, CutsTheBatchWhereTensorCoresNeedIt) {
   }
 }
 
+/// Kernels of both halves in one process, whatever precision is set, have engines of their own.
+TEST(ConvEngines, AreNotSharedByHalvesOfTwoKinds) {
+  const Passes one = run(stem, DataType::BF16, Precision::BF16, enough),
+               other = run(stem, DataType::F16, Precision::BF16, enough);
+  EXPECT_CLOSE(other.y, one.y, 1e-2);
+  EXPECT_CLOSE(other.dx, one.dx, 1e-2);
+}
+
 TEST(ConvParts, CutsTheBatchForTheBestEngineWithoutTensorCores) {
   const Passes whole = run(stem, DataType::F32, Precision::FP32, enough),
                parts = run(stem, DataType::F32, Precision::FP32, some);
