@@ -57,6 +57,22 @@ bool Patterns::hasNoParameters(Value value, int ops) const {
   return true;
 }
 
+Value Patterns::addedRow(Operation *op, Value rows) {
+  auto add = dyn_cast<AddOp>(op);
+  if (!add || add.getType() != rows.getType())
+    return {};
+  Value row = add.getA() == rows ? add.getB() : add.getA();
+  const auto shape = cast<RankedTensorType>(row.getType()).getShape();
+  const bool fits = row != rows && !shape.empty() && elements(row.getType()) == shape.back() &&
+                    shape.back() == cast<RankedTensorType>(rows.getType()).getShape().back();
+  return fits ? row : Value();
+}
+
+Value Patterns::reshaped(OpBuilder &b, Value value, ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, cast<RankedTensorType>(value.getType()).getElementType());
+  return value.getType() == type ? value : ReshapeOp::create(b, value.getLoc(), type, value).getY();
+}
+
 void Patterns::eraseUnused(Operation *op) {
   llvm::SmallSetVector<Operation *, 8> waiting;
   waiting.insert(op);

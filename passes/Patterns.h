@@ -27,6 +27,11 @@ public:
   template <typename Op> static Op onlyReader(mlir::Value value) {
     return value.hasOneUse() ? llvm::dyn_cast<Op>(*value.user_begin()) : Op();
   }
+  /// What the op adds to each row of `rows` alike, a number for each column; null for another op. `rows` is an operand
+  /// of it.
+  static mlir::Value addedRow(mlir::Operation *op, mlir::Value rows);
+  /// The same elements in another shape: the value itself where it has that.
+  static mlir::Value reshaped(mlir::OpBuilder &b, mlir::Value value, llvm::ArrayRef<int64_t> shape);
   /// Erases the op and what only it read.
   static void eraseUnused(mlir::Operation *op);
   /// Decimals of the constants differ from export to export.

@@ -124,24 +124,20 @@ private:
   static bool takeBias(MatmulOp product) {
     auto y = cast<RankedTensorType>(product.getY().getType());
     auto sum = Patterns::onlyReader<AddOp>(product.getY());
-    Value row = !sum ? Value() : sum.getA() == product.getY() ? sum.getB() : sum.getA();
-    auto columns = y.getShape().back();
-    if (!row || product.getBias() || sum.getType() != y || elements(row.getType()) != columns ||
-        cast<RankedTensorType>(row.getType()).getShape().back() != columns ||
-        cast<RankedTensorType>(product.getB().getType()).getRank() != 2 || (y.getRank() > 2 && product.getTransposeA()))
+    Value row = sum ? Patterns::addedRow(sum, product.getY()) : Value();
+    if (!row || product.getBias() || cast<RankedTensorType>(product.getB().getType()).getRank() != 2 ||
+        (y.getRank() > 2 && product.getTransposeA()))
       return false;
     OpBuilder b(sum);
-    auto shaped = [&](Value value, ArrayRef<int64_t> shape) {
-      auto type = RankedTensorType::get(shape, y.getElementType());
-      return value.getType() == type ? value : ReshapeOp::create(b, sum.getLoc(), type, value).getY();
-    };
-    auto a = cast<RankedTensorType>(product.getA().getType());
-    Value rows =
-        y.getRank() == 2 ? product.getA() : shaped(product.getA(), {y.getNumElements() / columns, a.getShape().back()});
-    auto biased =
-        MatmulOp::create(b, product.getLoc(), rows, product.getB(), shaped(row, {columns}), product.getTransposeAAttr(),
-                         product.getTransposeBAttr(), product.getAlphaAttr(), product.getBetaAttr());
-    sum.getY().replaceAllUsesWith(shaped(biased.getY(), y.getShape()));
+    const int64_t columns = y.getShape().back();
+    Value rows = product.getA();
+    if (y.getRank() != 2)
+      rows = Patterns::reshaped(
+          b, rows, {y.getNumElements() / columns, cast<RankedTensorType>(rows.getType()).getShape().back()});
+    auto biased = MatmulOp::create(b, product.getLoc(), rows, product.getB(), Patterns::reshaped(b, row, {columns}),
+                                   product.getTransposeAAttr(), product.getTransposeBAttr(), product.getAlphaAttr(),
+                                   product.getBetaAttr());
+    sum.getY().replaceAllUsesWith(Patterns::reshaped(b, biased.getY(), y.getShape()));
     sum.erase();
     product.erase();
     return true;

@@ -19,11 +19,9 @@ public:
     const int64_t columns = type.getShape().back();
     OpBuilder b(sum);
     const Location loc = root.getLoc();
-    Value rows = ReshapeOp::create(
-        b, loc, RankedTensorType::get({type.getNumElements() / columns, columns}, type.getElementType()), x);
+    Value rows = Patterns::reshaped(b, x, {type.getNumElements() / columns, columns});
     auto norm = LayerNormOp::create(b, loc, rows, scale, bias, b.getF32FloatAttr(static_cast<float>(epsilon)));
-    Value y = ReshapeOp::create(b, loc, type, norm.getY());
-    sum.getY().replaceAllUsesWith(y);
+    sum.getY().replaceAllUsesWith(Patterns::reshaped(b, norm.getY(), type.getShape()));
     Patterns::eraseUnused(sum);
     return true;
   }

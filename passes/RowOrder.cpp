@@ -17,18 +17,6 @@ namespace {
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 int64_t columnsOf(Value value) { return typeOf(value).getRank() ? typeOf(value).getShape().back() : 1; }
 
-/// What the op adds to each row alike; null for another op, or where `rows` is not what it is added to.
-Value addedRow(Operation *op, Value rows) {
-  auto add = dyn_cast<AddOp>(op);
-  if (!add)
-    return {};
-  Value other = add.getA() == rows ? add.getB() : add.getA();
-  return other != rows && add.getType() == rows.getType() && elements(other.getType()) == columnsOf(other) &&
-                 columnsOf(other) == columnsOf(rows)
-             ? other
-             : Value();
-}
-
 bool isProduct(Operation *op, Value rows) {
   auto product = dyn_cast<MatmulOp>(op);
   return product && product.getA() == rows && product.getB() != rows && product.getBias() != rows &&
@@ -42,7 +30,7 @@ public:
   explicit Rows(TransposeOp first) : first(first), end(first.getY()) {
     while (end.hasOneUse() && end.getDefiningOp()->getBlock() == first->getBlock()) {
       Operation *next = *end.user_begin();
-      if (!isa<ReshapeOp>(next) && !addedRow(next, end) && !isProduct(next, end))
+      if (!isa<ReshapeOp>(next) && !Patterns::addedRow(next, end) && !isProduct(next, end))
         break;
       path.push_back(next);
       end = next->getResult(0);
@@ -69,22 +57,22 @@ private:
     // The rows of the first op that takes rows are leading dimensions of the transpose's result.
     Value rows = firstRows();
     int64_t inner = 1;
-    const auto shape = first.getType().getShape();
-    for (columnDims = 0; columnDims < shape.size() && inner < columnsOf(rows); ++columnDims)
-      inner *= shape[shape.size() - 1 - columnDims];
+    for (int64_t extent : llvm::reverse(first.getType().getShape()))
+      if (inner < columnsOf(rows))
+        inner *= extent;
     return inner == columnsOf(rows);
   }
   Value firstRows() {
     for (Operation *op : path)
       if (!isa<ReshapeOp>(op))
-        return isa<MatmulOp>(op) || addedRow(op, op->getOperand(0)) ? op->getOperand(0) : op->getOperand(1);
+        return isa<MatmulOp>(op) || Patterns::addedRow(op, op->getOperand(0)) ? op->getOperand(0) : op->getOperand(1);
     llvm_unreachable("a path of reshapes was cut");
   }
 
   /// The ops of the path on [rows, columns].
   Value rebuild(OpBuilder &b, Value rows) {
     const int64_t count = elements(rows.getType()) / columnsOf(firstRows());
-    auto matrix = [&](Value value, int64_t columns) { return reshaped(b, value, {count, columns}); };
+    auto matrix = [&](Value value, int64_t columns) { return Patterns::reshaped(b, value, {count, columns}); };
     rows = matrix(rows, columnsOf(firstRows()));
     Value before = first.getY();
     for (Operation *op : path) {
@@ -95,16 +83,12 @@ private:
         map.map(product.getA(), rows);
         rows = b.clone(*op, map)->getResult(0);
         rows.setType(type);
-      } else if (Value row = addedRow(op, before)) {
-        rows = AddOp::create(b, op->getLoc(), type, rows, reshaped(b, row, {columnsOf(row)}));
+      } else if (Value row = Patterns::addedRow(op, before)) {
+        rows = AddOp::create(b, op->getLoc(), type, rows, Patterns::reshaped(b, row, {columnsOf(row)}));
       }
       before = op->getResult(0);
     }
     return rows;
-  }
-  static Value reshaped(OpBuilder &b, Value value, ArrayRef<int64_t> shape) {
-    auto type = RankedTensorType::get(shape, typeOf(value).getElementType());
-    return value.getType() == type ? value : ReshapeOp::create(b, value.getLoc(), type, value).getY();
   }
 
   /// Behind the path another transpose, maybe behind a reshape: rows come in its order.
@@ -132,7 +116,7 @@ private:
       start = TransposeOp::create(b, first.getLoc(), start, order);
     Value made = rebuild(b, start);
     b.setInsertionPoint(last);
-    last.getY().replaceAllUsesWith(reshaped(b, made, last.getType().getShape()));
+    last.getY().replaceAllUsesWith(Patterns::reshaped(b, made, last.getType().getShape()));
     return true;
   }
 
@@ -163,8 +147,8 @@ private:
   bool intoAttention() {
     // [rows of the operand, columns of the path's end], transposed as before.
     const auto perm = first.getPermutation();
-    const size_t rowDims = perm.size() - columnDims;
-    if (columnDims != 1 || perm.back() != static_cast<int64_t>(rowDims))
+    const auto last = static_cast<int64_t>(perm.size()) - 1;
+    if (columnsOf(firstRows()) != columnsOf(first) || perm.back() != last)
       return false;
     SmallVector<int64_t> shape(typeOf(first.getX()).getShape());
     shape.back() = columnsOf(end);
@@ -178,8 +162,8 @@ private:
     OpBuilder b(first);
     Value made = rebuild(b, first.getX());
     b.setInsertionPointAfterValue(end);
-    Value turned = TransposeOp::create(b, first.getLoc(), reshaped(b, made, shape), perm);
-    end.replaceAllUsesWith(reshaped(b, turned, typeOf(end).getShape()));
+    Value turned = TransposeOp::create(b, first.getLoc(), Patterns::reshaped(b, made, shape), perm);
+    end.replaceAllUsesWith(Patterns::reshaped(b, turned, typeOf(end).getShape()));
     return true;
   }
 
@@ -209,7 +193,6 @@ private:
   TransposeOp first;
   SmallVector<Operation *> path;
   Value end;
-  size_t columnDims = 0;
   llvm::MapVector<Operation *, Views> readers;
 };
 

@@ -60,15 +60,6 @@ std::optional<Members> membersOf(const AttentionGeometry &g, int64_t parts) {
   return heads % members == 0 ? std::optional(Members{1, members}) : std::nullopt;
 }
 
-/// One number for each row, row-major.
-Operand rowsOf(const AttentionGeometry &g) {
-  Operand rows{g.rows, 1, {}};
-  rows.view.row = 1;
-  for (int64_t i = g.leading - 1, step = g.rows; i >= 0; step *= g.extents[i--])
-    rows.view.steps[i] = step;
-  return rows;
-}
-
 /// The search for one engine.
 struct Choice {
   /// The first engine for one part of the members; null, with a reason, where there is none within `granted` bytes.
@@ -115,7 +106,7 @@ void Choice::describe(fe::graph::Graph &graph) const {
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   const Operand queries{g.rows, g.depth, g.q}, keys{g.keys, g.depth, g.k}, values{g.keys, g.columns, g.v},
-      results{g.rows, g.columns, g.y}, logsumexp = rowsOf(g);
+      results{g.rows, g.columns, g.y}, logsumexp{g.rows, 1, g.rowMajor(g.rows, 1)};
   const Pointer q = input(graph, "q", Query, queries, stored), k = input(graph, "k", Key, keys, stored),
                 v = input(graph, "v", Value, values, stored);
   if (problem.pass == AttentionPass::Forward) {

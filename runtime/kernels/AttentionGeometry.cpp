@@ -9,20 +9,24 @@ namespace sluice {
 
 static AttentionView viewOf(const char *node, const Shape &list, const AttentionGeometry &g, int64_t rows,
                             int64_t columns) {
-  AttentionView view;
-  if (list.rank == 0) {
-    view.row = columns;
-    for (int64_t i = g.leading - 1, step = rows * columns; i >= 0; step *= g.extents[i--])
-      view.steps[i] = step;
-    return view;
-  }
+  if (list.rank == 0)
+    return g.rowMajor(rows, columns);
   if (list.rank != g.leading + 2)
     throw std::invalid_argument(std::string("attention '") + node + "' has a view of " + std::to_string(list.rank - 1) +
                                 " steps for " + std::to_string(g.leading + 1) + " dimensions of rows");
+  AttentionView view;
   view.offset = list[0];
   for (int i = 0; i < g.leading; ++i)
     view.steps[i] = list[i + 1];
   view.row = list[g.leading + 1];
+  return view;
+}
+
+AttentionView AttentionGeometry::rowMajor(int64_t rows, int64_t columns) const {
+  AttentionView view;
+  view.row = columns;
+  for (int64_t i = leading - 1, step = rows * columns; i >= 0; step *= extents[i--])
+    view.steps[i] = step;
   return view;
 }
 

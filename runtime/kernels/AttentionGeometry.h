@@ -35,25 +35,27 @@ struct AttentionGeometry {
 
   /// The first element of a member's q, k, v or y.
   SLUICE_KERNEL int64_t start(const AttentionView &view, int64_t member) const {
-    int64_t offset = view.offset;
-    for (int i = leading - 1; i >= 0; --i) {
-      offset += member % extents[i] * view.steps[i];
-      member /= extents[i];
-    }
-    return offset;
+    return view.offset + distance(view.steps, member);
   }
 
   /// The first element of a member's mask.
-  SLUICE_KERNEL int64_t maskOffset(int64_t member) const {
-    int64_t offset = 0;
-    for (int i = leading - 1; i >= 0; --i) {
-      offset += member % extents[i] * maskSteps[i];
-      member /= extents[i];
-    }
-    return offset;
-  }
+  SLUICE_KERNEL int64_t maskOffset(int64_t member) const { return distance(maskSteps, member); }
   /// Keys that a row may look at under a causal mask are those below this.
   SLUICE_KERNEL int64_t visibleKeys(int64_t row) const { return row + 1 < keys ? row + 1 : keys; }
+
+  /// Of row-major [..,rows,columns], of any number of rows and columns.
+  AttentionView rowMajor(int64_t rows, int64_t columns) const;
+
+private:
+  /// From the first member to this one, by a step for each leading dimension.
+  SLUICE_KERNEL int64_t distance(const int64_t *steps, int64_t member) const {
+    int64_t sum = 0;
+    for (int i = leading - 1; i >= 0; --i) {
+      sum += member % extents[i] * steps[i];
+      member /= extents[i];
+    }
+    return sum;
+  }
 };
 
 } // namespace sluice

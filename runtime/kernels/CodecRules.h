@@ -86,7 +86,7 @@ inline const char *decodeName(Codec codec) {
 /// Throws std::invalid_argument naming `node` when `packed` is not what `codec` makes of `x`, floats or, with `halves`,
 /// those.
 inline void checkPacked(const char *node, Codec codec, const Tensor &x, const Tensor &packed, bool halves = false) {
-  const bool taken = x.type == DataType::F32 || (halves && (x.type == DataType::BF16 || x.type == DataType::F16));
+  const bool taken = x.type == DataType::F32 || (halves && isHalf(x.type));
   if (static_cast<int64_t>(packed.bytes()) != packedBytes(codec, x) || !taken)
     throw std::invalid_argument("'" + std::string(node) + "' packs " + std::to_string(x.bytes()) + " bytes into " +
                                 std::to_string(packed.bytes()) + ", its codec needs " +
