@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every published strategy as a program that runs on the host, against keep, as a Markdown table on stdout. Standard library only.
 
-    tools/bench/published_runs.py [--sluicec build/bin/sluicec] [--batch 8] [--rounds 3] [--strategies 'a;b,k=v'] [--out DIR] NAME...
+    tools/bench/published_runs.py [--sluicec build/bin/sluicec] [--batch 8] [--rounds 5] [--strategies 'a;b,k=v'] [--out DIR] NAME...
 
 NAME.onnx lies in test/models/papers. A strategy's own budget: none where it acts without one, as its paper has it, else the smallest that it can
-plan for. Each round runs keep and the program, in turn first, four steps of the same synthetic batches each. Seconds are those of the fastest step of all
-rounds behind the first of each run, of the program and of keep in the same rounds: other work on the machine makes steps slower, never faster. Losses
-are compared as they are printed, in full: `equal`, or how far any is at most. Results so far are in DIR/NAME.json; a second call goes on there."""
+plan for. Each round runs keep and the program, in turn first, four steps of the same synthetic batches each. A run's seconds are those of its fastest step
+behind the first: other work on the machine makes steps slower, never faster. Rounds give ratios of the two, of which the median, the least and the largest
+are shown, and the median of the program's and of keep's seconds. Losses are compared as they are printed, in full: `equal`, or how far any is at most. Results so far are in DIR/NAME.json; a second call goes on there."""
 import argparse
 import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 
@@ -105,7 +106,7 @@ class Model:
             file.unlink()
         away = [abs(float(a) - float(b)) / abs(float(b)) for a, b in zip(own["losses"], keep["losses"])]
         return {"budget": budget, "lossy": lossy, "predicted": self.predicted(strategy, budget, lossy), "device": own["device"], "host": own["host"], "keep_device": keep["device"],
-                "seconds": min(run["seconds"] for run in runs[binary]), "keep_seconds": min(run["seconds"] for run in runs[self.keep]),
+                "seconds": [run["seconds"] for run in runs[binary]], "keep_seconds": [run["seconds"] for run in runs[self.keep]],
                 "equal": own["losses"] == keep["losses"], "away": max(away)}
 
 
@@ -115,15 +116,17 @@ def row(strategy, found):
     budget = "smallest" if found["budget"] else "none"
     losses = "equal" if found["equal"] else f"{found['away']:.1e} off"
     may = f" ({', '.join(found['lossy'])})" if found["lossy"] else ""
+    ratios = [own / keep for own, keep in zip(found["seconds"], found["keep_seconds"])]
     return (f"| {strategy}{may} | {budget} | {found['device']:,} | {found['device'] / found['keep_device']:.1%} | {found['host']:,} | "
-            f"{found['predicted']:.2f} | {found['seconds'] / found['keep_seconds']:.2f} | {found['seconds']:.2f} | {found['keep_seconds']:.2f} | {losses} |").replace("%", " %")
+            f"{found['predicted']:.2f} | {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) | "
+            f"{statistics.median(found['seconds']):.2f} | {statistics.median(found['keep_seconds']):.2f} | {losses} |").replace("%", " %")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sluicec", default=ROOT / "build/bin/sluicec", type=pathlib.Path)
     parser.add_argument("--out", default=ROOT / "build/published", type=pathlib.Path)
-    for flag, value in (("--batch", 8), ("--rounds", 3), ("--threads", os.cpu_count())):
+    for flag, value in (("--batch", 8), ("--rounds", 5), ("--threads", os.cpu_count())):
         parser.add_argument(flag, type=int, default=value)
     parser.add_argument("--strategies", default=STRATEGIES)
     parser.add_argument("names", nargs="+")
@@ -140,7 +143,7 @@ def main():
             print(row(strategy, found[strategy]), file=sys.stderr, flush=True)
         measured = [cell for cell in found.values() if "seconds" in cell]
         print(f"\n## {name}, batch {options.batch}\n\nkeep: {measured[0]['keep_device']:,} bytes, "
-              f"{min(cell['keep_seconds'] for cell in measured):.3f} s a step at best.\n\n"
+              f"{statistics.median(seconds for cell in measured for seconds in cell['keep_seconds']):.3f} s a step.\n\n"
               "| strategy (what it may round) | budget | device bytes | of keep | host bytes | predicted, of keep | measured | s a step | keep beside it | losses |\n"
               "|---|---|---|---|---|---|---|---|---|---|")
         print("\n".join(row(strategy, found[strategy]) for strategy in options.strategies.split(";")))
