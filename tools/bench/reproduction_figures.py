@@ -81,6 +81,19 @@ def trade_off(folder):
     save(figure, folder / "11-hascoet.svg")
 
 
+def growth(folder):
+    figure, (seconds, memory) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for kind, rows in sections(folder, "planning-growth"):
+        ops = [number(row[1]) for row in rows[1:]]
+        for axes, column in ((seconds, 2), (memory, 3)):
+            axes.loglog(ops, [number(row[column]) for row in rows[1:]], marker="o", label=kind)
+    for axes, unit in ((seconds, "processor seconds"), (memory, "MiB")):
+        axes.set(xlabel="ops", ylabel=unit)
+        axes.grid(color="#ddd")
+        axes.legend()
+    save(figure, folder / "planning-growth.svg")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: reproduction_figures.py FOLDER")
@@ -88,6 +101,7 @@ def main():
     grid(folder, "1-makespan-over-bound", makespans, ("budget, % of the way from least to peak", "makespan / bound"))
     grid(folder, "2-throughput", rates, ("memory, GB", "images a second"))
     trade_off(folder)
+    growth(folder)
 
 
 main()

@@ -43,6 +43,10 @@ void mixedSweep(std::ostream &page);
 /// The same: aggregates and pool sizes of vDNN modes.
 void vdnnPools(std::ostream &page);
 
+/// Processor time and memory of planning over the number of ops. The first page that is written: its processes begin
+/// with the memory of this one.
+void planningGrowth(std::ostream &page);
+
 /// What copies in pieces could gain at most.
 void splitCopies(std::ostream &page);
 

@@ -29,7 +29,8 @@ int main(int argc, char **argv) {
   const struct {
     const char *name;
     void (*write)(std::ostream &);
-  } pages[] = {{"1-makespan-over-bound", chainRatios},
+  } pages[] = {{"planning-growth", planningGrowth},
+               {"1-makespan-over-bound", chainRatios},
                {"2-throughput", throughput},
                {"3-image-sizes", imageSizes},
                {"4-release", releaseRatio},
