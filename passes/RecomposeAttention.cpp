@@ -185,9 +185,7 @@ private:
       Value x = transpose.getX();
       if (auto folded = x.getDefiningOp<ReshapeOp>())
         x = folded.getX();
-      if (cast<RankedTensorType>(x.getType()).getShape() == ArrayRef<int64_t>(shape))
-        return x;
-      return ReshapeOp::create(b, loc, RankedTensorType::get(shape, type.getElementType()), x);
+      return Patterns::reshaped(b, x, shape);
     }
     return TransposeOp::create(b, loc, value, last);
   }
