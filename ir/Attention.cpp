@@ -99,8 +99,10 @@ INFER(AttentionOp) {
   SmallVector<int64_t> rows(q.getShape().drop_back()), scores(rows), y(rows), out;
   scores.push_back(k.getShape().drop_back().back());
   y.push_back(v.getShape().back());
-  if (op.getMask()) { // C2
-    auto mask = ranked(op.getMask());
+  if (op.getMasks().size() > 2) // C2
+    return fail(loc, "attention has ", op.getMasks().size(), " masks, and takes what is added and what is kept");
+  for (Value each : op.getMasks()) {
+    auto mask = ranked(each);
     if (mask.getRank() < 1 || !broadcast(mask.getShape(), scores, out) || out != scores)
       return fail(loc, "mask ", mask, " does not broadcast to the scores of queries ", q, " and keys ", k);
   }
@@ -110,6 +112,8 @@ INFER(AttentionOp) {
                 " in an order that is no permutation of its dimensions with the last one in its place");
   if (!viewsCover(op)) // C4
     return fail(loc, "attention reads its operands through views that do not cover each element once");
+  if (!op.getMasks().empty())
+    rows.insert(rows.begin(), 2);
   types.append({result, RankedTensorType::get(rows, Float32Type::get(context))});
   return success();
 }
@@ -120,7 +124,7 @@ GRADIENT(AttentionOp) {
   if (!dy || llvm::none_of(tensors, [&](Value v) { return gradients.wanted(v); }))
     return success();
   auto op = AttentionBackwardOp::create(b, getLoc(), ValueRange(tensors).getTypes(), dy, getQ(), getK(), getV(), getY(),
-                                        getLogsumexp(), getMask(), getScaleAttr(), getCausalAttr(), getRatioAttr(),
+                                        getLogsumexp(), getMasks(), getScaleAttr(), getCausalAttr(), getRatioAttr(),
                                         getKeyAttr(), getQViewAttr(), getKViewAttr(), getVViewAttr(), getYOrderAttr());
   for (auto [tensor, gradient] : llvm::zip_equal(tensors, op.getGradients()))
     if (gradients.wanted(tensor))
@@ -141,8 +145,7 @@ LogicalResult AttentionBackwardOp::verify() {
   if (failed(sameShapes(*this, {getY(), getDy()})))
     return failure();
   SmallVector<Value> operands{getQ(), getK(), getV()};
-  if (getMask())
-    operands.push_back(getMask());
+  llvm::append_range(operands, getMasks());
   return mirrors<AttentionOp>(*this, operands, p, {getDy(), getLogsumexp()});
 }
 
@@ -180,8 +183,9 @@ static Calls attention(Op op, AttentionPass pass, StringRef method, unsigned q, 
                        ArrayRef<Slot> operands) {
   KernelCalls calls(op);
   const Shape shape = op.getMask() ? calls.shape(in(mask)) : Shape();
+  const Shape kept = op.getKept() ? calls.shape(in(mask + 1)) : Shape();
   const auto [queries, keys, values] = factorsOf(op);
-  calls.object("Attention", method, operands, pass, shapeOf(queries), shapeOf(keys), shapeOf(values), shape,
+  calls.object("Attention", method, operands, pass, shapeOf(queries), shapeOf(keys), shapeOf(values), shape, kept,
                op.getScale());
   const bool views = op.getQViewAttr() || op.getKViewAttr() || op.getVViewAttr() || op.getYOrderAttr(),
              typed = views || calls.type(in(q)) != DataType::F32, drops = !op.getRatio().isZero();
@@ -198,14 +202,15 @@ static Calls attention(Op op, AttentionPass pass, StringRef method, unsigned q, 
 }
 
 KERNEL(AttentionOp) {
-  return attention(*this, AttentionPass::Forward, "forward", 0, 3,
-                   {in(0), in(1), in(2), getMask() ? in(3) : noSlot, out(0), out(1), scratchSlot});
+  return attention(
+      *this, AttentionPass::Forward, "forward", 0, 3,
+      {in(0), in(1), in(2), getMask() ? in(3) : noSlot, getKept() ? in(4) : noSlot, out(0), out(1), scratchSlot});
 }
 KERNEL(AttentionBackwardOp) {
   const GradientNumbers numbers = gradientNumbers(*this);
   return attention(*this, AttentionPass::Backward, "backward", 1, 6,
-                   {in(0), in(1), in(2), in(3), getMask() ? in(6) : noSlot, in(4), in(5), out(numbers[0]),
-                    out(numbers[1]), out(numbers[2]), scratchSlot});
+                   {in(0), in(1), in(2), in(3), getMask() ? in(6) : noSlot, getKept() ? in(7) : noSlot, in(4), in(5),
+                    out(numbers[0]), out(numbers[1]), out(numbers[2]), scratchSlot});
 }
 
 /// Of `depthProducts` products of rows, keys and depth, and `columnProducts` of rows, keys and columns.
@@ -220,6 +225,6 @@ int64_t AttentionBackwardOp::flops() { return productsOf(*this, 3, 2); }
 
 PrecisionPreference AttentionOp::precisionPreference() { return PrecisionPreference::Product; }
 PrecisionPreference AttentionBackwardOp::precisionPreference() { return PrecisionPreference::Product; }
-bool AttentionOp::isOperandWide(unsigned i) { return i == 3; }
+bool AttentionOp::isOperandWide(unsigned i) { return i >= 3; }
 bool AttentionOp::isResultWide(unsigned i) { return i == 1; }
 bool AttentionBackwardOp::isOperandWide(unsigned i) { return i >= 5; }

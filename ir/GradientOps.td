@@ -47,12 +47,17 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train
 }
 def Train_AttentionBackwardOp : Train_GradientOp<"attention_backward", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
-  let extraClassDeclaration = Train_KernelFacts<"FullyConnected", results = ["_dq", "_dk", "_dv"]>.decl;
+  let extraClassDeclaration = Train_KernelFacts<"FullyConnected", results = ["_dq", "_dk", "_dv"]>.decl # [{
+    /// What is added to scores; null for none.
+    mlir::Value getMask() { return getMasks().empty() ? mlir::Value() : getMasks()[0]; }
+    /// Where it is not above 0 a score is the mask's number alone; null where all scores are kept.
+    mlir::Value getKept() { return getMasks().size() < 2 ? mlir::Value() : getMasks()[1]; }
+  }];
   let summary = "gradients of train.attention with respect to q, k and v; computes the scores again, block by block";
   let description = [{
     Operands that are views on one tensor have one gradient, like that tensor.
 
-    - C1: train.attention maps q, k, v and mask to y and logsumexp; dy is like y; the gradients are like q, k and v, one for each tensor.
+    - C1: train.attention maps q, k, v and masks to y and logsumexp; dy is like y; the gradients are like q, k and v, one for each tensor.
 
     ```mlir
     %dq, %dk, %dv = train.attention_backward %dy, %q, %k, %v, %y, %sums {scale = 0.5 : f32} : (tensor<8x16x4xf32>, tensor<8x16x4xf32>,
@@ -60,7 +65,7 @@ def Train_AttentionBackwardOp : Train_GradientOp<"attention_backward", [Train_Ow
     ```
   }];
   let arguments = (ins Train_Real:$dy, Train_Real:$q, Train_Real:$k, Train_Real:$v, Train_Real:$y, Train_Float:$logsumexp,
-      Optional<Train_Float>:$mask, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal, DefaultValuedAttr<F32Attr, "0.0f">:$ratio,
+      Variadic<Train_Float>:$masks, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal, DefaultValuedAttr<F32Attr, "0.0f">:$ratio,
       DefaultValuedAttr<I64Attr, "0">:$key, OptionalAttr<Train_ViewAttr>:$q_view, OptionalAttr<Train_ViewAttr>:$k_view,
       OptionalAttr<Train_ViewAttr>:$v_view, OptionalAttr<DenseI64ArrayAttr>:$y_order);
   let results = (outs Variadic<Train_Real>:$gradients);

@@ -76,19 +76,26 @@ def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterf
 def Train_AttentionOp : Train_ForwardOp<"attention", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
-  let extraClassDeclaration = Train_KernelFacts<"FullyConnected", results = ["", "_logsumexp"]>.decl;
+  let extraClassDeclaration = Train_KernelFacts<"FullyConnected", results = ["", "_logsumexp"]>.decl # [{
+    /// What is added to scores; null for none.
+    mlir::Value getMask() { return getMasks().empty() ? mlir::Value() : getMasks()[0]; }
+    /// Where it is not above 0 a score is the mask's number alone; null where all scores are kept.
+    mlir::Value getKept() { return getMasks().size() < 2 ? mlir::Value() : getMasks()[1]; }
+  }];
   let summary = "dropout(softmax(scale * q k^T + mask)) v, without a tensor of all scores";
   let description = [{
     Made by recompose from the ops that exporters write. Row i of a causal attention sees keys 0 to i alone; a row that sees no key is 0.
-    The mask has no gradient. The draws of a `ratio` above 0 are those of train.dropout with this key of the probabilities. `logsumexp` is
-    the logarithm of the sum of a row's exponentials, from which the backward op has the probabilities again. Of 16 bits, without mask and draws,
+    Of `masks` the first is added to the scores; where the second is not above 0, a score is the number of the first alone and nothing goes back
+    to q and k. Masks have no gradient. The draws of a `ratio` above 0 are those of train.dropout with this key of the probabilities. `logsumexp` is
+    the logarithm of the sum of a row's exponentials, from which the backward op has the probabilities again; with a mask it is a row's largest
+    score and the logarithm of the sum of exponentials of the distances to it, since a mask may hide a whole row by a large number. Of 16 bits, without mask and draws,
     it is cuDNN's on cuda.
 
     With `q_view`, `k_view` or `v_view` that operand is read through the view, and several may be parts of one tensor; with `y_order` the result
     is written as train.transpose with this permutation would give it.
 
     - C1: q [..,T,D], k [..,S,D] and v [..,S,C], or their views, have one rank of 2 or more and equal leading dimensions.
-    - C2: the mask has rank 1 or more and broadcasts to [..,T,S].
+    - C2: there are two masks at most; each has rank 1 or more and broadcasts to [..,T,S].
     - C3: `y_order` is a permutation of y's dimensions that leaves the last one in its place.
     - C4: views cover each element of their tensor exactly once: those of q, k and v together where they are on one tensor, or of k and v, else each alone.
 
@@ -101,7 +108,7 @@ def Train_AttentionOp : Train_ForwardOp<"attention", [Train_OwnKernel,
         -> (tensor<8x512x12x64xf32>, tensor<8x12x512xf32>)
     ```
   }];
-  let arguments = (ins Train_Real:$q, Train_Real:$k, Train_Real:$v, Optional<Train_Float>:$mask, F32Attr:$scale,
+  let arguments = (ins Train_Real:$q, Train_Real:$k, Train_Real:$v, Variadic<Train_Float>:$masks, F32Attr:$scale,
       DefaultValuedAttr<BoolAttr, "false">:$causal, DefaultValuedAttr<F32Attr, "0.0f">:$ratio, DefaultValuedAttr<I64Attr, "0">:$key,
       OptionalAttr<Train_ViewAttr>:$q_view, OptionalAttr<Train_ViewAttr>:$k_view,
       OptionalAttr<Train_ViewAttr>:$v_view, OptionalAttr<DenseI64ArrayAttr>:$y_order);

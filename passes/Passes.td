@@ -14,8 +14,9 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
     1. x/2 * (1 + erf(x/sqrt(2))) becomes train.gelu, and so does its form by tanh, whatever the order of the factors, where nobody else reads
        what lies between. Its gradient reads x alone, while those of the parts read three tensors.
     2. softmax(scale * q k^T + mask) v becomes train.attention, with its causal mask if it has one, its dropout, and the guard that exporters put around
-       rows that see no key, where nobody else reads what lies between and no parameter takes part in the mask: a mask that is added, or numbers of
-       -1e4 and below in place of scores. Scales may stand on q, on k or behind the product, keys and values may come transposed.
+       rows that see no key, where nobody else reads what lies between and no parameter takes part in the masks: any that are added or subtracted, and
+       any numbers in place of scores, which have no gradient then. A triangle of finite numbers is a causal mask where nothing else can hide what it
+       leaves. Scales may stand on q, on k, behind the product or behind a mask, keys and values may come transposed.
     3. (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias over the last dimension becomes train.layer_norm.
     4. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
     5. Transposes of rows, behind which there are only products with one matrix and sums with one row, go where another transpose, or attention's own

@@ -14,23 +14,26 @@ enum class AttentionPass { Forward, Backward };
 /// y = dropout(softmax(scale * q k^T + mask)) v without a tensor of [rows, keys]: blocks of keys pass by, each row with
 /// its largest score and its sum so far (T. Dao, FlashAttention-2, arXiv:2307.08691, algorithms 1 and 2). q
 /// [..,rows,depth], k [..,keys,depth], v [..,keys,columns], y [..,rows,columns], row-major; mask F32, shape of rank 0
-/// for none, broadcasts to [..,rows,keys]. `causal`: row i sees keys 0 to i alone. Where a row sees no key at all its y
-/// is 0. logsumexp [..,rows] F32: logarithm of the sum of a row's exponentials, +infinity where it sees no key; the
-/// backward pass computes the probabilities again from it. The draws of a ratio above 0 are those of a dropout with
+/// for none, broadcasts to [..,rows,keys]. So does kept, F32: where it is not above 0 the score is the mask's number
+/// alone, and no gradient passes. `causal`: row i sees keys 0 to i alone. Where a row sees no key at all its y is 0.
+/// logsumexp [..,rows] F32: logarithm of the sum of a row's exponentials, +infinity where it sees no key; the backward
+/// pass computes the probabilities again from it. With a mask it is [2,..,rows]: a row's largest score, and the
+/// logarithm of the sum of exponentials of the distances to it, which would be lost beside the number of a mask that
+/// hides a whole row. The draws of a ratio above 0 are those of a dropout with
 /// this key of the whole [..,rows,keys]. Bits do not depend on the number of threads. With type BF16 or F16 all but
 /// mask and logsumexp are that (cuda). A view, a list as AttentionViews has it, says where an operand's elements stand
 /// in its tensor, its gradient's likewise: parts of one tensor may be several operands, and their gradients parts of
 /// one.
 class Attention : public Kernel {
 public:
-  Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
+  Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept, float scale,
             bool causal = false, float ratio = 0, int64_t key = 0, DataType type = DataType::F32,
             Algorithm algorithm = {}, Shape qView = {}, Shape kView = {}, Shape vView = {}, Shape yView = {});
-  void forward(Stream &, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask, const Tensor &y,
-               const Tensor &logsumexp, const Tensor &scratch) const;
+  void forward(Stream &, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask, const Tensor &kept,
+               const Tensor &y, const Tensor &logsumexp, const Tensor &scratch) const;
   void backward(Stream &, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
-                const Tensor &y, const Tensor &logsumexp, const Tensor &dq, const Tensor &dk, const Tensor &dv,
-                const Tensor &scratch) const;
+                const Tensor &kept, const Tensor &y, const Tensor &logsumexp, const Tensor &dq, const Tensor &dk,
+                const Tensor &dv, const Tensor &scratch) const;
 
   struct Impl;
 

@@ -32,9 +32,9 @@ static int64_t attention(Operation *op, CallAttr call, int64_t limit) {
   auto view = [&](unsigned i) { return argumentOr(Shape(), op, call, i); };
   const AttentionGeometry geometry("", argument<Shape>(op, call, 1), argument<Shape>(op, call, 2),
                                    argument<Shape>(op, call, 3), argument<Shape>(op, call, 4),
-                                   {view(11), view(12), view(13), view(14)});
-  return cuda::attentionScratch(limit, argument<AttentionPass>(op, call, 0), geometry, argumentOr(0.0f, op, call, 7),
-                                argumentOr(DataType::F32, op, call, 9));
+                                   argument<Shape>(op, call, 5), {view(12), view(13), view(14), view(15)});
+  return cuda::attentionScratch(limit, argument<AttentionPass>(op, call, 0), geometry, argumentOr(0.0f, op, call, 8),
+                                argumentOr(DataType::F32, op, call, 10));
 }
 static int64_t statistics(Operation *op, CallAttr call, int64_t) {
   return cuda::statisticsScratch(argument<Shape>(op, call, 0));

@@ -77,7 +77,7 @@ Offers offersOf(StringRef kernel) {
       .Case("BatchNormStatistics", workspaceOf<BatchNormStatistics, Shape, float>)
       .Case("Lrn", workspaceOf<Lrn, Shape, int64_t, float, float, float>)
       .Case("Loss", workspaceOf<Loss, LossKind, Shape>)
-      .Case("Attention", workspaceOf<Attention, AttentionPass, Shape, Shape, Shape, Shape, float>)
+      .Case("Attention", workspaceOf<Attention, AttentionPass, Shape, Shape, Shape, Shape, Shape, float>)
       .Case("Embedding", workspaceOf<Embedding, Shape, Shape>)
       .Case("Recurrence", workspaceOf<Recurrence, RecurrentCell, Shape, bool>)
       .Case("Lamb", workspaceOf<Lamb, Shape>)

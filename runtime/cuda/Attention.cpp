@@ -36,10 +36,10 @@ static std::shared_ptr<SharedEngine<AttentionEngine>> shared(const char *node, c
                                            });
 }
 
-Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
-                     bool causal, float ratio, int64_t key, DataType type, Algorithm algorithm, Shape qView,
-                     Shape kView, Shape vView, Shape yView)
-    : Kernel(node), geometry(node, q, k, v, mask, {qView, kView, vView, yView}), scale(scale), causal(causal),
+Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept,
+                     float scale, bool causal, float ratio, int64_t key, DataType type, Algorithm algorithm,
+                     Shape qView, Shape kView, Shape vView, Shape yView)
+    : Kernel(node), geometry(node, q, k, v, mask, kept, {qView, kView, vView, yView}), scale(scale), causal(causal),
       ratio(ratio), key(static_cast<uint64_t>(key)) {
   if (!isHalf(type))
     return;
@@ -49,9 +49,14 @@ Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Sha
 }
 
 void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
-                        const Tensor &y, const Tensor &logsumexp, const Tensor &scratch) const {
-  const AttentionOperands operands{stream.address(q),        stream.address(k), stream.address(v),
-                                   stream.data<float>(mask), stream.address(y), stream.data<float>(logsumexp)};
+                        const Tensor &kept, const Tensor &y, const Tensor &logsumexp, const Tensor &scratch) const {
+  const AttentionOperands operands{stream.address(q),
+                                   stream.address(k),
+                                   stream.address(v),
+                                   stream.data<float>(mask),
+                                   stream.data<float>(kept),
+                                   stream.address(y),
+                                   stream.data<float>(logsumexp)};
   const AttentionProblem problem{AttentionPass::Forward, geometry, scale, causal, ratio, key, q.type};
   const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
   void *space = stream.address(scratch);
@@ -64,11 +69,18 @@ void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const 
 }
 
 void Attention::backward(Stream &stream, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v,
-                         const Tensor &mask, const Tensor &y, const Tensor &logsumexp, const Tensor &dq,
-                         const Tensor &dk, const Tensor &dv, const Tensor &scratch) const {
-  const AttentionOperands operands{stream.address(q),        stream.address(k),  stream.address(v),
-                                   stream.data<float>(mask), stream.address(y),  stream.data<float>(logsumexp),
-                                   stream.address(dy),       stream.address(dq), stream.address(dk),
+                         const Tensor &mask, const Tensor &kept, const Tensor &y, const Tensor &logsumexp,
+                         const Tensor &dq, const Tensor &dk, const Tensor &dv, const Tensor &scratch) const {
+  const AttentionOperands operands{stream.address(q),
+                                   stream.address(k),
+                                   stream.address(v),
+                                   stream.data<float>(mask),
+                                   stream.data<float>(kept),
+                                   stream.address(y),
+                                   stream.data<float>(logsumexp),
+                                   stream.address(dy),
+                                   stream.address(dq),
+                                   stream.address(dk),
                                    stream.address(dv)};
   const AttentionProblem problem{AttentionPass::Backward, geometry, scale, causal, ratio, key, q.type};
   const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;

@@ -27,6 +27,11 @@ __device__ Matrix<T> matrixOf(const AttentionGeometry &g, const AttentionView &v
   return {data + g.start(view, member), rows, columns, view.row};
 }
 
+/// Where a member's masks begin.
+struct MaskStarts {
+  int64_t mask, kept;
+};
+
 template <typename T> struct Step {
   AttentionGeometry g;
   float scale, ratio;
@@ -34,14 +39,14 @@ template <typename T> struct Step {
   uint64_t key;
   const DeviceState *state;
   const T *q, *k, *v, *dy, *y;
-  const float *mask, *logsumexp; ///< logsumexp: of what an earlier kernel wrote
+  const float *mask, *kept, *logsumexp; ///< logsumexp: of what an earlier kernel wrote
   int64_t rowBlocks, keyBlocks;
 
   Step(const AttentionProblem &p, const AttentionOperands &o, const DeviceState *state)
       : g(p.g), scale(p.scale), ratio(p.ratio), causal(p.causal), key(p.key), state(state),
         q(static_cast<const T *>(o.q)), k(static_cast<const T *>(o.k)), v(static_cast<const T *>(o.v)),
-        dy(static_cast<const T *>(o.dy)), y(static_cast<const T *>(o.y)), mask(o.mask), logsumexp(o.logsumexp),
-        rowBlocks(blocksOf(p.g.rows)), keyBlocks(blocksOf(p.g.keys)) {}
+        dy(static_cast<const T *>(o.dy)), y(static_cast<const T *>(o.y)), mask(o.mask), kept(o.kept),
+        logsumexp(o.logsumexp), rowBlocks(blocksOf(p.g.rows)), keyBlocks(blocksOf(p.g.keys)) {}
 
   __device__ Matrix<const T> queries(int64_t member) const { return matrixOf(g, g.q, q, member, g.rows, g.depth); }
   __device__ Matrix<const T> keys(int64_t member) const { return matrixOf(g, g.k, k, member, g.keys, g.depth); }
@@ -51,10 +56,26 @@ template <typename T> struct Step {
     return matrixOf(g, g.y, data, member, g.rows, g.columns);
   }
 
-  __device__ float scoreOf(float product, int64_t maskStart, int64_t row, int64_t key) const {
+  __device__ MaskStarts startsOf(int64_t member) const {
+    return {g.mask.present ? g.start(g.mask, member) : 0, g.kept.present ? g.start(g.kept, member) : 0};
+  }
+  /// Whether a score is no number of the mask alone.
+  __device__ bool keeps(const MaskStarts &starts, int64_t row, int64_t key) const {
+    return !g.kept.present || row >= g.rows || key >= g.keys ||
+           kept[starts.kept + row * g.kept.row + key * g.kept.key] > 0;
+  }
+  __device__ float scoreOf(float product, const MaskStarts &starts, int64_t row, int64_t key) const {
     if (key >= g.keys || row >= g.rows || (causal && key > row))
       return -__builtin_huge_valf();
-    return product * scale + (g.masked ? mask[maskStart + row * g.maskRowStep + key * g.maskKeyStep] : 0);
+    const float shift = g.mask.present ? mask[starts.mask + row * g.mask.row + key * g.mask.key] : 0;
+    return keeps(starts, row, key) ? product * scale + shift : shift;
+  }
+  /// exp(score) over the sum of its row's exponentials, which an earlier kernel wrote.
+  __device__ float probabilityOf(float score, int64_t member, int64_t row) const {
+    if (row >= g.rows)
+      return 0;
+    const float *sum = logsumexp + member * g.rows + row;
+    return exponential(score - *sum - (g.mask.present ? sum[g.members * g.rows] : 0));
   }
   /// What dropout makes of a value at this place.
   __device__ float dropped(float value, uint64_t draws, int64_t member, int64_t row, int64_t key) const {
@@ -132,10 +153,10 @@ template <typename T> __device__ void storePart(Part &part, const Matrix<T> &to,
 template <typename T>
 __device__ void computeScores(Tiles &t, const Step<T> &s, int64_t member, int64_t row, int64_t key) {
   Part part;
-  const int64_t maskStart = s.g.masked ? s.g.maskOffset(member) : 0;
+  const MaskStarts starts = s.startsOf(member);
   multiplyRows(t, part, s.queries(member), row, s.keys(member), key);
   __syncthreads(); // whoever reads the scores before
-  part.forAll([&](int i, int j, float &sum) { t.scores[i][j] = s.scoreOf(sum, maskStart, row + i, key + j); });
+  part.forAll([&](int i, int j, float &sum) { t.scores[i][j] = s.scoreOf(sum, starts, row + i, key + j); });
   __syncthreads();
 }
 
@@ -168,7 +189,11 @@ template <typename T> __global__ void attentionSums(Step<T> s, float *logsumexp)
       float total = 0;
       for (int i = 0; i < 4; ++i)
         total += t.of[i][line] == least ? t.scores[line][i] : t.scores[line][i] * exponential(t.of[i][line] - largest);
-      logsumexp[member * s.g.rows + row + line] = total == 0 ? -least : largest + logf(total);
+      const float most = total == 0 ? -least : largest, rest = total == 0 ? 0 : logf(total);
+      float *to = logsumexp + member * s.g.rows + row + line;
+      *to = s.g.mask.present ? most : most + rest;
+      if (s.g.mask.present)
+        to[s.g.members * s.g.rows] = rest;
     }
     __syncthreads();
   }
@@ -182,7 +207,7 @@ __device__ void computeProbabilities(Tiles &t, const Step<T> &s, int64_t member,
   for (int i = static_cast<int>(threadIdx.x); i < side * side; i += blockThreads) {
     const int64_t r = row + i / side;
     float &score = t.scores[i / side][i % side];
-    score = r < s.g.rows ? exponential(score - s.logsumexp[member * s.g.rows + r]) : 0;
+    score = s.probabilityOf(score, member, r);
     if (drops)
       score = s.dropped(score, draws, member, r, key + i % side);
   }
@@ -209,6 +234,7 @@ template <typename T> __global__ void attentionRows(Step<T> s, T *y) {
 template <typename T>
 __device__ void computeSlopes(Tiles &t, const Step<T> &s, int64_t member, int64_t row, int64_t key, uint64_t draws) {
   const Matrix<const T> dy = s.rowsOf(s.dy, member), y = s.rowsOf(s.y, member);
+  const MaskStarts starts = s.startsOf(member);
   computeProbabilities(t, s, member, row, key, draws, false);
   const int line = static_cast<int>(threadIdx.x) / 4, quarter = static_cast<int>(threadIdx.x) % 4;
   float product = 0;
@@ -219,7 +245,8 @@ __device__ void computeSlopes(Tiles &t, const Step<T> &s, int64_t member, int64_
   multiplyRows(t, part, dy, row, s.values(member), key);
   part.forAll([&](int i, int j, float &sum) {
     const float whole = t.of[0][i] + t.of[1][i] + t.of[2][i] + t.of[3][i];
-    t.scores[i][j] *= (s.dropped(sum, draws, member, row + i, key + j) - whole) * s.scale;
+    const float slope = (s.dropped(sum, draws, member, row + i, key + j) - whole) * s.scale;
+    t.scores[i][j] = s.keeps(starts, row + i, key + j) ? t.scores[i][j] * slope : 0;
   });
   __syncthreads();
 }

@@ -14,13 +14,13 @@ struct AttentionProblem {
   bool causal;
   float ratio;   ///< of dropout
   uint64_t key;  ///< of its draws
-  DataType type; ///< of all but mask and logsumexp, which are F32
+  DataType type; ///< of all but masks and logsumexp, which are F32
 };
 
 /// In device memory, row-major; those of the other pass are null.
 struct AttentionOperands {
   const void *q, *k, *v;
-  const float *mask; ///< null for none
+  const float *mask, *kept; ///< null for none
   void *y;
   float *logsumexp;
   const void *dy = nullptr;

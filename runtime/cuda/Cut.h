@@ -120,8 +120,8 @@ inline bool hasWholeRows(const AttentionGeometry &g, const AttentionView &view) 
 
 /// Whether cuDNN is asked for an attention, see AttentionEngine.h.
 inline bool attentionHasEngine(const AttentionGeometry &g, float ratio, DataType type) {
-  return isHalf(type) && !g.masked && ratio == 0 && g.depth % 8 == 0 && g.columns % 8 == 0 && hasWholeRows(g, g.q) &&
-         hasWholeRows(g, g.k) && hasWholeRows(g, g.v) && hasWholeRows(g, g.y);
+  return isHalf(type) && !g.mask.present && ratio == 0 && g.depth % 8 == 0 && g.columns % 8 == 0 &&
+         hasWholeRows(g, g.q) && hasWholeRows(g, g.k) && hasWholeRows(g, g.v) && hasWholeRows(g, g.y);
 }
 
 /// What its engine has of each member in the backward pass: the slopes of all scores, and a number a row.

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t rowsAtOnce = 96, keysAtOnce = 256;
 /// From one row of scores to the next: lines of a column fall into different sets of the cache.
 constexpr int64_t scoreStep = keysAtOnce + 16;
-constexpr float infinity = __builtin_huge_valf();
+constexpr float infinity = __builtin_huge_valf(), zero = 0;
 
 int64_t packedSize(int64_t depths, int64_t columns) {
   return depths * tile::panels(columns) * tile::panelColumns(columns);
@@ -47,15 +47,20 @@ struct Step {
   float scale, ratio;
   bool causal;
   uint64_t draws; ///< key of this step's draws
-  const float *q, *k, *v, *mask;
+  const float *q, *k, *v, *mask, *kept;
 
   /// Keys that any of the rows before `end` sees.
   int64_t keysOf(int64_t end) const { return causal ? g.visibleKeys(end - 1) : g.keys; }
 
+  /// A mask's number for this key.
+  const float *at(const AttentionMask &where, const float *of, int64_t member, int64_t row, int64_t key) const {
+    return of + g.start(where, member) + row * where.row + key * where.key;
+  }
+
   /// scale * score + mask of keys [key, key + count) in place; what a causal mask hides is -infinity.
   void maskScores(float *scores, int64_t member, int64_t row, int64_t key, int64_t count) const {
-    const float *m = g.masked ? mask + g.maskOffset(member) + row * g.maskRowStep + key * g.maskKeyStep : nullptr;
-    if (!m || g.maskKeyStep == 0) {
+    const float *m = g.mask.present ? at(g.mask, mask, member, row, key) : nullptr;
+    if (!m || g.mask.key == 0) {
       const float shift = m ? *m : 0;
       for (int64_t i = 0; i < count; ++i)
         scores[i] = scores[i] * scale + shift;
@@ -63,8 +68,15 @@ struct Step {
       for (int64_t i = 0; i < count; ++i)
         scores[i] = scores[i] * scale + m[i];
     }
+    replace(scores, m, g.mask.key, member, row, key, count);
     for (int64_t i = causal ? std::max<int64_t>(0, g.visibleKeys(row) - key) : count; i < count; ++i)
       scores[i] = -infinity;
+  }
+  /// x = by, whose elements are so far apart, where the score of a key of [key, key + count) is not kept.
+  void replace(float *x, const float *by, int64_t step, int64_t member, int64_t row, int64_t key, int64_t count) const {
+    const float *seen = g.kept.present ? at(g.kept, kept, member, row, key) : nullptr;
+    for (int64_t i = 0; seen && i < count; ++i)
+      x[i] = seen[i * g.kept.key] > 0 ? x[i] : by[i * step];
   }
   /// to = from where the draw keeps it, scaled, else 0.
   void drop(const float *from, float *to, int64_t member, int64_t row, int64_t key, int64_t count) const {
@@ -103,11 +115,11 @@ float sumOf(const float *x, int64_t count) {
   return total;
 }
 
-/// x = exp(x - shift)
-void exponentials(float *x, int64_t count, float shift) {
+/// x = exp(x - shift - rest)
+void exponentials(float *x, int64_t count, float shift, float rest = 0) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i)
-    x[i] = exponential(x[i] - shift);
+    x[i] = exponential(x[i] - shift - rest);
 }
 
 /// A task of the forward pass: one block of rows of one member.
@@ -146,7 +158,11 @@ public:
       const float factor = sums[i] == 0 ? 0 : 1 / sums[i];
       for (int64_t c = 0; c < g.columns; ++c)
         to[i * g.y.row + c] *= factor;
-      logsumexp[member * g.rows + row + i] = sums[i] == 0 ? infinity : largest[i] + std::log(sums[i]);
+      const float most = sums[i] == 0 ? infinity : largest[i], rest = sums[i] == 0 ? 0 : std::log(sums[i]);
+      float *sum = logsumexp + member * g.rows + row + i;
+      *sum = g.mask.present ? most : most + rest;
+      if (g.mask.present)
+        sum[g.members * g.rows] = rest;
     }
   }
 
@@ -239,7 +255,8 @@ private:
     for (int64_t i = 0; i < b.rows; ++i) {
       float *line = probabilities + i * scoreStep;
       s.maskScores(line, b.member, b.row + i, b.key, b.keys);
-      exponentials(line, b.keys, logsumexp[b.row + i]);
+      const float *sum = logsumexp + b.row + i;
+      exponentials(line, b.keys, *sum, g.mask.present ? sum[g.members * g.rows] : 0);
       if (s.ratio > 0)
         s.drop(line, slopes + i * scoreStep, b.member, b.row + i, b.key, b.keys);
     }
@@ -254,6 +271,7 @@ private:
 #pragma GCC ivdep
       for (int64_t j = 0; j < b.keys; ++j)
         slope[j] = line[j] * (slope[j] - product) * s.scale;
+      s.replace(slope, &zero, 0, b.member, b.row + i, b.key, b.keys);
     }
     keysPacked.multiply(slopes, scoreStep, 1, b.rows, dq + b.row * g.q.row, g.q.row, b.key > 0);
     queries.multiply(slopes, 1, scoreStep, b.keys, dk + b.key * g.k.row, g.k.row, !b.first);
@@ -284,16 +302,16 @@ int64_t floatsOf(AttentionPass pass, const AttentionGeometry &g) {
 
 } // namespace
 
-Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, float scale,
-                     bool causal, float ratio, int64_t key, DataType, Algorithm, Shape qView, Shape kView, Shape vView,
-                     Shape yView)
-    : Kernel(node), geometry(node, q, k, v, mask, {qView, kView, vView, yView}), scale(scale), causal(causal),
+Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept,
+                     float scale, bool causal, float ratio, int64_t key, DataType, Algorithm, Shape qView, Shape kView,
+                     Shape vView, Shape yView)
+    : Kernel(node), geometry(node, q, k, v, mask, kept, {qView, kView, vView, yView}), scale(scale), causal(causal),
       ratio(ratio), key(static_cast<uint64_t>(key)) {
   workspace = sizeof(float) * static_cast<size_t>(threads() * floatsOf(pass, geometry));
 }
 
 void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
-                        const Tensor &y, const Tensor &logsumexp, const Tensor &scratch) const {
+                        const Tensor &kept, const Tensor &y, const Tensor &logsumexp, const Tensor &scratch) const {
   requireF32(node, y.type);
   const Step step = {geometry,
                      scale,
@@ -303,7 +321,8 @@ void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const 
                      stream.data<float>(q),
                      stream.data<float>(k),
                      stream.data<float>(v),
-                     stream.data<float>(mask)};
+                     stream.data<float>(mask),
+                     stream.data<float>(kept)};
   float *py = stream.data<float>(y), *pSums = stream.data<float>(logsumexp), *work = stream.data<float>(scratch);
   stream.launch(node, "attention", [step, py, pSums, work] {
     const int64_t blocks = (step.g.rows + rowsAtOnce - 1) / rowsAtOnce;
@@ -314,8 +333,8 @@ void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const 
 }
 
 void Attention::backward(Stream &stream, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v,
-                         const Tensor &mask, const Tensor &y, const Tensor &logsumexp, const Tensor &dq,
-                         const Tensor &dk, const Tensor &dv, const Tensor &scratch) const {
+                         const Tensor &mask, const Tensor &kept, const Tensor &y, const Tensor &logsumexp,
+                         const Tensor &dq, const Tensor &dk, const Tensor &dv, const Tensor &scratch) const {
   requireF32(node, y.type);
   const Step step = {geometry,
                      scale,
@@ -325,7 +344,8 @@ void Attention::backward(Stream &stream, const Tensor &dy, const Tensor &q, cons
                      stream.data<float>(q),
                      stream.data<float>(k),
                      stream.data<float>(v),
-                     stream.data<float>(mask)};
+                     stream.data<float>(mask),
+                     stream.data<float>(kept)};
   const float *pdy = stream.data<float>(dy), *py = stream.data<float>(y), *pSums = stream.data<float>(logsumexp);
   float *pdq = stream.data<float>(dq), *pdk = stream.data<float>(dk), *pdv = stream.data<float>(dv);
   float *work = stream.data<float>(scratch);

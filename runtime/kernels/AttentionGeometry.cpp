@@ -30,10 +30,24 @@ AttentionView AttentionGeometry::rowMajor(int64_t rows, int64_t columns) const {
   return view;
 }
 
+static AttentionMask maskOf(const char *node, const Shape &shape, const AttentionGeometry &g) {
+  AttentionMask mask;
+  mask.present = shape.rank > 0;
+  int64_t step = 1;
+  for (int i = g.leading + 1, m = shape.rank - 1; m >= 0; --i, --m) {
+    const int64_t extent = i < 0 ? 1 : i < g.leading ? g.extents[i] : i == g.leading ? g.rows : g.keys;
+    if (i < 0 || (shape[m] != 1 && shape[m] != extent))
+      throw std::invalid_argument(std::string("attention '") + node + "' has a mask of " + std::to_string(shape[m]) +
+                                  " where it has " + std::to_string(extent));
+    (i < g.leading ? mask.steps[i] : i == g.leading ? mask.row : mask.key) = shape[m] == 1 ? 0 : step;
+    step *= shape[m];
+  }
+  return mask;
+}
+
 AttentionGeometry::AttentionGeometry(const char *node, const Shape &q, const Shape &k, const Shape &v,
-                                     const Shape &mask, const AttentionViews &views)
-    : masked(mask.rank > 0) {
-  bool fits = q.rank >= 2 && k.rank == q.rank && v.rank == q.rank && mask.rank <= q.rank;
+                                     const Shape &mask, const Shape &kept, const AttentionViews &views) {
+  bool fits = q.rank >= 2 && k.rank == q.rank && v.rank == q.rank && (mask.rank > 0 || kept.rank == 0);
   leading = fits ? q.rank - 2 : 0;
   for (int i = 0; i < leading; ++i) {
     fits = fits && k[i] == q[i] && v[i] == q[i];
@@ -47,16 +61,8 @@ AttentionGeometry::AttentionGeometry(const char *node, const Shape &q, const Sha
   this->k = viewOf(node, views.k, *this, keys, depth);
   this->v = viewOf(node, views.v, *this, keys, columns);
   y = viewOf(node, views.y, *this, rows, columns);
-
-  int64_t step = 1;
-  for (int i = q.rank - 1, m = mask.rank - 1; m >= 0; --i, --m) {
-    const int64_t extent = i < leading ? extents[i] : i == leading ? rows : keys;
-    if (mask[m] != 1 && mask[m] != extent)
-      throw std::invalid_argument(std::string("attention '") + node + "' has a mask of " + std::to_string(mask[m]) +
-                                  " where it has " + std::to_string(extent));
-    (i < leading ? maskSteps[i] : i == leading ? maskRowStep : maskKeyStep) = mask[m] == 1 ? 0 : step;
-    step *= mask[m];
-  }
+  this->mask = maskOf(node, mask, *this);
+  this->kept = maskOf(node, kept, *this);
 }
 
 } // namespace sluice

@@ -424,6 +424,15 @@ func.func @attention_c2(%q: tensor<2x4x8xf32>, %m: tensor<3x4x4xf32>) {
 
 // -----
 
+func.func @attention_c2_masks(%q: tensor<2x4x8xf32>, %m: tensor<4x4xf32>) {
+  // expected-error @below {{attention has 3 masks, and takes what is added and what is kept}}
+  // expected-error @below {{failed to infer returned types}}
+  %y, %l = train.attention %q, %q, %q, %m, %m, %m {scale = 1.0 : f32} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<2x4x8xf32>, tensor<2x2x4xf32>)
+  return
+}
+
+// -----
+
 func.func @attention_c3(%q: tensor<2x4x8xf32>) {
   // expected-error @below {{in an order that is no permutation of its dimensions with the last one in its place}}
   // expected-error @below {{failed to infer}}

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 import torch.nn.functional as F
 
+from masks import Masks
 from modern import Bert, ConvNext, Gpt, Vit
 from recurrent import Gru, Lstm
 from reference import Ids, Lengths
@@ -340,6 +341,7 @@ NETWORKS = {
     "vit": (Vit, (3, 8, 8), 10, 8),
     "gpt": (Gpt, {"input": Ids(23, 12)}, 23, 8),
     "bert": (Bert, {"input_ids": Ids(29, 12), "attention_mask": Lengths(12)}, 3, 8),
+    "masks": (Masks, {"input_ids": Ids(29, 10), "attention_mask": Lengths(10)}, 3, 8),
     "lstm": (Lstm, {"input": Ids(19, 7)}, 3, 8),
     "gru": (Gru, {"input": Ids(19, 7)}, 3, 8),
 }

@@ -9,7 +9,6 @@
 module {
   train.variable @zero role(constant) init(file) : tensor<f32> {value = dense<0.0> : tensor<f32>}
   train.variable @least role(constant) init(file) : tensor<f32> {value = dense<0xFF800000> : tensor<f32>}
-  train.variable @slight role(constant) init(file) : tensor<f32> {value = dense<-1.0> : tensor<f32>}
   train.variable @triangle role(constant) init(file) : tensor<3x3xf32> {value = dense<[[0.0, -1.0e9, -1.0e9], [0.0, 0.0, -1.0e9], [0.0, 0.0, 0.0]]> : tensor<3x3xf32>}
   train.variable @above role(constant) init(file) : tensor<1x1x3x3xf32> {value = dense<[[[[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]]]> : tensor<1x1x3x3xf32>}
   train.variable @bias role(parameter) init(file) : tensor<3x3xf32>
@@ -100,29 +99,5 @@ module {
     %p = train.softmax %s {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
     %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
     return %y, %p : tensor<2x3x8xf32>, tensor<2x3x3xf32>
-  }
-
-  // A number that hides nothing.
-  // CHECK-LABEL: func.func @little
-  // CHECK-NOT: train.attention
-  func.func @little(%q: tensor<2x3x8xf32>, %m: tensor<3x3xf32>) -> tensor<2x3x8xf32> {
-    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
-    %little = train.read @slight : tensor<f32>
-    %a = train.select %m, %s, %little : (tensor<3x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
-    %p = train.softmax %a {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
-    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
-    return %y : tensor<2x3x8xf32>
-  }
-
-  // A scale that is the mask's, too.
-  // CHECK-LABEL: func.func @scaled_mask
-  // CHECK-NOT: train.attention
-  func.func @scaled_mask(%q: tensor<2x3x8xf32>, %m: tensor<3x3xf32>) -> tensor<2x3x8xf32> {
-    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
-    %b = train.add %s, %m : (tensor<2x3x3xf32>, tensor<3x3xf32>) -> tensor<2x3x3xf32>
-    %f = train.scale %b {factor = 1.25e-1 : f32} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
-    %p = train.softmax %f {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
-    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
-    return %y : tensor<2x3x8xf32>
   }
 }

@@ -181,8 +181,8 @@ void elementwise(int64_t batch) {
 
 void attention(int64_t batch, int64_t tokens, bool causal) {
   const Shape shape{batch, 12, tokens, 64};
-  const Attention forward("attention", AttentionPass::Forward, shape, shape, shape, {}, 0.125f, causal),
-      backward("attention", AttentionPass::Backward, shape, shape, shape, {}, 0.125f, causal);
+  const Attention forward("attention", AttentionPass::Forward, shape, shape, shape, {}, {}, 0.125f, causal),
+      backward("attention", AttentionPass::Backward, shape, shape, shape, {}, {}, 0.125f, causal);
   size_t end = 0;
   auto tensor = [&end](Shape extents) { return device(std::exchange(end, end + device(0, extents).bytes()), extents); };
   Tensor t[8];
@@ -195,9 +195,9 @@ void attention(int64_t batch, int64_t tokens, bool causal) {
   for (int64_t i = 0; i < 3 * shape.elements(); ++i)
     session.compute.data<float>(t[0])[i] = normal(1, static_cast<uint64_t>(i));
   const double a =
-      bestSeconds(session, [&] { forward.forward(session.compute, t[0], t[1], t[2], none, t[3], sums, work); });
+      bestSeconds(session, [&] { forward.forward(session.compute, t[0], t[1], t[2], none, none, t[3], sums, work); });
   const double b = bestSeconds(session, [&] {
-    backward.backward(session.compute, t[4], t[0], t[1], t[2], none, t[3], sums, t[5], t[6], t[7], work);
+    backward.backward(session.compute, t[4], t[0], t[1], t[2], none, none, t[3], sums, t[5], t[6], t[7], work);
   });
   printf("attention %.3f %.3f ms, %zu bytes of scratch\n", a * 1e3, b * 1e3, space);
 }

@@ -53,7 +53,7 @@ protected:
   }
   std::unique_ptr<AttentionEngine> choose(AttentionPass pass, int64_t limit, DataType type) {
     const Case &c = GetParam();
-    const AttentionGeometry g("attention", c.q, c.k, c.v, {}, c.views);
+    const AttentionGeometry g("attention", c.q, c.k, c.v, {}, {}, c.views);
     const int64_t granted = cuda::attentionScratch(limit, pass, g, 0, type);
     auto engine = AttentionEngine::choose({pass, g, 0.125f, c.causal, 0, 0, type}, granted, reason, device);
     if (engine) {

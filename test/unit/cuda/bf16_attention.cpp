@@ -10,6 +10,7 @@ struct Case {
   const char *name;
   Shape q, k, v, mask;
   bool causal;
+  bool hides = false; ///< whole rows, by numbers that are added or in place of scores
 };
 std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
@@ -17,8 +18,23 @@ class HALF(Attention) : public testing::TestWithParam<Case> {
 protected:
   const Case &c = GetParam();
   const AttentionGeometry g{"attention", c.q, c.k, c.v, c.mask};
-  Shape y = c.q, sums = c.q;
-  void SetUp() override { y.dims[y.rank - 1] = g.columns, --sums.rank; }
+  Shape y = c.q;
+  void SetUp() override { y.dims[y.rank - 1] = g.columns; }
+
+  /// One that hides adds -1e9 to all scores of even members, and puts it in place of those of every third key.
+  Numbers maskNumbers() const {
+    Numbers numbers = randomNumbers(c.mask.elements(), 5);
+    const size_t keys = static_cast<size_t>(g.keys);
+    for (size_t i = 0; c.hides && i < numbers.size(); ++i)
+      numbers[i] = i / keys % 2 == 0 || i % 3 == 0 ? -1e9 : numbers[i];
+    return numbers;
+  }
+  Numbers keptNumbers() const {
+    Numbers numbers(static_cast<size_t>(c.mask.elements()), 1);
+    for (size_t i = 0; i < numbers.size(); i += 3)
+      numbers[i] = 0;
+    return numbers;
+  }
 
   /// y, dq, dk, dv.
   std::vector<Numbers> run(DataType type) const {
@@ -28,14 +44,17 @@ protected:
     };
     auto output = [&](const Shape &shape) { return input(shape, 9); }; // nothing of what was there stays
     const Tensor q = input(c.q, 1), k = input(c.k, 2), v = input(c.v, 3), dy = input(y, 4);
-    const Tensor mask = c.mask.rank ? h.tensor(c.mask, Layout::RowMajor, randomNumbers(c.mask.elements(), 5)) : none;
-    const Tensor result = output(y), logs = h.tensor(sums), dq = output(c.q), dk = output(c.k), dv = output(c.v);
+    const Tensor mask = c.mask.rank ? h.tensor(c.mask, Layout::RowMajor, maskNumbers()) : none;
+    const Tensor kept = c.hides ? h.tensor(c.mask, Layout::RowMajor, keptNumbers()) : none;
+    const Tensor result = output(y), logs = h.tensor({2, g.members * g.rows}), dq = output(c.q), dk = output(c.k),
+                 dv = output(c.v);
     auto kernel = [&](AttentionPass pass) {
-      return Attention("attention", pass, c.q, c.k, c.v, c.mask, 0.3f, c.causal, 0, 0, type);
+      return Attention("attention", pass, c.q, c.k, c.v, c.mask, c.hides ? c.mask : Shape(), 0.3f, c.causal, 0, 0,
+                       type);
     };
     const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
-    forward.forward(h.session.compute, q, k, v, mask, result, logs, h.workspace(forward));
-    backward.backward(h.session.compute, dy, q, k, v, mask, result, logs, dq, dk, dv, h.workspace(backward));
+    forward.forward(h.session.compute, q, k, v, mask, kept, result, logs, h.workspace(forward));
+    backward.backward(h.session.compute, dy, q, k, v, mask, kept, result, logs, dq, dk, dv, h.workspace(backward));
     return {h.read(result), h.read(dq), h.read(dk), h.read(dv)};
   }
 };
@@ -50,14 +69,16 @@ TEST_P(HALF(Attention), IsThatOfFloatsButForRounding) {
   EXPECT_EQ(run(half), got) << "two runs differ";
 }
 
-INSTANTIATE_HALVES(HALF(Attention),
-                   testing::Values(Case{"heads", {2, 3, 64, 16}, {2, 3, 64, 16}, {2, 3, 64, 16}, {}, false},
-                                   Case{"causal", {2, 3, 70, 8}, {2, 3, 70, 8}, {2, 3, 70, 8}, {}, true},
-                                   Case{"cross", {4, 20, 64}, {4, 130, 64}, {4, 130, 32}, {}, false},
-                                   Case{"odd_rows", {3, 5, 8}, {3, 7, 8}, {3, 7, 8}, {}, false},
-                                   Case{"odd_depth", {3, 5, 6}, {3, 7, 6}, {3, 7, 5}, {}, false},
-                                   Case{"masked", {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 1, 1, 16}, false}),
-                   [](const auto &info) { return info.param.name; });
+INSTANTIATE_HALVES(
+    HALF(Attention),
+    testing::Values(Case{"heads", {2, 3, 64, 16}, {2, 3, 64, 16}, {2, 3, 64, 16}, {}, false},
+                    Case{"causal", {2, 3, 70, 8}, {2, 3, 70, 8}, {2, 3, 70, 8}, {}, true},
+                    Case{"cross", {4, 20, 64}, {4, 130, 64}, {4, 130, 32}, {}, false},
+                    Case{"odd_rows", {3, 5, 8}, {3, 7, 8}, {3, 7, 8}, {}, false},
+                    Case{"odd_depth", {3, 5, 6}, {3, 7, 6}, {3, 7, 5}, {}, false},
+                    Case{"masked", {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 1, 1, 16}, false},
+                    Case{"hidden", {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 1, 1, 16}, false, true}),
+    [](const auto &info) { return info.param.name; });
 
 } // namespace
 } // namespace sluice

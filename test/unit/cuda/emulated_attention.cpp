@@ -21,15 +21,15 @@ Passes run(size_t limit, DataType type = half, Shape mask = {}, float ratio = 0)
   std::vector<Tensor> t;
   for (unsigned i = 0; i < 8; ++i)
     t.push_back(h.tensor(shape, Layout::RowMajor, randomHalves(shape.elements(), i), type));
-  const Tensor logs = h.tensor({2, 4, 64}), masks = mask.rank ? h.tensor(mask) : none;
+  const Tensor logs = h.tensor({2, 2, 4, 64}), masks = mask.rank ? h.tensor(mask) : none;
   auto kernel = [&](AttentionPass pass) {
-    return Attention("attention", pass, shape, shape, shape, mask, 0.3f, true, ratio, 1, type);
+    return Attention("attention", pass, shape, shape, shape, mask, {}, 0.3f, true, ratio, 1, type);
   };
   const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
   Passes made{{}, -cudnn_frontend::executions, 0};
-  forward.forward(h.session.compute, t[0], t[1], t[2], masks, t[3], logs, h.workspace(forward));
+  forward.forward(h.session.compute, t[0], t[1], t[2], masks, none, t[3], logs, h.workspace(forward));
   made.forward += cudnn_frontend::executions, made.backward -= cudnn_frontend::executions;
-  backward.backward(h.session.compute, t[4], t[0], t[1], t[2], masks, t[3], logs, t[5], t[6], t[7],
+  backward.backward(h.session.compute, t[4], t[0], t[1], t[2], masks, none, t[3], logs, t[5], t[6], t[7],
                     h.workspace(backward));
   made.backward += cudnn_frontend::executions;
   setKernelPolicy(size_t(64) << 20, Precision::FP32);
@@ -79,14 +79,14 @@ Passes runPacked(size_t limit) {
                dy = h.tensor(result, Layout::RowMajor, gradient, half),
                y = h.tensor(result, Layout::RowMajor, gradient, half), logs = h.tensor({2, 4, 64});
   auto kernel = [&](AttentionPass pass) {
-    return Attention("attention", pass, shape, shape, shape, {}, 0.3f, true, 0, 1, half, {}, part(0), part(1), part(2),
-                     order);
+    return Attention("attention", pass, shape, shape, shape, {}, {}, 0.3f, true, 0, 1, half, {}, part(0), part(1),
+                     part(2), order);
   };
   const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
   Passes made{{}, -cudnn_frontend::executions, 0};
-  forward.forward(h.session.compute, qkv, qkv, qkv, none, y, logs, h.workspace(forward));
+  forward.forward(h.session.compute, qkv, qkv, qkv, none, none, y, logs, h.workspace(forward));
   made.forward += cudnn_frontend::executions, made.backward -= cudnn_frontend::executions;
-  backward.backward(h.session.compute, dy, qkv, qkv, qkv, none, y, logs, dqkv, dqkv, dqkv, h.workspace(backward));
+  backward.backward(h.session.compute, dy, qkv, qkv, qkv, none, none, y, logs, dqkv, dqkv, dqkv, h.workspace(backward));
   made.backward += cudnn_frontend::executions;
   setKernelPolicy(size_t(64) << 20, Precision::FP32);
   const Numbers read = h.read(y), slopes = h.read(dqkv);

@@ -25,7 +25,7 @@ TEST(Notes, NameAConvolutionThatCudnnDoesNotTake) {
 /// Only the first note of a process is told whole: ctest runs each test in one of its own.
 TEST(Notes, NameAnAttentionThatCudnnIsNotAskedFor) {
   const Shape shape{2, 16, 8};
-  const Attention masked("/masked/Softmax", AttentionPass::Forward, shape, shape, shape, {16}, 1, false, 0, 0,
+  const Attention masked("/masked/Softmax", AttentionPass::Forward, shape, shape, shape, {16}, {}, 1, false, 0, 0,
                          DataType::BF16);
   buildPrimitives();
   const std::string notes = memoryNotes();
@@ -36,7 +36,7 @@ TEST(Notes, NameAnAttentionThatCudnnIsNotAskedFor) {
 
 TEST(Notes, SayNothingOfAnAttentionThatCudnnRuns) {
   const Shape shape{2, 16, 8};
-  const Attention plain("/plain/Softmax", AttentionPass::Forward, shape, shape, shape, {}, 1, false, 0, 0,
+  const Attention plain("/plain/Softmax", AttentionPass::Forward, shape, shape, shape, {}, {}, 1, false, 0, 0,
                         DataType::BF16);
   buildPrimitives();
   const std::string notes = memoryNotes();

@@ -13,9 +13,10 @@ struct Case {
   Shape q, k, v, mask;
   bool causal = false;
   float ratio = 0;
+  Shape kept = {};
 };
 std::ostream &operator<<(std::ostream &out, const Case &c) {
-  for (const Shape *shape : {&c.q, &c.k, &c.v, &c.mask}) {
+  for (const Shape *shape : {&c.q, &c.k, &c.v, &c.mask, &c.kept}) {
     for (int i = 0; i < shape->rank; ++i)
       out << (i ? "x" : "") << (*shape)[i];
     out << " ";
@@ -30,10 +31,11 @@ const double infinity = std::numeric_limits<double>::infinity();
 class AttentionTest : public testing::TestWithParam<Case> {
 protected:
   const Case c = GetParam();
-  const AttentionGeometry g{"attention", c.q, c.k, c.v, c.mask};
+  const AttentionGeometry g{"attention", c.q, c.k, c.v, c.mask, c.kept};
   const Shape y = resultShape(), sums = sumsShape();
   const Numbers q = randomNumbers(c.q.elements(), 1), k = randomNumbers(c.k.elements(), 2),
-                v = randomNumbers(c.v.elements(), 3), dy = randomNumbers(y.elements(), 4), mask = maskNumbers();
+                v = randomNumbers(c.v.elements(), 3), dy = randomNumbers(y.elements(), 4), mask = maskNumbers(),
+                kept = keptNumbers();
   Harness h;
 
   Shape resultShape() const {
@@ -44,7 +46,7 @@ protected:
   Shape sumsShape() const {
     Shape shape = c.q;
     --shape.rank;
-    return shape;
+    return c.mask.rank ? Shape{2, shape.elements()} : shape;
   }
   /// Every fifth number of a mask hides its key.
   Numbers maskNumbers() const {
@@ -55,11 +57,20 @@ protected:
       numbers[i] = -infinity;
     return numbers;
   }
+  /// About every third score is a number of the mask alone.
+  Numbers keptNumbers() const {
+    Numbers numbers;
+    for (int64_t i = 0; c.kept.rank && i < c.kept.elements(); ++i)
+      numbers.push_back(i * i % 3 == 0 ? 0 : 1);
+    return numbers;
+  }
+  bool keepsAt(int64_t member, int64_t row, int64_t at) const {
+    return kept.empty() || kept[static_cast<size_t>(g.start(g.kept, member) + row * g.kept.row + at * g.kept.key)] > 0;
+  }
   double maskAt(int64_t member, int64_t row, int64_t at) const {
     if (c.causal && at > row)
       return -infinity;
-    return mask.empty() ? 0
-                        : mask[static_cast<size_t>(g.maskOffset(member) + row * g.maskRowStep + at * g.maskKeyStep)];
+    return mask.empty() ? 0 : mask[static_cast<size_t>(g.start(g.mask, member) + row * g.mask.row + at * g.mask.key)];
   }
   /// What dropout multiplies a probability by.
   double keptAt(int64_t member, int64_t row, int64_t at) const {
@@ -79,7 +90,8 @@ protected:
         for (int64_t d = 0; d < g.depth; ++d)
           score +=
               q[static_cast<size_t>(row * g.depth + d)] * k[static_cast<size_t>((member * g.keys + at) * g.depth + d)];
-        p[static_cast<size_t>(at)] = score * static_cast<double>(scale) + maskAt(member, row % g.rows, at);
+        score *= keepsAt(member, row % g.rows, at) ? static_cast<double>(scale) : 0;
+        p[static_cast<size_t>(at)] = score + maskAt(member, row % g.rows, at);
         largest = std::max(largest, p[static_cast<size_t>(at)]);
       }
       for (double &score : p)
@@ -94,21 +106,24 @@ protected:
   }
 
   struct Tensors {
-    Tensor q, k, v, mask, y, sums, dy, dq, dk, dv;
+    Tensor q, k, v, mask, kept, y, sums, dy, dq, dk, dv;
   };
   Tensors run() {
     auto input = [this](Shape shape, const Numbers &numbers) { return h.tensor(shape, Layout::RowMajor, numbers); };
-    Tensors t{input(c.q, q),  input(c.k, k), input(c.v, v), none,          h.tensor(y),
+    Tensors t{input(c.q, q),  input(c.k, k), input(c.v, v), none,          none,         h.tensor(y),
               h.tensor(sums), input(y, dy),  h.tensor(c.q), h.tensor(c.k), h.tensor(c.v)};
     if (c.mask.rank)
       t.mask = input(c.mask, mask);
+    if (c.kept.rank)
+      t.kept = input(c.kept, kept);
     for (const Tensor &result : {t.y, t.dq, t.dk, t.dv}) // nothing of what was there stays
       h.write(result, randomNumbers(result.shape.elements(), 9));
-    const Attention forward("attention", AttentionPass::Forward, c.q, c.k, c.v, c.mask, scale, c.causal, c.ratio, key),
-        backward("attention", AttentionPass::Backward, c.q, c.k, c.v, c.mask, scale, c.causal, c.ratio, key);
+    const Attention forward("attention", AttentionPass::Forward, c.q, c.k, c.v, c.mask, c.kept, scale, c.causal,
+                            c.ratio, key),
+        backward("attention", AttentionPass::Backward, c.q, c.k, c.v, c.mask, c.kept, scale, c.causal, c.ratio, key);
     h.session.state.seed = 3, h.session.state.step = 2;
-    forward.forward(h.session.compute, t.q, t.k, t.v, t.mask, t.y, t.sums, h.workspace(forward));
-    backward.backward(h.session.compute, t.dy, t.q, t.k, t.v, t.mask, t.y, t.sums, t.dq, t.dk, t.dv,
+    forward.forward(h.session.compute, t.q, t.k, t.v, t.mask, t.kept, t.y, t.sums, h.workspace(forward));
+    backward.backward(h.session.compute, t.dy, t.q, t.k, t.v, t.mask, t.kept, t.y, t.sums, t.dq, t.dk, t.dv,
                       h.workspace(backward));
     return t;
   }
@@ -140,14 +155,18 @@ TEST_P(AttentionTest, GivesTheSameBitsWithAnyNumberOfThreads) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest,
-                         testing::Values(Case{{1, 1}, {1, 1}, {1, 1}, {}}, Case{{5, 3}, {7, 3}, {7, 2}, {}},
-                                         Case{{2, 3, 65, 8}, {2, 3, 65, 8}, {2, 3, 65, 8}, {}, true},
-                                         Case{{2, 3, 17, 16}, {2, 3, 30, 16}, {2, 3, 30, 33}, {2, 1, 1, 30}},
-                                         Case{{3, 100, 40}, {3, 270, 40}, {3, 270, 70}, {100, 270}},
-                                         Case{{2, 2, 20, 5}, {2, 2, 9, 5}, {2, 2, 9, 5}, {1, 2, 20, 1}, true},
-                                         Case{{2, 9, 4}, {2, 20, 4}, {2, 20, 4}, {}, true},
-                                         Case{{2, 2, 33, 8}, {2, 2, 33, 8}, {2, 2, 33, 8}, {33}, true, 0.4f}));
+INSTANTIATE_TEST_SUITE_P(
+    Cases, AttentionTest,
+    testing::Values(Case{{1, 1}, {1, 1}, {1, 1}, {}}, Case{{5, 3}, {7, 3}, {7, 2}, {}},
+                    Case{{2, 3, 65, 8}, {2, 3, 65, 8}, {2, 3, 65, 8}, {}, true},
+                    Case{{2, 3, 17, 16}, {2, 3, 30, 16}, {2, 3, 30, 33}, {2, 1, 1, 30}},
+                    Case{{3, 100, 40}, {3, 270, 40}, {3, 270, 70}, {100, 270}},
+                    Case{{2, 2, 20, 5}, {2, 2, 9, 5}, {2, 2, 9, 5}, {1, 2, 20, 1}, true},
+                    Case{{2, 9, 4}, {2, 20, 4}, {2, 20, 4}, {}, true},
+                    Case{{2, 2, 33, 8}, {2, 2, 33, 8}, {2, 2, 33, 8}, {33}, true, 0.4f},
+                    Case{{2, 3, 17, 8}, {2, 3, 30, 8}, {2, 3, 30, 9}, {2, 1, 1, 30}, false, 0, {2, 1, 17, 30}},
+                    Case{{2, 100, 8}, {2, 270, 8}, {2, 270, 8}, {100, 1}, true, 0, {270}},
+                    Case{{2, 2, 9, 4}, {2, 2, 9, 4}, {2, 2, 9, 4}, {9, 9}, false, 0.3f, {2, 2, 9, 1}}));
 
 /// Extents of self-attention: batch, heads, rows and depth.
 struct Views : testing::TestWithParam<Shape> {};
@@ -181,10 +200,11 @@ TEST_P(Views, GiveTheBitsOfCopies) {
       t.push_back(h.tensor(s, Layout::RowMajor, numbers));
     const Tensor y = h.tensor(s), sums = h.tensor({s[0], s[1], s[2]}), dq = h.tensor(s), dk = h.tensor(s),
                  dv = h.tensor(s);
-    const Attention forward("a", AttentionPass::Forward, s, s, s, {}, scale, true, 0.2f, key),
-        backward("a", AttentionPass::Backward, s, s, s, {}, scale, true, 0.2f, key);
-    forward.forward(h.session.compute, t[0], t[1], t[2], none, y, sums, h.workspace(forward));
-    backward.backward(h.session.compute, t[3], t[0], t[1], t[2], none, y, sums, dq, dk, dv, h.workspace(backward));
+    const Attention forward("a", AttentionPass::Forward, s, s, s, {}, {}, scale, true, 0.2f, key),
+        backward("a", AttentionPass::Backward, s, s, s, {}, {}, scale, true, 0.2f, key);
+    forward.forward(h.session.compute, t[0], t[1], t[2], none, none, y, sums, h.workspace(forward));
+    backward.backward(h.session.compute, t[3], t[0], t[1], t[2], none, none, y, sums, dq, dk, dv,
+                      h.workspace(backward));
     plain = {packed({h.read(y)}, s), h.read(sums), packed({h.read(dq), h.read(dk), h.read(dv)}, s)};
   }
   Harness h;
@@ -192,7 +212,7 @@ TEST_P(Views, GiveTheBitsOfCopies) {
   auto part = [&](int64_t i) { return Shape{i * width, 3 * width, s[3], 3 * width * s[0]}; };
   const Shape order{0, width, s[3], width * s[0]}, all{s[2], s[0], 3 * width}, result{s[2], s[0], s[1], s[3]};
   auto kernel = [&](AttentionPass pass) {
-    return Attention("a", pass, s, s, s, {}, scale, true, 0.2f, key, DataType::F32, {}, part(0), part(1), part(2),
+    return Attention("a", pass, s, s, s, {}, {}, scale, true, 0.2f, key, DataType::F32, {}, part(0), part(1), part(2),
                      order);
   };
   const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
@@ -201,8 +221,8 @@ TEST_P(Views, GiveTheBitsOfCopies) {
                sums = h.tensor({s[0], s[1], s[2]}), dqkv = h.tensor(all);
   for (const Tensor &t : {y, dqkv}) // nothing of what was there stays
     h.write(t, randomNumbers(t.shape.elements(), 9));
-  forward.forward(h.session.compute, qkv, qkv, qkv, none, y, sums, h.workspace(forward));
-  backward.backward(h.session.compute, dy, qkv, qkv, qkv, none, y, sums, dqkv, dqkv, dqkv, h.workspace(backward));
+  forward.forward(h.session.compute, qkv, qkv, qkv, none, none, y, sums, h.workspace(forward));
+  backward.backward(h.session.compute, dy, qkv, qkv, qkv, none, none, y, sums, dqkv, dqkv, dqkv, h.workspace(backward));
   viewed = {h.read(y), h.read(sums), h.read(dqkv)};
   EXPECT_EQ(viewed, plain);
 }
@@ -215,28 +235,51 @@ INSTANTIATE_TEST_SUITE_P(Cases, Views,
 TEST(Attention, KeepsWhatIsNoNumber) {
   const Shape shape{2, 4};
   Harness h;
-  const Attention attention("a", AttentionPass::Forward, shape, shape, shape, {}, 1);
+  const Attention attention("a", AttentionPass::Forward, shape, shape, shape, {}, {}, 1);
   Numbers q = randomNumbers(8, 1);
   for (size_t i = 0; i < 4; ++i)
     q[i] = std::nan("");
   const Tensor tq = h.tensor(shape, Layout::RowMajor, q), y = h.tensor(shape), sums = h.tensor({2});
   attention.forward(h.session.compute, tq, h.tensor(shape, Layout::RowMajor, randomNumbers(8, 2)),
-                    h.tensor(shape, Layout::RowMajor, randomNumbers(8, 3)), none, y, sums, h.workspace(attention));
+                    h.tensor(shape, Layout::RowMajor, randomNumbers(8, 3)), none, none, y, sums,
+                    h.workspace(attention));
   const Numbers got = h.read(y);
   EXPECT_TRUE(std::isnan(got[0]));
   EXPECT_FALSE(std::isnan(got[4]));
 }
 
+/// Scores of 0 leave a number as it is, so that a row that is hidden whole is like one that is not.
+TEST(Attention, ComputesRowsThatANumberHidesWhole) {
+  const Shape shape{2, 5, 4}, mask{5, 1};
+  auto run = [&](double number) {
+    Harness h;
+    const Attention forward("a", AttentionPass::Forward, shape, shape, shape, mask, {}, 1),
+        backward("a", AttentionPass::Backward, shape, shape, shape, mask, {}, 1);
+    auto input = [&](unsigned seed) { return h.tensor(shape, Layout::RowMajor, randomNumbers(40, seed)); };
+    const Tensor q = h.tensor(shape, Layout::RowMajor, Numbers(40, 0)), k = input(1), v = input(2), dy = input(3),
+                 m = h.tensor(mask, Layout::RowMajor, {number, 0, number, number, 0}), y = h.tensor(shape),
+                 sums = h.tensor({2, 10}), dq = h.tensor(shape), dk = h.tensor(shape), dv = h.tensor(shape);
+    forward.forward(h.session.compute, q, k, v, m, none, y, sums, h.workspace(forward));
+    backward.backward(h.session.compute, dy, q, k, v, m, none, y, sums, dq, dk, dv, h.workspace(backward));
+    return std::vector<Numbers>{h.read(y), h.read(dq), h.read(dk), h.read(dv)};
+  };
+  const std::vector<Numbers> plain = run(0);
+  for (double number : {-1e4, -1e9, static_cast<double>(std::numeric_limits<float>::lowest())})
+    EXPECT_EQ(run(number), plain) << number;
+}
+
 TEST(Attention, RefusesWhatDoesNotFit) {
-  auto make = [](Shape q, Shape k, Shape v, Shape mask) {
-    Attention("/h/Softmax", AttentionPass::Forward, q, k, v, mask, 1);
+  auto make = [](Shape q, Shape k, Shape v, Shape mask, Shape kept = {}) {
+    Attention("/h/Softmax", AttentionPass::Forward, q, k, v, mask, kept, 1);
   };
   EXPECT_THROW(make({2, 3}, {2, 4}, {2, 4}, {}), std::invalid_argument);
   EXPECT_THROW(make({2, 3}, {2, 3}, {3, 3}, {}), std::invalid_argument);
   EXPECT_THROW(make({2, 2, 3}, {3, 2, 3}, {3, 2, 3}, {}), std::invalid_argument);
   EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {3, 5}), std::invalid_argument);
   EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {1, 2, 5}), std::invalid_argument);
-  EXPECT_THROW(Attention("/h/Softmax", AttentionPass::Forward, {2, 4, 3}, {2, 4, 3}, {2, 4, 3}, {}, 1, false, 0, 0,
+  EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {2, 5}, {4}), std::invalid_argument);
+  EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {}, {2, 5}), std::invalid_argument);
+  EXPECT_THROW(Attention("/h/Softmax", AttentionPass::Forward, {2, 4, 3}, {2, 4, 3}, {2, 4, 3}, {}, {}, 1, false, 0, 0,
                          DataType::F32, {}, {0, 12}),
                std::invalid_argument);
 }

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// See AttentionScores.h. Factors and masks are put together from the product down, as they follow each other.
+#include "passes/AttentionScores.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+namespace {
+
+/// A number of which exp(score + number) is 0 in float32 beside a score that lacks it, and what may stand beside both.
+constexpr double hidden = -1e4, slight = 1e3;
+
+} // namespace
+
+Value OpsMadeOnce::keepOne(Operation *op) {
+  for (Operation *earlier : made)
+    if (earlier->getBlock() == op->getBlock() &&
+        OperationEquivalence::isEquivalentTo(earlier, op, OperationEquivalence::IgnoreLocations)) {
+      op->erase();
+      return earlier->getResult(0);
+    }
+  made.push_back(op);
+  return op->getResult(0);
+}
+
+bool ScoreChain::find(Value value) {
+  while (value.hasOneUse()) {
+    Operation *op = value.getDefiningOp();
+    if (auto product = dyn_cast_or_null<MatmulOp>(op)) {
+      first = product;
+      return !product.getBias() && !product.getTransposeA() && markCausal();
+    }
+    if (!op || !addLink(op, value) || value.getType() != scores)
+      return false;
+  }
+  return false;
+}
+
+/// Of the op that gives `value`, which becomes the scores that it takes.
+bool ScoreChain::addLink(Operation *op, Value &value) {
+  Link link;
+  if (Value inner = patterns.unscaled(value, link.factor); inner != value) {
+    value = inner;
+  } else if (auto sum = dyn_cast<AddOp>(op)) {
+    const unsigned side = leadsToProduct(sum.getA()) ? 0 : 1;
+    link.number = sum->getOperand(1 - side);
+    value = sum->getOperand(side);
+    if (!isMask(link.number))
+      return false;
+  } else if (auto difference = dyn_cast<SubOp>(op)) {
+    link.number = difference.getB();
+    link.subtracts = true;
+    value = difference.getA();
+    if (!isMask(link.number))
+      return false;
+  } else if (auto select = dyn_cast<SelectOp>(op)) {
+    link.keepsWhereTrue = leadsToProduct(select.getA());
+    link.condition = select.getCondition();
+    link.number = link.keepsWhereTrue ? select.getB() : select.getA();
+    value = link.keepsWhereTrue ? select.getA() : select.getB();
+    if (!isMask(link.condition) || !patterns.number(link.number))
+      return false;
+  } else {
+    return false;
+  }
+  links.push_back(link);
+  return true;
+}
+
+/// Whether a product gives the value, behind a factor and so many masks.
+bool ScoreChain::leadsToProduct(Value value, int depth) const {
+  double outer;
+  Operation *op = patterns.unscaled(value, outer).getDefiningOp();
+  if (!op || value.getType() != scores || depth == 0)
+    return false;
+  const unsigned branch = isa<SelectOp>(op) ? 1 : 0; // behind the condition
+  return isa<MatmulOp>(op) ||
+         (isa<AddOp, SubOp, SelectOp>(op) &&
+          (leadsToProduct(op->getOperand(branch), depth - 1) || leadsToProduct(op->getOperand(branch + 1), depth - 1)));
+}
+
+bool ScoreChain::isMask(Value value) const {
+  SmallVector<int64_t> out;
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getRank() >= 1 && broadcast(type.getShape(), scores.getShape(), out) &&
+         ArrayRef(out) == scores.getShape() && patterns.hasNoParameters(value);
+}
+
+std::optional<double> ScoreChain::triangleOf(const Link &link) const {
+  if (!link.number)
+    return std::nullopt;
+  const Value value = link.condition ? link.condition : link.number;
+  auto type = cast<RankedTensorType>(value.getType());
+  DenseFPElementsAttr constant = patterns.constantOf(value);
+  const ArrayRef<int64_t> whole = scores.getShape().take_back(2);
+  if (!constant || type.getRank() < 2 || type.getShape().take_back(2) != whole ||
+      type.getNumElements() != whole[0] * whole[1])
+    return std::nullopt;
+  double largest = -HUGE_VAL;
+  int64_t at = 0;
+  for (const APFloat &element : constant.getValues<APFloat>()) {
+    const double number = element.convertToDouble() * (link.subtracts ? -1 : 1);
+    const bool above = at % whole[1] > at / whole[1];
+    const bool hides = link.condition ? (number > 0) != link.keepsWhereTrue : number != 0;
+    if (hides != above)
+      return std::nullopt;
+    if (above)
+      largest = std::max(largest, link.condition ? *patterns.number(link.number) : number);
+    ++at;
+  }
+  return largest;
+}
+
+/// Whether it is a constant that leaves scores where they were, more or less.
+bool ScoreChain::isSlight(const Link &link) const {
+  DenseFPElementsAttr constant =
+      link.number && !link.condition ? patterns.constantOf(link.number) : DenseFPElementsAttr();
+  return constant && llvm::all_of(constant.getValues<APFloat>(),
+                                  [](const APFloat &number) { return std::fabs(number.convertToDouble()) <= slight; });
+}
+
+/// Triangles of -infinity make it causal, unless other numbers take their place further down. One of finite numbers
+/// hides only beside scores that are not hidden too: where no other mask may hide what it leaves. False where a factor
+/// turns masks around.
+bool ScoreChain::markCausal() {
+  bool masked = false, turned = false, canHide = false, replaced = false;
+  double outer = 1;
+  SmallVector<Link *> finite;
+  for (Link &link : links) {
+    outer *= link.factor;
+    turned |= !(link.factor > 0);
+    masked |= link.number != nullptr;
+    const std::optional<double> triangle = triangleOf(link);
+    if (triangle && *triangle == -HUGE_VAL)
+      link.causal = !replaced;
+    else if (triangle && *triangle * outer <= hidden)
+      finite.push_back(&link);
+    else
+      canHide |= link.number && !isSlight(link);
+    replaced |= link.condition && !triangle;
+  }
+  for (Link *link : finite)
+    link->causal = !canHide;
+  return !(masked && turned);
+}
+
+/// Of a mask that puts a number in the place of scores.
+void ScoreChain::replace(OpBuilder &b, OpsMadeOnce &once, const Link &link, AttentionScores &made) const {
+  MatmulOp product = first;
+  const Location loc = product.getLoc();
+  const Value zero = once.make<CompareOp>(b, loc, link.number, link.number, Comparison::Less);
+  const Value inner = made.added ? made.added : zero;
+  made.added = once.make<SelectOp>(b, loc, link.condition, link.keepsWhereTrue ? inner : link.number,
+                                   link.keepsWhereTrue ? link.number : inner);
+  if (std::isinf(*patterns.number(link.number)))
+    return; // of probability 0, nothing goes back
+  const Value kept = link.keepsWhereTrue ? link.condition
+                                         : once.make<CompareOp>(b, loc, link.condition, zero, Comparison::LessOrEqual);
+  made.kept = made.kept ? once.make<MulOp>(b, loc, made.kept, kept) : kept;
+}
+
+AttentionScores ScoreChain::make(OpBuilder &b, OpsMadeOnce &once) const {
+  AttentionScores made;
+  MatmulOp product = first;
+  const Location loc = product.getLoc();
+  made.factor = product.getAlpha().convertToDouble();
+  for (const Link &link : llvm::reverse(links)) {
+    made.factor *= link.factor;
+    if (made.added && link.factor != 1)
+      made.added = once.make<ScaleOp>(b, loc, made.added, b.getF32FloatAttr(static_cast<float>(link.factor)));
+    made.causal |= link.causal;
+    if (!link.number || link.causal)
+      continue;
+    if (link.condition) {
+      replace(b, once, link, made);
+      continue;
+    }
+    const Value number = link.subtracts ? once.make<ScaleOp>(b, loc, link.number, b.getF32FloatAttr(-1)) : link.number;
+    made.added = made.added ? once.make<AddOp>(b, loc, made.added, number) : number;
+  }
+  return made;
+}

@@ -1,0 +1,150 @@
+// RUN: sluice-opt %s --sluice-recompose | FileCheck %s
+// Masks of attention: numbers that are added, numbers in place of scores, factors behind them. A row that finite numbers hide whole still has
+// probabilities, so a triangle of them makes attention causal only where nothing else hides what it leaves.
+
+module {
+  train.variable @least role(constant) init(file) : tensor<f32> {value = dense<0xFF800000> : tensor<f32>}
+  train.variable @low role(constant) init(file) : tensor<f32> {value = dense<-1.0e9> : tensor<f32>}
+  train.variable @triangle role(constant) init(file) : tensor<3x3xf32> {value = dense<[[0.0, -1.0e9, -1.0e9], [0.0, 0.0, -1.0e9], [0.0, 0.0, 0.0]]> : tensor<3x3xf32>}
+  train.variable @seen role(constant) init(file) : tensor<3x3xf32> {value = dense<[[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]> : tensor<3x3xf32>}
+  train.variable @places role(constant) init(file) : tensor<3x3xf32> {value = dense<[[0.0, 1.0, 2.0], [-1.0, 0.0, 1.0], [-2.0, -1.0, 0.0]]> : tensor<3x3xf32>}
+
+  // Where the condition does not hold, the score is the number, and nothing goes back to it.
+  // CHECK-LABEL: func.func @filled
+  // CHECK: %[[LOW:.*]] = train.read @low
+  // CHECK: %[[ZERO:.*]] = train.compare %[[LOW]], %[[LOW]] {predicate = 1 : i32}
+  // CHECK: %[[ADDED:.*]] = train.select %arg1, %[[ZERO]], %[[LOW]] : (tensor<2x1x3xf32>, tensor<f32>, tensor<f32>) -> tensor<2x1x3xf32>
+  // CHECK-NEXT: train.attention %arg0, %arg0, %arg0, %[[ADDED]], %arg1 {scale = 1.000000e+00 : f32}
+  func.func @filled(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %low = train.read @low : tensor<f32>
+    %l = train.select %m, %s, %low : (tensor<2x1x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // The other way round the condition is turned.
+  // CHECK-LABEL: func.func @filled_where_true
+  // CHECK: %[[ADDED:.*]] = train.select %arg1, %{{.*}}, %{{.*}}
+  // CHECK-NEXT: %[[KEPT:.*]] = train.compare %arg1, %{{.*}} {predicate = 2 : i32} : (tensor<2x1x3xf32>, tensor<f32>) -> tensor<2x1x3xf32>
+  // CHECK-NEXT: train.attention %arg0, %arg0, %arg0, %[[ADDED]], %[[KEPT]]
+  func.func @filled_where_true(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %low = train.read @low : tensor<f32>
+    %l = train.select %m, %low, %s : (tensor<2x1x3xf32>, tensor<f32>, tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // Rows of padding see nothing of what the triangle leaves, but in PyTorch they see something.
+  // CHECK-LABEL: func.func @padded_causal
+  // CHECK: %[[SEEN:.*]] = train.read @seen
+  // CHECK: %[[INNER:.*]] = train.select %{{.*}}, %{{.*}}, %{{.*}}
+  // CHECK-NEXT: %[[ADDED:.*]] = train.add %[[INNER]], %arg1
+  // CHECK-NEXT: train.attention %arg0, %arg0, %arg0, %[[ADDED]], %{{.*}} {scale = 1.000000e+00 : f32}
+  func.func @padded_causal(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %low = train.read @low : tensor<f32>
+    %seen = train.read @seen : tensor<3x3xf32>
+    %c = train.select %seen, %s, %low : (tensor<3x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %l = train.add %c, %m : (tensor<2x3x3xf32>, tensor<2x1x3xf32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // -infinity hides whatever else is there.
+  // CHECK-LABEL: func.func @padded_causal_hard
+  // CHECK: train.attention %arg0, %arg0, %arg0, %arg1 {causal = true, scale = 1.000000e+00 : f32}
+  func.func @padded_causal_hard(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %least = train.read @least : tensor<f32>
+    %seen = train.read @seen : tensor<3x3xf32>
+    %c = train.select %seen, %s, %least : (tensor<3x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %l = train.add %c, %m : (tensor<2x3x3xf32>, tensor<2x1x3xf32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // A finite number takes the place of the triangle's.
+  // CHECK-LABEL: func.func @replaced_triangle
+  // CHECK-NOT: causal = true
+  // CHECK: train.attention %arg0, %arg0, %arg0, %{{.*}}, %arg1 {scale = 1.000000e+00 : f32}
+  func.func @replaced_triangle(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %least = train.read @least : tensor<f32>
+    %low = train.read @low : tensor<f32>
+    %seen = train.read @seen : tensor<3x3xf32>
+    %c = train.select %seen, %s, %least : (tensor<3x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %l = train.select %m, %c, %low : (tensor<2x1x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // A constant of positions hides nothing.
+  // CHECK-LABEL: func.func @places_causal
+  // CHECK: %[[PLACES:.*]] = train.read @places
+  // CHECK-NEXT: train.attention %arg0, %arg0, %arg0, %[[PLACES]] {causal = true, scale = 1.000000e+00 : f32}
+  func.func @places_causal(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %places = train.read @places : tensor<3x3xf32>
+    %triangle = train.read @triangle : tensor<3x3xf32>
+    %c = train.add %s, %places : (tensor<2x3x3xf32>, tensor<3x3xf32>) -> tensor<2x3x3xf32>
+    %l = train.add %c, %triangle : (tensor<2x3x3xf32>, tensor<3x3xf32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // A factor behind the mask is the mask's, too; what is subtracted is added with the other sign.
+  // CHECK-LABEL: func.func @scaled_mask
+  // CHECK: %[[SCALED:.*]] = train.scale %arg1 {factor = 1.250000e-01 : f32}
+  // CHECK-NEXT: %[[NEGATIVE:.*]] = train.scale %{{.*}} {factor = -1.000000e+00 : f32}
+  // CHECK-NEXT: %[[ADDED:.*]] = train.add %[[SCALED]], %[[NEGATIVE]]
+  // CHECK-NEXT: train.attention %arg0, %arg0, %arg0, %[[ADDED]] {scale = 1.250000e-01 : f32}
+  func.func @scaled_mask(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %places = train.read @places : tensor<3x3xf32>
+    %a = train.add %s, %m : (tensor<2x3x3xf32>, tensor<2x1x3xf32>) -> tensor<2x3x3xf32>
+    %f = train.scale %a {factor = 1.25e-1 : f32} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %l = train.sub %f, %places : (tensor<2x3x3xf32>, tensor<3x3xf32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // A negative factor would show what a mask hides.
+  // CHECK-LABEL: func.func @turned_mask
+  // CHECK-NOT: train.attention
+  func.func @turned_mask(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %a = train.add %s, %m : (tensor<2x3x3xf32>, tensor<2x1x3xf32>) -> tensor<2x3x3xf32>
+    %l = train.scale %a {factor = -1.0 : f32} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // The masks of one condition are made once.
+  // CHECK-LABEL: func.func @made_once
+  // CHECK: %[[ADDED:.*]] = train.select
+  // CHECK-NEXT: %[[Y:.*]], %{{.*}} = train.attention %arg0, %arg0, %arg0, %[[ADDED]], %arg1
+  // CHECK-NOT: train.select
+  // CHECK: train.attention %[[Y]], %[[Y]], %[[Y]], %[[ADDED]], %arg1
+  func.func @made_once(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %low = train.read @low : tensor<f32>
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %f = train.select %m, %s, %low : (tensor<2x1x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %f {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    %t = train.matmul %y, %y {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %g = train.select %m, %t, %low : (tensor<2x1x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %r = train.softmax %g {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %z = train.matmul %r, %y : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %z : tensor<2x3x8xf32>
+  }
+}
