@@ -55,6 +55,12 @@ SmallVector<MovedElements::Factor, 2> MovedElements::factors() const {
   return all;
 }
 
+SmallVector<MovedElements::Factor, 2> MovedElements::factorsOf(size_t dim) const {
+  Dim one = dims[dim];
+  merge(one);
+  return one;
+}
+
 /// Neighbouring factors that walk on evenly become one; those of one element go.
 void MovedElements::merge(Dim &dim) {
   Dim merged;

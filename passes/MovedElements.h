@@ -27,6 +27,8 @@ public:
   train::ViewAttr view(mlir::MLIRContext *context) const;
   /// All elements in order, as few factors as do, none of one element.
   mlir::SmallVector<Factor, 2> factors() const;
+  /// Those of one dimension, likewise.
+  mlir::SmallVector<Factor, 2> factorsOf(size_t dim) const;
 
 private:
   using Dim = mlir::SmallVector<Factor, 2>;

@@ -37,6 +37,7 @@ public:
         recomposeProduct(product);
       else
         recomposeGelu(op);
+    unfoldHeads(module);
     transposes = keepRowOrder(module);
     views = readAttentionInPlace(module);
     SmallVector<MatmulOp> all;

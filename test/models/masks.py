@@ -58,18 +58,34 @@ class Heads(nn.Module):
         return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, width))
 
 
+class Joined(nn.Module):
+    """PyTorch's own, which joins batch and heads where weights may be asked for, and one that does so for bmm."""
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.own = heads, nn.MultiheadAttention(width, heads, batch_first=True)
+        self.query, self.both = nn.Linear(width, width), nn.Linear(width, 2 * width)
+
+    def forward(self, x, mask):
+        b, t, width = x.shape
+        x = x + self.own(x, x, x, key_padding_mask=mask == 0)[0]
+        q, k, v = (part.view(b, t, self.heads, -1).transpose(1, 2).reshape(b * self.heads, t, -1)
+                   for part in (self.query(x), *self.both(x).split(width, 2)))
+        y = torch.bmm(torch.bmm(q, k.transpose(1, 2)).softmax(-1), v)
+        return y.view(b, self.heads, t, -1).transpose(1, 2).reshape(b, t, width)
+
+
 class Masks(nn.Module):
-    """A class for each text. All tokens of texts of up to four are hidden."""
+    """A class for each text. All tokens of texts of up to four are hidden, but for the last layers."""
     def __init__(self, vocabulary=29, width=12):
         super().__init__()
         self.words = nn.Embedding(vocabulary, width)
         kinds = (added(LOW), added(-1e9), added(-1e4), filled(-1e9), filled(-1e4), filled(-1.0), pairs, padded_causal(LOW),
                  padded_causal(-1e4), scaled_after, positions_causal)
         self.layers = nn.ModuleList(Heads(width, 3, kind) for kind in kinds)
-        self.fc = nn.Linear(width, 3)
+        self.joined, self.fc = Joined(width, 3), nn.Linear(width, 3)
 
     def forward(self, input_ids, attention_mask):
         x, mask = self.words(input_ids), attention_mask * attention_mask[:, 4:5]
         for layer in self.layers:
             x = x + layer(x, mask)
-        return self.fc(x.mean(1))
+        return self.fc((x + self.joined(x, attention_mask)).mean(1))
