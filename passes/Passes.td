@@ -11,8 +11,8 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
     Ops that change nothing fold away: reshapes to the same shape, joins of one, slices of a whole dimension or of a part of a join, transposes that undo each
     other, and those whose results nobody reads. Then:
 
-    1. x/2 * (1 + erf(x/sqrt(2))) becomes train.gelu, and so does its form by tanh, whatever the order of the factors, where nobody else reads
-       what lies between. Its gradient reads x alone, while those of the parts read three tensors.
+    1. x/2 * (1 + erf(x/sqrt(2))) becomes train.gelu, and so does its form by tanh, whatever the order of factors and powers, where nobody else
+       reads what lies behind erf or tanh. Its gradient reads x alone, while those of the parts read three tensors.
     2. softmax(scale * q k^T + mask) v becomes train.attention, with its causal mask if it has one, its dropout, and the guard that exporters put around
        rows that see no key, where nobody else reads what lies between and no parameter takes part in the masks: any that are added or subtracted, and
        any numbers in place of scores, which have no gradient then. A triangle of finite numbers is a causal mask where nothing else can hide what it
@@ -23,7 +23,7 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
        order, follows: rows are taken in the order that is there.
     6. Attention reads queries, keys and values where a projection wrote them, through the reshapes, transposes and slices that exporters put between
        (#train.view), where its views cover each tensor exactly once, so that the gradient goes back the same way; and it writes its result as
-       the transpose behind it would. Queries, keys and values of one packed projection then have one gradient, which nobody puts together.
+       the transpose behind it would. Batch and heads that were joined to one dimension are taken apart for that. Queries, keys and values of one packed projection then have one gradient, which nobody puts together.
     7. A row that a sum adds to a product with one matrix becomes the product's bias.
 
     Constants that nobody reads any longer go.

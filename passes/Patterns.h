@@ -53,6 +53,9 @@ int unfoldHeads(mlir::ModuleOp module);
 /// Lets train.attention read and write through the reshapes, transposes and slices around it; how many do.
 int readAttentionInPlace(mlir::ModuleOp module);
 
+/// Puts a train.gelu in place of the ops around an erf or a tanh; whether it did.
+bool recomposeGelu(mlir::Operation *odd, const Patterns &patterns);
+
 /// Puts a train.layer_norm in place of the ops that give mean, variance and what they are for; how many were made.
 int recomposeLayerNorms(mlir::ModuleOp module, const Patterns &patterns);
 

@@ -6,8 +6,6 @@
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
-#include <cmath>
-
 namespace sluice {
 #define GEN_PASS_DEF_RECOMPOSE
 #include "passes/Passes.h.inc"
@@ -36,7 +34,7 @@ public:
       if (auto product = dyn_cast<MatmulOp>(op))
         recomposeProduct(product);
       else
-        recomposeGelu(op);
+        gelus += recomposeGelu(op, patterns);
     unfoldHeads(module);
     transposes = keepRowOrder(module);
     views = readAttentionInPlace(module);
@@ -49,57 +47,6 @@ public:
   }
 
 private:
-  /// x of the sum x + 0.044715 x^3; null for another value.
-  Value summandOfCube(Value value) {
-    auto sum = value.getDefiningOp<AddOp>();
-    for (int i = 0; sum && i < 2; ++i) {
-      double factor;
-      Value x = sum->getOperand(i);
-      auto cube = patterns.unscaled(sum->getOperand(1 - i), factor).getDefiningOp<MulOp>();
-      auto square = cube ? (cube.getA() == x ? cube.getB() : cube.getA()).getDefiningOp<MulOp>() : MulOp();
-      if (Patterns::isAbout(factor, 0.044715) && square && (cube.getA() == x || cube.getB() == x) &&
-          square.getA() == x && square.getB() == x)
-        return x;
-    }
-    return {};
-  }
-
-  /// x/2 * (1 + erf(x / sqrt(2))), or 1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)) instead, with the factors in any order.
-  void recomposeGelu(Operation *odd) {
-    const bool tanh = isa<TanhOp>(odd);
-    double inner, outer = 1, factor;
-    Value argument = patterns.unscaled(odd->getOperand(0), inner), x = tanh ? summandOfCube(argument) : argument;
-    auto sum = Patterns::onlyReader<AddOp>(odd->getResult(0));
-    if (!x || !Patterns::isAbout(inner, tanh ? M_SQRT1_2 * M_2_SQRTPI : M_SQRT1_2) || !sum ||
-        !Patterns::isAbout(patterns.number(sum.getA() == odd->getResult(0) ? sum.getB() : sum.getA()), 1))
-      return;
-    Value product = sum.getY();
-    bool multiplied = false; // by x
-    while (!multiplied || !Patterns::isAbout(outer, 0.5)) {
-      if (auto scale = Patterns::onlyReader<ScaleOp>(product)) {
-        outer *= scale.getFactor().convertToDouble();
-        product = scale.getY();
-        continue;
-      }
-      auto multiply = Patterns::onlyReader<MulOp>(product);
-      if (!multiply || multiply.getType() != x.getType())
-        return;
-      Value other = multiply.getA() == product ? multiply.getB() : multiply.getA();
-      if (std::optional<double> number = patterns.number(other)) {
-        outer *= *number;
-      } else if (!multiplied && patterns.unscaled(other, factor) == x) {
-        multiplied = true;
-        outer *= factor;
-      } else if (!multiplied && other == x) { // itself a product by a constant
-        multiplied = true;
-      } else {
-        return;
-      }
-      product = multiply.getY();
-    }
-    replaceByGelu(x, product, tanh);
-  }
-
   /// A matrix that a transpose of its last two dimensions gives is read as it was. Not a left factor of more
   /// dimensions: the product with its rows would no longer be a single one.
   void recomposeProduct(MatmulOp product) {
@@ -142,14 +89,6 @@ private:
     sum.erase();
     product.erase();
     return true;
-  }
-
-  void replaceByGelu(Value x, Value product, bool tanh) {
-    OpBuilder b(product.getDefiningOp());
-    Value gelu = GeluOp::create(b, product.getLoc(), x, tanh);
-    product.replaceAllUsesWith(gelu);
-    Patterns::eraseUnused(product.getDefiningOp());
-    ++gelus;
   }
 
   void eraseUnread() {

@@ -4,7 +4,6 @@
 
 // CHECK: module
 // CHECK-NOT: train.variable @root
-// CHECK-NOT: train.variable @one
 // CHECK: train.variable @unread
 module {
   train.variable @root role(constant) init(file) : tensor<f32> {value = dense<1.41421354> : tensor<f32>}
@@ -82,6 +81,79 @@ module {
     %b = train.erf %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
     %c = train.add %b, %one : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
     %y = train.mul %h, %c : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    return %y : tensor<8x4xf32>
+  }
+
+  // x in front of the polynomial: x * 0.79788 * (1 + 0.044715 * x * x).
+  // CHECK-LABEL: func.func @factored
+  // CHECK-NEXT: %[[Y:.*]] = train.gelu %arg0 {tanh = true}
+  // CHECK-NEXT: return %[[Y]]
+  func.func @factored(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+    %one = train.read @one : tensor<f32>
+    %half = train.read @half : tensor<f32>
+    %k = train.scale %x {factor = 4.471500e-02 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %q = train.mul %k, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %a = train.add %one, %q : (tensor<f32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %v = train.scale %x {factor = 0.797884583 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %u = train.mul %v, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %t = train.tanh %u : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %c = train.add %t, %one : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %h = train.mul %x, %half : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %y = train.mul %h, %c : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    return %y : tensor<8x4xf32>
+  }
+
+  // x * (x * x), and the half last.
+  // CHECK-LABEL: func.func @cubed_otherwise
+  // CHECK-NEXT: %[[Y:.*]] = train.gelu %arg0 {tanh = true}
+  // CHECK-NEXT: return %[[Y]]
+  func.func @cubed_otherwise(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+    %one = train.read @one : tensor<f32>
+    %half = train.read @half : tensor<f32>
+    %q = train.mul %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %k = train.mul %x, %q : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %s = train.scale %k {factor = 4.471500e-02 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %a = train.add %s, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %u = train.scale %a {factor = 0.797884583 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %t = train.tanh %u : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %c = train.add %t, %one : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %d = train.mul %c, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %y = train.scale %d {factor = 5.0e-1 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    return %y : tensor<8x4xf32>
+  }
+
+  // A different polynomial, or one of another number, stays.
+  // CHECK-LABEL: func.func @another_cube
+  // CHECK-NOT: train.gelu
+  // CHECK: return
+  func.func @another_cube(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+    %one = train.read @one : tensor<f32>
+    %q = train.mul %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %k = train.mul %q, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %s = train.scale %k {factor = 5.0e-02 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %a = train.add %s, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %u = train.scale %a {factor = 0.797884583 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %t = train.tanh %u : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %c = train.add %t, %one : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %d = train.mul %c, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %y = train.scale %d {factor = 5.0e-1 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    return %y : tensor<8x4xf32>
+  }
+
+  // CHECK-LABEL: func.func @squared
+  // CHECK-NOT: train.gelu
+  // CHECK: return
+  func.func @squared(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+    %one = train.read @one : tensor<f32>
+    %half = train.read @half : tensor<f32>
+    %q = train.mul %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %s = train.scale %q {factor = 4.471500e-02 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %a = train.add %s, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %u = train.scale %a {factor = 0.797884583 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %t = train.tanh %u : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %c = train.add %t, %one : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+    %d = train.mul %c, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %y = train.scale %d {factor = 5.0e-1 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
     return %y : tensor<8x4xf32>
   }
 }
