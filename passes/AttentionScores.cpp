@@ -128,22 +128,20 @@ bool ScoreChain::isSlight(const Link &link) const {
 bool ScoreChain::markCausal() {
   bool masked = false, turned = false, canHide = false, replaced = false;
   double outer = 1;
-  SmallVector<Link *> finite;
-  for (Link &link : links) {
+  SmallVector<std::optional<double>> triangles; // those that hide whatever they are added to
+  for (const Link &link : links) {
     outer *= link.factor;
     turned |= !(link.factor > 0);
     masked |= link.number != nullptr;
-    const std::optional<double> triangle = triangleOf(link);
-    if (triangle && *triangle == -HUGE_VAL)
-      link.causal = !replaced;
-    else if (triangle && *triangle * outer <= hidden)
-      finite.push_back(&link);
-    else
-      canHide |= link.number && !isSlight(link);
-    replaced |= link.condition && !triangle;
+    std::optional<double> &triangle = triangles.emplace_back(triangleOf(link));
+    if (triangle && *triangle * outer > hidden)
+      triangle.reset();
+    canHide |= link.number && !triangle && !isSlight(link);
   }
-  for (Link *link : finite)
-    link->causal = !canHide;
+  for (auto [link, triangle] : llvm::zip_equal(links, triangles)) {
+    link.causal = triangle && !replaced && (*triangle == -HUGE_VAL || !canHide);
+    replaced |= link.condition && !link.causal;
+  }
   return !(masked && turned);
 }
 

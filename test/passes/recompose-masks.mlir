@@ -85,6 +85,23 @@ module {
     return %y : tensor<2x3x8xf32>
   }
 
+  // So does another triangle's, where padding is added.
+  // CHECK-LABEL: func.func @two_triangles
+  // CHECK-NOT: causal = true
+  // CHECK: train.attention %arg0, %arg0, %arg0, %{{.*}}, %{{.*}} {scale = 1.000000e+00 : f32}
+  func.func @two_triangles(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %least = train.read @least : tensor<f32>
+    %low = train.read @low : tensor<f32>
+    %seen = train.read @seen : tensor<3x3xf32>
+    %c = train.select %seen, %s, %least : (tensor<3x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %d = train.select %seen, %c, %low : (tensor<3x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %l = train.add %d, %m : (tensor<2x3x3xf32>, tensor<2x1x3xf32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
   // A constant of positions hides nothing.
   // CHECK-LABEL: func.func @places_causal
   // CHECK: %[[PLACES:.*]] = train.read @places
