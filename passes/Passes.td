@@ -17,7 +17,7 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
        rows that see no key, where nobody else reads what lies between and no parameter takes part in the masks: any that are added or subtracted, and
        any numbers in place of scores, which have no gradient then. A triangle of finite numbers is a causal mask where nothing else can hide what it
        leaves. Scales may stand on q, on k, behind the product or behind a mask, keys and values may come transposed.
-    3. (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias over the last dimension becomes train.layer_norm.
+    3. (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias over the last dimension becomes train.layer_norm, with its factors in any order.
     4. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
     5. Transposes of rows, behind which there are only products with one matrix and sums with one row, go where another transpose, or attention's own
        order, follows: rows are taken in the order that is there.

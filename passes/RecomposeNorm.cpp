@@ -59,24 +59,53 @@ private:
         continue;
       x = difference.getA();
       epsilon = *number;
-      // The square reads it twice, the quotient once.
-      return averaged(difference.getB()) == x && llvm::range_size(difference.getY().getUses()) == 3;
+      return isDifference(difference);
     }
     return false;
   }
-  /// Downwards: (x - mean) / sqrt * scale + bias.
+  /// x - mean(x), which exports may write twice.
+  bool isDifference(SubOp op) const { return op && op.getA() == x && averaged(op.getB()) == x; }
+  bool isRow(Value value) const {
+    return cast<RankedTensorType>(value.getType()).getShape() ==
+           cast<RankedTensorType>(x.getType()).getShape().take_back(1);
+  }
+
+  /// Downwards: (x - mean) / sqrt * scale + bias, with the factors in any order.
   bool findResult() {
-    auto quotient = Patterns::onlyReader<DivOp>(root.getY());
-    if (!quotient || quotient.getA() != difference.getY())
-      return false;
-    auto product = Patterns::onlyReader<MulOp>(quotient.getY());
-    sum = product ? Patterns::onlyReader<AddOp>(product.getY()) : AddOp();
-    if (!sum)
-      return false;
-    scale = other(product, quotient.getY()), bias = other(sum, product.getY());
-    const ArrayRef<int64_t> columns = cast<RankedTensorType>(x.getType()).getShape().take_back(1);
-    return llvm::all_of(ValueRange{scale, bias},
-                        [&](Value v) { return cast<RankedTensorType>(v.getType()).getShape() == columns; });
+    Value product = root.getY();
+    for (bool inverted = false; product.hasOneUse();) {
+      Operation *op = *product.user_begin();
+      if (!inverted && isa<ReciprocalOp>(op)) {
+        inverted = true;
+      } else if (auto quotient = dyn_cast<DivOp>(op); quotient && !inverted && quotient.getB() == product) {
+        inverted = true;
+        if (patterns.number(quotient.getA()) != 1.0 && !takeFactor(quotient.getA()))
+          return false;
+      } else if (inverted && isa<MulOp>(op)) {
+        if (!takeFactor(other(op, product)))
+          return false;
+      } else {
+        sum = dyn_cast<AddOp>(op);
+        bias = sum ? other(sum, product) : Value();
+        return bias && isRow(bias) && scale && centered;
+      }
+      product = op->getResult(0);
+    }
+    return false;
+  }
+  /// The difference, the scale, or their product; nobody else reads what goes.
+  bool takeFactor(Value factor) {
+    if (auto op = factor.getDefiningOp<SubOp>(); !centered && isDifference(op)) {
+      // The square reads it twice, and the product what it is or another one like it.
+      const auto readers = llvm::range_size(difference.getY().getUses());
+      return centered = op == difference ? readers == 3 : readers == 2 && factor.hasOneUse();
+    }
+    if (!scale && isRow(factor)) {
+      scale = factor;
+      return true;
+    }
+    auto product = factor.getDefiningOp<MulOp>();
+    return product && factor.hasOneUse() && takeFactor(product.getA()) && takeFactor(product.getB());
   }
 
   SqrtOp root;
@@ -85,6 +114,7 @@ private:
   AddOp sum;
   Value x, scale, bias;
   double epsilon = 0;
+  bool centered = false; ///< the difference is among the factors
 };
 
 } // namespace
