@@ -28,8 +28,6 @@ using namespace sluice::train;
 
 namespace {
 
-constexpr int64_t unlimited = int64_t(1) << 60;
-
 /// Seconds of the longest kernel or copy of the plan.
 double longestTask(const planner::Problem &problem, const planner::Plan &plan) {
   double longest = 0;
@@ -72,14 +70,14 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     const PlanRequest &request = *asked;
     planner::Problem problem = problemOfStep(module, step, storages, *known, target, request.zfp);
 
-    planner::Answer keep = runStrategy(problem, unlimited, "keep", {});
+    planner::Answer keep = runStrategy(problem, planner::noBudget, "keep", {});
     if (auto *refused = std::get_if<planner::Refused>(&keep))
       return module.emitError() << "planning failed: " << refused->reason;
     int64_t evaluation = evaluationArena(*known);
     PlanSummary summary = summaryOfKeep(problem, std::get<planner::Plan>(keep), evaluation);
     if (failed(readBudget(summary)))
       return failure();
-    const int64_t hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : unlimitedHost;
+    const int64_t hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : planner::noBudget;
     const auto copied = [&](const planner::Plan &plan) { return hostBytes(problem, request, plan); };
     planner::Answer answer = planWithinHost(problem, std::max(summary.budget, evaluation) - shrink, request.name,
                                             request.options, hostRoom, copied);
@@ -119,7 +117,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     summary.base = problem.base;
     summary.floor = std::max(planner::memoryFloor(problem), evaluation);
     summary.keepSeconds = simulate(problem, keep).makespan;
-    summary.budget = unlimited;
+    summary.budget = planner::noBudget;
     return summary;
   }
 
@@ -155,7 +153,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
         reader.reads.push_back(static_cast<int>(index));
     if (!reader.reads.empty())
       problem.ops.push_back(std::move(reader));
-    planner::Answer keep = runStrategy(problem, unlimited, "keep", {});
+    planner::Answer keep = runStrategy(problem, planner::noBudget, "keep", {});
     auto *plan = std::get_if<planner::Plan>(&keep);
     return plan ? plan->arenaBytes : 0;
   }

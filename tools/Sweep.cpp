@@ -59,7 +59,7 @@ Sweep sweepOf(Problem problem, const Options &options, const std::string &title,
   sweep.title = title;
   sweep.device = device;
   sweep.problem = std::move(problem);
-  Answer keep = runStrategy(sweep.problem, Bytes(1) << 60, "keep");
+  Answer keep = runStrategy(sweep.problem, noBudget, "keep");
   if (auto *refused = std::get_if<Refused>(&keep)) {
     sweep.curves.push_back({"keep", refused->reason, {}});
     return sweep;

@@ -103,7 +103,7 @@ private:
 
 Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::string &strategy, const Options &options,
                               Bytes hostRoom, const HostBytes &hostBytes) {
-  if (hostRoom < 0 || hostRoom == unlimitedHost || (strategy != "mixed" && strategy != "auto"))
+  if (hostRoom < 0 || hostRoom >= noBudget || (strategy != "mixed" && strategy != "auto"))
     return runStrategy(problem, memory, strategy, options);
   const Search search(problem, strategy, options, hostRoom, hostBytes);
   Answer answer = search.planWithin(memory);

@@ -8,9 +8,6 @@
 
 namespace sluice {
 
-/// More than any host has.
-constexpr planner::Bytes unlimitedHost = planner::Bytes(1) << 60;
-
 /// Host memory of what a plan copies out, in bytes.
 using HostBytes = std::function<planner::Bytes(const planner::Plan &)>;
 

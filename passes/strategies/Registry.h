@@ -14,6 +14,9 @@
 
 namespace sluice::planner {
 
+/// Stands for no limit, in bytes: more than any device or host has.
+constexpr Bytes noBudget = Bytes(1) << 60;
+
 struct Options {
   std::map<std::string, std::string> knobs; ///< k=v of --strategy=NAME,k=v; an unknown one is refused by name
   /// Of lossyActions(): the others are off, executable or not; "algorithms": problems have alternatives then.
@@ -69,8 +72,9 @@ Result<StrategyWords> parseStrategy(const std::string &words);
 std::vector<std::string> strategyNames();
 
 /// Plans `problem` in a device arena of `budget` bytes, base included. A Plan that is returned has passed the checker,
-/// and its packed arena (`arenaBytes`) is within the budget. Infeasible::smallestMemory is a budget with which the same
-/// call succeeds. Refused: malformed problem, unknown name or knob, actions that the target lacks.
+/// and its packed arena (`arenaBytes`) is within the budget; with noBudget it is packed as tightly as can be.
+/// Infeasible::smallestMemory is a budget with which the same call succeeds. Refused: malformed problem, unknown name
+/// or knob, actions that the target lacks.
 Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options = {});
 
 /// The same for a chain. Every plan has passed checkChain. smallestMemory is for this strategy and release.

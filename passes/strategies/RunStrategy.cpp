@@ -67,7 +67,8 @@ public:
           return answer;
         break;
       }
-      measure(problem, options, strategy.reference ? problem.base : budget, *plan);
+      // Without a budget the arena is what the device needs, as for the reference, and no place to stop at.
+      measure(problem, options, strategy.reference || budget >= noBudget ? problem.base : budget, *plan);
       if (plan->arenaBytes <= budget)
         return checked(problem, *plan, budget);
       inner = tightened(problem, *plan, inner, budget);

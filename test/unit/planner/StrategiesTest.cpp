@@ -3,6 +3,7 @@
 // name a budget that works, and what must never be slower than keep is not.
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
+#include "passes/planner/Pack.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
@@ -38,6 +39,21 @@ static void expectSound(const Problem &p, Bytes budget, const std::string &name,
   ASSERT_EQ(checkTimeline(p, plan, timeline), "");
   ASSERT_LE(timeline.peakBytes, budget);
   ASSERT_GE(timeline.makespan, actionBound(p, budget, allowedActions(options)) * (1 - 1e-9));
+}
+
+TEST(Strategies, PlansWithoutABudgetArePackedTightly) {
+  bool looser = false; // where packing ends with the first order
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    test::RandomShape shape;
+    shape.forwardOps = 30;
+    const Problem p = randomProblem(seed, shape);
+    const Plan plan = std::get<Plan>(runStrategy(p, noBudget, "vdnn-all", everythingAllowed({})));
+    const std::vector<PackItem> items = packItems(p, expand(p, plan));
+    const Bytes tight = pack(items, {0, Options().packNodes}).height;
+    EXPECT_EQ(plan.arenaBytes, p.base + tight) << seed;
+    looser = looser || pack(items, {noBudget}).height > tight;
+  }
+  EXPECT_TRUE(looser);
 }
 
 TEST(Strategies, RandomBranchingProblemsAreSound) {
