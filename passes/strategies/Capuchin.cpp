@@ -89,9 +89,12 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
     }
     room -= t.swap;
     choice.offloaded.push_back(t.buffer);
-    if (i % stride == 0)
-      if (Attempt attempt = combiner.attempt(choice); attempt.feasible)
-        return answerOf(std::move(attempt), "capuchin", memory);
+    if (i % stride != 0 && i + 1 != tensors.size())
+      continue;
+    Attempt attempt = combiner.attempt(choice);
+    if (attempt.feasible)
+      return answerOf(std::move(attempt), "capuchin", memory);
+    improve(best, std::move(attempt));
   }
   // Most bytes per second of the cheaper remedy first.
   auto price = [&](const Tensor &t) {
