@@ -213,9 +213,13 @@ static ChainAnswer chainAnswerOf(const Chain &chain, double memory, Release rele
   const bool moves = strategy.actions.count("offload");
   ChainAnswer answer = strategy.chain ? strategy.chain(chain, memory, release, options)
                                       : ChainProblem(chain, moves).run(memory, strategy.plan, options);
-  if (auto *plan = std::get_if<ChainPlan>(&answer); plan && plan->rawCopiesOnly)
+  auto *plan = std::get_if<ChainPlan>(&answer);
+  if (plan && plan->rawCopiesOnly)
     if (std::string error = checkChain(chain, memory, offloadedOf(*plan), release, plan->timeline); !error.empty())
       throw std::logic_error("chain plan of strategy '" + strategy.name + "' fails the checker: " + error);
+  // What is above by the rounding of its sums fits, as all that compares with memory has it.
+  if (plan && plan->timeline.peakBytes <= memory + byteSlack(chain))
+    plan->timeline.peakBytes = std::min(plan->timeline.peakBytes, memory);
   return answer;
 }
 

@@ -37,7 +37,7 @@ static void expectChainHandled(const std::string &text) {
     ASSERT_NO_THROW({
       const ChainAnswer answer = runStrategy(file.chain, memory, Release::Whole, name, options);
       if (const auto *plan = std::get_if<ChainPlan>(&answer)) {
-        EXPECT_LE(plan->timeline.peakBytes, memory + byteSlack(file.chain)) << name;
+        EXPECT_LE(plan->timeline.peakBytes, memory) << name;
         EXPECT_TRUE(std::isfinite(plan->timeline.makespan)) << name;
       } else if (const auto *none = std::get_if<ChainInfeasible>(&answer)) {
         EXPECT_GT(none->smallestMemory, memory) << name;
