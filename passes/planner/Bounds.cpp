@@ -78,7 +78,7 @@ public:
       else // where both are infinite more must be carried
         low += third;
     }
-    return at((low + high) / 2);
+    return std::min({at((low + high) / 2), at(0), at(most)}); // the search only comes near the ends
   }
 
 private:

@@ -68,6 +68,8 @@ double chainNeed(const Chain &chain, const std::vector<bool> &offloaded) {
 
 double chainPeak(const Chain &chain) { return chainNeed(chain, std::vector<bool>(chain.uF.size(), false)); }
 
+double byteSlack(const Chain &chain) { return 1e-12 * (1 + chainPeak(chain)); }
+
 double chainFloor(const Chain &chain) { return chainNeed(chain, std::vector<bool>(chain.uF.size(), true)); }
 
 Seconds chainCompute(const Chain &chain) {
@@ -78,14 +80,14 @@ Seconds chainCompute(const Chain &chain) {
 }
 
 Seconds chainBound(const Chain &chain, double memory) {
-  const double excess = std::max(0.0, chainPeak(chain) - memory);
-  if (excess == 0)
+  const double excess = chainPeak(chain) - memory;
+  if (excess <= byteSlack(chain)) // what rounding leaves over has no link to cross, if there is none
     return chainCompute(chain);
   return std::max(chainCompute(chain), 2 * excess / chain.bandwidth);
 }
 
 Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads) {
-  const double peak = chainPeak(chain);
+  const double peak = chainPeak(chain), slack = byteSlack(chain);
   Seconds bound = 0;
   const Seconds compute = chainCompute(chain);
   Seconds forward = 0, backward = compute;
@@ -105,8 +107,9 @@ Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads) {
       if (i > 0 && chain.saved[i - 1] > 0) // what came with x_i is not needed by stage i
         parts.push_back({chain.saved[i - 1], chain.uF[i - 1]});
       const double perByte = movable > 0 ? 1 / chain.bandwidth : 0;
-      bound =
-          std::max(bound, splitBound(before, compute - before, bytes - memory, {{movable, perByte, perByte}}, parts));
+      // Less by what rounding may have added: at the smallest memory nothing else may be left to make room with.
+      const double missing = bytes - memory - slack;
+      bound = std::max(bound, splitBound(before, compute - before, missing, {{movable, perByte, perByte}}, parts));
     }
     forward += chain.uF[i];
   }

@@ -40,6 +40,9 @@ double forwardBytes(const Chain &chain, int i);
 double backwardBytes(const Chain &chain, int i);
 double chainPeak(const Chain &chain);
 
+/// Slack, in bytes, for comparing sums of sizes that were added in different orders.
+double byteSlack(const Chain &chain);
+
 /// Bytes below which no plan of whole tensors works: the largest op's inputs, output and extra.
 double chainFloor(const Chain &chain);
 

@@ -46,8 +46,6 @@ std::string ChainEvent::name() const {
   return i;
 }
 
-double byteSlack(const Chain &chain) { return 1e-12 * (1 + chainPeak(chain)); }
-
 namespace {
 
 struct Copy {

@@ -39,7 +39,4 @@ std::optional<ChainTimeline> simulateChain(const Chain &chain, double memory, co
 std::string checkChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release,
                        const ChainTimeline &timeline);
 
-/// Slack for comparing sums of sizes that were added in different orders.
-double byteSlack(const Chain &chain);
-
 } // namespace sluice::planner

@@ -48,6 +48,10 @@ TEST(Actions, RandomMixturesAgreeWithTheCheckers) {
   EXPECT_TRUE(rerun);
 }
 
+TEST(Bounds, OfStepsThatTakeNoTimeIsZero) {
+  EXPECT_EQ(splitBound(0, 0, 10, {{10, 0.1, 0.1}}, {{10, 0}}), 0) << "nothing needs to cross the link";
+}
+
 TEST(Bounds, FloorCountsFormsThatAreReadAsTheyAre) {
   Problem p = twoLayers();
   EXPECT_EQ(memoryFloor(p), 400); // the backward of f touches four tensors
