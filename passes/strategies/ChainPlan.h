@@ -19,7 +19,9 @@ struct ChainPlan {
 };
 
 struct ChainInfeasible {
-  double smallestMemory = 0; ///< the same strategy and release succeed with it
+  /// The same strategy and release succeed with it, in bytes. Whatever was asked for, and the least with which they do
+  /// as far as the strategy's own search, or for those without a rule for chains 4 to 64 tries, can say.
+  double smallestMemory = 0;
   std::string reason;
 };
 

@@ -3,6 +3,7 @@
 #include "passes/strategies/ChainProblem.h"
 #include "passes/planner/Words.h"
 
+#include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
@@ -126,15 +127,40 @@ ChainPlan ChainProblem::planOf(const Plan &plan) const {
   return out;
 }
 
+/// The strategy's plan of the fewest live bytes, whatever memory was asked for; no Plan where it has none at all. One
+/// that aims at the memory may get along with less than it names when it has none: from there on down in ever smaller
+/// steps, to where it finds nothing for a unit less. Fewer steps for long chains.
+static Answer leastPlan(const Problem &problem, PlanFunction strategy, const Options &options) {
+  Answer least = strategy(problem, 0, options);
+  if (const auto *none = std::get_if<Infeasible>(&least))
+    least = strategy(problem, none->smallestMemory, options);
+  if (!std::holds_alternative<Plan>(least))
+    return least;
+  Bytes peak = peakBytes(problem, expand(problem, std::get<Plan>(least)));
+  const Bytes floor = memoryFloor(problem);
+  Bytes step = (peak - floor) / 2;
+  for (int64_t left = std::clamp<int64_t>(4'000 / problem.ops.size(), 4, 64); left > 0 && peak > floor; --left) {
+    step = std::clamp<Bytes>(step, 1, peak - floor);
+    if (Answer less = strategy(problem, peak - step, options); std::holds_alternative<Plan>(less)) {
+      least = std::move(less);
+      peak = peakBytes(problem, expand(problem, std::get<Plan>(least)));
+    } else if (step > 1) {
+      step /= 8;
+    } else {
+      break;
+    }
+  }
+  return least;
+}
+
 ChainAnswer ChainProblem::run(double memory, PlanFunction strategy, const Options &options) const {
   Answer answer = strategy(problem, bytes(memory), options);
-  if (auto *none = std::get_if<Infeasible>(&answer)) {
-    // What was reached from this memory may be more than what the strategy reaches when it aims for the least.
-    if (auto least = strategy(problem, 0, options); std::holds_alternative<Infeasible>(least))
-      none->smallestMemory = std::min(none->smallestMemory, std::get<Infeasible>(least).smallestMemory);
-    if (none->smallestMemory > bytes(memory))
-      return ChainInfeasible{size(none->smallestMemory), none->reason};
-    answer = strategy(problem, none->smallestMemory, options);
+  if (const auto *none = std::get_if<Infeasible>(&answer)) {
+    const std::string reason = none->reason;
+    answer = leastPlan(problem, strategy, options);
+    if (const auto *plan = std::get_if<Plan>(&answer))
+      if (const Bytes peak = peakBytes(problem, expand(problem, *plan)); peak > bytes(memory))
+        return ChainInfeasible{size(peak), reason};
   }
   if (auto *refused = std::get_if<Refused>(&answer))
     return *refused;

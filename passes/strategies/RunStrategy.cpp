@@ -236,9 +236,14 @@ ChainAnswer runStrategy(const Chain &chain, double memory, Release release, cons
   ChainAnswer best = chainAnswerOf(chain, memory, release, *strategy, options);
   if (!takesOver(*strategy, options) || (std::holds_alternative<ChainPlan>(best) && chainPeak(chain) <= memory))
     return best;
-  for (const Strategy &other : strategies())
+  const ChainProblem apart(chain, false); // what is saved may be made again alone
+  const double floor = apart.size(memoryFloor(apart.problem)) + byteSlack(chain);
+  for (const Strategy &other : strategies()) {
+    if (const auto *none = std::get_if<ChainInfeasible>(&best); none && none->smallestMemory <= floor)
+      break; // nobody gets along with less
     if (chain.uF.size() <= other.takenOver.stages && !other.lossyAsPublished)
       takeBetter(best, chainAnswerOf(chain, memory, release, other, {}));
+  }
   return best;
 }
 

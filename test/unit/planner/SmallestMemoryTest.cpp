@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 using namespace sluice::planner;
 
 /// The memory that a refusal of so much names; 0 where there is a plan.
@@ -30,6 +32,23 @@ TEST(SmallestMemory, OfCapuchinCountsWhatItOnlySwaps) {
   EXPECT_EQ(std::get<Infeasible>(answer).smallestMemory, 40);
 }
 
+TEST(SmallestMemory, OfHascoetIsTheSameWhoeverAsks) {
+  // When all leave at once, the last ones are fetched again sooner than they are needed, which takes 68 bytes.
+  Chain chain;
+  chain.uF = {13, 15, 9, 4};
+  chain.uB = {13, 17, 3, 8};
+  chain.x = {9, 19, 1, 22, 21};
+  chain.y = {8, 10, 6, 5, 18};
+  chain.exF = {3, 2, 8, 2};
+  chain.exB = {3, 5, 1, 1};
+  chain.saved = {0, 0, 0, 0};
+  chain.kinds = {OpKind::Conv, OpKind::Norm, OpKind::Pool, OpKind::Pool};
+  chain.bandwidth = 0.5;
+  for (double memory : {0.0, 40.0, 50.0, 66.0})
+    EXPECT_EQ(named(chain, memory, "hascoet"), 67) << memory;
+  EXPECT_EQ(named(chain, 67, "hascoet"), 0);
+}
+
 TEST(SmallestMemory, HasABoundWhereSizesAreFractions) {
   for (unsigned seed = 0; seed < test::instances(60); ++seed) {
     Chain chain = test::randomChain(seed, static_cast<int>(seed % 4));
@@ -47,6 +66,32 @@ TEST(SmallestMemory, HasABoundWhereSizesAreFractions) {
       const ChainAnswer answer = runStrategy(chain, smallest, Release::Whole, name);
       ASSERT_TRUE(std::holds_alternative<ChainPlan>(answer)) << smallest;
       EXPECT_LE(strategyBound(chain, smallest, name) * (1 - 1e-9), std::get<ChainPlan>(answer).timeline.makespan);
+    }
+  }
+}
+
+static void expectSmallest(const Chain &chain, double memory, const std::string &name, Release release) {
+  const double smallest = named(chain, memory, name, release);
+  if (smallest == 0) // a plan, or a strategy that chains have nothing for
+    return;
+  EXPECT_GT(smallest, memory);
+  const ChainAnswer answer = runStrategy(chain, smallest, release, name);
+  ASSERT_TRUE(std::holds_alternative<ChainPlan>(answer)) << smallest;
+  EXPECT_LE(std::get<ChainPlan>(answer).timeline.peakBytes, smallest);
+  EXPECT_EQ(named(chain, smallest - 1, name, release), smallest);
+}
+
+TEST(SmallestMemory, IsTheLeastThatTheStrategyAnswersWith) {
+  for (unsigned seed = 0; seed < test::instances(48); ++seed) {
+    const Chain chain = test::randomChain(seed, 1 + static_cast<int>(seed % 7));
+    const Release release = seed / 7 % 2 == 0 ? Release::Whole : Release::Partial;
+    for (const Strategy &strategy : strategies()) {
+      if ((strategy.takesOver && seed % 4 != 0) || (strategy.name == "checkmate" && chain.uF.size() > 4))
+        continue; // one asks all the others, one solves integer programs
+      for (double share : {0.0, 0.7}) {
+        SCOPED_TRACE(strategy.name + ", chain " + std::to_string(seed) + ", share " + std::to_string(share));
+        expectSmallest(chain, std::floor(share * chainPeak(chain)), strategy.name, release);
+      }
     }
   }
 }
