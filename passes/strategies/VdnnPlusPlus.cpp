@@ -22,7 +22,9 @@
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <utility>
 
 namespace sluice::planner {
 
@@ -37,23 +39,28 @@ public:
 
   /// Bytes below which the backward half, prefetches included, or the forward half does not fit.
   double need() const {
-    double most = chainNeed(c, offloaded);
-    std::vector<bool> back(n, false);
+    double most = chainNeed(c, offloaded), held = 0; // of x_0 to the layer's input, what is there or has been asked for
+    std::vector<bool> there(n);
+    for (int j = 0; j < n; ++j) {
+      there[j] = !offloaded[j];
+      held += there[j] ? c.moved(j) : 0;
+    }
     for (int m = n - 1; m >= 0; --m) {
-      back[m] = true;
-      if (prefetch[m] >= 0)
-        back[prefetch[m]] = true;
-      double bytes = c.exB[m] + c.y[m] + c.y[m + 1] + c.moved(m + 1);
-      for (int j = 0; j <= m; ++j)
-        bytes += !offloaded[j] || back[j] ? c.moved(j) : 0;
-      most = std::max(most, bytes);
+      for (int back : {m, prefetch[m]})
+        if (back >= 0 && !there[back]) {
+          there[back] = true;
+          held += c.moved(back);
+        }
+      most = std::max(most, held + c.exB[m] + c.y[m] + c.y[m + 1] + c.moved(m + 1));
+      held -= c.moved(m);
     }
     return most;
   }
 
   ChainAnswer run() {
-    if (need() > memory + byteSlack(c))
-      return ChainInfeasible{need(), "the mode's set and its prefetches do not fit"};
+    const double least = need();
+    if (least > memory + slack)
+      return ChainInfeasible{least, "the mode's set and its prefetches do not fit"};
     forward();
     backward();
     ChainPlan plan;
@@ -62,7 +69,7 @@ public:
     std::stable_sort(timeline.events.begin(), timeline.events.end(),
                      [](const auto &a, const auto &b) { return a.start < b.start; });
     timeline.makespan = now;
-    timeline.peakBytes = std::max(need(), peak);
+    timeline.peakBytes = std::max(least, peak);
     plan.timeline = std::move(timeline);
     return plan;
   }
@@ -94,27 +101,28 @@ private:
     return linkFree;
   }
 
-  /// Bytes while forward layer `i` runs, with what copies out have freed by now.
-  double liveAt(int i, const std::vector<Seconds> &freed) const {
-    double bytes = c.exF[i] + c.moved(i + 1);
-    for (int j = 0; j <= i; ++j)
-      bytes += freed[j] > now ? c.moved(j) : 0;
-    return bytes;
-  }
-
   void forward() {
-    std::vector<Seconds> freed(n, std::numeric_limits<Seconds>::infinity());
+    std::deque<std::pair<int, Seconds>> leaving; // offloaded, with the time when their bytes are free, which only grows
+    double held = 0;                             // of x_0 to the layer's input
+    const auto release = [&] {
+      for (; !leaving.empty() && leaving.front().second <= now; leaving.pop_front())
+        held -= c.moved(leaving.front().first);
+    };
     for (int i = 0; i < n; ++i) {
+      held += c.moved(i);
       const Seconds out = offloaded[i] ? copy(What::Out, i) : 0;
+      const double own = c.exF[i] + c.moved(i + 1);
+      release();
       // Wait for copies, oldest first, until the output fits.
-      for (int j = 0; j < i && liveAt(i, freed) > memory + byteSlack(c); ++j)
-        if (offloaded[j])
-          now = std::max(now, freed[j]);
-      peak = std::max(peak, liveAt(i, freed));
+      while (held + own > memory + slack && !leaving.empty()) {
+        now = leaving.front().second;
+        release();
+      }
+      peak = std::max(peak, held + own);
       timeline.events.push_back({What::Forward, i, now, now + c.uF[i]});
       now += c.uF[i];
       if (offloaded[i])
-        freed[i] = std::max(out, now);
+        leaving.push_back({i, std::max(out, now)});
       if (synchronous)
         now = std::max(now, out);
     }
@@ -141,6 +149,7 @@ private:
   const std::vector<bool> offloaded;
   const bool synchronous;
   const int n;
+  const double slack = byteSlack(c);
   std::vector<int> prefetch; ///< per layer, what its backward step brings back; -1: nothing
   ChainTimeline timeline;
   Seconds now = 0, linkFree = 0;

@@ -131,6 +131,15 @@ TEST(Chain, VdnnppIsNeverSlowerThanItsSynchronousProtocol) {
   EXPECT_GT(faster, 20); // the paper's point: a layer need not wait for its own copy
 }
 
+/// The most stages that are planned, at a memory where most of them wait for copies, which took minutes.
+TEST(Chain, VdnnppPlansLongChains) {
+  const Chain c = randomChain(3, static_cast<int>(test::instances(10'000)) - 1);
+  const double least = std::get<ChainInfeasible>(runStrategy(c, 0, Release::Whole, "vdnnpp")).smallestMemory;
+  const ChainAnswer answer = runStrategy(c, least, Release::Whole, "vdnnpp");
+  ASSERT_TRUE(std::holds_alternative<ChainPlan>(answer));
+  EXPECT_LE(std::get<ChainPlan>(answer).timeline.peakBytes, least);
+}
+
 TEST(Chain, SizesThatAreNoIntegersLoseNoPlan) {
   Chain c = randomChain(5, 4);
   for (auto *list : {&c.x, &c.y, &c.exF, &c.exB, &c.saved})
