@@ -18,6 +18,7 @@
 //
 // Refuses larger graphs. Fails below the least peak that recomputation of what no gradient overwrites reaches; never
 // moves anything to the host.
+#include "passes/planner/Bounds.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/IntegerProgram.h"
@@ -263,7 +264,7 @@ static Answer planCheckmate(const Problem &problem, Bytes memory, const Options 
                    std::to_string(static_cast<int64_t>(most)) + " (knob 'ops')"};
   const long nodes = static_cast<long>(numberKnob(options, "nodes", 20000));
   Checkmate checkmate(problem);
-  if (std::optional<Plan> plan = memory >= problem.base ? checkmate.solve(memory, nodes) : std::nullopt)
+  if (std::optional<Plan> plan = memory >= memoryFloor(problem) ? checkmate.solve(memory, nodes) : std::nullopt)
     improve(best, combiner.complete(std::move(*plan), {}));
   if (!best.feasible)
     if (std::optional<Plan> plan = checkmate.solve(std::nullopt, nodes))

@@ -58,6 +58,8 @@ public:
       : problem(problem), strategy(strategy), options(options), known(known) {}
 
   Answer run(Bytes budget) {
+    if (budget < memoryFloor(problem)) // no need to look for a plan
+      return smallest(budget);
     Bytes inner = budget;
     for (int attempt = 0; attempt < 8; ++attempt) {
       Answer answer = strategy.plan(problem, inner, options);

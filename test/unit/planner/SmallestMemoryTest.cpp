@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a refusal says: the memory that it names is enough for the same strategy, a byte less is not, and how much was
 // asked for makes no difference.
+#include "passes/planner/Bounds.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Registry.h"
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomChains.h"
+#include "test/unit/planner/RandomProblems.h"
 
 #include <gtest/gtest.h>
 
@@ -92,6 +94,30 @@ TEST(SmallestMemory, IsTheLeastThatTheStrategyAnswersWith) {
         SCOPED_TRACE(strategy.name + ", chain " + std::to_string(seed) + ", share " + std::to_string(share));
         expectSmallest(chain, std::floor(share * chainPeak(chain)), strategy.name, release);
       }
+    }
+  }
+}
+
+/// Below the floor nobody looks for a plan, from it on they do.
+TEST(SmallestMemory, OfProgramsIsTheSameBelowTheFloorAndAboveIt) {
+  const Options options = everythingAllowed({});
+  for (unsigned seed = 0; seed < test::instances(20); ++seed) {
+    test::RandomShape shape;
+    shape.forwardOps = 4 + static_cast<int>(seed % 5);
+    const Problem problem = test::randomProblem(seed, shape);
+    const Bytes floor = memoryFloor(problem);
+    for (const std::string &name : strategyNames()) {
+      SCOPED_TRACE(name + ", problem " + std::to_string(seed));
+      const Answer below = runStrategy(problem, floor - 1, name, options);
+      ASSERT_TRUE(std::holds_alternative<Infeasible>(below));
+      const Bytes smallest = std::get<Infeasible>(below).smallestMemory;
+      EXPECT_GE(smallest, floor);
+      const Answer at = runStrategy(problem, floor, name, options);
+      if (const auto *none = std::get_if<Infeasible>(&at)) {
+        EXPECT_EQ(none->smallestMemory, smallest);
+      }
+      const Answer enough = runStrategy(problem, smallest, name, options);
+      EXPECT_TRUE(std::holds_alternative<Plan>(enough)) << smallest;
     }
   }
 }
