@@ -3,6 +3,7 @@
 #include "passes/planner/Files.h"
 
 #include "passes/planner/Json.h"
+#include "passes/planner/Words.h"
 #include "runtime/Printable.h"
 
 #include <algorithm>
@@ -70,16 +71,30 @@ static std::vector<double> numbers(const json &root, const char *key, std::optio
   return values;
 }
 
-static OpKind kindOf(const std::string &name) {
+/// A mistyped key would be taken for one that is missing, or not for anything.
+static void checkKeys(const json &root) {
+  static const std::vector<std::string> known = {"kind", "u_f",   "u_b", "x",         "y",     "ex_f",
+                                                 "ex_b", "saved", "op",  "bandwidth", "memory"};
+  for (const auto &[key, value] : root.items())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      throw std::runtime_error("key " + quoted(json(key)) + " is not known, there are " + listed(known));
+}
+
+static OpKind kindOf(const json &op, size_t index) {
   static const std::pair<const char *, OpKind> kinds[] = {
       {"conv", OpKind::Conv},         {"pool", OpKind::Pool}, {"relu", OpKind::Activation},
       {"act", OpKind::Activation},    {"bn", OpKind::Norm},   {"norm", OpKind::Norm},
       {"fc", OpKind::FullyConnected}, {"join", OpKind::Join}, {"concat", OpKind::Concat},
-      {"dropout", OpKind::Dropout},   {"loss", OpKind::Loss}, {"softmax", OpKind::Loss}};
-  for (const auto &[known, kind] : kinds)
-    if (name == known)
+      {"dropout", OpKind::Dropout},   {"loss", OpKind::Loss}, {"softmax", OpKind::Loss},
+      {"other", OpKind::Other}};
+  std::vector<std::string> names;
+  for (const auto &[known, kind] : kinds) {
+    if (op == known)
       return kind;
-  return OpKind::Other;
+    names.push_back(known);
+  }
+  throw std::runtime_error("'op' entry " + std::to_string(index) + " is " + quoted(op) +
+                           (op.is_string() ? ", there are " + listed(names) : ", not a string"));
 }
 
 static ChainFile readChain(const json &root) {
@@ -88,6 +103,7 @@ static ChainFile readChain(const json &root) {
   if (!root.contains("kind") || root.at("kind") != "chain")
     throw std::runtime_error("'kind' is " + (root.contains("kind") ? quoted(root.at("kind")) : "missing") +
                              ", 'chain' is supported");
+  checkKeys(root);
   ChainFile file;
   Chain &c = file.chain;
   c.uF = numbers(root, "u_f");
@@ -108,12 +124,8 @@ static ChainFile readChain(const json &root) {
   if (root.contains("op")) {
     if (!root.at("op").is_array())
       throw std::runtime_error("'op' is not an array");
-    for (const json &op : root.at("op")) {
-      if (!op.is_string())
-        throw std::runtime_error("'op' entry " + std::to_string(c.kinds.size()) + " is " + quoted(op) +
-                                 ", not a string");
-      c.kinds.push_back(kindOf(op));
-    }
+    for (const json &op : root.at("op"))
+      c.kinds.push_back(kindOf(op, c.kinds.size()));
     if (c.kinds.size() != c.uF.size())
       throw std::runtime_error("'op' has " + std::to_string(c.kinds.size()) + " entries, " +
                                std::to_string(c.uF.size()) + " are needed");

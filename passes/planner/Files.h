@@ -21,7 +21,9 @@ struct ChainFile {
 Result<std::string> readInput(const std::string &path);
 
 /// {"kind":"chain","u_f":[...],"u_b":[...],"x":[...],"y":[...],"ex_f":[...],"ex_b":[...],"bandwidth":B,"memory":M} with
-/// optional "op" and "saved"; "ex_f" and "ex_b" are 0 when missing.
+/// optional "op" and "saved"; "ex_f" and "ex_b" are 0 when missing. Kinds in "op" are conv, pool, relu or act, bn or
+/// norm, fc, join, concat, dropout, loss or softmax, and other. Other keys and kinds are errors, as is a key given
+/// twice.
 Result<ChainFile> parseChain(const std::string &text);
 
 /// Planning a chain takes time that grows with the square of its stages and more.

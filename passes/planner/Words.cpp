@@ -29,6 +29,13 @@ std::optional<double> parseBytes(const std::string &text) {
   return std::nullopt;
 }
 
+std::string listed(const std::vector<std::string> &names) {
+  std::string list;
+  for (const std::string &name : names)
+    list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
 namespace planner {
 
 static constexpr std::pair<Action, const char *> actionNames[] = {

@@ -19,6 +19,9 @@ std::optional<double> leadingNumber(const std::string &text, std::string &unit);
 /// Bytes of "8GiB", "600MiB", "4KiB", "1500000", not rounded. Nothing when malformed or negative.
 std::optional<double> parseBytes(const std::string &text);
 
+/// "a, b, c", of names that a message offers.
+std::string listed(const std::vector<std::string> &names);
+
 namespace planner {
 
 const char *actionName(Action action);

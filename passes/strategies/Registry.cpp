@@ -69,13 +69,6 @@ Result<StrategyWords> parseStrategy(const std::string &words) {
   return parsed;
 }
 
-static std::string listed(const std::vector<std::string> &names) {
-  std::string list;
-  for (const std::string &name : names)
-    list += (list.empty() ? "" : ", ") + name;
-  return list;
-}
-
 double numberKnob(const Options &options, const std::string &knob, double fallback) {
   const auto found = options.knobs.find(knob);
   return found == options.knobs.end() ? fallback : std::strtod(found->second.c_str(), nullptr);

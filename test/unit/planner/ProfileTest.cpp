@@ -127,6 +127,14 @@ TEST(Profile, DeepNestingIsRefusedWithoutAStack) {
   }
 }
 
+TEST(Profile, KeysGivenTwiceAreErrors) {
+  const Result<Profile> twice = parseProfile(R"({"version":1,"links":{"d2h":1e9,"h2d":2e9,"d2h":3e9}})");
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error(), "malformed profile: key \"d2h\" is given twice");
+  EXPECT_TRUE(parseProfile(R"({"version":1,"samples":[{"kind":"conv","size":[1],"rate":1},
+                                                      {"kind":"conv","size":[2],"rate":1}]})"));
+}
+
 TEST(Profile, ADeviceHasWhatTimesAreEstimatedFrom) {
   const std::string path = testing::TempDir() + "sluice-device.json";
   const auto load = [&](const std::string &text) {
