@@ -55,6 +55,8 @@ public:
   /// solver found none.
   std::optional<Plan> solve(std::optional<Bytes> memory, long nodes);
 
+  bool proved = false; ///< that there is none, by the last solve() that found nothing
+
 private:
   struct Unit {
     std::vector<int> ops; ///< in order
@@ -232,7 +234,7 @@ std::optional<Plan> Checkmate::solve(std::optional<Bytes> memory, long nodes) {
   addForward();
   for (int t = turn; t < n; ++t)
     addStage(t, t == n - 1);
-  const auto values = program.solve(nodes);
+  const auto values = program.solve(nodes, &proved);
   if (!values)
     return std::nullopt;
   Plan plan = keepPlan(problem);
@@ -264,9 +266,13 @@ static Answer planCheckmate(const Problem &problem, Bytes memory, const Options 
                    std::to_string(static_cast<int64_t>(most)) + " (knob 'ops')"};
   const long nodes = static_cast<long>(numberKnob(options, "nodes", 20000));
   Checkmate checkmate(problem);
-  if (std::optional<Plan> plan = memory >= memoryFloor(problem) ? checkmate.solve(memory, nodes) : std::nullopt)
+  const bool possible = memory >= memoryFloor(problem);
+  if (std::optional<Plan> plan = possible ? checkmate.solve(memory, nodes) : std::nullopt)
     improve(best, combiner.complete(std::move(*plan), {}));
-  if (!best.feasible)
+  // Without a plan the one of the least peak says what is needed. That integer program takes longest, and who is told
+  // that there is none asks again with nothing: from the floor on it is solved only where the other one ran out of
+  // nodes.
+  if (!best.feasible && !(possible && checkmate.proved))
     if (std::optional<Plan> plan = checkmate.solve(std::nullopt, nodes))
       improve(best, combiner.complete(std::move(*plan), {}));
   return answerOf(best, "checkmate", memory);

@@ -30,7 +30,7 @@ void IntegerProgram::row(const Sum &sum, double low, double high) {
   rows.push_back(std::move(row));
 }
 
-std::optional<std::vector<double>> IntegerProgram::solve(long nodes) const {
+std::optional<std::vector<double>> IntegerProgram::solve(long nodes, bool *proved) const {
   std::vector<std::vector<std::pair<int, double>>> columns(costs.size());
   std::vector<double> low, high, values, lowers(costs.size(), 0);
   for (size_t r = 0; r < rows.size(); ++r) {
@@ -61,7 +61,10 @@ std::optional<std::vector<double>> IntegerProgram::solve(long nodes) const {
   Cbc_setParameter(model.get(), "maxNodes", std::to_string(nodes).c_str());
   Cbc_solve(model.get());
   const double *solution = Cbc_bestSolution(model.get());
-  if (!solution || Cbc_isProvenInfeasible(model.get()))
+  const bool none = Cbc_isProvenInfeasible(model.get());
+  if (proved)
+    *proved = none;
+  if (!solution || none)
     return std::nullopt;
   return std::vector<double>(solution, solution + costs.size());
 }

@@ -20,8 +20,8 @@ public:
   void setCost(int variable, double cost) { costs[variable] = cost; }
 
   /// Values of an optimal solution, or of the best that `nodes` branch-and-bound nodes found; nothing when there is
-  /// none. Deterministic: one thread, and no limit on time.
-  std::optional<std::vector<double>> solve(long nodes) const;
+  /// none, where `proved` says whether that is certain. Deterministic: one thread, and no limit on time.
+  std::optional<std::vector<double>> solve(long nodes, bool *proved = nullptr) const;
 
 private:
   struct Row {
