@@ -17,7 +17,7 @@ constexpr double hidden = -1e4, slight = 1e3;
 
 Value OpsMadeOnce::keepOne(Operation *op) {
   for (Operation *earlier : made)
-    if (earlier->getBlock() == op->getBlock() &&
+    if (earlier->getBlock() == op->getBlock() && earlier->isBeforeInBlock(op) &&
         OperationEquivalence::isEquivalentTo(earlier, op, OperationEquivalence::IgnoreLocations)) {
       op->erase();
       return earlier->getResult(0);
@@ -70,10 +70,12 @@ bool ScoreChain::addLink(Operation *op, Value &value) {
   return true;
 }
 
-/// Whether a product gives the value, behind a factor and so many masks.
+/// Whether a product gives the value, behind factors and so many masks.
 bool ScoreChain::leadsToProduct(Value value, int depth) const {
   double outer;
-  Operation *op = patterns.unscaled(value, outer).getDefiningOp();
+  for (Value inner; (inner = patterns.unscaled(value, outer)) != value;)
+    value = inner;
+  Operation *op = value.getDefiningOp();
   if (!op || value.getType() != scores || depth == 0)
     return false;
   const unsigned branch = isa<SelectOp>(op) ? 1 : 0; // behind the condition
@@ -85,8 +87,8 @@ bool ScoreChain::leadsToProduct(Value value, int depth) const {
 bool ScoreChain::isMask(Value value) const {
   SmallVector<int64_t> out;
   auto type = cast<RankedTensorType>(value.getType());
-  return type.getRank() >= 1 && broadcast(type.getShape(), scores.getShape(), out) &&
-         ArrayRef(out) == scores.getShape() && patterns.hasNoParameters(value);
+  return broadcast(type.getShape(), scores.getShape(), out) && ArrayRef(out) == scores.getShape() &&
+         patterns.hasNoParameters(value);
 }
 
 std::optional<double> ScoreChain::triangleOf(const Link &link) const {
@@ -114,35 +116,40 @@ std::optional<double> ScoreChain::triangleOf(const Link &link) const {
   return largest;
 }
 
-/// Whether it is a constant that leaves scores where they were, more or less.
-bool ScoreChain::isSlight(const Link &link) const {
-  DenseFPElementsAttr constant =
-      link.number && !link.condition ? patterns.constantOf(link.number) : DenseFPElementsAttr();
-  return constant && llvm::all_of(constant.getValues<APFloat>(),
-                                  [](const APFloat &number) { return std::fabs(number.convertToDouble()) <= slight; });
+/// How far the link may move scores: infinitely, but for a constant that is added.
+double ScoreChain::shiftOf(const Link &link) const {
+  if (!link.number)
+    return 0;
+  DenseFPElementsAttr constant = link.condition ? DenseFPElementsAttr() : patterns.constantOf(link.number);
+  if (!constant)
+    return HUGE_VAL;
+  double shift = 0;
+  for (const APFloat &number : constant.getValues<APFloat>())
+    shift = std::max(shift, std::fabs(number.convertToDouble()));
+  return shift;
 }
 
 /// Triangles of -infinity make it causal, unless other numbers take their place further down. One of finite numbers
 /// hides only beside scores that are not hidden too: where no other mask may hide what it leaves. False where a factor
 /// turns masks around.
 bool ScoreChain::markCausal() {
-  bool masked = false, turned = false, canHide = false, replaced = false;
-  double outer = 1;
+  bool replaced = false;
+  double outer = 1, shift = 0;                  // of what lies behind a link, and of all that are no triangles
   SmallVector<std::optional<double>> triangles; // those that hide whatever they are added to
   for (const Link &link : links) {
     outer *= link.factor;
-    turned |= !(link.factor > 0);
-    masked |= link.number != nullptr;
+    if (link.number && !(outer > 0))
+      return false;
     std::optional<double> &triangle = triangles.emplace_back(triangleOf(link));
     if (triangle && *triangle * outer > hidden)
       triangle.reset();
-    canHide |= link.number && !triangle && !isSlight(link);
+    shift += triangle ? 0 : shiftOf(link) * outer;
   }
   for (auto [link, triangle] : llvm::zip_equal(links, triangles)) {
-    link.causal = triangle && !replaced && (*triangle == -HUGE_VAL || !canHide);
+    link.causal = triangle && !replaced && (*triangle == -HUGE_VAL || shift <= slight);
     replaced |= link.condition && !link.causal;
   }
-  return !(masked && turned);
+  return true;
 }
 
 /// Of a mask that puts a number in the place of scores.
@@ -179,5 +186,8 @@ AttentionScores ScoreChain::make(OpBuilder &b, OpsMadeOnce &once) const {
     const Value number = link.subtracts ? once.make<ScaleOp>(b, loc, link.number, b.getF32FloatAttr(-1)) : link.number;
     made.added = made.added ? once.make<AddOp>(b, loc, made.added, number) : number;
   }
+  for (Value *mask : {&made.added, &made.kept}) // which has rank 1 or more
+    if (*mask && cast<RankedTensorType>(mask->getType()).getRank() == 0)
+      *mask = Patterns::reshaped(b, *mask, {1});
   return made;
 }

@@ -54,7 +54,7 @@ private:
   bool addLink(mlir::Operation *op, mlir::Value &value);
   /// The largest number above the diagonal, where the link hides just that, of all members alike.
   std::optional<double> triangleOf(const Link &link) const;
-  bool isSlight(const Link &link) const;
+  double shiftOf(const Link &link) const;
   bool markCausal();
   void replace(mlir::OpBuilder &b, OpsMadeOnce &once, const Link &link, AttentionScores &made) const;
 

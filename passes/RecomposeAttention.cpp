@@ -48,17 +48,30 @@ private:
   SelectOp guardOf(Value p) const {
     for (Operation *user : p.getUsers()) {
       auto select = dyn_cast<SelectOp>(user);
-      if (!select || select.getB() != p || patterns.number(select.getA()) != 0.0)
+      if (!select || (select.getA() != p && select.getB() != p))
         continue;
-      auto negated = select.getCondition().getDefiningOp<CompareOp>(); // (p == p) == 0
-      auto equal = negated && negated.getPredicate() == Comparison::Equal && patterns.number(negated.getB()) == 0.0
-                       ? negated.getA().getDefiningOp<CompareOp>()
-                       : CompareOp();
-      if (equal && equal.getPredicate() == Comparison::Equal && equal.getA() == p && equal.getB() == p &&
-          negated->hasOneUse() && equal->hasOneUse() && llvm::range_size(p.getUses()) == 3)
+      const bool turned = select.getA() == p; // select(!isnan(p), p, 0)
+      DenseFPElementsAttr other = patterns.constantOf(turned ? select.getB() : select.getA());
+      if (other && other.isSplat() && other.getSplatValue<APFloat>().isZero() &&
+          isNotNumber(select.getCondition(), p, turned) && llvm::range_size(p.getUses()) == 3)
         return select;
     }
     return {};
+  }
+  /// Whether the condition says that p is no number, or that it is one where `turned`: p == p, negated as often as
+  /// exporters do for casts.
+  bool isNotNumber(Value condition, Value p, bool turned) const {
+    for (bool negated = false; condition.hasOneUse(); negated = !negated) {
+      auto compare = condition.getDefiningOp<CompareOp>();
+      if (!compare || compare.getPredicate() != Comparison::Equal)
+        return false;
+      if (compare.getA() == p && compare.getB() == p)
+        return negated != turned;
+      if (patterns.number(compare.getB()) != 0.0)
+        return false;
+      condition = compare.getA();
+    }
+    return false;
   }
 
   static bool isPlain(MatmulOp product) { return !product.getBias() && product.getAlpha().convertToDouble() == 1; }

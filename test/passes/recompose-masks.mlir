@@ -7,6 +7,10 @@ module {
   train.variable @low role(constant) init(file) : tensor<f32> {value = dense<-1.0e9> : tensor<f32>}
   train.variable @triangle role(constant) init(file) : tensor<3x3xf32> {value = dense<[[0.0, -1.0e9, -1.0e9], [0.0, 0.0, -1.0e9], [0.0, 0.0, 0.0]]> : tensor<3x3xf32>}
   train.variable @seen role(constant) init(file) : tensor<3x3xf32> {value = dense<[[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]> : tensor<3x3xf32>}
+  train.variable @first role(constant) init(file) : tensor<3xf32> {value = dense<[-9.0e2, 0.0, 0.0]> : tensor<3xf32>}
+  train.variable @one role(constant) init(file) : tensor<f32> {value = dense<1.0> : tensor<f32>}
+  train.variable @zero role(constant) init(file) : tensor<f32> {value = dense<0.0> : tensor<f32>}
+  train.variable @zeros role(constant) init(file) : tensor<2x3x3xf32> {value = dense<0.0> : tensor<2x3x3xf32>}
   train.variable @places role(constant) init(file) : tensor<3x3xf32> {value = dense<[[0.0, 1.0, 2.0], [-1.0, 0.0, 1.0], [-2.0, -1.0, 0.0]]> : tensor<3x3xf32>}
 
   // Where the condition does not hold, the score is the number, and nothing goes back to it.
@@ -163,5 +167,86 @@ module {
     %r = train.softmax %g {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
     %z = train.matmul %r, %y : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
     return %z : tensor<2x3x8xf32>
+  }
+
+  // A constant that a factor makes large hides what a triangle of -1e9 times a hundredth leaves.
+  // CHECK-LABEL: func.func @large_by_factor
+  // CHECK-NOT: causal = true
+  // CHECK: train.attention
+  func.func @large_by_factor(%q: tensor<2x3x8xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %first = train.read @first : tensor<3xf32>
+    %triangle = train.read @triangle : tensor<3x3xf32>
+    %a = train.add %s, %first : (tensor<2x3x3xf32>, tensor<3xf32>) -> tensor<2x3x3xf32>
+    %f = train.scale %a {factor = 1.0e+2 : f32} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %l = train.add %f, %triangle : (tensor<2x3x3xf32>, tensor<3x3xf32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // A negative factor before the masks, and a single number.
+  // CHECK-LABEL: func.func @negative_before
+  // CHECK: %[[ADDED:.*]] = train.add %arg1, %{{.*}} : (tensor<2x1x3xf32>, tensor<f32>) -> tensor<2x1x3xf32>
+  // CHECK-NEXT: train.attention %arg0, %arg0, %arg0, %[[ADDED]] {scale = -1.000000e+00 : f32}
+  func.func @negative_before(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %one = train.read @one : tensor<f32>
+    %n = train.scale %s {factor = -1.0 : f32} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %a = train.add %n, %m : (tensor<2x3x3xf32>, tensor<2x1x3xf32>) -> tensor<2x3x3xf32>
+    %l = train.add %a, %one : (tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // The guard of rows that see no key as PyTorch's legacy exporter writes it: a cast of a truth value is two negations more.
+  // CHECK-LABEL: func.func @guarded
+  // CHECK-NEXT: train.attention %arg0, %arg0, %arg0, %arg1 {scale = 1.000000e+00 : f32}
+  func.func @guarded(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %zero = train.read @zero : tensor<f32>
+    %zeros = train.read @zeros : tensor<2x3x3xf32>
+    %l = train.add %s, %m : (tensor<2x3x3xf32>, tensor<2x1x3xf32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %e = train.compare %p, %p {predicate = 0 : i32} : (tensor<2x3x3xf32>, tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %n = train.compare %e, %zero {predicate = 0 : i32} : (tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %c = train.compare %n, %zero {predicate = 0 : i32} : (tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %d = train.compare %c, %zero {predicate = 0 : i32} : (tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %g = train.select %d, %zeros, %p : (tensor<2x3x3xf32>, tensor<2x3x3xf32>, tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %g, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // The other way round it keeps what is no number.
+  // CHECK-LABEL: func.func @not_guarded
+  // CHECK-NOT: train.attention
+  func.func @not_guarded(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %zeros = train.read @zeros : tensor<2x3x3xf32>
+    %l = train.add %s, %m : (tensor<2x3x3xf32>, tensor<2x1x3xf32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %e = train.compare %p, %p {predicate = 0 : i32} : (tensor<2x3x3xf32>, tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %g = train.select %e, %zeros, %p : (tensor<2x3x3xf32>, tensor<2x3x3xf32>, tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %g, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
+  }
+
+  // A mask that stands behind its second reader is made again.
+  // CHECK-LABEL: func.func @other_order
+  // CHECK: %[[A:.*]] = train.scale %arg1
+  // CHECK-NEXT: train.attention %arg0, %arg0, %arg0, %[[A]]
+  // CHECK: %[[B:.*]] = train.scale %arg1
+  // CHECK-NEXT: train.attention %arg0, %arg0, %arg0, %[[B]]
+  func.func @other_order(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> (tensor<2x3x8xf32>, tensor<2x3x8xf32>) {
+    %s0 = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %l0 = train.sub %s0, %m : (tensor<2x3x3xf32>, tensor<2x1x3xf32>) -> tensor<2x3x3xf32>
+    %p0 = train.softmax %l0 {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %s1 = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %l1 = train.sub %s1, %m : (tensor<2x3x3xf32>, tensor<2x1x3xf32>) -> tensor<2x3x3xf32>
+    %p1 = train.softmax %l1 {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y1 = train.matmul %p1, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    %y0 = train.matmul %p0, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y0, %y1 : tensor<2x3x8xf32>, tensor<2x3x8xf32>
   }
 }
