@@ -3,18 +3,19 @@
 """What zvc leaves out of activations that vdnn-all offloads, before and after training, and what that costs the processor, as Markdown on stdout:
 Section V-C of vDNN++ on the host. Needs numpy, onnx and scikit-learn's digits.
 
-    tools/bench/trained_zeros.py [--sluicec build/bin/sluicec] [--out build/trained-zeros] [--steps 300] [--rounds 3] [vgg16] [alexnet]
+    tools/bench/trained_zeros.py [--sluicec build/bin/sluicec] [--out build/trained-zeros] [--steps 300] [--rounds 5] [vgg16] [alexnet]
 
 Digits, enlarged without filtering to three equal channels, are the data: 32x32 for VGG-16, whose first fully connected layer is as much smaller,
 227x227 for AlexNet. A program with a slot for every tensor trains; two of its runs, of one step from the drawn weights and of ten from the trained
 ones, write profiles with the share of zeros of every tensor. Then ten more steps each of three programs, in turn, rounds times: raw bytes, zvc in
-slots, zvc in a pool 2 % larger than what was packed. Steps are the fastest of all rounds; processor time is that of a whole run less one of a
-single step."""
+slots, zvc in a pool 2 % larger than what was packed. All figures are medians over the rounds: of a run's fastest step, of its median copies, and of
+the processor time of the whole run less that of one of a single step."""
 import argparse
 import json
 import pathlib
 import re
 import resource
+import statistics
 import subprocess
 import sys
 
@@ -96,11 +97,11 @@ def report(network, options):
     for op in shares[0]:
         print(f"| {op} | {shares[0][op]:.1%} | {shares[1][op]:.1%} |".replace("%", " %"))
     print("\n| host memory of | MiB | fastest step, ms | copies and codec, ms a step | processor, ms a step |\n|---|---|---|---|---|")
-    best = {which: {key: min(run[key] for run in runs) for key in ("host_peak_bytes", "ms", "copies", "processor")} for which, runs in found.items()}
+    middle = {which: {key: statistics.median(run[key] for run in runs) for key in ("host_peak_bytes", "ms", "copies", "processor")} for which, runs in found.items()}
     for which, name in (("raw", "raw bytes"), ("slots", "zvc, a slot a tensor"), ("pool", "zvc, a pool")):
-        row = best[which]
+        row = middle[which]
         print(f"| {name} | {row['host_peak_bytes'] / MEBIBYTE:.1f} | {row['ms']:.0f} | {row['copies']:.1f} | {1e3 * row['processor']:.0f} |")
-    raw, pool = best["raw"], best["pool"]
+    raw, pool = middle["raw"], middle["pool"]
     print(f"\nThe pool takes {1 - pool['host_peak_bytes'] / raw['host_peak_bytes']:.1%} less than raw slots; packing and unpacking take "
           f"{pool['copies'] - raw['copies']:.0f} ms and {1e3 * (pool['processor'] - raw['processor']):.0f} ms of a processor a step.".replace("%", " %"), flush=True)
 
@@ -110,7 +111,7 @@ def main():
     parser.add_argument("--sluicec", default=ROOT / "build/bin/sluicec", type=pathlib.Path)
     parser.add_argument("--out", default=ROOT / "build/trained-zeros", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("names", nargs="*", default=list(NETWORKS))
     options = parser.parse_args()
     for name in options.names:
