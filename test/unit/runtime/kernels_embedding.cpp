@@ -132,7 +132,8 @@ TEST(Reorder, MakesNumbersOfIntegers) {
   Harness h;
   const std::vector<int64_t> values = {0, 1, -100, 16777216, 16777217, INT64_MAX};
   const Tensor x = tensorOf(h, values, {2, 3}), y = h.tensor({2, 3});
-  Reorder("mask", x, y, {}).run(h.session.compute, x, y);
+  const Reorder reorder("mask", x, y, {}); // which the stream reads until it has run
+  reorder.run(h.session.compute, x, y);
   EXPECT_EQ(h.read(y), (Numbers{0, 1, -100, 16777216, 16777216, 9223372036854775808.0}));
 }
 
