@@ -47,12 +47,7 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train
 }
 def Train_AttentionBackwardOp : Train_GradientOp<"attention_backward", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
-  let extraClassDeclaration = Train_KernelFacts<"FullyConnected", results = ["_dq", "_dk", "_dv"]>.decl # [{
-    /// What is added to scores; null for none.
-    mlir::Value getMask() { return getMasks().empty() ? mlir::Value() : getMasks()[0]; }
-    /// Where it is not above 0 a score is the mask's number alone; null where all scores are kept.
-    mlir::Value getKept() { return getMasks().size() < 2 ? mlir::Value() : getMasks()[1]; }
-  }];
+  let extraClassDeclaration = Train_AttentionMasks.decl # Train_KernelFacts<"FullyConnected", results = ["_dq", "_dk", "_dv"]>.decl;
   let summary = "gradients of train.attention with respect to q, k and v; computes the scores again, block by block";
   let description = [{
     Operands that are views on one tensor have one gradient, like that tensor.

@@ -76,12 +76,7 @@ def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterf
 def Train_AttentionOp : Train_ForwardOp<"attention", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
-  let extraClassDeclaration = Train_KernelFacts<"FullyConnected", results = ["", "_logsumexp"]>.decl # [{
-    /// What is added to scores; null for none.
-    mlir::Value getMask() { return getMasks().empty() ? mlir::Value() : getMasks()[0]; }
-    /// Where it is not above 0 a score is the mask's number alone; null where all scores are kept.
-    mlir::Value getKept() { return getMasks().size() < 2 ? mlir::Value() : getMasks()[1]; }
-  }];
+  let extraClassDeclaration = Train_AttentionMasks.decl # Train_KernelFacts<"FullyConnected", results = ["", "_logsumexp"]>.decl;
   let summary = "dropout(softmax(scale * q k^T + mask)) v, without a tensor of all scores";
   let description = [{
     Made by recompose from the ops that exporters write. Row i of a causal attention sees keys 0 to i alone; a row that sees no key is 0.

@@ -41,6 +41,16 @@ def Train_HasKernel : OpInterface<"HasKernel"> {
   ];
 }
 def Train_OwnKernel : DeclareOpInterfaceMethods<Train_HasKernel>;
+/// For attention and its gradient, whose `masks` are two at most.
+def Train_AttentionMasks {
+  string decl = [{
+    /// What is added to scores; null for none.
+    mlir::Value getMask() { return getMasks().empty() ? mlir::Value() : getMasks()[0]; }
+    /// Where it is not above 0 a score is the mask's number alone; null where all scores are kept.
+    mlir::Value getKept() { return getMasks().size() < 2 ? mlir::Value() : getMasks()[1]; }
+  }];
+}
+
 /// For ops whose kind, and whose names if they have any, are fixed.
 class Train_KernelFacts<string kind, string object = "", list<string> results = [], string launch = ""> {
   string decl = "::sluice::planner::OpKind opKind() { return ::sluice::planner::OpKind::" # kind # "; }\n"

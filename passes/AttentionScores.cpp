@@ -160,7 +160,7 @@ void ScoreChain::replace(OpBuilder &b, OpsMadeOnce &once, const Link &link, Atte
   const Value inner = made.added ? made.added : zero;
   made.added = once.make<SelectOp>(b, loc, link.condition, link.keepsWhereTrue ? inner : link.number,
                                    link.keepsWhereTrue ? link.number : inner);
-  if (std::isinf(*patterns.number(link.number)))
+  if (*patterns.number(link.number) == -HUGE_VAL)
     return; // of probability 0, nothing goes back
   const Value kept = link.keepsWhereTrue ? link.condition
                                          : once.make<CompareOp>(b, loc, link.condition, zero, Comparison::LessOrEqual);

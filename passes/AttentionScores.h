@@ -18,7 +18,7 @@ public:
 
 private:
   mlir::Value keepOne(mlir::Operation *op);
-  llvm::SmallVector<mlir::Operation *> made; ///< in the order of their blocks
+  llvm::SmallVector<mlir::Operation *> made;
 };
 
 /// What train.attention makes of it.

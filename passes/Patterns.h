@@ -47,8 +47,8 @@ int recomposeAttention(mlir::ModuleOp module, const Patterns &patterns);
 /// Takes transposes away between which, or between which and attention, rows are only taken each by itself; how many.
 int keepRowOrder(mlir::ModuleOp module);
 
-/// Takes batch and heads of attention of rank 3 apart where a reshape joined them; how many.
-int unfoldHeads(mlir::ModuleOp module);
+/// Takes batch and heads of attention of rank 3 apart where a reshape joined them.
+void unfoldHeads(mlir::ModuleOp module);
 
 /// Lets train.attention read and write through the reshapes, transposes and slices around it; how many do.
 int readAttentionInPlace(mlir::ModuleOp module);

@@ -14,13 +14,13 @@ class Members {
 public:
   explicit Members(AttentionOp attention) : op(attention) {}
 
-  bool unfold() {
+  void unfold() {
     if (cast<RankedTensorType>(op.getQ().getType()).getRank() != 3)
-      return false;
+      return;
     for (unsigned i = 0; i < 3 && extents.empty(); ++i)
       findExtents(op->getOperand(i));
     if (extents.empty())
-      return false;
+      return;
     OpBuilder b(op);
     SmallVector<Value> masks;
     for (Value mask : op.getMasks())
@@ -31,7 +31,6 @@ public:
                             ViewAttr(), ViewAttr(), ViewAttr(), DenseI64ArrayAttr());
     replaceResult(b, made.getY());
     op.erase();
-    return true;
   }
 
 private:
@@ -92,11 +91,9 @@ private:
 
 } // namespace
 
-int sluice::unfoldHeads(ModuleOp module) {
+void sluice::unfoldHeads(ModuleOp module) {
   SmallVector<AttentionOp> found;
   module.walk([&](AttentionOp op) { found.push_back(op); });
-  int made = 0;
   for (AttentionOp op : found)
-    made += Members(op).unfold();
-  return made;
+    Members(op).unfold();
 }

@@ -81,6 +81,12 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
   Choice choice;
   std::vector<Tensor> rest;
   const size_t stride = std::max<size_t>(1, tensors.size() / 100); // attempts, not tensors, cost time
+  // Whether the choice fits, the list's tensor `i` being the last that was chosen.
+  const auto isEnough = [&](size_t i, const std::vector<Tensor> &list) {
+    if (i % stride == 0 || i + 1 == list.size())
+      improve(best, combiner.attempt(choice));
+    return best.feasible;
+  };
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor &t = tensors[i];
     if (t.freeTime < 0 || t.swap > room) {
@@ -89,12 +95,8 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
     }
     room -= t.swap;
     choice.offloaded.push_back(t.buffer);
-    if (i % stride != 0 && i + 1 != tensors.size())
-      continue;
-    Attempt attempt = combiner.attempt(choice);
-    if (attempt.feasible)
-      return answerOf(std::move(attempt), "capuchin", memory);
-    improve(best, std::move(attempt));
+    if (isEnough(i, tensors))
+      return answerOf(std::move(best), "capuchin", memory);
   }
   // Most bytes per second of the cheaper remedy first.
   auto price = [&](const Tensor &t) {
@@ -104,12 +106,8 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
   for (size_t i = 0; i < rest.size(); ++i) {
     const Tensor &t = rest[i];
     (t.rerun <= -t.freeTime && std::isfinite(t.rerun) ? choice.recomputed : choice.offloaded).push_back(t.buffer);
-    if (i % stride != 0 && i + 1 != rest.size())
-      continue;
-    Attempt attempt = combiner.attempt(choice);
-    if (attempt.feasible)
-      return answerOf(std::move(attempt), "capuchin", memory);
-    improve(best, std::move(attempt));
+    if (isEnough(i, rest))
+      return answerOf(std::move(best), "capuchin", memory);
   }
   return answerOf(std::move(best), "capuchin", memory);
 }

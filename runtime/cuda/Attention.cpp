@@ -48,15 +48,20 @@ Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Sha
       Impl{shared(node, {pass, geometry, scale, causal, ratio, this->key, type}, static_cast<int64_t>(workspace))});
 }
 
+static AttentionOperands operandsOf(Stream &stream, const Tensor &q, const Tensor &k, const Tensor &v,
+                                    const Tensor &mask, const Tensor &kept, const Tensor &y, const Tensor &logsumexp) {
+  return {stream.address(q),
+          stream.address(k),
+          stream.address(v),
+          stream.data<float>(mask),
+          stream.data<float>(kept),
+          stream.address(y),
+          stream.data<float>(logsumexp)};
+}
+
 void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
                         const Tensor &kept, const Tensor &y, const Tensor &logsumexp, const Tensor &scratch) const {
-  const AttentionOperands operands{stream.address(q),
-                                   stream.address(k),
-                                   stream.address(v),
-                                   stream.data<float>(mask),
-                                   stream.data<float>(kept),
-                                   stream.address(y),
-                                   stream.data<float>(logsumexp)};
+  const AttentionOperands operands = operandsOf(stream, q, k, v, mask, kept, y, logsumexp);
   const AttentionProblem problem{AttentionPass::Forward, geometry, scale, causal, ratio, key, q.type};
   const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
   void *space = stream.address(scratch);
@@ -71,17 +76,9 @@ void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const 
 void Attention::backward(Stream &stream, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v,
                          const Tensor &mask, const Tensor &kept, const Tensor &y, const Tensor &logsumexp,
                          const Tensor &dq, const Tensor &dk, const Tensor &dv, const Tensor &scratch) const {
-  const AttentionOperands operands{stream.address(q),
-                                   stream.address(k),
-                                   stream.address(v),
-                                   stream.data<float>(mask),
-                                   stream.data<float>(kept),
-                                   stream.address(y),
-                                   stream.data<float>(logsumexp),
-                                   stream.address(dy),
-                                   stream.address(dq),
-                                   stream.address(dk),
-                                   stream.address(dv)};
+  AttentionOperands operands = operandsOf(stream, q, k, v, mask, kept, y, logsumexp);
+  operands.dy = stream.address(dy);
+  operands.dq = stream.address(dq), operands.dk = stream.address(dk), operands.dv = stream.address(dv);
   const AttentionProblem problem{AttentionPass::Backward, geometry, scale, causal, ratio, key, q.type};
   const DeviceState *state = ratio > 0 ? deviceState(stream) : nullptr;
   void *space = stream.address(scratch);

@@ -4,6 +4,7 @@
 
 module {
   train.variable @least role(constant) init(file) : tensor<f32> {value = dense<0xFF800000> : tensor<f32>}
+  train.variable @most role(constant) init(file) : tensor<f32> {value = dense<0x7F800000> : tensor<f32>}
   train.variable @low role(constant) init(file) : tensor<f32> {value = dense<-1.0e9> : tensor<f32>}
   train.variable @triangle role(constant) init(file) : tensor<3x3xf32> {value = dense<[[0.0, -1.0e9, -1.0e9], [0.0, 0.0, -1.0e9], [0.0, 0.0, 0.0]]> : tensor<3x3xf32>}
   train.variable @seen role(constant) init(file) : tensor<3x3xf32> {value = dense<[[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]> : tensor<3x3xf32>}
@@ -248,5 +249,17 @@ module {
     %y1 = train.matmul %p1, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
     %y0 = train.matmul %p0, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
     return %y0, %y1 : tensor<2x3x8xf32>, tensor<2x3x8xf32>
+  }
+
+  // The other infinity takes the whole row, and lets nothing go back to what it replaced either.
+  // CHECK-LABEL: func.func @filled_by_most
+  // CHECK: train.attention %arg0, %arg0, %arg0, %{{.*}}, %arg1
+  func.func @filled_by_most(%q: tensor<2x3x8xf32>, %m: tensor<2x1x3xf32>) -> tensor<2x3x8xf32> {
+    %s = train.matmul %q, %q {transpose_b = true} : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x3xf32>
+    %most = train.read @most : tensor<f32>
+    %l = train.select %m, %s, %most : (tensor<2x1x3xf32>, tensor<2x3x3xf32>, tensor<f32>) -> tensor<2x3x3xf32>
+    %p = train.softmax %l {axis = 2 : i64} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+    %y = train.matmul %p, %q : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+    return %y : tensor<2x3x8xf32>
   }
 }
