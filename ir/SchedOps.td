@@ -17,6 +17,9 @@ def Sched_ProgramOp : Sched_Op<"program", [Symbol, IsolatedFromAbove, SingleBloc
     pool (`zvc:pool=BYTES`), `pool` are the bytes at the end of the host arena that are the pool's and no buffer's, `spill` the size of the arena
     that takes what does not fit.
 
+    `computes` names the planned function that the program was scheduled from. It stays in the module, so that verify-schedule can
+    compare the two; nothing else reads it.
+
     - C1: device, host and base are given together, and are not negative; base <= device.
     - C2: pool and spill are given together, both positive; pool <= host.
 
@@ -27,11 +30,11 @@ def Sched_ProgramOp : Sched_Op<"program", [Symbol, IsolatedFromAbove, SingleBloc
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$device, OptionalAttr<I64Attr>:$host, OptionalAttr<I64Attr>:$base,
-      OptionalAttr<I64Attr>:$pool, OptionalAttr<I64Attr>:$spill);
+      OptionalAttr<I64Attr>:$pool, OptionalAttr<I64Attr>:$spill, OptionalAttr<FlatSymbolRefAttr>:$planned);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name (`device` `(` $device^ `)`)? (`host` `(` $host^ `)`)? (`base` `(` $base^ `)`)?
-    (`pool` `(` $pool^ `)`)? (`spill` `(` $spill^ `)`)? attr-dict-with-keyword $body
+    (`pool` `(` $pool^ `)`)? (`spill` `(` $spill^ `)`)? (`computes` `(` $planned^ `)`)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

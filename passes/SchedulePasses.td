@@ -8,7 +8,8 @@ include "mlir/Pass/PassBase.td"
 def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
   let summary = "turn train functions into device programs: kernels, copies and events in issue order";
   let description = [{
-    Every train function becomes a sched.program of the same name. Kernels run on the compute stream in the order of the function.
+    Every train function becomes a sched.program of the same name, and stays beside it as `NAME.planned`, which verify-schedule compares
+    with the program. Kernels run on the compute stream in the order of the function.
     - train.offload: d2h waits until compute has reached this place, and copies.
     - train.await: compute waits for that copy; from here on other buffers may have the bytes.
     - train.prefetch: h2d waits until compute has reached this place (the bytes that it writes are free from here on), and copies; the
@@ -97,7 +98,7 @@ def AssignSlots : Pass<"sluice-assign-slots", "::mlir::ModuleOp"> {
 }
 
 def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
-  let summary = "prove placed programs free of races from nothing but their own text";
+  let summary = "prove placed programs free of races, and that they compute what was planned";
   let description = [{
     Follows issue order with a vector clock per stream; events carry clocks. Shares nothing with planner, packer or scheduler.
     - V1: every buffer has an offset that is a multiple of 256, inside its arena; what outlives a step lies below the base and at the same
@@ -112,6 +113,9 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
     - V6: a buffer has exactly the bytes of every shape that it is used with, worked out in 128 bits, and of its variable, but that a packed
       form may be read as the mask of its tensor, with which it begins; what is copied as it is has one size on both sides.
     - V7: runs that are launched together are next to each other on compute, and none sees bytes that another one writes.
+    - V8: a program that names the planned function that it computes has exactly one run or copy for each op of it, with the calls, types,
+      scratch and region that the op asks for; ins are the contents that the op's operands became, outs are where its results are read.
+      Runs of one kernel, half of the step and calls stand in the function's order.
 
     Changes nothing.
 

@@ -4,7 +4,8 @@
 //  2. the ops in program order: kernels on compute, offloads on d2h, prefetches on h2d, each with the waits that it
 //  needs; packing and unpacking on codec likewise;
 //  3. the copies of the next batch, behind the other copies on h2d, where they delay nothing;
-//  4. compute waits for every copy, so that a program ends with all streams joined.
+//  4. compute waits for every copy, so that a program ends with all streams joined;
+//  5. the function stays under another name, for verify-schedule to compare with.
 // A wait is left out when a chain of earlier waits implies it; a record that nobody waits for is erased.
 #include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
@@ -307,21 +308,35 @@ LogicalResult Scheduler::run() {
   return success();
 }
 
+/// Gives the function's name to its program; step 5.
+void keepAsPlanned(func::FuncOp function, sched::ProgramOp program, const SymbolTable &symbols) {
+  std::string name = function.getSymName().str() + ".planned";
+  while (symbols.lookup(name)) // a model may call a tensor anything
+    name += "_";
+  for (NamedAttribute attribute : llvm::to_vector(function->getDiscardableAttrs())) {
+    program->setDiscardableAttr(attribute.getName(), attribute.getValue());
+    function->removeDiscardableAttr(attribute.getName());
+  }
+  function.setSymName(name);
+  function.setPrivate();
+  function->moveAfter(program);
+  program.setPlanned(name);
+}
+
 struct ScheduleStreams : sluice::impl::ScheduleStreamsBase<ScheduleStreams> {
   void runOnOperation() override {
     OpBuilder b = OpBuilder::atBlockEnd(getOperation().getBody());
-    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+    const SymbolTable symbols(getOperation());
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       if (failed(checkTensors(function)))
         return signalPassFailure();
       b.setInsertionPoint(function);
       auto program = sched::ProgramOp::create(b, function.getLoc(), function.getSymName(), IntegerAttr(), IntegerAttr(),
-                                              IntegerAttr(), IntegerAttr(), IntegerAttr());
-      for (NamedAttribute attribute : function->getDiscardableAttrs())
-        program->setDiscardableAttr(attribute.getName(), attribute.getValue());
+                                              IntegerAttr(), IntegerAttr(), IntegerAttr(), FlatSymbolRefAttr());
       if (failed(Scheduler(function, program).run()))
         return signalPassFailure();
       program.walk([&](WaitOp) { ++waits; });
-      function.erase();
+      keepAsPlanned(function, program, symbols);
     }
   }
 };

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify-schedule, for each placed program, from its text alone:
+// verify-schedule, for each placed program, from the module's text alone:
 //  1. places: offsets, arenas, base, budgets (V1);
 //  2. replay in issue order with one vector clock per stream, collecting every access with what is known to have run
 //  before it (V5);
 //  3. the size of every slot against the shapes that are used in it, in 128 bits (V6);
 //  4. lifetimes against accesses (V2), pairs of accesses to common bytes (V3), reads against the last write of their
 //  bytes and against the version that they are meant to see (V4);
-//  5. runs that are launched together against each other (V7, analysis/Launches.cpp).
+//  5. runs that are launched together against each other (V7, analysis/Launches.cpp);
+//  6. every run and copy against the planned function that the program names (V8, analysis/PlannedStep.cpp).
 // It is meant to be dumber than what it checks, and shares no helper with scheduler, planner and packer.
 #include "passes/Passes.h"
 #include "passes/analysis/ByteHistory.h"
+#include "passes/analysis/PlannedStep.h"
 #include "passes/analysis/Replay.h"
 #include "passes/analysis/SlotSizes.h"
 
@@ -295,7 +297,8 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Replay replay(program);
       if (failed(replay.run()) || failed(checkSizes(symbols, program)) || failed(Verifier(replay).run()) ||
-          failed(checkLaunches(replay)) || failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
+          failed(checkLaunches(replay)) || failed(checkAgainstStep(symbols, program)) ||
+          failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
           failed(checkBudget(program, "host", *program.getHost(), hostBudget)))
         return signalPassFailure();
       accesses += replay.accesses.size();

@@ -719,3 +719,15 @@ sched.program @v6_mask device(1280) host(0) base(256) {
   // expected-error @below {{V6: 'packed' has 320 bytes, but 'tensor<16x8xi1>' needs 16}}
   sched.run compute "f" ins(%packed : tensor<16x8xi1>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f]
 }
+
+// -----
+
+#f = #sched.call<"F", [], "run">
+
+// What a program computes is a function of its module; that it computes it is CallMutationTest's.
+
+// expected-error @below {{V8: names @gone as what was planned, which is no function of the module}}
+sched.program @v8_planned device(512) host(0) base(256) computes(@gone) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  sched.run compute "f" ins() outs(%loss : tensor<f32>) versions [] -> [1] calls [#f] loc("fa")
+}
