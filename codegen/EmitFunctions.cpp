@@ -62,10 +62,7 @@ private:
     });
   }
 
-  static const char *stream(sched::Stream stream) {
-    static const char *const names[] = {"compute", "toHost", "toDevice", "codec"};
-    return names[static_cast<int>(stream)];
-  }
+  static const char *stream(sched::Stream stream) { return sched::factsOf(stream).member; }
 
   /// Slots whose last step lies before this one: their bytes are free, and every access is ordered before what compute
   /// does next.

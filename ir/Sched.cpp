@@ -50,7 +50,7 @@ static bool copiesBatch(CopyOp copy) { return copy.getFrom().getDefiningOp<Buffe
 DenseSet<Operation *> sluice::sched::issuedByReader(ProgramOp program) {
   DenseSet<Operation *> result;
   // Backwards: a wait orders something as long as an op of its stream that stays comes later.
-  bool stays[streamCount] = {};
+  auto stays = forEachStream(false);
   for (Operation &op : llvm::reverse(program.ops())) {
     if (auto run = dyn_cast<RunOp>(op)) {
       stays[static_cast<int>(run.getStream())] = true;
@@ -280,7 +280,8 @@ LogicalResult RunOp::verify() {
       failed(checkOperands(*this, "outs", getOuts(), getOutTypes())))
     return failure();
   bool packs = getKernel() == "encode" || getKernel() == "decode";
-  if (getStream() != Stream::Compute && !(getStream() == Stream::Codec && packs)) // C6
+  const StreamWork work = factsOf(getStream()).work;
+  if (work != StreamWork::Kernels && !(work == StreamWork::Codecs && packs)) // C6
     return emitOpError() << "'" << getKernel() << "' does not run on " << stringifyStream(getStream());
   if (failed(checkRegion(*this)) || failed(checkCalls(*this)))
     return failure();
@@ -295,8 +296,9 @@ LogicalResult RunOp::verify() {
 
 LogicalResult CopyOp::verify() {
   BufferOp from = definition(getFrom()), to = definition(getTo());
-  bool toHost = getStream() == Stream::ToHost;
-  if (!from || !to || (!toHost && getStream() != Stream::ToDevice) || from.onDevice() != toHost ||
+  const StreamWork work = factsOf(getStream()).work;
+  bool toHost = work == StreamWork::CopiesOut;
+  if (!from || !to || (!toHost && work != StreamWork::CopiesIn) || from.onDevice() != toHost ||
       to.onDevice() == toHost) // C1
     return emitOpError() << "on " << stringifyStream(getStream()) << " does not copy in that stream's direction";
   BufferOp device = toHost ? from : to, host = toHost ? to : from;

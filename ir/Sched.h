@@ -11,6 +11,8 @@
 #include "mlir/IR/RegionKindInterface.h"
 #include "mlir/IR/SymbolTable.h"
 
+#include "runtime/StreamTable.h"
+
 #include "ir/SchedEnums.h.inc"
 
 #include "ir/SchedDialect.h.inc"
@@ -26,8 +28,13 @@
 
 namespace sluice::sched {
 
-/// Streams of a program; a Stream's value is an index below it.
-constexpr int streamCount = 4;
+/// The row of the stream in the runtime's table, whose index is the enumerator's value.
+constexpr StreamId idOf(Stream stream) { return static_cast<StreamId>(stream); }
+constexpr const StreamFacts &factsOf(Stream stream) { return sluice::factsOf(idOf(stream)); }
+static_assert(getMaxEnumValForStream() + 1 == streamCount && idOf(Stream::Compute) == StreamId::Compute &&
+                  idOf(Stream::ToHost) == StreamId::ToHost && idOf(Stream::ToDevice) == StreamId::ToDevice &&
+                  idOf(Stream::Codec) == StreamId::Codec,
+              "the enumerators of SchedDialect.td follow runtime/StreamTable.h");
 
 /// Kernels and copies in issue order; step k is element k - 1.
 llvm::SmallVector<mlir::Operation *> steps(ProgramOp program);

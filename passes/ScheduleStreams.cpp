@@ -32,7 +32,6 @@ using Recorded = StreamClocks::Recorded;
 
 namespace {
 
-constexpr Stream otherStreams[] = {Stream::ToHost, Stream::ToDevice, Stream::Codec};
 class Scheduler {
 public:
   Scheduler(func::FuncOp function, sched::ProgramOp program)
@@ -297,10 +296,10 @@ LogicalResult Scheduler::run() {
     if (failed(schedule(&op)))
       return failure();
   copyNextBatch();
-  RecordOp last[sched::streamCount];
+  std::array<RecordOp, streamCount> last;
   program.walk([&](RecordOp op) { last[static_cast<int>(op.getStream())] = op; });
-  for (Stream stream : otherStreams)
-    if (RecordOp op = last[static_cast<int>(stream)])
+  for (RecordOp op : ArrayRef(last).drop_front()) // compute's
+    if (op)
       clocks.wait(function.getLoc(), Stream::Compute, clocks.now(op));
   for (auto record : llvm::make_early_inc_range(program.getBody().getOps<RecordOp>()))
     if (record.getEvent().use_empty())

@@ -4,8 +4,10 @@
 // cudaStream_t.
 #pragma once
 
+#include "runtime/StreamTable.h"
 #include "runtime/Tensor.h"
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -30,7 +32,8 @@ struct DeviceError : std::runtime_error {
 /// One executed op, in seconds since the session began. `bytes` is what a copy moved, else 0; `zeros` the share of
 /// zeros in each tensor that the op wrote, where those were counted.
 struct OpRecord {
-  const char *node, *op, *stream;
+  const char *node, *op;
+  StreamId stream;
   double start, end;
   size_t bytes;
   std::vector<double> zeros = {};
@@ -44,7 +47,7 @@ struct Event {
 
 class Stream {
 public:
-  Stream(Session &session, const char *name);
+  Stream(Session &session, StreamId id);
   ~Stream();
   Stream(const Stream &) = delete;
   Stream &operator=(const Stream &) = delete;
@@ -72,6 +75,7 @@ public:
   template <typename T> T *data(const Tensor &tensor) const { return static_cast<T *>(address(tensor)); }
 
   Session &session;
+  const StreamId id;
 
 private:
   friend class Session;
@@ -113,6 +117,14 @@ struct PoolSize {
 };
 
 class PackedPool;
+
+/// One stream of each row of the table.
+inline std::array<std::unique_ptr<Stream>, streamCount> makeStreams(Session &session) {
+  std::array<std::unique_ptr<Stream>, streamCount> streams;
+  for (const StreamFacts &facts : streamTable)
+    streams[indexOf(facts.id)] = std::make_unique<Stream>(session, facts.id);
+  return streams;
+}
 
 /// The arenas, the streams and the events. Allocated once, with the exact sizes of the plan; nothing large is allocated
 /// during a step.
@@ -198,7 +210,10 @@ public:
   struct Impl;
   std::unique_ptr<Impl> impl;
 
-  Stream compute, toHost, toDevice, codec;
+  std::array<std::unique_ptr<Stream>, streamCount> streams; ///< by StreamId
+  Stream &stream(StreamId id) const { return *streams[indexOf(id)]; }
+  Stream &compute = stream(StreamId::Compute), &toHost = stream(StreamId::ToHost),
+         &toDevice = stream(StreamId::ToDevice), &codec = stream(StreamId::Codec);
   StepState state;
   std::map<size_t, ParameterGroup> groups; ///< by the offset of the parameter's slot
   int batchParity = 0;

@@ -127,10 +127,14 @@ static ReportJson memoryOverTime(const Sweep &sweep, const SweepPoint &point, co
 }
 
 static ReportJson streams(const Sweep &sweep, const Timeline &timeline) {
-  std::vector<std::string> rows = {"compute", "to host", "to device"};
-  if (std::any_of(timeline.events.begin(), timeline.events.end(),
-                  [](const Event &e) { return e.stream == Stream::Codec; }))
-    rows.push_back("codec");
+  std::vector<std::string> rows;
+  auto rowOf = forEachStream(0);
+  for (const StreamFacts &stream : streamTable) {
+    rowOf[indexOf(stream.id)] = static_cast<int>(rows.size());
+    if (stream.work != StreamWork::Codecs || std::any_of(timeline.events.begin(), timeline.events.end(),
+                                                         [&](const Event &e) { return e.stream == stream.id; }))
+      rows.push_back(stream.label);
+  }
   ReportTimeline chart("Streams", "ms", rows,
                        {"forward", "forward again", "backward", "update", "copy", "encode, decode, invert"});
   for (const Event &e : timeline.events) {
@@ -140,7 +144,7 @@ static ReportJson streams(const Sweep &sweep, const Timeline &timeline) {
     int kind = e.stream == Stream::Compute ? 5 : 4;
     if (ran)
       kind = e.what == Event::What::Rerun ? 1 : phase == Phase::Forward ? 0 : phase == Phase::Backward ? 2 : 3;
-    chart.add(static_cast<int>(e.stream), kind, 1000 * e.start, 1000 * e.end, what);
+    chart.add(rowOf[indexOf(e.stream)], kind, 1000 * e.start, 1000 * e.end, what);
   }
   return chart.json;
 }

@@ -45,7 +45,7 @@ ordered_json toJson(const ChainPlan &plan, Seconds bound) {
   out["timeline"] = ordered_json::array();
   for (const ChainEvent &e : plan.timeline.events)
     out["timeline"].push_back(
-        {{"op", e.name()}, {"stream", streamName(e.stream())}, {"start", e.start}, {"end", e.end}});
+        {{"op", e.name()}, {"stream", factsOf(e.stream()).name}, {"start", e.start}, {"end", e.end}});
   return out;
 }
 
@@ -55,7 +55,7 @@ void print(const ChainPlan &plan, const std::string &strategy, Seconds bound) {
   for (size_t i = 0; i < plan.actions.size(); ++i)
     std::printf("  x_%zu %s\n", i, actionName(plan.actions[i]));
   for (const ChainEvent &e : plan.timeline.events)
-    std::printf("  %12.6g %12.6g  %-7s %s\n", e.start, e.end, streamName(e.stream()), e.name().c_str());
+    std::printf("  %12.6g %12.6g  %-7s %s\n", e.start, e.end, factsOf(e.stream()).name, e.name().c_str());
 }
 
 int planProblem(const Arguments &arguments) {

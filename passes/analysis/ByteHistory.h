@@ -15,8 +15,8 @@ class ByteHistory {
 public:
   struct Piece {
     int64_t end;
-    int write = -1;                                            ///< access that wrote last, -1: none
-    std::array<int, sched::streamCount> reads{-1, -1, -1, -1}; ///< since then, the last of each stream
+    int write = -1;                                         ///< access that wrote last, -1: none
+    std::array<int, streamCount> reads = forEachStream(-1); ///< since then, the last of each stream
 
     /// What an access of these bytes has to come after.
     llvm::SmallVector<int, 5> since(bool writes) const {

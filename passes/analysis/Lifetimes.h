@@ -33,10 +33,10 @@ public:
 private:
   /// Ops done on each stream, and the number of steps that compute had issued.
   struct Clock {
-    std::array<int64_t, sched::streamCount> done{};
+    std::array<int64_t, streamCount> done{};
     int64_t steps = 0;
     void merge(const Clock &other) {
-      for (int s = 0; s < sched::streamCount; ++s)
+      for (int s = 0; s < streamCount; ++s)
         done[s] = std::max(done[s], other.done[s]);
       steps = std::max(steps, other.steps);
     }
@@ -50,7 +50,7 @@ private:
   void beside(sched::Stream stream, mlir::ValueRange buffers);
   void wait(sched::WaitOp op);
 
-  Clock clocks[sched::streamCount];
+  Clock clocks[streamCount];
   int64_t steps = 0;
   llvm::DenseMap<mlir::Value, Clock> events;
   std::vector<Access> pending; ///< beside compute, which has not waited for them

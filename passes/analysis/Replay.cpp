@@ -118,12 +118,9 @@ LogicalResult Replay::replay() {
 
 /// V5
 LogicalResult Replay::checkEnd() {
-  for (Stream stream : {Stream::ToHost, Stream::ToDevice, Stream::Codec}) {
-    int s = static_cast<int>(stream);
+  for (int s = 1; s < streamCount; ++s)
     if (clocks[s][s] > 0 && clocks[0][s] < clocks[s][s])
       return program.emitOpError() << "V5: ends before compute has waited for all " << clocks[s][s] << " ops of "
-                                   << sched::stringifyStream(stream) << " (for " << std::max<int64_t>(0, clocks[0][s])
-                                   << ")";
-  }
+                                   << streamTable[s].name << " (for " << std::max<int64_t>(0, clocks[0][s]) << ")";
   return success();
 }

@@ -14,13 +14,13 @@ namespace sluice {
 
 /// One vector clock.
 struct Clock {
-  std::array<int64_t, sched::streamCount>
-      ran;              ///< ops of each stream known to have run; -1: not even those before the program
+  std::array<int64_t, streamCount> ran = forEachStream<int64_t>(-1); ///< ops of each stream known to have run; -1: not
+                                                                     ///< even those before the program
   int64_t released = 0; ///< steps issued when compute last let go of something that is known here
   int64_t &operator[](int stream) { return ran[stream]; }
   int64_t operator[](int stream) const { return ran[stream]; }
   void merge(const Clock &other) {
-    for (int s = 0; s < sched::streamCount; ++s)
+    for (int s = 0; s < streamCount; ++s)
       ran[s] = std::max(ran[s], other.ran[s]);
     released = std::max(released, other.released);
   }
@@ -50,7 +50,10 @@ struct Access {
 /// A program in issue order, with one vector clock per stream.
 class Replay {
 public:
-  explicit Replay(sched::ProgramOp program) : program(program) {}
+  explicit Replay(sched::ProgramOp program) : program(program) {
+    for (int s = 0; s < streamCount; ++s)
+      clocks[s][s] = 0;
+  }
 
   /// Checks V1 of places and V5 of streams on the way; the rest below is complete when it succeeds.
   mlir::LogicalResult run();
@@ -69,7 +72,7 @@ private:
   sched::ProgramOp program;
   llvm::DenseMap<mlir::Value, int> placeOf;
   llvm::DenseMap<mlir::Value, Clock> events;
-  Clock clocks[sched::streamCount] = {{{0, -1, -1, -1}}, {{-1, 0, -1, -1}}, {{-1, -1, 0, -1}}, {{-1, -1, -1, 0}}};
+  std::array<Clock, streamCount> clocks;
 };
 
 /// V7, of a program that was replayed and found without races.

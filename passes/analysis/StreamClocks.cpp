@@ -9,7 +9,7 @@ using sched::Stream;
 static int &at(StreamClocks::Clock &clock, Stream stream) { return clock[static_cast<int>(stream)]; }
 
 StreamClocks::StreamClocks(OpBuilder &b) : b(b) {
-  for (int s = 0; s < sched::streamCount; ++s) {
+  for (int s = 0; s < streamCount; ++s) {
     known[s].fill(-1);
     known[s][s] = 0;
   }
@@ -39,13 +39,13 @@ void StreamClocks::wait(Location loc, Stream stream, Recorded recorded) {
   auto &gap = waitsInGap[static_cast<int>(stream)];
   llvm::erase_if(gap, [&](auto &earlier) {
     const Clock clock = earlier.second;
-    const bool implied = llvm::all_of(llvm::seq(0, sched::streamCount), [&](int s) { return clock[s] <= theirs[s]; });
+    const bool implied = llvm::all_of(llvm::seq(0, streamCount), [&](int s) { return clock[s] <= theirs[s]; });
     if (implied)
       earlier.first.erase();
     return implied;
   });
   gap.push_back({sched::WaitOp::create(b, loc, stream, recorded.op.getEvent()), theirs});
-  for (int s = 0; s < sched::streamCount; ++s)
+  for (int s = 0; s < streamCount; ++s)
     mine[s] = std::max(mine[s], theirs[s]);
   ++at(mine, stream); // a later record of this stream says more than one before the wait
 }

@@ -14,7 +14,7 @@ class StreamClocks {
 public:
   /// How many ops of each stream, in issue order, are known to have run; -1: not even what ran before the program
   /// began.
-  using Clock = std::array<int, sched::streamCount>;
+  using Clock = std::array<int, streamCount>;
 
   /// A record and what has run once it happens.
   struct Recorded {
@@ -40,10 +40,10 @@ private:
   Clock &of(sched::Stream stream) { return known[static_cast<int>(stream)]; }
 
   mlir::OpBuilder &b;
-  Clock known[sched::streamCount];
+  Clock known[streamCount];
   llvm::SmallVector<std::pair<sched::WaitOp, Clock>, 2>
-      waitsInGap[sched::streamCount]; ///< since the stream's last kernel, copy or record
-  Recorded lastCompute;               ///< latest record on compute
+      waitsInGap[streamCount]; ///< since the stream's last kernel, copy or record
+  Recorded lastCompute;        ///< latest record on compute
 };
 
 } // namespace sluice

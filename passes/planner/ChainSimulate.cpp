@@ -14,9 +14,9 @@ namespace sluice::planner {
 Stream ChainEvent::stream() const {
   switch (what) {
   case What::Out:
-    return Stream::DeviceToHost;
+    return Stream::ToHost;
   case What::In:
-    return Stream::HostToDevice;
+    return Stream::ToDevice;
   case What::Compress:
   case What::Decompress:
     return Stream::Codec;

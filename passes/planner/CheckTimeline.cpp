@@ -64,15 +64,14 @@ std::string text(Seconds a) {
 }
 
 std::string TimelineCheck::streams() {
-  std::map<int, Seconds> freeAt;
+  std::map<Stream, Seconds> freeAt;
   for (const Event &e : timeline.events) {
     if (!(e.start >= 0) || !(e.end >= e.start) || e.end > timeline.makespan + slack)
       return "event runs from " + text(e.start) + " to " + text(e.end) + ", makespan is " + text(timeline.makespan);
-    int stream = static_cast<int>(e.stream);
-    if (problem.link.duplex == 0 && stream == 2)
-      stream = 1; // one engine serves both directions
+    // One engine may serve both directions.
+    const Stream stream = problem.link.duplex == 0 && e.stream == Stream::ToDevice ? Stream::ToHost : e.stream;
     if (e.start + slack < freeAt[stream])
-      return std::string("stream ") + streamName(e.stream) + " starts at " + text(e.start) + " while busy until " +
+      return std::string("stream ") + factsOf(e.stream).name + " starts at " + text(e.start) + " while busy until " +
              text(freeAt[stream]);
     freeAt[stream] = std::max(freeAt[stream], e.end);
   }
@@ -161,7 +160,7 @@ std::string TimelineCheck::collect() {
     if (e.stream == Stream::Compute)
       continue;
     const bool codec = e.stream == Stream::Codec;
-    const bool leaves = codec ? e.what == Event::What::Encode : e.stream == Stream::DeviceToHost;
+    const bool leaves = codec ? e.what == Event::What::Encode : e.stream == Stream::ToHost;
     if (!(leaves ? out : in).emplace(e.buffer, Span{e.start, e.end}).second)
       return "buffer " + name(e.buffer) + " is copied twice in one direction";
     if (plan.decisions[e.buffer].action != (codec ? Action::Compress : Action::Offload))

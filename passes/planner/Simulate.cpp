@@ -14,20 +14,6 @@
 
 namespace sluice::planner {
 
-const char *streamName(Stream stream) {
-  switch (stream) {
-  case Stream::Compute:
-    return "compute";
-  case Stream::DeviceToHost:
-    return "d2h";
-  case Stream::HostToDevice:
-    return "h2d";
-  case Stream::Codec:
-    return "codec";
-  }
-  return "";
-}
-
 Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision) {
   const CodecFacts *codec = findCodec(decision.codec);
   const Bytes raw = problem.buffers[buffer].bytes, divisor = codec ? codec->linkDivisor : 1;
@@ -95,7 +81,7 @@ private:
   const Problem &problem;
   const Plan &plan;
   const Program program;
-  Engine out = {Event::What::CopyOut, Stream::DeviceToHost}, in = {Event::What::CopyIn, Stream::HostToDevice};
+  Engine out = {Event::What::CopyOut, Stream::ToHost}, in = {Event::What::CopyIn, Stream::ToDevice};
   Engine pack = {Event::What::Encode, Stream::Codec}, unpack = {Event::What::Decode, Stream::Codec};
   Engine *const engines[4] = {&out, &in, &pack, &unpack};
   std::vector<std::vector<int>> encodeAfter, decodeBefore; ///< on the compute stream

@@ -4,16 +4,14 @@
 #pragma once
 
 #include "passes/planner/Problem.h"
+#include "runtime/StreamTable.h"
 
 #include <string>
 #include <vector>
 
 namespace sluice::planner {
 
-enum class Stream { Compute, DeviceToHost, HostToDevice, Codec };
-
-/// "compute", "d2h", "h2d" or "codec".
-const char *streamName(Stream stream);
+using Stream = StreamId;
 
 struct Event {
   /// Encode and Decode run on the codec stream for Action::Compress, on the compute stream for Action::Encode.

@@ -39,7 +39,8 @@ struct GraphOwner {
 
 /// An op between two events, until its times are asked for.
 struct Recorded {
-  const char *node, *op, *stream;
+  const char *node, *op;
+  StreamId stream;
   size_t bytes;
   CudaEvent start, end;
   std::vector<size_t> counted = {}; ///< of its tensors, in ZeroCounts
@@ -50,9 +51,10 @@ struct Recorded {
 struct Session::Impl {
   Impl(size_t deviceBytes, size_t hostBytes, int eventCount)
       : poison((Device::get(), poisonWanted())), device(Space::Device, deviceBytes, poison),
-        host(Space::Host, hostBytes, poison), fork(cudaEventDisableTiming), joinHost(cudaEventDisableTiming),
-        joinDevice(cudaEventDisableTiming), joinCodec(cudaEventDisableTiming), broughtIn(cudaEventDisableTiming),
+        host(Space::Host, hostBytes, poison), fork(cudaEventDisableTiming), broughtIn(cudaEventDisableTiming),
         nextBatch(cudaEventDisableTiming), recordedIn(static_cast<size_t>(eventCount)) {
+    for (int s = 0; s < streamCount; ++s)
+      joins.emplace_back(cudaEventDisableTiming);
     for (int i = 0; i < eventCount; ++i)
       events.emplace_back(cudaEventDisableTiming);
     clearPackedTotals();
@@ -81,9 +83,10 @@ struct Session::Impl {
   bool poison;
   Arena device, host;
   std::vector<CudaEvent> events;
-  CudaEvent fork, joinHost, joinDevice, joinCodec;
-  CudaEvent broughtIn; ///< the copies to the device of the step that was replayed last are done
-  CudaEvent nextBatch; ///< the batch of the step that was enqueued last is on the device
+  CudaEvent fork;
+  std::vector<CudaEvent> joins; ///< by stream; compute's is not used
+  CudaEvent broughtIn;          ///< the copies to the device of the step that was replayed last are done
+  CudaEvent nextBatch;          ///< the batch of the step that was enqueued last is on the device
   StepResults results;
   std::vector<int> recordedIn;   ///< by event: number of the capture that recorded it last, 0 outside of captures
   int capture = 0, captures = 0; ///< number of the running capture (0: none), and of all so far
@@ -102,21 +105,18 @@ struct Session::Impl {
 };
 
 struct Stream::Impl {
-  /// Blocks of codecs that run `beside` compute are few, and would wait behind those of a kernel that fills the device,
-  /// so they go first. Graphs keep the priorities of the streams that they captured.
-  Impl(const char *name, bool beside) : name(name) {
+  /// Graphs keep the priorities of the streams that they captured.
+  explicit Impl(const StreamFacts &facts) {
     int least = 0, greatest = 0;
     checkCuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cannot read the priorities of streams");
-    checkCuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, beside ? greatest : least),
+    checkCuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, facts.urgent ? greatest : least),
               "cannot create a stream");
   }
   ~Impl() { cudaStreamDestroy(stream); }
-  const char *name;
   cudaStream_t stream = nullptr;
 };
 
-Stream::Stream(Session &session, const char *name)
-    : session(session), impl(std::make_unique<Impl>(name, this != &session.compute)) {}
+Stream::Stream(Session &session, StreamId id) : session(session), id(id), impl(std::make_unique<Impl>(factsOf(id))) {}
 Stream::~Stream() = default;
 
 void *Stream::native() const { return impl->stream; }
@@ -142,7 +142,7 @@ void Stream::launch(const char *node, const char *op, std::function<void()> work
   Session::Impl &owner = *session.impl;
   launchKept(*this);
   if (owner.recording) {
-    Recorded record{node, op, impl->name, bytes, CudaEvent(cudaEventDefault), CudaEvent(cudaEventDefault)};
+    Recorded record{node, op, id, bytes, CudaEvent(cudaEventDefault), CudaEvent(cudaEventDefault)};
     checkCuda(cudaEventRecord(record.start.event, impl->stream), "cannot record a time");
     work();
     checkCuda(cudaEventRecord(record.end.event, impl->stream), "cannot record a time");
@@ -197,7 +197,7 @@ Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const cha
     : impl((hostFile ? throw MemoryNotAvailable("CUDA copies from locked memory: the host arena cannot lie in a file")
                      : 0,
             std::make_unique<Impl>(deviceBytes, hostBytes, eventCount))),
-      compute(*this, "compute"), toHost(*this, "to host"), toDevice(*this, "to device"), codec(*this, "codec") {}
+      streams(makeStreams(*this)) {}
 
 // Nothing may read the arenas any more when they go; errors were reported, or are about to be.
 Session::~Session() { cudaDeviceSynchronize(); }
@@ -256,24 +256,22 @@ void Session::enqueue(const std::function<void(Session &)> &body) {
 }
 
 void Session::Impl::makeGraph(Session &session, const std::function<void(Session &)> &body, cudaGraphExec_t &exec) {
-  const cudaStream_t compute = sluice::native(session.compute), toHost = sluice::native(session.toHost),
-                     toDevice = sluice::native(session.toDevice), codec = sluice::native(session.codec);
+  const cudaStream_t compute = sluice::native(session.compute);
   const char *what = "cannot capture a step into a graph; run with --no-graph";
   checkCuda(cudaStreamBeginCapture(compute, cudaStreamCaptureModeRelaxed), what);
   capture = ++captures;
   cudaGraph_t graph = nullptr;
   try {
     checkCuda(cudaEventRecord(fork.event, compute), what);
-    for (cudaStream_t stream : {toHost, toDevice, codec})
-      checkCuda(cudaStreamWaitEvent(stream, fork.event, 0), what);
+    for (int s = 1; s < streamCount; ++s)
+      checkCuda(cudaStreamWaitEvent(sluice::native(*session.streams[s]), fork.event, 0), what);
     body(session);
-    checkCuda(cudaEventRecord(joinHost.event, toHost), what);
-    checkCuda(cudaEventRecordWithFlags(broughtIn.event, toDevice, cudaEventRecordExternal),
+    checkCuda(cudaEventRecordWithFlags(broughtIn.event, sluice::native(session.toDevice), cudaEventRecordExternal),
               what); // a node, to be joined
-    checkCuda(cudaEventRecord(joinDevice.event, toDevice), what);
-    checkCuda(cudaEventRecord(joinCodec.event, codec), what);
-    for (const CudaEvent *join : {&joinHost, &joinDevice, &joinCodec})
-      checkCuda(cudaStreamWaitEvent(compute, join->event, 0), what);
+    for (int s = 1; s < streamCount; ++s)
+      checkCuda(cudaEventRecord(joins[s].event, sluice::native(*session.streams[s])), what);
+    for (int s = 1; s < streamCount; ++s)
+      checkCuda(cudaStreamWaitEvent(compute, joins[s].event, 0), what);
     capture = 0;
   } catch (...) {
     capture = 0;
@@ -297,7 +295,7 @@ void Session::release(const Tensor &tensor) {
 }
 
 void Session::synchronize() {
-  for (Stream *stream : {&compute, &toHost, &toDevice, &codec})
+  for (const auto &stream : streams)
     stream->synchronize();
   checkNotes();
   if (impl->poison) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions of the host runtime: four streams over the arenas, what outlives a step, and what is asked of it afterwards.
+// Sessions of the host runtime: streams over the arenas, what outlives a step, and what is asked of it afterwards.
 #include "runtime/host/StreamState.h"
 
 #include <cstring>
@@ -7,8 +7,7 @@
 namespace sluice {
 
 Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize pool)
-    : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile, pool)), compute(*this, "compute"),
-      toHost(*this, "to host"), toDevice(*this, "to device"), codec(*this, "codec") {}
+    : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile, pool)), streams(makeStreams(*this)) {}
 
 // Every wait's record was enqueued before it, so all streams run dry whichever is joined first.
 Session::~Session() = default;
@@ -40,10 +39,8 @@ void Session::release(const Tensor &tensor) {
 }
 
 void Session::synchronize() {
-  compute.impl->drain();
-  toHost.impl->drain();
-  toDevice.impl->drain();
-  codec.impl->drain();
+  for (const auto &stream : streams)
+    stream->impl->drain();
   impl->rethrow();
   if (impl->faults.poison) {
     impl->device.checkGuards();
@@ -97,7 +94,7 @@ void Session::enableRecording(bool on, bool zeros) {
 
 std::vector<OpRecord> Session::takeRecords() {
   std::vector<OpRecord> all;
-  for (Stream *stream : {&compute, &toHost, &toDevice, &codec}) {
+  for (const auto &stream : streams) {
     std::lock_guard<std::mutex> lock(stream->impl->recordMutex);
     all.insert(all.end(), stream->impl->records.begin(), stream->impl->records.end());
     stream->impl->records.clear();

@@ -5,7 +5,6 @@
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include <pthread.h>
 #include <sched.h>
@@ -31,7 +30,7 @@ void Stream::Impl::push(Task task) {
 }
 
 void Stream::Impl::loop() {
-  if (std::string_view(name) != "compute")
+  if (factsOf(id).work != StreamWork::Kernels)
     leaveRunningThreadsAlone();
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
@@ -54,7 +53,7 @@ void Stream::Impl::loop() {
 
 void Stream::Impl::execute(Task &task) {
   if (session.faults.delaySeed)
-    delayTask(*session.faults.delaySeed, name, finished);
+    delayTask(*session.faults.delaySeed, factsOf(id).label, finished);
   if (task.op && session.failed)
     return;
   adoptThreadCount();
@@ -68,7 +67,7 @@ void Stream::Impl::execute(Task &task) {
   note({}, 0);
   if (task.op && session.recording) {
     std::lock_guard<std::mutex> lock(recordMutex);
-    records.push_back({task.node, task.op, name, start, session.now(), task.bytes});
+    records.push_back({task.node, task.op, id, start, session.now(), task.bytes});
   }
 }
 
@@ -80,7 +79,7 @@ void Stream::Impl::watch() {
     return;
   reported = 2 * seconds;
   lock.unlock();
-  session.onStuck(name, node, op, seconds);
+  session.onStuck(factsOf(id).label, node, op, seconds);
 }
 
 void Stream::Impl::await(std::unique_lock<std::mutex> &lock, uint64_t target) {
@@ -107,8 +106,8 @@ void watchStreams(Session &session, double patience, OnStuck report) {
   session.impl->patience = patience;
 }
 
-Stream::Stream(Session &session, const char *name)
-    : session(session), impl(std::make_unique<Impl>(*session.impl, name)) {}
+Stream::Stream(Session &session, StreamId id)
+    : session(session), id(id), impl(std::make_unique<Impl>(*session.impl, id)) {}
 Stream::~Stream() = default;
 
 void Stream::record(Event event) {

@@ -91,8 +91,7 @@ struct Stream::Impl {
     size_t bytes = 0;
   };
 
-  Impl(Session::Impl &session, const char *name)
-      : session(session), name(name), ring(capacity), thread([this] { loop(); }) {
+  Impl(Session::Impl &session, StreamId id) : session(session), id(id), ring(capacity), thread([this] { loop(); }) {
     session.watched.push_back(this);
   }
 
@@ -131,7 +130,7 @@ struct Stream::Impl {
 
   static constexpr uint64_t capacity = 4096, nobody = ~uint64_t{0};
   Session::Impl &session;
-  const char *name;
+  const StreamId id;
   std::mutex mutex, recordMutex, runningMutex;
   std::condition_variable filled, drained;
   std::vector<Task> ring;

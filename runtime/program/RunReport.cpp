@@ -156,19 +156,21 @@ static int kindOf(const OpRecord &record) {
 void RunReport::addTimeline(Report &report) const {
   if (timeline.empty())
     return;
-  std::vector<std::string> rows;
+  std::map<StreamId, int> rowOf;
   double begin = timeline.front().start;
   for (const OpRecord &record : timeline) {
     begin = std::min(begin, record.start);
-    if (std::find(rows.begin(), rows.end(), record.stream) == rows.end())
-      rows.push_back(record.stream);
+    rowOf[record.stream];
   }
-  std::sort(rows.begin(), rows.end());
+  std::vector<std::string> rows;
+  for (auto &[stream, row] : rowOf) {
+    row = static_cast<int>(rows.size());
+    rows.push_back(factsOf(stream).label);
+  }
   ReportTimeline chart("Streams of one step, as measured", "ms", rows, {"kernel", "copy", "codec", "update"});
   std::map<std::pair<std::string, std::string>, std::pair<int, double>> sums;
   for (const OpRecord &record : timeline) {
-    const auto row = std::find(rows.begin(), rows.end(), record.stream) - rows.begin();
-    chart.add(static_cast<int>(row), kindOf(record), (record.start - begin) * 1e3, (record.end - begin) * 1e3,
+    chart.add(rowOf[record.stream], kindOf(record), (record.start - begin) * 1e3, (record.end - begin) * 1e3,
               text(record.node, ": ", record.op));
     auto &[calls, seconds] = sums[{record.node, record.op}];
     ++calls;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 
 namespace sluice {
 
@@ -22,15 +23,15 @@ static std::string number(const char *format, double value) {
 
 void writeTrace(const std::string &path, const std::vector<OpRecord> &records) {
   OutputFile file(path);
-  std::map<std::string, int> rows;
+  std::set<StreamId> used;
   for (const OpRecord &record : records)
-    rows.emplace(record.stream, static_cast<int>(rows.size()));
+    used.insert(record.stream);
   std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-  for (const auto &[stream, row] : rows)
-    out += text("{\"ph\":\"M\",\"pid\":1,\"tid\":", row,
-                ",\"name\":\"thread_name\",\"args\":{\"name\":", jsonString(stream), "}},\n");
+  for (StreamId stream : used)
+    out += text("{\"ph\":\"M\",\"pid\":1,\"tid\":", indexOf(stream),
+                ",\"name\":\"thread_name\",\"args\":{\"name\":", jsonString(factsOf(stream).label), "}},\n");
   for (const OpRecord &record : records) {
-    out += text("{\"ph\":\"X\",\"pid\":1,\"tid\":", rows[record.stream], ",\"name\":", jsonString(record.node),
+    out += text("{\"ph\":\"X\",\"pid\":1,\"tid\":", indexOf(record.stream), ",\"name\":", jsonString(record.node),
                 ",\"cat\":", jsonString(record.op), ",\"ts\":", number("%.3f", record.start * 1e6),
                 ",\"dur\":", number("%.3f", (record.end - record.start) * 1e6),
                 ",\"args\":{\"op\":", jsonString(record.op));

@@ -231,7 +231,7 @@ TEST_F(Reports, OnePageOfTheWholeRun) {
       EXPECT_EQ(section["series"][1]["points"].size(), 12u);
       EXPECT_EQ(section["series"][1]["points"][11][1], losses("log.jsonl")[12]);
     } else if (section.value("kind", "") == "timeline") {
-      EXPECT_EQ(section["rows"], Json({"compute", "to device", "to host"}));
+      EXPECT_EQ(section["rows"], Json({"compute", "to host", "to device"}));
     }
   // Written over by its own kind alone.
   EXPECT_EQ(run("--data data --steps 2 --report run.html"), 0) << err;
