@@ -105,7 +105,7 @@ struct Session::Impl {
 };
 
 struct Stream::Impl {
-  /// Graphs keep the priorities of the streams that they captured.
+  /// Graphs keep the priorities of the streams that they captured, see makeGraph().
   explicit Impl(const StreamFacts &facts) {
     int least = 0, greatest = 0;
     checkCuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cannot read the priorities of streams");
@@ -280,7 +280,7 @@ void Session::Impl::makeGraph(Session &session, const std::function<void(Session
     throw;
   }
   checkCuda(cudaStreamEndCapture(compute, &graph), what);
-  const cudaError_t made = cudaGraphInstantiate(&exec, graph, 0);
+  const cudaError_t made = cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagUseNodePriority);
   cudaGraphDestroy(graph);
   checkCuda(made, what);
 }

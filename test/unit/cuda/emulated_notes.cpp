@@ -58,6 +58,20 @@ TEST(Graphs, CopiesOfAStepComeBeforeTheNextBatch) {
   }
 }
 
+/// Codecs beside compute go first, in a graph too.
+TEST(Graphs, KeepThePrioritiesOfTheirStreams) {
+  Session session(1 << 12, 1 << 12, 1);
+  session.enableGraphs(true);
+  const std::function<void(Session &)> step = [](Session &s) {
+    copyToDevice(s.compute, host(0, {4}), device(0, {4}), "g");
+  };
+  for (int i = 0; i < 3; ++i) {
+    session.batchParity = i % 2;
+    session.enqueue(step);
+  }
+  EXPECT_FALSE(emulator::graphsLostPriorities());
+}
+
 /// The emulator makes calls when they are waited for, so a scalar that is read too late is the next step's.
 TEST(Graphs, AStepFollowsOneWhoseResultsNobodyTook) {
   Session session(1 << 12, 1 << 12, 1);

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <ucontext.h>
@@ -16,8 +17,10 @@ struct EmulatedGraph {
   std::vector<std::function<void()>> calls;
   std::vector<cudaEvent_t> external; ///< that a launch records
   size_t others = 0;                 ///< of the calls: copies, fills and events, no kernels
+  std::set<int> priorities = {};     ///< of the streams that were captured
 };
 struct EmulatedStream {
+  int priority = 0;
   bool capturing = false;
   uint64_t last = 0; ///< number of its last call that was put off
   int replaysAwaited = 0;
@@ -246,12 +249,13 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) {
-  return *stream = new EmulatedStream, cudaSuccess;
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int priority) {
+  return *stream = new EmulatedStream{priority}, cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) { return delete stream, cudaSuccess; }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int) {
   emulator::capture = new EmulatedGraph;
+  emulator::capture->priorities = {stream->priority};
   ++captureNumber;
   stream->capturing = emulator::capturing = true;
   return cudaSuccess;
@@ -265,7 +269,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
   *graph = emulator::capture;
   return cudaSuccess;
 }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
+static bool prioritiesLost = false;
+bool emulator::graphsLostPriorities() { return prioritiesLost; }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags) {
+  prioritiesLost |= graph->priorities.size() > 1 && !(flags & cudaGraphInstantiateFlagUseNodePriority);
   if (emulated("EMULATED_LAUNCHES", 0))
     fprintf(stderr, "%zu launches\n", graph->calls.size() - graph->others);
   return *exec = graph, cudaSuccess;
@@ -308,6 +315,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     throw std::logic_error("a stream waits for an event that was recorded in a capture");
   if (event->capture && !stream->capturing) {
     stream->capturing = true;
+    emulator::capture->priorities.insert(stream->priority);
     forked.push_back(stream);
   }
   if (!stream->capturing)

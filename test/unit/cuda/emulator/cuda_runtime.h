@@ -150,7 +150,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int pri
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long);
+constexpr unsigned long long cudaGraphInstantiateFlagUseNodePriority = 8;
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags);
 inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 /// The device is lost in the middle of the launch of this number (EMULATED_LOST); all that is asked of it later fails.
@@ -166,6 +167,10 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
 namespace emulator {
 /// How often graphs had recorded the event that `stream` waited for last, outside of captures.
 int replaysAwaited(cudaStream_t stream);
+
+/// Whether a graph of streams with several priorities was instantiated without them: all of its kernels would have that
+/// of the stream that launches it.
+bool graphsLostPriorities();
 
 /// Lets the clock that events read go on by so much.
 void spend(int seconds);
