@@ -28,8 +28,8 @@ std::string codegen::emitPreface(const Document &d) {
       << commentText(d.options.commandLine) << "\n";
   const int64_t device = *d.step.getDevice();
   out << "// Strategy " << d.plan.getStrategy().getValue() << ": " << device << " bytes on the device ("
-      << sizeText(device) << "; keep needs " << sizeText(d.plan.getKeepArena()) << "), " << *d.step.getHost()
-      << " bytes on the host";
+      << sizeText(device) << "; keep needs " << sizeText(d.plan.getKeepArena())
+      << (d.options.oneMemory ? " with the host's" : "") << "), " << *d.step.getHost() << " bytes on the host";
   if (d.step.getPool())
     out << ", of them " << *d.step.getPool() << " for packed tensors";
   out << ".\n" << prediction(d.plan);

@@ -15,7 +15,8 @@ struct EmitOptions {
   int threads = 1;            ///< that the plan was made for
   int level = 0;              ///< of x86-64 that vendor primitives may use; 0: all that there is
   int64_t workspaceLimit = 0; ///< of the plan; 0: none that kernels ask for
-  int64_t hostBudget = 0;     ///< of the plan; 0: no limit
+  int64_t hostBudget = -1;    ///< of the plan; 0: the next batch alone; -1: no limit
+  bool oneMemory = false;     ///< the plan has a budget, and it is of both arenas
   bool weightsFile = false;   ///< a weights file lies beside the program
   std::string weightsName;    ///< its name
   std::string exportTemplate; ///< name of the ONNX template beside the program; empty for none

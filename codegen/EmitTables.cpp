@@ -189,8 +189,11 @@ size_t printEngines(const Document &d, llvm::raw_ostream &out) {
 void printMemory(const Document &d, llvm::function_ref<void(const Twine &, const Twine &)> line) {
   line("deviceBytes", Twine(*d.step.getDevice()));
   line("hostBytes", Twine(*d.step.getHost()));
-  if (d.options.hostBudget)
-    line("hostBudget", Twine(d.options.hostBudget));
+  const int64_t host = *d.step.getHost(), device = *d.step.getDevice(), budget = d.plan.getBudget();
+  if (d.options.oneMemory)
+    line("hostBudget", Twine(std::max<int64_t>(1, budget - device)));
+  else if (d.options.hostBudget >= 0)
+    line("hostBudget", Twine(std::max<int64_t>(1, std::max(d.options.hostBudget, host))));
   if (d.step.getPool()) {
     line("poolBytes", Twine(*d.step.getPool()));
     line("spillBytes", Twine(*d.step.getSpill()));

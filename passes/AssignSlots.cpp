@@ -156,7 +156,7 @@ LogicalResult AssignSlots::finish() {
   hostBytes = arena(Space::Host).size();
   liveBytes = arena(Space::Device).base + arena(Space::Device).live;
   auto check = [&](Space space, int64_t limit) -> LogicalResult {
-    if (limit <= 0 || arena(space).size() <= limit)
+    if (limit < 0 || arena(space).size() <= limit)
       return success();
     if (cause)
       cause->status = 3;
@@ -166,7 +166,9 @@ LogicalResult AssignSlots::finish() {
       diagnostic << "; " << pool << " of them are the pool of zvc";
     return diagnostic;
   };
-  return success(succeeded(check(Space::Device, budget)) && succeeded(check(Space::Host, hostBudget)));
+  const int64_t hostLimit = hostBudget == 0 ? arena(Space::Host).base : hostBudget.getValue();
+  return success(succeeded(check(Space::Device, budget > 0 ? budget.getValue() : -1)) &&
+                 succeeded(check(Space::Host, hostLimit)));
 }
 
 } // namespace

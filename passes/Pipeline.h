@@ -21,7 +21,8 @@ struct PipelineOptions {
   std::string strategy = "auto";        ///< NAME[,k=v...]
   std::string budget;                   ///< see Budget.h; empty: no limit
   std::string allowLossy;               ///< actions that round, and algorithms, separated by commas
-  int64_t hostBudget = 0;               ///< bytes; 0: no limit
+  int64_t hostBudget = -1;              ///< bytes; 0: the next batch alone; -1: no limit
+  bool oneMemory = false;               ///< the budget is of both arenas together, so that nothing is offloaded
   int64_t workspaceLimit = 0;           ///< bytes; 0: follows from the model, see estimate-cost
   int threads = 0;                      ///< of host programs; 0: this machine's
   bool groupLaunches = false;           ///< runs of one kind in one launch, where that takes no more memory

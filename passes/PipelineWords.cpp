@@ -24,8 +24,11 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
   Option<std::string> strategy{*this, "strategy", llvm::cl::desc("NAME[,k=v...]"), llvm::cl::init("auto")};
   Option<std::string> budget{*this, "budget", llvm::cl::desc("bytes, 8GiB, 40% or 40%act; empty for no limit")};
   Option<std::string> allowLossy{*this, "allow-lossy", llvm::cl::desc("actions that round, separated by commas")};
-  Option<int64_t> hostBudget{*this, "host-budget", llvm::cl::desc("largest host arena in bytes; 0: no limit"),
-                             llvm::cl::init(0)};
+  Option<int64_t> hostBudget{*this, "host-budget",
+                             llvm::cl::desc("largest host arena in bytes; 0: the next batch alone; -1: no limit"),
+                             llvm::cl::init(-1)};
+  Option<bool> oneMemory{*this, "one-memory", llvm::cl::desc("the budget is of both arenas together"),
+                         llvm::cl::init(false)};
   Option<int64_t> workspaceLimit{*this, "workspace-limit",
                                  llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
                                  llvm::cl::init(0)};
@@ -47,6 +50,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.budget = budget;
     result.allowLossy = allowLossy;
     result.hostBudget = hostBudget;
+    result.oneMemory = oneMemory;
     result.workspaceLimit = workspaceLimit;
     result.groupLaunches = groupLaunches;
     result.fuseEpilogues = fuseEpilogues;

@@ -45,9 +45,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   PlanMemory(PlanMemoryOptions options, PlanningFailure *cause) : PlanMemoryBase(std::move(options)), cause(cause) {}
 
   void runOnOperation() override {
-    const bool negative = hostBudget < 0;
+    const bool negative = hostBudget < -1;
     if (negative)
-      getOperation().emitError() << "host-budget=" << hostBudget.getValue() << " is below 0, which stands for no limit";
+      getOperation().emitError() << "host-budget=" << hostBudget.getValue()
+                                 << " is below -1, which stands for no limit";
     if (negative || failed(run()))
       signalPassFailure();
   }
@@ -64,11 +65,12 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return module.emitError() << known.error();
     Storages storages(step);
     auto precision = module->getAttrOfType<StringAttr>("train.precision");
-    Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, target, precision ? precision.str() : "fp32");
+    Result<PlanRequest> asked =
+        parsePlanRequest(strategy, allowLossy, target, precision ? precision.str() : "fp32", oneMemory);
     if (!asked)
       return failWith(module, 2) << asked.error();
     const PlanRequest &request = *asked;
-    planner::Problem problem = problemOfStep(module, step, storages, *known, target, request.zfp);
+    planner::Problem problem = problemOfStep(module, step, storages, *known, target, oneMemory, request.zfp);
 
     planner::Answer keep = runStrategy(problem, planner::noBudget, "keep", {});
     if (auto *refused = std::get_if<planner::Refused>(&keep))
@@ -77,19 +79,21 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     PlanSummary summary = summaryOfKeep(problem, std::get<planner::Plan>(keep), evaluation);
     if (failed(readBudget(summary)))
       return failure();
-    const int64_t hostRoom = hostBudget > 0 ? hostBudget - batchSlots(step) : planner::noBudget;
+    const int64_t hostRoom = hostBudget > 0    ? hostBudget - stagingBytes(module)
+                             : hostBudget == 0 ? 0
+                                               : planner::noBudget;
     const auto copied = [&](const planner::Plan &plan) { return hostBytes(problem, request, plan); };
     planner::Answer answer = planWithinHost(problem, std::max(summary.budget, evaluation) - shrink, request.name,
                                             request.options, hostRoom, copied);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
-      return failWith(module, 2) << refused->reason;
+      return failWith(module, 2) << refused->reason << (oneMemory ? secondMemoryHint : "");
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
       return reportInfeasible(module, std::max(infeasible->smallestMemory, evaluation), summary, request.name);
     auto &plan = std::get<planner::Plan>(answer);
     if (int64_t bytes = copied(plan); bytes > hostRoom)
       return failWith(module, 3) << "a host budget of " << hostBudget.getValue() << " bytes is too small for strategy '"
                                  << request.name << "': its plan copies " << bytes
-                                 << " bytes to the host, beside batch slots of " << batchSlots(step)
+                                 << " bytes to the host, beside batch slots of " << stagingBytes(module)
                                  << "; raise --host-budget or --memory-budget";
     if (summary.budget < evaluation)
       return reportInfeasible(module, evaluation, summary, request.name);
@@ -131,14 +135,6 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return success();
   }
 
-  /// Host memory of the next batch.
-  static int64_t batchSlots(func::FuncOp step) {
-    int64_t total = 0;
-    for (Type type : step.getArgumentTypes())
-      total += slotBytes(bytes(type));
-    return total;
-  }
-
   /// Bytes that evaluation takes in the same arena. No plan changes it, and of a network whose gradients are small it
   /// can be the most.
   int64_t evaluationArena(const planner::Profile &profile) {
@@ -146,7 +142,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!evaluate)
       return 0;
     Storages storages(evaluate);
-    planner::Problem problem = problemOfStep(getOperation(), evaluate, storages, profile, target);
+    planner::Problem problem = problemOfStep(getOperation(), evaluate, storages, profile, target, oneMemory);
     planner::Op reader; // of what is kept until the batch is done
     for (auto [index, buffer] : llvm::enumerate(problem.buffers))
       if (storages[buffer.id].kept)
@@ -210,7 +206,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     smallest = slotBytes(smallest);
     auto diagnostic = failWith(module, 3);
     diagnostic << "a budget of " << summary.budget << " bytes is too small for strategy '" << name << "'";
-    if (hostBudget > 0)
+    if (hostBudget >= 0)
       diagnostic << " with a host budget of " << hostBudget.getValue();
     diagnostic << " (keep needs " << summary.keepArena << ", of which " << summary.base
                << " live through the whole step; no plan of whole tensors goes below " << summary.floor << ")";

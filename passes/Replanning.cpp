@@ -21,12 +21,20 @@ using namespace sluice;
 /// by.
 static constexpr int maxReplans = 12;
 
-/// Size of the placed device arena.
-static int64_t deviceBytes(ModuleOp module) {
+/// Size of the placed host arena.
+static int64_t hostBytes(ModuleOp module) {
+  int64_t bytes = 0;
+  for (auto program : module.getOps<sched::ProgramOp>())
+    bytes = std::max<int64_t>(bytes, program.getHost().value_or(0));
+  return bytes;
+}
+
+/// Size of what the budget limits: the placed device arena, or both arenas where they are one memory.
+static int64_t budgetedBytes(ModuleOp module, const PipelineOptions &options) {
   int64_t bytes = 0;
   for (auto program : module.getOps<sched::ProgramOp>())
     bytes = std::max<int64_t>(bytes, program.getDevice().value_or(0));
-  return bytes;
+  return options.oneMemory ? bytes + hostBytes(module) : bytes;
 }
 
 static int64_t budgetOf(ModuleOp module) {
@@ -43,7 +51,7 @@ struct Placed {
   OwningOpRef<ModuleOp> module; ///< at the stage that was asked for
   int64_t budget = 0;
   int64_t memory = 0; ///< that was planned with
-  int64_t arena = 0;
+  int64_t arena = 0;  ///< what the budget limits
 };
 
 class Replanning {
@@ -92,7 +100,7 @@ std::optional<Placed> Replanning::place(const std::string &budget, int64_t shrin
   if (!budget.empty()) {
     placed.budget = budgetOf(*module);
     placed.memory = placed.budget - shrink;
-    placed.arena = deviceBytes(*module);
+    placed.arena = budgetedBytes(*module, options);
   }
   if (until == last)
     placed.module = std::move(module);
@@ -147,13 +155,6 @@ OwningOpRef<ModuleOp> Replanning::run() {
 
 } // namespace
 
-static int64_t hostBytes(ModuleOp module) {
-  int64_t bytes = 0;
-  for (auto program : module.getOps<sched::ProgramOp>())
-    bytes = std::max<int64_t>(bytes, program.getHost().value_or(0));
-  return bytes;
-}
-
 /// The same program with fewer launches, or as it is where it is not scheduled yet, or where packing it then takes more
 /// than the budget, or without one more than before: no budget is too small because of groups.
 static OwningOpRef<ModuleOp> grouped(OwningOpRef<ModuleOp> module, Stage until, const PipelineOptions &options) {
@@ -166,8 +167,9 @@ static OwningOpRef<ModuleOp> grouped(OwningOpRef<ModuleOp> module, Stage until, 
     pm.addPass(createAssignSlots());
   if (failed(pm.run(*other)))
     return {};
-  const int64_t most = std::max(deviceBytes(*module), options.budget.empty() ? 0 : budgetOf(*module));
-  return deviceBytes(*other) <= most && hostBytes(*other) <= hostBytes(*module) ? std::move(other) : std::move(module);
+  const int64_t most = std::max(budgetedBytes(*module, options), options.budget.empty() ? 0 : budgetOf(*module));
+  return budgetedBytes(*other, options) <= most && hostBytes(*other) <= hostBytes(*module) ? std::move(other)
+                                                                                           : std::move(module);
 }
 
 LogicalResult sluice::planWithinBudget(ModuleOp module, Stage until, const PipelineOptions &options,
@@ -179,7 +181,8 @@ LogicalResult sluice::planWithinBudget(ModuleOp module, Stage until, const Pipel
     return failure();
   if (until == Stage::Placed) { // against the budget that was asked for
     PassManager pm(module.getContext());
-    pm.addPass(createVerifySchedule({options.budget.empty() ? 0 : budgetOf(*result), options.hostBudget}));
+    pm.addPass(
+        createVerifySchedule({options.budget.empty() ? 0 : budgetOf(*result), options.hostBudget, options.oneMemory}));
     if (failed(pm.run(*result)))
       return failure();
   }

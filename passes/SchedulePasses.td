@@ -92,7 +92,7 @@ def AssignSlots : Pass<"sluice-assign-slots", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"budget", "budget", "int64_t", "0", "largest device arena in bytes; 0: no limit">,
-    Option<"hostBudget", "host-budget", "int64_t", "0", "largest host arena in bytes; 0: no limit">];
+    Option<"hostBudget", "host-budget", "int64_t", "-1", "largest host arena in bytes; 0: the next batch alone; -1: no limit">];
   let statistics = [Statistic<"deviceBytes", "device-bytes", "size of the device arena">, Statistic<"hostBytes", "host-bytes", "size of the host arena">,
       Statistic<"liveBytes", "live-bytes", "most bytes on the device live at once">];
 }
@@ -126,7 +126,8 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"budget", "budget", "int64_t", "0", "largest device arena in bytes; 0: no limit">,
-    Option<"hostBudget", "host-budget", "int64_t", "0", "largest host arena in bytes; 0: no limit">];
+    Option<"hostBudget", "host-budget", "int64_t", "-1", "largest host arena in bytes; 0: the next batch alone; -1: no limit">,
+    Option<"oneMemory", "one-memory", "bool", "false", "the budget is of both arenas together">];
   let statistics = [Statistic<"accesses", "accesses", "reads and writes that were ordered">];
 }
 

@@ -286,10 +286,24 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
   using VerifyScheduleBase::VerifyScheduleBase;
 
   /// V1
-  LogicalResult checkBudget(ProgramOp program, StringRef arena, int64_t bytes, int64_t limit) {
-    if (limit <= 0 || bytes <= limit)
+  LogicalResult checkBudget(ProgramOp program, const char *arenas, int64_t bytes, int64_t limit) {
+    if (limit < 0 || bytes <= limit)
       return success();
-    return program.emitOpError() << "V1: the " << arena << " arena has " << bytes << " bytes, the budget is " << limit;
+    return program.emitOpError() << "V1: the " << arenas << " " << bytes << " bytes, the budget is " << limit;
+  }
+
+  LogicalResult checkBudgets(ProgramOp program) {
+    const int64_t device = *program.getDevice(), host = *program.getHost();
+    const int64_t limit = budget > 0 ? budget.getValue() : -1;
+    if (oneMemory)
+      return checkBudget(program, "device and host arenas have", device + host, limit);
+    int64_t staging = 0; // slots end where the next one begins
+    for (auto buffer : program.getBody().getOps<BufferOp>())
+      if (buffer.getInput() && !buffer.onDevice())
+        staging = std::max(staging, static_cast<int64_t>(*buffer.getOffset() + (buffer.getBytes() + 255) / 256 * 256));
+    return success(
+        succeeded(checkBudget(program, "device arena has", device, limit)) &&
+        succeeded(checkBudget(program, "host arena has", host, hostBudget == 0 ? staging : hostBudget.getValue())));
   }
 
   void runOnOperation() override {
@@ -297,9 +311,7 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Replay replay(program);
       if (failed(replay.run()) || failed(checkSizes(symbols, program)) || failed(Verifier(replay).run()) ||
-          failed(checkLaunches(replay)) || failed(checkAgainstStep(symbols, program)) ||
-          failed(checkBudget(program, "device", *program.getDevice(), budget)) ||
-          failed(checkBudget(program, "host", *program.getHost(), hostBudget)))
+          failed(checkLaunches(replay)) || failed(checkAgainstStep(symbols, program)) || failed(checkBudgets(program)))
         return signalPassFailure();
       accesses += replay.accesses.size();
     }

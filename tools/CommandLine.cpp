@@ -87,8 +87,11 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
                  "of the device arena: bytes, 600MiB, 8GiB, 40% of what keeping everything needs, or 40%act, a share "
                  "of what does not live through the whole step (default: what keeping everything needs)")
       ->option_text("SIZE");
-  app.add_option("--host-budget", w.hostBudget, "host memory for what is offloaded: bytes, 8GiB (default: no limit)")
-      ->option_text("SIZE");
+  app.add_option(
+         "--host-budget", w.hostBudget,
+         "a memory of its own for what is offloaded: bytes, 8GiB, 0 (nothing leaves) or unlimited (default with "
+         "cuda: unlimited; with host: none, --memory-budget is of all memory that the program plans)")
+      ->option_text("SIZE|unlimited");
   app.add_option("--strategy", o.pipeline.strategy,
                  "who plans, with knobs; sluice-plan --help lists them (default auto)")
       ->option_text("NAME[,k=v...]");
@@ -299,7 +302,13 @@ std::string convert(const Words &w, DriverOptions &o) {
   if (!w.threads.empty() && !isNumber(w.threads, mostThreads, threads))
     return "--threads takes a number from 1 to " + std::to_string(mostThreads) + ", not '" + w.threads + "'";
   o.pipeline.threads = static_cast<int>(threads);
-  if (!w.hostBudget.empty() && !size("--host-budget", w.hostBudget, o.pipeline.hostBudget))
+  // On the host a second arena lies in the same memory, so that a budget is of both unless something else is said.
+  o.pipeline.oneMemory = o.pipeline.target == Target::Host && w.hostBudget.empty() &&
+                         (!o.pipeline.budget.empty() || o.emit == Emit::Report);
+  if (w.hostBudget == "0")
+    o.pipeline.hostBudget = 0;
+  else if (!w.hostBudget.empty() && w.hostBudget != "unlimited" &&
+           !size("--host-budget", w.hostBudget, o.pipeline.hostBudget))
     return e;
   if (!w.workspaceLimit.empty() && !size("--workspace-limit", w.workspaceLimit, o.pipeline.workspaceLimit))
     return e;

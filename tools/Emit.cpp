@@ -116,6 +116,7 @@ public:
                               ? options.pipeline.workspaceLimit
                               : factsOf(options.pipeline.target).workspaceLimit(options.spec.precision);
     emit.hostBudget = options.pipeline.hostBudget;
+    emit.oneMemory = options.pipeline.oneMemory && !options.pipeline.budget.empty();
     if (codegen::needsWeights(module)) {
       emit.weightsFile = true;
       emit.weightsName = name + ".safetensors";

@@ -36,8 +36,12 @@ SweepPoint pointOf(const Sweep &sweep, Bytes budget, const std::string &strategy
   Options options = sweep.options;
   options.knobs.clear();
   const std::string name = nameAndKnobs(strategy, options);
-  if (name != "mixed" && name != "auto")
+  if (name != "mixed" && name != "auto") {
+    const bool offloads = sweep.options.executable.count("offload") > 0; // else there is nowhere to offload to
     options.executable = options.allowLossy = allActions();
+    if (!offloads)
+      options.executable.erase("offload");
+  }
   SweepPoint point;
   point.budget = budget;
   point.bound = actionBound(sweep.problem, budget, allowedActions(options));

@@ -47,7 +47,7 @@ train_sanitized() {
   train_on_images
   while read -r model budget strategy _; do
     say "training $model with $strategy under -fsanitize=$sanitizer"
-    sanitized_program "$sanitizer" "$model" --batch=8 "--strategy=$strategy" --allow-lossy=fp16,zfp,invert "--memory-budget=$budget"
+    sanitized_program "$sanitizer" "$model" --batch=8 "--strategy=$strategy" --allow-lossy=fp16,zfp,invert "--memory-budget=$budget" --host-budget=unlimited
     SLUICE_DELAY=1 "$folder/program" --data synthetic --steps 5 --offload-to "$folder/slots"
   done <<END
 mobile 50%act superneurons (recomputation and copies)

@@ -193,6 +193,17 @@ SmallVector<int> Storages::writes(Operation *op) const {
   return indices;
 }
 
+int64_t sluice::stagingBytes(ModuleOp module) {
+  llvm::StringMap<int64_t> slots;
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    for (BlockArgument argument : function.getArguments())
+      slots[argumentName(function, argument.getArgNumber())] = slotBytes(bytes(argument.getType()));
+  int64_t total = 0;
+  for (const auto &slot : slots)
+    total += slot.second;
+  return total;
+}
+
 int64_t sluice::persistentBytes(ModuleOp module) {
   llvm::StringMap<int64_t> slots;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {

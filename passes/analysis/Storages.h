@@ -93,4 +93,7 @@ mlir::LogicalResult checkKernels(mlir::ModuleOp module);
 /// module. The planner's base; assign-slots puts them at the start of the device arena.
 int64_t persistentBytes(mlir::ModuleOp module);
 
+/// Bytes of the host arena from which batches are copied to the device: one slot for each input of all train functions.
+int64_t stagingBytes(mlir::ModuleOp module);
+
 } // namespace sluice

@@ -16,8 +16,10 @@ using namespace sluice;
 /// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a
 /// target. Activations of 16 bits are as small as the codec fp16 makes them, no other lossy codec takes them, and their
 /// 8 or 11 bits are too few to rebuild anything from.
-static std::set<std::string> executableActions(StringRef precision) {
+static std::set<std::string> executableActions(StringRef precision, bool oneMemory) {
   std::set<std::string> actions = planner::allActions();
+  if (oneMemory)
+    actions.erase("offload");
   if (precision == "bf16" || precision == "fp16")
     for (const std::string &lossy : planner::lossyActions())
       actions.erase(lossy);
@@ -53,8 +55,12 @@ static Status takeKnob(const std::string &key, const std::string &value, PlanReq
   return sluice::Success{};
 }
 
+const char *const sluice::secondMemoryHint =
+    "; on target host the budget is of all memory, where offloading frees nothing: --host-budget=SIZE (or unlimited) "
+    "gives what is offloaded a memory of its own, which --offload-to keeps in a file";
+
 Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
-                                             const std::string &precision) {
+                                             const std::string &precision, bool oneMemory) {
   Result<planner::StrategyWords> words = planner::parseStrategy(strategy);
   if (!words)
     return words.takeError();
@@ -72,7 +78,7 @@ Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const 
                            " and algorithms"};
     request.options.allowLossy.insert(name.str());
   }
-  request.options.executable = executableActions(precision);
+  request.options.executable = executableActions(precision, oneMemory);
   if (parseCodec(request.zvc)->pool > 0 && !factsOf(target).packsIntoPool)
     return sluice::Error{"codec '" + request.zvc + "' in --strategy is not available for --target=" +
                          factsOf(target).name + ", where kernels pack into slots of the raw size; write codec=zvc"};

@@ -246,6 +246,8 @@ std::string sluice::withRate(StringRef codec, StringRef zfp) {
 }
 
 planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Storages &storages,
-                                       const planner::Profile &profile, Target target, StringRef zfp) {
-  return Bridge(storages).build(module, step, profile, target, zfp);
+                                       const planner::Profile &profile, Target target, bool oneMemory, StringRef zfp) {
+  planner::Problem problem = Bridge(storages).build(module, step, profile, target, zfp);
+  problem.base += oneMemory ? stagingBytes(module) : 0;
+  return problem;
 }

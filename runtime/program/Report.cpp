@@ -37,6 +37,8 @@ void announceMemory(const Program &program) {
     std::printf(", of them %zu for packed activations; %zu more with --offload-to, in its file", program.poolBytes,
                 program.spillBytes);
   std::printf("\n");
+  if (runtimeTarget() == Target::Host)
+    std::printf("together:      %s\n", bytesText(program.deviceBytes + program.hostBytes).c_str());
   std::fflush(stdout);
 }
 
@@ -101,6 +103,9 @@ void printReport(const Program &program, const Session &session, std::vector<dou
                 program.predictedSecondsPerStep, static_cast<double>(program.batch) / std::max(1e-9, median));
   std::printf("device memory: %zu of %zu bytes touched\n", session.peak(Space::Device), program.deviceBytes);
   std::printf("host memory:   %zu of %zu bytes touched\n", session.peak(Space::Host), program.hostBytes);
+  if (runtimeTarget() == Target::Host)
+    std::printf("together:      %zu of %zu bytes touched\n", session.peak(Space::Device) + session.peak(Space::Host),
+                program.deviceBytes + program.hostBytes);
   if (size_t resident = residentPeak())
     std::printf("whole process: %s resident at most\n", bytesText(resident).c_str());
   std::fflush(stdout);

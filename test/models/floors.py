@@ -32,7 +32,7 @@ def main():
     failed = False
     print("| model | " + " | ".join(SETS) + " | least workspaces |\n|---|" + "---|" * (len(SETS) + 1))
     for model in arguments.models:
-        command = [arguments.sluicec, model, f"--batch={arguments.batch}", "--init=kaiming", "--memory-budget=1"]
+        command = [arguments.sluicec, model, f"--batch={arguments.batch}", "--init=kaiming", "--memory-budget=1", "--host-budget=unlimited"]
         budget = r"smallest feasible budget: (\d+) bytes"
         floors = [figure(command, isa, budget) for isa in SETS]
         floor = r"no plan of whole tensors goes below (\d+)\)"

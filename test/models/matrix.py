@@ -146,7 +146,7 @@ class Model:
         """(result, hash of the placed program). The result is ok, within a tolerance, infeasible, no codec (the target lacks one that the
         strategy needs), too large (for the strategy), or what went wrong."""
         name, _, allowed = strategy.partition("+")
-        tag, lossy, flags = f"{strategy}-{budget}", [allowed] if allowed else [], [f"--strategy={name}", f"--memory-budget={budget}%act"]
+        tag, lossy, flags = f"{strategy}-{budget}", [allowed] if allowed else [], [f"--strategy={name}", f"--memory-budget={budget}%act", "--host-budget=unlimited"]
         placed = self.folder / f"{tag}.mlir"
         compiled = self.sluicec(*flags, *["--allow-lossy=" + allowed] * len(lossy), "--emit=placed", "-o", placed)
         # A refusal names one missing action at a time.

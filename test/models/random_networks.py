@@ -233,9 +233,9 @@ def check(seed, sluicec, on_emulator, folder):
     if status:
         return output
     strategy = "--strategy=" + STRATEGIES[seed % len(STRATEGIES)]
-    status, output = train("planned", strategy, "--memory-budget=256")
+    status, output = train("planned", strategy, "--memory-budget=256", "--host-budget=unlimited")
     if status == 3 and smallest(output):
-        status, output = train("planned", strategy, "--memory-budget=" + smallest(output))
+        status, output = train("planned", strategy, "--memory-budget=" + smallest(output), "--host-budget=unlimited")
     if status:
         return f"{strategy}: {output}"
     losses = [re.findall(r'"loss":([^,]*)', (folder / f"{name}.jsonl").read_text()) for name in ("keep", "planned")]

@@ -88,7 +88,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         programs = {"keep": []}
         if options.budget:
-            programs[options.budget] = [f"--memory-budget={options.budget}"]
+            programs[options.budget] = [f"--memory-budget={options.budget}", "--host-budget=unlimited"]
         for name, flags in programs.items():
             subprocess.run([options.sluicec, options.model, f"--batch={options.batch}", "--init=kaiming", f"--threads={options.threads}", *flags,
                             "-o", os.path.join(folder, name)], check=True)

@@ -17,7 +17,7 @@ def planned(options, name, target, budget):
     """(summary of the plan, 0), or (None, smallest budget)."""
     model = pathlib.Path.home() / ".cache/sluice/models" / name / "model.onnx"
     run = subprocess.run([options.sluicec, model, f"--batch={options.batch}", f"--target={target}", f"--device={options.device}",
-                          f"--memory-budget={budget}", "--strategy=mixed", "--emit=planned"], capture_output=True, text=True)
+                          f"--memory-budget={budget}", "--host-budget=unlimited", "--strategy=mixed", "--emit=planned"], capture_output=True, text=True)
     if run.returncode == 3:
         return None, int(re.search(r"smallest feasible budget: (\d+)", run.stderr).group(1))
     if run.returncode:

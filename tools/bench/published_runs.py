@@ -43,7 +43,7 @@ class Model:
     def sluicec(self, strategy, budget, lossy, *flags):
         return subprocess.run([str(part) for part in (
             self.options.sluicec, self.path, f"--batch={self.options.batch}", f"--threads={self.options.threads}", "--init=kaiming", "--device=host",
-            "--force", f"--strategy={strategy}", *([f"--memory-budget={budget}"] if budget else []),
+            "--force", f"--strategy={strategy}", *([f"--memory-budget={budget}", "--host-budget=unlimited"] if budget else []),
             *(["--allow-lossy=" + ",".join(lossy)] if lossy else []), *flags)], capture_output=True, text=True)
 
     def program(self, strategy, lossy):

@@ -43,7 +43,7 @@ def compiled(name, batch, device, strategy, budget, *flags):
     lossy = ["--allow-lossy=zfp"] if strategy.startswith("freelunch") else []
     run = subprocess.run([ROOT / "build/bin/sluicec", ROOT / f"test/models/papers/{name}.onnx", f"--batch={batch}", "--init=kaiming",
                           "--limit=constant-bytes=4000000000", "--target=cuda", f"--device={device}", f"--strategy={strategy}",
-                          *([f"--memory-budget={budget}"] if budget else []), *lossy, *flags, "--emit=placed"], capture_output=True, text=True)
+                          *([f"--memory-budget={budget}", "--host-budget=unlimited"] if budget else []), *lossy, *flags, "--emit=placed"], capture_output=True, text=True)
     if run.returncode == 3:
         raise Infeasible(int(re.search(r"smallest feasible budget: (\d+)", run.stderr)[1]))
     if run.returncode:

@@ -36,7 +36,7 @@ def sluicec(options, model, flags):
 
 def smallest(options, model, flags):
     """(smallest budget, base)."""
-    said = sluicec(options, model, [*flags, "--memory-budget=256", "--emit=placed", "-o", "/dev/null"]).stderr
+    said = sluicec(options, model, [*flags, "--memory-budget=256", "--host-budget=unlimited", "--emit=placed", "-o", "/dev/null"]).stderr
     return int(re.search(r"smallest feasible budget: (\d+)", said).group(1)), int(re.search(r"of which (\d+) live", said).group(1))
 
 
@@ -57,7 +57,7 @@ def errors(options, blocks, model, folder):
     runs = {}
     for name, flags in (("keep", ["--strategy=keep"]), ("inverted", None)):
         flags = flags or ["--strategy=mixed,offload=0", "--allow-lossy=invert",
-                          f"--memory-budget={smallest(options, model, ['--strategy=mixed,offload=0', '--allow-lossy=invert'])[0]}"]
+                          "--host-budget=unlimited", f"--memory-budget={smallest(options, model, ['--strategy=mixed,offload=0', '--allow-lossy=invert'])[0]}"]
         made = sluicec(options, model, [*flags, "-o", folder / name])
         if made.returncode:
             sys.exit(made.stderr)

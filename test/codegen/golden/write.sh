@@ -11,5 +11,5 @@ trap 'rm -r "$work"' EXIT
 cp "$root/test/models/tiny/vgg/model.onnx" "$work"
 cd "$work" # the program holds its command line
 SLUICE_DEVICE=host PATH=$PATH:$root/build/bin \
-  sluicec model.onnx --batch=8 --cpu=x86-64-v2 --threads=2 --strategy=greedy --memory-budget=75%act --emit=source -o vgg.cpp
+  sluicec model.onnx --batch=8 --cpu=x86-64-v2 --threads=2 --strategy=greedy --memory-budget=75%act --host-budget=unlimited --emit=source -o vgg.cpp
 mv vgg.cpp "$into"

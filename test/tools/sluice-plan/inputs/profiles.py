@@ -29,7 +29,7 @@ texts.append('{"version":1,"links":{"d2h":NaN}}')
 
 
 def check(path, flags, said):
-    done = subprocess.run([sluicec, model, "--batch=8", "--emit=planned", "--memory-budget=70%act", *flags], capture_output=True, timeout=60)
+    done = subprocess.run([sluicec, model, "--batch=8", "--emit=planned", "--memory-budget=70%act", "--host-budget=unlimited", *flags], capture_output=True, timeout=60)
     error = done.stderr.decode("utf-8", "replace")
     if done.returncode not in (0, 1, 3) or (done.returncode == 1 and error.count("\n") != 1):
         sys.exit(f"status {done.returncode} with {flags}: {said[:200]}: {error[:500]}")
