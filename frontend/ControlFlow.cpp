@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// If, Loop, Scan and SequenceMap: which bodies they come to. Trips are not counted ahead, for a condition may end them:
-// the limit on unrolled nodes ends loops that nothing else does.
+// If, Loop, Scan and SequenceMap: which bodies they come to. Trips that are known are counted before the first one;
+// where a condition that the body computes may end a loop, the limits on what is unrolled end those that it does not.
 #include "frontend/Attributes.h"
 #include "frontend/Flattening.h"
 #include <algorithm>
@@ -59,6 +59,32 @@ Result<std::string> emptyOutput(Flattening &flat, const std::string &name) {
   return flat.constant(name, HostTensor::vector({}), onnx::TensorProto::FLOAT);
 }
 
+/// Whether every trip leaves the condition as it was before the first one: the body gives on what it got, or what lies
+/// outside of its nodes.
+bool keepsCondition(const onnx::GraphProto &body) {
+  std::string name = body.output(0).name();
+  for (int i = body.node_size() - 1; i >= 0; --i) { // in the standard's order, values are made before they are read
+    const onnx::NodeProto &node = body.node(i);
+    if (std::find(node.output().begin(), node.output().end(), name) == node.output().end())
+      continue;
+    if (node.op_type() != "Identity" || node.input_size() != 1)
+      return false;
+    name = node.input(0);
+  }
+  return body.input_size() < 2 || name == body.input(1).name();
+}
+
+/// The limits before a loop that only its trip count ends.
+Status checkLoop(Flattening &flat, const onnx::GraphProto &body, const std::string &condition, int64_t most) {
+  if (!keepsCondition(body))
+    return Success{};
+  const HostTensor *known = flat.value(condition);
+  const bool goesOn = known && known->size() == 1 && known->integral && known->ints[0] != 0;
+  if (goesOn && most == std::numeric_limits<int64_t>::max())
+    return Error{"never ends: it has no trip count, and its body leaves the condition true"};
+  return goesOn ? flat.checkTrips(most, body) : Success{};
+}
+
 Outputs takeLoop(Flattening &flat, const Structure &structure) {
   const onnx::GraphProto *body = structure.graph("body");
   Trips trips;
@@ -86,6 +112,8 @@ Outputs takeLoop(Flattening &flat, const Structure &structure) {
   if (!condition)
     return condition.takeError();
   trips.condition = *condition;
+  if (Status fits = checkLoop(flat, *body, *condition, most); !fits)
+    return fits.takeError();
   for (int64_t trip = 0; trip < most; ++trip) {
     auto goesOn = flat.number(trips.condition, "its condition before trip " + std::to_string(trip));
     if (!goesOn)
@@ -168,6 +196,8 @@ Outputs takeScan(Flattening &flat, const Structure &structure) {
   Result<Walk> walk = walkOf(flat, structure, states);
   if (!walk)
     return walk.takeError();
+  if (Status fits = flat.checkTrips(walk->trips, *body); !fits)
+    return fits.takeError();
   std::vector<Bound> carried;
   for (int i = 0; i < states; ++i) {
     auto name = flat.tensor(structure, i);

@@ -10,6 +10,9 @@ namespace {
 /// Of all copies of bodies together; names and attributes are copied with each.
 constexpr int64_t mostBytes = int64_t(1) << 28;
 
+/// Names that go into bodies and come out, for each node that may be unrolled: a body without a node costs time, too.
+constexpr int64_t namesPerNode = 10;
+
 const TakeAparts &table() {
   static const TakeAparts all = [] {
     TakeAparts ops;
@@ -125,10 +128,32 @@ Result<std::vector<int64_t>> Flattening::shape(const std::string &name, const st
   return *shape;
 }
 
-bool Flattening::isExceeded() const { return copied > limits.inlinedNodes || bytes > mostBytes; }
+bool Flattening::isExceeded() const {
+  return copied > limits.inlinedNodes || bytes > mostBytes || passed / namesPerNode > limits.inlinedNodes;
+}
 
-Status Flattening::append(onnx::NodeProto node) {
-  if (depth > 0) {
+Status Flattening::checkTrips(int64_t trips, const onnx::GraphProto &body) const {
+  const int64_t left = limits.inlinedNodes - copied, each = body.node_size() + 1;
+  if (trips <= left / each)
+    return Success{};
+  return Error{
+      overLimit(std::to_string(trips) + " trips through a body of " + std::to_string(body.node_size()) + " nodes",
+                limits.inlinedNodes, "inlined-nodes")};
+}
+
+Status Flattening::countPassed(const onnx::GraphProto &body, const std::vector<Bound> &inputs) {
+  passed += 1 + body.output_size() + body.initializer_size();
+  for (const Bound &input : inputs)
+    passed += static_cast<int64_t>(input.names.size());
+  if (passed / namesPerNode <= limits.inlinedNodes)
+    return Success{};
+  return Error{"control flow, unrolled as far as here, " +
+               overLimit("more than " + std::to_string(passed - 1) + " values that go into bodies or come out",
+                         namesPerNode * limits.inlinedNodes, "inlined-nodes")};
+}
+
+Status Flattening::append(onnx::NodeProto node, bool isAdded) {
+  if (isAdded) {
     ++copied;
     bytes += static_cast<int64_t>(node.ByteSizeLong());
     if (copied > limits.inlinedNodes)
@@ -151,7 +176,7 @@ Result<std::string> Flattening::emit(onnx::NodeProto node, const std::string &na
   const std::string output = fresh(name);
   node.set_name(output);
   node.add_output(output);
-  if (Status appended = append(std::move(node)); !appended)
+  if (Status appended = append(std::move(node), true); !appended)
     return appended.takeError();
   return output;
 }
@@ -241,7 +266,7 @@ Status Flattening::copy(const onnx::NodeProto &node, Scope &scope, std::string r
   }
   if (!reason.empty())
     refused[firstOutput(plain)] = reason;
-  return append(std::move(plain));
+  return append(std::move(plain), depth > 0);
 }
 
 Status Flattening::visit(const onnx::NodeProto &node, Scope &scope) {
@@ -290,6 +315,8 @@ Outputs Flattening::instantiate(const onnx::GraphProto &body, const std::vector<
   if (body.input_size() != static_cast<int>(inputs.size()))
     return Error{"its body has " + std::to_string(body.input_size()) + " inputs for " + std::to_string(inputs.size()) +
                  " values"};
+  if (Status counted = countPassed(body, inputs); !counted)
+    return counted.takeError();
   Scope scope{&outer};
   ++depth;
   Status status = bindInitializers(body, scope);
@@ -326,7 +353,7 @@ Status Flattening::bindGraphOutputs() {
     node.set_name(name);
     node.add_input(bound.names[0]);
     node.add_output(name);
-    if (Status appended = append(std::move(node)); !appended)
+    if (Status appended = append(std::move(node), false); !appended)
       return appended;
   }
   return Success{};

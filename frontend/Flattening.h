@@ -75,6 +75,8 @@ public:
   Result<int64_t> number(const std::string &name, const std::string &what);
   Result<std::vector<int64_t>> shape(const std::string &name, const std::string &what);
   const HostTensor *value(const std::string &name) { return import.value(name); }
+  /// Whether the limits leave room for so many trips through a body; an error before the first one is taken.
+  Status checkTrips(int64_t trips, const onnx::GraphProto &body) const;
   /// The nodes of a body, its inputs bound to `inputs`: what its outputs are.
   Outputs instantiate(const onnx::GraphProto &body, const std::vector<Bound> &inputs, Scope &outer);
   /// A new constant of integers or, of element type BOOL, a truth value.
@@ -94,7 +96,10 @@ private:
   /// The node under the names of the flat graph; `reason`, if there is one, is why it cannot be taken apart.
   Status copy(const onnx::NodeProto &node, Scope &scope, std::string reason);
   Status bindInitializers(const onnx::GraphProto &body, Scope &scope);
-  Status append(onnx::NodeProto node);
+  /// `isAdded`: unrolling made it, so that it counts.
+  Status append(onnx::NodeProto node, bool isAdded);
+  /// Counts what a body is given and gives, which is copied by name; an error beyond the limit.
+  Status countPassed(const onnx::GraphProto &body, const std::vector<Bound> &inputs);
   /// Appends a node without outputs under a fresh name, which its one output gets, too.
   Result<std::string> emit(onnx::NodeProto node, const std::string &name);
   bool isExceeded() const;
@@ -111,7 +116,8 @@ private:
   /// Of each body, the names that its initializers have in the flat graph: those of a loop are the same every trip.
   std::map<const onnx::GraphProto *, std::map<std::string, Bound>> initializers;
   int depth = 0;                 ///< of bodies around the current node
-  int64_t copied = 0, bytes = 0; ///< of nodes of bodies
+  int64_t copied = 0, bytes = 0; ///< nodes that unrolling made, and their bytes
+  int64_t passed = 0;            ///< names of values that went into bodies and came out
 };
 
 using TakeApart = Outputs (*)(Flattening &, const Structure &);

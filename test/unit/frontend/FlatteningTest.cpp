@@ -125,26 +125,65 @@ TEST(Flattening, WhatIsDataIsRefused) {
               HasSubstr("its position 'm' is data"));
 }
 
-TEST(Flattening, LoopsWithoutEndEnd) {
+/// Of a model whose node `y` is a loop without a trip count and with this body.
+std::string errorOfLoop(const std::string &body, const std::string &count = "") {
   TrainingSpec spec;
   spec.limits.inlinedNodes = 300;
-  auto endless = [&](const std::string &body) {
-    return ImportedModel(
-               modelOf("y = Loop ( , , x) <body = b (int64 i, bool c, float[2, 3] h) => (bool c2, float[2, 3] h2) {" +
-                       body + "}>"),
-               spec)
-        .error;
-  };
+  const std::string known = count.empty() ? "" : "n = Constant<value = int64 {" + count + "}>() ";
+  return ImportedModel(modelOf(known + "y = Loop (" + (count.empty() ? "" : "n") +
+                               ", , x) <body = b (int64 i, bool c, float[2, 3] h) => (bool c2, float[2, 3] h2) {" +
+                               body + "}>"),
+                       spec)
+      .error;
+}
+
+TEST(Flattening, LoopsWithoutEndEnd) {
+  const char *never = "never ends: it has no trip count, and its body leaves the condition true";
+  EXPECT_THAT(errorOfLoop("c2 = Identity(c) h2 = MatMul(h, w)"),
+              testing::AllOf(HasSubstr("node 'y' (Loop"), HasSubstr(never)));
   const std::string limit =
       "has more than 300 nodes, more than the limit of 300; raise it with --limit inlined-nodes=N";
-  EXPECT_THAT(endless("c2 = Identity(c) h2 = MatMul(h, w)"),
-              testing::AllOf(HasSubstr("node 'y' (Loop"), HasSubstr(limit)));
+  EXPECT_THAT(errorOfLoop("c2 = Or(c, c) h2 = MatMul(h, w)"),
+              testing::AllOf(HasSubstr("node 'y' (Loop"), HasSubstr(limit)))
+      << "a condition that the body computes may end it";
   EXPECT_THAT(
-      endless(
-          R"(c2 = Identity(c) h2 = Loop ( , c, h) <body = d (int64 j, bool k, float[2, 3] v) => (bool k2, float[2, 3] v2) {
-    k2 = Identity(k) v2 = Relu(v) }>)"),
+      errorOfLoop(
+          R"(c2 = Or(c, c) h2 = Loop ( , c, h) <body = d (int64 j, bool k, float[2, 3] v) => (bool k2, float[2, 3] v2) {
+    k2 = Or(k, k) v2 = Relu(v) }>)"),
       testing::AllOf(HasSubstr("node 'y' (Loop"), HasSubstr(limit)))
       << "the outermost loop is named";
+}
+
+/// Before the first trip, whatever a trip costs.
+TEST(Flattening, TripsAreCountedAhead) {
+  const char *empty = "b (int64 i, bool c, float[2, 3] h) => (bool c, float[2, 3] h) {}>";
+  for (const char *count : {"301", "10000000", "9223372036854775806"}) {
+    TrainingSpec spec;
+    spec.limits.inlinedNodes = 300;
+    const std::string loop = std::string("n = Constant<value = int64 {") + count + "}>() y = Loop (n, , x) <body = ";
+    EXPECT_THAT(ImportedModel(modelOf(loop + empty), spec).error,
+                HasSubstr(std::string("has ") + count +
+                          " trips through a body of 0 nodes, more than the limit of 300; "
+                          "raise it with --limit inlined-nodes=N"));
+  }
+  EXPECT_EQ(errorOfLoop("c2 = Identity(c) h2 = Tanh(h)", "90"), "");
+  EXPECT_THAT(errorOfLoop("c2 = Identity(c) h2 = Tanh(h)", "100"),
+              HasSubstr("has 100 trips through a body of 2 nodes"));
+}
+
+/// What a body passes on costs time for each trip, without a node.
+TEST(Flattening, ValuesThatBodiesPassOnAreCounted) {
+  TrainingSpec spec;
+  spec.limits.inlinedNodes = 300;
+  std::string many = "s0 = SequenceEmpty() ";
+  for (int i = 0; i < 60; ++i)
+    many += "s" + std::to_string(i + 1) + " = SequenceInsert(s" + std::to_string(i) + ", x) ";
+  const std::string model =
+      many +
+      "n = Constant<value = int64 {100}>() t = Constant<value = bool {1}>() k, y = Loop (n, t, s60, x) <body = b "
+      "(int64 i, bool c, seq(float[2, 3]) q, float[2, 3] h) => (bool c, seq(float[2, 3]) q, float[2, 3] h) {}>";
+  EXPECT_THAT(ImportedModel(modelOf(model), spec).error,
+              HasSubstr("values that go into bodies or come out, more than the limit of 3000"));
 }
 
 TEST(Flattening, PositionsAreWithinTheSequence) {
