@@ -116,7 +116,25 @@ bool holdsOther(const onnx::GraphProto &graph) {
                      [](const onnx::ValueInfoProto &input) { return isOther(input.type().tensor_type().elem_type()); });
 }
 
+size_t storedBytes(int32_t type) { return type == TensorProto::DOUBLE ? sizeof(double) : sizeof(uint16_t); }
+
 } // namespace
+
+Status checkWidened(const onnx::ModelProto &model, const TensorIndex &tensors, const Limits &limits) {
+  int64_t bytes = 0;
+  for (const TensorProto &initializer : model.graph().initializer()) {
+    const int32_t type = initializer.data_type();
+    if (!isOther(type))
+      continue;
+    const size_t elements = tensors.find(initializer.name())->bytes.size() / storedBytes(type);
+    bytes += static_cast<int64_t>(elements * sizeof(float));
+    if (bytes > limits.widenedBytes)
+      return Error{"initializer '" + initializer.name() + "', with those before it as float32, " +
+                   overLimit(std::to_string(bytes) + " bytes", limits.widenedBytes, "widened-bytes") +
+                   "; store weights as float32 in a file of external data, which is not copied"};
+  }
+  return Success{};
+}
 
 bool widenFloats(onnx::ModelProto &model, const TensorIndex &tensors) {
   if (!holdsOther(model.graph()))

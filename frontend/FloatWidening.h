@@ -3,6 +3,7 @@
 #ifndef SLUICE_FRONTEND_FLOAT_WIDENING_H
 #define SLUICE_FRONTEND_FLOAT_WIDENING_H
 
+#include "frontend/Limits.h"
 #include "frontend/TensorIndex.h"
 
 namespace onnx {
@@ -10,6 +11,10 @@ class ModelProto;
 }
 
 namespace sluice {
+
+/// Whether the weights that widenFloats() would write anew fit the limit, each counted although several may be the same
+/// bytes of a file; else an error that names the one that does not.
+Status checkWidened(const onnx::ModelProto &model, const TensorIndex &tensors, const Limits &limits);
 
 /// Makes every float16, bfloat16 and float64 of a model float32: inputs, outputs, weights, constants and what casts and
 /// draws name, in subgraphs and functions too; models whose inputs and initializers have none of these types are left

@@ -20,6 +20,7 @@ constexpr Limit table[] = {
     {"extent", &Limits::extent, true},
     {"elements", &Limits::elements, true},
     {"constant-bytes", &Limits::constantBytes, false},
+    {"widened-bytes", &Limits::widenedBytes, true},
     {"compiler-seconds", &Limits::compilerSeconds, false},
     {"compiler-bytes", &Limits::compilerBytes, false},
 };

@@ -17,9 +17,11 @@ struct Limits {
   int64_t inlinedNodes = 200'000; ///< of the graph, once functions are inlined and loops unrolled
   int64_t rank = 6;               ///< of a tensor; the runtime holds no more than the default
   int64_t extent =
-      std::numeric_limits<int32_t>::max();   ///< of a dimension; kernel libraries hold no more than the default
-  int64_t elements = int64_t(1) << 40;       ///< of a tensor
-  int64_t constantBytes = 1 << 30;           ///< of all values that are computed at compile time, 8 an element
+      std::numeric_limits<int32_t>::max(); ///< of a dimension; kernel libraries hold no more than the default
+  int64_t elements = int64_t(1) << 40;     ///< of a tensor
+  int64_t constantBytes = 1 << 30;         ///< of all values that are computed at compile time, 8 an element
+  /// Of all weights in half or double precision once they are float32 in memory; a message of protobuf holds 2 GiB.
+  int64_t widenedBytes = (int64_t(1) << 31) - (int64_t(1) << 26);
   int64_t compilerSeconds = 3600;            ///< until the C++ compiler has built the program
   int64_t compilerBytes = int64_t(16) << 30; ///< of addresses, for each process of the C++ compiler
 };

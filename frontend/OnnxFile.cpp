@@ -273,6 +273,8 @@ Result<OnnxFile> OnnxFile::read(const std::string &path, const Limits &limits) {
     return failed(valid);
   if (Status named = checkNames(model.graph()); !named)
     return failed(named);
+  if (Status fits = checkWidened(model, contents->tensors, limits); !fits)
+    return failed(fits);
   if (widenFloats(model, contents->tensors)) {
     contents->tensors = TensorIndex(path);
     if (Status indexed = contents->tensors.addInitializers(model.graph()); !indexed)

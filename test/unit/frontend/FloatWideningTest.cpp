@@ -77,6 +77,31 @@ TEST(FloatWidening, ReadsTypedFieldsAndFilesBeside) {
   EXPECT_EQ(file->model().graph().initializer(0).data_location(), onnx::TensorProto::DEFAULT); // exports are whole
 }
 
+/// Many tensors may be the same bytes of one file; as float32 each has its own.
+TEST(FloatWidening, HasALimitOfAllWeightsTogether) {
+  auto model = modelOf("float16", onnx::TensorProto::FLOAT16, "");
+  onnx::TensorProto &weight = *model.mutable_graph()->mutable_initializer(0);
+  weight.clear_raw_data();
+  weight.set_data_location(onnx::TensorProto::EXTERNAL);
+  auto *location = weight.add_external_data();
+  location->set_key("location"), location->set_value("w.bin");
+  const onnx::TensorProto first = weight;
+  for (int i = 1; i < 4; ++i) {
+    onnx::TensorProto &same = *model.mutable_graph()->add_initializer();
+    same = first;
+    same.set_name("w" + std::to_string(i));
+  }
+  TemporaryFolder folder;
+  folder.write("w.bin", halves);
+  const std::string path = folder.write(model);
+  Limits limits;
+  limits.widenedBytes = 4 * 16;
+  EXPECT_TRUE(OnnxFile::read(path, limits));
+  limits.widenedBytes = 4 * 16 - 1;
+  EXPECT_THAT(OnnxFile::read(path, limits).error(),
+              HasSubstr("initializer 'w3', with those before it as float32, has 64 bytes, more than the limit of 63"));
+}
+
 TEST(FloatWidening, TrainsThemAsFloat32) {
   for (auto [type, code] : {std::pair<std::string, int32_t>{"float16", onnx::TensorProto::FLOAT16},
                             {"bfloat16", onnx::TensorProto::BFLOAT16},
