@@ -310,35 +310,34 @@ Outputs Flattening::instantiate(const onnx::GraphProto &body, const std::vector<
   return outputs;
 }
 
-/// Outputs of the graph keep their names; others than the first that are no tensors go.
-Status Flattening::bindGraphOutputs() {
-  const onnx::GraphProto &graph = file.model().graph();
-  for (int i = 0; i < graph.output_size(); ++i) {
-    const std::string &name = graph.output(i).name();
-    const Bound &bound = main.names[name];
-    if (bound.kind != Bound::Tensor && i == 0)
-      return Error{"output '" + name + "' is " + (bound.kind == Bound::Sequence ? "a sequence" : "an empty optional") +
-                   "; the model's first output must be a tensor"};
-    if (bound.kind != Bound::Tensor || bound.names[0] == name)
-      continue;
-    onnx::NodeProto node;
-    node.set_op_type("Identity");
-    node.set_name(name);
-    node.add_input(bound.names[0]);
-    node.add_output(name);
-    if (Status appended = append(std::move(node)); !appended)
-      return appended;
-  }
-  return Success{};
+/// Outputs of the graph keep their names; others than the trained one that are no tensors go.
+Status Flattening::bindOutput(const std::string &name, bool isTrained) {
+  const Bound &bound = main.names[name];
+  if (bound.kind != Bound::Tensor && isTrained)
+    return Error{"output '" + name + "' is " + (bound.kind == Bound::Sequence ? "a sequence" : "an empty optional") +
+                 "; what is trained must be a tensor: choose another by --output"};
+  if (bound.kind != Bound::Tensor || bound.names[0] == name)
+    return Success{};
+  onnx::NodeProto node;
+  node.set_op_type("Identity");
+  node.set_name(name);
+  node.add_input(bound.names[0]);
+  node.add_output(name);
+  return append(std::move(node));
 }
 
-Status Flattening::run() {
+Status Flattening::run(const std::string &output) {
   takeNames();
   for (const onnx::NodeProto &node : file.model().graph().node())
     if (Status visited = visit(node, main); !visited)
       return visited;
-  if (Status bound = bindGraphOutputs(); !bound)
+  std::set<std::string> outputs = {output};
+  if (Status bound = bindOutput(output, /*isTrained=*/true); !bound)
     return bound;
+  for (const auto &other : file.model().graph().output())
+    if (outputs.insert(other.name()).second)
+      if (Status bound = bindOutput(other.name(), /*isTrained=*/false); !bound)
+        return bound;
   return file.replaceNodes(nodes);
 }
 
