@@ -8,13 +8,28 @@
 #include "onnx/onnx_pb.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace sluice {
 namespace {
 
 constexpr int64_t trainingModeSince = 14;
 
+/// PyTorch's present exporter writes inference form always; what the module was, the node's metadata say by the name of
+/// the op of torch.export that it came of. Nothing for nodes of other exporters.
+std::optional<bool> formByTorchExport(const onnx::NodeProto &node) {
+  for (const auto &entry : node.metadata_props())
+    if (entry.key() == "pkg.torch.onnx.class_hierarchy") {
+      const bool known = entry.value().find("_native_batch_norm_legit") != std::string::npos;
+      const bool inference = entry.value().find("_native_batch_norm_legit_no_training") != std::string::npos;
+      return known ? std::optional(!inference) : std::nullopt;
+    }
+  return std::nullopt;
+}
+
 bool isTrainingForm(const onnx::NodeProto &node, int64_t opset) {
+  if (std::optional<bool> form = formByTorchExport(node))
+    return *form;
   if (opset >= trainingModeSince)
     return Attributes(node).integer("training_mode", 0) != 0;
   return std::count_if(node.output().begin(), node.output().end(), [](const auto &name) { return !name.empty(); }) > 1;

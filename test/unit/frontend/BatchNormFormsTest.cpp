@@ -67,6 +67,19 @@ TEST(BatchNormForms, OutputsTellInEarlyOpsets) {
   }
 }
 
+/// torch.export's files have no training_mode; their metadata tell what the module was.
+TEST(BatchNormForms, MetadataOfTorchExportTell) {
+  for (bool trains : {false, true}) {
+    auto proto = mixed();
+    onnx::NodeProto &node = *proto.mutable_graph()->mutable_node(0);
+    auto &entry = *node.add_metadata_props();
+    entry.set_key("pkg.torch.onnx.class_hierarchy");
+    entry.set_value(std::string("['torch.nn.modules.batchnorm.BatchNorm2d', 'aten._native_batch_norm_legit_") +
+                    (trains ? "functional.default']" : "no_training.default']"));
+    EXPECT_EQ(trained(proto, {}), trains ? 2u : 1u);
+  }
+}
+
 TEST(BatchNormForms, StatisticsThatAreDrawnNormalizeNothing) {
   TrainingSpec spec;
   spec.init = InitialValues::Kaiming;
