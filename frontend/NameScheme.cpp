@@ -29,13 +29,19 @@ NameScheme nameScheme(const std::string &name) {
   // PyTorch's `/attn/Constant_3_output_0`, Paddle's `helper.constant.1` and `p2o.pd_op.full.0.0`, sklearn's
   // `Mu_Mulcst`, `scalar_tensor_default` of torch.export, and what writers of graphs by hand call numbers.
   static const re2::RE2 constant(
-      "/(.*/)?Constant(_\\d+)?_output_\\d+|(helper\\.constant|auto\\.constant|p2o\\.(pd_op\\.full|helper))\\b.*|"
+      "/(.*/)?Constant(_\\d+)?_output_\\d+|"
+      "(helper\\.constant|auto\\.constant|p2o\\.(pd_op\\.full|helper))\\b.*|"
       "[A-Za-z]+_[A-Za-z]+cst\\d*|(.*[._/])?_?(lifted_tensor|tensor_constant).*|"
-      "([^./]*_)?(?i:consts?|constants?)(_[^./]*)?\\d*|scalar_tensor.*|_?(mul|plus|minus|div|r?sub|add)_?scalar\\d*|"
-      "(.*[./"
-      "])?(?i:eps|epsilon)[_\\d]*|(?i:(minus|neg|negative)_?)?(?i:zeros?|ones?|two|three|four|half|unity|inf|pi)[_\\d]"
-      "*");
-  static const re2::RE2 tool("/.*|onnx::.*|\\d+|_?val_\\d+|.*__\\d+|ortshared_.*|(p2o|auto|helper)\\..*");
+      "([^./]*_)?(?i:consts?|constants?)(_[^./]*)?\\d*|"
+      "scalar_tensor.*|_?(mul|plus|minus|div|r?sub|add)_?scalar\\d*|"
+      "(.*[./])?(?i:eps|epsilon)[_\\d]*|"
+      "(?i:(minus|neg|negative)_?)?(?i:zeros?|ones?|two|three|four|half|unity|inf|pi)[_\\d]*");
+  // What torch.export calls values, by their op, becomes the name of a tensor once a tool has folded them.
+  static const re2::RE2 tool(
+      "/.*|onnx::.*|\\d+|_?val_\\d+|.*__\\d+|ortshared_.*|(p2o|auto|helper)\\..*|"
+      "_?(r?sqrt|mul|add|sub|div|pow|neg|exp|log|reciprocal|sum|clone|expand|full|(full|ones|zeros)_like|"
+      "new_\\w+|arange|view|reshape|unsqueeze|squeeze|permute|transpose|select|slice|cat|where|clamp|to_copy|to|"
+      "detach|lift_fresh_copy)(_\\d+)?");
   if (name.rfind("onnx::", 0) != 0 && matches(name, tensorFlow))
     return tensorFlowScheme(name);
   if (name.rfind("const_fold_opt__", 0) == 0) // of variables, too

@@ -15,8 +15,9 @@ TEST(NameScheme, TellsModulesFromTools) {
                            "intercepts1", "dense/BiasAdd/ReadVariableOp:0", "gru_cell/split/ReadVariableOp/resource:0",
                            "dense/kernel:0", "conv1_w_0", "skip.scalar", "stage_one.scale"})
     EXPECT_EQ(nameScheme(name), NameScheme::Module) << name;
-  for (const char *name : {"onnx::Mul_123", "/attn/Mul_output_0", "const_fold_opt__593", "ln/Reshape:0", "217",
-                           "val_12", "p2o.pd_op.scale.1.0", "W0__457", "helper.slice.12", "auto.cast.1"})
+  for (const char *name :
+       {"onnx::Mul_123", "/attn/Mul_output_0", "const_fold_opt__593", "ln/Reshape:0", "217", "val_12",
+        "p2o.pd_op.scale.1.0", "W0__457", "helper.slice.12", "auto.cast.1", "sqrt", "mul_3", "_to_copy_1", "full_like"})
     EXPECT_EQ(nameScheme(name), NameScheme::Tool) << name;
   for (const char *name : {"helper.constant.3", "p2o.pd_op.full.0.0", "/gelu/Constant_1_output_0", "ln/add/y:0",
                            "gelu/mul/x:0", "gru/zeros:0", "Const_1:0", "unity", "zero", "eps", "norm.eps", "one_1",
