@@ -172,76 +172,6 @@ Status Flattening::append(onnx::NodeProto node, bool isAdded) {
   return Success{};
 }
 
-Result<std::string> Flattening::emit(onnx::NodeProto node, const std::string &name) {
-  const std::string output = fresh(name);
-  node.set_name(output);
-  node.add_output(output);
-  if (Status appended = append(std::move(node), true); !appended)
-    return appended.takeError();
-  return output;
-}
-
-Result<std::string> Flattening::add(const char *op, const std::vector<std::string> &inputs, const std::string &name,
-                                    const std::vector<std::pair<const char *, int64_t>> &attributes) {
-  onnx::NodeProto node;
-  node.set_op_type(op);
-  for (const std::string &input : inputs)
-    node.add_input(input);
-  for (const auto &[key, number] : attributes) {
-    onnx::AttributeProto &attribute = *node.add_attribute();
-    attribute.set_name(key);
-    attribute.set_type(onnx::AttributeProto::INT);
-    attribute.set_i(number);
-  }
-  return emit(std::move(node), name);
-}
-
-Result<std::string> Flattening::constant(const std::string &name, const HostTensor &value, int32_t elementType) {
-  onnx::NodeProto node;
-  node.set_op_type("Constant");
-  onnx::AttributeProto &attribute = *node.add_attribute();
-  attribute.set_name("value");
-  attribute.set_type(onnx::AttributeProto::TENSOR);
-  onnx::TensorProto &tensor = *attribute.mutable_t();
-  tensor.set_data_type(elementType);
-  for (int64_t extent : value.shape)
-    tensor.add_dims(extent);
-  std::string &raw = *tensor.mutable_raw_data();
-  for (int64_t number : value.ints)
-    if (elementType == onnx::TensorProto::BOOL)
-      raw += static_cast<char>(number != 0);
-    else
-      raw.append(reinterpret_cast<const char *>(&number), sizeof number);
-  return emit(std::move(node), name);
-}
-
-Result<std::string> Flattening::addView(const char *op, const std::string &x, int64_t axis, const std::string &name) {
-  constexpr int64_t axesAreInputs = 13;
-  if (opset() >= axesAreInputs) {
-    auto axes = constant(name + "/axes", HostTensor::vector({axis}), onnx::TensorProto::INT64);
-    return axes ? add(op, {x, *axes}, name) : axes;
-  }
-  onnx::NodeProto node;
-  node.set_op_type(op);
-  node.add_input(x);
-  onnx::AttributeProto &axes = *node.add_attribute();
-  axes.set_name("axes");
-  axes.set_type(onnx::AttributeProto::INTS);
-  axes.add_ints(axis);
-  return emit(std::move(node), name);
-}
-
-Result<std::string> Flattening::stack(const std::vector<std::string> &parts, int64_t axis, const std::string &name) {
-  std::vector<std::string> views;
-  for (const std::string &part : parts) {
-    auto view = addView("Unsqueeze", part, axis, part + "/stacked");
-    if (!view)
-      return view;
-    views.push_back(*view);
-  }
-  return add("Concat", views, name, {{"axis", axis}});
-}
-
 Status Flattening::copy(const onnx::NodeProto &node, Scope &scope, std::string reason) {
   onnx::NodeProto plain = node;
   for (std::string &name : *plain.mutable_input()) {
@@ -337,35 +267,34 @@ Outputs Flattening::instantiate(const onnx::GraphProto &body, const std::vector<
   return outputs;
 }
 
-/// Outputs of the graph keep their names; others than the first that are no tensors go.
-Status Flattening::bindGraphOutputs() {
-  const onnx::GraphProto &graph = file.model().graph();
-  for (int i = 0; i < graph.output_size(); ++i) {
-    const std::string &name = graph.output(i).name();
-    const Bound &bound = main.names[name];
-    if (bound.kind != Bound::Tensor && i == 0)
-      return Error{"output '" + name + "' is " + (bound.kind == Bound::Sequence ? "a sequence" : "an empty optional") +
-                   "; the model's first output must be a tensor"};
-    if (bound.kind != Bound::Tensor || bound.names[0] == name)
-      continue;
-    onnx::NodeProto node;
-    node.set_op_type("Identity");
-    node.set_name(name);
-    node.add_input(bound.names[0]);
-    node.add_output(name);
-    if (Status appended = append(std::move(node), false); !appended)
-      return appended;
-  }
-  return Success{};
+/// Outputs of the graph keep their names; others than the trained one that are no tensors go.
+Status Flattening::bindOutput(const std::string &name, bool isTrained) {
+  const Bound &bound = main.names[name];
+  if (bound.kind != Bound::Tensor && isTrained)
+    return Error{"output '" + name + "' is " + (bound.kind == Bound::Sequence ? "a sequence" : "an empty optional") +
+                 "; what is trained must be a tensor: choose another by --output"};
+  if (bound.kind != Bound::Tensor || bound.names[0] == name)
+    return Success{};
+  onnx::NodeProto node;
+  node.set_op_type("Identity");
+  node.set_name(name);
+  node.add_input(bound.names[0]);
+  node.add_output(name);
+  return append(std::move(node), false);
 }
 
-Status Flattening::run() {
+Status Flattening::run(const std::string &output) {
   takeNames();
   for (const onnx::NodeProto &node : file.model().graph().node())
     if (Status visited = visit(node, main); !visited)
       return visited;
-  if (Status bound = bindGraphOutputs(); !bound)
+  std::set<std::string> outputs = {output};
+  if (Status bound = bindOutput(output, /*isTrained=*/true); !bound)
     return bound;
+  for (const auto &other : file.model().graph().output())
+    if (outputs.insert(other.name()).second)
+      if (Status bound = bindOutput(other.name(), /*isTrained=*/false); !bound)
+        return bound;
   return file.replaceNodes(nodes);
 }
 

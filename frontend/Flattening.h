@@ -63,8 +63,9 @@ public:
   /// Changes `file`: its nodes become the flat ones, initializers of bodies become the graph's. What cannot be taken
   /// apart stays, with the reason in `refused` under its first output.
   Flattening(OnnxFile &file, FlatImport &import, const Limits &limits, std::map<std::string, std::string> &refused);
-  /// An error where data of a body have another size than their shape says, or the first output is no tensor.
-  Status run();
+  /// An error where data of a body have another size than their shape says, or the value `output`, which keeps its
+  /// name, is no tensor.
+  Status run(const std::string &output);
 
   // For the ops that are taken apart.
   int64_t opset() const { return file.opset(); }
@@ -103,7 +104,7 @@ private:
   /// Appends a node without outputs under a fresh name, which its one output gets, too.
   Result<std::string> emit(onnx::NodeProto node, const std::string &name);
   bool isExceeded() const;
-  Status bindGraphOutputs();
+  Status bindOutput(const std::string &name, bool isTrained);
   const Bound *find(const Scope &scope, const std::string &name) const;
 
   OnnxFile &file;

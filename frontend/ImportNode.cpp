@@ -10,13 +10,15 @@ using namespace mlir;
 
 namespace sluice {
 
-Source initializerSource(const std::string &name, const FileTensor &tensor, bool constantNode) {
+Source initializerSource(const std::string &name, const FileTensor &tensor, const std::map<std::string, Hold> &held) {
   Source source;
+  if (auto found = held.find(name); found != held.end())
+    source.hold = found->second;
   source.name = source.initializer = name;
   source.tensor = &tensor;
   source.shape = tensor.shape;
   source.elementType = tensor.elementType;
-  source.constantNode = constantNode;
+  source.constantNode = source.hold.has_value();
   return source;
 }
 
@@ -27,7 +29,9 @@ LogicalResult importConstant(NodeImport &node) {
   const FileTensor *tensor = node.shared().file.tensor(name);
   if (!tensor)
     return node.error("holds no tensor of numbers");
-  node.shared().sources[name] = initializerSource(name, *tensor, /*constantNode=*/true);
+  const TensorRoles &roles = node.graph().roles;
+  Source &source = node.shared().sources[name] = initializerSource(name, *tensor, roles.held);
+  source.constantNode = !roles.weights.count(name);
   return success();
 }
 

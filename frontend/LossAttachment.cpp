@@ -117,6 +117,17 @@ void returnResults(FunctionImport &state, func::FuncOp function, Value loss, Val
   function.setType(state.builder.getFunctionType(function.getArgumentTypes(), types));
 }
 
+/// Integers and truth values have no gradient, whatever loss stands behind them.
+Status checkReal(const FunctionImport &state, Value output, const std::string &what) {
+  if (typeOf(output).getElementType().isF32() && !state.integral.contains(state.graph.output))
+    return Success{};
+  std::string others;
+  for (const std::string &other : state.graph.otherOutputs)
+    others += (others.empty() ? " of '" : ", '") + other + "'";
+  return Error{what + " consists of integers or truth values, through which no gradient reaches a parameter; choose " +
+               "another value by --output=NAME" + others};
+}
+
 /// Why a loss of this kind cannot stand behind `x`, as importers say it, or success.
 Status checkScores(const TrainingSpec &spec, const OnnxGraph &graph, Value x, const std::string &what) {
   const std::string found = what + " has shape " + shapeText(shapeOf(x).vec());
@@ -149,6 +160,8 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
     return Error{what + " is a constant or an input; there is nothing to train"};
   if (Status declared = checkDeclared(graph, shapeOf(output)); !declared)
     return declared;
+  if (Status real = checkReal(state, output, what); !real)
+    return real;
   std::string shape = shapeText(shapeOf(output).vec());
   if (state.spec.loss == AttachedLoss::None) {
     if (state.spec.ignoreIndex)

@@ -94,7 +94,7 @@ Value NodeImport::readNumbers(const Source &source, int input, const Use &use) {
     return readSource(source, use);
   Source numbers = source;
   numbers.name += "/number";
-  numbers.invented = true;
+  numbers.invented = numbers.constantNode = true; // integers have no gradient
   numbers.elementType = onnx::TensorProto::FLOAT;
   numbers.tensor = nullptr;
   numbers.initializer.clear();

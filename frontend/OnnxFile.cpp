@@ -10,6 +10,7 @@
 #include "frontend/LocalFunctions.h"
 #include "frontend/NodeWalk.h"
 #include "frontend/TensorIndex.h"
+#include "frontend/TypeRules.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/stubs/logging.h"
 #include "onnx/checker.h"
@@ -273,6 +274,8 @@ Result<OnnxFile> OnnxFile::read(const std::string &path, const Limits &limits) {
     return failed(valid);
   if (Status named = checkNames(model.graph()); !named)
     return failed(named);
+  if (Status typed = checkElementTypes(model, *opset); !typed)
+    return failed(typed);
   if (Status fits = checkWidened(model, contents->tensors, limits); !fits)
     return failed(fits);
   if (widenFloats(model, contents->tensors)) {

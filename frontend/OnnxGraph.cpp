@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Liveness from the first output backwards, input shapes with --batch and --dim applied, and the search for weights.
+// Liveness from the trained output backwards, input shapes with --batch and --dim applied, and the search for weights.
 #include "frontend/OnnxGraph.h"
 #include "frontend/HostTensor.h"
 #include "frontend/NodeWalk.h"
@@ -150,10 +150,11 @@ std::vector<int> weightPositions(const std::string &opType) {
   return opType == "MatMul" ? std::vector<int>{0, 1} : std::vector<int>();
 }
 
-bool findInitializerAtWeight(const onnx::GraphProto &proto, const OnnxGraph &graph) {
-  std::set<std::string> weights; // float initializers and views of them
+bool findWeights(const onnx::GraphProto &proto, const OnnxGraph &graph) {
+  std::set<std::string> weights = graph.roles.weights; // trained float tensors and views of them
   for (const auto &initializer : proto.initializer())
-    if (initializer.data_type() == onnx::TensorProto::FLOAT && initializer.dims_size() >= 2)
+    if (initializer.data_type() == onnx::TensorProto::FLOAT && initializer.dims_size() >= 2 &&
+        !graph.roles.held.count(initializer.name()))
       weights.insert(initializer.name());
   for (const onnx::NodeProto *node : graph.nodes) {
     if (isView(*node) && weights.count(node->input(0)))
@@ -165,65 +166,33 @@ bool findInitializerAtWeight(const onnx::GraphProto &proto, const OnnxGraph &gra
   return false;
 }
 
-/// Whether no gradient passes from the node's results to input `i`: what it says of it is true or false, or a shape.
-bool stopsGradient(const onnx::NodeProto &node, int i) {
-  static const std::set<std::string> ops = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Not", "And",
-                                            "Or",    "Xor",  "IsNaN",       "IsInf",   "Shape",          "Size"};
-  return isStandard(node) && (ops.count(node.op_type()) || (node.op_type() == "Where" && i == 0));
-}
-
-/// Values from which a gradient may be asked: all but those that reach comparisons and conditions alone, as they are or
-/// moved.
-std::set<std::string> findCarriers(const OnnxGraph &graph) {
-  static const std::set<std::string> moves = {"Slice", "Gather", "Expand", "Concat", "Split"};
-  std::set<std::string> carriers = {graph.output};
-  for (auto entry = graph.nodes.rbegin(); entry != graph.nodes.rend(); ++entry) {
-    const onnx::NodeProto &node = **entry;
-    const bool moved = isView(node) || (isStandard(node) && moves.count(node.op_type()));
-    const bool carries = !moved || std::any_of(node.output().begin(), node.output().end(),
-                                               [&](const auto &name) { return carriers.count(name); });
-    for (int i = 0; carries && i < node.input_size(); ++i)
-      if (!stopsGradient(node, i))
-        carriers.insert(node.input(i));
-  }
-  return carriers;
-}
-
-/// What torch.export says of the tensors of a file, by name: PARAMETER, BUFFER; empty for files of other exporters.
-std::map<std::string, std::string> findKinds(const onnx::GraphProto &proto) {
-  std::map<std::string, std::string> kinds;
-  for (const auto *list : {&proto.value_info(), &proto.input()})
-    for (const onnx::ValueInfoProto &value : *list)
-      for (const auto &entry : value.metadata_props())
-        if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind")
-          kinds[value.name()] = entry.value().substr(entry.value().rfind('.') + 1);
-  return kinds;
-}
-
-std::set<std::string> findFixed(const onnx::GraphProto &proto, const OnnxGraph &graph) {
-  const std::set<std::string> carriers = findCarriers(graph);
-  const std::map<std::string, std::string> kinds = findKinds(proto);
-  const bool marked =
-      std::any_of(kinds.begin(), kinds.end(), [](const auto &kind) { return kind.second == "PARAMETER"; });
-  std::set<std::string> fixed;
-  for (const auto &initializer : proto.initializer()) {
-    auto kind = kinds.find(initializer.name());
-    // Larger unmarked ones are parameters that the exporter has folded with something.
-    const bool single = elementCount({initializer.dims().begin(), initializer.dims().end()}) == 1;
-    const bool constant = marked && (kind == kinds.end() ? single : kind->second != "PARAMETER");
-    if (constant || !carriers.count(initializer.name()))
-      fixed.insert(initializer.name());
-  }
-  return fixed;
-}
-
 void readOutput(const onnx::ValueInfoProto &output, OnnxGraph &graph) {
-  graph.output = output.name();
   if (!output.type().has_tensor_type() || !output.type().tensor_type().has_shape())
     return;
   graph.outputDeclared = true;
   for (const auto &dim : output.type().tensor_type().shape().dim())
     graph.outputShape.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
+}
+
+/// The first output, or the one that --output names; any value of the graph will do.
+Status chooseOutput(const onnx::GraphProto &proto, const std::string &name, OnnxGraph &graph) {
+  graph.output = name.empty() ? proto.output(0).name() : name;
+  bool isMade = false;
+  for (const auto &output : proto.output())
+    if (output.name() == graph.output) {
+      readOutput(output, graph);
+      isMade = true;
+    } else {
+      graph.otherOutputs.push_back(output.name());
+    }
+  for (const onnx::NodeProto &node : proto.node())
+    isMade |= std::count(node.output().begin(), node.output().end(), graph.output) > 0;
+  if (isMade)
+    return Success{};
+  std::string outputs;
+  for (const std::string &output : graph.otherOutputs)
+    outputs += (outputs.empty() ? "'" : ", '") + output + "'";
+  return Error{"--output=" + name + " names no value of the graph; the model's outputs are " + outputs};
 }
 
 } // namespace
@@ -246,7 +215,8 @@ std::pair<const onnx::NodeProto *, int> OnnxGraph::readerBehindViews(const std::
 Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spec) {
   const onnx::GraphProto &proto = file.model().graph();
   OnnxGraph graph;
-  readOutput(proto.output(0), graph);
+  if (Status chosen = chooseOutput(proto, spec.output, graph); !chosen)
+    return chosen.takeError();
   std::set<std::string> live = findLive(proto, graph);
   for (const onnx::NodeProto *node : graph.nodes)
     for (int i = 0; i < node->input_size(); ++i)
@@ -271,8 +241,15 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
                  " from --dim"};
   if (Status batches = shapes.checkBatches(); !batches)
     return batches.takeError();
-  graph.fixedInitializers = findFixed(proto, graph);
-  graph.constantsAreWeights = !findInitializerAtWeight(proto, graph);
+  Result<BatchNormForms> batchNorms = BatchNormForms::find(graph.nodes, file.opset(), spec);
+  if (!batchNorms)
+    return batchNorms.takeError();
+  graph.batchNorms = std::move(*batchNorms);
+  Result<HandRoles> hand = HandRoles::of(spec);
+  if (!hand)
+    return hand.takeError();
+  graph.roles = findRoles(file, graph, spec.loss == AttachedLoss::None, *hand);
+  graph.constantsAreWeights = !findWeights(proto, graph);
   return graph;
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the graph that the first output needs, in the file's (topological) order, and the shapes of the inputs
-// that it reads. No MLIR in here.
+// The part of the graph that the output needs which is trained, in the file's (topological) order, and the shapes of
+// the inputs that it reads. No MLIR in here.
 #ifndef SLUICE_FRONTEND_ONNX_GRAPH_H
 #define SLUICE_FRONTEND_ONNX_GRAPH_H
 
+#include "frontend/BatchNormForms.h"
 #include "frontend/OnnxFile.h"
+#include "frontend/TensorRoles.h"
 #include "frontend/TrainingSpec.h"
 #include <map>
 #include <set>
@@ -31,18 +33,19 @@ struct GraphInput {
 struct OnnxGraph {
   std::vector<const onnx::NodeProto *> nodes; ///< live, producers first
   std::vector<GraphInput> inputs;             ///< live, without initializers
-  std::string output;                         ///< the model's first output
+  std::string output;                         ///< what is trained: the model's first output, or that of --output
+  std::vector<std::string> otherOutputs;      ///< of the model
   std::vector<int64_t> outputShape;           ///< as declared, -1 where open; meaningful when outputDeclared
   bool outputDeclared = false;
   /// A fixed batch of the file that --batch replaces: Reshape nodes may hold it as a literal. 0 when there is none.
   int64_t replacedBatch = 0;
   int64_t batch = 0; ///< first dimension of the first input, 0 for scalars
-  /// No float initializer of rank 2 or more stands at a weight operand (ONNX's light_* models, some of which keep their
-  /// short vectors): outputs of Constant and ConstantOfShape that stand at weight operands are parameters.
+  /// No float tensor of rank 2 or more that is trained stands at a weight operand (ONNX's light_* models, some of which
+  /// keep their short vectors): outputs of ConstantOfShape, and of Constant, that stand at weight operands are
+  /// parameters.
   bool constantsAreWeights = false;
-  /// Float initializers that are no weights, whatever reads them: those that reach comparisons and conditions alone,
-  /// and, in files of PyTorch's exporter by torch.export, which mark parameters, buffers and single numbers.
-  std::set<std::string> fixedInitializers;
+  BatchNormForms batchNorms;
+  TensorRoles roles; ///< of the float tensors that live nodes read
   /// The first live node that reads a value, and as which input.
   std::map<std::string, std::pair<const onnx::NodeProto *, int>> firstReader;
   std::set<std::string> readTwice; ///< values that live nodes read more than once

@@ -11,6 +11,7 @@
 #include "frontend/ImportedOps.h"
 #include "frontend/LossAttachment.h"
 #include "frontend/Refusals.h"
+#include "frontend/RoleReport.h"
 #include "ir/TensorName.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -33,18 +34,22 @@ using Unflattened = std::map<std::string, std::string>;
 
 class GraphImport {
 public:
-  GraphImport(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec, const OnnxGraph &graph,
-              const Unflattened &unflattened)
-      : file(file), spec(spec), graph(graph), unflattened(unflattened), builder(&context),
+  GraphImport(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec, const HandRoles &hand,
+              const OnnxGraph &graph, const Unflattened &unflattened)
+      : file(file), spec(spec), hand(hand), graph(graph), unflattened(unflattened), builder(&context),
         module(ModuleOp::create(builder, NameLoc::get(builder.getStringAttr(file.path())))),
-        variables(*module, spec, graph.constantsAreWeights) {}
+        variables(*module, spec, hand, graph.constantsAreWeights) {}
 
-  Result<OwningOpRef<ModuleOp>> run(std::vector<std::string> &notes) {
+  Result<OwningOpRef<ModuleOp>> run(ImportReport &report) {
     setAttributes();
     for (bool training : {true, false})
-      if (Status imported = importFunction(training, notes); !imported)
+      if (Status imported = importFunction(training, report.notes); !imported)
         return imported.takeError();
     variables.removeUnused();
+    if (Status roles = reportRoles(graph, variables, hand, report.remarks); !roles)
+      return roles.takeError();
+    if (!graph.batchNorms.remark.empty())
+      report.remarks.push_back(graph.batchNorms.remark);
     if (failed(verify(*module)))
       return Error{"the imported module is not valid: " + diagnostic};
     return std::move(module);
@@ -56,10 +61,11 @@ public:
     Result<func::FuncOp> declared = declare(/*training=*/true);
     if (!declared)
       return declared.takeError();
+    flattens = true;
     FunctionImport state = begin(*declared, /*training=*/true);
     ScopedDiagnosticHandler handler(builder.getContext(), [](Diagnostic &) { return success(); });
     StepValues values(*this, state);
-    return Flattening(changed, values, spec.limits, refused).run();
+    return Flattening(changed, values, spec.limits, refused).run(graph.output);
   }
 
 private:
@@ -98,6 +104,7 @@ private:
     auto set = [&](const char *name, const std::string &value) {
       (*module)->setAttr(name, builder.getStringAttr(value));
     };
+    set("train.output", graph.output);
     set("train.loss", toString(spec.loss));
     set("train.optimizer", toString(spec.optimizer));
     set("train.precision", spec.precision);
@@ -152,8 +159,12 @@ private:
   }
 
   void addSource(const std::string &name, FunctionImport &state) const {
-    if (const FileTensor *tensor = file.tensor(name); tensor && !state.values.count(name))
-      state.sources[name] = initializerSource(name, *tensor, /*constantNode=*/graph.fixedInitializers.count(name));
+    const FileTensor *tensor = file.tensor(name);
+    if (!tensor || state.values.count(name))
+      return;
+    Source &source = state.sources[name] = initializerSource(name, *tensor, graph.roles.held);
+    // Conditions and trip counts may share a number with what is computed.
+    source.constantNode |= flattens && elementCount(tensor->shape) == 1;
   }
 
   /// A function with its arguments and the tensors of the file.
@@ -183,6 +194,11 @@ private:
       importOrRefuse(*proto, state, refusals);
     if (!refusals.empty()) {
       notes = refusals.notes();
+      for (const std::string &other : graph.otherOutputs) // as sklearn's probabilities before their label
+        if (state.values.count(other) && !state.assumed.contains(other)) {
+          notes.push_back("output '" + other + "' does not need these nodes; --output=" + other + " trains it");
+          break;
+        }
       return Error{refusals.message()};
     }
     if (Status attached = attachLoss(state, function); !attached)
@@ -232,39 +248,39 @@ private:
 
   const OnnxFile &file;
   const TrainingSpec &spec;
+  const HandRoles &hand;
   const OnnxGraph &graph;
   const Unflattened &unflattened;
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
   Variables variables;
+  bool flattens = false; ///< only values that are known when compiling are asked for
   std::string diagnostic;
 };
 
 } // namespace
 
 Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, OnnxFile &file, const TrainingSpec &spec,
-                                         std::vector<std::string> *notes) {
+                                         ImportReport *report) {
   context.loadDialect<train::TrainDialect, func::FuncDialect>();
   auto located = [&](Error error) { return Error{file.path() + ": " + error.message}; };
-  try {
-    std::regex(spec.freeze);
-  } catch (const std::regex_error &) {
-    return Error{"--freeze=" + spec.freeze + " is not a regular expression"};
-  }
+  Result<HandRoles> hand = HandRoles::of(spec);
+  if (!hand)
+    return hand.takeError();
   file.restore();
   Result<OnnxGraph> graph = OnnxGraph::build(file, spec);
   if (!graph)
     return located(graph.takeError());
   Unflattened unflattened;
   if (hasStructure(file.model().graph())) {
-    Status flat = GraphImport(context, file, spec, *graph, {}).flatten(file, unflattened);
+    Status flat = GraphImport(context, file, spec, *hand, *graph, {}).flatten(file, unflattened);
     graph = flat ? OnnxGraph::build(file, spec) : Result<OnnxGraph>(flat.takeError());
     if (!graph)
       return located(graph.takeError());
   }
-  GraphImport import(context, file, spec, *graph, unflattened);
-  std::vector<std::string> unread;
-  auto module = import.run(notes ? *notes : unread);
+  GraphImport import(context, file, spec, *hand, *graph, unflattened);
+  ImportReport unread;
+  auto module = import.run(report ? *report : unread);
   if (!module)
     return located(module.takeError());
   return module;

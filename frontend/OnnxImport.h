@@ -14,14 +14,18 @@
 
 namespace sluice {
 
+/// What an import says besides.
+struct ImportReport {
+  std::vector<std::string> notes;   ///< where several nodes are refused, which and why, a line each
+  std::vector<std::string> remarks; ///< what was decided that the file does not say, a line each
+};
+
 /// The module carries the spec as train.* attributes. Function arguments carry train.name, the ONNX input or "target".
 /// A variable bears the name of its ONNX value; where one initializer serves as statistic and as weight, the second
 /// variable has a name of its own and the attribute train.source names the initializer. Errors begin with the file's
-/// path; where several nodes are refused, `notes` say which and why, a line each. Control flow and sequences of `file`
-/// give way to the nodes that they come to.
+/// path. Control flow and sequences of `file` give way to the nodes that they come to.
 Result<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(mlir::MLIRContext &context, OnnxFile &file,
-                                                     const TrainingSpec &spec,
-                                                     std::vector<std::string> *notes = nullptr);
+                                                     const TrainingSpec &spec, ImportReport *report = nullptr);
 
 /// One line per variable: name, shape, role and the reason for the role.
 std::string listParameters(mlir::ModuleOp module);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchNormalization, in inference or training form alike, LayerNormalization, LRN and Dropout.
+// BatchNormalization, LayerNormalization, LRN and Dropout.
 #include "frontend/Compositions.h"
 #include <cmath>
 
@@ -117,7 +117,7 @@ LogicalResult importBatchNorm(NodeImport &node) {
   }
   if (failed(readStatistics(node, norm)))
     return failure();
-  if (node.training() && node.spec().batchNorm == BatchNormMode::Train) {
+  if (node.training() && node.graph().batchNorms.byBatch.count(&node.proto())) {
     y = withBatchStatistics(node, norm);
   } else {
     auto type = typeOf(norm.scale);

@@ -20,7 +20,8 @@ constexpr Words<Optimizer> optimizers[] = {{"sgd", Optimizer::Sgd},         {"ad
                                            {"lion", Optimizer::Lion}};
 constexpr Words<InitialValues> inits[] = {
     {"keep", InitialValues::Keep}, {"kaiming", InitialValues::Kaiming}, {"xavier", InitialValues::Xavier}};
-constexpr Words<BatchNormMode> batchNorms[] = {{"train", BatchNormMode::Train}, {"frozen", BatchNormMode::Frozen}};
+constexpr Words<BatchNormMode> batchNorms[] = {
+    {"file", BatchNormMode::File}, {"train", BatchNormMode::Train}, {"frozen", BatchNormMode::Frozen}};
 constexpr Words<DropoutMode> dropouts[] = {{"keep", DropoutMode::Keep}, {"off", DropoutMode::Off}};
 
 template <typename T, size_t n> Result<T> parse(const char *flag, const Words<T> (&table)[n], const std::string &word) {
@@ -45,8 +46,21 @@ template <typename T, size_t n> std::string name(const Words<T> (&table)[n], T w
 Result<AttachedLoss> parseLoss(const std::string &word) { return parse("loss", losses, word); }
 Result<Optimizer> parseOptimizer(const std::string &word) { return parse("optimizer", optimizers, word); }
 Result<InitialValues> parseInitialValues(const std::string &word) { return parse("init", inits, word); }
-Result<BatchNormMode> parseBatchNormMode(const std::string &word) { return parse("batch-norm", batchNorms, word); }
 Result<DropoutMode> parseDropoutMode(const std::string &word) { return parse("dropout", dropouts, word); }
+
+Status parseBatchNorm(const std::string &word, TrainingSpec &spec) {
+  const size_t colon = word.find(':');
+  Result<BatchNormMode> mode = parse("batch-norm", batchNorms, word.substr(0, colon));
+  if (!mode)
+    return mode.takeError();
+  if (colon == std::string::npos)
+    spec.batchNorm = *mode;
+  else if (colon + 1 == word.size())
+    return Error{"--batch-norm=" + word + " has no regular expression behind its colon"};
+  else
+    spec.batchNormRules.push_back({*mode, word.substr(colon + 1)});
+  return Success{};
+}
 
 Status checkPrecision(const std::string &word, Target target) {
   const bool reduced = word == "tf32" || word == "bf16" || word == "fp16";

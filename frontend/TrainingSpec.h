@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sluice {
 
@@ -19,15 +20,24 @@ namespace sluice {
 enum class AttachedLoss { SoftmaxCrossEntropy, TokenCrossEntropy, Mse, BceWithLogits, None };
 enum class Optimizer { Sgd, Adam, AdamW, Adagrad, RmsProp, Lamb, Lion };
 enum class InitialValues { Keep, Kaiming, Xavier };
-enum class BatchNormMode { Train, Frozen };
+/// File: as the node says, see BatchNormForms.
+enum class BatchNormMode { File, Train, Frozen };
 enum class DropoutMode { Keep, Off };
+
+/// --batch-norm=MODE:REGEX, for BatchNormalization nodes whose name, or whose scale's or output's, matches as a whole.
+struct BatchNormRule {
+  BatchNormMode mode;
+  std::string pattern;
+};
 
 struct TrainingSpec {
   AttachedLoss loss = AttachedLoss::SoftmaxCrossEntropy;
+  std::string output; ///< --output: the value that the loss is attached to and predictions are; empty: the first output
   std::optional<int64_t> ignoreIndex; ///< --ignore-index: the class id of targets that do not count
   Optimizer optimizer = Optimizer::Sgd;
   InitialValues init = InitialValues::Keep;
-  BatchNormMode batchNorm = BatchNormMode::Train;
+  BatchNormMode batchNorm = BatchNormMode::File;
+  std::vector<BatchNormRule> batchNormRules; ///< over batchNorm; of several that match, the last one counts
   DropoutMode dropout = DropoutMode::Keep;
   bool clipNorm = false;          ///< updates wait for all gradients, and clip by their norm
   bool accumulate = false;        ///< gradients are summed over the batches of a step
@@ -35,8 +45,9 @@ struct TrainingSpec {
   std::string precision = "fp32"; ///< or tf32, bf16, fp16
   std::optional<int64_t> batch;   ///< --batch: first dimension of the inputs that share the first input's batch
   std::map<std::string, int64_t>
-      dims;           ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
-  std::string freeze; ///< --freeze: regular expression; parameters whose whole name matches are constants
+      dims; ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
+  std::vector<std::string> freeze; ///< --freeze: regular expressions of whole names of tensors that are held fixed
+  std::vector<std::string> train;  ///< --train: of tensors that are trained whatever rules say; see HandRoles
   Limits limits;
 };
 
@@ -44,7 +55,8 @@ struct TrainingSpec {
 Result<AttachedLoss> parseLoss(const std::string &word);
 Result<Optimizer> parseOptimizer(const std::string &word);
 Result<InitialValues> parseInitialValues(const std::string &word);
-Result<BatchNormMode> parseBatchNormMode(const std::string &word);
+/// Adds `MODE` or `MODE:REGEX` to the spec.
+Status parseBatchNorm(const std::string &word, TrainingSpec &spec);
 Result<DropoutMode> parseDropoutMode(const std::string &word);
 /// fp32 everywhere, the others on cuda; on the host they are refused as such.
 Status checkPrecision(const std::string &word, Target target);

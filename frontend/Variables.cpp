@@ -16,11 +16,10 @@ namespace {
 using train::Init;
 using train::Role;
 
+const char *const frozenBy = "frozen by --freeze, ";
+
 /// Constants up to this many elements are written into the IR.
 constexpr int64_t smallConstant = 64;
-
-/// The standard library's regular expressions recurse once a character.
-constexpr size_t longestMatched = 4096;
 
 bool holdsInfinity(const Source &source) {
   if (source.value)
@@ -58,17 +57,8 @@ DenseElementsAttr denseValue(RankedTensorType type, const HostTensor &value) {
 
 } // namespace
 
-bool isUniform(const FileTensor &tensor) {
-  size_t size = elementSize(tensor.elementType);
-  std::string_view bytes = tensor.bytes;
-  return size && bytes.size() >= size && std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
-}
-
-Variables::Variables(ModuleOp module, const TrainingSpec &spec, bool constantsAreWeights)
-    : module(module), builder(module.getContext()), spec(spec), constantsAreWeights(constantsAreWeights) {
-  if (!spec.freeze.empty())
-    frozen.emplace(spec.freeze, std::regex::ECMAScript);
-}
+Variables::Variables(ModuleOp module, const TrainingSpec &spec, const HandRoles &hand, bool constantsAreWeights)
+    : module(module), builder(module.getContext()), spec(spec), hand(hand), constantsAreWeights(constantsAreWeights) {}
 
 /// First value under --init=kaiming or xavier, as PyTorch's layers are set up.
 Init Variables::firstValue(const Source &source, const Use &use) const {
@@ -89,12 +79,18 @@ Variables::Decision Variables::decide(const Source &source, const Use &use, cons
   std::string what = std::string(kinds[use.kind]) + " of " + user;
   if (use.isState())
     return {Role::State, firstValue(source, use), what};
-  if (source.constantNode && !(constantsAreWeights && use.isWeightOperand()))
-    return {Role::Constant, Init::File, "output of a constant node, " + what};
-  if (source.elementType != onnx::TensorProto::FLOAT)
+  const bool isFloat = source.elementType == onnx::TensorProto::FLOAT,
+             trains = isFloat && !source.invented && hand.trains(source.name);
+  if (isFloat && !source.invented && hand.freezes(source.name))
+    return {Role::Constant, Init::File, frozenBy + what};
+  if (source.constantNode && !trains && !(constantsAreWeights && use.isWeightOperand()))
+    return {Role::Constant, Init::File,
+            (source.invented ? "made of the graph's numbers" : describe(source.hold.value_or(Hold::ConstantNode))) +
+                (", " + what)};
+  if (!isFloat)
     return {Role::Constant, Init::File, elementTypeName(source.elementType) + " tensor, " + what};
-  if (frozen && std::regex_match(source.name, *frozen))
-    return {Role::Constant, Init::File, "frozen by --freeze, " + what};
+  if (trains && !holdsInfinity(source))
+    return {Role::Parameter, firstValue(source, use), "trained by --train, " + what};
   // What masks put in place of scores: the most negative number, zero.
   if (use.kind == Use::Branch && source.shape.empty())
     return {Role::Constant, Init::File, "a single number, " + what};
@@ -159,11 +155,6 @@ train::VariableOp Variables::get(const Source &source, const Use &use, const std
             "; only float32 models are trained, convert it to float32";
     return {};
   }
-  if (frozen && source.name.size() > longestMatched) {
-    error = "--freeze is matched against names of at most " + std::to_string(longestMatched) + " characters, '" +
-            source.name.substr(0, 20) + "...' has " + std::to_string(source.name.size());
-    return {};
-  }
   train::VariableOp &variable = made[{source.name, use.isState(), source.invented}];
   if (!variable)
     variable = create(source, use, decide(source, use, user), *symbols.insert(symbolFor(source, use.isState())).first);
@@ -184,6 +175,14 @@ void Variables::removeUnused() {
       entry->second.erase();
     entry = keep ? std::next(entry) : made.erase(entry);
   }
+}
+
+std::vector<std::pair<std::string, Role>> Variables::roles() const {
+  std::vector<std::pair<std::string, Role>> roles;
+  for (const auto &[key, variable] : made)
+    if (!std::get<2>(key))
+      roles.push_back({std::get<0>(key), train::VariableOp(variable).getRole()});
+  return roles;
 }
 
 } // namespace sluice

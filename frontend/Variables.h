@@ -5,10 +5,10 @@
 
 #include "frontend/HostTensor.h"
 #include "frontend/OnnxFile.h"
+#include "frontend/TensorRoles.h"
 #include "frontend/TrainingSpec.h"
 #include "ir/Train.h"
 #include <map>
-#include <regex>
 #include <set>
 #include <tuple>
 
@@ -22,7 +22,8 @@ struct Source {
   std::optional<HostTensor> value;    ///< known values; one element stands for all when `shape` has more
   std::vector<int64_t> shape;
   int32_t elementType = 0;
-  bool constantNode = false; ///< output of Constant, ConstantOfShape or of folding
+  bool constantNode = false; ///< output of Constant, ConstantOfShape or of folding, or an initializer that is held
+  std::optional<Hold> hold;  ///< why, where it is a tensor of the file
   bool invented = false;     ///< made by an importer: no value of the model, even if one has the name
 };
 
@@ -39,12 +40,14 @@ struct Use {
 
 class Variables {
 public:
-  Variables(mlir::ModuleOp module, const TrainingSpec &spec, bool constantsAreWeights);
+  Variables(mlir::ModuleOp module, const TrainingSpec &spec, const HandRoles &hand, bool constantsAreWeights);
   /// The variable for a use of `source` by `user` ("node 'conv1' (Conv)"); made on first use. Null after setting
   /// `error`.
   train::VariableOp get(const Source &source, const Use &use, const std::string &user, std::string &error);
   /// Drops variables that no function uses.
   void removeUnused();
+  /// Names and roles of the variables that there are, but those that importers invented.
+  std::vector<std::pair<std::string, train::Role>> roles() const;
 
 private:
   struct Decision {
@@ -60,15 +63,12 @@ private:
   mlir::ModuleOp module;
   mlir::OpBuilder builder;
   const TrainingSpec &spec;
-  std::optional<std::regex> frozen;
+  const HandRoles &hand;
   bool constantsAreWeights;
   /// By name of the source, whether it is used as state, and whether an importer invented it.
   std::map<std::tuple<std::string, bool, bool>, train::VariableOp> made;
   std::set<std::string> symbols;
 };
-
-/// Whether every element of a file tensor has the same bytes.
-bool isUniform(const FileTensor &tensor);
 
 } // namespace sluice
 

@@ -76,8 +76,9 @@ private:
   SymbolTable symbols;
   func::FuncOp step;
   UpdateRequest request;
-  Value norm;  ///< of the gradients so far
-  Value scale; ///< of the loss; null: it is not scaled
+  bool reached = false; ///< a parameter has a gradient
+  Value norm;           ///< of the gradients so far
+  Value scale;          ///< of the loss; null: it is not scaled
   SmallVector<Waiting> waiting;
   SmallVector<Operation *> forward;
   llvm::DenseSet<Value> trained;
@@ -221,8 +222,10 @@ void Sweep::updateFinished(OpBuilder &builder, Operation *op) {
     }
   for (VariableOp variable : variables)
     if (--pendingReaders[variable] == 0)
-      if (Value gradient = of(reads[variable]))
+      if (Value gradient = of(reads[variable])) {
         finishGradient(builder, op->getLoc(), variable, gradient);
+        reached = true;
+      }
 }
 
 /// An op's gradient ops, and the updates that may follow them, in front of the terminator.
@@ -244,8 +247,11 @@ LogicalResult Sweep::run() {
   Operation *terminator = block.getTerminator();
   OpBuilder builder(terminator);
   Value loss = terminator->getOperand(0);
+  const auto output = (*symbols.getOp()).getAttrOfType<StringAttr>("train.output");
+  const std::string ofOutput = output ? " of output '" + output.str() + "'" : "";
   if (!trained.contains(loss))
-    return step.emitError() << "no trained parameter reaches the loss; --list-parameters shows what is trained";
+    return step.emitError() << "no trained parameter reaches the loss" << ofOutput
+                            << "; --list-parameters shows what is trained";
   seed(builder, loss);
   for (Operation *op : llvm::reverse(forward)) { // step 2
     if (!llvm::any_of(op->getOperands(), [&](Value v) { return trained.contains(v); }) || !isa<Differentiable>(op))
@@ -253,6 +259,10 @@ LogicalResult Sweep::run() {
     if (failed(differentiate(builder, op)))
       return failure();
   }
+  if (!reached)
+    return step.emitError() << "no gradient of the loss" << ofOutput
+                            << " reaches a parameter: comparisons, rounding, positions and casts to integers between "
+                               "them pass none; choose another value by --output=NAME";
   updateAll(builder);
   return success();
 }

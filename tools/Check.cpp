@@ -46,6 +46,7 @@ int checkModel(const DriverOptions &options, OnnxFile &file) {
   const Result<OnnxGraph> graph = OnnxGraph::build(file, options.spec);
   if (!graph) // the import has built it, too
     return fail("sluicec", 4, options.model + ": " + graph.error());
+  printNotes("sluicec", compilation.remarks());
   std::cout << printable(options.model) << ": " << nodesOf(*graph) << ", all supported; " << parameters << "\n";
   return 0;
 }

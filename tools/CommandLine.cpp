@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command line of sluicec. A value whose capability does not exist yet is refused with a message that says so.
+#include "frontend/NamePatterns.h"
 #include "passes/kernels/HostKernels.h"
-#include "passes/plan/Budget.h"
 #include "passes/planner/Words.h"
 #include "passes/strategies/Registry.h"
 #include "runtime/program/HelpText.h"
 #include "tools/Driver.h"
 #include "tools/Failure.h"
 #include "tools/HelpFormatter.h"
+#include "tools/MemoryWords.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -15,7 +16,6 @@
 #include <charconv>
 #include <iostream>
 #include <limits>
-#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -25,11 +25,10 @@ namespace {
 
 /// The words of the flags, before they become a DriverOptions.
 struct Words {
-  std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", batchNorm = "train",
-              dropout = "keep";
+  std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", launches, epilogues, hostBudget, workspaceLimit,
               allowLossy;
-  std::vector<std::string> dims, limits;
+  std::vector<std::string> dims, limits, batchNorm, freeze, train;
   std::string batch, threads;
 };
 
@@ -48,8 +47,10 @@ void declareModel(CLI::App &app, DriverOptions &o, Words &w) {
       ->option_text("NAME=N")
       ->allow_extra_args(false);
   app.add_option("--batch-norm", w.batchNorm,
-                 "train: by each batch's statistics; frozen: by the running ones (default train)")
-      ->option_text("train|frozen");
+                 "file: as each node says; train: by each batch's statistics; frozen: by the running ones; with REGEX "
+                 "for nodes alone whose name, or whose scale's, matches (default file)")
+      ->option_text("MODE[:REGEX]")
+      ->allow_extra_args(false);
   app.add_option("--dropout", w.dropout, "keep: as the model says; off (default keep)")->option_text("keep|off");
   app.add_flag("--check", o.check, "list everything in the model that is not supported, then stop");
   app.add_flag("--list-parameters", o.listParameters,
@@ -59,9 +60,12 @@ void declareModel(CLI::App &app, DriverOptions &o, Words &w) {
 void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   beginGroup(app, "Training");
   app.add_option("--loss", w.loss,
-                 "attached to the first output: softmax-cross-entropy (classes are dimension 1), token-cross-entropy "
+                 "attached to the output: softmax-cross-entropy (classes are dimension 1), token-cross-entropy "
                  "(classes are the last dimension), mse, bce-with-logits, or none where the model ends in its own "
                  "(default softmax-cross-entropy)")
+      ->option_text("NAME");
+  app.add_option("--output", o.spec.output,
+                 "what the loss is attached to and the program predicts (default: the model's first output)")
       ->option_text("NAME");
   app.add_option("--ignore-index", o.spec.ignoreIndex,
                  "targets of a cross-entropy that are N do not count; N is no class (default: all count)")
@@ -75,10 +79,16 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
                "the program has a running average of the weights, and evaluates and exports it");
   app.add_option("--init", w.init, "values of the model file, or drawn from the program's --seed (default keep)")
       ->option_text("keep|kaiming|xavier");
-  app.add_option("--freeze", o.spec.freeze,
-                 "parameters whose whole names match are not trained (default: all are); without gradients and "
-                 "optimizer state they take less memory")
-      ->option_text("REGEX");
+  app.add_option("--freeze", w.freeze,
+                 "tensors whose whole names match are not trained; without gradients and optimizer state they take "
+                 "less memory; @FILE has a regular expression a line")
+      ->option_text("REGEX|@FILE")
+      ->allow_extra_args(false);
+  app.add_option("--train", w.train,
+                 "tensors whose whole names match are trained whatever rules say, which --check tells; what --freeze "
+                 "matches, too, is as without both")
+      ->option_text("REGEX|@FILE")
+      ->allow_extra_args(false);
 }
 
 void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
@@ -270,29 +280,22 @@ std::string takeLaunches(const Words &w, PipelineOptions &o) {
 /// First message of a word that makes no sense, or nothing.
 std::string convert(const Words &w, DriverOptions &o) {
   std::string e;
-  auto size = [&](const char *flag, const std::string &text, int64_t &into) {
-    auto bytes = parseSize(text);
-    if (!bytes)
-      e = std::string(flag) + " takes bytes, 600MiB or 8GiB, not '" + text + "'";
-    else
-      into = *bytes;
-    return e.empty();
-  };
   if (!(e = takeEmit(w.emit, o.emit)).empty() || !(e = take(parseLoss(w.loss), o.spec.loss)).empty() ||
       !(e = take(parseOptimizer(w.optimizer), o.spec.optimizer)).empty() ||
       !(e = take(parseInitialValues(w.init), o.spec.init)).empty() ||
-      !(e = take(parseBatchNormMode(w.batchNorm), o.spec.batchNorm)).empty() ||
-      !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty())
-    return e;
-  if (!(e = takeTarget(w.target, o.pipeline.target)).empty() || !(e = takeCpu(o)).empty() ||
+      !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty() ||
+      !(e = take(readPatterns("--freeze", w.freeze), o.spec.freeze)).empty() ||
+      !(e = take(readPatterns("--train", w.train), o.spec.train)).empty() ||
+      !(e = takeTarget(w.target, o.pipeline.target)).empty() || !(e = takeCpu(o)).empty() ||
       !(e = takeLaunches(w, o.pipeline)).empty())
     return e;
   if (Status precision = checkPrecision(w.precision, o.pipeline.target); !precision)
     return precision.error();
   o.spec.precision = w.precision;
-  for (const std::string &dim : w.dims)
-    if (Status status = parseDim(dim, o.spec); !status)
-      return status.error();
+  for (const auto &[words, parse] : {std::pair{&w.dims, parseDim}, {&w.batchNorm, parseBatchNorm}})
+    for (const std::string &word : *words)
+      if (Status status = parse(word, o.spec); !status)
+        return status.error();
   for (const std::string &limit : w.limits)
     if (Status status = parseLimit(limit, o.spec.limits); !status)
       return status.error();
@@ -302,33 +305,13 @@ std::string convert(const Words &w, DriverOptions &o) {
   if (!w.threads.empty() && !isNumber(w.threads, mostThreads, threads))
     return "--threads takes a number from 1 to " + std::to_string(mostThreads) + ", not '" + w.threads + "'";
   o.pipeline.threads = static_cast<int>(threads);
-  // On the host a second arena lies in the same memory, so that a budget is of both unless something else is said.
-  o.pipeline.oneMemory = o.pipeline.target == Target::Host && w.hostBudget.empty() &&
-                         (!o.pipeline.budget.empty() || o.emit == Emit::Report);
-  if (w.hostBudget == "0")
-    o.pipeline.hostBudget = 0;
-  else if (!w.hostBudget.empty() && w.hostBudget != "unlimited" &&
-           !size("--host-budget", w.hostBudget, o.pipeline.hostBudget))
+  if (!(e = takeMemory(w.hostBudget, w.workspaceLimit, o)).empty())
     return e;
-  if (!w.workspaceLimit.empty() && !size("--workspace-limit", w.workspaceLimit, o.pipeline.workspaceLimit))
-    return e;
-  // The words alone: what a percentage is of, plan-memory knows.
-  if (!o.pipeline.budget.empty() && !parseBudget(o.pipeline.budget, 1 << 20, 0))
-    return "--memory-budget takes bytes, 600MiB, 8GiB, 40% or 40%act, not '" + o.pipeline.budget + "'";
   std::stringstream lossy(w.allowLossy);
   for (std::string name; std::getline(lossy, name, ',');)
     if (const auto known = planner::lossyActions(); !llvm::is_contained(known, name) && name != "algorithms")
       return "--allow-lossy knows no '" + name + "'; there are " + llvm::join(known, ", ") + " and algorithms";
   o.pipeline.allowLossy = w.allowLossy;
-  constexpr size_t longestPattern = 1000; // the standard library descends into brackets on its stack
-  if (o.spec.freeze.size() > longestPattern)
-    return "--freeze takes a regular expression of at most " + std::to_string(longestPattern) + " characters, not of " +
-           std::to_string(o.spec.freeze.size());
-  try {
-    std::regex check(o.spec.freeze);
-  } catch (const std::regex_error &) {
-    return "--freeze takes a regular expression, '" + o.spec.freeze + "' is none";
-  }
   std::string unknown = checkStrategy(o.pipeline.strategy);
   return unknown.empty() ? refuse(o) : unknown;
 }

@@ -18,7 +18,7 @@ Compilation::Compilation()
           return success();
         text = describe(diagnostic);
         for (const Diagnostic &note : diagnostic.getNotes())
-          remarks.push_back(describe(note));
+          attached.push_back(describe(note));
         return success();
       }) {
   context.loadDialect<train::TrainDialect, sched::SchedDialect, func::FuncDialect, arith::ArithDialect,
@@ -34,7 +34,10 @@ std::string Compilation::describe(const Diagnostic &diagnostic) const {
 }
 
 Status Compilation::import(OnnxFile &file, const TrainingSpec &spec) {
-  auto module = importOnnx(context, file, spec, &remarks);
+  ImportReport report;
+  auto module = importOnnx(context, file, spec, &report);
+  attached = std::move(report.notes);
+  decided = std::move(report.remarks);
   if (!module)
     return module.takeError();
   owner = std::move(*module);

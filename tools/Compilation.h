@@ -27,7 +27,8 @@ public:
 
   mlir::ModuleOp module() { return *owner; }
   const std::string &error() const { return text; }
-  const std::vector<std::string> &notes() const { return remarks; } ///< attached to the error
+  const std::vector<std::string> &notes() const { return attached; }  ///< to the error
+  const std::vector<std::string> &remarks() const { return decided; } ///< what the import decided, a line each
   std::optional<int64_t> smallestBudget() const { return cause.smallestBudget; }
   int exitStatus() const { return cause.status; } ///< after a failed run
 
@@ -38,7 +39,7 @@ private:
   mlir::MLIRContext context;
   Stage reached = Stage::Forward;
   std::string text;
-  std::vector<std::string> remarks;
+  std::vector<std::string> attached, decided;
   PlanningFailure cause;
   mlir::ScopedDiagnosticHandler handler;
   mlir::OwningOpRef<mlir::ModuleOp> owner;

@@ -83,6 +83,7 @@ int compileModel(const DriverOptions &options) {
   if (!compilation.run(stageOf(options.emit), options.pipeline))
     return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.notes(),
                         compilation.smallestBudget());
+  printNotes("sluicec", compilation.remarks());
   if (options.explain)
     std::cout << explain(compilation.module());
   Status emitted = emit(options, *file, compilation.module());

@@ -100,9 +100,13 @@ int sluice::fail(const char *program, int status, const std::string &message) {
 
 int sluice::fail(const char *program, int status, const std::string &message, const std::vector<std::string> &notes) {
   fail(program, status, message);
+  printNotes(program, notes);
+  return status;
+}
+
+void sluice::printNotes(const char *program, const std::vector<std::string> &notes) {
   for (const std::string &note : notes)
     printLine(program, ": note: ", note);
-  return status;
 }
 
 void sluice::setCrashContext(const std::string &input) {

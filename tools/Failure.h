@@ -12,6 +12,8 @@ namespace sluice {
 int fail(const char *program, int status, const std::string &message);
 /// The same, with a line `PROGRAM: note: NOTE` for each of the notes.
 int fail(const char *program, int status, const std::string &message, const std::vector<std::string> &notes);
+/// Prints `PROGRAM: note: NOTE` on stderr for each of the notes.
+void printNotes(const char *program, const std::vector<std::string> &notes);
 
 /// Turns signals of broken code, failed assertions, fatal errors of LLVM and exceptions that nobody catches into one
 /// line and exit status 4. Of the main thread stack overflows, too: they are reported from a stack of their own. The

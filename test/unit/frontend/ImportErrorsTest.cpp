@@ -290,17 +290,6 @@ TEST(ImportErrors, BatchesThatDataFilesCannotHold) {
       HasSubstr("output 'y' has shape [3, 2], which does not begin with the batch of 2"));
 }
 
-TEST(ImportErrors, NamesTooLongToMatch) {
-  auto proto = parseModel("g (float[2, 3] x) => (float[2, 3] y) { y = Mul(x, w) }");
-  std::string name(300000, 'w');
-  proto.mutable_graph()->mutable_node(0)->set_input(1, name);
-  addInitializer(proto, name, {3});
-  TrainingSpec spec;
-  spec.freeze = "(v|w)*x";
-  EXPECT_THAT(ImportedModel(proto, spec).error,
-              HasSubstr("at most 4096 characters, 'wwwwwwwwwwwwwwwwwwww...' has 300000"));
-}
-
 TEST(ImportErrors, ConstantsOfTheWrongType) {
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[3] y) { i = Constant<value_floats = [1.0]>() y = Gather(x, i) }"),
               HasSubstr("indices 'i' must be integers: an input of the model, whose values are checked when data are "

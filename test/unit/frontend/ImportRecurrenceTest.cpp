@@ -26,7 +26,7 @@ onnx::ModelProto withWeights(const std::string &graph, int opset = 17) {
 
 /// Of a node that reads x, four steps of four samples, and gives y.
 std::string errorOf(const std::string &node) {
-  return ImportedModel(withWeights("g (float[4, 4, 3] x, int64[4] n) => (float[4, 1, 4, 2] y) { " + node + " }")).error;
+  return ImportedModel(withWeights("g (float[4, 4, 3] x, int32[4] n) => (float[4, 1, 4, 2] y) { " + node + " }")).error;
 }
 
 TEST(ImportRecurrence, OneProductForAllSteps) {
@@ -72,7 +72,7 @@ TEST(ImportRecurrence, ResettingBehindTheProductHasABiasOfItsOwn) {
 }
 
 TEST(ImportRecurrence, SequencesEndWhereTheirLengthsSay) {
-  const std::string head = "g (float[4, 4, 3] x, int64[4] n) => (float[4, 2, 4, 2] y) { y, last = ";
+  const std::string head = "g (float[4, 4, 3] x, int32[4] n) => (float[4, 2, 4, 2] y) { y, last = ";
   ImportedModel same(withWeights(head + "RNN<hidden_size = 2, direction = \"bidirectional\">(x, both, inner) }"));
   ASSERT_TRUE(same.module) << same.error;
   EXPECT_TRUE(same.ops<train::CompareOp>().empty());
@@ -85,11 +85,12 @@ TEST(ImportRecurrence, SequencesEndWhereTheirLengthsSay) {
 }
 
 TEST(ImportRecurrence, LengthsMustFit) {
-  EXPECT_EQ(errorOf("all = Constant<value_ints = [4, 4, 4, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, all)"), "");
-  EXPECT_THAT(errorOf("some = Constant<value_ints = [4, 4, 3, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, some)"), "");
-  EXPECT_THAT(errorOf("some = Constant<value_ints = [4, 4, 5, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, some)"),
+  EXPECT_EQ(errorOf("all = Constant<value = int32[4] {4, 4, 4, 4}>() y = LSTM<hidden_size = 2>(x, w, r, b, all)"), "");
+  EXPECT_THAT(errorOf("some = Constant<value = int32[4] {4, 4, 3, 4}>() y = LSTM<hidden_size = 2>(x, w, r, b, some)"),
+              "");
+  EXPECT_THAT(errorOf("some = Constant<value = int32[4] {4, 4, 5, 4}>() y = LSTM<hidden_size = 2>(x, w, r, b, some)"),
               HasSubstr("node 'y' (LSTM, opset 17): has sequences of 5 steps, outside 0 to 4"));
-  EXPECT_THAT(errorOf("few = Constant<value_ints = [4, 4]>() y = LSTM<hidden_size = 2>(x, w, r, b, few)"),
+  EXPECT_THAT(errorOf("few = Constant<value = int32[2] {4, 4}>() y = LSTM<hidden_size = 2>(x, w, r, b, few)"),
               HasSubstr("sequence_lens must be 4 integers, has shape [2]"));
   EXPECT_EQ(errorOf("y = LSTM<hidden_size = 2>(x, w, r, b, n)"), "");
   EXPECT_THAT(errorOf("m = ReduceSum(x) y = LSTM<hidden_size = 2>(x, w, r, b, m)"),

@@ -13,6 +13,7 @@ struct ImportedModel {
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string error;
+  ImportReport report;
 
   explicit ImportedModel(const onnx::ModelProto &model, const TrainingSpec &spec = {}) {
     std::string path = folder.write(model);
@@ -21,7 +22,7 @@ struct ImportedModel {
       error = file.error();
       return;
     }
-    auto imported = importOnnx(context, *file, spec);
+    auto imported = importOnnx(context, *file, spec, &report);
     if (imported)
       module = std::move(*imported);
     else

@@ -22,7 +22,9 @@ struct Refused {
     Result<OnnxFile> file = OnnxFile::read(folder.write(proto));
     EXPECT_TRUE(file) << file.error();
     mlir::MLIRContext context;
-    auto module = importOnnx(context, *file, TrainingSpec(), &notes);
+    ImportReport report;
+    auto module = importOnnx(context, *file, TrainingSpec(), &report);
+    notes = report.notes;
     EXPECT_FALSE(module);
     if (!module)
       error = module.error();

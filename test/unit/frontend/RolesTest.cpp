@@ -12,7 +12,7 @@ using train::Role;
 
 constexpr const char *normalized = R"(g (float[4, 3, 2, 2] x) => (float[4, 3, 2, 2] y) {
   c = Conv(x, k)
-  y = BatchNormalization<momentum = 0.75>(c, s, b, m, v) })";
+  y = BatchNormalization<momentum = 0.75, training_mode = 1>(c, s, b, m, v) })";
 
 onnx::ModelProto normalizedModel(const char *graph = normalized, int opset = 14) {
   auto model = parseModel(graph, opset);
@@ -75,15 +75,57 @@ TEST(Roles, InitDrawsByRole) {
 
 TEST(Roles, FreezeMatchesWholeNames) {
   TrainingSpec spec;
-  spec.freeze = "k|sx";
+  spec.freeze = {"k|sx"};
   ImportedModel model(normalizedModel(), spec);
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_EQ(model.variable("k").getRole(), Role::Constant);
   EXPECT_EQ(model.variable("s").getRole(), Role::Parameter);
   EXPECT_THAT(listParameters(*model.module), HasSubstr("constant   frozen by --freeze"));
-  spec.freeze = "(";
+  spec.freeze = {"("};
   ImportedModel invalid(normalizedModel(), spec);
   EXPECT_THAT(invalid.error, HasSubstr("--freeze=( is not a regular expression"));
+}
+
+TEST(Roles, WhatBothFlagsNameIsAsWithoutThem) {
+  auto proto = parseModel(R"(g (float[2, 3] x) => (float[2, 3] y) {
+    h = Gemm(x, w)
+    g = Mul(h, s)
+    y = Div(g, c) })");
+  rename(*proto.mutable_graph(), "w", "body.weight");
+  rename(*proto.mutable_graph(), "s", "head.scale");
+  rename(*proto.mutable_graph(), "c", "head/Const:0");
+  addInitializer(proto, "body.weight", {3, 3}, 0.1f, 0.1f);
+  addInitializer(proto, "head.scale", {3}, 1, 0.1f);
+  addInitializer(proto, "head/Const:0", {}, 2);
+  TrainingSpec spec;
+  spec.freeze = {".*"};
+  spec.train = {"head.*"};
+  ImportedModel model(proto, spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("body.weight").getRole(), Role::Constant);
+  EXPECT_EQ(model.variable("head.scale").getRole(), Role::Parameter);
+  EXPECT_EQ(model.variable("head/Const:0").getRole(), Role::Constant);
+  spec.freeze = {};
+  ImportedModel byHand(proto, spec);
+  ASSERT_TRUE(byHand.module) << byHand.error;
+  EXPECT_EQ(byHand.variable("head/Const:0").getRole(), Role::Parameter);
+}
+
+TEST(Roles, PatternsThatMatchNothingAreErrors) {
+  TrainingSpec spec;
+  spec.freeze = {"conv.*"};
+  EXPECT_THAT(ImportedModel(normalizedModel(), spec).error,
+              HasSubstr("--freeze=conv.* matches no whole name of a tensor that could be trained"));
+  spec.freeze = {"m|v"};
+  EXPECT_THAT(ImportedModel(normalizedModel(), spec).error,
+              HasSubstr("running statistics are held by --batch-norm=frozen"));
+  spec.freeze = {};
+  spec.train = {"nothing"};
+  EXPECT_THAT(ImportedModel(normalizedModel(), spec).error, HasSubstr("--train=nothing matches no whole name"));
+  spec.train = {"nothing", "k"}; // of a list, one line may match nothing
+  ImportedModel some(normalizedModel(), spec);
+  EXPECT_TRUE(some.module) << some.error;
+  EXPECT_THAT(some.report.remarks[0], HasSubstr("1 of the 2 regular expressions of --train match nothing: 'nothing'"));
 }
 
 TEST(Roles, MasksAreConstants) {
@@ -96,12 +138,25 @@ TEST(Roles, MasksAreConstants) {
   EXPECT_THAT(model.variable("mask").getReason()->str(), HasSubstr("infinities"));
 }
 
-TEST(Roles, ConstantNodesAreConstants) {
-  auto proto = parseModel(R"(g (float[2, 3] x) => (float[2, 3] y) {
+constexpr const char *constantBias = R"(g (float[2, 3] x) => (float[2, 3] y) {
     c = Constant<value = float[3] {1.0, 2.0, 3.0}>()
     h = Gemm(x, w, c)
-    y = Relu(h) })");
-  addInitializer(proto, "w", {3, 3});
+    y = Add(h, c) })";
+
+/// Paddle's exporter writes all weights so; PyTorch's writes what is no parameter so.
+TEST(Roles, AConstantNodeThatIsAWeightIsTrained) {
+  auto proto = parseModel(constantBias);
+  addInitializer(proto, "w", {3, 3}, 0.1f, 0.1f);
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("c").getRole(), Role::Parameter);
+  EXPECT_THAT(model.report.remarks[0], HasSubstr("2 tensors are trained, 0 are held fixed; trained by rule: 'c'"));
+}
+
+TEST(Roles, ConstantNodesOfPyTorchAreConstants) {
+  auto proto = parseModel(constantBias);
+  addInitializer(proto, "w", {3, 3}, 0.1f, 0.1f);
+  proto.set_producer_name("pytorch");
   ImportedModel model(proto);
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_EQ(model.variable("c").getRole(), Role::Constant);
@@ -133,7 +188,7 @@ TEST(Roles, IdentityOfAUniformTensorIsItsOwnVariable) {
     tied = Identity(k)
     c = Conv(x, k)
     d = Conv(c, tied)
-    y = BatchNormalization(d, scale, bias, m, v) })");
+    y = BatchNormalization<training_mode = 1>(d, scale, bias, m, v) })");
   ImportedModel model(proto);
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_EQ(model.variable("scale").getRole(), Role::Parameter);

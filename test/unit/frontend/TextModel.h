@@ -23,6 +23,18 @@ inline onnx::ModelProto parseModel(const std::string &graph, int opset = 17) {
   return model;
 }
 
+/// Gives an operand or result of nodes, and of their bodies, a name that the text form does not know.
+inline void rename(onnx::GraphProto &graph, const std::string &from, const std::string &to) {
+  for (onnx::NodeProto &node : *graph.mutable_node()) {
+    for (auto *names : {node.mutable_input(), node.mutable_output()})
+      for (std::string &name : *names)
+        name = name == from ? to : name;
+    for (onnx::AttributeProto &attribute : *node.mutable_attribute())
+      if (attribute.has_g())
+        rename(*attribute.mutable_g(), from, to);
+  }
+}
+
 /// The i-th element is value + i * step.
 inline void addInitializer(onnx::ModelProto &model, const std::string &name, const std::vector<int64_t> &shape,
                            float value = 0.5f, float step = 0) {

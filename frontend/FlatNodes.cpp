@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that taking control flow apart makes beside those of the file: constants, elements of what a loop walks along,
+// and what it stacks.
+#include "frontend/Flattening.h"
+#include "onnx/onnx_pb.h"
+
+namespace sluice {
+
+Result<std::string> Flattening::emit(onnx::NodeProto node, const std::string &name) {
+  const std::string output = fresh(name);
+  node.set_name(output);
+  node.add_output(output);
+  if (Status appended = append(std::move(node), true); !appended)
+    return appended.takeError();
+  return output;
+}
+
+Result<std::string> Flattening::add(const char *op, const std::vector<std::string> &inputs, const std::string &name,
+                                    const std::vector<std::pair<const char *, int64_t>> &attributes) {
+  onnx::NodeProto node;
+  node.set_op_type(op);
+  for (const std::string &input : inputs)
+    node.add_input(input);
+  for (const auto &[key, number] : attributes) {
+    onnx::AttributeProto &attribute = *node.add_attribute();
+    attribute.set_name(key);
+    attribute.set_type(onnx::AttributeProto::INT);
+    attribute.set_i(number);
+  }
+  return emit(std::move(node), name);
+}
+
+Result<std::string> Flattening::constant(const std::string &name, const HostTensor &value, int32_t elementType) {
+  onnx::NodeProto node;
+  node.set_op_type("Constant");
+  onnx::AttributeProto &attribute = *node.add_attribute();
+  attribute.set_name("value");
+  attribute.set_type(onnx::AttributeProto::TENSOR);
+  onnx::TensorProto &tensor = *attribute.mutable_t();
+  tensor.set_data_type(elementType);
+  for (int64_t extent : value.shape)
+    tensor.add_dims(extent);
+  std::string &raw = *tensor.mutable_raw_data();
+  for (int64_t number : value.ints)
+    if (elementType == onnx::TensorProto::BOOL)
+      raw += static_cast<char>(number != 0);
+    else
+      raw.append(reinterpret_cast<const char *>(&number), sizeof number);
+  return emit(std::move(node), name);
+}
+
+Result<std::string> Flattening::addView(const char *op, const std::string &x, int64_t axis, const std::string &name) {
+  constexpr int64_t axesAreInputs = 13;
+  if (opset() >= axesAreInputs) {
+    auto axes = constant(name + "/axes", HostTensor::vector({axis}), onnx::TensorProto::INT64);
+    return axes ? add(op, {x, *axes}, name) : axes;
+  }
+  onnx::NodeProto node;
+  node.set_op_type(op);
+  node.add_input(x);
+  onnx::AttributeProto &axes = *node.add_attribute();
+  axes.set_name("axes");
+  axes.set_type(onnx::AttributeProto::INTS);
+  axes.add_ints(axis);
+  return emit(std::move(node), name);
+}
+
+Result<std::string> Flattening::stack(const std::vector<std::string> &parts, int64_t axis, const std::string &name) {
+  std::vector<std::string> views;
+  for (const std::string &part : parts) {
+    auto view = addView("Unsqueeze", part, axis, part + "/stacked");
+    if (!view)
+      return view;
+    views.push_back(*view);
+  }
+  return add("Concat", views, name, {{"axis", axis}});
+}
+
+} // namespace sluice

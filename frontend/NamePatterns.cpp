@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// All patterns of a flag are matched at once, as the alternatives of one expression: lists that tools write have
+// thousands of lines.
+#include "frontend/NamePatterns.h"
+
+#include <re2/re2.h>
+
+#include <fstream>
+
+namespace sluice {
+namespace {
+
+/// Of the automata of one expression.
+constexpr int64_t mostBytes = int64_t(1) << 28;
+
+re2::RE2::Options options() {
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(mostBytes);
+  options.set_never_capture(true);
+  return options;
+}
+
+} // namespace
+
+NamePatterns::NamePatterns() = default;
+NamePatterns::NamePatterns(NamePatterns &&) = default;
+NamePatterns &NamePatterns::operator=(NamePatterns &&) = default;
+NamePatterns::~NamePatterns() = default;
+
+Result<NamePatterns> NamePatterns::compile(const std::string &flag, const std::vector<std::string> &patterns) {
+  NamePatterns compiled;
+  std::string all;
+  for (const std::string &pattern : patterns) {
+    auto expression = std::make_unique<re2::RE2>(pattern, options());
+    if (!expression->ok()) {
+      const bool looksAround = expression->error_code() == re2::RE2::ErrorBadPerlOp;
+      return Error{flag + "=" + pattern + " is not a regular expression: " + expression->error() +
+                   (looksAround ? "; there is no look-ahead or look-behind, name the exceptions by another flag" : "")};
+    }
+    all += (all.empty() ? "(?:" : "|(?:") + pattern + ")";
+    compiled.patterns.push_back(std::move(expression));
+  }
+  if (patterns.empty())
+    return compiled;
+  compiled.any = std::make_unique<re2::RE2>(all, options());
+  if (!compiled.any->ok())
+    return Error{flag + ": its " + std::to_string(patterns.size()) +
+                 " regular expressions are together too large; give fewer or shorter ones"};
+  return compiled;
+}
+
+size_t NamePatterns::size() const { return patterns.size(); }
+
+bool NamePatterns::matches(std::string_view name) const {
+  return any && re2::RE2::FullMatch(re2::StringPiece(name.data(), name.size()), *any);
+}
+
+std::vector<std::string> NamePatterns::unmatched(const std::vector<std::string> &names) const {
+  std::vector<std::string> none;
+  for (const auto &pattern : patterns) {
+    bool found = false;
+    for (size_t i = 0; !found && i < names.size(); ++i)
+      found = re2::RE2::FullMatch(names[i], *pattern);
+    if (!found)
+      none.push_back(pattern->pattern());
+  }
+  return none;
+}
+
+/// Adds the lines of a file; what is wrong with it, or nothing.
+static std::string addLines(const std::string &path, std::vector<std::string> &patterns) {
+  constexpr size_t mostBytesOfFile = 1 << 24;
+  std::ifstream file(path, std::ios::binary);
+  const size_t before = patterns.size();
+  size_t bytes = 0;
+  for (std::string line; bytes <= mostBytesOfFile && std::getline(file, line);) {
+    bytes += line.size() + 1;
+    if (!line.empty() && line.back() == '\r')
+      line.pop_back();
+    if (!line.empty() && line.front() != '#')
+      patterns.push_back(line);
+  }
+  if (bytes > mostBytesOfFile)
+    return "has more than " + std::to_string(mostBytesOfFile) + " bytes";
+  if (!file.eof())
+    return "cannot be read";
+  return patterns.size() == before ? "holds no regular expression" : "";
+}
+
+Result<std::vector<std::string>> readPatterns(const std::string &flag, const std::vector<std::string> &words) {
+  std::vector<std::string> patterns;
+  for (const std::string &word : words)
+    if (word.empty() || word.front() != '@')
+      patterns.push_back(word);
+    else if (const std::string why = addLines(word.substr(1), patterns); !why.empty())
+      return Error{flag + "=" + word + ": the file " + why};
+  auto compiled = NamePatterns::compile(flag, patterns);
+  return compiled ? Result<std::vector<std::string>>(std::move(patterns)) : compiled.takeError();
+}
+
+} // namespace sluice

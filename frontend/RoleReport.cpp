@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts over the tensors of the file that live nodes read and over the variables that came of them.
+#include "frontend/RoleReport.h"
+
+#include "frontend/Refusals.h"
+
+namespace sluice {
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// Names that a line has room for.
+constexpr size_t mostNames = 6;
+
+std::string listed(const Names &names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < mostNames; ++i)
+    text += (i ? ", '" : "'") + names[i] + "'";
+  return names.size() > mostNames ? text + " and " + std::to_string(names.size() - mostNames) + " more" : text;
+}
+
+/// The model's float tensors by what becomes of them.
+struct Roles {
+  Names trained, frozen, byRule, chosen, states;
+  size_t constants = 0;
+};
+
+Roles rolesOf(const OnnxGraph &graph, const Variables &variables, const HandRoles &hand) {
+  Roles roles;
+  std::set<std::string> constant, others;
+  for (const auto &[name, role] : variables.roles()) {
+    (role == train::Role::Constant ? constant : others).insert(name);
+    if (role == train::Role::Parameter)
+      roles.trained.push_back(name);
+    if (role == train::Role::State)
+      roles.states.push_back(name);
+    if (role == train::Role::Parameter && graph.roles.chosen.count(name) && !hand.trains(name))
+      roles.chosen.push_back(name);
+  }
+  std::set<std::string> known(graph.roles.floats.begin(), graph.roles.floats.end());
+  for (const std::string &name : constant)
+    if (hand.freezes(name) && !known.count(name)) // made by ConstantOfShape
+      roles.frozen.push_back(name);
+  for (const std::string &name : graph.roles.floats) {
+    auto held = graph.roles.held.find(name);
+    if (others.count(name))
+      continue;
+    if (hand.freezes(name))
+      roles.frozen.push_back(name);
+    else if (held == graph.roles.held.end() ? constant.count(name) > 0 : isByRule(held->second))
+      roles.byRule.push_back(name);
+    else
+      ++roles.constants;
+  }
+  return roles;
+}
+
+/// Says which patterns match none of the names: in a note where others do, else as an error.
+Status checkPatterns(const std::string &flag, const NamePatterns &patterns, const Names &names, const Names &states,
+                     Names &remarks) {
+  const Names unmatched = patterns.unmatched(names);
+  if (unmatched.empty())
+    return Success{};
+  const bool ofList = patterns.size() > 1;
+  if (ofList && unmatched.size() < patterns.size()) {
+    remarks.push_back(std::to_string(unmatched.size()) + " of the " + std::to_string(patterns.size()) +
+                      " regular expressions of " + flag + " match nothing: " + listed(unmatched));
+    return Success{};
+  }
+  const bool ofStates = patterns.unmatched(states).size() < patterns.size();
+  return Error{(ofList
+                    ? "none of the " + std::to_string(patterns.size()) + " regular expressions of " + flag + " matches"
+                    : flag + "=" + unmatched[0] + " matches") +
+               (ofList ? " the whole name of a tensor" : " no whole name of a tensor") +
+               (flag == "--train" ? " that can be trained" : " that could be trained") +
+               (ofStates ? "; running statistics are held by --batch-norm=frozen" : "; --list-parameters names them")};
+}
+
+} // namespace
+
+Status reportRoles(const OnnxGraph &graph, const Variables &variables, const HandRoles &hand,
+                   std::vector<std::string> &remarks) {
+  const Roles roles = rolesOf(graph, variables, hand);
+  Names freezable = roles.trained;
+  for (const Names *names : {&roles.frozen, &roles.byRule})
+    freezable.insert(freezable.end(), names->begin(), names->end());
+  if (Status freeze = checkPatterns("--freeze", hand.freeze, freezable, roles.states, remarks); !freeze)
+    return freeze;
+  if (Status train = checkPatterns("--train", hand.train, roles.trained, roles.states, remarks); !train)
+    return train;
+  std::string held;
+  auto add = [&](size_t count, const std::string &why) {
+    if (count)
+      held += (held.empty() ? " (" : ", ") + std::to_string(count) + why;
+  };
+  add(roles.frozen.size(), " by --freeze");
+  add(roles.constants, roles.constants == 1 ? " constant of the graph" : " constants of the graph");
+  add(roles.byRule.size(), " by rule: " + listed(roles.byRule));
+  const size_t count = roles.frozen.size() + roles.constants + roles.byRule.size();
+  std::string line = counted(roles.trained.size(), "tensor") + (roles.trained.size() == 1 ? " is" : " are") +
+                     " trained, " + std::to_string(count) + (count == 1 ? " is" : " are") + " held fixed" +
+                     (held.empty() ? "" : held + ")");
+  if (!roles.chosen.empty())
+    line += "; trained by rule: " + listed(roles.chosen);
+  if (!roles.byRule.empty() || !roles.chosen.empty())
+    line += "; --train and --freeze decide otherwise";
+  remarks.push_back(std::move(line));
+  return Success{};
+}
+
+} // namespace sluice

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user is told of the roles of a model's tensors, and whether --freeze and --train name any of them.
+#ifndef SLUICE_FRONTEND_ROLE_REPORT_H
+#define SLUICE_FRONTEND_ROLE_REPORT_H
+
+#include "frontend/OnnxGraph.h"
+#include "frontend/Variables.h"
+
+namespace sluice {
+
+/// Adds a line to `remarks` that says how many tensors are trained and held and why, and which of them rules decide,
+/// and one for patterns of a list that match nothing. An error where all patterns of --freeze or --train do.
+Status reportRoles(const OnnxGraph &graph, const Variables &variables, const HandRoles &hand,
+                   std::vector<std::string> &remarks);
+
+} // namespace sluice
+
+#endif

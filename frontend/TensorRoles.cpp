@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules in the order in which they decide: what the file says, what structure says, what the name says. A rule that
+// asks for structure asks it of all that read the tensor, behind views.
+#include "frontend/TensorRoles.h"
+
+#include "frontend/GraphReads.h"
+#include "frontend/HostTensor.h"
+#include "frontend/NamePatterns.h"
+#include "onnx/onnx_pb.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+namespace sluice {
+
+const char *describe(Hold hold) {
+  switch (hold) {
+  case Hold::Condition:
+    return "reaches comparisons alone";
+  case Hold::Buffer:
+    return "a buffer of the exported program";
+  case Hold::ConstantNode:
+    return "output of a constant node";
+  case Hold::Setting:
+    return "needed when compiling";
+  case Hold::Number:
+    return "a single number that no module names";
+  case Hold::Uniform:
+    return "equal everywhere, and no module names it";
+  case Hold::Named:
+    return "has the name of an exporter's constant";
+  case Hold::Epsilon:
+    return "a small number added to what is divided by";
+  case Hold::Root:
+    return "a whole number whose root is taken";
+  case Hold::LossFactor:
+    return "weighs a term of the loss";
+  }
+  return "";
+}
+
+bool isByRule(Hold hold) { return hold > Hold::Setting; }
+
+bool isUniform(const FileTensor &tensor) {
+  int64_t count = elementCount(tensor.shape).value_or(0);
+  std::string_view bytes = tensor.bytes;
+  const size_t size = count > 0 ? bytes.size() / static_cast<size_t>(count) : 0;
+  return size && std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
+}
+
+namespace {
+
+constexpr double largestEpsilon = 0.01;
+
+bool isNorm(const onnx::NodeProto &node) {
+  return isOp(node, {"BatchNormalization", "InstanceNormalization", "LayerNormalization", "GroupNormalization"});
+}
+
+/// A float tensor of the file, and what reads it.
+struct Tensor {
+  const std::string &name;
+  const FileTensor &file;
+  bool isConstantNode;
+  int64_t size;
+  double first; ///< its first element
+  bool uniform; ///< of more than one element
+  NameScheme scheme;
+  std::vector<Read> reads; ///< behind views
+};
+
+class RoleFinder {
+public:
+  RoleFinder(const OnnxFile &file, const OnnxGraph &graph, bool modelHasLoss) : file(file), graph(graph), reads(graph) {
+    if (modelHasLoss)
+      lossFactors.emplace(graph, reads);
+    findCarriers();
+    findKinds();
+    fromPyTorch = file.model().producer_name() == "pytorch";
+  }
+
+  TensorRoles find(const HandRoles &hand) {
+    TensorRoles roles;
+    std::vector<Tensor> tensors = collect();
+    modulesAreNamed = std::any_of(tensors.begin(), tensors.end(), [](const Tensor &tensor) {
+      return tensor.size > 1 && tensor.scheme == NameScheme::Module;
+    });
+    for (const Tensor &tensor : tensors) {
+      roles.floats.push_back(tensor.name);
+      byRule = false;
+      const std::optional<Hold> hold = hand.trains(tensor.name) ? std::nullopt : holdOf(tensor);
+      if (hold)
+        roles.held[tensor.name] = *hold;
+      else if (tensor.isConstantNode)
+        roles.weights.insert(tensor.name);
+      if (!hold && byRule)
+        roles.chosen.insert(tensor.name);
+    }
+    return roles;
+  }
+
+private:
+  std::vector<Tensor> collect() const {
+    std::vector<Tensor> tensors;
+    auto add = [&](const std::string &name, bool isConstantNode) {
+      const FileTensor *tensor = file.tensor(name);
+      const int64_t size = tensor ? elementCount(tensor->shape).value_or(0) : 0;
+      if (size < 1 || tensor->elementType != onnx::TensorProto::FLOAT || reads.directReadsOf(name).empty())
+        return;
+      float first;
+      std::memcpy(&first, tensor->bytes.data(), sizeof first);
+      tensors.push_back({name, *tensor, isConstantNode, size, first, size > 1 && isUniform(*tensor), nameScheme(name),
+                         reads.readsOf(name)});
+    };
+    for (const auto &initializer : file.model().graph().initializer())
+      add(initializer.name(), false);
+    for (const onnx::NodeProto *node : graph.nodes)
+      if (isOp(*node, {"Constant"}) && node->output_size() == 1)
+        add(node->output(0), true);
+    return tensors;
+  }
+
+  /// Whether no gradient passes from the node's results to input `i`: what it says of it is true or false, or a shape.
+  static bool stopsGradient(const onnx::NodeProto &node, int i) {
+    return isOp(node, {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Not", "And", "Or", "Xor", "IsNaN",
+                       "IsInf", "Shape", "Size"}) ||
+           (isOp(node, {"Where"}) && i == 0);
+  }
+
+  /// Values from which a gradient may be asked: all but those that reach comparisons and conditions alone, as they are
+  /// or moved.
+  void findCarriers() {
+    carriers.insert(graph.output);
+    for (auto entry = graph.nodes.rbegin(); entry != graph.nodes.rend(); ++entry) {
+      const onnx::NodeProto &node = **entry;
+      const bool moved = isView(node) || isOp(node, {"Slice", "Gather", "Expand", "Concat", "Split"});
+      const bool carries = !moved || std::any_of(node.output().begin(), node.output().end(),
+                                                 [&](const auto &name) { return carriers.count(name); });
+      for (int i = 0; carries && i < node.input_size(); ++i)
+        if (!stopsGradient(node, i))
+          carriers.insert(node.input(i));
+    }
+  }
+
+  /// What torch.export says of the tensors of a file, by name: PARAMETER, BUFFER; nothing in files of other exporters.
+  void findKinds() {
+    const onnx::GraphProto &proto = file.model().graph();
+    for (const auto *list : {&proto.value_info(), &proto.input()})
+      for (const onnx::ValueInfoProto &value : *list)
+        for (const auto &entry : value.metadata_props())
+          if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind")
+            kinds[value.name()] = entry.value().substr(entry.value().rfind('.') + 1);
+    areMarked = std::any_of(kinds.begin(), kinds.end(), [](const auto &kind) { return kind.second == "PARAMETER"; });
+  }
+
+  /// Why the tensor is held; nothing where it is trained.
+  std::optional<Hold> holdOf(const Tensor &tensor) {
+    const bool isPath = tensor.scheme == NameScheme::Module && tensor.name.find('.') != std::string::npos;
+    if (tensor.isConstantNode && !isPath)
+      return holdOfConstant(tensor);
+    if (!carriers.count(tensor.name))
+      return Hold::Condition;
+    if (areMarked)
+      if (auto kind = kinds.find(tensor.name); kind != kinds.end())
+        return kind->second == "PARAMETER" ? std::nullopt : std::optional(Hold::Buffer);
+    if (areAll(tensor, isSetting))
+      return Hold::Setting;
+    const bool oneNumber = tensor.size == 1 || tensor.uniform;
+    if (oneNumber && areAll(tensor, [&](const Read &read) { return isEpsilon(tensor, read); }))
+      return Hold::Epsilon;
+    if (tensor.size == 1 && isWhole(tensor.first) &&
+        areAll(tensor, [](const Read &read) { return isOp(*read.first, {"Sqrt"}); }))
+      return Hold::Root;
+    if (lossFactors && lossFactors->areRead(tensor.reads))
+      return Hold::LossFactor;
+    if (tensor.size == 1)
+      return holdOfNumber(tensor);
+    if (tensor.uniform)
+      return holdOfUniform(tensor);
+    const bool isPyTorchConstant = tensor.name.front() == '/';
+    if (tensor.scheme == NameScheme::Constant && (isPyTorchConstant || !isWeight(tensor)))
+      return Hold::Named;
+    return std::nullopt;
+  }
+
+  /// What ops do not read as a tensor of the step.
+  static bool isSetting(const Read &read) {
+    return read.second > 0 && isOp(*read.first, {"Clip", "Dropout", "Resize", "Upsample", "Pad", "Range", "OneHot"});
+  }
+
+  /// A Constant node is a weight where it stands as one. PyTorch's exporter writes what is no parameter so.
+  std::optional<Hold> holdOfConstant(const Tensor &tensor) {
+    if (fromPyTorch || areMarked || tensor.size == 1 || tensor.uniform || !isWeight(tensor))
+      return Hold::ConstantNode;
+    byRule = true;
+    return std::nullopt;
+  }
+
+  std::optional<Hold> holdOfNumber(const Tensor &tensor) {
+    if (std::any_of(tensor.reads.begin(), tensor.reads.end(), isWeightRead) || isBiasOfOneColumn(tensor))
+      return std::nullopt;
+    if (areMarked || tensor.scheme != NameScheme::Module)
+      return Hold::Number;
+    byRule = true;
+    return std::nullopt;
+  }
+
+  /// Fresh scales are 1 and fresh biases 0, which would be pointless constants, unless they are as long as the batch.
+  std::optional<Hold> holdOfUniform(const Tensor &tensor) {
+    if (tensor.scheme == NameScheme::Module)
+      return std::nullopt;
+    const bool hasBatch = tensor.file.shape.size() > 1 && graph.batch > 1 && tensor.file.shape[0] == graph.batch;
+    const bool isWeightHere = std::any_of(tensor.reads.begin(), tensor.reads.end(), [&](const Read &read) {
+      return isWeightRead(read) && !(isNorm(*read.first) && modulesAreNamed) &&
+             !(isOp(*read.first, {"MatMul", "Gemm"}) && read.second == 0);
+    });
+    if (tensor.scheme != NameScheme::Constant && isWeightHere)
+      return std::nullopt;
+    if (tensor.scheme != NameScheme::Constant && !hasBatch &&
+        areAll(tensor, [&](const Read &read) { return isNeutral(tensor.first, read); })) {
+      byRule = true;
+      return std::nullopt;
+    }
+    return Hold::Uniform;
+  }
+
+  template <typename Predicate> static bool areAll(const Tensor &tensor, const Predicate &predicate) {
+    return !tensor.reads.empty() && std::all_of(tensor.reads.begin(), tensor.reads.end(), predicate);
+  }
+
+  static bool isWhole(double number) { return number >= 2 && number == std::floor(number); }
+
+  static bool isWeightRead(const Read &read) {
+    const auto &[node, input] = read;
+    if (isOp(*node, {"Conv", "ConvTranspose", "PRelu"}) || isNorm(*node))
+      return input == 1 || input == 2;
+    if (isOp(*node, {"LSTM", "GRU", "RNN"}))
+      return input >= 1 && input <= 3;
+    return isOp(*node, {"Gemm", "MatMul"});
+  }
+  static bool isWeight(const Tensor &tensor) {
+    return std::any_of(tensor.reads.begin(), tensor.reads.end(), isWeightRead);
+  }
+
+  static bool isNeutral(double value, const Read &read) {
+    const auto &[node, input] = read;
+    return (isOp(*node, {"Mul"}) && (value == 0 || value == 1)) || (isOp(*node, {"Div"}) && input == 1 && value == 1) ||
+           (isOp(*node, {"Add", "Sub"}) && value == 0);
+  }
+
+  /// Whether the tensor is a small summand, or bound, of what a root, a logarithm or a quotient takes.
+  bool isEpsilon(const Tensor &tensor, const Read &read) const {
+    const onnx::NodeProto &node = *read.first;
+    if (!isOp(node, {"Add", "Max"}) || node.output_size() != 1 || !(std::abs(tensor.first) <= largestEpsilon) ||
+        tensor.first == 0)
+      return false;
+    const std::vector<Read> behind = reads.readsOf(node.output(0));
+    return !behind.empty() && std::all_of(behind.begin(), behind.end(), [&](const Read &next) {
+      return isOp(*next.first, {"Sqrt", "Log", "Reciprocal"}) || (isOp(*next.first, {"Div"}) && next.second == 1) ||
+             (isOp(*next.first, {"Pow"}) && next.second == 0 && takesRoot(*next.first, file));
+    });
+  }
+
+  /// A bias of Linear(n, 1) is a vector of one number.
+  bool isBiasOfOneColumn(const Tensor &tensor) const {
+    return !tensor.file.shape.empty() && areAll(tensor, [&](const Read &read) {
+      if (!isOp(*read.first, {"Add"}) || read.first->input_size() != 2)
+        return false;
+      const onnx::NodeProto *product = reads.producerOf(read.first->input(1 - read.second));
+      if (!product || !isOp(*product, {"MatMul"}))
+        return false;
+      const FileTensor *weight = file.tensor(product->input(1));
+      return weight && !weight->shape.empty() && weight->shape.back() == 1;
+    });
+  }
+
+  const OnnxFile &file;
+  const OnnxGraph &graph;
+  const GraphReads reads;
+  std::optional<LossFactors> lossFactors;
+  std::set<std::string> carriers;
+  std::map<std::string, std::string> kinds;
+  bool areMarked = false, fromPyTorch = false, modulesAreNamed = false;
+  bool byRule = false; ///< of the tensor at hand, when it is trained
+};
+
+} // namespace
+
+Result<HandRoles> HandRoles::of(const TrainingSpec &spec) {
+  auto freeze = NamePatterns::compile("--freeze", spec.freeze);
+  auto train = NamePatterns::compile("--train", spec.train);
+  if (!freeze || !train)
+    return !freeze ? freeze.takeError() : train.takeError();
+  return HandRoles{std::move(*freeze), std::move(*train)};
+}
+
+TensorRoles findRoles(const OnnxFile &file, const OnnxGraph &graph, bool modelHasLoss, const HandRoles &hand) {
+  return RoleFinder(file, graph, modelHasLoss).find(hand);
+}
+
+} // namespace sluice

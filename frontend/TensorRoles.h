@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which float tensors of a file are trained and which are an exporter's numbers, by what the file says of them, by
+// their names, their values and what reads them. No MLIR in here.
+#ifndef SLUICE_FRONTEND_TENSOR_ROLES_H
+#define SLUICE_FRONTEND_TENSOR_ROLES_H
+
+#include "frontend/NamePatterns.h"
+#include <map>
+#include <set>
+
+namespace sluice {
+
+class OnnxFile;
+struct OnnxGraph;
+struct FileTensor;
+struct TrainingSpec;
+
+/// What --freeze and --train say. A tensor that both name is as without them, so that `--freeze=.* --train=head.*`
+/// freezes all but the head and trains no constant of the head.
+struct HandRoles {
+  NamePatterns freeze, train;
+  static Result<HandRoles> of(const TrainingSpec &spec);
+  bool freezes(std::string_view name) const { return freeze.matches(name) && !train.matches(name); }
+  bool trains(std::string_view name) const { return train.matches(name) && !freeze.matches(name); }
+};
+
+/// Why a float tensor of the file is held fixed.
+enum class Hold {
+  Condition,    ///< it reaches comparisons and conditions alone
+  Buffer,       ///< torch.export marks parameters, and this is none
+  ConstantNode, ///< the output of a Constant node that is no weight
+  Setting,      ///< a bound, ratio or scale that ops need when compiling
+  Number,       ///< a single number that no module names
+  Uniform,      ///< equal everywhere, and no module names it
+  Named,        ///< it has a name that exporters give constants alone
+  Epsilon,      ///< a small number added to what a root, a logarithm or a quotient takes
+  Root,         ///< a whole number whose root is taken
+  LossFactor    ///< it weighs a term of the loss, which would only shrink
+};
+
+/// The reason, as --list-parameters says it.
+const char *describe(Hold hold);
+/// Whether a rule of ours decides, not what the file itself says of the tensor.
+bool isByRule(Hold hold);
+
+struct TensorRoles {
+  std::vector<std::string> floats; ///< all float32 initializers and Constant nodes that live nodes read, in file order
+  std::map<std::string, Hold> held;
+  std::set<std::string> weights; ///< outputs of Constant nodes that are no constants
+  std::set<std::string> chosen;  ///< trained by rule: single numbers that a module names, for instance
+};
+
+/// Roles of the live tensors of a graph. Tensors that are trained by hand are held by none of the rules.
+TensorRoles findRoles(const OnnxFile &file, const OnnxGraph &graph, bool modelHasLoss, const HandRoles &hand);
+
+/// Whether every element of a file tensor has the same bytes.
+bool isUniform(const FileTensor &tensor);
+
+/// Whose scheme a tensor's name follows.
+enum class NameScheme { Module, Tool, Constant };
+NameScheme nameScheme(const std::string &name);
+
+} // namespace sluice
+
+#endif

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of the flags that say how much memory there is.
+#pragma once
+
+#include "tools/Driver.h"
+
+#include <string>
+
+namespace sluice {
+
+/// Reads the words of --host-budget (SIZE, 0, unlimited; empty: none) and --workspace-limit (SIZE; empty: none) and looks
+/// at that of --memory-budget, which `options` has with the target and the form of the output. What is wrong, or
+/// nothing.
+std::string takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options);
+
+} // namespace sluice
