@@ -160,11 +160,12 @@ void useInferenceForms(onnx::GraphProto &graph) {
   }
 }
 
-/// A model that was exported before has the mark already; two entries of one name are no valid ONNX.
+/// A model that was exported before has the mark already, and how its images were prepared; two entries of one name are
+/// no valid ONNX.
 void dropMark(onnx::ModelProto &model) {
   auto &entries = *model.mutable_metadata_props();
   for (int i = entries.size() - 1; i >= 0; --i)
-    if (entries[i].key() == "sluice")
+    if (entries[i].key() == "sluice" || entries[i].key().rfind("sluice.", 0) == 0)
       entries.DeleteSubrange(i, 1);
 }
 

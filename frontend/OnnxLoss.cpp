@@ -66,6 +66,11 @@ struct LossNode {
     return summed(node, binary<train::MulOp>(node, mask, own), single());
   }
 
+  /// A sum of weights to divide by. Where no label counts it is 0 as the loss is, which then stays 0.
+  Value orOne(Value sum) const {
+    return binary<train::AddOp>(node, sum, compared(node, sum, node.scalar(0, "zero"), Comparison::Equal));
+  }
+
   LogicalResult composed() const {
     Value named = mask(), zero = named ? node.scalar(0, "zero") : Value();
     Value loss = summed(node, selected(node, named, scores, zero), single(), -1);
@@ -79,7 +84,7 @@ struct LossNode {
     const SmallVector<int64_t> one(single().size(), 1);
     loss = summed(node, loss, one);
     if (reduction == "mean")
-      loss = binary<train::DivOp>(node, loss, summed(node, weight, one));
+      loss = binary<train::DivOp>(node, loss, orOne(summed(node, weight, one)));
     return node.result(node.reshape(loss, {}));
   }
 };

@@ -12,7 +12,7 @@ class Train_LossOp<string mnemonic> : Train_ForwardOp<mnemonic, [Train_OwnKernel
 def Train_SoftmaxCrossEntropyOp : Train_LossOp<"softmax_cross_entropy"> {
   let summary = "mean cross-entropy of softmax(logits) against class ids";
   let description = [{
-    The mean is over the targets that are not `ignore_index`, where there is one; over none of them it is NaN, as in PyTorch.
+    The mean is over the targets that are not `ignore_index`, where there is one; over none of them it is 0, like its gradients.
 
     - C1: logits are [N,K,d...], target is i64 [N,d...].
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace sluice {
 
@@ -49,6 +50,15 @@ inline std::string printable(const std::string &text, size_t most = 2000) {
     out += hex;
   }
   return out;
+}
+
+/// "'a', 'b', 'c' and 12 more".
+inline std::string someOf(const std::vector<std::string> &names) {
+  constexpr size_t shown = 8;
+  std::string out;
+  for (size_t i = 0; i < names.size() && i < shown; ++i)
+    out += (i ? ", '" : "'") + names[i] + "'";
+  return names.size() > shown ? out + " and " + std::to_string(names.size() - shown) + " more" : out;
 }
 
 } // namespace sluice

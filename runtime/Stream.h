@@ -95,6 +95,7 @@ struct StepState {
   int32_t nesterov = 0;
   int32_t scaleIsFixed = 0; ///< of the loss, see LossScale.h: it neither halves nor doubles
   int32_t batch = 0;        ///< of this step, from 0; parameters change behind the last one
+  float batchShare = 1;     ///< of the mean of the step's batches so far: what this one weighs in it
   int64_t batches = 1;      ///< that a step has
   uint64_t seed = 0;
   int64_t step = 0; ///< 1 in the first step

@@ -85,7 +85,7 @@ void restartPassive() {
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
   if (!words.empty())
-    ensurePassiveOpenMP(static_cast<int>(words.size()), arguments.data());
+    ensureOpenMP(static_cast<int>(words.size()), arguments.data());
 }
 
 /// What calibrate() says in a process of its own, whose threads are gone afterwards: a profile, or why there is none.

@@ -10,7 +10,7 @@ namespace sluice {
 /// Decides what a host program's times are predicted from where --device names nothing: $SLUICE_DEVICE, else this
 /// machine's profile, whose file is then named in `options`. Measures the machine where nothing is known of it, or
 /// --calibrate asks for it, and says so on standard error. Where no profile can be measured or kept: the shipped one,
-/// and a line that says why. May start the process again (ensurePassiveOpenMP()), so call it before anything was
+/// and a line that says why. May start the process again (ensureOpenMP()), so call it before anything was
 /// written.
 void chooseDevice(DriverOptions &options);
 

@@ -9,6 +9,7 @@
 #include "runtime/Update.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/MatmulEngine.h"
+#include "runtime/host/Parallel.h"
 #include "runtime/host/Processor.h"
 #include "runtime/host/TileForm.h"
 
@@ -182,6 +183,8 @@ void sluice::becomeMachine(const HostMachine &machine) {
   const int wanted = machine.threads > 0 ? machine.threads : std::max(1u, std::thread::hardware_concurrency());
   if (threads() != wanted) // else none are started that nobody needs
     setThreads(wanted);
+  else // whatever OMP_NUM_THREADS says, which the programs take no notice of, too
+    adoptThreadCount();
   limitInstructions(reachableLevel(machine.level));
 }
 

@@ -127,7 +127,8 @@ static int threadCount = 1;
 void setThreads(int count) { threadCount = count; }
 int threads() { return threadCount; }
 void limitInstructions(int) {}
-void ensurePassiveOpenMP(int, char **) {}
+void ensureOpenMP(int, char **) {}
+bool isOpenMPLimited() { return false; }
 
 void noteFallback(const std::string &node, const std::string &what) {
   if (fallbacks.count++ == 0)

@@ -88,7 +88,7 @@ __global__ void elementPart(LossKind kind, int64_t count, const float *x, const 
     partials[blockIdx.x] = sum;
 }
 
-/// The mean over `count`, or over *counted where that is there.
+/// The mean over `count`, or over *counted where that is there; over none it is 0.
 __global__ void finishLoss(const double *partials, int parts, int64_t count, const int64_t *counted, float *loss) {
   __shared__ double shared[blockThreads / 32];
   double sum = 0;
@@ -96,7 +96,7 @@ __global__ void finishLoss(const double *partials, int parts, int64_t count, con
     sum += partials[i];
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
-    *loss = static_cast<float>(sum / static_cast<double>(counted ? *counted : count));
+    *loss = meanLoss(sum, counted ? *counted : count);
 }
 
 template <int Width, typename T>

@@ -155,7 +155,7 @@ template <typename Sum> __device__ void addTo(const Pieces<Addition> &all, Sum &
 
 __global__ void accumulateKernel(Pieces<Addition> all, const DeviceState *state) {
   const UpdateFactors f = state->update;
-  addTo(all, [&](float from, float to) { return summedElement(from, to, f); });
+  addTo(all, [&](float from, float to) { return joinedElement(from, to, f); });
 }
 
 __global__ void averageKernel(Pieces<Addition> all, const DeviceState *state) {

@@ -53,7 +53,7 @@ int64_t Cifar::label(int64_t sample) const {
   return value;
 }
 
-Image Cifar::readImage(int64_t sample) const {
+Image Cifar::readImage(int, int64_t sample) const {
   const auto [file, offset] = find(sample);
   uint8_t planes[imageBytes];
   file->readAt(offset + static_cast<uint64_t>(labelBytes), planes, sizeof planes);

@@ -122,6 +122,14 @@ struct Png {
   }
 };
 
+/// What an image may say besides its pixels is not even unpacked: texts and profiles of a few bytes can become
+/// gigabytes.
+void skipAncillary(png_structp state) {
+  static constexpr png_byte chunks[] = "bKGD\0cHRM\0eXIf\0gAMA\0hIST\0iCCP\0iTXt\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0"
+                                       "tEXt\0tIME\0zTXt";
+  png_set_keep_unknown_chunks(state, PNG_HANDLE_CHUNK_NEVER, chunks, static_cast<int>(sizeof chunks / 5));
+}
+
 /// Eight bits a channel, without transparency, grey or colours as in the file.
 void readPng(Png &png, const std::string &name, Image &image) {
   if (setjmp(png_jmpbuf(png.state)))
@@ -129,6 +137,7 @@ void readPng(Png &png, const std::string &name, Image &image) {
   png_set_read_fn(png.state, &png, Png::give);
   png_set_user_limits(png.state, 65500, 65500);
   png_set_chunk_malloc_max(png.state, 1 << 24);
+  skipAncillary(png.state);
   png_read_info(png.state, png.info);
   checkSize(name, png_get_image_width(png.state, png.info), png_get_image_height(png.state, png.info));
   png_set_expand(png.state);

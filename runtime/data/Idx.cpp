@@ -71,7 +71,7 @@ int64_t Idx::label(int64_t sample) const {
   return value;
 }
 
-Image Idx::readImage(int64_t sample) const {
+Image Idx::readImage(int, int64_t sample) const {
   Image image(width, height, 1);
   files[0].readAt(16 + static_cast<uint64_t>(sample) * image.pixels.size(), image.pixels.data(), image.pixels.size());
   const Shape &shape = program.inputs[0].staging.shape;

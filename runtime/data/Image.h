@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice {
 
-/// Rows from the top, pixels from the left, channels (1 or 3: grey, or red, green and blue) beside one another.
+/// Rows from the top, pixels from the left, channels (1, 3 or 4: grey, red, green and blue, or these with one more,
+/// which arrays alone have) beside one another.
 struct Image {
   int width = 0, height = 0, channels = 0;
   std::vector<uint8_t> pixels;
@@ -22,6 +24,9 @@ struct Image {
   const uint8_t *row(int y) const { return pixels.data() + static_cast<size_t>(y) * rowBytes(); }
   size_t rowBytes() const { return static_cast<size_t>(width) * static_cast<size_t>(channels); }
 };
+
+/// Whether images, of arrays at least, can have so many channels.
+constexpr bool isImageOf(int64_t channels) { return channels == 1 || channels == 3 || channels == 4; }
 
 /// No image may have more pixels, decoded or resized: 64 Mi, 192 MiB in colour.
 inline constexpr int64_t mostPixels = int64_t{1} << 26;
@@ -39,6 +44,11 @@ Image toColours(const Image &grey);
 /// Interleaved bytes from planes, one channel behind the other.
 Image fromPlanes(const uint8_t *planes, int width, int height, int channels);
 
+struct ImageSize {
+  int width = 0, height = 0;
+  bool operator!=(const ImageSize &other) const { return width != other.width || height != other.height; }
+};
+
 /// A part of an image, in whole pixels; what lies outside of the image is black.
 struct Box {
   int left, top, width, height;
@@ -49,15 +59,26 @@ Image crop(const Image &image, Box box);
 /// a smaller image has in one of its own. Only the part `box`, which must lie within the image, is looked at.
 Image resize(const Image &image, Box box, int width, int height);
 
-/// Turned counterclockwise around its middle by -180 to 180 degrees, black where it was not, as Pillow 10's
-/// Image.rotate with BILINEAR has it.
+/// Counterclockwise around the middle of an image, by -180 to 180 degrees.
+struct Turn {
+  Turn(int width, int height, double degrees);
+  /// Where the middle of the turned image's pixel comes from; pixel 0 reaches from 0 to 1. May lie outside.
+  std::pair<double, double> from(int x, int y) const {
+    const double right = x + 0.5 - middleX, down = y + 0.5 - middleY;
+    return {cosine * right + sine * down + middleX, cosine * down - sine * right + middleY};
+  }
+
+private:
+  double middleX, middleY, sine, cosine;
+};
+/// Black where nothing was, as Pillow 10's Image.rotate with BILINEAR has it.
 Image rotate(const Image &image, double degrees);
 
 /// Exchanges left and right.
 void flip(Image &image);
 
 /// As Pillow's ImageEnhance does it with the same factors; 1 leaves an image as it is. Of grey images saturation does
-/// nothing.
+/// nothing. Images of one or three channels.
 void adjustBrightness(Image &image, float factor);
 void adjustContrast(Image &image, float factor);
 void adjustSaturation(Image &image, float factor);

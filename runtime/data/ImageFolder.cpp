@@ -5,10 +5,10 @@
 
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
+#include "runtime/data/Skipped.h"
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <filesystem>
 
 namespace fs = std::filesystem;
@@ -51,13 +51,21 @@ static void checkInside(const std::string &path, const std::string &root) {
     throw DataError(text(path, " is a link that leads nowhere or out of ", root, ": copy what it names"));
 }
 
-ImageFolder::ImageFolder(const std::string &folder, const Program &program, bool targets, bool skip)
-    : LabelledImages("imagefolder", program, targets) {
-  int64_t classes = 0;
+ImageFolder::ImageFolder(const std::string &folder, const Program &program, bool targets, bool skip,
+                         const std::vector<std::string> &known)
+    : LabelledImages("imagefolder", program, targets), names(known) {
+  addClasses(folder, skip, !known.empty());
+  if (files.empty())
+    throw DataError(text(folder, " has no ", targets ? "subfolder with " : "", ".jpg, .jpeg or .png"));
+  checkClasses(folder, static_cast<int64_t>(names.size()));
+}
+
+/// New data need no classes, and no names that are known.
+void ImageFolder::addClasses(const std::string &folder, bool skip, bool known) {
+  Skipped skipped;
   for (const std::string &name : list(folder)) {
     const std::string path = joinPath(folder, name);
     if (!fs::is_directory(path)) {
-      // New data need no classes.
       if (!targets && isImageName(name)) {
         checkInside(path, folder);
         files.push_back({path, 0});
@@ -65,18 +73,22 @@ ImageFolder::ImageFolder(const std::string &folder, const Program &program, bool
       continue;
     }
     checkInside(path, folder);
+    auto place = std::find(names.begin(), names.end(), name);
+    if (known && targets && place == names.end())
+      throw DataError(text(path, ": there is no class '", name, "', but ", someOf(names),
+                           ": rename the folder, or name all classes with --class"));
+    if (!known)
+      place = names.insert(names.end(), name);
     const size_t before = files.size();
-    addImages(path, classes++);
+    addImages(path, place == names.end() ? 0 : place - names.begin());
     if (files.size() > before || !targets)
       continue;
     if (!skip)
       throw DataError(
           text(path, ": the class has no .jpg, .jpeg or .png: remove the folder, or give --on-bad-data=skip"));
-    std::fprintf(stderr, "skipped: class %s has no images\n", printable(name).c_str());
+    skipped.note(text("class ", name, " has no images"));
   }
-  if (files.empty())
-    throw DataError(text(folder, " has no ", targets ? "subfolder with " : "", ".jpg, .jpeg or .png"));
-  checkClasses(folder, classes);
+  skipped.sayHowMany(text("the classes of ", folder));
 }
 
 void ImageFolder::addImages(const std::string &folder, int64_t label) {
@@ -95,7 +107,7 @@ std::vector<std::string> ImageFolder::paths() const {
   return list;
 }
 
-Image ImageFolder::readImage(int64_t sample) const {
+Image ImageFolder::readImage(int, int64_t sample) const {
   constexpr uint64_t mostBytes = uint64_t{1} << 28;
   const InputFile file(files[static_cast<size_t>(sample)].path);
   if (file.size() > mostBytes)

@@ -24,6 +24,9 @@ LabelledImages::LabelledImages(const std::string &kind, const Program &program, 
         text(kind, " has an image and a class, this program takes ", program.inputCount, " inputs: use .npy files"));
   if (image.staging.type != DataType::F32)
     throw DataError(text(kind, " has images, input '", image.name, "' takes integers"));
+  if (wanted != 1 && wanted != 3)
+    throw DataError(
+        text(kind, " has images of 1 or 3 channels, input '", image.name, "' takes ", wanted, ": use arrays of bytes"));
   if (hasTarget && targets && (target.staging.type != DataType::I64 || sampleElements(target) != 1))
     throw DataError(text(kind, " has one class a sample, '", target.name, "' takes ", sampleElements(target),
                          target.staging.type == DataType::I64 ? " integers" : " floats", ": use .npy files"));

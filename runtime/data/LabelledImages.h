@@ -15,7 +15,7 @@ public:
   /// I64 class a sample (or none: a graph that ends in its own loss takes no target).
   LabelledImages(const std::string &kind, const Program &program, bool targets);
 
-  int imageInput() const override { return 0; }
+  Form form(int input) const override { return input == 0 ? Form::Image : Form::Numbers; }
   void read(int input, int64_t sample, char *values) const override;
 
 protected:
@@ -31,13 +31,17 @@ protected:
 /// A folder with a subfolder for each class, the classes in the order of their names' bytes, images in that of theirs.
 class ImageFolder : public LabelledImages {
 public:
+  /// With `known` names each subfolder has to be one of them, and its place there is its class; some may be missing.
   /// With `skip` classes without images keep their number and are no error.
-  ImageFolder(const std::string &folder, const Program &program, bool targets, bool skip);
+  ImageFolder(const std::string &folder, const Program &program, bool targets, bool skip,
+              const std::vector<std::string> &known = {});
 
   int64_t samples() const override { return static_cast<int64_t>(files.size()); }
   std::vector<std::string> paths() const override;
-  Image readImage(int64_t sample) const override;
+  Image readImage(int input, int64_t sample) const override;
   std::string name(int input, int64_t sample) const override;
+
+  std::vector<std::string> classNames() const override { return names; }
 
 private:
   struct File {
@@ -46,8 +50,10 @@ private:
   };
   int64_t label(int64_t sample) const override { return files[static_cast<size_t>(sample)].label; }
   void addImages(const std::string &folder, int64_t label);
+  void addClasses(const std::string &folder, bool skip, bool known);
 
   std::vector<File> files;
+  std::vector<std::string> names; ///< of the classes
 };
 
 /// CIFAR's binary files: records of one label (cifar100: two, of which the second counts) and 3 x 32 x 32 bytes.
@@ -58,7 +64,7 @@ public:
 
   int64_t samples() const override { return count; }
   std::vector<std::string> paths() const override;
-  Image readImage(int64_t sample) const override;
+  Image readImage(int input, int64_t sample) const override;
   std::string name(int input, int64_t sample) const override;
 
 private:
@@ -78,7 +84,7 @@ public:
 
   int64_t samples() const override { return count; }
   std::vector<std::string> paths() const override;
-  Image readImage(int64_t sample) const override;
+  Image readImage(int input, int64_t sample) const override;
   std::string name(int input, int64_t sample) const override;
 
 private:

@@ -66,7 +66,7 @@ Image resize(const Image &image, Box box, int width, int height) {
   if (width != box.width) {
     const Weights across(box.width, width);
     rows = Image(width, box.height, image.channels);
-    const auto resizeOne = image.channels == 3 ? resizeRow<3> : resizeRow<1>;
+    const auto resizeOne = image.channels == 1 ? resizeRow<1> : image.channels == 3 ? resizeRow<3> : resizeRow<4>;
     for (int y = 0; y < box.height; ++y)
       resizeOne(image.row(box.top + y) + box.left * image.channels, across, rows.row(y));
     from = &rows;

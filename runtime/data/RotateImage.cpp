@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <tuple>
 
 namespace sluice {
 
@@ -20,16 +20,18 @@ static std::pair<double, double> sineAndCosine(double x) {
   return {x * sine, cosine};
 }
 
-Image rotate(const Image &image, double degrees) {
+Turn::Turn(int width, int height, double degrees) : middleX(width / 2.0), middleY(height / 2.0) {
   constexpr double pi = 3.14159265358979323846;
-  const auto [sine, cosine] = sineAndCosine(-degrees * pi / 180);
-  const double middleX = image.width / 2.0, middleY = image.height / 2.0;
+  std::tie(sine, cosine) = sineAndCosine(-degrees * pi / 180);
+}
+
+Image rotate(const Image &image, double degrees) {
+  const Turn turn(image.width, image.height, degrees);
   Image out(image.width, image.height, image.channels);
   for (int y = 0; y < image.height; ++y) {
     uint8_t *to = out.row(y);
     for (int x = 0; x < image.width; ++x, to += image.channels) {
-      const double right = x + 0.5 - middleX, down = y + 0.5 - middleY;
-      const double fromX = cosine * right + sine * down + middleX, fromY = cosine * down - sine * right + middleY;
+      const auto [fromX, fromY] = turn.from(x, y);
       if (!(fromX >= 0 && fromX < image.width && fromY >= 0 && fromY < image.height))
         continue; // black
       const int left = static_cast<int>(std::floor(fromX - 0.5)), top = static_cast<int>(std::floor(fromY - 0.5));

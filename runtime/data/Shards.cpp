@@ -4,11 +4,9 @@
 #include "runtime/data/Shards.h"
 
 #include "runtime/Errors.h"
-#include "runtime/Printable.h"
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -45,6 +43,7 @@ Shards::Shards(const std::string &path, const Program &program, bool targets, bo
   std::sort(names.begin(), names.end());
   for (const std::string &name : names)
     addFile(name);
+  skipped.sayHowMany(path);
 }
 
 /// A number in octal digits, or with the highest bit set in binary.
@@ -155,7 +154,7 @@ void Shards::endSample(Sample &sample) {
     const std::string what = text(files.back().path(), ": ", sample.key, " has no .cls with a number beside its image");
     if (!skip)
       throw DataError(what + ": add it, or give --on-bad-data=skip");
-    std::fprintf(stderr, "skipped: %s\n", printable(what).c_str());
+    skipped.note(what);
   }
   sample = {};
 }
@@ -167,7 +166,7 @@ std::vector<std::string> Shards::paths() const {
   return list;
 }
 
-Image Shards::readImage(int64_t sample) const {
+Image Shards::readImage(int, int64_t sample) const {
   const Member &member = members[static_cast<size_t>(sample)];
   std::vector<uint8_t> bytes(member.bytes);
   files[member.file].readAt(member.offset, bytes.data(), bytes.size());

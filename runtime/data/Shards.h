@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/data/LabelledImages.h"
+#include "runtime/data/Skipped.h"
 
 namespace sluice {
 
@@ -14,7 +15,7 @@ public:
 
   int64_t samples() const override { return static_cast<int64_t>(members.size()); }
   std::vector<std::string> paths() const override;
-  Image readImage(int64_t sample) const override;
+  Image readImage(int input, int64_t sample) const override;
   std::string name(int input, int64_t sample) const override;
   std::vector<int64_t> begins() const override { return firsts; }
 
@@ -31,6 +32,7 @@ private:
   void endSample(Sample &sample);
 
   const bool skip;
+  Skipped skipped;
   std::vector<InputFile> files;
   std::vector<int64_t> firsts; ///< sample of each file
   std::vector<Member> members;

@@ -37,6 +37,7 @@ using Open = std::unique_ptr<SampleSource> (*)(const std::string &path, const Pr
 struct Kind {
   const char *name;
   Open open;
+  bool arrays = false;
 };
 
 /// For sources that are made from path, program and whether targets are wanted.
@@ -53,7 +54,7 @@ std::unique_ptr<SampleSource> openCifar(const std::string &path, const Program &
 template <ArrayFiles::Container container>
 std::unique_ptr<SampleSource> openArrays(const std::string &path, const Program &program,
                                          const SourceOptions &options) {
-  return std::make_unique<ArrayFiles>(container, path, program, options.targets);
+  return std::make_unique<ArrayFiles>(container, path, program, options.targets, options.inputs);
 }
 
 template <typename Format>
@@ -62,14 +63,19 @@ std::unique_ptr<SampleSource> openSkipping(const std::string &path, const Progra
   return std::make_unique<Format>(path, program, options.targets, options.skipBad);
 }
 
+std::unique_ptr<SampleSource> openFolder(const std::string &path, const Program &program,
+                                         const SourceOptions &options) {
+  return std::make_unique<ImageFolder>(path, program, options.targets, options.skipBad, options.classes);
+}
+
 constexpr Kind kinds[] = {
     {"cifar10", openCifar<10>},
     {"cifar100", openCifar<100>},
     {"csv", open<Table>},
     {"idx", open<Idx>},
-    {"imagefolder", openSkipping<ImageFolder>},
-    {"npz", openArrays<ArrayFiles::Container::Npz>},
-    {"safetensors", openArrays<ArrayFiles::Container::Safetensors>},
+    {"imagefolder", openFolder},
+    {"npz", openArrays<ArrayFiles::Container::Npz>, true},
+    {"safetensors", openArrays<ArrayFiles::Container::Safetensors>, true},
     {"shards", openSkipping<Shards>},
     {"tokens", open<Tokens>},
 };
@@ -83,8 +89,14 @@ size_t dataPathOf(const std::string &where) {
 
 std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Program &program) {
   const std::string &where = options.where;
-  if (where == syntheticData)
+  const auto refuseInputs = [&](bool arrays) {
+    if (!arrays && !options.inputs.empty())
+      throw UsageError(text("--input says what arrays hold (a folder of .npy files, npz, safetensors), not ", where));
+  };
+  if (where == syntheticData) {
+    refuseInputs(false);
     return std::make_unique<Synthetic>(program, options.seed);
+  }
   const size_t path = dataPathOf(where);
   if (path == 0)
     return openArrays<ArrayFiles::Container::Folder>(where, program, options);
@@ -94,6 +106,7 @@ std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Pro
     if (word == kind.name) {
       if (path == where.size())
         throw UsageError(text(where, " names no path"));
+      refuseInputs(kind.arrays);
       return kind.open(where.substr(path), program, options);
     }
     known += text(known.empty() ? "" : ", ", kind.name);

@@ -7,11 +7,21 @@
 #include "runtime/data/Image.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace sluice {
+
+/// What a source's values of an input are.
+enum class Form {
+  Numbers, ///< those of the program
+  Raw,     ///< likewise, and lie over no image, as the user says
+  Image,   ///< bytes, which readImage() gives and read() does not
+  Planes   ///< numbers that lie over the pixels of the images, before these are changed
+};
 
 class SampleSource {
 public:
@@ -22,17 +32,24 @@ public:
   /// Files that it reads, which no output may replace.
   virtual std::vector<std::string> paths() const = 0;
 
-  /// The input that takes images of bytes, which readImage() gives and read() does not; -1: none.
-  virtual int imageInput() const { return -1; }
+  virtual Form form(int) const { return Form::Numbers; }
   /// With as many channels as the input, or 3 where that has lost its form. Any thread, errors as read().
-  virtual Image readImage(int64_t) const { return {}; }
+  virtual Image readImage(int, int64_t) const { return {}; }
+  /// Of all images, where they are of one size, as those with planes over them are.
+  virtual std::optional<ImageSize> imageSize() const { return std::nullopt; }
 
-  /// One sample of one input of the program, in row-major order and of the staging tensor's element type. Any thread.
-  /// Throws DataError that names file and sample.
+  /// One sample of one input of the program, in row-major order and of the staging tensor's element type; planes in the
+  /// images' size. Any thread. Throws DataError that names file and sample.
   virtual void read(int input, int64_t sample, char *values) const = 0;
 
   /// What messages call a sample: "data/target.npy: sample 3".
   virtual std::string name(int input, int64_t sample) const = 0;
+
+  /// What classes are called, where the source says it, by their number.
+  virtual std::vector<std::string> classNames() const { return {}; }
+
+  /// What whoever starts a run should know of how its values are taken, a line each.
+  virtual std::vector<std::string> notes() const { return {}; }
 
   /// Samples [begins[i], begins[i + 1]) lie one behind the other and are best read together; empty: in any order.
   virtual std::vector<int64_t> begins() const { return {}; }
@@ -44,11 +61,17 @@ inline constexpr char syntheticData[] = "synthetic";
 /// Where the path begins in KIND:PATH; 0 for DIR.
 size_t dataPathOf(const std::string &where);
 
+/// --input: what the user calls inputs of arrays, by their names.
+enum class InputKind { Image, Raw };
+using InputKinds = std::map<std::string, InputKind>;
+
 struct SourceOptions {
   std::string where;   ///< DIR of .npy files, "synthetic" or KIND:PATH
   uint64_t seed = 0;   ///< of synthetic data
   bool targets = true; ///< false: nothing of the target is looked for or read
   bool skipBad = false;
+  InputKinds inputs = {};
+  std::vector<std::string> classes = {}; ///< their names, by which a folder's are known; empty: in its own order
 };
 
 /// Throws DataError when the data do not fit the program, which must outlive the source, and UsageError for a KIND that

@@ -36,16 +36,62 @@ static std::vector<std::string> fields(const std::string &line) {
   return list;
 }
 
-Table::Table(const std::string &path, const Program &program, bool targets) : program(program), file(path) {
+static constexpr char headerWord[] = ",header=";
+
+/// FILE of FILE,header=yes|no.
+static std::string fileOf(const std::string &where) { return where.substr(0, where.rfind(headerWord)); }
+
+Table::Table(const std::string &where, const Program &program, bool targets) : program(program), file(fileOf(where)) {
+  const std::string said = file.path() == where ? "" : where.substr(file.path().size() + std::strlen(headerWord));
+  if (said != "yes" && said != "no" && file.path() != where)
+    throw UsageError(text("csv:", where, ": header=yes or header=no, got '", said, "'"));
   findLines();
   if (begins.empty())
-    throw DataError(text(path, ": an empty file: the first line names the columns"));
-  std::string header = line(begins[0]);
-  if (header.compare(0, 3, "\xef\xbb\xbf") == 0) // a mark of UTF-8
-    header.erase(0, 3);
-  names = fields(header);
-  begins.erase(begins.begin());
+    throw DataError(text(file.path(), ": an empty file"));
+  readHeader(said);
   chooseColumns(targets);
+}
+
+static bool isNumber(const std::string &field) {
+  double value = 0;
+  return parseNumber(field, value);
+}
+
+/// 0, 1, 2...: what programs that number the columns write as names.
+static bool countsUp(const std::vector<std::string> &row) {
+  for (size_t i = 0; i < row.size(); ++i)
+    if (double value = -1; !parseNumber(row[i], value) || value != static_cast<double>(i))
+      return false;
+  return row.size() > 1;
+}
+
+/// A first line without any number has names, one of numbers alone is a sample; of others the user has to say it.
+void Table::readHeader(const std::string &said) {
+  std::string first = line(begins[0]);
+  if (first.compare(0, 3, "\xef\xbb\xbf") == 0) { // a mark of UTF-8
+    first.erase(0, 3);
+    begins[0] += 3;
+  }
+  names = fields(first);
+  const auto numbers = static_cast<size_t>(std::count_if(names.begin(), names.end(), isNumber));
+  if (said.empty() && ((numbers > 0 && numbers < names.size()) || countsUp(names)))
+    throw DataError(text(file.path(), ": the first line, '", first.substr(0, 60), first.size() > 60 ? "..." : "",
+                         "', may name the columns or be a sample: say which, csv:", file.path(), headerWord,
+                         "yes or csv:", file.path(), headerWord, "no"));
+  hasHeader = said.empty() ? numbers == 0 : said == "yes";
+  if (hasHeader) {
+    begins.erase(begins.begin());
+    return;
+  }
+  for (size_t i = 0; i < names.size(); ++i)
+    names[i] = std::to_string(i + 1);
+}
+
+std::vector<std::string> Table::notes() const {
+  if (hasHeader)
+    return {};
+  return {text(file.path(), " names no columns: its first line is a sample, ",
+               target == SIZE_MAX ? "no column" : "the last column", " the target")};
 }
 
 /// Of all lines that have more than blanks.
@@ -108,7 +154,7 @@ void Table::read(int input, int64_t sample, char *values) const {
   const std::vector<std::string> row = fields(line(begins[static_cast<size_t>(sample)]));
   const auto bad = [&](const std::string &what) { return DataError(name(input, sample) + what); };
   if (row.size() != names.size())
-    throw bad(text(" has ", row.size(), " fields, the first line names ", names.size(), " columns"));
+    throw bad(text(" has ", row.size(), " fields, the first line has ", names.size()));
   const DataType type = program.inputs[input].staging.type;
   for (size_t i = 0; i < row.size(); ++i) {
     if ((i == target) != (input > 0))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CSV file: a line of names, then a line of numbers for each sample, separated by commas.
+// A CSV file: a line of names, if it has one, then a line of numbers for each sample, separated by commas.
 #pragma once
 
 #include "runtime/data/Source.h"
@@ -9,16 +9,19 @@ namespace sluice {
 
 class Table : public SampleSource {
 public:
-  /// The target is the column `target`, else the last one; the others are the input's elements in their order. Without
-  /// `targets` the file may lack it. Throws DataError when the columns do not fit the program.
-  Table(const std::string &path, const Program &program, bool targets);
+  /// `where`: FILE, with ,header=yes or ,header=no behind it where the first line does not say itself whether it is one
+  /// of names. The target is the column `target`, else the last one; the others are the input's elements in their
+  /// order. Without `targets` the file may lack it. Throws DataError when the columns do not fit the program.
+  Table(const std::string &where, const Program &program, bool targets);
 
   int64_t samples() const override { return static_cast<int64_t>(begins.size()); }
   std::vector<std::string> paths() const override { return {file.path()}; }
   void read(int input, int64_t sample, char *values) const override;
   std::string name(int input, int64_t sample) const override;
+  std::vector<std::string> notes() const override;
 
 private:
+  void readHeader(const std::string &said);
   void findLines();
   void chooseColumns(bool targets);
   std::string line(uint64_t begin) const;
@@ -27,6 +30,7 @@ private:
   InputFile file;
   std::vector<uint64_t> begins; ///< of the samples' lines, in the file
   std::vector<std::string> names;
+  bool hasHeader = true;
   size_t target = SIZE_MAX; ///< its column
 };
 

@@ -10,10 +10,6 @@
 
 namespace sluice {
 
-static bool endsWith(const std::string &path, const std::string &ending) {
-  return path.size() >= ending.size() && path.compare(path.size() - ending.size(), ending.size(), ending) == 0;
-}
-
 Tokens::Tokens(const std::string &path, const Program &program, bool targets) : program(program), file(path) {
   if (program.inputCount > 2 || (program.inputCount == 2 && !isTarget(program, 1)))
     throw DataError(text("tokens are one input and its target, this program takes ", program.inputCount,

@@ -70,6 +70,10 @@ void openStandardStreams() {
       (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); // takes the lowest number that is free
 }
 
+bool endsWith(const std::string &path, const std::string &ending) {
+  return path.size() >= ending.size() && path.compare(path.size() - ending.size(), ending.size(), ending) == 0;
+}
+
 std::string joinPath(const std::string &folder, const std::string &name) {
   return folder.empty() || folder.back() == '/' ? folder + name : folder + "/" + name;
 }

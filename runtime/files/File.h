@@ -43,6 +43,8 @@ void openStandardStreams();
 /// "cannot ACTION PATH: " and what errno says.
 DataError systemError(const char *action, const std::string &path);
 
+/// Whether the path, or any text, ends so.
+bool endsWith(const std::string &path, const std::string &ending);
 /// "dir/name"; creates no folder.
 std::string joinPath(const std::string &folder, const std::string &name);
 /// The folder that holds a path, "." for a bare name.

@@ -113,6 +113,9 @@ Header parseDictionary(const std::string &text, const std::string &path) {
     if (*have)
       in.fail("key '" + key + "' is given twice");
     *have = true;
+    if (key == "descr" && in.accept('['))
+      throw DataError(::sluice::text(path, ": a structured array, whose elements have fields: save each field as an ",
+                                     "array of its own, numpy.save(NAME, array[FIELD])"));
     if (key == "descr")
       header.descr = in.string();
     else if (key == "fortran_order")
@@ -166,12 +169,14 @@ NpyFile::NpyFile(InputFile from, uint64_t begin, uint64_t end, const std::string
 }
 
 NpyFile::NpyFile(InputFile from, uint64_t begin, DataType type, const std::vector<int64_t> &shape,
-                 const std::string &name)
-    : file(std::move(from)), name(name), begin(begin), dataType(type), dims(shape), dataOffset(begin),
-      oneSample(byteWidth(type)) {
+                 const std::string &name, bool booleans)
+    : file(std::move(from)), name(name), begin(begin), dataType(type), booleans(booleans), dims(shape),
+      dataOffset(begin), oneSample(byteWidth(type)) {
   for (size_t i = 1; i < dims.size(); ++i)
     oneSample *= static_cast<size_t>(dims[i]);
 }
+
+const char *NpyFile::elementName() const { return booleans ? "bool" : typeName(dataType); }
 
 /// What stands between the fixed bytes and the data, which begins behind it.
 std::string NpyFile::readHeader() {
@@ -208,7 +213,7 @@ void NpyFile::parseHeader(const std::string &header) {
   else if (parsed.descr == "<i4")
     dataType = DataType::I32;
   else if (parsed.descr == "|u1" || parsed.descr == "<u1" || parsed.descr == "|b1")
-    dataType = DataType::U8;
+    dataType = DataType::U8, booleans = parsed.descr == "|b1";
   else
     throw DataError(text(
         path(), ": element type '", parsed.descr,
@@ -226,7 +231,7 @@ void NpyFile::parseHeader(const std::string &header) {
   if (overflow)
     throw DataError(text(path(), ": shape ", numpyShape(dims), " is too large, the file holds ", present, " bytes"));
   if (static_cast<uint64_t>(total) != present)
-    throw DataError(text(path(), ": shape ", numpyShape(dims), " of ", typeName(dataType), " takes ", total,
+    throw DataError(text(path(), ": shape ", numpyShape(dims), " of ", elementName(), " takes ", total,
                          " bytes, the file holds ", present));
   oneSample = static_cast<size_t>(sample);
 }

@@ -18,10 +18,14 @@ public:
   /// The same of bytes [begin, end) of a file; `name` is what messages call them.
   NpyFile(InputFile file, uint64_t begin, uint64_t end, const std::string &name);
   /// An array without a header, from byte `begin` on. The caller knows that the file has all of it.
-  NpyFile(InputFile file, uint64_t begin, DataType type, const std::vector<int64_t> &shape, const std::string &name);
+  NpyFile(InputFile file, uint64_t begin, DataType type, const std::vector<int64_t> &shape, const std::string &name,
+          bool booleans = false);
 
   /// Booleans are U8.
   DataType type() const { return dataType; }
+  bool isBoolean() const { return booleans; }
+  /// The type as NumPy calls it.
+  const char *elementName() const;
   /// Any rank from 0 up; dims are >= 0.
   const std::vector<int64_t> &shape() const { return dims; }
   /// Bytes of one index of the first dimension.
@@ -38,6 +42,7 @@ private:
   std::string name;
   uint64_t begin = 0, end = 0; ///< of the whole in the file
   DataType dataType = DataType::F32;
+  bool booleans = false;
   std::vector<int64_t> dims;
   uint64_t dataOffset = 0;
   size_t oneSample = 0;

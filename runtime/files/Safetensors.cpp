@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Header rules checked here: at most 100 MB (the reference implementation's limit), one flat JSON object without
-// duplicate keys, known element widths, sizes without overflow, byte ranges that tile the data exactly.
+// Header rules checked here: at most 100 MB (the reference implementation's limit), known element widths, sizes without
+// overflow, byte ranges that tile the data exactly. Its JSON is SafetensorsHeader's.
 
 #include "runtime/files/Safetensors.h"
 
 #include "runtime/Numbers.h"
 #include "runtime/files/Npy.h"
 #include "runtime/files/OutputFile.h"
+#include "runtime/files/SafetensorsHeader.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <set>
 
 namespace sluice {
 
@@ -47,27 +47,6 @@ static constexpr char sumKey[] = "crc32c";
 
 static std::vector<int64_t> dimsOf(const Shape &shape) { return {shape.dims, shape.dims + shape.rank}; }
 
-/// JSON without duplicate keys and nested no deeper than a header can be.
-static Json parseStrictly(const std::string &header, const std::string &path) {
-  std::vector<std::set<std::string>> keys;
-  auto check = [&](int depth, Json::parse_event_t event, Json &value) {
-    if (depth > 4)
-      throw DataError(text(path, ": bad safetensors header: nested too deeply"));
-    if (event == Json::parse_event_t::object_start)
-      keys.emplace_back();
-    else if (event == Json::parse_event_t::object_end)
-      keys.pop_back();
-    else if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      throw DataError(text(path, ": bad safetensors header: '", value.get<std::string>(), "' is there twice"));
-    return true;
-  };
-  try {
-    return Json::parse(header, check);
-  } catch (const Json::exception &error) {
-    throw DataError(text(path, ": bad safetensors header: ", error.what()));
-  }
-}
-
 SafetensorsFile::SafetensorsFile(const std::string &path) : file(path) {
   unsigned char start[8];
   if (file.size() < sizeof start)
@@ -86,55 +65,28 @@ SafetensorsFile::SafetensorsFile(const std::string &path) : file(path) {
   checkCoverage(sizeof start + length);
 }
 
-/// A JSON array of exact, non-negative integers; false when it is anything else.
-static bool readIntegers(const Json &value, std::vector<int64_t> &out) {
-  if (!value.is_array())
-    return false;
-  for (const Json &item : value) {
-    if (!item.is_number_unsigned() || item.get<uint64_t>() > INT64_MAX)
-      return false;
-    out.push_back(item.get<int64_t>());
-  }
-  return true;
-}
-
 void SafetensorsFile::parseHeader(const std::string &header, uint64_t dataBegin) {
-  Json json = parseStrictly(header, path());
-  if (!json.is_object())
-    throw DataError(text(path(), ": bad safetensors header: not a JSON object"));
-  for (const auto &[name, value] : json.items()) {
+  SafetensorsHeader parsed = readSafetensorsHeader(header, path());
+  freeText = std::move(parsed.metadata);
+  const uint64_t available = file.size() - dataBegin;
+  for (auto &[name, tensor] : parsed.tensors) {
     auto fail = [&, &name = name](const std::string &what) {
       throw DataError(text(path(), ": tensor '", name, "': ", what));
     };
-    if (!value.is_object())
-      fail("not a JSON object");
-    if (name == "__metadata__") {
-      for (const auto &[key, word] : value.items())
-        freeText[key] = word.is_string() ? word.get<std::string>() : (fail("'" + key + "' is not a string"), "");
-      continue;
-    }
-    Entry entry;
-    std::vector<int64_t> range;
-    if (value.size() != 3 || !value.contains("dtype") || !value["dtype"].is_string() || !value.contains("shape") ||
-        !readIntegers(value["shape"], entry.dims) || !value.contains("data_offsets") ||
-        !readIntegers(value["data_offsets"], range) || range.size() != 2 || range[0] > range[1])
-      fail("expected exactly dtype, shape and data_offsets [begin, end]");
-    entry.type = value["dtype"].get<std::string>();
+    Entry entry{std::move(tensor.type), std::move(tensor.dims), dataBegin + static_cast<uint64_t>(tensor.begin),
+                static_cast<uint64_t>(tensor.end - tensor.begin)};
     uint64_t bytes = elementBytes(entry.type);
     if (bytes == 0)
       fail("element type '" + entry.type + "' is not known");
     for (int64_t dim : entry.dims)
       if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes))
         fail("shape " + numpyShape(entry.dims) + " is too large");
-    entry.bytes = static_cast<uint64_t>(range[1] - range[0]);
     if (entry.bytes != bytes)
       fail(text("shape ", numpyShape(entry.dims), " of ", entry.type, " takes ", bytes,
                 " bytes, its data_offsets span ", entry.bytes));
-    uint64_t available = file.size() - dataBegin;
-    if (static_cast<uint64_t>(range[1]) > available)
-      fail(text("ends at byte ", range[1], " of the data, the file holds ", available));
-    entry.offset = dataBegin + static_cast<uint64_t>(range[0]);
-    entries.emplace(name, std::move(entry));
+    if (static_cast<uint64_t>(tensor.end) > available)
+      fail(text("ends at byte ", tensor.end, " of the data, the file holds ", available));
+    entries.emplace_hint(entries.end(), name, std::move(entry));
   }
 }
 

@@ -104,14 +104,13 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
-      const double total = sumCrossEntropies(px, targets, samples, partials);
-      *result = static_cast<float>(total / static_cast<double>(counted));
+      *result = meanLoss(sumCrossEntropies(px, targets, samples, partials), counted);
       return;
     }
     const auto *wanted = static_cast<const float *>(pt);
     const int64_t count = x.elements();
     const double total = sumOver(count, partials, [&](int64_t i) { return elementLoss(kind, px[i], wanted[i]); });
-    *result = static_cast<float>(total / static_cast<double>(count));
+    *result = meanLoss(total, count);
   });
 }
 

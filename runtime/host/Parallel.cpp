@@ -180,11 +180,25 @@ void adoptThreadCount() {
   omp_set_num_threads(adopted);
 }
 
-void ensurePassiveOpenMP(int, char **argv) {
-  if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT"))
+/// What would give oneDNN fewer threads than its kernels were made for: these wait for one another, or leave out parts.
+static constexpr const char *limits[] = {"OMP_THREAD_LIMIT", "OMP_DYNAMIC", "OMP_MAX_ACTIVE_LEVELS"};
+
+bool isOpenMPLimited() {
+  return std::any_of(std::begin(limits), std::end(limits), [](const char *name) { return getenv(name) != nullptr; });
+}
+
+void ensureOpenMP(int, char **argv) {
+  const bool limited = isOpenMPLimited();
+  if (!limited && (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")))
     return;
-  setenv("OMP_WAIT_POLICY", "passive", 1);
+  for (const char *name : limits)
+    unsetenv(name);
+  if (!getenv("GOMP_SPINCOUNT"))
+    setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
   execv("/proc/self/exe", argv);
+  if (limited)
+    throw MemoryNotAvailable("OMP_THREAD_LIMIT, OMP_DYNAMIC or OMP_MAX_ACTIVE_LEVELS would take threads from kernels "
+                             "that were made for them: unset these");
   // Without /proc the program still works, only slower.
 }
 

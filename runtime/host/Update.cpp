@@ -155,7 +155,7 @@ void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, con
   stream.launch(node, "accumulate", [pdw, ps, count, f] {
     parallelRanges(count, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        ps[i] = summedElement(pdw[i], ps[i], f);
+        ps[i] = joinedElement(pdw[i], ps[i], f);
     });
   });
 }

@@ -80,6 +80,12 @@ SLUICE_KERNEL float mixedSlope(float probability, int64_t k, const MixedClasses 
   return static_cast<float>(slope / static_cast<double>(counted));
 }
 
+/// A sum of losses over what counts. Where nothing does, as in a batch whose targets are all ignored, nothing is to be
+/// learnt: the loss is 0 like its gradients, not the 0 / 0 of PyTorch.
+SLUICE_KERNEL float meanLoss(double sum, int64_t counted) {
+  return counted == 0 ? 0 : static_cast<float>(sum / static_cast<double>(counted));
+}
+
 /// Sum of `classes` logits that lie `step` apart.
 SLUICE_KERNEL double sumOfLogits(const float *x, int64_t classes, int64_t step) {
   double sum = 0;

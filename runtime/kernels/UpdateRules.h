@@ -26,9 +26,9 @@ struct UpdateFactors {
   explicit UpdateFactors(const StepState &state)
       : rate(state.learningRate), decay(state.weightDecay), momentum(state.momentum), beta1(state.beta1),
         beta2(state.beta2), epsilon(state.epsilon), alpha(state.alpha), rateDecay(state.rateDecay),
-        clipValue(state.clipValue), clipNorm(state.clipNorm), share(1 / static_cast<float>(state.batches)),
-        averageDecay(state.averageDecay), nesterov(state.nesterov != 0), firstBatch(state.batch == 0),
-        lastBatch(state.lastBatch()), scaleIsFixed(state.scaleIsFixed != 0) {
+        clipValue(state.clipValue), clipNorm(state.clipNorm), share(state.batchShare), averageDecay(state.averageDecay),
+        nesterov(state.nesterov != 0), firstBatch(state.batch == 0), lastBatch(state.lastBatch()),
+        scaleIsFixed(state.scaleIsFixed != 0) {
     countSteps(state.step);
   }
 
@@ -176,9 +176,10 @@ SLUICE_KERNEL double squareOf(float x) { return static_cast<double>(x) * static_
 SLUICE_KERNEL float averagedElement(float w, float average, float keep) {
   return keep == 0 ? w : average + (1 - keep) * (w - average);
 }
-/// The first batch of a step begins the sum.
-SLUICE_KERNEL float summedElement(float dw, float sum, const UpdateFactors &f) {
-  return (f.firstBatch ? 0 : sum) + dw * f.share;
+/// The mean of the step's batches with this one, whose share is that of its counted targets in those of all so far: the
+/// gradient of one large batch, whatever each of them has. The first batch begins it.
+SLUICE_KERNEL float joinedElement(float dw, float mean, const UpdateFactors &f) {
+  return f.firstBatch ? dw : mean + (dw - mean) * f.share;
 }
 
 /// Throws std::invalid_argument naming `node` when a gradient or state that is there has not w's size.

@@ -9,6 +9,7 @@
 #include "runtime/program/LossScaling.h"
 #include "runtime/program/Mixup.h"
 #include "runtime/program/ParameterGroups.h"
+#include "runtime/program/Preparation.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Schedule.h"
 #include "runtime/program/WeightNames.h"
@@ -64,7 +65,8 @@ void checkEvaluation(const Arguments &arguments) {
   if (arguments.best && !arguments.checkpoint)
     throw UsageError("--best needs --checkpoint DIR");
   if (arguments.predict.has_value() != arguments.output.has_value())
-    throw UsageError(arguments.predict ? "--predict needs --output FILE.npy" : "--output needs --predict DIR");
+    throw UsageError(arguments.predict ? "--predict needs --output FILE.npy, .npz, .csv or .json"
+                                       : "--output needs --predict DIR");
 }
 
 /// Flags that need one another.
@@ -76,6 +78,7 @@ void checkTogether(const Arguments &arguments, const Program &program) {
       arguments.minimumRate && static_cast<float>(*arguments.minimumRate) > rate)
     throw UsageError(text("--min-lr ", *arguments.minimumRate, " is above the rate of ", rate, " (--lr)"));
   parameterGroups(arguments.groups, program);
+  checkClassNames(arguments.classes);
   if (runtimeTarget() == Target::Host && arguments.noGraph)
     throw UsageError("--no-graph is for programs compiled with --target=cuda, this one runs on the host");
   if (runtimeTarget() == Target::Cuda && arguments.offloadTo)
@@ -99,7 +102,7 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (arguments.validationSplit && arguments.evaluate)
     throw UsageError("--validation-split and --evaluate exclude each other: both say what is evaluated");
   if (!arguments.data && !arguments.evaluate && !arguments.predict)
-    for (const char *name : {"--augment", "--mean", "--std", "--workers", "--on-bad-data"})
+    for (const char *name : {"--input", "--augment", "--mean", "--std", "--workers", "--on-bad-data"})
       if (isGiven(arguments, *findFlag(name)))
         throw UsageError(text(name, " needs --data, --evaluate or --predict"));
   checkEvaluation(arguments);

@@ -25,7 +25,8 @@ struct Arguments {
   std::optional<std::string> schedule, lossScale;
   std::optional<int64_t> warmup, accumulate;
   std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
-  std::vector<std::string> groups;
+  std::vector<std::string> groups, inputs, classes;
+  bool carriesImages = false; ///< --mean, --std, --augment or --input are those of the weights, not of the command line
   bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false;
 
   /// Hyperparameters with the optimizer's defaults filled in, the rate as --lr says it, no smoothing of labels;

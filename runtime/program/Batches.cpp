@@ -11,11 +11,24 @@ namespace sluice {
 Batches::Batches(Session &session, const Program &program, Dataset &dataset)
     : session(session), program(program), dataset(dataset) {}
 
+/// Of the batch that lies in the staging slots.
+static int64_t countTargets(Session &session, const Program &program) {
+  if (program.target < 0)
+    return program.batch;
+  const Input &target = program.inputs[program.target];
+  const int64_t all = target.staging.shape.elements();
+  if (target.ignoreIndex == Loss::none)
+    return all;
+  const auto *classes = static_cast<const int64_t *>(session.toDevice.address(target.staging));
+  return all - std::count(classes, classes + all, target.ignoreIndex);
+}
+
 void Batches::gather(Position position) {
   std::vector<void *> staging;
   for (int i = 0; i < program.inputCount; ++i)
     staging.push_back(session.toDevice.address(program.inputs[i].staging));
   dataset.gather(position, staging);
+  countedNext = countTargets(session, program);
   gathered = Clock::now();
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &input = program.inputs[i];
@@ -41,6 +54,9 @@ double Batches::waitedSeconds() {
   return stepEnd.valid() ? std::max(0.0, std::chrono::duration<double>(gathered - stepEnd.get()).count()) : 0;
 }
 
-void Batches::advance() { session.batchParity = 1 - session.batchParity; }
+void Batches::advance() {
+  session.batchParity = 1 - session.batchParity;
+  countedNow = countedNext;
+}
 
 } // namespace sluice

@@ -26,6 +26,9 @@ public:
 
   /// Makes the prefetched batch the current one. Call before enqueueing the step that reads it, after synchronizing.
   void advance();
+  /// Targets of the current batch over which its loss is a mean: its samples, or its pixels or tokens where each has a
+  /// class, but for those that are ignored.
+  int64_t counted() const { return countedNow; }
 
 private:
   void gather(Position position);
@@ -33,6 +36,7 @@ private:
   Session &session;
   const Program &program;
   Dataset &dataset;
+  int64_t countedNext = 0, countedNow = 0; ///< of the prefetched batch, of the current one
   using Clock = std::chrono::steady_clock;
   std::future<Clock::time_point> stepEnd; ///< of the step beside the last prefetch
   Clock::time_point gathered;

@@ -52,6 +52,7 @@ Metadata metadataOf(const Program &program, const RunState &state) {
     metadata["data"] = state.data;
   if (state.evaluationDue)
     metadata["evaluation"] = "due";
+  metadata.merge(metadataOf(state.preparation));
   if (state.metric.empty())
     return metadata;
   metadata["best_metric"] = state.metric;
@@ -103,6 +104,7 @@ SavedRun::SavedRun(const std::string &fileOrFolder, const Program &program)
     if (parseNumber(word("best_value"), best) && std::isfinite(best))
       saved.standing.best = best;
   }
+  saved.preparation = readPreparation(file.metadata(), file.path());
   checkTensors();
   checkLossScale(file, program, saved.step);
 }

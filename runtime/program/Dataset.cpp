@@ -7,59 +7,23 @@
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
 #include "runtime/Random.h"
-#include "runtime/program/Arguments.h"
 #include "runtime/program/Mixup.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <future>
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
-#include <thread>
 
 namespace sluice {
 
 /// From a shard to the next, samples that are read together change places within this many.
 static constexpr size_t shuffleWindow = 1000;
-
-/// X or R,G,B.
-static std::vector<double> channelValues(const char *flag, const std::optional<std::string> &words) {
-  std::vector<double> values;
-  for (const char *at = words ? words->data() : nullptr, *end = words ? at + words->size() : nullptr; at;) {
-    const auto [stop, error] = std::from_chars(at, end, values.emplace_back());
-    if (error != std::errc() || !std::isfinite(values.back()) || (stop != end && *stop != ','))
-      throw UsageError(text(flag, " expects one number or one for each channel (R,G,B), got '", *words, "'"));
-    at = stop == end ? nullptr : stop + 1;
-  }
-  if (values.size() != 0 && values.size() != 1 && values.size() != 3)
-    throw UsageError(text(flag, " expects one number or three, got ", values.size()));
-  return values;
-}
-
-DataOptions dataOptions(const Arguments &arguments, uint64_t seed) {
-  DataOptions options;
-  options.seed = seed;
-  // Beside a GPU's step the other cores are free; on the host they compute.
-  const int64_t usual = runtimeTarget() == Target::Cuda
-                            ? arguments.threads.value_or(std::max(1u, std::thread::hardware_concurrency()))
-                            : 1;
-  options.workers = static_cast<int>(arguments.workers.value_or(usual));
-  options.validationPercent = arguments.validationSplit.value_or(0);
-  options.images.augment = arguments.augment.value_or("");
-  options.images.mean = channelValues("--mean", arguments.mean);
-  options.images.std = channelValues("--std", arguments.std);
-  if (std::count_if(options.images.std.begin(), options.images.std.end(), [](double value) { return value <= 0; }))
-    throw UsageError(text("--std expects numbers above 0, got '", *arguments.std, "'"));
-  options.skipBad = arguments.onBadData == "skip";
-  return options;
-}
 
 Dataset::Dataset(const DataOptions &options, const Program &program) : program(program), options(options) {
   for (int i = 0; i < program.inputCount; ++i) {
@@ -68,8 +32,9 @@ Dataset::Dataset(const DataOptions &options, const Program &program) : program(p
       throw std::logic_error(
           text("input '", program.inputs[i].name, "' does not have the batch as its first dimension"));
   }
-  source = openSource({options.where, options.seed, options.targets, options.skipBad}, program);
-  preparePipeline();
+  source = openSource({options.where, options.seed, options.targets, options.skipBad, options.inputs, options.classes},
+                      program);
+  preparePipelines();
   count = source->samples();
   if (count > UINT32_MAX && (options.shuffle || options.share != DataOptions::Share::All))
     throw DataError(text(options.where, " holds ", count, " samples, ",
@@ -84,17 +49,48 @@ Dataset::Dataset(const DataOptions &options, const Program &program) : program(p
   checkAllRanges();
 }
 
-void Dataset::preparePipeline() {
-  if (const int input = source->imageInput(); input >= 0) {
-    pipeline.emplace(options.images, program.inputs[input]);
-    return;
-  }
+void Dataset::preparePipelines() {
+  pipelines.resize(static_cast<size_t>(program.inputCount));
+  for (int i = program.inputCount; i-- > 0;)
+    if (source->form(i) == Form::Image) {
+      pipelines[static_cast<size_t>(i)].emplace(options.images, program.inputs[i]);
+      firstImage = i;
+    }
   const ImageOptions &images = options.images;
+  if (firstImage >= 0)
+    return checkMoved();
+  if (images.carried)
+    return;
   if (!images.augment.empty() || !images.mean.empty() || !images.std.empty())
     throw UsageError(text(!images.augment.empty() ? "--augment"
                           : !images.mean.empty()  ? "--mean"
                                                   : "--std",
                           " is for images of bytes, ", options.where, " has none: prepare the values in the files"));
+}
+
+/// What moves the images of a sample must move all that lies over them.
+void Dataset::checkMoved() const {
+  const std::optional<ImageSize> size = source->imageSize();
+  const ImagePipeline &first = *pipelines[static_cast<size_t>(firstImage)];
+  const auto sizes = [](const Shape &shape) { return text(shape[shape.rank - 2], " x ", shape[shape.rank - 1]); };
+  for (int i = 0; size && i < program.inputCount; ++i) {
+    const Input &other = program.inputs[i];
+    const Shape &shape = other.staging.shape;
+    const Form form = source->form(i);
+    if (i == firstImage || shape.rank < 3 || (!options.targets && isTarget(program, i)))
+      continue;
+    const bool same = shape[shape.rank - 1] == first.size().width && shape[shape.rank - 2] == first.size().height;
+    const bool follows = form == Form::Planes || (form == Form::Image && first.moves());
+    // A target that lies over no pixels is for the user to say: where it does, nothing would warn of wrong answers.
+    const bool stays = isTarget(program, i) && form == Form::Numbers && (first.moves() || *size != first.size());
+    if (!stays && (same || !follows))
+      continue;
+    const std::string raw = text("; --input ", other.name, "=raw if its values lie over no pixels");
+    throw DataError(text("'", other.name, "' takes ", sizes(shape), " values, '", program.inputs[firstImage].name, "' ",
+                         sizes(program.inputs[firstImage].staging.shape), ", the images have ", size->height, " x ",
+                         size->width, ": what lies over an image is changed with it and needs its size in model and ",
+                         "files", raw));
+  }
 }
 
 /// Fisher and Yates from the front: values [0, first) are a sample of all, in random order. Each is exchanged with one
@@ -133,11 +129,12 @@ void Dataset::checkAllRanges() {
     const Input &in = program.inputs[i];
     if (in.staging.type != DataType::I64 || in.upperBound <= 0 || (!options.targets && isTarget(program, i)))
       continue;
-    std::vector<char> buffer(sampleBytes(in));
+    const int64_t elements = elementsRead(i);
+    std::vector<char> buffer(static_cast<size_t>(elements) * byteWidth(in.staging.type));
     for (int64_t n = 0; n < count; ++n)
       try {
         source->read(i, memberAt(n), buffer.data());
-        checkRange(i, memberAt(n), buffer.data());
+        checkValues(i, memberAt(n), buffer.data(), elements);
       } catch (const DataError &error) {
         if (!options.skipBad)
           throw;
@@ -146,11 +143,33 @@ void Dataset::checkAllRanges() {
   }
 }
 
-void Dataset::checkRange(int input, int64_t sample, const char *values) const {
+/// Of a sample, as the source gives it: planes have the images' size.
+int64_t Dataset::elementsRead(int input) const {
   const Input &in = program.inputs[input];
+  if (source->form(input) != Form::Planes)
+    return sampleElements(in);
+  const Shape &shape = in.staging.shape;
+  const int64_t planes = sampleElements(in) / (shape[shape.rank - 2] * shape[shape.rank - 1]);
+  return planes * source->imageSize()->width * source->imageSize()->height;
+}
+
+/// A NaN in the data would be one in the loss, and nobody would know from where.
+void Dataset::checkNumbers(int input, int64_t sample, const char *values, int64_t elements) const {
+  for (int64_t i = 0; i < elements; ++i) {
+    float value;
+    std::memcpy(&value, values + i * 4, sizeof value);
+    if (std::isnan(value))
+      throw DataError(text(source->name(input, sample), " holds NaN for '", program.inputs[input].name,
+                           "': --on-bad-data=skip leaves such samples out, --on-bad-data=keep takes NaN"));
+  }
+}
+
+void Dataset::checkValues(int input, int64_t sample, const char *values, int64_t elements) const {
+  const Input &in = program.inputs[input];
+  if (in.staging.type == DataType::F32 && !options.keepNan)
+    return checkNumbers(input, sample, values, elements);
   if (in.staging.type != DataType::I64 || in.upperBound <= 0)
     return;
-  const int64_t elements = sampleElements(in);
   for (int64_t i = 0; i < elements; ++i) {
     int64_t value;
     std::memcpy(&value, values + i * 8, sizeof value);
@@ -200,29 +219,68 @@ int64_t Dataset::indexAt(Position position) {
 }
 
 void Dataset::noteBad(int64_t sample, const char *reason) {
-  constexpr size_t told = 5;
   const std::lock_guard<std::mutex> lock(badMutex);
-  if (!bad.insert(sample).second || bad.size() > told)
-    return;
-  std::fprintf(stderr, "skipped: %s%s\n", printable(reason).c_str(),
-               bad.size() == told ? " (more are counted, not told)" : "");
+  if (bad.insert(sample).second)
+    told.note(reason);
+}
+
+/// The first sample from `index` on that is not known to be bad.
+int64_t Dataset::behindBad(int64_t index) {
+  const std::lock_guard<std::mutex> lock(badMutex);
+  const auto known = instead.find(index);
+  return known == instead.end() ? index : known->second;
 }
 
 /// The first sample from `index` on that can be used, which depends on nothing else.
 void Dataset::gatherOne(int64_t index, int64_t epoch, size_t at, const std::vector<void *> &staging,
                         std::vector<char> &buffer) {
-  for (int64_t i = 0;; ++i) {
-    const int64_t sample = memberAt((index + i) % count);
+  std::vector<int64_t> passed;
+  for (int64_t now = index, next;; now = next) {
+    now = behindBad(now);
+    const int64_t sample = memberAt(now);
+    next = (now + 1) % count;
     try {
-      return gatherSample(sample, epoch, at, staging, buffer);
+      gatherSample(sample, epoch, at, staging, buffer);
+      const std::lock_guard<std::mutex> lock(badMutex);
+      for (const int64_t other : passed)
+        instead[other] = now; // so that no part of the data is walked through twice
+      return;
     } catch (const DataError &error) {
       if (!options.skipBad)
         throw;
       noteBad(sample, error.what());
-      if (i + 1 == count)
+      passed.push_back(now);
+      if (static_cast<int64_t>(passed.size()) == count || next == index)
         throw DataError(text(options.where, ": none of ", count, " samples can be used; the last: ", error.what()));
     }
   }
+}
+
+/// The values of planes, changed as the first image is. Where nothing of an image is, a class is one that is ignored,
+/// if there is one, anything else 0.
+void Dataset::readPlanes(int input, int64_t sample, const ImageChanges &changes, std::vector<char> &buffer) const {
+  const Input &in = program.inputs[input];
+  const size_t bytes = byteWidth(in.staging.type);
+  const int64_t elements = elementsRead(input);
+  const ImageSize size = *source->imageSize();
+  std::vector<char> before(static_cast<size_t>(elements) * bytes);
+  source->read(input, sample, before.data());
+  checkValues(input, sample, before.data(), elements);
+  const bool ignores = in.staging.type == DataType::I64 && in.ignoreIndex != Loss::none;
+  const int64_t fill = ignores ? in.ignoreIndex : 0; // 0 has the same bits as a float
+  PlaneMove(changes, size)
+      .apply(before.data(), elements / (int64_t{size.width} * size.height), bytes, &fill, buffer.data());
+}
+
+/// What becomes of an image of an input. All images of a sample draw the same; targets keep their colours.
+ImageChanges Dataset::changesOf(int input, ImageSize size, int64_t epoch, int64_t sample) const {
+  const uint64_t key = randomKey(options.seed, nameKey("augment"), static_cast<uint64_t>(epoch));
+  ImageChanges changes = pipelines[static_cast<size_t>(input)]->draw(
+      size, randomKey(key, 0, static_cast<uint64_t>(sample)), source->name(input, sample));
+  const auto colours = [](const ImageChange &change) { return change.kind == ImageChange::Kind::Colour; };
+  if (isTarget(program, input))
+    changes.erase(std::remove_if(changes.begin(), changes.end(), colours), changes.end());
+  return changes;
 }
 
 void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,
@@ -239,13 +297,16 @@ void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::
       continue;
     }
     buffer.resize(one.bytes());
-    if (i == source->imageInput()) {
-      const uint64_t key = randomKey(options.seed, nameKey("augment"), static_cast<uint64_t>(epoch));
-      pipeline->apply(source->readImage(sample), randomKey(key, 0, static_cast<uint64_t>(sample)),
-                      source->name(i, sample), reinterpret_cast<float *>(buffer.data()));
+    if (source->form(i) == Form::Planes) {
+      readPlanes(i, sample, changesOf(firstImage, *source->imageSize(), epoch, sample), buffer);
+    } else if (source->form(i) == Form::Image) {
+      Image image = source->readImage(i, sample);
+      const ImageChanges changes = changesOf(i, {image.width, image.height}, epoch, sample);
+      pipelines[static_cast<size_t>(i)]->apply(std::move(image), changes, source->name(i, sample),
+                                               reinterpret_cast<float *>(buffer.data()));
     } else {
       source->read(i, sample, buffer.data());
-      checkRange(i, sample, buffer.data());
+      checkValues(i, sample, buffer.data(), sampleElements(program.inputs[i]));
     }
     toPhysical(one, buffer.data(), to);
   }

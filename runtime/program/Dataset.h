@@ -6,12 +6,15 @@
 
 #include "runtime/data/Augment.h"
 #include "runtime/data/Fingerprint.h"
+#include "runtime/data/Planes.h"
+#include "runtime/data/Skipped.h"
 #include "runtime/data/Source.h"
 
 #include <algorithm>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <unordered_map>
 
 namespace sluice {
 
@@ -35,8 +38,12 @@ struct DataOptions {
   double validationPercent = 0;
 
   ImageOptions images;
+  InputKinds inputs; ///< --input
+  /// What classes are called: those of folders are matched by name. Empty: by the order of the folders.
+  std::vector<std::string> classes;
   double mixup = 0;     ///< above 0: the samples of a batch are mixed (Mixup.h), which must be possible
   bool skipBad = false; ///< a sample that cannot be used is left out, the next one takes its place
+  bool keepNan = false; ///< floats that are no numbers can be used
   int workers = 1;      ///< threads that read samples, the caller's among them
 };
 
@@ -54,6 +61,12 @@ public:
   std::vector<std::string> paths() const { return source->paths(); }
   /// Of these files: Fingerprint.h.
   std::string fingerprint() const { return fingerprintOf(source->paths()); }
+  /// SampleSource::classNames().
+  std::vector<std::string> classNames() const { return source->classNames(); }
+  /// What a sample is called: SampleSource::name() of its first input.
+  std::string sampleName(int64_t index) const { return source->name(0, memberAt(index)); }
+  /// SampleSource::notes().
+  std::vector<std::string> notes() const { return source->notes(); }
   int64_t samples() const { return count; }
   int64_t batches() const {
     return options.padded ? (count + program.batch - 1) / program.batch : count / program.batch;
@@ -77,10 +90,13 @@ public:
   void gather(Position position, const std::vector<void *> &staging);
 
 private:
-  void preparePipeline();
+  void preparePipelines();
+  void checkMoved() const;
+  int64_t elementsRead(int input) const;
   void takeShare();
   void checkAllRanges();
-  void checkRange(int input, int64_t sample, const char *values) const;
+  void checkValues(int input, int64_t sample, const char *values, int64_t elements) const;
+  void checkNumbers(int input, int64_t sample, const char *values, int64_t elements) const;
   void drawOrder(int64_t epoch);
   int64_t memberAt(int64_t index) const;
   int64_t indexAt(Position position);
@@ -88,17 +104,23 @@ private:
                  std::vector<char> &buffer);
   void gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,
                     std::vector<char> &buffer) const;
+  ImageChanges changesOf(int input, ImageSize size, int64_t epoch, int64_t sample) const;
+  void readPlanes(int input, int64_t sample, const ImageChanges &changes, std::vector<char> &buffer) const;
   void noteBad(int64_t sample, const char *reason);
+  int64_t behindBad(int64_t index);
 
   const Program &program;
   const DataOptions options;
   std::unique_ptr<SampleSource> source;
-  std::optional<ImagePipeline> pipeline; ///< for the source's images, if it has any
-  int64_t count = 0;                     ///< of this share
-  std::vector<uint32_t> members;         ///< of this share, rising; empty: all samples
-  std::vector<uint32_t> order;           ///< of epoch `orderEpoch`, when shuffled; counts members
+  std::vector<std::optional<ImagePipeline>> pipelines; ///< of each input that takes the source's images
+  int firstImage = -1;                                 ///< of these, whose changes planes follow; -1: there is none
+  int64_t count = 0;                                   ///< of this share
+  std::vector<uint32_t> members;                       ///< of this share, rising; empty: all samples
+  std::vector<uint32_t> order;                         ///< of epoch `orderEpoch`, when shuffled; counts members
   int64_t orderEpoch = -1;
   std::set<int64_t> bad;
+  Skipped told;
+  std::unordered_map<int64_t, int64_t> instead; ///< of bad ones the next good one, counting members
   std::mutex badMutex;
 };
 

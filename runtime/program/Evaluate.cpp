@@ -10,19 +10,6 @@
 
 namespace sluice {
 
-/// Answers in the batch that lies in the staging slot: its samples, or its pixels or tokens where each has a class, but
-/// for targets that are ignored.
-static int64_t answersStaged(Session &session, const Program &program) {
-  if (program.target < 0)
-    return program.batch;
-  const Input &target = program.inputs[program.target];
-  const int64_t all = target.staging.shape.elements();
-  if (target.ignoreIndex == Loss::none)
-    return all;
-  const auto *classes = static_cast<const int64_t *>(session.toDevice.address(target.staging));
-  return all - std::count(classes, classes + all, target.ignoreIndex);
-}
-
 namespace {
 
 /// What the batches of one evaluation add up to.
@@ -65,23 +52,20 @@ std::optional<Evaluation> evaluate(Session &session, const Program &program, con
   const int64_t missing = program.batch - batches.back().samples;
   if (missing > 0)
     batches.push_back({dataset.samples() - 1, 0});
-  std::vector<int64_t> answers(batches.size());
   Sums sums;
   Tally tally(program, choice);
-  const bool whole = forwardAll(
-      session, program, entry, dataset, batches, [&](size_t i) { answers[i] = answersStaged(session, program); },
-      [&](size_t i) {
-        float loss = 0;
-        session.read(program.loss, &loss);
-        int64_t correct = 0;
-        if (program.correct.present)
-          session.read(program.correct, &correct);
-        if (batches[i].samples == 0)
-          return sums.add(static_cast<double>(loss), correct, answers[i], -missing, program.batch);
-        sums.add(static_cast<double>(loss), correct, answers[i], 1, 1);
-        if (choice.readsOutput())
-          tally.add(session, batches[i].samples);
-      });
+  const bool whole = forwardAll(session, program, entry, dataset, batches, [&](size_t i, int64_t answers) {
+    float loss = 0;
+    session.read(program.loss, &loss);
+    int64_t correct = 0;
+    if (program.correct.present)
+      session.read(program.correct, &correct);
+    if (batches[i].samples == 0)
+      return sums.add(static_cast<double>(loss), correct, answers, -missing, program.batch);
+    sums.add(static_cast<double>(loss), correct, answers, 1, 1);
+    if (choice.readsOutput())
+      tally.add(session, batches[i].samples);
+  });
   if (!whole)
     return std::nullopt;
   Evaluation result = resultOf(sums, tally, choice);

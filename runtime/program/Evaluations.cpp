@@ -61,7 +61,8 @@ void Evaluations::tell(const RunState &state, const Evaluation &result) {
     std::printf(moreIsBetter(metric) ? "%s%s %.4f" : "%s%s %.6g", separator, metricName(metric), value);
     separator = ", ";
   }
-  std::printf(" on %lld samples\n%s", static_cast<long long>(result.samples), confusionText(result.confusion).c_str());
+  std::printf(" on %lld samples\n%s", static_cast<long long>(result.samples),
+              confusionText(result.confusion, files.classes).c_str());
   std::fflush(stdout);
   if (!result.confusion.empty())
     fields.push_back({"confusion", result.confusion});
@@ -78,7 +79,7 @@ void Evaluations::select(RunState &state, const Evaluation &result) {
   const bool better = selection->take(result.values, state.step);
   state.metric = metricName(selection->metric);
   state.standing = selection->standing;
-  if (!better || !arguments.best)
+  if (!better || !checkpoints) // what is waited for is kept, where there is a folder for it
     return;
   checkpoints->saveBest(state);
   std::printf("best %s so far: kept in %s\n", metricName(selection->metric),

@@ -21,7 +21,7 @@ static void checkRange(const Variable &variable, const InputFile &file) {
 }
 
 /// Parameters, statistics and frozen weights under the names that they have in PyTorch's state_dict.
-static void exportWeights(const WeightFile &to, Session &session, const Program &program) {
+static void exportWeights(const WeightFile &to, Session &session, const Program &program, Metadata metadata) {
   const WeightNames names(to.map, program);
   std::vector<TensorToWrite> tensors;
   for (int i = 0; i < program.variableCount; ++i) {
@@ -46,7 +46,9 @@ static void exportWeights(const WeightFile &to, Session &session, const Program 
                        }});
   }
   // "pt": transformers asks for it.
-  writeSafetensors(to.path, {{"format", "pt"}, {exportedBy, program.model}}, tensors);
+  metadata["format"] = "pt";
+  metadata[exportedBy] = program.model;
+  writeSafetensors(to.path, metadata, tensors);
 }
 
 void checkExport(const WeightFile &to, const Program &program) {
@@ -59,14 +61,34 @@ void checkExport(const WeightFile &to, const Program &program) {
   InputFile{besideExecutable(program.exportTemplate)};
 }
 
-void exportModel(const std::string &words, Session &session, const Program &program) {
+/// A protobuf field of so many bytes.
+static std::string protobufField(char key, const std::string &bytes) {
+  std::string field(1, key);
+  size_t size = bytes.size();
+  for (; size > 0x7f; size >>= 7)
+    field += static_cast<char>(0x80 | (size & 0x7f));
+  return field + static_cast<char>(size) + bytes;
+}
+
+/// Entries of metadata, which may stand at the end of an ONNX file.
+static std::string onnxMetadata(const Metadata &metadata) {
+  std::string fields;
+  for (const auto &[key, value] : metadata)
+    fields += protobufField('\x72', protobufField('\x0a', key) + protobufField('\x12', value));
+  return fields;
+}
+
+void exportModel(const std::string &words, Session &session, const Program &program, const Preparation &preparation) {
   const WeightFile to(words);
+  const Metadata metadata = metadataOf(preparation);
   if (to.isSafetensors())
-    return exportWeights(to, session, program);
+    return exportWeights(to, session, program, metadata);
   const std::string &path = to.path;
   InputFile original(besideExecutable(program.exportTemplate));
   OutputFile copy(path);
   copyAll(original, copy);
+  const std::string added = onnxMetadata(metadata);
+  copy.write(added.data(), added.size());
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
     if (variable.exportOffset < 0)

@@ -4,6 +4,7 @@
 // needed. Or the weights alone, as PyTorch's load_state_dict takes them.
 #pragma once
 
+#include "runtime/program/Preparation.h"
 #include "runtime/program/WeightNames.h"
 
 #include <string>
@@ -23,6 +24,6 @@ inline constexpr char exportedBy[] = "sluice-export";
 void checkExport(const WeightFile &to, const Program &program);
 
 /// `words` are those of the flag, see WeightFile: ONNX, or safetensors by the file's ending.
-void exportModel(const std::string &words, Session &session, const Program &program);
+void exportModel(const std::string &words, Session &session, const Program &program, const Preparation &preparation);
 
 } // namespace sluice

@@ -25,8 +25,16 @@ std::vector<Flag> dataFlags() {
       {"--shuffle", nullptr, "draw the order of each epoch from (seed, epoch) (default: the order of the files)",
        &Arguments::shuffle},
       {"--validation-split", "P%",
-       "evaluate on P% of the samples of --data, drawn from the seed, and train on the others",
+       "evaluate on P% of the samples of --data, drawn from the seed, and train on the others; 0.2 is 20%",
        &Arguments::validationSplit, 0.0001, 100, true},
+      {"--input", "NAME=image|raw",
+       "the bytes that arrays hold for this input are images, value / 255, or numbers as they are, which lie over no "
+       "pixels (default: by shapes; targets are numbers)",
+       &Arguments::inputs},
+      {"--class", "NAME",
+       "what the next class is called, as often as there are classes (default: as the folders of --data, or as in the "
+       "checkpoint)",
+       &Arguments::classes},
       {"--augment", "NAME[,k=v...];...",
        "change images of bytes, in the order given: resize, center-crop, random-resized-crop, random-crop, flip, "
        "rotate, colour; as 'random-crop,padding=4;flip'",
@@ -36,19 +44,22 @@ std::vector<Flag> dataFlags() {
       {"--workers", "N", "threads that read and decode images (default: host 1, cuda as --threads)",
        &Arguments::workers, 1, 1025},
       {"--on-bad-data",
-       "stop|skip",
-       "end at a sample that cannot be used (default), or take the next one",
+       "stop|skip|keep",
+       "end at a sample that cannot be used (default), take the next one, or keep also NaN",
        &Arguments::onBadData,
        0,
        HUGE_VAL,
        false,
-       {"stop", "skip"}},
+       {"stop", "skip", "keep"}},
       {"--evaluate", "DIR|KIND:PATH",
        "loss and metrics on these data: after every epoch and at the end, or, without --data, once",
        &Arguments::evaluate},
       {"--predict", "DIR|KIND:PATH", "at the end, what the model makes of each of these samples; needs no targets",
        &Arguments::predict},
-      {"--output", "FILE.npy", "where --predict writes it, in the order of the samples", &Arguments::output},
+      {"--output", "FILE",
+       "where --predict writes it, in the order of the samples: numbers as .npy, with names of samples and classes as "
+       ".npz, .csv or .json",
+       &Arguments::output},
   };
 }
 
@@ -112,7 +123,7 @@ std::vector<Flag> evaluationFlags() {
        &Arguments::metrics},
       {"--best", "METRIC", "keep the best evaluated state in best.safetensors in the folder of --checkpoint",
        &Arguments::best},
-      {"--patience", "N", "end after N evaluations without a better METRIC of --best (default loss)",
+      {"--patience", "N", "end after N evaluations without a better METRIC of --best, which it implies (default loss)",
        &Arguments::patience, 1, 0x1p62},
   };
 }
@@ -240,6 +251,8 @@ struct Store {
     if (!parseNumber(value.substr(0, value.size() - (sign ? 1 : 0)), parsed) ||
         !std::isfinite(static_cast<float>(parsed)) || !inRange(parsed))
       refuse(range("a finite number"));
+    if (flag.percent && !sign && parsed < 1) // a share of 1
+      parsed *= 100;
     arguments.*field = parsed + 0.0; // no minus before a zero
   }
 };
@@ -262,19 +275,20 @@ template <typename Number> std::string textOf(Number value) {
 
 struct Values {
   const Arguments &arguments;
+  const Flag &flag;
   using Texts = std::vector<std::string>;
 
   Texts operator()(bool Arguments::*field) const { return arguments.*field ? Texts{"true"} : Texts{}; }
   Texts operator()(std::vector<std::string> Arguments::*field) const { return arguments.*field; }
   template <typename Value> Texts operator()(std::optional<Value> Arguments::*field) const {
-    return arguments.*field ? Texts{textOf(*(arguments.*field))} : Texts{};
+    return arguments.*field ? Texts{textOf(*(arguments.*field)) + (flag.percent ? "%" : "")} : Texts{};
   }
 };
 
 } // namespace
 
 std::vector<std::string> valuesOf(const Arguments &arguments, const Flag &flag) {
-  return std::visit(Values{arguments}, flag.field);
+  return std::visit(Values{arguments, flag}, flag.field);
 }
 
 bool isGiven(const Arguments &arguments, const Flag &flag) { return std::visit(Given{arguments}, flag.field); }

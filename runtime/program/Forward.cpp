@@ -18,14 +18,11 @@ std::vector<ForwardBatch> forwardBatches(int64_t samples, int64_t batch) {
 }
 
 bool forwardAll(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
-                const std::vector<ForwardBatch> &list, const std::function<void(size_t)> &staged,
-                const std::function<void(size_t)> &done) {
+                const std::vector<ForwardBatch> &list, const std::function<void(size_t, int64_t)> &done) {
   Batches batches(session, program, dataset);
   session.synchronize();
-  if (!list.empty()) {
+  if (!list.empty())
     batches.prefetchAlone({0, list[0].first});
-    staged(0);
-  }
   for (size_t i = 0; i < list.size(); ++i) {
     if (interruptedBy())
       return false;
@@ -37,11 +34,10 @@ bool forwardAll(Session &session, const Program &program, const Entry &entry, Da
     session.enqueue(entry.evaluate);
     if (i + 1 < list.size()) {
       batches.prefetch({0, list[i + 1].first});
-      staged(i + 1);
       batches.waitedSeconds();
     }
     session.synchronize();
-    done(i);
+    done(i, batches.counted());
   }
   return true;
 }

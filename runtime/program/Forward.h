@@ -20,11 +20,10 @@ struct ForwardBatch {
 /// The batches of so many samples.
 std::vector<ForwardBatch> forwardBatches(int64_t samples, int64_t batch);
 
-/// Runs evaluate on each; the next one is gathered meanwhile. `staged` is called when a batch lies in the staging
-/// slots, `done` when its results can be read, both with its index and in order. Overwrites both batch slots: a
-/// training batch that was prefetched has to be fetched again. False when a signal that InterruptGuard notes ended it.
+/// Runs evaluate on each; the next one is gathered meanwhile. `done` is called in order when a batch's results can be
+/// read, with its index and what Batches::counted() says of it. Overwrites both batch slots: a training batch that was
+/// prefetched has to be fetched again. False when a signal that InterruptGuard notes ended it.
 bool forwardAll(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
-                const std::vector<ForwardBatch> &batches, const std::function<void(size_t)> &staged,
-                const std::function<void(size_t)> &done);
+                const std::vector<ForwardBatch> &batches, const std::function<void(size_t, int64_t counted)> &done);
 
 } // namespace sluice

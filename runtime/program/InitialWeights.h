@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/files/Safetensors.h"
+#include "runtime/program/Preparation.h"
 #include "runtime/program/WeightNames.h"
 
 #include <string>
@@ -20,6 +21,8 @@ public:
   void load(Session &session) const;
   /// What was taken, and what was not, a line each.
   std::string report() const;
+  /// What the file says of how images were prepared for them; nothing where it says nothing.
+  Preparation preparation() const { return readPreparation(file.metadata(), file.path()); }
   /// The files that are read.
   std::vector<std::string> paths() const;
 

@@ -5,11 +5,11 @@
 #include "runtime/program/Metrics.h"
 
 #include "runtime/Errors.h"
+#include "runtime/Printable.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <sstream>
 
@@ -236,28 +236,38 @@ std::map<Metric, double> Tally::results() const {
   return found;
 }
 
-std::string confusionText(const Confusion &counts) {
-  constexpr size_t most = 12;
+std::string className(const std::vector<std::string> &names, size_t number) {
+  return number < names.size() ? names[number] : std::to_string(number);
+}
+
+/// Cut or padded on the left to so many characters.
+static std::string cell(const std::string &content, size_t width) {
+  const std::string shown = printable(content);
+  size_t characters = 0, bytes = 0;
+  for (; bytes < shown.size(); ++bytes)
+    if ((static_cast<unsigned char>(shown[bytes]) & 0xc0) != 0x80 && ++characters > width)
+      break;
+  return std::string(width - std::min(characters, width), ' ') + shown.substr(0, bytes);
+}
+
+std::string confusionText(const Confusion &counts, const std::vector<std::string> &names) {
+  constexpr size_t most = 12, longest = 16;
   if (counts.empty() || counts.size() > most)
     return "";
-  int64_t largest = 0;
-  for (const std::vector<int64_t> &row : counts)
-    largest = std::max(largest, *std::max_element(row.begin(), row.end()));
-  const int width = static_cast<int>(std::max<size_t>(std::to_string(largest).size(), 2)) + 2;
-  std::string out = "rows: what is right, columns: what was answered\n      ";
-  auto cell = [&](long long value) {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%*lld", width, value);
-    out += digits;
-  };
-  for (size_t k = 0; k < counts.size(); ++k)
-    cell(static_cast<long long>(k));
+  size_t width = 2, name = 4;
   for (size_t k = 0; k < counts.size(); ++k) {
-    char label[32];
-    std::snprintf(label, sizeof label, "\n%6zu", k);
-    out += label;
-    for (int64_t count : counts[k])
-      cell(count);
+    for (const int64_t count : counts[k])
+      width = std::max(width, std::to_string(count).size());
+    name = std::min(longest, std::max(name, printable(className(names, k)).size()));
+  }
+  width = std::max(width, names.empty() ? width : std::min<size_t>(name, 8));
+  std::string out = "rows: what is right, columns: what was answered\n" + std::string(name + 2, ' ');
+  for (size_t k = 0; k < counts.size(); ++k)
+    out += "  " + cell(className(names, k), width);
+  for (size_t k = 0; k < counts.size(); ++k) {
+    out += "\n  " + cell(className(names, k), name);
+    for (const int64_t count : counts[k])
+      out += "  " + cell(std::to_string(count), width);
   }
   return out + "\n";
 }

@@ -76,7 +76,10 @@ private:
   double absolute = 0;
 };
 
-/// Lines of a table for people; empty for more classes than a screen has room for.
-std::string confusionText(const Confusion &counts);
+/// What a class is called: its number where there is no name for it.
+std::string className(const std::vector<std::string> &names, size_t number);
+
+/// Lines of a table for people, with the classes' names or numbers; empty for more classes than a screen has room for.
+std::string confusionText(const Confusion &counts, const std::vector<std::string> &names);
 
 } // namespace sluice

@@ -8,11 +8,12 @@
 #include "runtime/program/Checkpoint.h"
 #include "runtime/program/Export.h"
 #include "runtime/program/KeptCheckpoints.h"
-#include "runtime/program/Predict.h"
+#include "runtime/program/Predictions.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/ReportPage.h"
 #include "runtime/program/WeightNames.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -47,14 +48,14 @@ std::vector<Output> outputsOf(const Arguments &arguments) {
   add("--dump-gradients", arguments.dumpGradients, "", "sluice-gradients-1");
   add("--profile-out", arguments.profileOut, "{\"version\":1,\"device\":", nullptr);
   add("--log", arguments.log, "{\"event\":\"start\"", nullptr);
-  add("--output", arguments.output, predictionsMark(), nullptr);
+  add("--output", arguments.output, arguments.output ? predictionsMark(*arguments.output) : "", nullptr);
   add("--report", arguments.report, reportMark, nullptr);
   if (arguments.checkpoint) {
     add("--checkpoint", checkpointPath(*arguments.checkpoint), "", checkpointFormat);
     if (arguments.data)
       add("--checkpoint", recipePath(*arguments.checkpoint), recipeMark, nullptr);
   }
-  if (arguments.best)
+  if (arguments.checkpoint && (arguments.best || arguments.patience))
     add("--best", bestPath(*arguments.checkpoint), "", checkpointFormat);
   return outputs;
 }
@@ -106,9 +107,30 @@ void requireOurs(const Output &output, const Program &program) {
                        "; move it away or add --force"));
 }
 
+/// Other programs know a format by the ending of a name: one that belongs to another format is a mistake.
+void checkEndings(const Arguments &arguments) {
+  static constexpr const char *known[] = {".bin",  ".csv", ".html", ".json", ".jsonl",       ".npy", ".npz",
+                                          ".onnx", ".pkl", ".pt",   ".pth",  ".safetensors", ".txt"};
+  const auto check = [](const char *flag, const std::optional<std::string> &path,
+                        std::initializer_list<const char *> own) {
+    if (!path)
+      return;
+    const auto ends = [&](const char *ending) { return endsWith(*path, ending); };
+    if (std::any_of(std::begin(known), std::end(known), ends) && std::none_of(own.begin(), own.end(), ends))
+      throw UsageError(text(flag, " ", *path, ": it writes ", *own.begin(),
+                            own.size() > 1 ? text(" or ", own.begin()[1]) : "",
+                            ", which the name says is something else"));
+  };
+  check("--report", arguments.report, {".html"});
+  check("--dump-gradients", arguments.dumpGradients, {".safetensors"});
+  check("--export", arguments.exportTo ? std::optional(WeightFile(*arguments.exportTo).path) : std::nullopt,
+        {".onnx", ".safetensors"});
+}
+
 } // namespace
 
 void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs) {
+  checkEndings(arguments);
   const std::vector<Output> outputs = outputsOf(arguments);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Output &output = outputs[i];

@@ -8,6 +8,7 @@
 #include "runtime/data/Source.h"
 #include "runtime/files/File.h"
 #include "runtime/files/Toml.h"
+#include "runtime/program/Checkpoint.h"
 #include "runtime/program/Flags.h"
 #include "runtime/program/Log.h"
 #include "runtime/program/WeightNames.h"
@@ -44,6 +45,7 @@ struct ExpectedKind {
 struct WordsOf {
   using Words = std::optional<std::vector<std::string>>;
   const toml::node &node;
+  const Flag &flag;
 
   Words string() const {
     const auto value = node.value_exact<std::string>();
@@ -62,8 +64,13 @@ struct WordsOf {
   Words operator()(std::optional<int64_t> Arguments::*) const { return integer(); }
   Words operator()(std::optional<uint64_t> Arguments::*) const { return node.is_string() ? string() : integer(); }
   Words operator()(std::optional<double> Arguments::*) const {
+    if (flag.percent && node.is_string())
+      return string();
     const auto value = node.value_exact<double>();
-    return value ? Words({shortestText(*value)}) : integer();
+    Words words = value ? Words({shortestText(*value)}) : integer();
+    if (words && flag.percent)
+      words->front() += '%';
+    return words;
   }
   Words operator()(std::vector<std::string> Arguments::*) const {
     const toml::array *array = node.as_array();
@@ -82,12 +89,52 @@ struct WordsOf {
 
 /// Whether the command line said what makes this flag of the recipe meaningless.
 bool isOverruled(const std::string &name, const std::set<std::string> &given) {
-  static constexpr std::pair<const char *, const char *> instead[] = {
-      {"--steps", "--epochs"}, {"--epochs", "--steps"}, {"--init", "--resume"}, {"--resume", "--init"}};
+  static constexpr std::pair<const char *, const char *> instead[] = {{"--steps", "--epochs"},
+                                                                      {"--epochs", "--steps"},
+                                                                      {"--init", "--resume"},
+                                                                      {"--resume", "--init"},
+                                                                      {"--evaluate", "--validation-split"},
+                                                                      {"--validation-split", "--evaluate"}};
   for (const auto &[flag, other] : instead)
     if (name == flag && given.count(other))
       return true;
   return given.count(name) != 0;
+}
+
+/// --resume FILE with --evaluate or --predict, and nothing of training on the command line.
+bool onlyUses(const Arguments &arguments, const std::set<std::string> &given) {
+  const auto any = [&](std::initializer_list<const char *> names) {
+    return std::any_of(names.begin(), names.end(), [&](const char *name) { return given.count(name) != 0; });
+  };
+  return arguments.resume && resumedPath(*arguments.resume) == *arguments.resume && any({"--evaluate", "--predict"}) &&
+         !any({"--data", "--steps", "--epochs"});
+}
+
+/// What a recipe says of its run's training and files, which mean nothing to one that uses weights.
+bool isOfTraining(const std::string &name) {
+  static const std::set<std::string> names = {"--data",
+                                              "--shuffle",
+                                              "--validation-split",
+                                              "--steps",
+                                              "--epochs",
+                                              "--evaluate",
+                                              "--predict",
+                                              "--output",
+                                              "--init",
+                                              "--evaluate-every",
+                                              "--best",
+                                              "--patience",
+                                              "--export",
+                                              "--log",
+                                              "--report",
+                                              "--tensorboard",
+                                              "--trace",
+                                              "--dump-gradients",
+                                              "--profile-out",
+                                              "--checkpoint",
+                                              "--checkpoint-every",
+                                              "--keep-checkpoints"};
+  return names.count(name) != 0;
 }
 
 /// Calls `visit(flag, words)` for each flag that was given, in the order of --help, with its values.
@@ -115,6 +162,8 @@ std::string tomlValue(const Flag &flag, const std::vector<std::string> &words) {
       list += (list.empty() ? "" : ", ") + tomlString(word);
     return "[" + list + "]";
   }
+  if (flag.percent)
+    return tomlString(words[0]);
   const bool number = std::holds_alternative<std::optional<int64_t> Arguments::*>(flag.field) ||
                       std::holds_alternative<std::optional<double> Arguments::*>(flag.field) ||
                       (std::holds_alternative<std::optional<uint64_t> Arguments::*>(flag.field) &&
@@ -165,6 +214,7 @@ bool isAboutOneStart(const Flag &flag) {
 
 void readRecipe(const std::string &path, const std::set<std::string> &given, Arguments &arguments) {
   const toml::table recipe = readToml(path);
+  const bool uses = onlyUses(arguments, given);
   for (const auto &[key, node] : recipe) {
     const std::string name = "--" + std::string(key.str());
     const auto fail = [&, &where = key.source()](const std::string &what) { return tomlError(path, where, what); };
@@ -173,10 +223,10 @@ void readRecipe(const std::string &path, const std::set<std::string> &given, Arg
       throw fail(text("there are no tables in a recipe, found [", key.str(), "]: write every flag as KEY = VALUE"));
     if (!flag || name == "--recipe")
       throw fail(text("'", key.str(), "' is no flag that a recipe can hold; --help lists them"));
-    const auto words = std::visit(WordsOf{node}, flag->field);
+    const auto words = std::visit(WordsOf{node, *flag}, flag->field);
     if (!words)
       throw fail(text(key.str(), " expects ", std::visit(ExpectedKind{}, flag->field), ", got ", tomlKind(node)));
-    if (isOverruled(name, given))
+    if (isOverruled(name, given) || (uses && isOfTraining(name)))
       continue;
     try {
       for (const std::string &word : *words)
@@ -187,13 +237,21 @@ void readRecipe(const std::string &path, const std::set<std::string> &given, Arg
   }
 }
 
-std::string recipeOf(const Arguments &arguments) {
+std::string recipeOf(const Arguments &arguments, const std::vector<std::string> &classes) {
+  constexpr size_t room = size_t{1} << 15; // checkpoints have them, too
   Arguments elsewhere = arguments;
+  size_t bytes = 0;
+  if (!classes.empty())
+    elsewhere.classes = classes;
+  for (const std::string &name : elsewhere.classes)
+    bytes += name.size() + 4;
+  if (bytes > room)
+    elsewhere.classes.clear();
   if (arguments.path.find('/') != std::string::npos) // else it was found in $PATH
     elsewhere.path = absolutePath(arguments.path);
   std::string out = text(
       recipeMark, " Go on with: ", printable(commandByRecipe(elsewhere, absolutePath(*arguments.checkpoint))), "\n");
-  forEachGiven(arguments, [&](const Flag &flag, std::vector<std::string> words) {
+  forEachGiven(elsewhere, [&](const Flag &flag, std::vector<std::string> words) {
     if (isAboutOneStart(flag))
       return;
     for (std::string &word : words)

@@ -17,15 +17,17 @@ inline constexpr char recipeMark[] = "# Written by a program of Sluice.";
 std::string recipePath(const std::string &folder);
 
 /// Sets what the recipe says and the command line did not: `given` are the flags that it named. A flag also wins over
-/// those that exclude it (--steps over epochs, --resume over init). Throws DataError with file and line.
+/// those that exclude it (--steps over epochs, --resume over init, --evaluate over validation-split). A
+/// command line with --resume FILE and --evaluate or --predict, without --data, --steps or --epochs, uses weights: it
+/// takes nothing of the recipe's training and files. Throws DataError with file and line.
 void readRecipe(const std::string &path, const std::set<std::string> &given, Arguments &arguments);
 
 /// Whether no recipe that programs write holds the flag: --resume, --recipe, --force, --help, --plan.
 bool isAboutOneStart(const Flag &flag);
 
 /// The recipe of a run with --checkpoint: all that was given, but for what is about one start only, with absolute
-/// paths.
-std::string recipeOf(const Arguments &arguments);
+/// paths, and `classes` as --class has them, unless they are more than a recipe has room for.
+std::string recipeOf(const Arguments &arguments, const std::vector<std::string> &classes = {});
 
 /// A command for a shell: this run's flags, going on from `checkpoint`.
 std::string commandToGoOn(const Arguments &arguments, const std::string &checkpoint);

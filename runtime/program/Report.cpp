@@ -53,6 +53,14 @@ static bool readKilobytes(const char *path, const std::string &key, size_t &byte
   return false;
 }
 
+void warnOfEmptyBatch(const std::string &name, const Program &program, int64_t step) {
+  std::fprintf(stderr,
+               "%s: warning: all targets of a batch of step %lld are ignored (%lld): its loss and its gradients are 0; "
+               "this is told once\n",
+               printable(name).c_str(), static_cast<long long>(step),
+               static_cast<long long>(program.inputs[program.target].ignoreIndex));
+}
+
 void printPlan(const Program &program) {
   std::printf("%s\ncompiled by: %s\nstrategy:    %s\n", printable(program.model).c_str(),
               printable(program.commandLine).c_str(), program.strategy);

@@ -18,6 +18,9 @@ std::string bytesText(size_t bytes);
 /// The bytes that are going to be allocated, printed before they are.
 void announceMemory(const Program &program);
 
+/// On standard error, of a step that has a batch without a target that counts.
+void warnOfEmptyBatch(const std::string &name, const Program &program, int64_t step);
+
 /// The memory plan as a table.
 void printPlan(const Program &program);
 

@@ -121,7 +121,7 @@ static void refuseUnavailable(const Arguments &arguments, const Program &program
   if ((arguments.evaluate || arguments.validationSplit) && !entry.evaluate)
     throw UsageError("--evaluate is not available: this program was compiled without an evaluation function");
   if (arguments.predict)
-    requireOutput(program, entry);
+    requireOutput(program, entry, *arguments.output);
   if (arguments.offloadTo)
     requireUnused(*arguments.offloadTo);
 }
@@ -135,11 +135,31 @@ static void prepare(const Arguments &arguments, const Program &program, const En
   limitInstructions(program.level);
   setKernelPolicy(program.workspaceLimit, program.precision);
   setRecordedEngines(program.engines, program.engineCount);
-  entry.makeKernels();
-  buildPrimitives();
+  try {
+    entry.makeKernels();
+    buildPrimitives();
+  } catch (const MemoryNotAvailable &error) {
+    if (runtimeTarget() == Target::Cuda || threads() == program.threads)
+      throw;
+    throw MemoryNotAvailable(text(error.what(), "; the plan was made for ", program.threads, " threads, there are ",
+                                  threads(), ": run with --threads ", program.threads,
+                                  ", or compile again with sluicec --threads=", threads()));
+  }
   announceMemory(program);
   if (arguments.checkpoint)
     announceCheckpointCopy(program);
+}
+
+/// What is to be known before the first step.
+static void announce(const TrainingFiles &files, const std::optional<InitialWeights> &initial,
+                     const std::string &adopted) {
+  if (initial)
+    std::fputs(initial->report().c_str(), stdout);
+  if (!adopted.empty())
+    std::printf("images:        prepared as for the weights: %s\n", printable(adopted).c_str());
+  files.printNotes();
+  std::fputs(memoryNotes().c_str(), stdout);
+  std::fflush(stdout);
 }
 
 /// What there is no memory for is left out of a profile.
@@ -160,7 +180,15 @@ static std::vector<EngineTime> enginesFor(const std::string &profile) {
   }
 }
 
-static void runProgram(const Arguments &arguments, const Program &program, const Entry &entry) {
+/// Weights that are trained on for other data have other classes.
+static std::string adoptPreparation(const std::optional<SavedRun> &saved, const std::optional<InitialWeights> &initial,
+                                    Arguments &arguments) {
+  if (saved)
+    return adopt(saved->state().preparation, arguments, true);
+  return initial ? adopt(initial->preparation(), arguments, !arguments.data) : "";
+}
+
+static void runProgram(Arguments arguments, const Program &program, const Entry &entry) {
   if (arguments.help)
     return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
   if (arguments.plan)
@@ -184,6 +212,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   std::optional<InitialWeights> initial;
   if (arguments.init)
     initial.emplace(*arguments.init, program);
+  const std::string adopted = adoptPreparation(saved, initial, arguments);
   // Data and log are opened before anything is allocated: most mistakes end a run at once.
   TrainingFiles files(arguments, program, run.seed, initial ? initial->paths() : std::vector<std::string>());
   if (arguments.quiet) // a log to /dev/stdout was opened before
@@ -191,10 +220,8 @@ static void runProgram(const Arguments &arguments, const Program &program, const
   if (files.training)
     checkData(run, *files.training, arguments);
   prepare(arguments, program, entry);
-  if (initial)
-    std::fputs(initial->report().c_str(), stdout);
-  std::fputs(memoryNotes().c_str(), stdout);
-  std::fflush(stdout);
+  run.preparation = preparationOf(arguments, files.classes);
+  announce(files, initial, adopted);
   Recording recording;
   {
     Session session(program.deviceBytes, program.hostBytes, program.events,
@@ -214,7 +241,7 @@ static void runProgram(const Arguments &arguments, const Program &program, const
     guard.emplace();
     recording = train(session, program, entry, arguments, files, run);
     if (arguments.exportTo)
-      exportModel(*arguments.exportTo, session, program);
+      exportModel(*arguments.exportTo, session, program, run.preparation);
   }
   if (arguments.profileOut)
     writeProfile(*arguments.profileOut, recording.records, recording.steps, measureLinks(), threads(),
@@ -237,7 +264,7 @@ static int runGuarded(int argc, char **argv, const Program &program, const Entry
   // A file that grows past a limit is an error of that write, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    ensurePassiveOpenMP(argc, argv);
+    ensureOpenMP(argc, argv);
     Arguments arguments = parseArguments(argc, argv, program);
     arguments.name = name;
     arguments.path = path;

@@ -210,17 +210,18 @@ static void addPlan(Report &report, const Program &program, const std::vector<Me
 }
 
 void RunReport::write(const std::string &path, const Program &program, const Session &session,
-                      const std::vector<double> &stepSeconds, const std::vector<MeasuredAction> &actions) const {
+                      const std::vector<std::string> &classes, const std::vector<double> &stepSeconds,
+                      const std::vector<MeasuredAction> &actions) const {
   Report report(text("Training of ", program.model));
   addFacts(report, program, session, stepSeconds);
   addCurves(report, program);
   if (!confusion.empty()) {
     std::vector<std::string> columns = {"right \\ answered"};
     for (size_t k = 0; k < confusion.size(); ++k)
-      columns.push_back(std::to_string(k));
+      columns.push_back(className(classes, k));
     ReportTable table("Confusion in the last evaluation", columns, 0);
     for (size_t k = 0; k < confusion.size(); ++k) {
-      std::vector<ReportJson> cells = {std::to_string(k)};
+      std::vector<ReportJson> cells = {className(classes, k)};
       cells.insert(cells.end(), confusion[k].begin(), confusion[k].end());
       table.add(std::move(cells));
     }

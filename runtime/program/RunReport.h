@@ -36,9 +36,10 @@ public:
   /// What a step took, op by op; the last one given is drawn.
   void setTimeline(std::vector<OpRecord> records) { timeline = std::move(records); }
 
-  /// Throws DataError. `actions` as measured, see measureActions().
+  /// Throws DataError. `classes`: their names; `actions` as measured, see measureActions().
   void write(const std::string &path, const Program &program, const Session &session,
-             const std::vector<double> &stepSeconds, const std::vector<MeasuredAction> &actions) const;
+             const std::vector<std::string> &classes, const std::vector<double> &stepSeconds,
+             const std::vector<MeasuredAction> &actions) const;
 
 private:
   void addFacts(Report &report, const Program &program, const Session &session,

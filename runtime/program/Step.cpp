@@ -34,23 +34,37 @@ void Step::settleOne(Batches &batches) {
   session.take(values);
   isWhole = whole;
   --outstanding;
-  earliest.sum += static_cast<double>(values[0]);
+  const int64_t counted = earliest.counted.front();
+  earliest.counted.pop_front();
+  earliest.ended += counted;
+  earliest.result.emptyBatches += counted == 0;
+  // A loss that is not finite is told, whatever it counts.
+  earliest.sum += static_cast<double>(values[0]) * static_cast<double>(std::max<int64_t>(1, counted));
   if (--earliest.left > 0)
     return;
   StepResult result = earliest.result;
   result.scale = scaling.follow(values[2], values[3]);
   const Clock::time_point end = Clock::now();
   result.seconds = std::chrono::duration<double>(end - std::max(earliest.begin, lastEnd)).count();
-  result.loss = static_cast<float>(earliest.sum / static_cast<double>(base.batches));
+  result.loss = static_cast<float>(earliest.sum / static_cast<double>(std::max<int64_t>(1, earliest.ended)));
   result.norm = values[1];
   lastEnd = end;
   running.pop_front();
   done(result);
 }
 
+void Step::count(int64_t targets) {
+  Running &latestStep = running.back();
+  latestStep.counted.push_back(targets);
+  latestStep.enqueued += targets;
+  session.state.batchShare =
+      static_cast<float>(static_cast<double>(targets) / static_cast<double>(std::max<int64_t>(1, latestStep.enqueued)));
+}
+
 void Step::enqueue(Batches &batches, RunState &run, Position next, bool more) {
   const bool whole = session.state.lastBatch();
   batches.advance();
+  count(batches.counted());
   session.enqueue(entry.step);
   session.leave({program.loss, program.norm, scaling.scaleTensor(), scaling.skippedTensor()});
   if (whole) {

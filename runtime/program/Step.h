@@ -17,8 +17,9 @@ namespace sluice {
 /// What a step was and gave.
 struct StepResult {
   int64_t step, epoch;
-  float loss = 0; ///< mean of its batches
-  float norm = 0; ///< of all gradients, where they are clipped by it
+  float loss = 0;           ///< mean over the targets that count of all its batches
+  int64_t emptyBatches = 0; ///< in which none counts
+  float norm = 0;           ///< of all gradients, where they are clipped by it
   float learningRate = 0;
   bool epochEnds = false;
   LossScaling::Seen scale = {}; ///< behind it
@@ -64,13 +65,17 @@ private:
   struct Running {
     StepResult result;
     Clock::time_point begin;
-    int64_t left = 0; ///< batches that have not ended
-    double sum = 0;   ///< of losses
+    int64_t left = 0;                 ///< batches that have not ended
+    std::deque<int64_t> counted = {}; ///< targets of each of these that were enqueued
+    double sum = 0;                   ///< of the losses of all targets
+    int64_t enqueued = 0, ended = 0;  ///< targets of its batches
   };
 
   void begin(RunState &run, int64_t last);
   /// One batch; the `next` one is gathered if there are `more`.
   void enqueue(Batches &batches, RunState &run, Position next, bool more);
+  /// The batch that is enqueued next has so many targets that count, which is its weight in the step.
+  void count(int64_t targets);
   /// The earliest batch has ended.
   void settleOne(Batches &batches);
 

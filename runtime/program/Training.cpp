@@ -33,10 +33,11 @@ public:
           TrainingFiles &files, RunState run)
       : session(session), program(program), entry(entry), arguments(arguments), files(files), run(run),
         report(arguments.report ? std::make_unique<RunReport>() : nullptr),
-        checkpoints(arguments.checkpoint ? std::make_unique<CheckpointWriter>(session, program, *arguments.checkpoint,
-                                                                              arguments.keepCheckpoints.value_or(1),
-                                                                              files.training ? recipeOf(arguments) : "")
-                                         : nullptr),
+        checkpoints(arguments.checkpoint
+                        ? std::make_unique<CheckpointWriter>(session, program, *arguments.checkpoint,
+                                                             arguments.keepCheckpoints.value_or(1),
+                                                             files.training ? recipeOf(arguments, files.classes) : "")
+                        : nullptr),
         evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get(), this->run),
         step(session, program, entry, arguments, [this](const StepResult &result) { stepDone(result); }) {}
 
@@ -75,7 +76,8 @@ private:
 
   static constexpr size_t timedSteps = 100000; ///< enough for a median, little enough to keep
   std::vector<double> stepSeconds;
-  int64_t stepsDone = 0; ///< by this run
+  int64_t stepsDone = 0;    ///< by this run
+  int64_t emptyBatches = 0; ///< of this run, in which no target counted
   std::unique_ptr<GradientDump> gradients;
   std::vector<OpRecord> traced, profiled;
   int64_t profiledSteps = 0;
@@ -112,6 +114,8 @@ void Trainer::logStart() const {
                       {"seed", run.seed},
                       {"first_step", run.step + 1}};
   step.describeAll(fields, files.training.get());
+  if (!files.classes.empty())
+    fields.push_back({"classes", files.classes});
   if (checkpoints)
     fields.push_back({"checkpoint_bytes", uint64_t{checkpointCopyBytes(program)}});
   files.log.write("start", fields);
@@ -119,10 +123,9 @@ void Trainer::logStart() const {
 
 void Trainer::logEnd() const {
   LogFields fields = endFields(program, session, stepsDone, medianStep(stepSeconds));
-  for (const Dataset *data : {files.training.get(), files.evaluation.get()})
-    if (data && data->skipped() > 0)
-      fields.push_back(
-          {data == files.training.get() ? "skipped_samples" : "skipped_evaluation_samples", data->skipped()});
+  files.describeSkipped(fields);
+  if (emptyBatches > 0)
+    fields.push_back({"batches_without_targets", emptyBatches});
   files.log.write("end", fields);
 }
 
@@ -150,7 +153,7 @@ void Trainer::saveCheckpoint() {
 }
 
 void Trainer::predictAll() {
-  if (files.prediction && predict(*arguments.output, session, program, entry, *files.prediction))
+  if (files.prediction && predict(*arguments.output, session, program, entry, *files.prediction, files.classes))
     std::printf("predictions:   %lld samples in %s\n", static_cast<long long>(files.prediction->samples()),
                 printable(*arguments.output).c_str());
 }
@@ -179,6 +182,9 @@ void Trainer::tellStep(const StepResult &result) {
 void Trainer::stepDone(const StepResult &result) {
   isFinite = std::isfinite(result.loss);
   ++stepsDone;
+  if (result.emptyBatches > 0 && emptyBatches == 0)
+    warnOfEmptyBatch(arguments.name, program, result.step);
+  emptyBatches += result.emptyBatches;
   if (stepSeconds.size() < timedSteps)
     stepSeconds.push_back(result.seconds);
   tellStep(result);
@@ -333,15 +339,12 @@ Recording Trainer::runAll() {
   if (interruptedBy())
     sayHowToGoOn();
   logEnd();
-  for (const Dataset *data : {files.training.get(), files.evaluation.get()})
-    if (data && data->skipped() > 0)
-      std::printf("%lld of %lld %s samples were bad and skipped\n", static_cast<long long>(data->skipped()),
-                  static_cast<long long>(data->samples()), data == files.training.get() ? "training" : "evaluation");
+  files.printSkipped();
   printReport(program, session, stepSeconds);
   const std::vector<MeasuredAction> actions = measureActions(program, profiled, profiledSteps);
   printActions(program, session, actions, stepsDone);
   if (report)
-    report->write(*arguments.report, program, session, stepSeconds, actions);
+    report->write(*arguments.report, program, session, files.classes, stepSeconds, actions);
   if (const int signal = interruptedBy())
     throw Interrupted{signal};
   return {std::move(profiled), profiledSteps};

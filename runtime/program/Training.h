@@ -25,8 +25,15 @@ struct TrainingFiles {
 
   std::unique_ptr<Dataset> training, evaluation, prediction; ///< null when not asked for
   std::unique_ptr<MetricChoice> metrics;                     ///< of the evaluation
+  std::vector<std::string> classes;                          ///< what they are called; empty: not known
   Log log;
   EventFile events;
+
+  /// Bad samples that were left out, for the log and for whoever reads.
+  void describeSkipped(LogFields &fields) const;
+  void printSkipped() const;
+  /// How values are taken where files do not say it, each once.
+  void printNotes() const;
 
 private:
   void openData(const Arguments &arguments, const Program &program, uint64_t seed);

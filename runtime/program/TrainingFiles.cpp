@@ -3,15 +3,20 @@
 
 #include "runtime/program/Training.h"
 
+#include "runtime/Printable.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/program/Export.h"
 #include "runtime/program/Outputs.h"
 #include "runtime/program/WeightNames.h"
 
+#include <cstdio>
+#include <set>
+
 namespace sluice {
 
 void TrainingFiles::openData(const Arguments &arguments, const Program &program, uint64_t seed) {
   DataOptions options = dataOptions(arguments, seed);
+  options.classes = classes = arguments.classes;
   if (arguments.data) {
     options.where = *arguments.data;
     options.shuffle = arguments.shuffle;
@@ -19,6 +24,8 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     options.mixup = arguments.mixup.value_or(0);
     options.share = arguments.validationSplit ? DataOptions::Share::Training : DataOptions::Share::All;
     training = std::make_unique<Dataset>(options, program);
+    if (const std::vector<std::string> own = training->classNames(); !own.empty())
+      options.classes = classes = own;
   }
   options.shuffle = options.images.random = false;
   options.mixup = 0;
@@ -27,6 +34,8 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     options.where = arguments.evaluate ? *arguments.evaluate : *arguments.data;
     options.share = arguments.evaluate ? DataOptions::Share::All : DataOptions::Share::Validation;
     evaluation = std::make_unique<Dataset>(options, program);
+    if (classes.empty())
+      classes = evaluation->classNames();
     metrics = std::make_unique<MetricChoice>(program, arguments.metrics);
     if (arguments.best)
       metrics->find("--best", *arguments.best);
@@ -38,6 +47,28 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     options.skipBad = false; // a result for each sample
     prediction = std::make_unique<Dataset>(options, program);
   }
+}
+
+void TrainingFiles::describeSkipped(LogFields &fields) const {
+  if (training && training->skipped() > 0)
+    fields.push_back({"skipped_samples", training->skipped()});
+  if (evaluation && evaluation->skipped() > 0)
+    fields.push_back({"skipped_evaluation_samples", evaluation->skipped()});
+}
+
+void TrainingFiles::printSkipped() const {
+  for (const Dataset *data : {training.get(), evaluation.get()})
+    if (data && data->skipped() > 0)
+      std::printf("%lld of %lld %s samples were bad and skipped\n", static_cast<long long>(data->skipped()),
+                  static_cast<long long>(data->samples()), data == training.get() ? "training" : "evaluation");
+}
+
+void TrainingFiles::printNotes() const {
+  std::set<std::string> notes;
+  for (const Dataset *data : {training.get(), evaluation.get(), prediction.get()})
+    for (const std::string &note : data ? data->notes() : std::vector<std::string>())
+      if (notes.insert(note).second)
+        std::printf("data:          %s\n", printable(note).c_str());
 }
 
 TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed,

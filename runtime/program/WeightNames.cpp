@@ -72,12 +72,4 @@ void transposeMatrix(const char *from, char *to, int64_t rows, int64_t columns) 
       std::memcpy(to + 4 * (c * rows + r), from + 4 * (r * columns + c), 4);
 }
 
-std::string someOf(const std::vector<std::string> &names) {
-  constexpr size_t shown = 8;
-  std::string out;
-  for (size_t i = 0; i < names.size() && i < shown; ++i)
-    out += text(i ? ", '" : "'", names[i], "'");
-  return names.size() > shown ? text(out, " and ", names.size() - shown, " more") : out;
-}
-
 } // namespace sluice

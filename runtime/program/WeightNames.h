@@ -50,7 +50,4 @@ bool isModelTensor(const Variable &variable);
 /// A row-major matrix of 4-byte elements with its `rows` rows as columns.
 void transposeMatrix(const char *from, char *to, int64_t rows, int64_t columns);
 
-/// "'a', 'b', 'c' and 12 more".
-std::string someOf(const std::vector<std::string> &names);
-
 } // namespace sluice

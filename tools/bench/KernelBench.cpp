@@ -254,7 +254,7 @@ void links() {
 } // namespace
 
 int main(int argc, char **argv) {
-  ensurePassiveOpenMP(argc, argv);
+  ensureOpenMP(argc, argv);
   const std::string what = argc > 1 ? argv[1] : "resnet50";
   const int64_t batch = argc > 2 ? atoll(argv[2]) : 16;
   if (argc > 3)

@@ -171,6 +171,7 @@ TEST_F(Checkpoints, KnowWhereEarlyStoppingStands) {
                             "--steps 40 --checkpoint-every 1 --keep-checkpoints 99 ";
   ASSERT_EQ(run(flags + "--checkpoint whole --log whole-log"), 0) << err;
   EXPECT_THAT(out, testing::HasSubstr("did not get better than"));
+  EXPECT_TRUE(folder.has("whole/best.safetensors")); // unasked
   const size_t steps = losses("whole-log").size();
   ASSERT_LT(steps, 40u);
   for (size_t cut = steps - 6; cut < steps; ++cut) {

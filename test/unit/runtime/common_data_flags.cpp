@@ -2,6 +2,8 @@
 // Flags of data, from the command line to the log.
 #include "test/unit/runtime/TinyProgram.h"
 
+#include <cmath>
+
 using DataFlags = TinyProgram;
 
 TEST_F(DataFlags, ValidationSplitParts) {
@@ -21,6 +23,8 @@ TEST_F(DataFlags, ValidationSplitParts) {
     }
   }
   EXPECT_EQ(evaluations, 2);
+  ASSERT_EQ(run("--data data --epochs 1 --validation-split 0.2 --log share.jsonl"), 0) << err; // the same share
+  EXPECT_EQ(log("share.jsonl").front()["samples"], 18);
   expectFailure(2, "--data data --validation-split 20% --evaluate data", "exclude each other");
   expectFailure(2, "--evaluate data --validation-split 20%", "--validation-split needs --data");
   expectFailure(2, "--data data --validation-split 100%", "below 100");
@@ -44,15 +48,25 @@ TEST_F(DataFlags, BadDataStopOrAreSkipped) {
   EXPECT_THAT(err, testing::HasSubstr("skipped: data/target.npy: sample 5 holds 3"));
   EXPECT_THAT(out, testing::HasSubstr("1 of 22 training samples were bad and skipped"));
   EXPECT_EQ(log().back()["skipped_samples"], 1);
-  expectFailure(2, "--data data --on-bad-data maybe", "--on-bad-data expects stop|skip, got 'maybe'");
+  expectFailure(2, "--data data --on-bad-data maybe", "--on-bad-data expects stop|skip|keep, got 'maybe'");
+}
+
+/// Found where it is read, not as a loss that is none.
+TEST_F(DataFlags, NanIsBadData) {
+  images[5 * 8 + 3] = std::nanf("");
+  writeData();
+  expectFailure(1, "--data data --epochs 1", "data/input.npy: sample 5 holds NaN for 'images': --on-bad-data=skip");
+  ASSERT_EQ(run("--data data --epochs 1 --on-bad-data skip --log log.jsonl"), 0) << err;
+  EXPECT_EQ(log().back()["skipped_samples"], 1);
+  EXPECT_EQ(run("--data data --epochs 1 --on-bad-data keep"), 5) << err;
 }
 
 TEST_F(DataFlags, RefusesWhatFitsNoData) {
   expectFailure(2, "--data data --augment flip", "--augment is for images of bytes, data has none");
-  expectFailure(2, "--data data --mean 1,2", "--mean expects one number or three, got 2");
+  expectFailure(2, "--data data --mean 1,2", "--mean expects one number, three or four, got 2");
   expectFailure(2, "--data data --std 0", "--std expects numbers above 0, got '0'");
   expectFailure(2, "--data data --mean 0.5,,1", "--mean expects one number or one for each channel");
   expectFailure(2, "--data arff:data", "there are no data of the kind 'arff'");
   expectFailure(2, "--checkpoint c --augment flip", "--augment needs --data, --evaluate or --predict");
-  expectFailure(1, "--data imagefolder:data", "data has no subfolder with .jpg, .jpeg or .png");
+  expectFailure(1, "--data imagefolder:data", "imagefolder has images of 1 or 3 channels, input 'images' takes 2");
 }

@@ -173,11 +173,64 @@ TEST(Table, HasItsTargetByNameOrLast) {
   };
   refused("", "an empty file");
   refused("a,b,c,d\n1,2,3,1\n", "has 3 columns beside the target, input 'x' takes 2");
-  refused("a,b,c\n1,2,1\n1,2\n", "row 2 has 2 fields, the first line names 3 columns");
+  refused("a,b,c\n1,2,1\n1,2\n", "row 2 has 2 fields, the first line has 3");
   refused("a,b,c\n1,2,1\n1,,2\n", "row 2: column 'b' holds '', input 'x' takes finite numbers");
   refused("a,b,c\n1,inf,1\n1,1,2\n", "row 1: column 'b' holds 'inf'");
   refused("a,b,c\n1,2,1\n1,1,3\n", "row 2 holds 3, 'target' must lie between 0 and 2");
   refused("a,b,c\n1,2,1\n1,1,x\n", "row 2: column 'c' holds 'x', input 'target' takes whole numbers");
+}
+
+/// No sample becomes the names of the columns, and no name a sample.
+TEST(Table, AsksWhatItsFirstLineIs) {
+  const Input list[] = {{"x", {}, host(0, {1, 2}), 0},
+                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 3}};
+  const Program program = programWith(list);
+  Folder folder;
+  const auto read = [&](const std::string &csv, const char *header = "") {
+    folder.write("t.csv", csv);
+    return readAll(from("csv:" + folder / "t.csv" + header), program);
+  };
+  using Read = std::pair<std::vector<float>, std::vector<int64_t>>;
+  const Read both = {{0.5f, -2, 3e4f, 4}, {1, 2}}, last = {{3e4f, 4}, {2}};
+  EXPECT_EQ(read("\xef\xbb\xbf"
+                 "0.5,-2,1\n3e4,4,2\n"),
+            both);
+  EXPECT_THAT(
+      Dataset(from("csv:" + folder / "t.csv"), program).notes(),
+      testing::ElementsAre(testing::HasSubstr("names no columns: its first line is a sample, the last column")));
+  EXPECT_EQ(read("0.5,-2,1\n3e4,4,2\n", ",header=no"), both);
+  EXPECT_EQ(read("0.5,-2,1\n3e4,4,2\n", ",header=yes"), last);
+  EXPECT_EQ(read("0,1,2\n3e4,4,2\n", ",header=yes"), last);
+  for (const char *first : {"0,1,2", "a,2019,c", "1,,2"})
+    expectError<DataError>([&] { read(first + std::string("\n3e4,4,2\n")); },
+                           std::string("the first line, '") + first + "', may name the columns or be a sample");
+  expectError<UsageError>([&] { read("1,2,1\n", ",header=maybe"); }, "header=yes or header=no, got 'maybe'");
+}
+
+/// A million bad rows are counted and ten of them told, and none is tried for every one before it.
+TEST(Table, CountsBadRows) {
+  const Input list[] = {{"x", {}, host(0, {1, 2}), 0},
+                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 3}};
+  const Program program = programWith(list);
+  Folder folder;
+  std::string rows = "a,b,c\n";
+  for (int i = 0; i < 20000; ++i)
+    rows += "1,2\n";
+  folder.write("t.csv", rows + "1,2,1\n");
+  DataOptions options = from("csv:" + folder / "t.csv");
+  options.skipBad = true;
+  testing::internal::CaptureStderr();
+  Dataset data(options, program);
+  std::vector<float> x(2);
+  std::vector<int64_t> y(1);
+  for (int64_t i = 0; i < data.batches(); ++i) {
+    data.gather({0, i}, {x.data(), y.data()});
+    ASSERT_EQ(y[0], 1);
+  }
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(data.skipped(), 20000);
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 10);
+  EXPECT_THAT(told, testing::HasSubstr("row 10 has 2 fields, the first line has 3 (more are counted, not told)"));
 }
 
 TEST(Formats, UnknownKindsAreNamed) {

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <sys/resource.h>
+#include <zlib.h>
 
 using namespace sluice;
 
@@ -111,12 +113,46 @@ TEST(Images, SurvivesDamage) {
   }
 }
 
+/// A chunk of a PNG: length, name, data and their checksum, highest byte first.
+static std::vector<uint8_t> pngChunk(const std::string &name, const std::string &data) {
+  std::vector<uint8_t> bytes;
+  const auto number = [&](uLong value) {
+    for (int shift = 24; shift >= 0; shift -= 8)
+      bytes.push_back(static_cast<uint8_t>(value >> shift));
+  };
+  const std::string summed = name + data;
+  number(data.size());
+  bytes.insert(bytes.end(), summed.begin(), summed.end());
+  number(crc32(0, reinterpret_cast<const Bytef *>(summed.data()), static_cast<uInt>(summed.size())));
+  return bytes;
+}
+
+/// 1.5 GiB of text in a file of a few hundred kilobytes are never unpacked.
+TEST(Images, LeavesTextsPacked) {
+  const std::vector<uint8_t> zeros(15 << 20);
+  std::string packed(zeros.size() / 100, '\0');
+  uLongf size = packed.size();
+  ASSERT_EQ(compress(reinterpret_cast<Bytef *>(packed.data()), &size, zeros.data(), zeros.size()), Z_OK);
+  packed.resize(size);
+  std::vector<uint8_t> file = fileBytes("colours.png");
+  const std::vector<uint8_t> texts[] = {pngChunk("zTXt", std::string("a\0\0", 3) + packed),
+                                        pngChunk("iCCP", std::string("a\0\0", 3) + packed)};
+  for (int i = 0; i < 100; ++i) // behind the first chunk, which has 25 bytes
+    file.insert(file.begin() + 8 + 25, texts[i % 2].begin(), texts[i % 2].end());
+  rusage before = {}, after = {};
+  getrusage(RUSAGE_SELF, &before);
+  EXPECT_EQ(largestDifference(decodeImage(file, 3, "texts"), decoded("colours.png")), 0);
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 10 << 10); // KiB
+}
+
 static const Input smallImage = {"x", {}, host(0, {1, 3, 24, 24}), 0};
 
 static std::vector<float> applied(const ImageOptions &options, const Image &image, uint64_t key = 1,
                                   const Input &input = smallImage) {
   std::vector<float> values(static_cast<size_t>(input.staging.shape.elements()));
-  ImagePipeline(options, input).apply(image, key, "a", values.data());
+  const ImagePipeline pipeline(options, input);
+  pipeline.apply(image, pipeline.draw({image.width, image.height}, key, "a"), "a", values.data());
   return values;
 }
 
@@ -221,8 +257,8 @@ TEST(Augment, RefusesWordsThatMeanNothing) {
   expectError<UsageError>(make("random-resized-crop,least=0.9,most=0.5"), "least 0.9 is above most 0.5");
   const Input flat = {"x", {}, host(0, {1, 784}), 0};
   expectError<UsageError>([&] { ImagePipeline(options("flip"), flat); }, "input 'x' is no image");
-  const Input four = {"x", {}, host(0, {1, 4, 8, 8}), 0};
-  expectError<DataError>([&] { ImagePipeline(ImageOptions(), four); }, "takes 4 channels of 8 x 8 pixels");
+  const Input five = {"x", {}, host(0, {1, 5, 8, 8}), 0};
+  expectError<DataError>([&] { ImagePipeline(ImageOptions(), five); }, "takes 5 channels of 8 x 8 pixels");
   ImageOptions three;
   three.mean = {1, 2, 3};
   const Input grey = {"x", {}, host(0, {1, 1, 8, 8}), 0};

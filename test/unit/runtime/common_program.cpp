@@ -277,7 +277,7 @@ TEST_F(TinyProgram, MissingMemoryExitsWithThree) {
 TEST_F(TinyProgram, LossThatIsNotFiniteExitsWithFiveAndKeepsTheCheckpoint) {
   images[8 * 8] = std::nanf(""); // in the third batch
   writeData();
-  expectFailure(5, "--data data --checkpoint c --checkpoint-every 1 --log log.jsonl",
+  expectFailure(5, "--data data --on-bad-data keep --checkpoint c --checkpoint-every 1 --log log.jsonl",
                 "the loss is nan at step 3; the last checkpoint in c is from step 2");
   EXPECT_TRUE(log().back()["loss"].is_null());
   EXPECT_EQ(SafetensorsFile(folder / "c/checkpoint.safetensors").metadata().at("step"), "2");

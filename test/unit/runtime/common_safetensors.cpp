@@ -76,7 +76,10 @@ TEST(Safetensors, RefusesHostileHeaders) {
   expectRefused("", "bad safetensors header");
   expectRefused("nonsense", "bad safetensors header");
   expectRefused("[]", "not a JSON object");
-  expectRefused(std::string(100000, '['), "nested too deeply");
+  expectRefused(std::string(100000, '['), "not a JSON object");
+  expectRefused("{\"a\":" + std::string(100000, '['), "tensor 'a': not a JSON object");
+  expectRefused("{\"a\":{\"shape\":" + std::string(100000, '['), "expected exactly dtype, shape and data_offsets");
+  expectRefused("{\"__metadata__\":{\"k\":" + std::string(100000, '{'), "'k' is not a string");
   expectRefused("{\"a\":1}", "tensor 'a': not a JSON object");
   expectRefused("{\"__metadata__\":{\"k\":1}}", "'k' is not a string");
 }
@@ -97,6 +100,23 @@ TEST(Safetensors, RefusesEntriesThatLie) {
   expectRefused("{" + entry("F32", "[4294967296,4294967296]", "[0,8]") + "}", "too large");
   expectRefused("{" + entry("F32", "[3]", "[0,8]") + "}", "takes 12 bytes, its data_offsets span 8");
   expectRefused("{" + entry("F32", "[3]", "[0,12]") + "}", "ends at byte 12 of the data, the file holds 8");
+}
+
+/// In proportion to its length: each of a quarter of a million entries is looked at once.
+TEST(Safetensors, BoundsTheNumberOfTensors) {
+  std::string header = "{";
+  const auto add = [&](int i) {
+    header += "\"" + std::to_string(i) + "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},";
+  };
+  for (int i = 0; i < 1 << 18; ++i)
+    add(i);
+  Folder folder;
+  const auto written = [&] {
+    return folder.write("many.safetensors", safetensorsBytes(header.substr(0, header.size() - 1) + "}", ""));
+  };
+  EXPECT_EQ(SafetensorsFile(written()).tensors().size(), size_t{1} << 18);
+  add(1 << 18);
+  expectError<DataError>([&] { SafetensorsFile file(written()); }, "more than 262144 tensors");
 }
 
 TEST(Safetensors, RefusesTensorsThatOverlapOrLeaveGaps) {

@@ -201,25 +201,31 @@ TEST_F(Update, NormsThatAreNotFiniteAreNotHidden) {
   EXPECT_TRUE(std::isnan(h.read(tw)[0]));
 }
 
-/// The mean of three batches makes one step; averages, updates and norms wait for the last batch.
+/// The mean of three batches makes one step, each with its share of what counts: 1, 2 and none at all; averages,
+/// updates and norms wait for the last batch.
 TEST_F(Update, SumsOverTheBatchesOfAStep) {
   StepState &state = h.session.state;
   state.batches = 3, state.step = 1, state.averageDecay = 0.75f, state.momentum = 0, state.weightDecay = 0;
   const GradientNorm norm("w", {count});
-  const Tensor sum = h.tensor({count}), average = h.tensor({count}, Layout::RowMajor, Numbers(count, 7.0)),
-               all = h.tensor({1}, Layout::RowMajor, Numbers(1, 5.0)), scratch = h.workspace(norm);
+  const Tensor tsum = h.tensor({count}), average = h.tensor({count}, Layout::RowMajor, Numbers(count, 7.0)),
+               total = h.tensor({1}, Layout::RowMajor, Numbers(1, 5.0)), scratch = h.workspace(norm);
   Numbers wanted = w, wantedAverage(count);
   for (state.step = 1; state.step <= 2; ++state.step) {
     Numbers mean(count);
     double squares = 0;
+    const double weights[] = {1, 2, state.step == 1 ? 3.0 : 0};
+    double sum = 0, all = weights[0] + weights[1] + weights[2];
     for (state.batch = 0; state.batch < 3; ++state.batch) {
+      const double weight = weights[state.batch];
       const Numbers g = randomNumbers(count, static_cast<unsigned>(20 + state.draw()));
+      sum += weight;
+      state.batchShare = static_cast<float>(weight / sum);
       for (size_t i = 0; i < count; ++i)
-        mean[i] += g[i] / 3;
+        mean[i] += g[i] * weight / all;
       h.write(tdw, g);
-      accumulateGradient(stream, tdw, sum, "w");
-      norm.run(stream, sum, none, all, scratch);
-      updateSgd(stream, tw, sum, none, none, "w");
+      accumulateGradient(stream, tdw, tsum, "w");
+      norm.run(stream, tsum, none, total, scratch);
+      updateSgd(stream, tw, tsum, none, none, "w");
       averageWeights(stream, tw, average, "w");
       if (state.batch < 2) {
         EXPECT_CLOSE(h.read(tw), wanted, 1e-6);
@@ -233,7 +239,7 @@ TEST_F(Update, SumsOverTheBatchesOfAStep) {
     state.batch = 0;
     EXPECT_CLOSE(h.read(tw), wanted, 1e-6);
     EXPECT_CLOSE(h.read(average), wantedAverage, 1e-6);
-    EXPECT_NEAR(h.read(all)[0], std::sqrt(squares), 1e-4);
+    EXPECT_NEAR(h.read(total)[0], std::sqrt(squares), 1e-4);
   }
 }
 

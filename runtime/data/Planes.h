@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that lie over the pixels of an image, such as a class or a depth of each.
+#pragma once
+
+#include "runtime/data/Augment.h"
+
+namespace sluice {
+
+/// Moves values as the image below them was moved; each is that of the nearest pixel, as Pillow's NEAREST takes it, and
+/// colours change nothing.
+class PlaneMove {
+public:
+  PlaneMove(const ImageChanges &changes, ImageSize from);
+
+  ImageSize size() const { return to; }
+  /// `from` holds `planes` planes of the image's size before, `values` takes as many of its size behind, in row-major
+  /// order; elements of `bytes` bytes. Where nothing of the image is, each becomes *fill.
+  void apply(const char *from, int64_t planes, size_t bytes, const void *fill, char *values) const;
+
+private:
+  void add(const ImageChange &change);
+
+  ImageSize before, to;
+  std::vector<int32_t> source; ///< place in the plane before of each place behind; -1: outside
+};
+
+} // namespace sluice

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ten are enough to see what is wrong; a million lines would hide it.
+
+#include "runtime/data/Skipped.h"
+
+#include "runtime/Printable.h"
+
+#include <cstdio>
+
+namespace sluice {
+
+static constexpr int64_t told = 10;
+
+void Skipped::note(const std::string &what) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (++noted <= told)
+    std::fprintf(stderr, "skipped: %s%s\n", printable(what).c_str(),
+                 noted == told ? " (more are counted, not told)" : "");
+}
+
+void Skipped::sayHowMany(const std::string &of) const {
+  if (noted > told)
+    std::fprintf(stderr, "skipped: %lld in all of %s\n", static_cast<long long>(noted), printable(of).c_str());
+}
+
+} // namespace sluice

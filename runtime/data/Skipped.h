@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// --on-bad-data=skip: the first ten of what is left out are told on standard error, all are counted.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+namespace sluice {
+
+class Skipped {
+public:
+  /// Any thread.
+  void note(const std::string &what);
+  int64_t count() const { return noted; }
+  /// How many there were, unless each was told.
+  void sayHowMany(const std::string &of) const;
+
+private:
+  std::mutex mutex;
+  int64_t noted = 0;
+};
+
+} // namespace sluice

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes zip files of stored members, as numpy.savez does, with zip64's sizes where they are needed.
+#pragma once
+
+#include "runtime/files/OutputFile.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// What files that are written here begin with: a time of day that no other writer has.
+std::string zipMark();
+
+class ZipWriter {
+public:
+  explicit ZipWriter(OutputFile &file) : file(file) {}
+
+  /// The member has exactly this many bytes, which write() brings.
+  void begin(const std::string &name, uint64_t bytes);
+  void write(const void *from, size_t bytes);
+  /// Behind the last member; the caller commits the file.
+  void finish();
+
+private:
+  struct Member {
+    std::string name;
+    uint64_t header, bytes;
+    uint32_t sum = 0;
+  };
+  void endMember();
+  void put(const std::string &bytes);
+
+  OutputFile &file;
+  std::vector<Member> members;
+  uint64_t at = 0, left = 0;
+};
+
+} // namespace sluice

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values are the words of flags, so that they are checked where those of a command line are.
+
+#include "runtime/program/Preparation.h"
+
+#include "runtime/Errors.h"
+#include "runtime/data/Augment.h"
+#include "runtime/program/Dataset.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace sluice {
+
+using Json = nlohmann::json;
+
+/// Keys begin with it, so that nobody else's are taken for ours.
+static std::string keyOf(const char *name) { return std::string("sluice.") + name; }
+
+static constexpr size_t mostClasses = 1 << 17, longestName = 1000;
+
+Preparation preparationOf(const Arguments &arguments, const std::vector<std::string> &classes) {
+  Preparation preparation{arguments.mean, arguments.std, std::nullopt, arguments.inputs, classes};
+  if (const std::string words = ImagePipeline::fixedOperations(arguments.augment.value_or("")); !words.empty())
+    preparation.resize = words;
+  return preparation;
+}
+
+static std::string arrayOf(const std::vector<std::string> &words) {
+  return Json(words).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Metadata metadataOf(const Preparation &preparation) {
+  Metadata metadata;
+  if (preparation.mean)
+    metadata[keyOf("mean")] = *preparation.mean;
+  if (preparation.std)
+    metadata[keyOf("std")] = *preparation.std;
+  if (preparation.resize)
+    metadata[keyOf("resize")] = *preparation.resize;
+  if (!preparation.inputs.empty())
+    metadata[keyOf("inputs")] = arrayOf(preparation.inputs);
+  if (!preparation.classes.empty())
+    metadata[keyOf("classes")] = arrayOf(preparation.classes);
+  return metadata;
+}
+
+/// An array of short strings.
+static std::vector<std::string> readArray(const std::string &words, const std::string &what) {
+  const Json json = Json::parse(words, nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> list;
+  bool good = json.is_array() && json.size() <= mostClasses;
+  for (size_t i = 0; good && i < json.size(); ++i) {
+    good = json[i].is_string() && json[i].get_ref<const std::string &>().size() <= longestName;
+    if (good)
+      list.push_back(json[i].get<std::string>());
+  }
+  if (!good)
+    throw DataError(text(what, " is no array of up to ", mostClasses, " names"));
+  return list;
+}
+
+Preparation readPreparation(const Metadata &metadata, const std::string &path) {
+  Preparation preparation;
+  const auto read = [&](const char *key, std::optional<std::string> &to) {
+    if (const auto found = metadata.find(keyOf(key)); found != metadata.end() && !found->second.empty())
+      to = found->second;
+  };
+  read("mean", preparation.mean);
+  read("std", preparation.std);
+  read("resize", preparation.resize);
+  for (const auto &[key, to] : {std::pair{"inputs", &preparation.inputs}, {"classes", &preparation.classes}})
+    if (const auto found = metadata.find(keyOf(key)); found != metadata.end())
+      *to = readArray(found->second, text(path, ": '", keyOf(key), "' of its metadata"));
+  Arguments flags;
+  flags.mean = preparation.mean, flags.std = preparation.std, flags.augment = preparation.resize;
+  flags.inputs = preparation.inputs;
+  try {
+    dataOptions(flags, 0);
+    ImagePipeline::fixedOperations(preparation.resize.value_or(""));
+    checkClassNames(preparation.classes);
+  } catch (const UsageError &error) {
+    throw DataError(text(path, ": its metadata say how images were prepared, but ", error.what()));
+  }
+  return preparation;
+}
+
+void checkClassNames(const std::vector<std::string> &names) {
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end())
+    throw UsageError(text("two classes are called '", *twice, "'"));
+}
+
+std::string adopt(const Preparation &preparation, Arguments &arguments, bool classes) {
+  std::string said;
+  const auto take = [&](const char *flag, std::optional<std::string> &to, const std::optional<std::string> &from) {
+    if (to || !from)
+      return;
+    to = from;
+    arguments.carriesImages = true;
+    said += text(" ", flag, " ", *from);
+  };
+  take("--mean", arguments.mean, preparation.mean);
+  take("--std", arguments.std, preparation.std);
+  take("--augment", arguments.augment, preparation.resize);
+  if (arguments.inputs.empty() && !preparation.inputs.empty()) {
+    arguments.inputs = preparation.inputs;
+    arguments.carriesImages = true;
+    for (const std::string &word : preparation.inputs)
+      said += text(" --input ", word);
+  }
+  if (classes && arguments.classes.empty())
+    arguments.classes = preparation.classes;
+  return said.empty() ? "" : said.substr(1);
+}
+
+} // namespace sluice

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What belongs to weights besides their numbers: how images became the inputs that they were trained on, and what the
+// classes are called. Checkpoints and exported models carry it; runs that start from them use it, unless flags say
+// something else.
+#pragma once
+
+#include "runtime/files/Safetensors.h"
+#include "runtime/program/Arguments.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+struct Preparation {
+  /// As the flags of these names have them; resize: those operations of --augment that draw nothing.
+  std::optional<std::string> mean, std, resize;
+  std::vector<std::string> inputs; ///< --input
+  std::vector<std::string> classes;
+
+  bool isEmpty() const { return !mean && !std && !resize && inputs.empty() && classes.empty(); }
+};
+
+/// What a run with these flags trains its weights for; `classes` as its data call them.
+Preparation preparationOf(const Arguments &arguments, const std::vector<std::string> &classes);
+
+/// Throws UsageError for two classes of one name.
+void checkClassNames(const std::vector<std::string> &names);
+
+/// Keys and values for a file's metadata; names of classes as a JSON array.
+Metadata metadataOf(const Preparation &preparation);
+/// What a file's metadata say. Throws DataError naming `path` for what no flag could have said.
+Preparation readPreparation(const Metadata &metadata, const std::string &path);
+
+/// Sets the flags that were not given, and says which, as the flags are written; empty: none. Names of classes only
+/// where `classes` says so.
+std::string adopt(const Preparation &preparation, Arguments &arguments, bool classes);
+
+} // namespace sluice
