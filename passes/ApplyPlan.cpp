@@ -49,8 +49,9 @@ public:
       recomputeUpTo(before, position);
       readNewest(before, op);
       noteWrites(op);
+      OpBuilder after(op->getBlock(), std::next(op->getIterator()));
       for (int s : at(copies, position))
-        sendAway(op, s);
+        sendAway(after, s);
     }
     return checkMaskReaders();
   }
@@ -86,6 +87,12 @@ private:
       else if (d.action != Action::Encode)
         prefetches[d.prefetchAfter].push_back(s);
     }
+    const auto issue = [&](auto &lists, int planner::Decision::*by) { // in the order of Simulate.h
+      for (auto &list : llvm::make_second_range(lists))
+        llvm::stable_sort(list, [&](int s, int t) { return plan.decisions[s].*by < plan.decisions[t].*by; });
+    };
+    issue(copies, &planner::Decision::freeBefore);
+    issue(prefetches, &planner::Decision::neededBy);
     for (auto [s, d] : llvm::enumerate(plan.decisions))
       if (d.action == Action::Compress && hasMask(d.codec))
         if (int position = afterValues(s, d); position < count)
@@ -213,11 +220,9 @@ private:
     ++offloads;
   }
 
-  /// Offload, compress and encode, right after the last op that wrote or read the content in the forward half.
-  void sendAway(Operation *op, int s) {
+  /// Offload, compress and encode, where the content is complete.
+  void sendAway(OpBuilder &b, int s) {
     const planner::Decision &d = plan.decisions[s];
-    OpBuilder b(op);
-    b.setInsertionPointAfter(op);
     Value value = newest(b, content.lookup(s));
     auto type = cast<RankedTensorType>(value.getType());
     if (d.action == Action::Offload) {
@@ -298,8 +303,7 @@ private:
 
   void recompute(OpBuilder &b, Operation *op) {
     Operation *clone = b.clone(*op);
-    // The op was rewritten to read what was newest when it ran first: map back to originals is not needed, because
-    // forward ops run before any version exists. Now it reads what is newest here.
+    // Forward ops run before any version exists: the operands are originals. The clone reads what is newest here.
     OpBuilder beforeClone(clone); // views that it reads are made again in front of it
     readNewest(beforeClone, clone);
     attr::set<attr::Recompute>(clone, b.getUnitAttr());

@@ -273,8 +273,9 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
 def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
   let summary = "rewrite @step as `train.plan` says";
   let description = [{
-    Offload: train.offload after the last forward access, train.await where the bytes may be reused, train.prefetch where the copy back is
-    issued; later readers read the prefetched value. Compress: the same with train.encode and train.decode; behind the last op that
+    Offload: train.offload after the last forward writer, so that the copy runs beside the ops that read the value, or later where other
+    copies are more urgent; train.await where the bytes may be reused, train.prefetch where the copy back is
+    issued; later readers read the prefetched value. Compress: the same with train.encode, after the last forward access, and train.decode; behind the last op that
     needs the values, gradients that only ask for signs read the train.packed_mask of a codec that has one. Encode: train.encode of a mask,
     which later readers, fused regions that only compare the value with 0, read instead of it. Recompute: forward ops cloned before their backward user, marked `train.recompute`.
     Invert: an op that saves what cannot be rebuilt after the last forward access, one that rebuilds the rest before the first backward one;

@@ -136,7 +136,8 @@ void PlanCheck::noteInversions() {
 std::string PlanCheck::decision(int b, const Decision &d) {
   const int n = problem.ops.size();
   const bool returns = d.action != Action::Encode;
-  if (d.offloadAfter < 0 || d.freeBefore <= d.offloadAfter || d.freeBefore >= n)
+  const int earliest = d.action == Action::Offload ? -1 : 0; // what arrives from outside leaves at once
+  if (d.offloadAfter < earliest || d.freeBefore <= d.offloadAfter || d.freeBefore >= n)
     return buffer(b) + " leaves after op " + std::to_string(d.offloadAfter) + " and is free before " +
            std::to_string(d.freeBefore);
   if (returns && (d.prefetchAfter < d.freeBefore || d.neededBy <= d.prefetchAfter || d.neededBy >= n))

@@ -222,7 +222,7 @@ std::string TimelineCheck::transfer(int b, const Decision &d) {
   if (!out.count(b) || !in.count(b))
     return "buffer " + name(b) + " leaves, its copies are missing";
   const Span o = out[b], i = in[b];
-  if (o.start + slack < ends[d.offloadAfter])
+  if (d.offloadAfter >= 0 && o.start + slack < ends[d.offloadAfter])
     return "copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(d.offloadAfter) +
            " ends at " + text(ends[d.offloadAfter]);
   if (opens(d.freeBefore) + slack < o.end)

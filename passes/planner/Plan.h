@@ -22,21 +22,24 @@ enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 ///   - again from position `prefetchAfter + 1` on: the copy back is issued when op `prefetchAfter` has ended (and when
 ///   the bytes that it
 ///     reuses have left), and position `neededBy` waits for it.
-/// Offload: both copies run on the copy engines. Codec "fp16" and "zvc" pack while they copy, so nothing of it is on
-/// the device. Compress: the same with device memory instead of the host's: the codec stream packs after `offloadAfter`
-/// and unpacks from `prefetchAfter` on. The packed form is live from op `offloadAfter` up to and including the first
-/// step of position `neededBy`; where the last readers take its mask, to the last of them, and the bytes that came back
-/// end with the last access before. Invert: as Compress without packing. The compute stream rebuilds the content just
-/// before position `neededBy`, ahead of the recomputed ops that stand there, from the inversion's sources, which must
-/// be on the device then; `prefetchAfter` is `neededBy - 1`, no op need read the content at `neededBy`, and the side
-/// slot is live like a packed form. Encode: the raw bytes are gone from `freeBefore` on
-/// and never return; the encoded form lives from op `offloadAfter` to the last access. Recompute: positions stay -1;
-/// the first life ends at the last access before the re-execution that writes the buffer again.
+/// Offload: both copies run on the copy engines, the one out beside the forward ops that still read the content. Codec
+/// "fp16" and "zvc" pack while they copy, so nothing of it is on the device. Compress: the same with device memory
+/// instead of the host's: the codec stream packs after `offloadAfter` and unpacks from `prefetchAfter` on. The packed
+/// form is live from op `offloadAfter` up to and including the first step of position `neededBy`; where the last
+/// readers take its mask, to the last of them, and the bytes that came back end with the last access before. Invert: as
+/// Compress without packing. The compute stream rebuilds the content just before position `neededBy`, ahead of the
+/// recomputed ops that stand there, from the inversion's sources, which must be on the device then; `prefetchAfter` is
+/// `neededBy - 1`, no op need read the content at `neededBy`, and the side slot is live like a packed form. Encode: the
+/// raw bytes are gone from `freeBefore` on and never return; the encoded form lives from op `offloadAfter` to the last
+/// access. Recompute: positions stay -1; the first life ends at the last access before the re-execution that writes the
+/// buffer again.
 struct Decision {
   Action action = Action::Keep;
   std::string
       codec; ///< of codecTable: of copies for offload ("": raw), of the device for compress, read directly for encode
-  int offloadAfter = -1; ///< the copy out (encode, compress) is issued when this op has ended: the last forward access
+  /// The copy out is issued when this op has ended: the last forward writer or a later one; -1 for content from outside
+  /// the step: at its start. Encode, compress, invert: the last forward access.
+  int offloadAfter = -1;
   int freeBefore =
       -1; ///< first position that runs with the device bytes gone; offloadAfter < freeBefore <= prefetchAfter
   int prefetchAfter = -1; ///< the copy back (decode, invert) is issued when this op has ended

@@ -33,6 +33,8 @@ std::vector<Accesses> accessesOf(const Problem &problem) {
       note(all[b], op, phase);
       if (all[b].firstWrite < 0)
         all[b].firstWrite = op;
+      if (phase == Phase::Forward)
+        all[b].lastForwardWrite = op;
     }
   }
   return all;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two mirrored walks over positions. Each keeps the buffers whose copy is pending resident for as long as memory
-// allows, oldest copy first to leave. Which half walks first decides who gets the memory around the turn; both are
-// simulated and the faster is taken.
+// allows. A copy out may begin when the content is complete, while forward ops still read it; of those that may begin,
+// the one whose bytes are read no more first goes first. Which half walks first decides who gets the memory around the
+// turn; both are simulated and the faster is taken.
 #include "passes/planner/Transfers.h"
 
 #include "passes/planner/Inversions.h"
 #include "passes/planner/Simulate.h"
 
 #include <algorithm>
-#include <deque>
+#include <limits>
+#include <map>
+#include <tuple>
 
 namespace sluice::planner {
 
@@ -51,6 +54,7 @@ bool leavesAndReturns(Action action) {
 
 void widenGaps(const Problem &problem, Plan &plan) {
   placeInversions(problem, plan);
+  const std::vector<Accesses> accesses = accessesOf(problem);
   const std::vector<Gap> gaps = gapsOf(problem, plan);
   for (size_t b = 0; b < plan.decisions.size(); ++b) {
     Decision &d = plan.decisions[b];
@@ -60,7 +64,7 @@ void widenGaps(const Problem &problem, Plan &plan) {
       d = {};
       continue;
     }
-    d.offloadAfter = gaps[b].first - 1;
+    d.offloadAfter = d.action == Action::Offload ? accesses[b].lastForwardWrite : accesses[b].lastForward;
     d.freeBefore = gaps[b].first;
     d.prefetchAfter = gaps[b].last;
     d.neededBy = gaps[b].last + 1;
@@ -93,25 +97,36 @@ public:
         n(problem.ops.size()) {}
 
   void run() {
-    std::vector<std::vector<int>> arrivals(n + 1);
+    std::vector<std::vector<int>> complete(n + 1), unread(n + 1); // positions where copies may begin, gaps do
     for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
-      if (plan.decisions[b].action == Action::Offload || plan.decisions[b].action == Action::Compress)
-        arrivals[gapFirst(b)].push_back(b);
+      if (plan.decisions[b].action == Action::Offload || plan.decisions[b].action == Action::Compress) {
+        complete[mirrored ? gapFirst(b) : plan.decisions[b].offloadAfter + 1].push_back(b);
+        unread[gapFirst(b)].push_back(b);
+      }
     for (int k = 0; k < n; ++k) {
-      arrive(arrivals[k]);
+      begin(now, false); // while the op before ran
+      for (int b : complete[k])
+        arrive(b);
+      begin(now, true);
+      for (int b : unread[k])
+        held += size(b);
       release(k);
       now += positions.seconds[at(k)];
     }
   }
 
 private:
-  struct Pending {
-    int buffer;
-    Seconds copyEnd;
+  struct Copy {
+    int buffer, gapFirst;
+    Seconds since, seconds; ///< when it may begin, and how long it takes
+    Seconds end = 0;        ///< of one that has begun
   };
   struct Engine {
-    std::deque<Pending> pending;
+    /// Not begun. First those whose gaps begin first; of equals, in the order in which the other half wants them.
+    std::map<std::tuple<int, int, int>, Copy> waiting;
+    std::vector<Copy> begun; ///< in order; bytes still resident
     Seconds free = 0;
+    int after = -1; ///< op that the last one was issued after
   };
 
   int at(int k) const { return mirrored ? n - 1 - k : k; }
@@ -119,69 +134,97 @@ private:
   int gapLast(int b) const { return mirrored ? at(plan.decisions[b].freeBefore) : plan.decisions[b].prefetchAfter; }
   Bytes size(int b) const { return aligned(problem, problem.buffers[b].bytes); }
 
-  void arrive(std::vector<int> &buffers) {
-    // Copies that can start at the same moment go in the order in which the other half wants them.
-    std::stable_sort(buffers.begin(), buffers.end(), [&](int a, int b) { return gapLast(a) > gapLast(b); });
-    for (int b : buffers) {
-      const Decision &d = plan.decisions[b];
-      const bool packs = d.action == Action::Compress;
-      const Encoding *form = packs ? encodingOf(problem.buffers[b], d.codec) : nullptr;
-      const Seconds seconds = !packs     ? copySeconds(problem, b, d, !mirrored)
-                              : mirrored ? form->decodeSeconds
-                                         : form->encodeSeconds;
-      Engine &engine = engines[packs];
-      engine.free = std::max(engine.free, now) + seconds;
-      engine.pending.push_back({b, engine.free});
-      held += size(b);
-    }
+  void arrive(int b) {
+    const Decision &d = plan.decisions[b];
+    const bool packs = d.action == Action::Compress;
+    const Encoding *form = packs ? encodingOf(problem.buffers[b], d.codec) : nullptr;
+    const Seconds seconds = !packs     ? copySeconds(problem, b, d, !mirrored)
+                            : mirrored ? form->decodeSeconds
+                                       : form->encodeSeconds;
+    engines[packs].waiting.emplace(std::tuple(gapFirst(b), -gapLast(b), b), Copy{b, gapFirst(b), now, seconds});
   }
 
-  /// The engine whose next copy ends first; null when nothing is pending.
-  Engine *nextToEnd() {
-    Engine *first = nullptr;
+  void beginNext(Engine &engine) {
+    Copy copy = engine.waiting.begin()->second;
+    engine.waiting.erase(engine.waiting.begin());
+    copy.end = engine.free = std::max(engine.free, copy.since) + copy.seconds;
+    engine.begun.push_back(copy);
+    if (mirrored)
+      return;
+    // The stream serves copies in the order of issue: one that an urgent one overtook is issued after that.
+    Decision &d = plan.decisions[copy.buffer];
+    d.offloadAfter = engine.after = std::max(engine.after, d.offloadAfter);
+  }
+
+  /// Begins all that begins before `until`, or then.
+  void begin(Seconds until, bool then) {
     for (Engine &engine : engines)
-      if (!engine.pending.empty() && (!first || engine.pending.front().copyEnd < first->pending.front().copyEnd))
-        first = &engine;
-    return first;
+      while (!engine.waiting.empty() && (engine.free < until || (then && engine.free == until)))
+        beginNext(engine);
+  }
+
+  /// When the next copy ends of a buffer that is read no more at position k.
+  Seconds nextEnd(int k) {
+    Seconds next = std::numeric_limits<Seconds>::infinity();
+    for (Engine &engine : engines) {
+      const auto unread = [&](const Copy &copy) { return copy.gapFirst <= k; };
+      auto first = std::find_if(engine.begun.begin(), engine.begun.end(), unread);
+      if (first == engine.begun.end() && !engine.waiting.empty() && unread(engine.waiting.begin()->second)) {
+        beginNext(engine);
+        first = std::prev(engine.begun.end());
+      }
+      if (first != engine.begun.end())
+        next = std::min(next, first->end);
+    }
+    return next;
   }
 
   /// Decides who is still resident at position k.
   void release(int k) {
-    for (Engine *next = nextToEnd(); next; next = nextToEnd()) {
-      const Pending &front = next->pending.front();
-      if (front.copyEnd > now && positions.live[at(k)] + held <= memory)
-        break;
-      now = std::max(now, front.copyEnd);
-      setGapFirst(front.buffer, k);
-      held -= size(front.buffer);
-      next->pending.pop_front();
+    for (Seconds next = nextEnd(k);
+         next <= now || (positions.live[at(k)] + held > memory && next < std::numeric_limits<Seconds>::infinity());
+         next = nextEnd(k)) {
+      now = std::max(now, next);
+      leave(k, [&](const Copy &copy) { return copy.gapFirst <= k && copy.end <= now; });
     }
     // Who would have to be back at the next position never needs to leave; whoever must leave is waited for.
-    for (Engine &engine : engines)
-      for (auto p = engine.pending.begin(); p != engine.pending.end();)
-        if (gapLast(p->buffer) == k) {
-          held -= size(p->buffer);
-          if (mayStay) {
-            keep(p->buffer);
-          } else {
-            now = std::max(now, p->copyEnd);
-            setGapFirst(p->buffer, k);
-          }
-          p = engine.pending.erase(p);
+    for (Engine &engine : engines) {
+      const auto returns = [&](const Copy &copy) { return gapLast(copy.buffer) == k; };
+      const auto waits = [&](const auto &entry) { return returns(entry.second); };
+      while (!mayStay && std::any_of(engine.waiting.begin(), engine.waiting.end(), waits))
+        beginNext(engine);
+      for (auto entry = engine.waiting.begin(); entry != engine.waiting.end();)
+        if (waits(*entry)) {
+          held -= size(entry->second.buffer);
+          plan.decisions[entry->second.buffer] = {};
+          entry = engine.waiting.erase(entry);
         } else {
-          ++p;
+          ++entry;
+        }
+      for (const Copy &copy : engine.begun)
+        if (!mayStay && returns(copy))
+          now = std::max(now, copy.end);
+    }
+    leave(k, [&](const Copy &copy) { return gapLast(copy.buffer) == k; });
+  }
+
+  /// The bytes go of those copies that have begun and of which `which` is true. Those that have not ended stay for
+  /// good: their bytes join the live ones of the rest of their gap, which is over.
+  template <typename Which> void leave(int k, Which which) {
+    for (Engine &engine : engines)
+      for (auto copy = engine.begun.begin(); copy != engine.begun.end();)
+        if (which(*copy)) {
+          held -= size(copy->buffer);
+          Decision &d = plan.decisions[copy->buffer];
+          if (copy->end > now)
+            d = {};
+          else
+            (mirrored ? d.prefetchAfter : d.freeBefore) = at(k);
+          copy = engine.begun.erase(copy);
+        } else {
+          ++copy;
         }
   }
-
-  void setGapFirst(int b, int k) {
-    if (mirrored)
-      plan.decisions[b].prefetchAfter = at(k);
-    else
-      plan.decisions[b].freeBefore = k;
-  }
-
-  /// From now on resident: its bytes join the live ones of the rest of its gap, which is over.
-  void keep(int b) { plan.decisions[b] = {}; }
 
   const Problem &problem;
   const Bytes memory;
@@ -190,7 +233,7 @@ private:
   const Positions positions;
   const int n;
   Engine engines[2]; ///< link, codec stream
-  Bytes held = 0;
+  Bytes held = 0;    ///< of those that are read no more
   Seconds now = 0;
 };
 

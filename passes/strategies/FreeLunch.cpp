@@ -123,7 +123,7 @@ private:
     Decision d;
     d.action = swaps(b) ? Action::Offload : Action::Compress;
     d.codec = swaps(b) ? "" : packed(b)->codec;
-    d.offloadAfter = gaps[b].first - 1;
+    d.offloadAfter = swaps(b) ? accesses[b].lastForwardWrite : accesses[b].lastForward;
     d.neededBy = gaps[b].last + 1;
     d.freeBefore = std::min(freeBefore, d.neededBy);
     d.prefetchAfter = d.freeBefore; // plan() decides

@@ -9,10 +9,10 @@
 // end. Algorithm 2: a layer's input is fetched when the backward step of the layer above starts; layers wait for copies
 // that do not hide.
 //
-// Changed: a copy out is issued when the last layer that reads the tensor has ended, not beside it; where memory is
-// short, ops wait for it. As printed the second algorithm waits for the copy of the layer above, which is there
-// already; ours waits for the layer's own. Layers are those that have an input to fetch. BatchNorm's true scale is
-// inverted, not |g| + eps, and channels that amplify rounding keep their values in a planned side slot.
+// Changed: where memory is short, ops wait for copies out. As printed the second algorithm waits for the copy of the
+// layer above, which is there already; ours waits for the layer's own. Layers are those that have an input to fetch.
+// BatchNorm's true scale is inverted, not |g| + eps, and channels that amplify rounding keep their values in a planned
+// side slot.
 //
 // Complexity O(ops^2).
 //

@@ -86,9 +86,10 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // SCHED-NEXT: %[[PACKED:.*]] = sched.record codec "fc1_y_packed_ready"
 // SCHED-NEXT: sched.wait compute %[[PACKED]]
 // SCHED: sched.copy d2h %fc2_y -> %fc2_y_host codec("fp16")
+// What is needed first is issued first.
+// SCHED: sched.copy h2d %fc2_y_host -> %fc2_y_back codec("fp16")
 // SCHED: sched.run codec "decode" ins(%fc1_y_packed : tensor<64xi8>) outs(%fc1_y_back : tensor<8x8xf32>)
 // SCHED-NEXT: %[[BACK:.*]] = sched.record codec "fc1_y_back_ready"
-// SCHED: sched.copy h2d %fc2_y_host -> %fc2_y_back codec("fp16")
 // SCHED: sched.wait compute %[[BACK]]
 // SCHED-NEXT: sched.run compute "matmul" ins(%fc1_y_back
 func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {

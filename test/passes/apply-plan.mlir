@@ -62,3 +62,29 @@ func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<64xf32> attr
   %f = train.mul %e, %v {train.backward = 0 : i64} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   return %f : tensor<64xf32>
 }
+
+// -----
+
+// Copies out run beside the op that reads; the bytes are awaited behind it. Of two that are issued after one op, the one whose bytes go first is
+// the first.
+// CHECK-LABEL: func.func @step
+// CHECK: %[[A:.*]] = train.matmul
+// CHECK-NEXT: %[[B:.*]] = train.matmul %[[A]]
+// CHECK-NEXT: %[[HB:.*]] = train.offload %[[B]]
+// CHECK-NEXT: %[[HA:.*]] = train.offload %[[A]]
+// CHECK-NEXT: train.matmul %[[B]], %[[A]]
+// CHECK-NEXT: train.await %[[HB]]
+// CHECK-NEXT: train.matmul
+// CHECK-NEXT: train.await %[[HA]]
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [
+    <storage = "fc1_y", action = offload, offload_after = 1, free_before = 4, prefetch_after = 5, needed_by = 6>,
+    <storage = "fc2_y", action = offload, offload_after = 1, free_before = 3, prefetch_after = 4, needed_by = 5>]>} {
+  %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  %b = train.matmul %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  %c = train.matmul %b, %a {train.forward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")
+  %d = train.matmul %c, %c {train.forward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc4/Gemm")
+  %e = train.matmul %d, %d {train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc4/Gemm")
+  %f = train.matmul %e, %b {train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  %g = train.matmul %f, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  return %g : tensor<8x8xf32>
+}

@@ -11,11 +11,11 @@
 // KEEP-SAME: <storage = "fc1_y", action = keep, bytes = 16384, first = 0, last = 8, node = "/fc1/Gemm"
 // KEEP-NOT: recomputes
 
-// The earliest-born leaves after its last forward reader, op 1; its copy hides behind op 2. It comes back when op 6 has given up fc3_y, behind op 7.
+// The earliest-born leaves when it is made, after op 0; its copy hides beside its reader, op 1. It comes back when op 6 has given up fc3_y, behind op 7.
 // GREEDY-SAME: train.plan = #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560,
 // Both copies hide: 11 ops of 1 ms.
 // GREEDY-SAME: seconds = 0.011{{0*[0-9]?}} : f64, keep_seconds
-// GREEDY-SAME: <storage = "fc1_y", action = offload, offload_after = 1, free_before = 3, prefetch_after = 6, needed_by = 8, bytes = 16384, first = 0, last = 8, node = "/fc1/Gemm"
+// GREEDY-SAME: <storage = "fc1_y", action = offload, offload_after = 0, free_before = 2, prefetch_after = 6, needed_by = 8, bytes = 16384, first = 0, last = 8, node = "/fc1/Gemm"
 // GREEDY-SAME: <storage = "fc2_y", action = keep
 // GREEDY-SAME: <storage = "fc3_y", action = keep
 // GREEDY-SAME: <storage = "fc4_y", action = keep

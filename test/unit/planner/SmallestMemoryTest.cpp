@@ -45,7 +45,7 @@ TEST(SmallestMemory, OfHascoetIsTheSameWhoeverAsks) {
   chain.exB = {3, 5, 1, 1};
   chain.saved = {0, 0, 0, 0};
   chain.kinds = {OpKind::Conv, OpKind::Norm, OpKind::Pool, OpKind::Pool};
-  chain.bandwidth = 0.5;
+  chain.bandwidth = 0.1;
   for (double memory : {0.0, 40.0, 50.0, 66.0})
     EXPECT_EQ(named(chain, memory, "hascoet"), 67) << memory;
   EXPECT_EQ(named(chain, 67, "hascoet"), 0);

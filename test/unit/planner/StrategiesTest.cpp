@@ -157,13 +157,16 @@ static void expectProtocol(const Problem &p, const Plan &plan, bool synchronous)
   while (p.ops[firstBackward].phase == Phase::Forward)
     ++firstBackward;
   std::map<int, int> prefetches;
-  for (const Decision &d : plan.decisions) {
+  const std::vector<Accesses> accesses = accessesOf(p);
+  for (size_t b = 0; b < plan.decisions.size(); ++b) {
+    const Decision &d = plan.decisions[b];
     if (d.action != Action::Offload)
       continue;
+    EXPECT_EQ(d.offloadAfter, accesses[b].lastForwardWrite) << "the copy runs beside the layer that reads";
     EXPECT_LE(d.freeBefore, firstBackward) << "copies out end before the backward half";
     EXPECT_GE(d.prefetchAfter, firstBackward - 1) << "copies in start with it";
     if (synchronous) {
-      EXPECT_EQ(d.freeBefore, d.offloadAfter + 1);
+      EXPECT_EQ(d.freeBefore, accesses[b].lastForward + 1);
       EXPECT_LE(d.neededBy, d.prefetchAfter + 2);
     }
     // Others are on demand; those of the first two layers share a position.

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// When copies out begin: from birth, beside the ops that read, the most urgent first.
+#include "passes/planner/Transfers.h"
+#include "passes/planner/Check.h"
+#include "passes/planner/Simulate.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::planner {
+
+namespace {
+
+/// Ops of one second each on buffers of 100 bytes; the backward half reads the offloaded ones, last-born first.
+struct Row {
+  Problem problem;
+  std::vector<int> offloaded;
+
+  explicit Row(double bytesPerSecond) {
+    problem.alignment = 1;
+    problem.link = {bytesPerSecond, bytesPerSecond, bytesPerSecond, 0};
+  }
+
+  int buffer(bool leaves) {
+    Buffer b;
+    b.name = "b" + std::to_string(problem.buffers.size());
+    b.bytes = 100;
+    b.activation = b.offloadable = leaves;
+    problem.buffers.push_back(b);
+    if (leaves)
+      offloaded.push_back(static_cast<int>(problem.buffers.size()) - 1);
+    return static_cast<int>(problem.buffers.size()) - 1;
+  }
+
+  void op(Phase phase, std::vector<int> reads, std::vector<int> writes) {
+    Op o;
+    o.name = "op" + std::to_string(problem.ops.size());
+    o.phase = phase;
+    o.seconds = 1;
+    o.reads = std::move(reads);
+    o.writes = std::move(writes);
+    problem.ops.push_back(o);
+  }
+
+  /// Copies are placed in so much memory that nothing waits for any.
+  Plan placed() {
+    const int gradient = buffer(false);
+    for (int pause = 0; pause < 20; ++pause)
+      op(Phase::Backward, {}, {gradient});
+    for (auto b = offloaded.rbegin(); b != offloaded.rend(); ++b)
+      op(Phase::Backward, {*b}, {gradient});
+    Plan plan = keepPlan(problem);
+    for (int b : offloaded)
+      plan.decisions[b].action = Action::Offload;
+    EXPECT_TRUE(placeTransfers(problem, 1 << 20, plan));
+    EXPECT_EQ(checkPlan(problem, plan, 1 << 20), "");
+    EXPECT_EQ(checkTimeline(problem, plan, simulate(problem, plan)), "");
+    return plan;
+  }
+
+  std::vector<int> copiesOut(const Plan &plan) const {
+    std::vector<int> order;
+    for (const Event &e : simulate(problem, plan).events)
+      if (e.what == Event::What::CopyOut)
+        order.push_back(e.buffer);
+    return order;
+  }
+};
+
+} // namespace
+
+TEST(Transfers, ACopyOutRunsBesideTheOpThatReads) {
+  Row row(100);
+  const int x = row.buffer(true), y = row.buffer(false);
+  row.op(Phase::Forward, {}, {x});
+  row.op(Phase::Forward, {x}, {y});
+  row.op(Phase::Forward, {y}, {y});
+  const Plan plan = row.placed();
+  EXPECT_EQ(plan.decisions[x].offloadAfter, 0);
+  EXPECT_EQ(plan.decisions[x].freeBefore, 2) << "the copy has ended when the reader has";
+}
+
+TEST(Transfers, AnOpThatOverwritesInPlaceIsAWriter) {
+  Row row(100);
+  const int x = row.buffer(true), y = row.buffer(false);
+  row.op(Phase::Forward, {}, {x});
+  row.op(Phase::Forward, {x}, {y});
+  row.op(Phase::Forward, {x}, {x});
+  row.op(Phase::Forward, {x}, {y});
+  const Plan plan = row.placed();
+  EXPECT_EQ(plan.decisions[x].offloadAfter, 2);
+  Plan early = plan;
+  early.decisions[x].offloadAfter = 1;
+  EXPECT_NE(checkPlan(row.problem, early, 1 << 20).find("while it is copied out"), std::string::npos);
+}
+
+TEST(Transfers, WhatIsThereAtTheStartLeavesAtTheStart) {
+  Row row(100);
+  const int x = row.buffer(true), y = row.buffer(false);
+  row.op(Phase::Forward, {x}, {y});
+  row.op(Phase::Forward, {y}, {y});
+  const Plan plan = row.placed();
+  EXPECT_EQ(plan.decisions[x].offloadAfter, -1);
+  EXPECT_EQ(plan.decisions[x].freeBefore, 1);
+}
+
+TEST(Transfers, OfThoseThatMayLeaveTheOneThatIsReadNoMoreFirstLeavesFirst) {
+  Row row(50); // a copy takes as long as two ops
+  const int first = row.buffer(true), skip = row.buffer(true), next = row.buffer(true), y = row.buffer(false);
+  row.op(Phase::Forward, {}, {first, skip});
+  row.op(Phase::Forward, {first}, {next});
+  row.op(Phase::Forward, {next}, {y});
+  for (int pause = 0; pause < 6; ++pause)
+    row.op(Phase::Forward, {y}, {y});
+  row.op(Phase::Forward, {y, skip}, {y});
+  const Plan plan = row.placed();
+  EXPECT_EQ(row.copiesOut(plan), (std::vector<int>{first, next, skip}));
+  EXPECT_EQ(plan.decisions[next].offloadAfter, 1);
+  EXPECT_EQ(plan.decisions[skip].offloadAfter, 1) << "the stream serves in the order of issue";
+}
+
+TEST(Transfers, PackingInDeviceMemoryBeginsBehindTheLastReader) {
+  Row row(100);
+  const int x = row.buffer(true), y = row.buffer(false);
+  row.op(Phase::Forward, {}, {x});
+  row.op(Phase::Forward, {x}, {y});
+  row.op(Phase::Forward, {y}, {y});
+  row.problem.buffers[x].encodings = {{"zfp", 25, 1, 1}};
+  Plan plan = row.placed();
+  plan.decisions[x] = {};
+  plan.decisions[x].action = Action::Compress;
+  plan.decisions[x].codec = "zfp";
+  ASSERT_TRUE(placeTransfers(row.problem, 1 << 20, plan));
+  EXPECT_EQ(plan.decisions[x].offloadAfter, 1) << "the packed form would lie beside what the reader needs";
+}
+
+} // namespace sluice::planner
