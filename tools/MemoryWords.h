@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-/// Reads the words of --host-budget (SIZE, 0, unlimited; empty: none) and --workspace-limit (SIZE; empty: none) and looks
-/// at that of --memory-budget, which `options` has with the target and the form of the output. What is wrong, or
+/// Reads the words of --host-budget (SIZE, 0, unlimited; empty: none) and --workspace-limit (SIZE; empty: none) and
+/// looks at that of --memory-budget, which `options` has with the target and the form of the output. What is wrong, or
 /// nothing.
 std::string takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options);
 
