@@ -5,7 +5,7 @@
 train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
 train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 
-// CHECK-LABEL: sched.program @step {
+// CHECK-LABEL: sched.program @step computes(@step.planned) {
 // CHECK: %[[X:.*]] = sched.buffer "x" device bytes(256) input("x") batch(0)
 // CHECK: %[[NEXT:.*]] = sched.buffer "x_next" device bytes(256) input("x") batch(1)
 // CHECK: %[[STAGING:.*]] = sched.buffer "x_staging" host bytes(256) input("x")
