@@ -8,6 +8,7 @@
 //  4. let the other functions read running averages where there are some.
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
+#include "passes/Pipeline.h"
 #include "runtime/LossScale.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -76,9 +77,9 @@ private:
   SymbolTable symbols;
   func::FuncOp step;
   UpdateRequest request;
-  bool reached = false; ///< a parameter has a gradient
-  Value norm;           ///< of the gradients so far
-  Value scale;          ///< of the loss; null: it is not scaled
+  llvm::DenseSet<VariableOp> reached; ///< parameters that have a gradient
+  Value norm;                         ///< of the gradients so far
+  Value scale;                        ///< of the loss; null: it is not scaled
   SmallVector<Waiting> waiting;
   SmallVector<Operation *> forward;
   llvm::DenseSet<Value> trained;
@@ -224,7 +225,7 @@ void Sweep::updateFinished(OpBuilder &builder, Operation *op) {
     if (--pendingReaders[variable] == 0)
       if (Value gradient = of(reads[variable])) {
         finishGradient(builder, op->getLoc(), variable, gradient);
-        reached = true;
+        reached.insert(variable);
       }
 }
 
@@ -259,10 +260,13 @@ LogicalResult Sweep::run() {
     if (failed(differentiate(builder, op)))
       return failure();
   }
-  if (!reached)
+  if (reached.empty())
     return step.emitError() << "no gradient of the loss" << ofOutput
                             << " reaches a parameter: comparisons, rounding, positions and casts to integers between "
                                "them pass none; choose another value by --output=NAME";
+  for (VariableOp variable : cast<ModuleOp>(symbols.getOp()).getOps<VariableOp>())
+    if (variable.getRole() == Role::Parameter && !reached.contains(variable))
+      variable->setAttr(unreachedAttribute, builder.getUnitAttr());
   updateAll(builder);
   return success();
 }

@@ -3,7 +3,9 @@
 #include "tools/Compilation.h"
 
 #include "frontend/OnnxImport.h"
+#include "frontend/Refusals.h"
 #include "ir/Sched.h"
+#include "ir/TensorName.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -46,12 +48,28 @@ Status Compilation::import(OnnxFile &file, const TrainingSpec &spec) {
 
 bool Compilation::run(Stage until, const PipelineOptions &options) {
   if (succeeded(runPipeline(*owner, reached, until, options, cause))) {
+    if (reached == Stage::Forward && until != Stage::Forward)
+      remarkOnUnreached();
     reached = until;
     return true;
   }
   if (text.empty())
     text = "compilation failed";
   return false;
+}
+
+void Compilation::remarkOnUnreached() {
+  constexpr size_t mostNames = 6;
+  size_t count = 0;
+  std::string names;
+  for (auto variable : owner->getOps<train::VariableOp>())
+    if (variable->hasAttr(unreachedAttribute) && ++count <= mostNames)
+      names += (count > 1 ? ", '" : "'") + train::tensorName(variable).str() + "'";
+  if (count > mostNames)
+    names += " and " + std::to_string(count - mostNames) + " more";
+  if (count > 0)
+    decided.push_back("no gradient of the loss reaches " + counted(count, "parameter") + ", which stay" +
+                      (count == 1 ? "s" : "") + " as " + (count == 1 ? "it is" : "they are") + ": " + names);
 }
 
 } // namespace sluice

@@ -28,11 +28,13 @@ public:
   mlir::ModuleOp module() { return *owner; }
   const std::string &error() const { return text; }
   const std::vector<std::string> &notes() const { return attached; }  ///< to the error
-  const std::vector<std::string> &remarks() const { return decided; } ///< what the import decided, a line each
+  const std::vector<std::string> &remarks() const { return decided; } ///< what was decided, a line each
   std::optional<int64_t> smallestBudget() const { return cause.smallestBudget; }
   int exitStatus() const { return cause.status; } ///< after a failed run
 
 private:
+  /// A line of remarks() for parameters that no gradient reaches.
+  void remarkOnUnreached();
   /// The text; behind the node that its location names, unless it does so itself.
   std::string describe(const mlir::Diagnostic &diagnostic) const;
 

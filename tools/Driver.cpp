@@ -83,11 +83,12 @@ int compileModel(const DriverOptions &options) {
   if (!compilation.run(stageOf(options.emit), options.pipeline))
     return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.notes(),
                         compilation.smallestBudget());
-  printNotes("sluicec", compilation.remarks());
   if (options.explain)
     std::cout << explain(compilation.module());
-  Status emitted = emit(options, *file, compilation.module());
-  return emitted ? 0 : fail(1, emitted.error());
+  if (Status emitted = emit(options, *file, compilation.module()); !emitted)
+    return fail(1, emitted.error());
+  printNotes("sluicec", compilation.remarks());
+  return 0;
 }
 
 } // namespace

@@ -23,6 +23,7 @@ constexpr const char *modelFlags[] = {
     "--loss=mse --batch=2 --optimizer=adam",
     "--loss=bce-with-logits --init=kaiming --optimizer=adamw",
     "--loss=none",
+    "--loss=mse --train=.* --batch-norm=train",
     "--loss=mse --memory-budget=95% --strategy=greedy",
     "--loss=mse --memory-budget=90%act",
     "--loss=mse --memory-budget=80%act --allow-lossy=fp16,zfp,invert --strategy=mixed",

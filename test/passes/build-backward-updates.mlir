@@ -63,3 +63,25 @@ module attributes {train.optimizer = "lion", train.accumulate} {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// A parameter behind a comparison has no gradient, and says so; the other one has an update.
+module attributes {train.optimizer = "sgd"} {
+  // CHECK: train.variable @w role(parameter)
+  // CHECK-NOT: train.unreached
+  // CHECK: train.variable @threshold role(parameter) {{.*}}{train.unreached}
+  train.variable @w role(parameter) init(zero) : tensor<8x8xf32>
+  train.variable @threshold role(parameter) init(zero) : tensor<8xf32>
+  func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> {
+    %w = train.read @w : tensor<8x8xf32>
+    %t = train.read @threshold : tensor<8xf32>
+    %h = train.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %mask = train.compare %h, %t {predicate = 1 : i32} : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+    %y = train.mul %h, %mask : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %loss = train.mse %y, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32>
+    // CHECK: train.update @w
+    // CHECK-NOT: train.update @threshold
+    return %loss : tensor<f32>
+  }
+}

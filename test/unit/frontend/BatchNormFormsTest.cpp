@@ -56,8 +56,8 @@ TEST(BatchNormForms, FlagsDecideOtherwise) {
 /// Before opset 14 the outputs for new statistics tell.
 TEST(BatchNormForms, OutputsTellInEarlyOpsets) {
   for (bool trains : {false, true}) {
-    auto proto = parseModel(std::string("g (float[4, 3] x) => (float[4, 3] y) { y") + (trains ? ", m1, v1" : "") +
-                                " = BatchNormalization(x, s, b, m, v) }",
+    auto proto = parseModel(std::string("g (float[4, 3] x) => (float[4, 3] y) { y") +
+                                (trains ? ", m1, v1, m2, v2" : "") + " = BatchNormalization(x, s, b, m, v) }",
                             11);
     for (const char *name : {"s", "v"})
       addInitializer(proto, name, {3}, 1);

@@ -62,17 +62,17 @@ TEST(ComposedOps, InitializersInsideGroupNormAreConstants) {
     auto proto =
         parseModel("g (float[2, 4, 4] x) => (float[2, 4, 4] y) { s = Constant<value = int64[3] {2, 2, 8}>() "
                    "t = Constant<value = int64[3] {2, 4, 4}>() h = Mul(x, w) r = Reshape(h, s) "
-                   "n = InstanceNormalization(r, one, zero) " +
+                   "n = InstanceNormalization(r, scale, shift) " +
                    (view == "Reshape" ? std::string("y = Reshape(n, t) }") : "m = Relu(n) y = Reshape(m, t) }"));
     addInitializer(proto, "w", {4, 1});
-    addInitializer(proto, "one", {2}, 1);
-    addInitializer(proto, "zero", {2}, 0);
+    addInitializer(proto, "scale", {2}, 1);
+    addInitializer(proto, "shift", {2}, 0);
     TrainingSpec spec;
     spec.loss = AttachedLoss::Mse;
     ImportedModel model(proto, spec);
     ASSERT_TRUE(model.module) << model.error;
-    EXPECT_EQ(bool(model.variable("one")), view != "Reshape") << view;
-    EXPECT_EQ(bool(model.variable("zero")), view != "Reshape") << view;
+    EXPECT_EQ(bool(model.variable("scale")), view != "Reshape") << view;
+    EXPECT_EQ(bool(model.variable("shift")), view != "Reshape") << view;
   }
 }
 

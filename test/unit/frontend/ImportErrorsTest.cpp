@@ -270,8 +270,8 @@ TEST(ImportErrors, ViewsOfAForeignDomain) {
 }
 
 TEST(ImportErrors, OptionalOutputs) {
-  EXPECT_THAT(errorOf("g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) { p, i = MaxPool<kernel_shape = [1, 1]>(x) y = "
-                      "Add(p, i) }"),
+  EXPECT_THAT(errorOf("g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) { p, i = MaxPool<kernel_shape = [1, 1]>(x) "
+                      "j = Cast<to = 1>(i) y = Add(p, j) }"),
               HasSubstr("reads 'i', an optional output that is not supported"));
 }
 

@@ -332,7 +332,7 @@ TEST(Import, KeepsEqualStatesApart) {
   const std::string start = "g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) {"
                             " n = Constant<value = int64[1] {3}>() c = ConstantOfShape(n) m = Abs(c)"
                             " d = ConstantOfShape(n) v = Abs(d) ";
-  auto proto = withWeights(start + "y, m1, v1 = BatchNormalization(x, s, s, m, v) }", 13);
+  auto proto = withWeights(start + "y, m1, v1, m2, v2 = BatchNormalization(x, s, s, m, v) }", 13);
   addInitializer(proto, "s", {3});
   ImportedModel model(proto);
   ASSERT_TRUE(model.module) << model.error;
