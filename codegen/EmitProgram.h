@@ -12,6 +12,7 @@ struct EmitOptions {
   std::string model;          ///< file name of the model, for the preface
   std::string commandLine;    ///< that made the file
   std::string identity;       ///< of the model
+  std::string preparation;    ///< of its weights, as Program has it; empty: the model says nothing
   int threads = 1;            ///< that the plan was made for
   int level = 0;              ///< of x86-64 that vendor primitives may use; 0: all that there is
   int64_t workspaceLimit = 0; ///< of the plan; 0: none that kernels ask for

@@ -214,6 +214,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("strategy", stringLiteral(d.plan.getStrategy().str()));
   if (!d.options.identity.empty())
     line("identity", stringLiteral(d.options.identity));
+  if (!d.options.preparation.empty())
+    line("preparation", stringLiteral(d.options.preparation));
   line("batch", Twine(d.batch()));
   printMemory(d, line);
   line("threads", Twine(d.options.threads));

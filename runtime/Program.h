@@ -55,7 +55,8 @@ struct ActionRow {    ///< all tensors of the plan that one action takes away, p
 
 struct Program {
   const char *model, *commandLine, *strategy;
-  const char *identity = nullptr; ///< of the model, whatever its batch and its plan; null: not known
+  const char *identity = nullptr;    ///< of the model, whatever its batch and its plan; null: not known
+  const char *preparation = nullptr; ///< of the weights in the model's file, as textOf(Preparation); null: not known
   int64_t batch;
   size_t deviceBytes, hostBytes;        ///< exact arena sizes
   size_t hostBudget = 0;                ///< that the plan was made for; 0: no limit

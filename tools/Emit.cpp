@@ -12,18 +12,23 @@
 #include "frontend/Identity.h"
 #include "ir/Train.h"
 #include "passes/kernels/HostKernels.h"
+#include "runtime/Printable.h"
 #include "runtime/files/File.h"
 #include "runtime/files/OutputFile.h"
+#include "runtime/program/Preparation.h"
 #include "tools/PlanReport.h"
 #include "tools/TemporaryFolder.h"
 
 #include "llvm/Support/raw_ostream.h"
+
+#include <onnx/onnx_pb.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sys/file.h>
 #include <tuple>
 #include <unistd.h>
@@ -98,6 +103,20 @@ std::string programFile(const DriverOptions &options) {
   return std::string("program") + factsOf(options.pipeline.target).suffix;
 }
 
+/// What a model that a program exported says of its weights.
+std::string preparationOf(const OnnxFile &file) {
+  Metadata metadata;
+  for (const onnx::StringStringEntryProto &entry : file.model().metadata_props())
+    metadata[entry.key()] = entry.value();
+  try {
+    const Preparation preparation = readPreparation(metadata, file.path());
+    return preparation.isEmpty() ? "" : textOf(preparation);
+  } catch (const DataError &error) {
+    std::cerr << "sluicec: note: " << printable(error.what()) << "; it is left out" << std::endl;
+    return "";
+  }
+}
+
 /// Source, weights, and what --emit makes of them, in `folder`.
 class ProgramWriter {
 public:
@@ -120,6 +139,7 @@ public:
     if (codegen::needsWeights(module)) {
       emit.weightsFile = true;
       emit.weightsName = name + ".safetensors";
+      emit.preparation = preparationOf(file);
     }
     ExportTemplate exported;
     // A project whose weights are drawn stays small: it carries no template either.

@@ -90,7 +90,7 @@ size_t dataPathOf(const std::string &where) {
 std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Program &program) {
   const std::string &where = options.where;
   const auto refuseInputs = [&](bool arrays) {
-    if (!arrays && !options.inputs.empty())
+    if (!arrays && !options.inputs.empty() && !options.carried)
       throw UsageError(text("--input says what arrays hold (a folder of .npy files, npz, safetensors), not ", where));
   };
   if (where == syntheticData) {

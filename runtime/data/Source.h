@@ -71,6 +71,7 @@ struct SourceOptions {
   bool targets = true; ///< false: nothing of the target is looked for or read
   bool skipBad = false;
   InputKinds inputs = {};
+  bool carried = false;                  ///< `inputs` are those of weights, and mean nothing to other data than arrays
   std::vector<std::string> classes = {}; ///< their names, by which a folder's are known; empty: in its own order
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/Printable.h"
 #include "runtime/program/LossScaling.h"
 #include "runtime/program/Mixup.h"
+#include "runtime/program/Outputs.h"
 #include "runtime/program/ParameterGroups.h"
 #include "runtime/program/Preparation.h"
 #include "runtime/program/Recipe.h"
@@ -90,6 +91,7 @@ void checkTogether(const Arguments &arguments, const Program &program) {
     return;
   if (arguments.steps && arguments.epochs)
     throw UsageError("--steps and --epochs exclude each other");
+  checkEndings(arguments);
   if (!arguments.data) {
     if (!arguments.evaluate && !arguments.exportTo && !arguments.checkpoint && !arguments.predict)
       throw UsageError("nothing to do: give --data DIR or --data synthetic (see --help)");

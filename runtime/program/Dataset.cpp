@@ -32,7 +32,8 @@ Dataset::Dataset(const DataOptions &options, const Program &program) : program(p
       throw std::logic_error(
           text("input '", program.inputs[i].name, "' does not have the batch as its first dimension"));
   }
-  source = openSource({options.where, options.seed, options.targets, options.skipBad, options.inputs, options.classes},
+  source = openSource({options.where, options.seed, options.targets, options.skipBad, options.inputs,
+                       options.images.carried, options.classes},
                       program);
   preparePipelines();
   count = source->samples();
@@ -47,50 +48,6 @@ Dataset::Dataset(const DataOptions &options, const Program &program) : program(p
   if (count < (options.padded ? 1 : program.batch))
     throw DataError(text(options.where, part, count, " samples, one batch takes ", program.batch));
   checkAllRanges();
-}
-
-void Dataset::preparePipelines() {
-  pipelines.resize(static_cast<size_t>(program.inputCount));
-  for (int i = program.inputCount; i-- > 0;)
-    if (source->form(i) == Form::Image) {
-      pipelines[static_cast<size_t>(i)].emplace(options.images, program.inputs[i]);
-      firstImage = i;
-    }
-  const ImageOptions &images = options.images;
-  if (firstImage >= 0)
-    return checkMoved();
-  if (images.carried)
-    return;
-  if (!images.augment.empty() || !images.mean.empty() || !images.std.empty())
-    throw UsageError(text(!images.augment.empty() ? "--augment"
-                          : !images.mean.empty()  ? "--mean"
-                                                  : "--std",
-                          " is for images of bytes, ", options.where, " has none: prepare the values in the files"));
-}
-
-/// What moves the images of a sample must move all that lies over them.
-void Dataset::checkMoved() const {
-  const std::optional<ImageSize> size = source->imageSize();
-  const ImagePipeline &first = *pipelines[static_cast<size_t>(firstImage)];
-  const auto sizes = [](const Shape &shape) { return text(shape[shape.rank - 2], " x ", shape[shape.rank - 1]); };
-  for (int i = 0; size && i < program.inputCount; ++i) {
-    const Input &other = program.inputs[i];
-    const Shape &shape = other.staging.shape;
-    const Form form = source->form(i);
-    if (i == firstImage || shape.rank < 3 || (!options.targets && isTarget(program, i)))
-      continue;
-    const bool same = shape[shape.rank - 1] == first.size().width && shape[shape.rank - 2] == first.size().height;
-    const bool follows = form == Form::Planes || (form == Form::Image && first.moves());
-    // A target that lies over no pixels is for the user to say: where it does, nothing would warn of wrong answers.
-    const bool stays = isTarget(program, i) && form == Form::Numbers && (first.moves() || *size != first.size());
-    if (!stays && (same || !follows))
-      continue;
-    const std::string raw = text("; --input ", other.name, "=raw if its values lie over no pixels");
-    throw DataError(text("'", other.name, "' takes ", sizes(shape), " values, '", program.inputs[firstImage].name, "' ",
-                         sizes(program.inputs[firstImage].staging.shape), ", the images have ", size->height, " x ",
-                         size->width, ": what lies over an image is changed with it and needs its size in model and ",
-                         "files", raw));
-  }
 }
 
 /// Fisher and Yates from the front: values [0, first) are a sample of all, in random order. Each is exchanged with one
@@ -141,16 +98,6 @@ void Dataset::checkAllRanges() {
         noteBad(memberAt(n), error.what());
       }
   }
-}
-
-/// Of a sample, as the source gives it: planes have the images' size.
-int64_t Dataset::elementsRead(int input) const {
-  const Input &in = program.inputs[input];
-  if (source->form(input) != Form::Planes)
-    return sampleElements(in);
-  const Shape &shape = in.staging.shape;
-  const int64_t planes = sampleElements(in) / (shape[shape.rank - 2] * shape[shape.rank - 1]);
-  return planes * source->imageSize()->width * source->imageSize()->height;
 }
 
 /// A NaN in the data would be one in the loss, and nobody would know from where.
@@ -254,33 +201,6 @@ void Dataset::gatherOne(int64_t index, int64_t epoch, size_t at, const std::vect
         throw DataError(text(options.where, ": none of ", count, " samples can be used; the last: ", error.what()));
     }
   }
-}
-
-/// The values of planes, changed as the first image is. Where nothing of an image is, a class is one that is ignored,
-/// if there is one, anything else 0.
-void Dataset::readPlanes(int input, int64_t sample, const ImageChanges &changes, std::vector<char> &buffer) const {
-  const Input &in = program.inputs[input];
-  const size_t bytes = byteWidth(in.staging.type);
-  const int64_t elements = elementsRead(input);
-  const ImageSize size = *source->imageSize();
-  std::vector<char> before(static_cast<size_t>(elements) * bytes);
-  source->read(input, sample, before.data());
-  checkValues(input, sample, before.data(), elements);
-  const bool ignores = in.staging.type == DataType::I64 && in.ignoreIndex != Loss::none;
-  const int64_t fill = ignores ? in.ignoreIndex : 0; // 0 has the same bits as a float
-  PlaneMove(changes, size)
-      .apply(before.data(), elements / (int64_t{size.width} * size.height), bytes, &fill, buffer.data());
-}
-
-/// What becomes of an image of an input. All images of a sample draw the same; targets keep their colours.
-ImageChanges Dataset::changesOf(int input, ImageSize size, int64_t epoch, int64_t sample) const {
-  const uint64_t key = randomKey(options.seed, nameKey("augment"), static_cast<uint64_t>(epoch));
-  ImageChanges changes = pipelines[static_cast<size_t>(input)]->draw(
-      size, randomKey(key, 0, static_cast<uint64_t>(sample)), source->name(input, sample));
-  const auto colours = [](const ImageChange &change) { return change.kind == ImageChange::Kind::Colour; };
-  if (isTarget(program, input))
-    changes.erase(std::remove_if(changes.begin(), changes.end(), colours), changes.end());
-  return changes;
 }
 
 void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,

@@ -107,7 +107,8 @@ void requireOurs(const Output &output, const Program &program) {
                        "; move it away or add --force"));
 }
 
-/// Other programs know a format by the ending of a name: one that belongs to another format is a mistake.
+} // namespace
+
 void checkEndings(const Arguments &arguments) {
   static constexpr const char *known[] = {".bin",  ".csv", ".html", ".json", ".jsonl",       ".npy", ".npz",
                                           ".onnx", ".pkl", ".pt",   ".pth",  ".safetensors", ".txt"};
@@ -127,10 +128,7 @@ void checkEndings(const Arguments &arguments) {
         {".onnx", ".safetensors"});
 }
 
-} // namespace
-
 void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs) {
-  checkEndings(arguments);
   const std::vector<Output> outputs = outputsOf(arguments);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Output &output = outputs[i];

@@ -9,6 +9,9 @@
 
 namespace sluice {
 
+/// Other programs know a format by the ending of a name. Throws UsageError for one that belongs to another format.
+void checkEndings(const Arguments &arguments);
+
 /// Throws UsageError when an output is one of `inputs` or the file of another output, DataError when it is an existing
 /// file of somebody else's, a checkpoint of another model say, and there is no --force. An empty file is nobody's.
 void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs);

@@ -85,6 +85,14 @@ Preparation readPreparation(const Metadata &metadata, const std::string &path) {
   return preparation;
 }
 
+std::string textOf(const Preparation &preparation) {
+  return Json(metadataOf(preparation)).dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+}
+
+Preparation readPreparation(const char *text) {
+  return readPreparation(Json::parse(text).get<Metadata>(), "the program");
+}
+
 void checkClassNames(const std::vector<std::string> &names) {
   std::vector<std::string> sorted = names;
   std::sort(sorted.begin(), sorted.end());

@@ -33,6 +33,10 @@ Metadata metadataOf(const Preparation &preparation);
 /// What a file's metadata say. Throws DataError naming `path` for what no flag could have said.
 Preparation readPreparation(const Metadata &metadata, const std::string &path);
 
+/// Both in one line, for programs whose model's file says it.
+std::string textOf(const Preparation &preparation);
+Preparation readPreparation(const char *text);
+
 /// Sets the flags that were not given, and says which, as the flags are written; empty: none. Names of classes only
 /// where `classes` says so.
 std::string adopt(const Preparation &preparation, Arguments &arguments, bool classes);

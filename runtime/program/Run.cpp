@@ -180,12 +180,14 @@ static std::vector<EngineTime> enginesFor(const std::string &profile) {
   }
 }
 
-/// Weights that are trained on for other data have other classes.
+/// Of the weights that the run starts from. Those that are trained on for other data have other classes.
 static std::string adoptPreparation(const std::optional<SavedRun> &saved, const std::optional<InitialWeights> &initial,
-                                    Arguments &arguments) {
+                                    const Program &program, Arguments &arguments) {
   if (saved)
     return adopt(saved->state().preparation, arguments, true);
-  return initial ? adopt(initial->preparation(), arguments, !arguments.data) : "";
+  if (initial)
+    return adopt(initial->preparation(), arguments, !arguments.data);
+  return program.preparation ? adopt(readPreparation(program.preparation), arguments, !arguments.data) : "";
 }
 
 static void runProgram(Arguments arguments, const Program &program, const Entry &entry) {
@@ -212,7 +214,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   std::optional<InitialWeights> initial;
   if (arguments.init)
     initial.emplace(*arguments.init, program);
-  const std::string adopted = adoptPreparation(saved, initial, arguments);
+  const std::string adopted = adoptPreparation(saved, initial, program, arguments);
   // Data and log are opened before anything is allocated: most mistakes end a run at once.
   TrainingFiles files(arguments, program, run.seed, initial ? initial->paths() : std::vector<std::string>());
   if (arguments.quiet) // a log to /dev/stdout was opened before

@@ -20,6 +20,12 @@ constexpr Input rows[] = {
     {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3},
 };
 
+constexpr Input pixels[] = {
+    // with a class each
+    {"x", {}, host(0, {2, 3, 8, 8}), 0},
+    {"target", {}, host(0, {2, 8, 8}, Layout::RowMajor, DataType::I64), 3, -100},
+};
+
 /// Two epochs of the data, as training reads them: with random changes of images, in random order.
 template <size_t inputs> Outcome readData(const std::string &where, const Input (&list)[inputs], bool skip) {
   Program program = {};
@@ -31,7 +37,7 @@ template <size_t inputs> Outcome readData(const std::string &where, const Input 
   options.shuffle = true;
   options.skipBad = skip;
   if (sampleBytes(list[0]) == sampleBytes(images[0]))
-    options.images = {"random-resized-crop;flip;colour,contrast=1,saturation=1", {}, {}, true};
+    options.images = {"random-resized-crop;flip;colour,contrast=1,saturation=1", {}, {}, true, true};
   return guarded([&] {
     Dataset data(options, program);
     std::vector<char> x(list[0].staging.bytes()), target(list[1].staging.bytes());
@@ -52,7 +58,9 @@ Outcome runImage(const std::string &input, const std::string &) {
 
 Outcome runNpz(const std::string &input, const std::string &folder) {
   writeFile(folder + "/data.npz", input);
-  return readData("npz:" + folder + "/data.npz", rows, false);
+  const Outcome numbers = readData("npz:" + folder + "/data.npz", rows, false);
+  const Outcome images = readData("npz:" + folder + "/data.npz", pixels, false);
+  return numbers == Outcome::Accepted ? numbers : images;
 }
 
 Outcome runTable(const std::string &input, const std::string &folder) {
