@@ -4,11 +4,12 @@
 // Rule: measure when tensors are accessed. Free time FT of a tensor is what its idle time leaves beside both
 // copies: swap by falling FT while FT >= 0 and the link has room. For what is still missing compare recomputation,
 // by saved bytes per second of re-running (MSPS), with the part of a swap that cannot be hidden, and take the
-// cheaper one, again and again.
+// cheaper one, again and again. Where that is not enough, because a re-run needs what is live at the peak, those that
+// run again are swapped after all, the dearest first.
 //
 // Changed: accesses are simulated, not measured, so the feedback loop that moves in-triggers by 5 % of the swap
-// time is our simulator's placement of transfers. Costs of re-runs count what is already dropped. A planning view:
-// no dynamic runtime.
+// time is our simulator's placement of transfers. Costs of re-runs count what is already dropped. The last sentence of
+// the rule is ours. A planning view: no dynamic runtime.
 //
 // Complexity O(tensors * ops).
 //
@@ -34,6 +35,9 @@ struct Tensor {
   Seconds rerun; ///< infinite when it cannot be dropped
 };
 
+/// Of what may not be swapped: longer than any step.
+constexpr Seconds neverMoves = 1e30;
+
 /// Seconds to make a buffer again with all that goes with it; infinite when it cannot be dropped.
 Seconds rerunSeconds(const Combiner &combiner, int buffer) {
   Seconds rerun = std::numeric_limits<Seconds>::infinity();
@@ -58,7 +62,8 @@ std::vector<Tensor> tensorsOf(const Combiner &combiner) {
     const Seconds out = copySeconds(problem, b, {}, true), in = copySeconds(problem, b, {}, false);
     const bool mayMove = combiner.can("offload") && problem.buffers[b].offloadable;
     const Seconds idle = start[gaps[b].last + 1] - start[gaps[b].first];
-    tensors.push_back({b, mayMove ? idle - out - in : -1e30, mayMove ? out + in : 1e30, rerunSeconds(combiner, b)});
+    tensors.push_back(
+        {b, mayMove ? idle - out - in : -neverMoves, mayMove ? out + in : neverMoves, rerunSeconds(combiner, b)});
   }
   return tensors;
 }
@@ -98,16 +103,30 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
     if (isEnough(i, tensors))
       return answerOf(std::move(best), "capuchin", memory);
   }
+  // Of a swap, what its idle time does not hide, and what the link has no room for beside those above.
+  const auto exposed = [&](const Tensor &t) { return std::max({0.0, -t.freeTime, t.swap - room}); };
   // Most bytes per second of the cheaper remedy first.
-  auto price = [&](const Tensor &t) {
-    return std::min(t.rerun, std::max(0.0, -t.freeTime)) / std::max<Bytes>(1, problem.buffers[t.buffer].bytes);
+  const auto price = [&](const Tensor &t) {
+    return std::min(t.rerun, exposed(t)) / std::max<Bytes>(1, problem.buffers[t.buffer].bytes);
   };
   std::stable_sort(rest.begin(), rest.end(), [&](const Tensor &a, const Tensor &b) { return price(a) < price(b); });
+  std::vector<Tensor> again;
   for (size_t i = 0; i < rest.size(); ++i) {
     const Tensor &t = rest[i];
-    (t.rerun <= -t.freeTime && std::isfinite(t.rerun) ? choice.recomputed : choice.offloaded).push_back(t.buffer);
+    const bool reruns = t.rerun <= exposed(t) && std::isfinite(t.rerun);
+    (reruns ? choice.recomputed : choice.offloaded).push_back(t.buffer);
+    if (reruns && t.swap < neverMoves)
+      again.push_back(t);
     if (isEnough(i, rest))
       return answerOf(std::move(best), "capuchin", memory);
+  }
+  std::stable_sort(again.begin(), again.end(), [](const Tensor &a, const Tensor &b) { return a.rerun > b.rerun; });
+  for (size_t i = 0; i < again.size(); ++i) {
+    std::vector<int> &recomputed = choice.recomputed;
+    recomputed.erase(std::find(recomputed.begin(), recomputed.end(), again[i].buffer));
+    choice.offloaded.push_back(again[i].buffer);
+    if (isEnough(i, again))
+      break;
   }
   return answerOf(std::move(best), "capuchin", memory);
 }

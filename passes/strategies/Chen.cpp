@@ -14,7 +14,6 @@
 // Knobs: segments=0 (0: all lengths).
 //
 // Fails below the best border set plus one segment; recomputes what a link could have moved for free.
-#include "passes/strategies/Combine.h"
 #include "passes/strategies/Stages.h"
 #include "passes/strategies/Strategies.h"
 
@@ -23,13 +22,8 @@
 
 namespace sluice::planner {
 
-static Answer planChen(const Problem &problem, Bytes memory, const Options &options) {
-  const Combiner combiner(problem, memory, options);
-  Attempt best = combiner.attempt({});
-  if (best.feasible)
-    return answerOf(best, "chen", memory);
-  if (!combiner.can("recompute"))
-    return Refused{"strategy 'chen' needs action 'recompute', which the target does not execute"};
+Attempt bestSegments(const Combiner &combiner, int wanted) {
+  const Problem &problem = combiner.problem;
   const Stages stages(problem);
   const int count = stages.count();
   std::vector<int> droppable;
@@ -40,7 +34,7 @@ static Answer planChen(const Problem &problem, Bytes memory, const Options &opti
       if (!closures[b].empty())
         droppable.push_back(b);
     }
-  const int wanted = static_cast<int>(numberKnob(options, "segments", 0));
+  Attempt best;
   for (int length = 1; length <= count; ++length) {
     // Long programs: every length up to 64, then steps of an eighth.
     if ((wanted > 0 && length != std::max(1, (count + wanted - 1) / wanted)) ||
@@ -52,6 +46,17 @@ static Answer planChen(const Problem &problem, Bytes memory, const Options &opti
         choice.recomputed.push_back(b);
     improve(best, combiner.attempt(choice));
   }
+  return best;
+}
+
+static Answer planChen(const Problem &problem, Bytes memory, const Options &options) {
+  const Combiner combiner(problem, memory, options);
+  Attempt best = combiner.attempt({});
+  if (best.feasible)
+    return answerOf(best, "chen", memory);
+  if (!combiner.can("recompute"))
+    return Refused{"strategy 'chen' needs action 'recompute', which the target does not execute"};
+  improve(best, bestSegments(combiner, static_cast<int>(numberKnob(options, "segments", 0))));
   return answerOf(best, "chen", memory);
 }
 

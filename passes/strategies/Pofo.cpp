@@ -11,7 +11,8 @@
 // of the turn pays for the other side, as in dynprog (the port clips both at zero). A block's need is the largest over
 // its own stages, not up to the end of the chain, and its input is charged once (the port charges it twice). The best
 // schedules, also for more memory than there is, are tried on the op-level program, whose tensors die one by one, and
-// the fastest that fits is taken.
+// the fastest that fits is taken. rotor's plans, which move nothing, are schedules of this space, too, and are tried:
+// blocks here are whole stages and inputs of blocks stay or leave whole.
 //
 // While a block runs again and content is still to come back, its time is estimated half-way between full overlap and
 // none, as in the port.
@@ -21,7 +22,8 @@
 //
 // Knobs: slots=0 of rotor's table (0: as rotor), limit=24, sets=4 schedules tried a memory.
 //
-// Fails below the smallest memory of its blocks; weak inside large stages, because blocks are whole stages.
+// Fails below the smallest memory of its blocks and of rotor's plans; weak inside large stages, because blocks are
+// whole stages.
 #include "passes/strategies/Pofo.h"
 
 #include "passes/planner/ChainSimulate.h"
@@ -243,10 +245,14 @@ static Answer planPofo(const Problem &problem, Bytes memory, const Options &opti
   };
   for (double factor : {1.0, 1.1, 1.3})
     tryMemory(factor * (memory - problem.base));
-  if (best.feasible)
+  const int slots = static_cast<int>(numberKnob(options, "slots", 0));
+  if (best.feasible) {
+    improve(best, bestRematerialization(combiner, slots));
     return answerOf(best, "pofo", memory);
+  }
   // Schedules that do not depend on the budget, so that the smallest one named here is met by the next call.
   best = combiner.attempt({});
+  improve(best, bestRematerialization(combiner, slots));
   const double floor = chainFloor(chain), peak = chainPeak(chain);
   for (int step = 0; step <= 8; ++step)
     tryMemory(floor + (peak - floor) * step / 8);

@@ -9,7 +9,9 @@
 //
 // Changed: backward memory is y_i + y_(i+1) + x_(i+1) + saved_i + exB_i, as in our chain model; the ports differ.
 // The check for runs without saving looks at every stage that runs, not only at the last. Every memory of the table
-// is tried on the op-level program, whose tensors die one by one, and the fastest plan that really fits is taken.
+// is tried on the op-level program, whose tensors die one by one, and the fastest plan that really fits is taken. So
+// are runs of equal length between kept borders (chen), which are schedules of this space, too: the table rounds sizes
+// up and runs whole stages again, chen's plans run op by op.
 //
 // Complexity O(L^3 * slots); chains of more than 160 stages are grouped first: ResNet-152's and DenseNet-201's are not.
 //
@@ -194,6 +196,16 @@ std::vector<Plan> rotorPlans(const Problem &problem, int slots) {
   return plans;
 }
 
+Attempt bestRematerialization(const Combiner &combiner, int slots) {
+  Attempt best;
+  std::vector<Plan> plans = rotorPlans(combiner.problem, slots);
+  for (auto plan = plans.rbegin(); plan != plans.rend(); ++plan) // fastest first, so that slower ones need no look
+    improve(best, combiner.complete(std::move(*plan), {},
+                                    best.feasible ? best.makespan : std::numeric_limits<Seconds>::infinity()));
+  improve(best, bestSegments(combiner, 0));
+  return best;
+}
+
 static Answer planRotor(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
@@ -201,10 +213,7 @@ static Answer planRotor(const Problem &problem, Bytes memory, const Options &opt
     return answerOf(best, "rotor", memory);
   if (!combiner.can("recompute"))
     return Refused{"strategy 'rotor' needs action 'recompute', which the target does not execute"};
-  std::vector<Plan> plans = rotorPlans(problem, static_cast<int>(numberKnob(options, "slots", 0)));
-  for (auto plan = plans.rbegin(); plan != plans.rend(); ++plan) // fastest first, so that slower ones need no look
-    improve(best, combiner.complete(std::move(*plan), {},
-                                    best.feasible ? best.makespan : std::numeric_limits<Seconds>::infinity()));
+  improve(best, bestRematerialization(combiner, static_cast<int>(numberKnob(options, "slots", 0))));
   return answerOf(best, "rotor", memory);
 }
 

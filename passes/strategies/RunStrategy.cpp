@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every plan goes through: expansion, packing, checking, and planning again with less when the packed arena does
-// not fit; and mixed's choice among all strategies.
+// not fit; a faster plan of the same strategy for less memory; and mixed's choice among all strategies.
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Pack.h"
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 namespace sluice::planner {
@@ -106,6 +107,46 @@ private:
 
 } // namespace
 
+/// The tenths of what keep adds to the base, as budgets below `budget`, that could have plans of less than `span`
+/// seconds with these actions; the largest first.
+static std::vector<Bytes> tenthsBelow(const Problem &problem, Bytes budget, const std::set<std::string> &actions,
+                                      Seconds span) {
+  const Bytes kept = peakBytes(problem, expand(problem, keepPlan(problem))) - problem.base;
+  std::vector<Bytes> tenths;
+  for (int tenth = 10; tenth > 0; --tenth) {
+    const Bytes less = problem.base + kept / 10 * tenth / problem.alignment * problem.alignment;
+    if (less >= budget)
+      continue;
+    if (less < memoryFloor(problem) || actionBound(problem, less, actions) >= span)
+      break; // and so it is for less
+    tenths.push_back(less);
+  }
+  return tenths;
+}
+
+/// The strategy's own fastest plan for a tenth that is less than the budget, where it takes less than `span` seconds.
+static std::optional<Plan> fasterForLess(const Problem &problem, Bytes budget, const Strategy &strategy,
+                                         const Options &options, Seconds span) {
+  std::set<std::string> actions;
+  for (const std::string &action : allowedActions(options))
+    if (strategy.actions.count(std::string(withoutMask(action))))
+      actions.insert(action);
+  std::optional<Plan> found;
+  for (const Bytes less : tenthsBelow(problem, budget, actions, span)) {
+    const Answer unpacked = strategy.plan(problem, less, options);
+    const Plan *plan = std::get_if<Plan>(&unpacked);
+    if (!plan || simulate(problem, *plan).makespan >= span)
+      continue;
+    Answer answer = Planner(problem, strategy, options, less).run(less);
+    if (Plan *faster = std::get_if<Plan>(&answer))
+      if (const Seconds seconds = simulate(problem, *faster).makespan; seconds < span) {
+        span = seconds;
+        found = std::move(*faster);
+      }
+  }
+  return found;
+}
+
 /// False when a knob forbids an action that another strategy might use.
 static bool takesOver(const Strategy &strategy, const Options &options) {
   if (!strategy.takesOver)
@@ -140,6 +181,9 @@ public:
 
 private:
   void consider(const Strategy &strategy) {
+    if (std::isfinite(bestSpan))
+      if (std::optional<Plan> less = fasterForLess(problem, budget, strategy, options, bestSpan))
+        take(std::move(*less));
     // Packing costs more than planning: where that counts, only plans that are faster before it go through it.
     if (problem.ops.size() > 300 && std::isfinite(bestSpan)) {
       const Answer unpacked = strategy.plan(problem, budget, options);
@@ -150,15 +194,18 @@ private:
     const Infeasible *leastNone = std::get_if<Infeasible>(&best);
     Answer answer = Planner(problem, strategy, options, leastNone ? leastNone->smallestMemory : budget).run(budget);
     if (Plan *plan = std::get_if<Plan>(&answer)) {
-      if (const Seconds span = simulate(problem, *plan).makespan; span < bestSpan) {
-        bestSpan = moveLess(*plan, span);
-        plan->strategy = "mixed"; // the table of tensors says what it does
-        best = std::move(answer);
-      }
+      if (simulate(problem, *plan).makespan < bestSpan)
+        take(std::move(*plan));
     } else if (auto *none = std::get_if<Infeasible>(&answer), *bestNone = std::get_if<Infeasible>(&best);
                none && bestNone && none->smallestMemory < bestNone->smallestMemory) {
       bestNone->smallestMemory = none->smallestMemory;
     }
+  }
+
+  void take(Plan plan) {
+    bestSpan = moveLess(plan, simulate(problem, plan).makespan);
+    plan.strategy = "mixed"; // the table of tensors says what it does
+    best = std::move(plan);
   }
 
   /// Strategies that move all that the link has time for move less where the budget has room. The plan's makespan.
@@ -191,6 +238,36 @@ private:
 
 } // namespace
 
+/// What the strategy answers, or its plan for a tenth that is less, where that is faster.
+static Answer noSlower(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
+  Answer answer = Planner(problem, strategy, options).run(budget);
+  if (const Plan *plan = std::get_if<Plan>(&answer))
+    if (std::optional<Plan> less = fasterForLess(problem, budget, strategy, options, simulate(problem, *plan).makespan))
+      return std::move(*less);
+  return answer;
+}
+
+/// The same of one that takes over. Where planning takes no time to speak of, all of them plan for less, too.
+static Answer bestOfAll(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
+  constexpr size_t fewOps = 300;
+  const auto best = [&](Bytes memory) {
+    return BestOfAll(problem, memory, options, noSlower(problem, memory, strategy, options)).run();
+  };
+  Answer answer = best(budget);
+  const Plan *plan = std::get_if<Plan>(&answer);
+  if (!plan || problem.ops.size() > fewOps)
+    return answer;
+  Seconds span = simulate(problem, *plan).makespan;
+  for (const Bytes less : tenthsBelow(problem, budget, allowedActions(options), span)) {
+    Answer other = best(less);
+    if (const Plan *faster = std::get_if<Plan>(&other); faster && simulate(problem, *faster).makespan < span) {
+      span = simulate(problem, *faster).makespan;
+      answer = std::move(other);
+    }
+  }
+  return answer;
+}
+
 Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {
   std::string error = problemError(problem);
   if (!error.empty())
@@ -199,8 +276,8 @@ Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name
   if (!strategy)
     return Refused{error};
   const Options allowed = withoutUnnamed(options);
-  Answer answer = Planner(problem, *strategy, allowed).run(budget);
-  return takesOver(*strategy, options) ? BestOfAll(problem, budget, allowed, std::move(answer)).run() : answer;
+  return takesOver(*strategy, options) ? bestOfAll(problem, budget, *strategy, allowed)
+                                       : noSlower(problem, budget, *strategy, allowed);
 }
 
 static std::vector<bool> offloadedOf(const ChainPlan &plan) {

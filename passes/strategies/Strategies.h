@@ -2,7 +2,7 @@
 // What strategies share: parts of one that others build on, knobs, and what options let them do.
 #pragma once
 
-#include "passes/strategies/Registry.h"
+#include "passes/strategies/Combine.h"
 
 namespace sluice::planner {
 
@@ -12,6 +12,12 @@ ChainAnswer chainKeep(const Chain &chain, double memory, Release release, const 
 /// Rotor's schedules for every memory of its table, fewest bytes first; `slots` 0 chooses by length. Not yet completed
 /// by a Combiner.
 std::vector<Plan> rotorPlans(const Problem &problem, int slots);
+
+/// chen's best plan: of all segment lengths, or of that of so many segments.
+Attempt bestSegments(const Combiner &combiner, int segments);
+
+/// rotor's best plan; `slots` as for rotorPlans().
+Attempt bestRematerialization(const Combiner &combiner, int slots);
 
 /// GREEDY's choice on top of a plan: marks kept tensors of at least `smallest` bytes as offloaded, earliest-born first,
 /// until the plan fits `memory`. Returns the live bytes that remain at the peak with the longest gaps. Positions are

@@ -9,8 +9,10 @@
 // per reader otherwise (memory-centric).
 //
 // Changed: the tensor pool becomes a plan: the tensors that its cache would evict are the earliest-born ones, as
-// many as needed. Whether a segment is dropped is tried for all and for none. Memory-centric re-runs are those of
-// our recompute segments, which come back as late as possible. A planning view: no dynamic runtime.
+// many as needed. Whether a segment is dropped is tried for all and for none, and the faster plan is taken: by the rule
+// cheap layers run again only where moving is not enough, which a slow link makes the slower remedy. Memory-centric
+// re-runs are those of our recompute segments, which come back as late as possible. A planning view: no dynamic
+// runtime.
 //
 // Complexity O(ops^2).
 //
@@ -50,18 +52,19 @@ static Answer planSuperNeurons(const Problem &problem, Bytes memory, const Optio
   }
   std::stable_sort(checkpoints.begin(), checkpoints.end(),
                    [&](int a, int b) { return combiner.accesses[a].first < combiner.accesses[b].first; });
-  // Evict more and more; only when all checkpoints are away are cheap layers dropped.
+  // Evict more and more, with cheap layers kept and with all of them dropped.
   for (bool drop : {false, true})
-    for (size_t count = checkpoints.empty() ? 0 : 1; count <= checkpoints.size();
+    for (size_t count = drop || checkpoints.empty() ? 0 : 1; count <= checkpoints.size();
          count += std::max<size_t>(1, checkpoints.size() / 64)) {
       Choice choice;
       choice.offloaded.assign(checkpoints.begin(), checkpoints.begin() + count);
       if (drop)
         choice.recomputed = cheap;
       Attempt attempt = combiner.attempt(choice);
-      if (attempt.feasible)
-        return answerOf(std::move(attempt), "superneurons", memory);
+      const bool enough = attempt.feasible;
       improve(best, std::move(attempt));
+      if (enough)
+        break;
     }
   Choice everything;
   everything.offloaded = checkpoints;

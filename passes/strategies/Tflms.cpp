@@ -70,7 +70,9 @@ static Answer planTflms(const Problem &problem, Bytes memory, const Options &opt
   const int threshold = static_cast<int>(numberKnob(options, "threshold", 0)),
             ahead = static_cast<int>(numberKnob(options, "ahead", 0)),
             count = static_cast<int>(numberKnob(options, "tensors", 0));
-  for (int distance : {1, 3, 8, 21}) {
+  for (int distance : {1, 3, 8, 21, 60, 150}) {
+    if (distance > std::max(1, n))
+      continue;
     Setting setting{std::max(2, threshold), ahead > 0 ? ahead : distance, size_t(count > 0 ? count : all)};
     for (int tenth = 0; tenth < 10; ++tenth) {
       if (threshold == 0)
@@ -78,8 +80,10 @@ static Answer planTflms(const Problem &problem, Bytes memory, const Options &opt
       improve(best, settle(problem, memory, setting));
     }
     setting.threshold = std::max(2, threshold);
-    for (int part = 1; count == 0 && part < 10; ++part) {
-      setting.count = std::max(1, part * all / 20); // half of the buffers, gradients, never leave
+    if (count > 0)
+      continue;
+    for (int some = 1; some < all / 2; some += std::max(1, some / 3)) { // half of the buffers, gradients, never leave
+      setting.count = some;
       improve(best, settle(problem, memory, setting));
     }
   }

@@ -119,8 +119,7 @@ Seconds checkpointCurve(std::ostream &page, const Problem &p, const Outcome &kee
 std::string orNever(Seconds overhead) { return std::isfinite(overhead) ? percent(overhead) : "never"; }
 
 void tradeOff(std::ostream &page) {
-  Profile titan = profileOf("titan-x");
-  titan.link = profileOf("gtx-1080ti").link; // the same bus, measured
+  const Profile titan = profileOf("titan-x");
   page << "## Abstract and Section 5.1: VGG-19 on Titan X, time against memory (experiment 10)\n\nPaper: 35 % less "
           "memory "
           "for 21 % more time, better than gradient checkpointing. Batch 64; the link of page 5 (the bus is the same). "

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// No strategy is slower with more memory than its own plan for a tenth of the activations that is less.
+#include "passes/planner/Program.h"
+#include "passes/planner/Simulate.h"
+#include "passes/strategies/ChainProblem.h"
+#include "passes/strategies/Strategies.h"
+#include "test/unit/planner/Instances.h"
+#include "test/unit/planner/RandomChains.h"
+#include "test/unit/planner/RandomProblems.h"
+#include "tools/bench/reproduce/Networks.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace sluice::planner {
+
+static Seconds spanOf(const Problem &p, Bytes budget, const std::string &name, const Options &options) {
+  const Answer answer = runStrategy(p, budget, name, options);
+  const auto *plan = std::get_if<Plan>(&answer);
+  return plan ? simulate(p, *plan).makespan : std::numeric_limits<Seconds>::infinity();
+}
+
+/// At tenths of what keep adds to the base, and a little above.
+static void expectMonotone(const Problem &p, const std::string &name, const Options &options) {
+  const Bytes kept = peakBytes(p, expand(p, keepPlan(p))) - p.base;
+  Seconds least = std::numeric_limits<Seconds>::infinity();
+  for (int tenth = 2; tenth <= 10; tenth += 2)
+    for (Bytes more : {Bytes(0), kept / 27}) {
+      const Bytes budget = p.base + kept / 10 * tenth / p.alignment * p.alignment + more;
+      const Seconds span = spanOf(p, budget, name, options);
+      EXPECT_LE(span, least) << name << " at " << budget << " of " << p.base + kept;
+      if (more == 0)
+        least = std::min(least, span);
+    }
+}
+
+static Options unpacked(Options options) {
+  options.pack = false; // a plan for less may have been planned again until it packed
+  return options;
+}
+
+TEST(Monotone, EveryStrategyOnRandomPrograms) {
+  for (unsigned seed = 0; seed < test::instances(10); ++seed) {
+    SCOPED_TRACE(seed);
+    test::RandomShape shape;
+    shape.forwardOps = 4 + seed % 16;
+    shape.codecs = seed % 2;
+    const Problem p = test::randomProblem(seed, shape);
+    for (const Strategy &s : strategies())
+      if (s.name != "auto" && s.name != "checkmate")
+        expectMonotone(p, s.name, unpacked(everythingAllowed({})));
+  }
+}
+
+TEST(Monotone, EveryStrategyOnRandomChains) {
+  for (unsigned seed = 0; seed < test::instances(10); ++seed) {
+    SCOPED_TRACE(seed);
+    const Chain chain = test::randomChain(seed, 4 + seed % 8);
+    const ChainProblem lifted(chain, true);
+    for (const Strategy &s : strategies())
+      if (s.name != "auto" && s.name != "checkmate")
+        expectMonotone(lifted.problem, s.name, unpacked({}));
+  }
+}
+
+TEST(Monotone, RivalsOnNetworks) {
+  const Problem p = bench::network("mobilenet_v2", *loadProfile("v100-pcie"), 8, 128);
+  Options options;
+  options.executable = {"keep", "offload", "recompute", "mask", "argmax"};
+  for (const char *name : {"superneurons", "capuchin", "vdnn-all", "autoswap", "pofo", "dtr"})
+    expectMonotone(p, name, unpacked(options));
+}
+
+TEST(Monotone, RivalsFitWhereWeakerOnesDo) {
+  const Problem p = bench::network("densenet121", *loadProfile("v100-pcie"), 8, 128);
+  Options options;
+  options.executable = {"keep", "offload", "recompute"};
+  std::map<std::string, Bytes> smallest;
+  for (const char *name : {"chen", "rotor", "pofo"}) {
+    const Answer answer = runStrategy(p, p.base, name, options);
+    ASSERT_TRUE(std::holds_alternative<Infeasible>(answer)) << name;
+    smallest[name] = std::get<Infeasible>(answer).smallestMemory;
+  }
+  EXPECT_LE(smallest["rotor"], smallest["chen"]) << "equal segments are in rotor's space";
+  EXPECT_LE(smallest["pofo"], smallest["rotor"]) << "plans that move nothing are in pofo's space";
+}
+
+} // namespace sluice::planner
