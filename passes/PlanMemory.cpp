@@ -72,7 +72,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     const PlanRequest &request = *asked;
     planner::Problem problem = problemOfStep(module, step, storages, *known, target, oneMemory, request.zfp);
 
-    planner::Answer keep = runStrategy(problem, planner::noBudget, "keep", {});
+    planner::Answer keep = keepOf(problem, "step");
     if (auto *refused = std::get_if<planner::Refused>(&keep))
       return module.emitError() << "planning failed: " << refused->reason;
     int64_t evaluation = evaluationArena(*known);
@@ -83,8 +83,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
                              : hostBudget == 0 ? 0
                                                : planner::noBudget;
     const auto copied = [&](const planner::Plan &plan) { return hostBytes(problem, request, plan); };
-    planner::Answer answer = planWithinHost(problem, std::max(summary.budget, evaluation) - shrink, request.name,
-                                            request.options, hostRoom, copied);
+    planner::Options options = request.options;
+    options.known = cause && hostBudget == 0 ? cause->known : nullptr; // else problems differ
+    planner::Answer answer =
+        planWithinHost(problem, std::max(summary.budget, evaluation) - shrink, request.name, options, hostRoom, copied);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
       return failWith(module, 2) << refused->reason << (oneMemory ? secondMemoryHint : "");
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
@@ -149,9 +151,18 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
         reader.reads.push_back(static_cast<int>(index));
     if (!reader.reads.empty())
       problem.ops.push_back(std::move(reader));
-    planner::Answer keep = runStrategy(problem, planner::noBudget, "keep", {});
+    planner::Answer keep = keepOf(problem, "evaluate");
     auto *plan = std::get_if<planner::Plan>(&keep);
     return plan ? plan->arenaBytes : 0;
+  }
+
+  /// keep's plan of a function without a budget, packed as tightly as can be: once, where planning is repeated.
+  planner::Answer keepOf(const planner::Problem &problem, const std::string &function) {
+    planner::KnownPlans none;
+    const auto [found, isNew] = (cause && cause->known ? *cause->known : none).keep.try_emplace(function);
+    if (isNew)
+      found->second = runStrategy(problem, planner::noBudget, "keep", {});
+    return found->second;
   }
 
   InFlightDiagnostic failWith(ModuleOp module, int status) {

@@ -2,15 +2,18 @@
 // What depends on the plan runs on copies of the module:
 //  1. plan within the budget and place the program; plan with less by what the arena is too large, while that helps;
 //  2. plan with the least memory for which the strategy has a plan, and place that;
-//  3. while the budget is smaller still, plan for less than what the last one was placed in, as 1.
+//  3. while the budget is smaller still, and placing took much more than that memory, plan for less than what the last
+//  one was placed in, as 1.
 // 2 and 3 do not depend on the budget, except for where they end. So the arena that they end with, when no budget ends
-// them, is what every budget from there on has a plan for, and none below.
+// them, is what every budget from there on has a plan for, and none below. Where 3 is left out, a plan of 1 is not
+// taken that a budget below that arena happens to have.
 #include "passes/Replanning.h"
 
 #include "ir/Sched.h"
 #include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
 #include "passes/plan/PlanAttribute.h"
+#include "passes/strategies/Registry.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
@@ -18,7 +21,7 @@ using namespace mlir;
 using namespace sluice;
 
 /// After this many tighter plans the placed arena should have fitted: each gives back what the last one was too large
-/// by.
+/// by, half of what was given back before, and a 4096th of the budget at least.
 static constexpr int maxReplans = 12;
 
 /// Size of the placed host arena.
@@ -44,6 +47,9 @@ static int64_t budgetOf(ModuleOp module) {
   return 0;
 }
 
+/// What placing may take on top of planned bytes without a search for less: a 256th.
+static int64_t negligible(int64_t memory) { return memory / 256; }
+
 namespace {
 
 /// A plan, placed: bytes of the device.
@@ -65,17 +71,20 @@ private:
   std::optional<Placed> place(const std::string &budget, int64_t shrink);
   std::optional<Placed> planWithin(const std::string &budget);
   std::optional<Placed> planWithLeast(int64_t memory, int64_t budget);
+  bool belowLeast(const Placed &placed);
 
   const ModuleOp linearized;
   const Stage until;
   const PipelineOptions &options;
   PlanningFailure &cause;             ///< of the last plan
+  planner::KnownPlans known;          ///< that the budget does not change
   std::vector<Diagnostic> complaints; ///< about the last plan: only the user's own budget is the user's business
 };
 
 /// One plan of `shrink` bytes less than the budget. Without a budget nothing needs to be placed.
 std::optional<Placed> Replanning::place(const std::string &budget, int64_t shrink) {
   cause = {};
+  cause.known = &known;
   complaints.clear();
   ScopedDiagnosticHandler handler(linearized->getContext(), [&](Diagnostic &diagnostic) {
     complaints.push_back(std::move(diagnostic));
@@ -114,13 +123,16 @@ std::optional<Placed> Replanning::planWithin(const std::string &budget) {
     std::optional<Placed> placed = place(budget, shrink);
     if (!placed || placed->arena <= placed->budget)
       return placed;
-    shrink = attempt < maxReplans ? shrink + placed->arena - placed->budget : placed->budget;
+    const int64_t more = std::max({placed->arena - placed->budget, shrink / 2, placed->budget / 4096});
+    shrink = attempt < maxReplans ? shrink + more : placed->budget;
   }
 }
 
 /// Steps 2 and 3. Where no more is saved than was asked for, twice that is asked for; in the end the least fails.
 std::optional<Placed> Replanning::planWithLeast(int64_t memory, int64_t budget) {
   std::optional<Placed> least = place(std::to_string(memory), 0);
+  if (least && least->arena - memory <= negligible(memory))
+    return least;
   for (int64_t saving = slotAlignment; least && least->arena > budget && saving > 0;) {
     if (std::optional<Placed> less = planWithin(std::to_string(least->arena - saving))) {
       saving = least->arena - less->arena > saving ? slotAlignment : 2 * saving;
@@ -132,8 +144,29 @@ std::optional<Placed> Replanning::planWithLeast(int64_t memory, int64_t budget) 
   return least;
 }
 
+/// Whether a plan was found for less than what the least plan is placed in, which planning near the floor has asked
+/// for. Then `cause` and `complaints` are those of a refusal.
+bool Replanning::belowLeast(const Placed &placed) {
+  if (known.least.empty() || options.budget.empty())
+    return false;
+  place(options.budget, placed.budget); // no memory left, so that the strategy says what it needs
+  PlanningFailure refused = cause;
+  std::vector<Diagnostic> why = std::move(complaints);
+  const int64_t needed = refused.smallestBudget.value_or(0);
+  bool below = false;
+  if (refused.smallestBudget && placed.budget - needed < negligible(needed)) {
+    const std::optional<Placed> least = place(std::to_string(needed), 0);
+    below = least && least->arena > placed.budget && least->arena - needed <= negligible(needed);
+  }
+  cause = below ? refused : PlanningFailure();
+  complaints = below ? std::move(why) : std::vector<Diagnostic>();
+  return below;
+}
+
 OwningOpRef<ModuleOp> Replanning::run() {
   std::optional<Placed> placed = planWithin(options.budget);
+  if (placed && belowLeast(*placed))
+    placed.reset();
   if (!placed && cause.smallestBudget) {
     PlanningFailure refused = cause;
     std::vector<Diagnostic> why = std::move(complaints);
@@ -175,6 +208,7 @@ static OwningOpRef<ModuleOp> grouped(OwningOpRef<ModuleOp> module, Stage until, 
 LogicalResult sluice::planWithinBudget(ModuleOp module, Stage until, const PipelineOptions &options,
                                        PlanningFailure &cause) {
   OwningOpRef<ModuleOp> result = Replanning(module, until, options, cause).run();
+  cause.known = nullptr; // it is gone
   if (result)
     result = grouped(std::move(result), until, options);
   if (!result)

@@ -7,6 +7,10 @@
 
 namespace sluice {
 
+namespace planner {
+struct KnownPlans;
+}
+
 struct PlanningFailure {
   /// The exit status that it deserves: 1 for a fault of the model, 2 for what was asked for and nothing can do, 3 for a
   /// budget that is too small.
@@ -14,6 +18,8 @@ struct PlanningFailure {
   /// Where the device's budget is too small: what it was, and one that works, in bytes.
   int64_t budget = 0;
   std::optional<int64_t> smallestBudget;
+  /// No failure, but what earlier tries found out, read and filled by the next; null: nobody tries again.
+  planner::KnownPlans *known = nullptr;
 };
 
 } // namespace sluice

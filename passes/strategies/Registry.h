@@ -17,6 +17,14 @@ namespace sluice::planner {
 /// Stands for no limit, in bytes: more than any device or host has.
 constexpr Bytes noBudget = Bytes(1) << 60;
 
+/// What no budget changes, for who plans the same problem with the same options again.
+struct KnownPlans {
+  /// A strategy's plan of fewest live bytes; not packed where its arena is 0.
+  std::map<std::string, Answer> least;
+  /// keep's, packed as tightly as can be, by name of the function.
+  std::map<std::string, Answer> keep;
+};
+
 struct Options {
   std::map<std::string, std::string> knobs; ///< k=v of --strategy=NAME,k=v; an unknown one is refused by name
   /// Of lossyActions(): the others are off, executable or not; "algorithms": problems have alternatives then.
@@ -27,6 +35,7 @@ struct Options {
   /// Packs the plan's lives and plans again with less until base + packed height is within the budget.
   bool pack = true;
   int64_t packNodes = 200'000; ///< node limit of each of those packings
+  KnownPlans *known = nullptr; ///< read and filled, where not null; outlives the call
 };
 
 /// A strategy plans for `memory` bytes of live data, base included, by program order. It needs no packing and no final

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every plan goes through: expansion, packing, checking, and planning again with less when the packed arena does
-// not fit; a faster plan of the same strategy for less memory; and mixed's choice among all strategies.
+// What every plan goes through: a strategy within the budget, a faster plan of its own for less memory, and mixed's
+// choice among all strategies.
 #include "passes/planner/Bounds.h"
-#include "passes/planner/Check.h"
-#include "passes/planner/Pack.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Strategies.h"
+#include "passes/strategies/WithinBudget.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,97 +14,6 @@
 #include <stdexcept>
 
 namespace sluice::planner {
-
-/// Sets peak and arena of a plan. `budget`: packing ends when it is met.
-static void measure(const Problem &problem, const Options &options, Bytes budget, Plan &plan) {
-  const Program program = expand(problem, plan);
-  plan.peakBytes = peakBytes(problem, program);
-  plan.arenaBytes = plan.peakBytes;
-  if (!options.pack)
-    return;
-  PackOptions limits;
-  limits.goodEnough = budget - problem.base;
-  const std::vector<PackItem> items = packItems(problem, program);
-  // A node costs time in proportion to the items that it touches.
-  limits.nodeLimit = std::min<int64_t>(options.packNodes, 20'000'000 / std::max<size_t>(items.size(), 1));
-  plan.arenaBytes = problem.base + pack(items, limits).height;
-}
-
-static std::string tooSmall(const std::string &strategy, Bytes needed, Bytes budget) {
-  return "strategy '" + strategy + "' needs " + std::to_string(needed) + " bytes at least, budget is " +
-         std::to_string(budget);
-}
-
-/// A limit on live bytes for the next try, after a plan within `inner` whose arena exceeds the budget: most plans pack
-/// at their load, and the excess is the best guess of what the next one must leave.
-static Bytes tightened(const Problem &problem, const Plan &plan, Bytes inner, Bytes budget) {
-  return std::min(plan.peakBytes, inner) - std::max<Bytes>(plan.arenaBytes - budget, problem.alignment);
-}
-
-static const Plan &checked(const Problem &problem, const Plan &plan, Bytes budget) {
-  if (std::string error = checkPlan(problem, plan, budget); !error.empty())
-    throw std::logic_error("plan of strategy '" + plan.strategy + "' fails the checker: " + error);
-  return plan;
-}
-
-namespace {
-
-/// Plans with an inner limit on live bytes until the packed arena is within the budget. `known`: another strategy gets
-/// along with so much, so that no plan needs packing which has as many bytes live, only to name what this one needs.
-class Planner {
-public:
-  Planner(const Problem &problem, const Strategy &strategy, const Options &options,
-          Bytes known = std::numeric_limits<Bytes>::max())
-      : problem(problem), strategy(strategy), options(options), known(known) {}
-
-  Answer run(Bytes budget) {
-    if (budget < memoryFloor(problem)) // no need to look for a plan
-      return smallest(budget);
-    Bytes inner = budget;
-    for (int attempt = 0; attempt < 8; ++attempt) {
-      Answer answer = strategy.plan(problem, inner, options);
-      Plan *plan = std::get_if<Plan>(&answer);
-      if (!plan) {
-        if (std::holds_alternative<Refused>(answer))
-          return answer;
-        break;
-      }
-      // Without a budget the arena is what the device needs, as for the reference, and no place to stop at.
-      measure(problem, options, strategy.reference || budget >= noBudget ? problem.base : budget, *plan);
-      if (plan->arenaBytes <= budget)
-        return checked(problem, *plan, budget);
-      inner = tightened(problem, *plan, inner, budget);
-    }
-    return smallest(budget);
-  }
-
-private:
-  /// The plan with the least live bytes: the last resort, and what the smallest feasible budget is read off.
-  Answer smallest(Bytes budget) {
-    Answer answer = strategy.plan(problem, 0, options);
-    Infeasible *none = std::get_if<Infeasible>(&answer);
-    const Bytes live = none ? none->smallestMemory : 0;
-    const std::string reason = none ? none->reason : "";
-    answer = strategy.plan(problem, live, options);
-    Plan *plan = std::get_if<Plan>(&answer);
-    if (!plan)
-      return answer;
-    if (const Bytes peak = peakBytes(problem, expand(problem, *plan)); peak > budget && peak >= known)
-      return Infeasible{peak, tooSmall(strategy.name, peak, budget)};
-    // Packed for its own load, whatever the budget, so that the figure does not depend on who asks.
-    measure(problem, options, problem.base, *plan);
-    if (plan->arenaBytes <= budget)
-      return checked(problem, *plan, budget);
-    return Infeasible{plan->arenaBytes, tooSmall(strategy.name, plan->arenaBytes, budget)};
-  }
-
-  const Problem &problem;
-  const Strategy &strategy;
-  const Options options;
-  const Bytes known;
-};
-
-} // namespace
 
 /// The tenths of what keep adds to the base, as budgets below `budget`, that could have plans of less than `span`
 /// seconds with these actions; the largest first.
@@ -247,11 +155,12 @@ static Answer noSlower(const Problem &problem, Bytes budget, const Strategy &str
   return answer;
 }
 
-/// The same of one that takes over. Where planning takes no time to speak of, all of them plan for less, too.
+/// The best of all. Where planning takes no time to speak of, all of them plan for less, too; longer programs have so
+/// many trials that more memory has not been seen to make the plan slower.
 static Answer bestOfAll(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
-  constexpr size_t fewOps = 300;
+  constexpr size_t fewOps = 150;
   const auto best = [&](Bytes memory) {
-    return BestOfAll(problem, memory, options, noSlower(problem, memory, strategy, options)).run();
+    return BestOfAll(problem, memory, options, Planner(problem, strategy, options).run(memory)).run();
   };
   Answer answer = best(budget);
   const Plan *plan = std::get_if<Plan>(&answer);
@@ -275,7 +184,10 @@ Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name
   const Strategy *strategy = findStrategy(name, options, error);
   if (!strategy)
     return Refused{error};
-  const Options allowed = withoutUnnamed(options);
+  Options allowed = withoutUnnamed(options);
+  KnownPlans known;
+  if (!allowed.known)
+    allowed.known = &known;
   return takesOver(*strategy, options) ? bestOfAll(problem, budget, *strategy, allowed)
                                        : noSlower(problem, budget, *strategy, allowed);
 }

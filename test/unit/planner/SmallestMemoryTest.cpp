@@ -121,3 +121,40 @@ TEST(SmallestMemory, OfProgramsIsTheSameBelowTheFloorAndAboveIt) {
     }
   }
 }
+
+static Bytes namedBy(const Answer &answer) {
+  const auto *none = std::get_if<Infeasible>(&answer);
+  return none ? none->smallestMemory : 0;
+}
+
+TEST(SmallestMemory, IsLookedForOnceWherePlanningIsRepeated) {
+  const Problem p = test::randomProblem(3);
+  KnownPlans known;
+  Options options;
+  options.known = &known;
+  ASSERT_GT(namedBy(runStrategy(p, p.base, "greedy", options)), p.base);
+  ASSERT_EQ(known.least.count("greedy"), 1u);
+  known.least["greedy"] = Infeasible{p.base + 12345, "told"};
+  EXPECT_EQ(namedBy(runStrategy(p, p.base, "greedy", options)), p.base + 12345);
+}
+
+TEST(SmallestMemory, IsTheSameForEveryBudgetNearTheFloor) {
+  for (unsigned seed = 0; seed < test::instances(20); ++seed) {
+    test::RandomShape shape;
+    shape.forwardOps = 4 + seed % 16;
+    const Problem p = test::randomProblem(seed, shape);
+    const Bytes floor = memoryFloor(p);
+    for (const char *name : {"greedy", "dtr", "capuchin", "superneurons", "pofo", "mixed"}) {
+      const Bytes named = namedBy(runStrategy(p, p.base, name));
+      if (named == 0)
+        continue;
+      SCOPED_TRACE(std::string(name) + ", problem " + std::to_string(seed));
+      const Bytes near = p.base + (floor - p.base) / 2 * 3 - p.alignment;
+      for (Bytes budget : {floor, (floor + named) / 2, named - p.alignment})
+        if (budget < std::min(named, near)) {
+          EXPECT_EQ(namedBy(runStrategy(p, budget, name)), named) << budget;
+        }
+      EXPECT_EQ(namedBy(runStrategy(p, named, name)), 0) << "it works";
+    }
+  }
+}

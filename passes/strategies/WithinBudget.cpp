@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// See WithinBudget.h.
+#include "passes/strategies/WithinBudget.h"
+
+#include "passes/planner/Bounds.h"
+#include "passes/planner/Check.h"
+#include "passes/planner/Pack.h"
+#include "passes/planner/Program.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace sluice::planner {
+
+void measure(const Problem &problem, const Options &options, Bytes budget, Plan &plan) {
+  const Program program = expand(problem, plan);
+  plan.peakBytes = peakBytes(problem, program);
+  plan.arenaBytes = plan.peakBytes;
+  if (!options.pack)
+    return;
+  PackOptions limits;
+  limits.goodEnough = budget - problem.base;
+  const std::vector<PackItem> items = packItems(problem, program);
+  // A node costs time in proportion to the items that it touches.
+  limits.nodeLimit = std::min<int64_t>(options.packNodes, 20'000'000 / std::max<size_t>(items.size(), 1));
+  plan.arenaBytes = problem.base + pack(items, limits).height;
+}
+
+std::string tooSmall(const std::string &strategy, Bytes needed, Bytes budget) {
+  return "strategy '" + strategy + "' needs " + std::to_string(needed) + " bytes at least, budget is " +
+         std::to_string(budget);
+}
+
+Bytes tightened(const Problem &problem, const Plan &plan, Bytes inner, Bytes budget) {
+  return std::min(plan.peakBytes, inner) - std::max<Bytes>(plan.arenaBytes - budget, problem.alignment);
+}
+
+const Plan &checked(const Problem &problem, const Plan &plan, Bytes budget) {
+  if (std::string error = checkPlan(problem, plan, budget); !error.empty())
+    throw std::logic_error("plan of strategy '" + plan.strategy + "' fails the checker: " + error);
+  return plan;
+}
+
+Answer Planner::run(Bytes budget) {
+  const Bytes floor = memoryFloor(problem);
+  // No need to look for a plan, nor near the floor, where many would not pack, below what the strategy names.
+  if (budget < floor || (budget - problem.base < (floor - problem.base) / 2 * 3 && least(budget) > budget))
+    return smallest(budget);
+  Bytes inner = budget;
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    Answer answer = strategy.plan(problem, inner, options);
+    Plan *plan = std::get_if<Plan>(&answer);
+    if (!plan) {
+      if (std::holds_alternative<Refused>(answer))
+        return answer;
+      break;
+    }
+    // Without a budget the arena is what the device needs, as for the reference, and no place to stop at.
+    measure(problem, options, strategy.reference || budget >= noBudget ? problem.base : budget, *plan);
+    if (plan->arenaBytes <= budget)
+      return checked(problem, *plan, budget);
+    // Where that is not enough again and again, by a little, at least so much.
+    const Bytes more = attempt < 2 ? 0 : (budget - problem.base) >> (12 - attempt);
+    inner = std::min(tightened(problem, *plan, inner, budget), inner - more);
+  }
+  return smallest(budget);
+}
+
+/// The plan with the least live bytes: the last resort, and what the smallest feasible budget is read off.
+Answer Planner::smallest(Bytes budget) {
+  const Bytes needed = least(budget);
+  Answer &answer = options.known->least.at(strategy.name);
+  if (Plan *plan = std::get_if<Plan>(&answer))
+    return needed <= budget ? Answer(checked(problem, *plan, budget))
+                            : Infeasible{needed, tooSmall(strategy.name, needed, budget)};
+  return answer;
+}
+
+/// What that plan needs; 0 where there is none. Only its live bytes where they are too many already and another
+/// strategy gets along with as much.
+Bytes Planner::least(Bytes budget) {
+  const auto [found, isNew] = options.known->least.try_emplace(strategy.name);
+  if (isNew) {
+    const Answer none = strategy.plan(problem, 0, options);
+    const Infeasible *infeasible = std::get_if<Infeasible>(&none);
+    found->second = strategy.plan(problem, infeasible ? infeasible->smallestMemory : 0, options);
+  }
+  Plan *plan = std::get_if<Plan>(&found->second);
+  if (!plan)
+    return 0;
+  if (plan->arenaBytes == 0) {
+    if (const Bytes peak = peakBytes(problem, expand(problem, *plan)); peak > budget && peak >= known)
+      return peak;
+    // Packed for its own load, whatever the budget, so that the figure does not depend on who asks.
+    measure(problem, options, problem.base, *plan);
+  }
+  return plan->arenaBytes;
+}
+
+} // namespace sluice::planner

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// One strategy within a budget: its plans are packed and checked, and planned again with less until the packed arena
+// fits.
+#pragma once
+
+#include "passes/strategies/Registry.h"
+
+namespace sluice::planner {
+
+/// Sets peak and arena of a plan. `budget`: packing ends when it is met.
+void measure(const Problem &problem, const Options &options, Bytes budget, Plan &plan);
+
+/// A limit on live bytes for the next try, after a plan within `inner` whose arena exceeds the budget: most plans pack
+/// at their load, and the excess is the best guess of what the next one must leave.
+Bytes tightened(const Problem &problem, const Plan &plan, Bytes inner, Bytes budget);
+
+/// The plan, which the checker accepts; else std::logic_error.
+const Plan &checked(const Problem &problem, const Plan &plan, Bytes budget);
+
+/// Why a strategy refuses a budget.
+std::string tooSmall(const std::string &strategy, Bytes needed, Bytes budget);
+
+/// Plans with an inner limit on live bytes until the packed arena is within the budget. `known`: another strategy gets
+/// along with so much, so that no plan needs packing which has as many bytes live, only to name what this one needs.
+/// Keeps references; options.known must not be null.
+class Planner {
+public:
+  Planner(const Problem &problem, const Strategy &strategy, const Options &options,
+          Bytes known = std::numeric_limits<Bytes>::max())
+      : problem(problem), strategy(strategy), options(options), known(known) {}
+
+  Answer run(Bytes budget);
+
+private:
+  Answer smallest(Bytes budget);
+  Bytes least(Bytes budget);
+
+  const Problem &problem;
+  const Strategy &strategy;
+  const Options &options;
+  const Bytes known;
+};
+
+} // namespace sluice::planner
