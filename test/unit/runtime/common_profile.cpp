@@ -37,9 +37,9 @@ TEST(ProfileOut, AveragesZerosOverSteps) {
   const Folder folder;
   std::vector<OpRecord> records; // two calls of one name in each of two steps, which write three tensors
   for (double zeros : {0.25, 0.75}) {
-    records.push_back({"relu", "fused", "compute", 0, 1, 0, {zeros, 0}});
-    records.push_back({"relu", "fused", "compute", 1, 2, 0, {1}});
-    records.push_back({"conv", "conv", "compute", 2, 3, 0});
+    records.push_back({"relu", "fused", StreamId::Compute, 0, 1, 0, {zeros, 0}});
+    records.push_back({"relu", "fused", StreamId::Compute, 1, 2, 0, {1}});
+    records.push_back({"conv", "conv", StreamId::Compute, 2, 3, 0});
   }
   writeProfile(folder / "p.json", records, 2, {1e9, 1e9, 1e9}, 2);
   const Json ops = Json::parse(folder.read("p.json"))["ops"];
@@ -53,7 +53,7 @@ TEST(ProfileOut, TakesWhatAStepDoes) {
   std::vector<OpRecord> records;
   double now = 0;
   auto add = [&](const char *node, const char *op, double seconds, size_t bytes = 0) {
-    records.push_back({node, op, "compute", now, now + seconds, bytes});
+    records.push_back({node, op, StreamId::Compute, now, now + seconds, bytes});
     now += seconds;
   };
   for (int step = 0; step < 3; ++step) {
