@@ -79,12 +79,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     PlanSummary summary = summaryOfKeep(problem, std::get<planner::Plan>(keep), evaluation);
     if (failed(readBudget(summary)))
       return failure();
-    const int64_t hostRoom = hostBudget > 0    ? hostBudget - stagingBytes(module)
-                             : hostBudget == 0 ? 0
-                                               : planner::noBudget;
+    const int64_t hostRoom = roomOfHost();
     const auto copied = [&](const planner::Plan &plan) { return hostBytes(problem, request, plan); };
     planner::Options options = request.options;
-    options.known = cause && hostBudget == 0 ? cause->known : nullptr; // else problems differ
+    options.known = cause && hostBudget < 0 ? cause->known : nullptr; // else problems differ
     planner::Answer answer =
         planWithinHost(problem, std::max(summary.budget, evaluation) - shrink, request.name, options, hostRoom, copied);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
@@ -93,10 +91,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return reportInfeasible(module, std::max(infeasible->smallestMemory, evaluation), summary, request.name);
     auto &plan = std::get<planner::Plan>(answer);
     if (int64_t bytes = copied(plan); bytes > hostRoom)
-      return failWith(module, 3) << "a host budget of " << hostBudget.getValue() << " bytes is too small for strategy '"
-                                 << request.name << "': its plan copies " << bytes
-                                 << " bytes to the host, beside batch slots of " << stagingBytes(module)
-                                 << "; raise --host-budget or --memory-budget";
+      return reportHostTooSmall(request.name, bytes);
     if (summary.budget < evaluation)
       return reportInfeasible(module, evaluation, summary, request.name);
     choosePacking(problem, request, plan);
@@ -114,6 +109,20 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       d.codec = d.codec == "zvc" ? request.zvc : withRate(d.codec, request.zfp);
     attr::set<attr::Plan>(step, planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
     return success();
+  }
+
+  /// Host memory for what is copied out, beside the slots of the next batch.
+  int64_t roomOfHost() {
+    if (hostBudget < 0)
+      return planner::noBudget;
+    return hostBudget == 0 ? 0 : hostBudget - stagingBytes(getOperation());
+  }
+
+  LogicalResult reportHostTooSmall(StringRef name, int64_t copied) {
+    return failWith(getOperation(), 3) << "a host budget of " << hostBudget.getValue()
+                                       << " bytes is too small for strategy '" << name << "': its plan copies "
+                                       << copied << " bytes to the host, beside batch slots of "
+                                       << stagingBytes(getOperation()) << "; raise --host-budget or --memory-budget";
   }
 
   /// What percentages refer to, without a budget.
