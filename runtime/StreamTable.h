@@ -37,11 +37,6 @@ constexpr int streamCount = sizeof(streamTable) / sizeof(streamTable[0]);
 constexpr int indexOf(StreamId stream) { return static_cast<int>(stream); }
 constexpr const StreamFacts &factsOf(StreamId stream) { return streamTable[indexOf(stream)]; }
 
-/// Whether the stream carries copies between the arenas.
-constexpr bool copies(StreamId stream) {
-  return factsOf(stream).work == StreamWork::CopiesOut || factsOf(stream).work == StreamWork::CopiesIn;
-}
-
 /// Something of each stream, each `value` at first.
 template <typename T> constexpr std::array<T, streamCount> forEachStream(T value) {
   std::array<T, streamCount> all{};
