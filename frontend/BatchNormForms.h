@@ -21,9 +21,8 @@ struct BatchNormForms {
   std::string remark; ///< a line for the user where nodes of inference form decide what he may not expect; else empty
 
   /// By the flags, or as the node says: by the metadata of torch.export, training_mode since opset 14, or the outputs
-  /// for new statistics before. Statistics
-  /// that --init draws anew normalize nothing, so that nodes of inference form take each batch's then. An error names
-  /// an expression of --batch-norm that matches no node.
+  /// for new statistics before. Statistics that --init draws anew normalize nothing, so that nodes of inference form
+  /// take each batch's then. An error names an expression of --batch-norm that matches no node.
   static Result<BatchNormForms> find(const std::vector<const onnx::NodeProto *> &nodes, int64_t opset,
                                      const TrainingSpec &spec);
 };

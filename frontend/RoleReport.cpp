@@ -3,21 +3,12 @@
 #include "frontend/RoleReport.h"
 
 #include "frontend/Refusals.h"
+#include "runtime/Printable.h"
 
 namespace sluice {
 namespace {
 
 using Names = std::vector<std::string>;
-
-/// Names that a line has room for.
-constexpr size_t mostNames = 6;
-
-std::string listed(const Names &names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < mostNames; ++i)
-    text += (i ? ", '" : "'") + names[i] + "'";
-  return names.size() > mostNames ? text + " and " + std::to_string(names.size() - mostNames) + " more" : text;
-}
 
 /// The model's float tensors by what becomes of them.
 struct Roles {
@@ -64,7 +55,7 @@ Status checkPatterns(const std::string &flag, const NamePatterns &patterns, cons
   const bool ofList = patterns.size() > 1;
   if (ofList && unmatched.size() < patterns.size()) {
     remarks.push_back(std::to_string(unmatched.size()) + " of the " + std::to_string(patterns.size()) +
-                      " regular expressions of " + flag + " match nothing: " + listed(unmatched));
+                      " regular expressions of " + flag + " match nothing: " + someOf(unmatched));
     return Success{};
   }
   const bool ofStates = patterns.unmatched(states).size() < patterns.size();
@@ -95,13 +86,13 @@ Status reportRoles(const OnnxGraph &graph, const Variables &variables, const Han
   };
   add(roles.frozen.size(), " by --freeze");
   add(roles.constants, roles.constants == 1 ? " constant of the graph" : " constants of the graph");
-  add(roles.byRule.size(), " by rule: " + listed(roles.byRule));
+  add(roles.byRule.size(), " by rule: " + someOf(roles.byRule));
   const size_t count = roles.frozen.size() + roles.constants + roles.byRule.size();
   std::string line = counted(roles.trained.size(), "tensor") + (roles.trained.size() == 1 ? " is" : " are") +
                      " trained, " + std::to_string(count) + (count == 1 ? " is" : " are") + " held fixed" +
                      (held.empty() ? "" : held + ")");
   if (!roles.chosen.empty())
-    line += "; trained by rule: " + listed(roles.chosen);
+    line += "; trained by rule: " + someOf(roles.chosen);
   if (!roles.byRule.empty() || !roles.chosen.empty())
     line += "; --train and --freeze decide otherwise";
   remarks.push_back(std::move(line));

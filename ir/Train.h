@@ -105,6 +105,7 @@ using Cost = TrainDialect::CostAttrHelper;
 using Algorithm = TrainDialect::AlgorithmAttrHelper;
 using Rule = TrainDialect::RuleAttrHelper;
 using Plan = TrainDialect::PlanAttrHelper;
+using Unreached = TrainDialect::UnreachedAttrHelper;
 
 template <typename Attached> auto get(mlir::Operation *op) { return Attached(op->getContext()).getAttr(op); }
 template <typename Attached> bool has(mlir::Operation *op) { return Attached(op->getContext()).isAttrPresent(op); }

@@ -39,6 +39,8 @@ def TrainDialect : Dialect {
     - A5: `train.algorithm` is a #train.algorithm: which of several ways the kernel computes in.
     - A6: `train.plan`, on @step and on the program that it becomes, is a #train.plan.
 
+    `train.unreached` stands on variables that are parameters and that no gradient of the loss reaches: they keep their values.
+
     `train.rule`, on fused ops, names the elementwise ops that they gather: "normalize+relu".
 
     Tensor types are builtin; shapes are logical (NCHW); no encoding means row-major.
@@ -46,7 +48,8 @@ def TrainDialect : Dialect {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect", "::sluice::sched::SchedDialect"];
   let discardableAttrs = (ins "::mlir::IntegerAttr":$forward, "::mlir::IntegerAttr":$backward, "::mlir::IntegerAttr":$stage,
     "::mlir::UnitAttr":$recompute, "::mlir::UnitAttr":$inverse, "::mlir::DenseI64ArrayAttr":$in_place, "::sluice::train::CostAttr":$cost,
-    "::sluice::train::AlgorithmAttr":$algorithm, "::mlir::StringAttr":$rule, "::sluice::train::PlanAttr":$plan);
+    "::sluice::train::AlgorithmAttr":$algorithm, "::mlir::StringAttr":$rule, "::sluice::train::PlanAttr":$plan,
+    "::mlir::UnitAttr":$unreached);
   let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

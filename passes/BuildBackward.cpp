@@ -8,7 +8,6 @@
 //  4. let the other functions read running averages where there are some.
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
-#include "passes/Pipeline.h"
 #include "runtime/LossScale.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -266,7 +265,7 @@ LogicalResult Sweep::run() {
                                "them pass none; choose another value by --output=NAME";
   for (VariableOp variable : cast<ModuleOp>(symbols.getOp()).getOps<VariableOp>())
     if (variable.getRole() == Role::Parameter && !reached.contains(variable))
-      variable->setAttr(unreachedAttribute, builder.getUnitAttr());
+      attr::set<attr::Unreached>(variable, builder.getUnitAttr());
   updateAll(builder);
   return success();
 }

@@ -13,10 +13,6 @@
 
 namespace sluice {
 
-/// On a train.variable that is a parameter, from Training on: no gradient of the loss reaches it, so that it keeps its
-/// value.
-constexpr const char *unreachedAttribute = "train.unreached";
-
 enum class Stage { Forward, Training, Linearized, Planned, Scheduled, Placed };
 
 struct PipelineOptions {

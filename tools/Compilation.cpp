@@ -7,6 +7,7 @@
 #include "ir/Sched.h"
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
+#include "runtime/Printable.h"
 
 using namespace mlir;
 
@@ -59,17 +60,14 @@ bool Compilation::run(Stage until, const PipelineOptions &options) {
 }
 
 void Compilation::remarkOnUnreached() {
-  constexpr size_t mostNames = 6;
-  size_t count = 0;
-  std::string names;
+  std::vector<std::string> names;
   for (auto variable : owner->getOps<train::VariableOp>())
-    if (variable->hasAttr(unreachedAttribute) && ++count <= mostNames)
-      names += (count > 1 ? ", '" : "'") + train::tensorName(variable).str() + "'";
-  if (count > mostNames)
-    names += " and " + std::to_string(count - mostNames) + " more";
-  if (count > 0)
-    decided.push_back("no gradient of the loss reaches " + counted(count, "parameter") + ", which stay" +
-                      (count == 1 ? "s" : "") + " as " + (count == 1 ? "it is" : "they are") + ": " + names);
+    if (train::attr::has<train::attr::Unreached>(variable))
+      names.push_back(train::tensorName(variable).str());
+  const bool isOne = names.size() == 1;
+  if (!names.empty())
+    decided.push_back("no gradient of the loss reaches " + counted(names.size(), "parameter") + ", which stay" +
+                      (isOne ? "s" : "") + " as " + (isOne ? "it is" : "they are") + ": " + someOf(names));
 }
 
 } // namespace sluice
