@@ -59,30 +59,41 @@ Result<std::string> emptyOutput(Flattening &flat, const std::string &name) {
   return flat.constant(name, HostTensor::vector({}), onnx::TensorProto::FLOAT);
 }
 
-/// Whether every trip leaves the condition as it was before the first one: the body gives on what it got, or what lies
-/// outside of its nodes.
-bool keepsCondition(const onnx::GraphProto &body) {
+/// What a trip leaves as the condition: the one before it, true whatever that was, or what its nodes compute.
+enum class NextCondition { Same, True, Computed };
+
+bool isTrue(const onnx::TensorProto &value) {
+  return value.raw_data().empty() ? value.int32_data_size() > 0 && value.int32_data(0) != 0 : value.raw_data()[0] != 0;
+}
+
+NextCondition nextCondition(const onnx::GraphProto &body) {
   std::string name = body.output(0).name();
   for (int i = body.node_size() - 1; i >= 0; --i) { // in the standard's order, values are made before they are read
     const onnx::NodeProto &node = body.node(i);
     if (std::find(node.output().begin(), node.output().end(), name) == node.output().end())
       continue;
+    const onnx::TensorProto *value = node.op_type() == "Constant" ? Attributes(node).tensor("value") : nullptr;
+    if (value && isTrue(*value))
+      return NextCondition::True;
     if (node.op_type() != "Identity" || node.input_size() != 1)
-      return false;
+      return NextCondition::Computed;
     name = node.input(0);
   }
-  return body.input_size() < 2 || name == body.input(1).name();
+  for (const onnx::TensorProto &initializer : body.initializer())
+    if (initializer.name() == name)
+      return isTrue(initializer) ? NextCondition::True : NextCondition::Computed;
+  return body.input_size() < 2 || name == body.input(1).name() ? NextCondition::Same : NextCondition::Computed;
 }
 
 /// The limits before a loop that only its trip count ends.
 Status checkLoop(Flattening &flat, const onnx::GraphProto &body, const std::string &condition, int64_t most) {
-  if (!keepsCondition(body))
-    return Success{};
   const HostTensor *known = flat.value(condition);
-  const bool goesOn = known && known->size() == 1 && known->integral && known->ints[0] != 0;
-  if (goesOn && most == std::numeric_limits<int64_t>::max())
+  const bool begins = known && known->size() == 1 && known->integral && known->ints[0] != 0;
+  if (!begins || nextCondition(body) == NextCondition::Computed)
+    return Success{};
+  if (most == std::numeric_limits<int64_t>::max())
     return Error{"never ends: it has no trip count, and its body leaves the condition true"};
-  return goesOn ? flat.checkTrips(most, body) : Success{};
+  return flat.checkTrips(most, body);
 }
 
 Outputs takeLoop(Flattening &flat, const Structure &structure) {

@@ -141,6 +141,7 @@ TEST(Flattening, LoopsWithoutEndEnd) {
   const char *never = "never ends: it has no trip count, and its body leaves the condition true";
   EXPECT_THAT(errorOfLoop("c2 = Identity(c) h2 = MatMul(h, w)"),
               testing::AllOf(HasSubstr("node 'y' (Loop"), HasSubstr(never)));
+  EXPECT_THAT(errorOfLoop("c2 = Constant<value = bool {1}>() h2 = MatMul(h, w)"), HasSubstr(never));
   const std::string limit =
       "has more than 300 nodes, more than the limit of 300; raise it with --limit inlined-nodes=N";
   EXPECT_THAT(errorOfLoop("c2 = Or(c, c) h2 = MatMul(h, w)"),
@@ -169,6 +170,8 @@ TEST(Flattening, TripsAreCountedAhead) {
   EXPECT_EQ(errorOfLoop("c2 = Identity(c) h2 = Tanh(h)", "90"), "");
   EXPECT_THAT(errorOfLoop("c2 = Identity(c) h2 = Tanh(h)", "100"),
               HasSubstr("has 100 trips through a body of 2 nodes"));
+  EXPECT_THAT(errorOfLoop("c2 = Constant<value = bool {1}>() h2 = Tanh(h)", "100"), HasSubstr("has 100 trips"));
+  EXPECT_EQ(errorOfLoop("c2 = Constant<value = bool {0}>() h2 = Tanh(h)", "10000000"), "") << "it ends after one trip";
 }
 
 /// What a body passes on costs time for each trip, without a node.
