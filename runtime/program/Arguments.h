@@ -6,6 +6,7 @@
 #include "runtime/program/Optimizers.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct Arguments {
   std::optional<int64_t> warmup, accumulate;
   std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
   std::vector<std::string> groups, inputs, classes;
-  bool carriesImages = false; ///< --mean, --std, --augment or --input are those of the weights, not of the command line
+  std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given
   bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false;
 
   /// Hyperparameters with the optimizer's defaults filled in, the rate as --lr says it, no smoothing of labels;

@@ -58,7 +58,7 @@ DataOptions dataOptions(const Arguments &arguments, uint64_t seed) {
   options.skipBad = arguments.onBadData == "skip";
   options.keepNan = arguments.onBadData == "keep";
   options.inputs = inputKinds(arguments.inputs);
-  options.images.carried = arguments.carriesImages;
+  options.images.carried = !arguments.carried.empty();
   return options;
 }
 

@@ -107,7 +107,7 @@ std::string adopt(const Preparation &preparation, Arguments &arguments, bool cla
     if (to || !from)
       return;
     to = from;
-    arguments.carriesImages = true;
+    arguments.carried.insert(flag);
     said += text(" ", flag, " ", *from);
   };
   take("--mean", arguments.mean, preparation.mean);
@@ -115,7 +115,7 @@ std::string adopt(const Preparation &preparation, Arguments &arguments, bool cla
   take("--augment", arguments.augment, preparation.resize);
   if (arguments.inputs.empty() && !preparation.inputs.empty()) {
     arguments.inputs = preparation.inputs;
-    arguments.carriesImages = true;
+    arguments.carried.insert("--input");
     for (const std::string &word : preparation.inputs)
       said += text(" --input ", word);
   }

@@ -252,7 +252,7 @@ std::string recipeOf(const Arguments &arguments, const std::vector<std::string> 
   std::string out = text(
       recipeMark, " Go on with: ", printable(commandByRecipe(elsewhere, absolutePath(*arguments.checkpoint))), "\n");
   forEachGiven(elsewhere, [&](const Flag &flag, std::vector<std::string> words) {
-    if (isAboutOneStart(flag))
+    if (isAboutOneStart(flag) || elsewhere.carried.count(flag.name)) // the weights say these again
       return;
     for (std::string &word : words)
       word = withAbsolutePaths(flag, word);
@@ -265,7 +265,7 @@ std::string commandToGoOn(const Arguments &arguments, const std::string &checkpo
   std::string out = quoted(arguments.path);
   forEachGiven(arguments, [&](const Flag &flag, const std::vector<std::string> &words) {
     // What the recipe said is among the other flags.
-    if (&flag == findFlag("--resume") || &flag == findFlag("--recipe"))
+    if (&flag == findFlag("--resume") || &flag == findFlag("--recipe") || arguments.carried.count(flag.name))
       return;
     for (const std::string &word : words)
       out += text(" ", flag.name, flag.value ? "=" : "", flag.value ? quoted(word) : "");

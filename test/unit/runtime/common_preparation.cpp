@@ -11,6 +11,7 @@
 #include "test/unit/runtime/DataPrograms.h"
 #include "test/unit/runtime/TinyProgram.h"
 
+#include <cstring>
 #include <sstream>
 
 using namespace sluice;
@@ -31,7 +32,7 @@ TEST(Preparation, GoesThroughMetadata) {
   EXPECT_EQ(adopt(read, flags, true), "--mean 0.5,0.25,0 --augment resize,size=5;center-crop --input x=image");
   EXPECT_EQ(flags.std, "2");
   EXPECT_EQ(flags.classes, (std::vector<std::string>{"a", "b\"c"}));
-  EXPECT_TRUE(flags.carriesImages);
+  EXPECT_EQ(flags.carried, (std::set<std::string>{"--augment", "--input", "--mean"}));
   Arguments fineTuning;
   adopt(read, fineTuning, false);
   EXPECT_TRUE(fineTuning.classes.empty());
@@ -128,6 +129,27 @@ TEST_F(Prepared, ARecipeAndItsBestWeightsEvaluate) {
   ASSERT_EQ(run("--recipe c/recipe.toml --resume c/best.safetensors --predict data --output p.csv"), 0) << err;
   EXPECT_EQ(folder.read("train.jsonl"), before);
   EXPECT_EQ(folder.read("c/checkpoint.safetensors"), checkpoint);
+}
+
+/// Weights whose images were normalized, trained on arrays of floats: a run's recipe leaves to weights what they carry,
+/// so that the run goes on by it.
+TEST_F(Prepared, RecipesLeaveToWeightsWhatTheyCarry) {
+  ASSERT_EQ(run("--data data --steps 1 --export e.safetensors"), 0) << err;
+  std::string bytes = folder.read("e.safetensors");
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const std::string mark = "\"__metadata__\":{", added = "\"sluice.mean\":\"0.5\",";
+  const size_t at = bytes.find(mark);
+  ASSERT_NE(at, std::string::npos);
+  bytes.insert(at + mark.size(), added);
+  header += added.size();
+  std::memcpy(bytes.data(), &header, sizeof header);
+  folder.write("e.safetensors", bytes);
+  ASSERT_EQ(run("--init e.safetensors --data data --steps 1 --checkpoint c"), 0) << err;
+  EXPECT_THAT(out, HasSubstr("--mean 0.5"));
+  EXPECT_THAT(folder.read("c/recipe.toml"), testing::Not(HasSubstr("mean")));
+  EXPECT_EQ(SafetensorsFile(folder / "c/checkpoint.safetensors").metadata().at("sluice.mean"), "0.5");
+  EXPECT_EQ(run("--recipe c/recipe.toml --resume c --steps 2"), 0) << err;
 }
 
 /// A protobuf message may be continued behind its end.
