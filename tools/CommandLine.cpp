@@ -94,13 +94,13 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
 void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
   beginGroup(app, "Memory");
   app.add_option("--memory-budget", o.pipeline.budget,
-                 "of the device arena: bytes, 600MiB, 8GiB, 40% of what keeping everything needs, or 40%act, a share "
-                 "of what does not live through the whole step (default: what keeping everything needs)")
+                 "of the device arena, with host of all memory that the program plans: bytes, 600MiB, 8GiB, 40% of "
+                 "what keeping everything needs, or 40%act, a share of what does not live through the whole step "
+                 "(default: what keeping everything needs)")
       ->option_text("SIZE");
-  app.add_option(
-         "--host-budget", w.hostBudget,
-         "a memory of its own for what is offloaded: bytes, 8GiB, 0 (nothing leaves) or unlimited (default with "
-         "cuda: unlimited; with host: none, --memory-budget is of all memory that the program plans)")
+  app.add_option("--host-budget", w.hostBudget,
+                 "a memory of its own for what is offloaded: bytes, 8GiB, 0 (nothing leaves) or unlimited (default: "
+                 "unlimited with cuda or without --memory-budget; else none, the budget is of all memory)")
       ->option_text("SIZE|unlimited");
   app.add_option("--strategy", o.pipeline.strategy,
                  "who plans, with knobs; sluice-plan --help lists them (default auto)")

@@ -84,7 +84,10 @@ int compileModel(const DriverOptions &options) {
     return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.notes(),
                         compilation.smallestBudget());
   if (options.explain)
-    std::cout << explain(compilation.module());
+    std::cout << explain(compilation.module())
+              << (options.pipeline.oneMemory ? "memory is all that the program plans, the slots of the next batch "
+                                               "included; --host-budget opens another for what is offloaded\n"
+                                             : "");
   if (Status emitted = emit(options, *file, compilation.module()); !emitted)
     return fail(1, emitted.error());
   printNotes("sluicec", compilation.remarks());

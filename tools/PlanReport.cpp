@@ -223,6 +223,9 @@ std::string htmlOf(const Sweep &sweep) {
               mebibytes(sweep.keep.arenaBytes) + ", of which " + mebibytes(sweep.problem.base) +
               " live through the whole step, and " + milliseconds(sweep.keepSeconds) +
               " a step; no plan of whole tensors goes below " + mebibytes(sweep.floor) + ".");
+  if (!sweep.options.executable.count("offload"))
+    report.text("Memory is all that the program plans, the slots of the next batch included, so that nothing is "
+                "offloaded: --host-budget=SIZE gives that a memory of its own.");
   report.add(curves(sweep));
   addOverheads(report, sweep);
   addRemarks(report, sweep);
