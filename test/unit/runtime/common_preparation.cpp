@@ -135,7 +135,7 @@ TEST_F(Prepared, ARecipeAndItsBestWeightsEvaluate) {
 /// so that the run goes on by it.
 TEST_F(Prepared, RecipesLeaveToWeightsWhatTheyCarry) {
   ASSERT_EQ(run("--data data --steps 1 --export e.safetensors"), 0) << err;
-  std::string bytes = folder.read("e.safetensors");
+  std::string bytes = unchecked(folder.read("e.safetensors"));
   uint64_t header = 0;
   std::memcpy(&header, bytes.data(), sizeof header);
   const std::string mark = "\"__metadata__\":{", added = "\"sluice.mean\":\"0.5\",";
