@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // train.fused, and what it shares with the ops that it is made of: the shapes that a rule runs over.
 #include "ir/Rules.h"
-#include "runtime/kernels/FusedGeometry.h"
+#include "runtime/FusedGeometry.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -65,8 +65,7 @@ LogicalResult FusedOp::verify() {
 
 KERNEL(FusedOp) { return {}; }
 
-planner::OpKind FusedOp::opKind() {
-  using planner::OpKind;
+OpKind FusedOp::opKind() {
   // A normalization has per-channel operands, a join more than one full-shape operand.
   if (!getChannels().empty())
     return OpKind::Norm;

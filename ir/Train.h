@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ir/Sched.h"
-#include "passes/planner/OpKind.h"
+#include "ir/OpKind.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

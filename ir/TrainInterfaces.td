@@ -29,7 +29,7 @@ def Train_HasKernel : OpInterface<"HasKernel"> {
   }];
   let methods = [
     InterfaceMethod<"calls of the runtime, in order; none where the op's region is the kernel", "::llvm::SmallVector<::sluice::sched::CallAttr>", "kernelCalls">,
-    InterfaceMethod<"what the op mainly is, for planners", "::sluice::planner::OpKind", "opKind", (ins), "", "return ::sluice::planner::OpKind::Other;">,
+    InterfaceMethod<"what the op mainly is, for planners", "::sluice::OpKind", "opKind", (ins), "", "return ::sluice::OpKind::Other;">,
     InterfaceMethod<"the name of the kernel object behind the node's; empty: `_grad` in the backward half, else nothing", "::llvm::StringRef", "objectSuffix",
       (ins), "", "return {};">,
     InterfaceMethod<"same for the buffer of a result, in the forward or the backward half; empty: `_y`, `_grad`, or by what the op is cloned for",
@@ -53,7 +53,7 @@ def Train_AttentionMasks {
 
 /// For ops whose kind, and whose names if they have any, are fixed.
 class Train_KernelFacts<string kind, string object = "", list<string> results = [], string launch = ""> {
-  string decl = "::sluice::planner::OpKind opKind() { return ::sluice::planner::OpKind::" # kind # "; }\n"
+  string decl = "::sluice::OpKind opKind() { return ::sluice::OpKind::" # kind # "; }\n"
     # !if(!empty(object), "", "::llvm::StringRef objectSuffix() { return \"" # object # "\"; }\n")
     # !if(!empty(results), "", "::llvm::StringRef resultSuffix(unsigned result, bool) {\n"
         # "  const char *const suffixes[] = {\"" # !interleave(results, "\", \"") # "\"};\n  return suffixes[result];\n}\n")

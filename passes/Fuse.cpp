@@ -8,7 +8,7 @@
 #include "passes/Regions.h"
 
 #include "ir/ScalarNames.h"
-#include "runtime/kernels/FusedGeometry.h"
+#include "runtime/FusedGeometry.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_FUSE

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/Kernels.h"
-#include "runtime/kernels/AttentionGeometry.h"
+#include "runtime/AttentionGeometry.h"
 
 #include <memory>
 

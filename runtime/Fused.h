@@ -35,7 +35,7 @@
 #include "runtime/Kernels.h"
 #include "runtime/Math.h"
 #include "runtime/Random.h"
-#include "runtime/kernels/FusedGeometry.h"
+#include "runtime/FusedGeometry.h"
 
 #include <array>
 #include <initializer_list>

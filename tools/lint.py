@@ -12,40 +12,20 @@ import re
 import sys
 from dataclasses import dataclass
 
+from lint_includes import CXX, check_directions, check_includes, inside, line_of, read
+
 MOST_LINES = 360
 MOST_FUNCTION_LINES = 60
 SPDX = "SPDX-License-Identifier: Apache-2.0"
-CXX = (".cpp", ".h", ".cu", ".cuh")
 SIZED = CXX + (".td", ".py", ".sh")
 
-# What the files of a folder may include of the project, the innermost folder first; tools and tests may include everything.
-MAY_INCLUDE = {
-    "passes/planner": ("passes/planner", "runtime"),
-    "passes/strategies": ("passes/planner", "passes/strategies", "runtime/Result.h"),
-    "runtime": ("runtime",),
-    "ir": ("ir", "runtime", "passes/planner/OpKind.h"),
-    "frontend": ("frontend", "ir", "runtime"),
-    "passes": ("passes", "ir", "runtime"),
-    "codegen": ("codegen", "ir", "runtime"),
-}
-KNOW_NO_MLIR = ("runtime", "passes/planner", "passes/strategies", "test/unit/runtime", "test/unit/cuda", "test/unit/planner")
-PROJECT = ("frontend/", "ir/", "passes/", "codegen/", "runtime/", "tools/", "test/")
 GENERATED = "test/codegen/golden"  # by the compiler, compared with what it writes
-STAND_INS = "test/unit/cuda/emulator"  # headers of the CUDA toolkit, found by their own names
 
 findings = []
 
 
 def report(path, line, text):
     findings.append(f"{path}:{line}: {text}")
-
-
-def read(path):
-    return pathlib.Path(path).read_text(encoding="utf-8")
-
-
-def line_of(text, position):
-    return text.count("\n", 0, position) + 1
 
 
 # Files -----------------------------------------------------------------------------------------------------------------
@@ -60,24 +40,6 @@ def check_head(path, text):
             report(path, 2, "does not say what the file is for; let a comment follow the license")
     elif SPDX not in lines[0] + lines[1]:
         report(path, 1, f"does not open with its license; add '# {SPDX}' behind the interpreter")
-
-
-def inside(path, folders):
-    return any(path == folder or path.startswith(folder + "/") for folder in folders)
-
-
-def check_includes(path, text):
-    home = next((folder for folder in MAY_INCLUDE if inside(path, [folder])), None)
-    for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)', text, re.M):
-        quoted, name = match[1] == '"', match[2]
-        line = line_of(text, match.start())
-        if inside(path, KNOW_NO_MLIR) and re.match(r"(mlir|llvm)[/-]", name):
-            report(path, line, f"includes {name}, but this folder knows nothing of MLIR; move what needs it to passes/")
-        if home and name.startswith(PROJECT) and not inside(name, MAY_INCLUDE[home]):
-            allowed = ", ".join(MAY_INCLUDE[home])
-            report(path, line, f"includes {name}, but {home} may include {allowed} only; move what both need there")
-        if quoted and ("/" not in name or name.startswith(".")) and not inside(path, [STAND_INS]):
-            report(path, line, f"includes {name} by a relative path; write its path from the root of the repository")
 
 
 SOURCE_NAME = re.compile(r"(?<![\w%/.*<>$-])((?:[\w.-]+/)*[A-Za-z][\w-]*\.(?:h|cpp|cu|td|py|sh|md|test|mlir))\b(?![\w.*])")
@@ -324,7 +286,7 @@ def main():
         check_head(path, text)
         own = []
         if path.endswith(CXX):
-            check_includes(path, text)
+            check_includes(path, text, report)
             own = functions_of(path, text)
             functions += own
         elif path.endswith(".py"):
@@ -332,6 +294,7 @@ def main():
         elif path.endswith(".td"):
             definitions += definitions_of(path, text)
         check_sizes(path, text, own)
+    check_directions(files, report)
     check_ops([d for d in definitions if is_op(d)], tests)
     check_passes([d for d in definitions if d.base == "Pass"], files)
     check_constraints(definitions, functions, tests)

@@ -3,7 +3,6 @@
 #include "passes/analysis/InvertedStorages.h"
 
 #include "passes/analysis/Masks.h"
-#include "passes/plan/ProblemOfStep.h"
 
 using namespace mlir;
 using namespace sluice;

@@ -28,6 +28,14 @@ bool sluice::isFree(Operation *op) {
   return isa<ReadOp, func::ReturnOp>(op) || (op->getNumResults() == 1 && viewSource(op->getResult(0)));
 }
 
+SmallVector<Operation *> sluice::plannedOps(func::FuncOp step) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : step.getBody().front().without_terminator())
+    if (!isFree(&op))
+      ops.push_back(&op);
+  return ops;
+}
+
 LogicalResult sluice::checkTensors(func::FuncOp function) {
   auto fits = [](Type type) { return !isa<TensorType>(type) || isAddressable(type); };
   for (BlockArgument argument : function.getArguments())

@@ -80,6 +80,8 @@ mlir::Value viewSource(mlir::Value result);
 /// Ops without a kernel: they run at no cost and at no place in the schedule (views, train.read, constants of the
 /// terminator).
 bool isFree(mlir::Operation *op);
+/// The ops that planner positions count, in program order.
+llvm::SmallVector<mlir::Operation *> plannedOps(mlir::func::FuncOp step);
 
 /// Whether all tensors of the function are static and have sizes that can be added up, those that no op of the dialect
 /// looks at included; else an error names one. Before Storages are made of it.

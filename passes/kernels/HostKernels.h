@@ -5,7 +5,7 @@
 #include "ir/RuntimeTypes.h"
 #include "passes/kernels/ChooseAlgorithms.h"
 #include "runtime/kernels/DirectConv.h"
-#include "runtime/kernels/FusedGeometry.h"
+#include "runtime/FusedGeometry.h"
 
 #include <optional>
 

@@ -11,14 +11,6 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-SmallVector<Operation *> sluice::plannedOps(func::FuncOp step) {
-  SmallVector<Operation *> ops;
-  for (Operation &op : step.getBody().front().without_terminator())
-    if (!isFree(&op))
-      ops.push_back(&op);
-  return ops;
-}
-
 namespace {
 
 /// Smaller tensors, most of them statistics of normalizations, neither move nor are packed: what they free is less than
@@ -165,7 +157,7 @@ private:
       auto type = cast<RankedTensorType>(content.getType());
       if (maskIsPositive(content, storages)) {
         int64_t size = bytes(packedType(type, "mask"));
-        double seconds = profile.estimate(planner::OpKind::Activation, elements(type), buffer.bytes + size);
+        double seconds = profile.estimate(OpKind::Activation, elements(type), buffer.bytes + size);
         buffer.encodings.push_back({"mask", size, seconds, 0});
       }
       if (buffer.bytes < smallestMoved)
@@ -208,8 +200,8 @@ private:
       const double n = elements(found.op->getResult(0).getType());
       // BatchNorm and leaky ReLU: reads one tensor and writes one. Sums: also the other addend, and a look at both for
       // cancellation.
-      inversion.seconds = profile.estimate(planner::OpKind::Norm, 6 * n,
-                                           saved ? 2.0 * buffer.bytes + inversion.sideBytes : 5.0 * buffer.bytes);
+      inversion.seconds =
+          profile.estimate(OpKind::Norm, 6 * n, saved ? 2.0 * buffer.bytes + inversion.sideBytes : 5.0 * buffer.bytes);
       for (Operation *again : found.reruns)
         if (auto cost = attr::get<attr::Cost>(again))
           inversion.seconds += cost.getSeconds().getValueAsDouble();

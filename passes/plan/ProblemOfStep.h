@@ -23,7 +23,4 @@ planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, c
 /// The codec of a plan with its parameters: "zfp" and "mask+zfp" become `zfp`, which has a rate.
 std::string withRate(llvm::StringRef codec, llvm::StringRef zfp);
 
-/// The ops that planner positions count, in program order.
-llvm::SmallVector<mlir::Operation *> plannedOps(mlir::func::FuncOp step);
-
 } // namespace sluice

@@ -7,7 +7,7 @@
 // views share one buffer and an in-place op both reads and writes it.
 #pragma once
 
-#include "passes/planner/OpKind.h"
+#include "ir/OpKind.h"
 #include "runtime/CodecTable.h"
 
 #include <algorithm>

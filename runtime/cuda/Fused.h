@@ -9,7 +9,7 @@
 
 #include "runtime/cuda/Finish.h"
 #include "runtime/cuda/Storage.h"
-#include "runtime/kernels/FusedGeometry.h"
+#include "runtime/FusedGeometry.h"
 
 #include <utility>
 

@@ -3,7 +3,7 @@
 #include "runtime/cuda/Memory.h"
 
 #include "runtime/cuda/Device.h"
-#include "runtime/program/FreeMemory.h"
+#include "runtime/FreeMemory.h"
 
 #include <cstring>
 #include <sys/resource.h>

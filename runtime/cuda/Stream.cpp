@@ -12,7 +12,7 @@
 #include "runtime/cuda/Memory.h"
 #include "runtime/cuda/StepResults.h"
 #include "runtime/cuda/ZeroValue.h"
-#include "runtime/program/Watchdog.h"
+#include "runtime/Watchdog.h"
 
 #include <chrono>
 #include <cstdlib>

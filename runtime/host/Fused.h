@@ -5,7 +5,7 @@
 #pragma once
 
 #include "runtime/host/Parallel.h"
-#include "runtime/kernels/FusedGeometry.h"
+#include "runtime/FusedGeometry.h"
 
 #include <array>
 #include <tuple>

@@ -4,7 +4,7 @@
 // digits of the variance.
 #include "runtime/Kernels.h"
 #include "runtime/host/Parallel.h"
-#include "runtime/kernels/Columns.h"
+#include "runtime/Columns.h"
 
 #include <cmath>
 #include <string>

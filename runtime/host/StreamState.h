@@ -8,8 +8,8 @@
 
 #include "runtime/host/Memory.h"
 #include "runtime/host/PackedPool.h"
-#include "runtime/program/FreeMemory.h"
-#include "runtime/program/Watchdog.h"
+#include "runtime/FreeMemory.h"
+#include "runtime/Watchdog.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See AttentionGeometry.h.
-#include "runtime/kernels/AttentionGeometry.h"
+#include "runtime/AttentionGeometry.h"
 
 #include <stdexcept>
 #include <string>

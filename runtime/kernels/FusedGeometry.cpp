@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the strides of every operand in physical order, then merges dimensions from the inside out.
-#include "runtime/kernels/FusedGeometry.h"
+#include "runtime/FusedGeometry.h"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 // train, evaluate, export -> report. Exceptions become exit statuses here and nowhere else.
 
 #include "runtime/program/Training.h"
-#include "runtime/program/Watchdog.h"
+#include "runtime/Watchdog.h"
 
 #include "runtime/Kernels.h"
 #include "runtime/Printable.h"

@@ -4,7 +4,7 @@
 #include "test/unit/runtime/Harness.h"
 
 #include "runtime/host/Parallel.h"
-#include "runtime/program/Watchdog.h"
+#include "runtime/Watchdog.h"
 
 #include <chrono>
 #include <cstdio>

@@ -94,7 +94,7 @@ private:
   void offerInversions();
   int addBuffer(const std::string &name, Bytes size, int stage);
   int gradientOf(int value, int stage, bool &fresh);
-  planner::Op op(const Layer &layer, const std::string &what, planner::OpKind kind, planner::Phase phase, double flops,
+  planner::Op op(const Layer &layer, const std::string &what, OpKind kind, planner::Phase phase, double flops,
                  Bytes moved) const;
 
   const planner::Profile &profile;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the machine and this process's control group have left. Systems that do not say are believed to have enough.
-#include "runtime/program/FreeMemory.h"
+#include "runtime/FreeMemory.h"
 
 #include "runtime/Stream.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/Kernels.h"
-#include "runtime/kernels/Columns.h"
+#include "runtime/Columns.h"
 
 namespace sluice {
 
