@@ -148,10 +148,11 @@ std::string Document::outputName() const {
   return "";
 }
 
-/// The loss op is the one that writes the first result; its second operand is the target, seen through views.
+/// The loss that the step returns is the one that writes the first result; its second operand is the target, seen
+/// through views.
 int64_t Document::target() const {
   for (auto run : step.getBody().getOps<sched::RunOp>()) {
-    if (run.getOuts().empty() || run.getIns().size() < 2)
+    if (run.getRole() != sched::Role::Loss)
       continue;
     auto written = run.getOuts()[0].getDefiningOp<sched::BufferOp>(),
          read = run.getIns()[1].getDefiningOp<sched::BufferOp>();

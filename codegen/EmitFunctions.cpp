@@ -87,10 +87,7 @@ private:
   void printLaunch(llvm::raw_ostream &out, sched::RunOp first) {
     const SmallVector<sched::RunOp> runs = sched::launchOf(first);
     if (runs.size() == 1) {
-      const char *note = first.getRecompute() ? "computed again instead of kept"
-                         : first.getInverse() ? "rebuilds what it read instead of keeping it"
-                                              : "";
-      printNode(out, first.getLoc(), note);
+      printNode(out, first.getLoc(), factsOf(first.getRole()).note);
       printGradient(out, first);
       for (const KernelCallText &call : d.callsOf(first))
         printCall(out, first, call);

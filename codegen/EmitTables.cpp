@@ -87,19 +87,12 @@ IdsOfInput idsOf(const Document &d, StringRef input) {
     if (!program)
       continue;
     for (auto run : program.getBody().getOps<sched::RunOp>()) {
-      auto ids = run.getIns().size() > 1 ? run.getIns()[1].getDefiningOp<sched::BufferOp>() : sched::BufferOp();
-      if (!ids || ids.getInput() != input || !run.inType(1).getElementType().isInteger(64))
+      const sched::IdsAttr ids = run.getIdsAttr();
+      if (!ids || run.getIns()[ids.getIn()].getDefiningOp<sched::BufferOp>().getInput() != input)
         continue;
-      // What a forward op reads its gradient op reads as well, beside other tensors.
-      const bool table = run.getKernel() == "embedding", rows = run.getKernel() == "pick";
-      if (run.getKernel() == "embedding_backward" || run.getKernel() == "pick_backward" ||
-          run.getKernel() == "scatter_rows" || run.inType(0).getRank() < 2 - (table || rows))
-        continue;
-      int64_t here = rows ? run.inType(0).getShape().back() : run.inType(0).getDimSize(table ? 0 : 1);
-      found.limit = found.limit == 0 ? here : std::min(found.limit, here);
-      ArrayAttr loss = cast<sched::CallAttr>(run.getCalls()[0]).getArguments();
-      if (!table && !rows && loss.size() > 2)
-        found.ignoreIndex = cast<IntegerAttr>(loss[2]).getInt();
+      found.limit = found.limit == 0 ? ids.getLimit() : std::min(found.limit, ids.getLimit());
+      if (ids.getIgnored())
+        found.ignoreIndex = ids.getIgnored();
     }
   }
   return found;
@@ -138,12 +131,32 @@ int printPlan(const Document &d, llvm::raw_ostream &out) {
   return count;
 }
 
+/// As which role the ops of an action are counted; nothing runs for a form that a layer leaves anyway.
+const char *roleText(train::ActionKind action, const CodecFacts *codec) {
+  switch (action) {
+  case train::ActionKind::Offload:
+    return "OpRole::Offload";
+  case train::ActionKind::Compress:
+  case train::ActionKind::Encode:
+    return codec && codec->made ? "OpRole::Encode" : "OpRole::Compute";
+  case train::ActionKind::Invert:
+    return "OpRole::Rebuild";
+  case train::ActionKind::Recompute:
+    return "OpRole::Rerun";
+  case train::ActionKind::Keep:
+    break;
+  }
+  return "OpRole::Compute";
+}
+
 /// Decisions of the plan, added up by action and codec. Returns the number of rows.
 int printActions(const Document &d, llvm::raw_ostream &out) {
   struct Sum {
     int tensors = 0;
     int64_t bytes = 0;
     double seconds = 0;
+    const char *role = nullptr;
+    Codec codec = {};
   };
   std::map<std::string, Sum> sums;
   for (train::DecisionAttr decision : d.plan.getDecisions()) {
@@ -152,6 +165,8 @@ int printActions(const Document &d, llvm::raw_ostream &out) {
     StringRef action = train::stringifyActionKind(decision.getAction()),
               codec = decision.getCodec().getValue().split(':').first;
     Sum &sum = sums[(action + (codec.empty() ? "" : " ") + codec).str()];
+    sum.role = roleText(decision.getAction(), findCodec(codec.str()));
+    sum.codec = parseCodec(codec.str()).value_or(Codec{});
     ++sum.tensors;
     sum.bytes += decision.getBytes();
     sum.seconds += decision.getSeconds().getValueAsDouble();
@@ -159,9 +174,9 @@ int printActions(const Document &d, llvm::raw_ostream &out) {
   out << "// What the plan's actions were predicted to cost a step, for the report.\nstatic const ActionRow actions[] "
          "= {\n";
   for (const auto &[action, sum] : sums)
-    out << "    {" << stringLiteral(action) << ", " << sum.tensors << ", " << sum.bytes << ", "
-        << llvm::formatv("{0:E}", sum.seconds) << "},\n";
-  out << "    {\"\", 0, 0, 0}, // end\n};\n\n";
+    out << "    {" << stringLiteral(action) << ", " << sum.role << ", " << codecText(sum.codec) << ", " << sum.tensors
+        << ", " << sum.bytes << ", " << llvm::formatv("{0:E}", sum.seconds) << "},\n";
+  out << "    {\"\", OpRole::Compute, {}, 0, 0, 0}, // end\n};\n\n";
   return sums.size();
 }
 

@@ -11,6 +11,8 @@ using namespace sluice;
 using namespace sluice::codegen;
 
 std::string codegen::codecText(Codec codec) {
+  if (codec.kind == Codec::None)
+    return "{}";
   std::string kind = std::string("Codec{Codec::") + factsOf(codec)->kindName;
   if (codec.mask)
     return kind + ", " + std::to_string(codec.rate) + ", 0, true}";
@@ -30,11 +32,12 @@ std::string list(ArrayRef<int64_t> values) {
   return out + "}";
 }
 
-/// The node as traces and errors name it; the report tells re-runs, and what inversions run, by their ending.
+/// The node as traces and errors name it, and what a plan runs it for; kernels know themselves what they do else.
 std::string nodeLiteral(sched::RunOp run) {
-  return stringLiteral(train::nodeName(run.getLoc()) + (run.getRecompute() ? " (again)"
-                                                        : run.getInverse() ? " (inverse)"
-                                                                           : ""));
+  const std::string node = stringLiteral(train::nodeName(run.getLoc()));
+  if (run.getRole() == sched::Role::Rerun)
+    return "{" + node + ", OpRole::Rerun}";
+  return run.getRole() == sched::Role::Rebuild ? "{" + node + ", OpRole::Rebuild}" : node;
 }
 
 std::string text(train::AlgorithmAttr a) {
@@ -97,7 +100,7 @@ KernelCallText callText(const Document &d, sched::RunOp run, sched::CallAttr cal
     printed.operands.push_back(useOf(d, run, slot));
   if (call.getKernel().empty()) {
     llvm::append_range(printed.operands, arguments);
-    printed.operands.push_back(stringLiteral(train::nodeName(run.getLoc())));
+    printed.operands.push_back(nodeLiteral(run));
     return printed;
   }
   printed.object = name;

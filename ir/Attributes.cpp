@@ -99,6 +99,12 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   return success();
 }
 
+sluice::sched::Role sluice::train::roleOf(HasKernel op) {
+  if (attr::has<attr::Recompute>(op))
+    return sched::Role::Rerun;
+  return attr::has<attr::Inverse>(op) ? sched::Role::Rebuild : op.role();
+}
+
 static constexpr llvm::StringLiteral idLimits = "train.id_limits";
 
 IdLimit sluice::train::idLimitOf(ModuleOp module, StringRef input) {

@@ -178,6 +178,7 @@ def Train_TransposeOp : Train_ForwardOp<"transpose", [Train_OwnKernel, DeclareOp
   }];
   let arguments = (ins Train_Real:$x, DenseI64ArrayAttr:$permutation);
   let results = (outs Train_Real:$y);
+  let extraClassDeclaration = "bool gathers() { return true; }";
   let hasFolder = 1;
 }
 
@@ -194,12 +195,12 @@ def Train_ReorderOp : Train_ShapedOp<"reorder", [Train_OwnKernel, DeclareOpInter
   }];
   let arguments = (ins Train_Tensor:$x);
   let results = (outs Train_Tensor:$y);
-  let extraClassDeclaration = "::sluice::train::LayoutPreference layoutPreference() { return ::sluice::train::LayoutPreference::RowMajor; }";
+  let extraClassDeclaration = "::sluice::train::LayoutPreference layoutPreference() { return ::sluice::train::LayoutPreference::RowMajor; }\nbool gathers() { return true; }";
 }
 
 def Train_CastOp : Train_Op<"cast", [Train_OwnKernel, Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>,
     DeclareOpInterfaceMethods<Train_Differentiable>, Train_Costed, Train_Recomputable]> {
-  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_cast">.decl # "::llvm::StringRef resultSuffix(unsigned, bool);";
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_cast">.decl # "::llvm::StringRef resultSuffix(unsigned, bool);\nbool gathers() { return true; }";
   let summary = "the same tensor in another type: integers as f32 or back, or between floating-point types, rounded to nearest even";
   let description = [{
     Created by the frontend where integers that are data take part in arithmetic (masks of 0 and 1) or are the result of some and name rows
@@ -251,6 +252,7 @@ def Train_PickOp : Train_ForwardOp<"pick", [Train_OwnKernel]> {
   }];
   let arguments = (ins Train_Float:$x, Train_Ids:$ids);
   let results = (outs Train_Float:$y);
+  let extraClassDeclaration = "::sluice::sched::IdsAttr ids();";
 }
 
 def Train_EmbeddingOp : Train_ForwardOp<"embedding", [Train_OwnKernel,
@@ -270,6 +272,7 @@ def Train_EmbeddingOp : Train_ForwardOp<"embedding", [Train_OwnKernel,
   }];
   let arguments = (ins Train_Real:$table, Train_Ids:$ids);
   let results = (outs Train_Real:$y);
+  let extraClassDeclaration = "::sluice::sched::IdsAttr ids();";
 }
 
 def Train_ScatterRowsOp : Train_ShapedOp<"scatter_rows", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_Costed, ["bytesMoved"]>]> {

@@ -5,11 +5,11 @@
 
 include "ir/ForwardOps.td"
 
-class Train_LossOp<string mnemonic> : Train_ForwardOp<mnemonic, [Train_OwnKernel]> {
-  let extraClassDeclaration = Train_KernelFacts<"Loss", launch = "loss">.decl;
+class Train_LossOp<string mnemonic, string more = ""> : Train_ForwardOp<mnemonic, [Train_OwnKernel]> {
+  let extraClassDeclaration = Train_KernelFacts<"Loss", launch = "loss">.decl # Train_RoleIs<"Loss">.decl # more;
   let results = (outs Train_Scalar:$loss);
 }
-def Train_SoftmaxCrossEntropyOp : Train_LossOp<"softmax_cross_entropy"> {
+def Train_SoftmaxCrossEntropyOp : Train_LossOp<"softmax_cross_entropy", "::sluice::sched::IdsAttr ids();"> {
   let summary = "mean cross-entropy of softmax(logits) against class ids";
   let description = [{
     The mean is over the targets that are not `ignore_index`, where there is one; over none of them it is 0, like its gradients.
@@ -46,7 +46,7 @@ def Train_BceWithLogitsOp : Train_LossOp<"bce_with_logits"> {
 }
 
 def Train_CountCorrectOp : Train_Op<"count_correct", [Train_OwnKernel, Pure, Train_Costed]> {
-  let extraClassDeclaration = "bool accumulates() { return true; }";
+  let extraClassDeclaration = "bool accumulates() { return true; }\n::sluice::sched::IdsAttr ids();";
   let summary = "number of samples whose largest logit is the target's; evaluation only";
   let description = [{
     ```mlir

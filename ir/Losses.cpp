@@ -90,6 +90,14 @@ static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot>
 PrecisionPreference LossBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
 bool LossBackwardOp::isOperandWide(unsigned) { return true; }
 
+/// Targets name classes, dimension 1 of the logits.
+template <typename Op> static sched::IdsAttr classes(Op op, std::optional<int64_t> ignored = {}) {
+  return sched::IdsAttr::get(op.getContext(), op.getTargetMutable().getOperandNumber(), ranked(op.getX()).getDimSize(1),
+                             ignored);
+}
+sched::IdsAttr SoftmaxCrossEntropyOp::ids() { return classes(*this, getIgnoreIndex()); }
+sched::IdsAttr CountCorrectOp::ids() { return classes(*this); }
+
 static constexpr Slot lossOperands[] = {in(0), in(1), out(0), scratchSlot};
 
 KERNEL(SoftmaxCrossEntropyOp) {

@@ -62,7 +62,7 @@ def Train_PrefetchOp : Train_Op<"prefetch", [DeclareOpInterfaceMethods<Train_Mov
 }
 
 def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_OwnKernel, Train_Costed]> {
-  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_guard", results = ["_guarded"]>.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_guard", results = ["_guarded"]>.decl # Train_RoleIs<"Rebuild">.decl;
   let summary = "saves the channels of x that train.invert_batch_norm_leaky_relu could not rebuild";
   let description = [{
     A channel is guarded when 2^-24 * (1 + |bias / scale|) > 1e-5, which bounds the error of (x - mean) * rstd rebuilt from fp32 values; also
@@ -82,7 +82,7 @@ def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_OwnKe
   let hasVerifier = 1;
 }
 def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", [Train_OwnKernel, Train_Costed]> {
-  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_invert", results = ["_inverted"]>.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_invert", results = ["_inverted"]>.decl # Train_RoleIs<"Rebuild">.decl;
   let summary = "x of z = leaky_relu((x - mean) * rstd * scale + bias), up to rounding";
   let description = [{
     u = z where z > 0, else z / alpha; x = (u - bias) / scale / rstd + mean. Guarded channels come from `saved`, see train.save_guarded_channels, also for `half`.
@@ -102,7 +102,7 @@ def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", 
   let hasVerifier = 1;
 }
 def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_OwnKernel, Train_Costed]> {
-  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_check", results = ["_maxima"]>.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_check", results = ["_maxima"]>.decl # Train_RoleIs<"Rebuild">.decl;
   let summary = "ends the step when x, rebuilt by subtracting from y, is so small against y that it has lost its digits";
   let description = [{
     y = x + f was rounded to 2^-24 of itself, so y - f is off by as much: by 2^-24 |y| / |x| relative to x. A step where max |x| < 2^-10 max |y|
@@ -120,7 +120,7 @@ def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_OwnKernel,
   let hasVerifier = 1;
 }
 def Train_EncodeOp : Train_Op<"encode", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_MovesContent>, Train_Costed]> {
-  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_encode">.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_encode">.decl # Train_RoleIs<"Encode">.decl;
   let summary = "packs x into fewer bytes on the device";
   let description = [{
     `mask` keeps one bit an element for gradients that only compare x with 0, which read it directly: !(x <= 0), or x > 0 with `positive`
@@ -141,7 +141,7 @@ def Train_EncodeOp : Train_Op<"encode", [Train_OwnKernel, DeclareOpInterfaceMeth
   let hasVerifier = 1;
 }
 def Train_DecodeOp : Train_Op<"decode", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_MovesContent>, Train_Costed]> {
-  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_decode">.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_decode">.decl # Train_RoleIs<"Decode">.decl;
   let summary = "unpacks what train.encode packed; the first reader waits for it";
   let description = [{
     Runs on the codec stream once compute has reached this point; the result's bytes are live from here on.

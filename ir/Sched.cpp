@@ -272,6 +272,24 @@ LogicalResult CodecAttr::verify(function_ref<InFlightDiagnostic()> emitError, St
   return success();
 }
 
+LogicalResult IdsAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t in, int64_t limit,
+                              std::optional<int64_t>) {
+  if (in < 0 || limit < 1)
+    return emitError() << "ids are an in >= 0 below a limit >= 1, not in " << in << " below " << limit;
+  return success();
+}
+
+/// C9
+static LogicalResult checkIds(RunOp op) {
+  const auto ids = op.getIdsAttr();
+  if (!ids)
+    return success();
+  if (ids.getIn() >= static_cast<int64_t>(op.getIns().size()) ||
+      !op.inType(static_cast<unsigned>(ids.getIn())).getElementType().isInteger(64))
+    return op.emitOpError() << "'" << op.getKernel() << "' has ids in " << ids.getIn() << ", which are no i64";
+  return success();
+}
+
 LogicalResult RunOp::verify() {
   if (getInVersions().size() != getIns().size() || getOutVersions().size() != getOuts().size()) // C5
     return emitOpError() << "'" << getKernel() << "' has " << getIns().size() << " ins and " << getOuts().size()
@@ -279,11 +297,11 @@ LogicalResult RunOp::verify() {
   if (failed(checkOperands(*this, "ins", getIns(), getInTypes())) ||
       failed(checkOperands(*this, "outs", getOuts(), getOutTypes())))
     return failure();
-  bool packs = getKernel() == "encode" || getKernel() == "decode";
+  const bool packs = getRole() == Role::Encode || getRole() == Role::Decode;
   const StreamWork work = factsOf(getStream()).work;
   if (work != StreamWork::Kernels && !(work == StreamWork::Codecs && packs)) // C6
     return emitOpError() << "'" << getKernel() << "' does not run on " << stringifyStream(getStream());
-  if (failed(checkRegion(*this)) || failed(checkCalls(*this)))
+  if (failed(checkRegion(*this)) || failed(checkCalls(*this)) || failed(checkIds(*this)))
     return failure();
   if (!getScratch())
     return success();

@@ -11,6 +11,7 @@
 #include "mlir/IR/RegionKindInterface.h"
 #include "mlir/IR/SymbolTable.h"
 
+#include "runtime/OpRoleTable.h"
 #include "runtime/StreamTable.h"
 
 #include "ir/SchedEnums.h.inc"
@@ -35,6 +36,15 @@ static_assert(getMaxEnumValForStream() + 1 == streamCount && idOf(Stream::Comput
                   idOf(Stream::ToHost) == StreamId::ToHost && idOf(Stream::ToDevice) == StreamId::ToDevice &&
                   idOf(Stream::Codec) == StreamId::Codec,
               "the enumerators of SchedDialect.td follow runtime/StreamTable.h");
+
+/// The row of the role in the runtime's table, whose index is the enumerator's value.
+constexpr OpRole idOf(Role role) { return static_cast<OpRole>(role); }
+constexpr const OpRoleFacts &factsOf(Role role) { return sluice::factsOf(idOf(role)); }
+static_assert(getMaxEnumValForRole() + 1 == static_cast<int>(firstOfCopies) && idOf(Role::Compute) == OpRole::Compute &&
+                  idOf(Role::Loss) == OpRole::Loss && idOf(Role::Update) == OpRole::Update &&
+                  idOf(Role::Rerun) == OpRole::Rerun && idOf(Role::Rebuild) == OpRole::Rebuild &&
+                  idOf(Role::Encode) == OpRole::Encode && idOf(Role::Decode) == OpRole::Decode,
+              "the enumerators of SchedDialect.td follow runtime/OpRoleTable.h");
 
 /// Kernels and copies in issue order; step k is element k - 1.
 llvm::SmallVector<mlir::Operation *> steps(ProgramOp program);

@@ -57,6 +57,17 @@ def Sched_Stream : I32EnumAttr<"Stream", "queue of work that runs in order", [
   let cppNamespace = "::sluice::sched";
 }
 
+def Sched_Role : I32EnumAttr<"Role", "what an op of a step is there for, see runtime/OpRoleTable.h", [
+    I32EnumAttrCase<"Compute", 0, "compute">,
+    I32EnumAttrCase<"Loss", 1, "loss">,
+    I32EnumAttrCase<"Update", 2, "update">,
+    I32EnumAttrCase<"Rerun", 3, "rerun">,
+    I32EnumAttrCase<"Rebuild", 4, "rebuild">,
+    I32EnumAttrCase<"Encode", 5, "encode">,
+    I32EnumAttrCase<"Decode", 6, "decode">]> {
+  let cppNamespace = "::sluice::sched";
+}
+
 def Sched_OperandKind : I32EnumAttr<"OperandKind", "where an operand of a call lies", [
     I32EnumAttrCase<"In", 0, "in">,
     I32EnumAttrCase<"Out", 1, "out">,
@@ -71,6 +82,12 @@ def Sched_OperandAttr : Sched_Attr<"Operand", "operand"> {
   let summary = "a tensor of the run: one of its ins or outs by number, its scratch, or none where the op leaves an operand out";
   let parameters = (ins EnumParameter<Sched_OperandKind>:$kind, OptionalParameter<"::std::optional<int64_t>">:$index);
   let assemblyFormat = "`<` $kind ($index^)? `>`";
+  let genVerifyDecl = 1;
+}
+def Sched_IdsAttr : Sched_Attr<"Ids", "ids"> {
+  let summary = "the in of a run whose integers name rows, elements or classes: they lie in [0, limit), or are `ignored`";
+  let parameters = (ins "int64_t":$in, "int64_t":$limit, OptionalParameter<"::std::optional<int64_t>">:$ignored);
+  let assemblyFormat = "`<` `in` $in `below` $limit (`or` $ignored^)? `>`";
   let genVerifyDecl = 1;
 }
 def Sched_WindowAttr : Sched_Attr<"Window", "window"> {

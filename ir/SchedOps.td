@@ -99,8 +99,9 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     parameter, states and writes parameter, states; `update_statistics` reads mean, rstd and both running vectors and writes the latter; `count_correct`
     reads logits, target and the count and writes it. The location names the ONNX node.
 
-    `backward` stands on what belongs to the backward half, `recompute` on what runs again, `inverse` on what an inversion runs. `suffix` tells the
-    object of several kernels of one node apart, `rule` names a region, `parameter` is the variable of an update.
+    `role` says what the run is there for, `ids` which of its ins names rows or classes. `backward` stands on what belongs to the backward half,
+    `gathers` where one launch may take several such runs. `suffix` tells the object of several kernels of one node apart, `rule` names a region,
+    `parameter` is the variable of an update.
 
     - C1: as many types as buffers in ins and in outs.
     - C2: each buffer has exactly the bytes of its type, so that a write leaves nothing of what was there before; a mask that is read may be
@@ -108,9 +109,10 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     - C3: a kernel works on device memory only.
     - C4: scratch is a buffer of its own: not among ins or outs, not persistent.
     - C5: as many versions as buffers in ins and in outs.
-    - C6: kernels run on compute, `encode` and `decode` also on codec; no kernel runs on a copy stream.
+    - C6: kernels run on compute, those with the role encode or decode also on codec; no kernel runs on a copy stream.
     - C7: it has calls, or a region with channels and sums; a channel is one of ins, a sum one of outs.
     - C8: calls name ins and outs that are there, and where there is a scratch, one of them takes it.
+    - C9: ids are i64 and among the ins.
 
     `versions` say which content of each buffer is meant: 0 is what it held before the step, n what its n-th write in this step left. They
     are written down when the graph is scheduled, so that verify-schedule can tell from the program alone that every read sees the write
@@ -123,14 +125,14 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Sched_Stream:$stream, StrAttr:$kernel, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs, Optional<Sched_Buffer>:$scratch,
       TypeArrayAttr:$in_types, TypeArrayAttr:$out_types, DenseI64ArrayAttr:$in_versions, DenseI64ArrayAttr:$out_versions,
-      TypedArrayAttrBase<Sched_CallAttr, "calls of the runtime">:$calls, UnitAttr:$backward, UnitAttr:$recompute, UnitAttr:$inverse,
-      DefaultValuedStrAttr<StrAttr, "">:$suffix, OptionalAttr<FlatSymbolRefAttr>:$parameter, OptionalAttr<StrAttr>:$rule,
+      TypedArrayAttrBase<Sched_CallAttr, "calls of the runtime">:$calls, DefaultValuedAttr<Sched_Role, "::sluice::sched::Role::Compute">:$role,
+      OptionalAttr<Sched_IdsAttr>:$ids, UnitAttr:$backward, UnitAttr:$gathers, DefaultValuedStrAttr<StrAttr, "">:$suffix, OptionalAttr<FlatSymbolRefAttr>:$parameter, OptionalAttr<StrAttr>:$rule,
       OptionalAttr<DenseI64ArrayAttr>:$channels, OptionalAttr<I64Attr>:$sums);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{
     $stream $kernel `ins` `` custom<TypedBuffers>($ins, $in_types) `outs` `` custom<TypedBuffers>($outs, $out_types)
     (`scratch` `(` $scratch^ `)`)? `versions` $in_versions `->` $out_versions `calls` $calls (`channels` $channels^)? (`sums` $sums^)?
-    attr-dict-with-keyword ($body^)?
+    (`role` `(` $role^ `)`)? (`ids` $ids^)? attr-dict-with-keyword ($body^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

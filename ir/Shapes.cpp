@@ -230,6 +230,13 @@ KERNEL(TopOp) {
                       getSmallest(), getLast());
 }
 
+sched::IdsAttr PickOp::ids() {
+  return sched::IdsAttr::get(getContext(), getIdsMutable().getOperandNumber(), ranked(getX()).getShape().back(), {});
+}
+sched::IdsAttr EmbeddingOp::ids() {
+  return sched::IdsAttr::get(getContext(), getIdsMutable().getOperandNumber(), ranked(getTable()).getDimSize(0), {});
+}
+
 KERNEL(PickOp) {
   KernelCalls calls(*this);
   return calls.object("Pick", "forward", {in(0), in(1), out(0)}, calls.shape(in(0)), calls.shape(in(1)));

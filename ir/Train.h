@@ -3,8 +3,8 @@
 // methods share.
 #pragma once
 
-#include "ir/Sched.h"
 #include "ir/OpKind.h"
+#include "ir/Sched.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -52,6 +52,11 @@ public:
   virtual bool wanted(mlir::Value value) = 0;
   virtual void add(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value gradient) = 0;
 };
+
+/// What ops of a kind are there for by nature.
+constexpr sched::Role roleOf(OpKind kind) {
+  return kind == OpKind::Update ? sched::Role::Update : sched::Role::Compute;
+}
 
 /// Verifiers of the interfaces Elementwise and PrecisionAware.
 llvm::LogicalResult verifyElementwise(mlir::Operation *op);
@@ -113,6 +118,9 @@ template <typename Attached, typename Value> void set(mlir::Operation *op, Value
   Attached(op->getContext()).setAttr(op, value);
 }
 } // namespace attr
+
+/// What a plan runs the op for, else what it is there for by nature.
+sched::Role roleOf(HasKernel op);
 
 /// The tensor's layout: its encoding, or row-major.
 LayoutKind layoutOf(mlir::Type type);

@@ -37,6 +37,11 @@ def Train_HasKernel : OpInterface<"HasKernel"> {
     InterfaceMethod<"the name under which programs record the time of the first call", "::std::string", "launchName", (ins), "", [{
       return $_op->getName().stripDialect().str();
     }]>,
+    InterfaceMethod<"what the op is there for, unless a plan runs it for something else", "::sluice::sched::Role", "role", (ins), "", "return ::sluice::train::roleOf($_op.opKind());">,
+    InterfaceMethod<"which operand's integers name rows, elements or classes, and of how many; null: none does, or a forward op has said it",
+      "::sluice::sched::IdsAttr", "ids", (ins), "", "return {};">,
+    InterfaceMethod<"whether the cuda runtime gathers several such calls into one launch (runtime/Gather.h)", "bool", "gathers", (ins), "",
+      "return false;">,
     InterfaceMethod<"the kernel adds to what its result holds", "bool", "accumulates", (ins), "", "return false;">,
   ];
 }
@@ -58,6 +63,11 @@ class Train_KernelFacts<string kind, string object = "", list<string> results = 
     # !if(!empty(results), "", "::llvm::StringRef resultSuffix(unsigned result, bool) {\n"
         # "  const char *const suffixes[] = {\"" # !interleave(results, "\", \"") # "\"};\n  return suffixes[result];\n}\n")
     # !if(!empty(launch), "", "::std::string launchName() { return \"" # launch # "\"; }\n");
+}
+
+/// For ops that a plan puts in.
+class Train_RoleIs<string role> {
+  string decl = "::sluice::sched::Role role() { return ::sluice::sched::Role::" # role # "; }\n";
 }
 
 def Train_View : OpInterface<"View"> {

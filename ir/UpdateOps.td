@@ -9,7 +9,7 @@ defvar Train_UpdateTraits = [Train_OwnKernel, MemoryEffects<[MemRead<Train_Varia
     DeclareOpInterfaceMethods<Train_ChangesVariables>, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed];
 
 def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits> {
-  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_update">.decl # "::std::string launchName();";
+  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_update">.decl # "::std::string launchName();\nbool gathers() { return getRule() != UpdateRule::Lamb; }";
   let summary = "one optimizer step on a parameter, placed right after its gradient";
   let description = [{
     Hyperparameters are run-time flags of the program. With `norm`, that of all gradients, the step clips by it, so that it waits for all of
@@ -33,7 +33,7 @@ def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits> {
 }
 
 def Train_AccumulateOp : Train_Op<"accumulate", Train_UpdateTraits> {
-  let extraClassDeclaration = Train_KernelFacts<"Update">.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Update">.decl # "bool gathers() { return true; }";
   let summary = "a gradient joins the sum over the batches of a step";
   let description = [{
     The first batch of a step replaces the sum. Each counts one over the number of batches, so that the sum is the gradient of their mean loss.
@@ -85,7 +85,7 @@ def Train_GradientNormOp : Train_Op<"gradient_norm", [Pure, Train_OwnKernel, Tra
 }
 
 def Train_UpdateStatisticsOp : Train_Op<"update_statistics", Train_UpdateTraits> {
-  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_running">.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_running">.decl # "bool gathers() { return true; }";
   let summary = "running mean and variance of a BatchNorm take in this batch";
   let description = [{
     running = (1 - momentum) * running + momentum * batch; the variance is unbiased with `count` elements a channel (PyTorch's meaning).

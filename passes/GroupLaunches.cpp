@@ -26,14 +26,6 @@ using sched::RunOp;
 
 namespace {
 
-/// What runtime/cuda gathers, by class and method.
-bool isGathered(sched::CallAttr call) {
-  static constexpr StringRef functions[] = {"updateSgd",  "updateAdam",     "updateAdagrad",     "updateRmsProp",
-                                            "updateLion", "averageWeights", "accumulateGradient"};
-  StringRef kernel = call.getKernel().getValue(), method = call.getMethod().getValue();
-  return kernel.empty() ? llvm::is_contained(functions, method) : kernel == "UpdateStatistics" || kernel == "Reorder";
-}
-
 BufferOp slot(Value buffer) { return buffer.getDefiningOp<BufferOp>(); }
 bool isVariable(Value buffer) { return slot(buffer).getVariable().has_value(); }
 bool isTransient(Value buffer) { return !slot(buffer).outlivesStep() && !slot(buffer).getKept(); }
@@ -50,9 +42,8 @@ bool mayComeEarly(RunOp run) {
 
 /// The same for runs that one launch may take together; empty: it takes this one alone.
 std::string kindOf(RunOp run) {
-  const bool known = llvm::all_of(run.getCalls().getAsRange<sched::CallAttr>(), isGathered);
-  if (run.getStream() != sched::Stream::Compute || run.isFused() || run.getScratch() || run.getOuts().empty() ||
-      !known || !(mayWait(run) || mayComeEarly(run)))
+  if (run.getStream() != sched::Stream::Compute || run.getScratch() || run.getOuts().empty() || !run.getGathers() ||
+      !(mayWait(run) || mayComeEarly(run)))
     return "";
   std::string kind = run.getBackward() ? "backward" : "forward";
   for (auto call : run.getCalls().getAsRange<sched::CallAttr>())

@@ -220,7 +220,7 @@ void Scheduler::run(Operation *op, Stream stream) {
   auto run = RunOp::create(b, op->getLoc(), stream, op->getName().stripDialect(), ins, outs, scratches.lookup(op),
                            b.getArrayAttr(inTypes), b.getArrayAttr(outTypes), readVersions,
                            llvm::map_to_vector(writes, [&](int s) { return content.lookup(s).first; }),
-                           b.getArrayAttr(SmallVector<Attribute>(calls.begin(), calls.end())), {}, {}, {},
+                           b.getArrayAttr(SmallVector<Attribute>(calls.begin(), calls.end())), {}, {}, {}, {},
                            kernel.objectSuffix(), {}, {}, {}, {});
   copyFacts(op, run);
   clocks.issued(stream);
@@ -229,8 +229,10 @@ void Scheduler::run(Operation *op, Stream stream) {
 /// What the program says of an op besides its kernel's calls.
 void Scheduler::copyFacts(Operation *op, RunOp run) {
   run.setBackward(train::attr::has<train::attr::Backward>(op));
-  run.setRecompute(train::attr::has<train::attr::Recompute>(op));
-  run.setInverse(train::attr::has<train::attr::Inverse>(op));
+  auto kernel = cast<train::HasKernel>(op);
+  run.setRole(train::roleOf(kernel));
+  run.setIdsAttr(kernel.ids());
+  run.setGathers(kernel.gathers());
   if (auto update = dyn_cast<train::UpdateOp>(op))
     run.setParameterAttr(update.getParameterAttr());
   if (auto fused = dyn_cast<train::FusedOp>(op)) {

@@ -2,8 +2,8 @@
 // The kernel of scaled dot-product attention.
 #pragma once
 
-#include "runtime/Kernels.h"
 #include "runtime/AttentionGeometry.h"
+#include "runtime/Kernels.h"
 
 #include <memory>
 
@@ -26,7 +26,7 @@ enum class AttentionPass { Forward, Backward };
 /// one.
 class Attention : public Kernel {
 public:
-  Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept, float scale,
+  Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept, float scale,
             bool causal = false, float ratio = 0, int64_t key = 0, DataType type = DataType::F32,
             Algorithm algorithm = {}, Shape qView = {}, Shape kView = {}, Shape vView = {}, Shape yView = {});
   void forward(Stream &, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask, const Tensor &kept,

@@ -86,7 +86,7 @@ inline int64_t packedBytes(Codec codec, int64_t raw) {
 /// One bit an element: !(x <= 0), or x > 0 with `positive` (NaN differs). What gradients of ReLU and LeakyReLU ask.
 class Mask : public Kernel {
 public:
-  Mask(const char *node, int64_t elements, bool positive) : Kernel(node), elements(elements), positive(positive) {}
+  Mask(Node node, int64_t elements, bool positive) : Kernel(node), elements(elements), positive(positive) {}
   void encode(Stream &, const Tensor &x, const Tensor &bits) const;
 
 private:
@@ -97,7 +97,7 @@ private:
 /// Codecs that pack in device memory. `packed` is U8 and packedBytes(codec, x) long.
 class Packing : public Kernel {
 public:
-  Packing(const char *node, Codec codec, const Tensor &x);
+  Packing(Node node, Codec codec, const Tensor &x);
   void encode(Stream &, const Tensor &x, const Tensor &packed) const;
   void decode(Stream &, const Tensor &packed, const Tensor &x) const;
 
@@ -108,7 +108,7 @@ private:
 
 /// Copies between the arenas that pack on the way out and unpack on the way back: codecs of copies. The host
 /// tensor is U8 and packedBytes(codec, device tensor) long. Floats; on cuda zvc takes halves, too.
-void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec);
-void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec);
+void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
+void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 
 } // namespace sluice

@@ -53,6 +53,7 @@ struct CodecFacts {
   const char *kindName; ///< the enumerator, for emitted source
   bool exact;           ///< else it must be named in --allow-lossy
   bool readDirectly;    ///< readers take the form itself (Action::Encode)
+  bool made;            ///< by an op of its own; else what the layer leaves anyway
   bool onDevice;        ///< packs in device memory, and unpacks before anyone reads (Action::Compress)
   bool onCopies;        ///< copies between device and host can apply it on their way
   int linkDivisor;      ///< raw bytes by those that such a copy sends over the link, rounded up
@@ -61,17 +62,17 @@ struct CodecFacts {
 };
 
 constexpr CodecFacts codecTable[] = {
-    // name, kind, kindName, exact, readDirectly, onDevice, onCopies, linkDivisor, keepsSigns, guardedInversion
-    {"mask", Codec::None, "", true, true, false, false, 1, true, true},
-    {"argmax", Codec::None, "", true, true, false, false, 1, true, true},
-    {"counter", Codec::None, "", true, true, false, false, 1, true, true},
-    {"fp16", Codec::Fp16, "Fp16", false, false, true, true, 2, true, true},
+    // name, kind, kindName, exact, readDirectly, made, onDevice, onCopies, linkDivisor, keepsSigns, guardedInversion
+    {"mask", Codec::None, "", true, true, true, false, false, 1, true, true},
+    {"argmax", Codec::None, "", true, true, false, false, false, 1, true, true},
+    {"counter", Codec::None, "", true, true, false, false, false, 1, true, true},
+    {"fp16", Codec::Fp16, "Fp16", false, false, true, true, true, 2, true, true},
     // Where it packs behind the link that carries raw bytes, else what is not zero: Problem::zerosStay.
-    {"zvc", Codec::Zvc, "Zvc", true, false, false, true, 1, true, true},
+    {"zvc", Codec::Zvc, "Zvc", true, false, true, false, true, 1, true, true},
     // Errors are absolute: zeros and signs get lost, and the inverse of a small slope would multiply them.
-    {"zfp", Codec::Zfp, "Zfp", false, false, true, false, 1, false, false},
+    {"zfp", Codec::Zfp, "Zfp", false, false, true, true, false, 1, false, false},
     // Errors are absolute within a block, too.
-    {"int8", Codec::Int8, "Int8", false, false, true, false, 1, true, false},
+    {"int8", Codec::Int8, "Int8", false, false, true, true, false, 1, true, false},
 };
 
 /// By name, whatever parameters follow it and whether a mask stands beside it; null for an unknown one and for "". The

@@ -12,7 +12,7 @@ namespace sluice {
 class ConvNorm : public Kernel {
 public:
   /// `addend`: gradient() has one. epsilon is that of statistics().
-  ConvNorm(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool addend,
+  ConvNorm(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool addend,
            Algorithm algorithm, DataType type, float epsilon = 0);
   ~ConvNorm();
   ConvNorm(ConvNorm &&);

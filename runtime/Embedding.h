@@ -11,7 +11,7 @@ namespace sluice {
 /// Session::synchronize(), and until then its row is NaN and its gradient dropped.
 class Embedding : public Kernel {
 public:
-  Embedding(const char *node, Shape table, Shape ids);
+  Embedding(Node node, Shape table, Shape ids);
   void forward(Stream &, const Tensor &table, const Tensor &ids, const Tensor &y) const;
   /// dtable: each row the sum of dy where its id stands, in double and in the order of the ids, so that neither threads
   /// nor target change its bits; zero where no id names the row. No memory of the table's size is needed besides.

@@ -32,10 +32,10 @@
 //   float r = uniform(randomKey(e.seed, nameKey("/drop1/Dropout"), e.step), e.index);
 #pragma once
 
+#include "runtime/FusedGeometry.h"
 #include "runtime/Kernels.h"
 #include "runtime/Math.h"
 #include "runtime/Random.h"
-#include "runtime/FusedGeometry.h"
 
 #include <array>
 #include <initializer_list>

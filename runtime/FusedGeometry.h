@@ -3,8 +3,8 @@
 // walks alike are one, the innermost one is the row. Worked out once, when a kernel is made.
 #pragma once
 
-#include "runtime/Kernels.h"
 #include "runtime/Columns.h"
+#include "runtime/Kernels.h"
 
 namespace sluice {
 

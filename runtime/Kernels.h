@@ -64,13 +64,13 @@ bool isOpenMPLimited();
 
 class Kernel {
 public:
-  const char *node; ///< ONNX node, for traces and errors; must outlive the kernel
+  Node node; ///< ONNX node, for traces and errors
   size_t workspaceBytes() const { return workspace; }
   /// Throws MemoryNotAvailable, naming both numbers, when the slot that the plan reserved is too small on this machine.
   void checkWorkspace(const Tensor &slot) const;
 
 protected:
-  explicit Kernel(const char *node) : node(node) {}
+  explicit Kernel(Node node) : node(node) {}
   size_t workspace = 0;
 };
 
@@ -98,7 +98,7 @@ struct Algorithm {
 /// ([O,kh,kw,C/groups]); bias, dw and dbias are F32 and row-major as ever.
 class Conv : public Kernel {
 public:
-  Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
+  Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
        Algorithm algorithm = {}, DataType type = DataType::F32);
   ~Conv();
   Conv(Conv &&);
@@ -122,7 +122,7 @@ private:
 /// the first position; NaN wins.
 class MaxPool : public Kernel {
 public:
-  MaxPool(const char *node, Shape x, Shape y, Window window);
+  MaxPool(Node node, Shape x, Shape y, Window window);
   void forward(Stream &, const Tensor &x, const Tensor &y, const Tensor &indices, const Tensor &scratch) const;
   void backward(Stream &, const Tensor &dy, const Tensor &indices, const Tensor &dx, const Tensor &scratch) const;
 
@@ -134,7 +134,7 @@ private:
 /// Average pooling of images or volumes; global average pooling is a window as large as the image.
 class AveragePool : public Kernel {
 public:
-  AveragePool(const char *node, Shape x, Shape y, Window window, bool countIncludePad);
+  AveragePool(Node node, Shape x, Shape y, Window window, bool countIncludePad);
   void forward(Stream &, const Tensor &x, const Tensor &y, const Tensor &scratch) const;
   void backward(Stream &, const Tensor &dy, const Tensor &dx, const Tensor &scratch) const;
 
@@ -151,7 +151,7 @@ void checkStatistics(const char *node, const Shape &x);
 /// rank 2. mean and rstd are F32.
 class BatchNormStatistics : public Kernel {
 public:
-  BatchNormStatistics(const char *node, Shape x, float epsilon);
+  BatchNormStatistics(Node node, Shape x, float epsilon);
   void run(Stream &, const Tensor &x, const Tensor &mean, const Tensor &rstd, const Tensor &scratch) const;
 
 private:
@@ -164,7 +164,7 @@ private:
 /// bias [columns], mean and rstd [rows, 1] are F32. y may be x, dx may be dy or x.
 class LayerNorm : public Kernel {
 public:
-  LayerNorm(const char *node, Shape x, float epsilon);
+  LayerNorm(Node node, Shape x, float epsilon);
   void forward(Stream &, const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &y, const Tensor &mean,
                const Tensor &rstd) const;
   void backward(Stream &, const Tensor &dy, const Tensor &x, const Tensor &scale, const Tensor &mean,
@@ -179,7 +179,7 @@ private:
 /// var * count / (count - 1), where var = 1/rstd^2 - epsilon.
 class UpdateStatistics : public Kernel {
 public:
-  UpdateStatistics(const char *node, int64_t channels, int64_t count, float momentum, float epsilon);
+  UpdateStatistics(Node node, int64_t channels, int64_t count, float momentum, float epsilon);
   void run(Stream &, const Tensor &mean, const Tensor &rstd, const Tensor &runningMean, const Tensor &runningVar) const;
 
 private:
@@ -193,7 +193,7 @@ private:
 /// MemoryNotAvailable.
 class BatchNormInversion : public Kernel {
 public:
-  BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half);
+  BatchNormInversion(Node node, Shape x, int64_t slots, float alpha, bool half);
   void save(Stream &, const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &saved) const;
   void invert(Stream &, const Tensor &z, const Tensor &mean, const Tensor &rstd, const Tensor &scale,
               const Tensor &bias, const Tensor &saved, const Tensor &x) const;
@@ -209,7 +209,7 @@ private:
 /// maxima [parts, 2] is written.
 class CancellationCheck : public Kernel {
 public:
-  CancellationCheck(const char *node, int64_t elements, int64_t parts);
+  CancellationCheck(Node node, int64_t elements, int64_t parts);
   void run(Stream &, const Tensor &x, const Tensor &y, const Tensor &maxima) const;
 
 private:
@@ -219,7 +219,7 @@ private:
 /// Local response normalization across channels (ONNX LRN): y = x / (bias + alpha/size * sum of squares)^beta.
 class Lrn : public Kernel {
 public:
-  Lrn(const char *node, Shape x, int64_t size, float alpha, float beta, float bias);
+  Lrn(Node node, Shape x, int64_t size, float alpha, float beta, float bias);
   void forward(Stream &, const Tensor &x, const Tensor &y, const Tensor &scratch) const;
   void backward(Stream &, const Tensor &dy, const Tensor &x, const Tensor &dx, const Tensor &scratch) const;
 
@@ -234,7 +234,7 @@ private:
 /// [M,1], [M,N]. c of BF16 or F16 factors is either, or F32; a bias of one row, with beta 1, has its type.
 class Matmul : public Kernel {
 public:
-  Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1,
+  Matmul(Node node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1,
          Shape bias = {}, Algorithm algorithm = {}, DataType factors = DataType::F32, DataType result = DataType::F32);
   ~Matmul();
   Matmul(Matmul &&);
@@ -249,7 +249,7 @@ private:
 /// Softmax or its logarithm along `axis`; x, y row-major. The backward pass reads y.
 class Softmax : public Kernel {
 public:
-  Softmax(const char *node, Shape x, int axis, bool logarithm);
+  Softmax(Node node, Shape x, int axis, bool logarithm);
   void forward(Stream &, const Tensor &x, const Tensor &y) const;
   void backward(Stream &, const Tensor &dy, const Tensor &y, const Tensor &dx) const;
 
@@ -269,7 +269,7 @@ enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
 class Loss : public Kernel {
 public:
   static constexpr int64_t none = INT64_MIN;
-  Loss(const char *node, LossKind kind, Shape x, int64_t ignoreIndex = none);
+  Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex = none);
   void forward(Stream &, const Tensor &x, const Tensor &target, const Tensor &loss, const Tensor &scratch) const;
   void backward(Stream &, const Tensor &x, const Tensor &target, const Tensor &dx, const Tensor &scratch = {}) const;
   /// Number of samples whose largest logit is the target's, added to an int64 (SoftmaxCrossEntropy only).
@@ -288,8 +288,7 @@ enum class NearestRounding { RoundPreferFloor, RoundPreferCeil, Floor, Ceil };
 /// Spatial resize of NHWC x to NHWC y; scales are y's extent over x's, or as given by the model.
 class Resize : public Kernel {
 public:
-  Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode, ResizeCoordinates,
-         NearestRounding);
+  Resize(Node node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode, ResizeCoordinates, NearestRounding);
   void forward(Stream &, const Tensor &x, const Tensor &y) const;
   void backward(Stream &, const Tensor &dy, const Tensor &dx) const;
 
@@ -305,7 +304,7 @@ private:
 /// F32. From F32 to I64 fractions are cut off; what no integer holds becomes the least of them.
 class Reorder : public Kernel {
 public:
-  Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);
+  Reorder(Node node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);
   void run(Stream &, const Tensor &x, const Tensor &y) const;
 
   struct Impl;
@@ -318,7 +317,7 @@ private:
 /// their gradients). Same type and layout on both sides.
 class Slab : public Kernel {
 public:
-  Slab(const char *node, const Tensor &large, const Tensor &small, int axis, int64_t start);
+  Slab(Node node, const Tensor &large, const Tensor &small, int axis, int64_t start);
   void insert(Stream &, const Tensor &small, const Tensor &large) const;  ///< large[slab] = small
   void extract(Stream &, const Tensor &large, const Tensor &small) const; ///< small = large[slab]
 
@@ -331,7 +330,7 @@ private:
 /// y is F32. `scale` multiplies the sum (1/count makes a mean).
 class SumTo : public Kernel {
 public:
-  SumTo(const char *node, const Tensor &x, const Tensor &y, float scale = 1);
+  SumTo(Node node, const Tensor &x, const Tensor &y, float scale = 1);
   void run(Stream &, const Tensor &x, const Tensor &y, const Tensor &scratch) const;
 
 private:
@@ -342,7 +341,7 @@ private:
 /// y = x broadcast to y's shape (numpy rules), times `scale`. Either may be BF16 or F16.
 class BroadcastTo : public Kernel {
 public:
-  BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale = 1);
+  BroadcastTo(Node node, const Tensor &x, const Tensor &y, float scale = 1);
   void run(Stream &, const Tensor &x, const Tensor &y) const;
 
   struct Impl;
@@ -352,6 +351,6 @@ private:
 };
 
 /// Sets every byte of the tensor to zero.
-void clear(Stream &, const Tensor &, const char *node);
+void clear(Stream &, const Tensor &, Node node);
 
 } // namespace sluice

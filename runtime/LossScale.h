@@ -21,6 +21,6 @@ constexpr int goodStepsToGrow = 2000;
 /// Behind all gradients of a step, in its last batch: whether they are finite, which says for the updates behind it
 /// what they do, and so what becomes of the scale. `gradients` are F32. The cuda runtime alone has it.
 void checkGradients(Stream &, const Tensor &scale, const Tensor &goodSteps, const Tensor &skippedSteps,
-                    TensorList gradients, const char *node);
+                    TensorList gradients, Node node);
 
 } // namespace sluice

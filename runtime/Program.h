@@ -48,6 +48,8 @@ struct PlanRow { ///< one line of --plan
 
 struct ActionRow {    ///< all tensors of the plan that one action takes away, per step
   const char *action; ///< "offload", "offload fp16", "compress zfp", "encode mask", "recompute"
+  OpRole role;        ///< as which its ops are counted; Compute: it has none
+  Codec codec;        ///< of those ops
   int tensors;
   int64_t bytes;
   double predictedSeconds; ///< on the stream where the work is done, waits not included

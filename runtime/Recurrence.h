@@ -31,7 +31,7 @@ constexpr int64_t savedOf(RecurrentCell cell) {
 /// backwards.
 class Recurrence : public Kernel {
 public:
-  Recurrence(const char *node, RecurrentCell cell, Shape gates, bool reverse);
+  Recurrence(Node node, RecurrentCell cell, Shape gates, bool reverse);
   /// hidden [T,B,H] and saved; cell [B,H]: c of the last step. extra: c before the first step [B,H], or the bias [H]
   /// of the product that GruLinearBeforeReset resets.
   void forward(Stream &, const Tensor &gates, const Tensor &weight, const Tensor &initial, const Tensor &extra,

@@ -11,7 +11,7 @@ namespace sluice {
 /// NaN is larger than any number.
 class Top : public Kernel {
 public:
-  Top(const char *node, Shape x, int64_t count, bool smallest, bool last);
+  Top(Node node, Shape x, int64_t count, bool smallest, bool last);
   void run(Stream &, const Tensor &x, const Tensor &ids) const;
 
 private:
@@ -24,7 +24,7 @@ private:
 /// Session::synchronize(), and until then its element is NaN and its gradient dropped.
 class Pick : public Kernel {
 public:
-  Pick(const char *node, Shape x, Shape ids);
+  Pick(Node node, Shape x, Shape ids);
   void forward(Stream &, const Tensor &x, const Tensor &ids, const Tensor &y) const;
   /// dx: each element the sum of dy where its id stands, in float and in the order of the ids; zero where none does.
   void backward(Stream &, const Tensor &dy, const Tensor &ids, const Tensor &dx) const;

@@ -4,6 +4,8 @@
 // cudaStream_t.
 #pragma once
 
+#include "runtime/CodecTable.h"
+#include "runtime/OpRoleTable.h"
 #include "runtime/StreamTable.h"
 #include "runtime/Tensor.h"
 
@@ -13,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace sluice {
@@ -29,10 +32,34 @@ struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The node of the model that an op belongs to, and what the op is there for. Generated programs give a kernel the node
+/// alone, or say for what their plan runs it besides.
+struct Node {
+  const char *name = nullptr; ///< must outlive the program
+  OpRole role = OpRole::Compute;
+  Codec codec = {}; ///< of copies, encode and decode; none where these make or read a mask
+
+  constexpr Node() = default;
+  constexpr Node(const char *name, OpRole role = OpRole::Compute, Codec codec = {})
+      : name(name), role(role), codec(codec) {}
+  constexpr operator const char *() const { return name; }
+  /// What the kernel does by nature, unless the program has said what it is there for.
+  constexpr Node as(OpRole nature, Codec with = {}) const {
+    return role == OpRole::Compute ? Node(name, nature, with) : *this;
+  }
+};
+
+/// For messages.
+inline std::string operator+(std::string text, const Node &node) { return std::move(text += node.name); }
+
+/// As traces and profiles say it.
+inline std::string nameOf(const Node &node) { return std::string(node.name) + factsOf(node.role).ending; }
+
 /// One executed op, in seconds since the session began. `bytes` is what a copy moved, else 0; `zeros` the share of
 /// zeros in each tensor that the op wrote, where those were counted.
 struct OpRecord {
-  const char *node, *op;
+  Node node;
+  const char *op;
   StreamId stream;
   double start, end;
   size_t bytes;
@@ -61,7 +88,7 @@ public:
 
   /// For kernels. Host: enqueues `work`. Cuda: calls `work` at once, which enqueues on native(). `node` and `op` name
   /// it in traces and profiles and must outlive the program.
-  void launch(const char *node, const char *op, std::function<void()> work, size_t bytes = 0);
+  void launch(Node node, const char *op, std::function<void()> work, size_t bytes = 0);
 
   /// Behind a kernel that wrote these tensors of floats, adds their shares of zeros (of the whole bit pattern) to its
   /// record, if the session counts zeros.
@@ -221,7 +248,7 @@ public:
 };
 
 /// Enqueue a copy between the arenas on `stream`. Both tensors have the same byte size.
-void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node);
-void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node);
+void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node);
+void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node);
 
 } // namespace sluice

@@ -12,29 +12,26 @@ namespace sluice {
 /// says d.
 ///
 /// As torch.optim.SGD: m = step==1 ? d : momentum*m + d; w -= lr*m, with Nesterov lr*(d + momentum*m).
-void updateSgd(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum,
-               const char *node);
+void updateSgd(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum, Node node);
 /// As torch.optim.Adam (coupled) and AdamW (decoupled: w shrinks by lr*weightDecay first, d is dw).
 enum class WeightDecay { Coupled, Decoupled };
 void updateAdam(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                const Tensor &expAvgSq, WeightDecay, const char *node);
+                const Tensor &expAvgSq, WeightDecay, Node node);
 /// As torch.optim.Adagrad: sum += d^2; w -= lr/(1 + (step-1)*rateDecay) * d / (sqrt(sum) + epsilon).
-void updateAdagrad(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &sum,
-                   const char *node);
+void updateAdagrad(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &sum, Node node);
 /// As torch.optim.RMSprop: a = alpha*a + (1-alpha)*d^2; m = momentum*m + d / (sqrt(a) + epsilon); w -= lr*m.
 void updateRmsProp(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &squareAvg,
-                   const Tensor &momentum, const char *node);
+                   const Tensor &momentum, Node node);
 /// Lion (Chen et al. 2023, algorithm 2): w -= lr*(sign(beta1*m + (1-beta1)*dw) + weightDecay*w); m = beta2*m +
 /// (1-beta2)*dw.
-void updateLion(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                const char *node);
+void updateLion(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg, Node node);
 
 /// LAMB (You et al. 2020) in the form of NVIDIA's apex: u = Adam's direction + weightDecay*w; w -= lr*r*u, with r =
 /// |w|/|u|, 1 where either is 0 or w does not decay. Norms are summed in double, in an order that depends on the shape
 /// alone.
 class Lamb : public Kernel {
 public:
-  Lamb(const char *node, Shape w);
+  Lamb(Node node, Shape w);
   void update(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
               const Tensor &expAvgSq, const Tensor &scratch) const;
 
@@ -45,7 +42,7 @@ private:
 /// norm = sqrt(before^2 + sum(gradient^2)), of elements as updates clip them; `before` may be absent. Sums as Lamb.
 class GradientNorm : public Kernel {
 public:
-  GradientNorm(const char *node, Shape gradient);
+  GradientNorm(Node node, Shape gradient);
   void run(Stream &, const Tensor &gradient, const Tensor &before, const Tensor &norm, const Tensor &scratch) const;
 
 private:
@@ -53,9 +50,9 @@ private:
 };
 
 /// sum = (first batch of the step ? 0 : sum) + dw / batches.
-void accumulateGradient(Stream &, const Tensor &dw, const Tensor &sum, const char *node);
+void accumulateGradient(Stream &, const Tensor &dw, const Tensor &sum, Node node);
 
 /// Behind the last batch of a step, average = step==1 ? w : average + (1 - averageDecay)*(w - average).
-void averageWeights(Stream &, const Tensor &w, const Tensor &average, const char *node);
+void averageWeights(Stream &, const Tensor &w, const Tensor &average, Node node);
 
 } // namespace sluice

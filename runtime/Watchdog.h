@@ -9,7 +9,7 @@
 namespace sluice {
 
 /// Called with a task that has run for `seconds` so far.
-using OnStuck = std::function<void(const char *stream, const char *node, const char *op, double seconds)>;
+using OnStuck = std::function<void(const char *stream, const Node &node, const char *op, double seconds)>;
 
 /// While the program waits for the session's streams, calls `report` for a task that runs longer than `patience`
 /// seconds, and again whenever that time has doubled. On the waiting thread. Set while nothing runs. Cuda: nothing,

@@ -155,10 +155,12 @@ LogicalResult Correspondence::checkFacts(train::HasKernel op, RunOp run) {
     calls.push_back(call);
   if (run.getCallsAttr() != b.getArrayAttr(calls))
     return error(run) << "makes the calls " << run.getCalls() << ", but the planned step " << b.getArrayAttr(calls);
-  if (run.getRecompute() != train::attr::has<train::attr::Recompute>(op) ||
-      run.getInverse() != train::attr::has<train::attr::Inverse>(op) ||
-      run.getParameterAttr() != (update ? update.getParameterAttr() : FlatSymbolRefAttr()))
-    return error(run) << "says otherwise than the planned step that it runs again, or which parameter it updates";
+  if (run.getRole() != train::roleOf(op))
+    return error(run) << "has the role " << stringifyRole(run.getRole()) << ", but the planned step "
+                      << stringifyRole(train::roleOf(op));
+  if (run.getParameterAttr() != (update ? update.getParameterAttr() : FlatSymbolRefAttr()) ||
+      run.getIdsAttr() != op.ids())
+    return error(run) << "says otherwise than the planned step which parameter it updates, or which of its ins are ids";
   if (run.isFused() != static_cast<bool>(fused))
     return error(run) << (fused ? "has no region" : "has a region, which the planned step has not");
   if (fused && (run.getChannelsAttr() != fused.getChannelsAttr() || run.getSumsAttr() != fused.getSumsAttr() ||

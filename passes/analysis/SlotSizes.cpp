@@ -45,7 +45,8 @@ llvm::DenseMap<Value, Type> masksInFront(sched::ProgramOp program) {
   for (auto run : program.getBody().getOps<sched::RunOp>())
     for (auto call : run.getCalls().getAsRange<sched::CallAttr>())
       for (Attribute argument : call.getArguments())
-        if (isMaskedCodec(argument) && run.getKernel() == "encode" && !run.getOuts().empty() && !run.getIns().empty())
+        if (isMaskedCodec(argument) && run.getRole() == sched::Role::Encode && !run.getOuts().empty() &&
+            !run.getIns().empty())
           masks[run.getOuts()[0]] = cast<TypeAttr>(run.getInTypes()[0]).getValue();
   return masks;
 }

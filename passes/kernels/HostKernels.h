@@ -4,8 +4,8 @@
 
 #include "ir/RuntimeTypes.h"
 #include "passes/kernels/ChooseAlgorithms.h"
-#include "runtime/kernels/DirectConv.h"
 #include "runtime/FusedGeometry.h"
+#include "runtime/kernels/DirectConv.h"
 
 #include <optional>
 

@@ -36,9 +36,9 @@ static std::shared_ptr<SharedEngine<AttentionEngine>> shared(const char *node, c
                                            });
 }
 
-Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept,
-                     float scale, bool causal, float ratio, int64_t key, DataType type, Algorithm algorithm,
-                     Shape qView, Shape kView, Shape vView, Shape yView)
+Attention::Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept, float scale,
+                     bool causal, float ratio, int64_t key, DataType type, Algorithm algorithm, Shape qView,
+                     Shape kView, Shape vView, Shape yView)
     : Kernel(node), geometry(node, q, k, v, mask, kept, {qView, kView, vView, yView}), scale(scale), causal(causal),
       ratio(ratio), key(static_cast<uint64_t>(key)) {
   if (!isHalf(type))

@@ -201,7 +201,7 @@ constexpr unsigned all = ~0u;
                      notedNode(note));
 }
 
-Packing::Packing(const char *node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
+Packing::Packing(Node node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
   const CodecFacts *facts = factsOf(codec);
   if (!facts || !facts->onDevice || x.type != DataType::F32)
     throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
@@ -224,7 +224,7 @@ void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) c
     else
       packHalf(native(stream), raw, form, elements, node, all);
   };
-  stream.launch(node, encodeName(codec), work, x.bytes());
+  stream.launch(node.as(OpRole::Encode, codec), encodeName(codec), work, x.bytes());
 }
 
 void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) const {
@@ -243,10 +243,10 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
     if (codec.mask)
       restoreSigns(native(stream), from, raw, elements);
   };
-  stream.launch(node, decodeName(codec), work, x.bytes());
+  stream.launch(node.as(OpRole::Decode, codec), decodeName(codec), work, x.bytes());
 }
 
-void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
+void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {
   checkCopy(node, codec, from, to);
   watchNotes(refused, raiseRefused);
   const void *x = stream.address(from);
@@ -258,10 +258,10 @@ void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char
     else
       packHalf(native(stream), static_cast<const float *>(x), slot, from.shape.elements(), node, copyBlocks);
   };
-  stream.launch(node, zvc ? "copy to host zvc" : "copy to host fp16", work, from.bytes());
+  stream.launch(node.as(OpRole::Offload, codec), zvc ? "copy to host zvc" : "copy to host fp16", work, from.bytes());
 }
 
-void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
+void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {
   checkCopy(node, codec, to, from);
   const void *slot = stream.address(from);
   void *x = stream.address(to);
@@ -272,7 +272,7 @@ void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const ch
     else
       unpackHalf(native(stream), slot, static_cast<float *>(x), to.shape.elements(), copyBlocks);
   };
-  stream.launch(node, zvc ? "copy to device zvc" : "copy to device fp16", work, to.bytes());
+  stream.launch(node.as(OpRole::Prefetch, codec), zvc ? "copy to device zvc" : "copy to device fp16", work, to.bytes());
 }
 
 } // namespace sluice

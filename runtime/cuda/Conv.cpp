@@ -38,7 +38,7 @@ void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second,
   }
 }
 
-Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
+Conv::Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
            Algorithm algorithm, DataType type)
     : Kernel(node) {
   checkConvolution(node, x, w, y, window, groups);

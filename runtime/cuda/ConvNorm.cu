@@ -54,8 +54,8 @@ struct MaskedRegion {
 template <DataType Half, bool Addend> struct MaskedRegionOf : MaskedRegion {
   using Rule = std::conditional_t<Addend, MaskedGradientOfSum<Half>, MaskedGradient<Half>>;
 
-  MaskedRegionOf(const char *node, const Tensor &x, const Tensor &vector) : region(made(node, x, vector)) {}
-  static Fused<Rule> made(const char *node, const Tensor &x, const Tensor &vector) {
+  MaskedRegionOf(Node node, const Tensor &x, const Tensor &vector) : region(made(node, x, vector)) {}
+  static Fused<Rule> made(Node node, const Tensor &x, const Tensor &vector) {
     const Tensor c = channel(vector);
     if constexpr (Addend)
       return {node, x.shape, x.layout, {x, x, x, c, c, x}, {x}, {vector, vector}};
@@ -74,7 +74,7 @@ template <DataType Half, bool Addend> struct MaskedRegionOf : MaskedRegion {
 };
 
 template <DataType Half>
-std::unique_ptr<MaskedRegion> maskedRegion(const char *node, bool addend, const Tensor &x, const Tensor &vector) {
+std::unique_ptr<MaskedRegion> maskedRegion(Node node, bool addend, const Tensor &x, const Tensor &vector) {
   if (addend)
     return std::make_unique<MaskedRegionOf<Half, true>>(node, x, vector);
   return std::make_unique<MaskedRegionOf<Half, false>>(node, x, vector);
@@ -86,7 +86,7 @@ Precision precisionOf(DataType type) { return type == DataType::F16 ? Precision:
 
 /// The engine, and what stands in for it.
 struct ConvNorm::Impl : Buildable {
-  Impl(const char *node, const ConvGeometry &g, bool addend, Algorithm algorithm, float epsilon)
+  Impl(Node node, const ConvGeometry &g, bool addend, Algorithm algorithm, float epsilon)
       : node(node), geometry(g), addend(addend), algorithm(algorithm), epsilon(epsilon),
         sums(cuda::convNormSums(g.pass, g.y)), ownStatistics(node, g.y, epsilon) {
     const int64_t limit = grantedWorkspace(algorithm);
@@ -116,7 +116,7 @@ struct ConvNorm::Impl : Buildable {
     return shared->get();
   }
 
-  const char *node;
+  Node node;
   ConvGeometry geometry;
   bool addend;
   Algorithm algorithm;
@@ -128,8 +128,8 @@ struct ConvNorm::Impl : Buildable {
   std::unique_ptr<MaskedRegion> masked; ///< of a gradient
 };
 
-ConvNorm::ConvNorm(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups,
-                   bool addend, Algorithm algorithm, DataType type, float epsilon)
+ConvNorm::ConvNorm(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool addend,
+                   Algorithm algorithm, DataType type, float epsilon)
     : Kernel(node) {
   checkConvolution(node, x, w, y, window, groups);
   impl = std::make_shared<Impl>(node, ConvGeometry{pass, x, w, y, window, groups, type}, addend, algorithm, epsilon);

@@ -8,7 +8,7 @@ namespace sluice {
 
 namespace {
 
-void copy(Stream &stream, const Tensor &from, const Tensor &to, const char *node, const char *op, cudaMemcpyKind kind) {
+void copy(Stream &stream, const Tensor &from, const Tensor &to, Node node, const char *op, cudaMemcpyKind kind) {
   if (from.bytes() != to.bytes())
     throw std::invalid_argument(std::string("copy for '") + node + "' from " + std::to_string(from.bytes()) +
                                 " bytes to " + std::to_string(to.bytes()) + " bytes");
@@ -21,19 +21,19 @@ void copy(Stream &stream, const Tensor &from, const Tensor &to, const char *node
 
 } // namespace
 
-void clear(Stream &stream, const Tensor &tensor, const char *node) {
+void clear(Stream &stream, const Tensor &tensor, Node node) {
   void *target = stream.address(tensor);
   stream.launch(node, "clear", [&] {
     checkCuda(cudaMemsetAsync(target, 0, tensor.bytes(), native(stream)), "cannot clear a tensor");
   });
 }
 
-void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node) {
-  copy(stream, from, to, node, "copy to host", cudaMemcpyDeviceToHost);
+void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node) {
+  copy(stream, from, to, node.as(OpRole::Offload), "copy to host", cudaMemcpyDeviceToHost);
 }
 
-void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node) {
-  copy(stream, from, to, node, "copy to device", cudaMemcpyHostToDevice);
+void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node) {
+  copy(stream, from, to, node.as(OpRole::Prefetch), "copy to device", cudaMemcpyHostToDevice);
 }
 
 void Session::read(const Tensor &tensor, void *to) {

@@ -103,8 +103,8 @@ void Embedding::forward(Stream &stream, const Tensor &table, const Tensor &ids, 
 }
 
 template <typename Rule>
-static void combine(const char *node, const char *op, Stream &stream, const Tensor &x, const Tensor &ids,
-                    const Tensor &y, const Tensor &scratch, int64_t rows) {
+static void combine(Node node, const char *op, Stream &stream, const Tensor &x, const Tensor &ids, const Tensor &y,
+                    const Tensor &scratch, int64_t rows) {
   const int64_t columns = y.shape.elements() / rows, count = ids.shape.elements();
   const void *from = stream.address(x);
   const int64_t *pi = stream.data<int64_t>(ids);

@@ -7,9 +7,9 @@
 // all of which leaves registers for that; a value has 8 or 11 bits.
 #pragma once
 
+#include "runtime/FusedGeometry.h"
 #include "runtime/cuda/Finish.h"
 #include "runtime/cuda/Storage.h"
-#include "runtime/FusedGeometry.h"
 
 #include <utility>
 
@@ -241,7 +241,7 @@ template <typename F> class Fused : public Kernel {
   using Walk = detail::FusedWalk<F>;
 
 public:
-  Fused(const char *node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,
+  Fused(Node node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,
         std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums, F f = {})
       : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().at, outputs, sums),
         cut(geometry.rows, geometry.rowExtent, F::sums > 0 ? Cut::sumTasks : Cut::elementTasks,

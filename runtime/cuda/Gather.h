@@ -76,22 +76,23 @@ using LaunchPieces = void (*)(cudaStream_t stream, const Pieces<Piece> &pieces, 
 
 template <typename Piece> class KeptPieces : public KeptLaunch {
 public:
-  KeptPieces(const char *node, const char *op, LaunchPieces<Piece> how, const DeviceState *state)
+  KeptPieces(Node node, const char *op, LaunchPieces<Piece> how, const DeviceState *state)
       : how(how), node(node), op(op), state(state), pieces() {}
   void launch(Stream &stream) override {
-    stream.launch(pieces.count > 1 ? "several nodes" : node, op, [&] { how(native(stream), pieces, state); });
+    stream.launch(pieces.count > 1 ? Node("several nodes", node.role) : node, op,
+                  [&] { how(native(stream), pieces, state); });
   }
 
   const LaunchPieces<Piece> how;
-  const char *node, *op;
+  const Node node;
+  const char *op;
   const DeviceState *state;
   Pieces<Piece> pieces;
 };
 
 /// Launches the kernel for one piece of `size` elements, or keeps it for a launch of several.
 template <typename Piece>
-void launchPiece(Stream &stream, const char *node, const char *op, LaunchPieces<Piece> how, const Piece &piece,
-                 int64_t size) {
+void launchPiece(Stream &stream, Node node, const char *op, LaunchPieces<Piece> how, const Piece &piece, int64_t size) {
   const DeviceState *state = deviceState(stream);
   if (!gathers(stream)) {
     KeptPieces<Piece> alone(node, op, how, state);

@@ -119,7 +119,7 @@ unsigned long long addressOf(const char *node) { return reinterpret_cast<uintptr
                                     floatOfBits(static_cast<uint32_t>(note[2]))));
 }
 
-BatchNormInversion::BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half)
+BatchNormInversion::BatchNormInversion(Node node, Shape x, int64_t slots, float alpha, bool half)
     : Kernel(node), channels(x[1]), pixels(x.elements() / std::max<int64_t>(1, x[1])), slots(slots), alpha(alpha),
       half(half) {
   if (x.rank < 2)
@@ -133,7 +133,7 @@ void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &sca
   auto *px = stream.data<float>(x);
   const auto *pScale = stream.data<const float>(scale), *pBias = stream.data<const float>(bias);
   auto *pSaved = stream.data<float>(saved);
-  stream.launch(node, "save_guarded_channels", [&] {
+  stream.launch(node.as(OpRole::Rebuild), "save_guarded_channels", [&] {
     moveGuarded<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
         pScale, pBias, channels, pixels, slots, half, px, pSaved, false, addressOf(node));
   });
@@ -145,7 +145,7 @@ void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &m
              *pRstd = stream.data<const float>(rstd), *pScale = stream.data<const float>(scale),
              *pBias = stream.data<const float>(bias);
   auto *pSaved = stream.data<float>(saved), *px = stream.data<float>(x);
-  stream.launch(node, "invert_batch_norm_leaky_relu", [&] {
+  stream.launch(node.as(OpRole::Rebuild), "invert_batch_norm_leaky_relu", [&] {
     const PixelGrid shape(pixels, channels);
     invertKernel<<<shape.grid, shape.block, 0, native(stream)>>>(pz, pMean, pRstd, pScale, pBias, channels, pixels,
                                                                  alpha, px);
@@ -154,7 +154,7 @@ void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &m
   });
 }
 
-CancellationCheck::CancellationCheck(const char *node, int64_t elements, int64_t parts)
+CancellationCheck::CancellationCheck(Node node, int64_t elements, int64_t parts)
     : Kernel(node), elements(elements), parts(parts) {
   watchNotes(failed, raiseFailed);
 }
@@ -162,7 +162,7 @@ CancellationCheck::CancellationCheck(const char *node, int64_t elements, int64_t
 void CancellationCheck::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &maxima) const {
   const auto *px = stream.data<const float>(x), *py = stream.data<const float>(y);
   auto *pMaxima = stream.data<float>(maxima);
-  stream.launch(node, "check_cancellation", [&] {
+  stream.launch(node.as(OpRole::Rebuild), "check_cancellation", [&] {
     maximaKernel<<<static_cast<unsigned>(parts), blockThreads, 0, native(stream)>>>(px, py, elements, pMaxima);
     cancellationKernel<<<1, 32, 0, native(stream)>>>(pMaxima, parts, addressOf(node));
   });

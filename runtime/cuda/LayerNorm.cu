@@ -62,8 +62,7 @@ __global__ void layerNormBackward(int64_t rows, int64_t columns, const T *dy, co
 
 } // namespace
 
-LayerNorm::LayerNorm(const char *node, Shape x, float epsilon)
-    : Kernel(node), rows(x[0]), columns(x[1]), epsilon(epsilon) {}
+LayerNorm::LayerNorm(Node node, Shape x, float epsilon) : Kernel(node), rows(x[0]), columns(x[1]), epsilon(epsilon) {}
 
 void LayerNorm::forward(Stream &stream, const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &y,
                         const Tensor &mean, const Tensor &rstd) const {

@@ -138,7 +138,7 @@ __global__ void countCorrectKernel(Samples samples, const float *x, const int64_
 
 } // namespace
 
-Loss::Loss(const char *node, LossKind kind, Shape x, int64_t ignoreIndex)
+Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex)
     : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex) {
   if (kind == LossKind::SoftmaxCrossEntropy && x.rank < 2)
     throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) +
@@ -166,7 +166,7 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
   constexpr int parts = cuda::lossParts;
   const DeviceState *state = deviceState(stream);
   const IdNote note = idNote(IdUse::Class, node);
-  stream.launch(node, "loss", [&] {
+  stream.launch(node.as(OpRole::Loss), "loss", [&] {
     int64_t count = x.elements();
     const int64_t *counted = nullptr;
     if (kind == LossKind::SoftmaxCrossEntropy) {

@@ -59,11 +59,11 @@ float gradientFactor() {
 }
 
 void checkGradients(Stream &stream, const Tensor &scale, const Tensor &goodSteps, const Tensor &skippedSteps,
-                    TensorList gradients, const char *node) {
+                    TensorList gradients, Node node) {
   deviceState(stream); // up to date
   DeviceState *state = deviceStateAddress();
   float *values[] = {stream.data<float>(scale), stream.data<float>(goodSteps), stream.data<float>(skippedSteps)};
-  stream.launch(node, "check_gradients", [&] {
+  stream.launch(node.as(OpRole::Update), "check_gradients", [&] {
     Pieces<Checked> pieces{};
     auto launch = [&] {
       checkKernel<<<pieces.blocks(), blockThreads, 0, native(stream)>>>(pieces, state);

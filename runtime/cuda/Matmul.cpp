@@ -135,7 +135,7 @@ void Matmul::Impl::Plan::choose() {
   algorithm = found.algo;
 }
 
-Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
+Matmul::Matmul(Node node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
                Shape bias, Algorithm algorithm, DataType factors, DataType result)
     : Kernel(node), impl(std::make_unique<Impl>()) {
   auto plan = std::make_shared<Impl::Plan>();

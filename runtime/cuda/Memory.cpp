@@ -2,8 +2,8 @@
 // Arenas of the cuda runtime. What is free is asked first, so that the error has both numbers.
 #include "runtime/cuda/Memory.h"
 
-#include "runtime/cuda/Device.h"
 #include "runtime/FreeMemory.h"
+#include "runtime/cuda/Device.h"
 
 #include <cstring>
 #include <sys/resource.h>

@@ -172,8 +172,7 @@ void runningPieces(cudaStream_t stream, const Pieces<Running> &all, const Device
 
 } // namespace
 
-BatchNormStatistics::BatchNormStatistics(const char *node, Shape x, float epsilon)
-    : Kernel(node), x(x), epsilon(epsilon) {
+BatchNormStatistics::BatchNormStatistics(Node node, Shape x, float epsilon) : Kernel(node), x(x), epsilon(epsilon) {
   checkStatistics(node, x);
   workspace = static_cast<size_t>(cuda::statisticsScratch(x));
 }
@@ -192,7 +191,7 @@ void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor 
   });
 }
 
-UpdateStatistics::UpdateStatistics(const char *node, int64_t channels, int64_t count, float momentum, float epsilon)
+UpdateStatistics::UpdateStatistics(Node node, int64_t channels, int64_t count, float momentum, float epsilon)
     : Kernel(node), channels(channels), count(count), momentum(momentum), epsilon(epsilon) {}
 
 void UpdateStatistics::run(Stream &stream, const Tensor &mean, const Tensor &rstd, const Tensor &runningMean,
@@ -206,7 +205,7 @@ void UpdateStatistics::run(Stream &stream, const Tensor &mean, const Tensor &rst
                       correction,
                       momentum,
                       epsilon};
-  launchPiece<Running>(stream, node, "update_statistics", runningPieces, piece, channels);
+  launchPiece<Running>(stream, node.as(OpRole::Update), "update_statistics", runningPieces, piece, channels);
 }
 
 } // namespace sluice

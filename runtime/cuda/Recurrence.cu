@@ -159,7 +159,7 @@ template <typename Rule> __global__ void finishBackward(BackwardStep<Rule> s) {
 
 } // namespace
 
-Recurrence::Recurrence(const char *node, RecurrentCell cell, Shape gates, bool reverse)
+Recurrence::Recurrence(Node node, RecurrentCell cell, Shape gates, bool reverse)
     : Kernel(node), geometry(recurrenceGeometry(node, cell, gates, reverse)) {
   workspace = static_cast<size_t>(cuda::recurrenceScratch(geometry));
 }

@@ -325,7 +325,7 @@ struct SumTo::Impl {
   bool isShort = false;
 };
 
-SumTo::SumTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
+SumTo::SumTo(Node node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
   const SumCut sum(node, x, y);
   auto made = std::make_shared<Impl>();
   made->plan = planOf(sum.cut, sum.keptCount);

@@ -55,8 +55,8 @@ PixelGrid gridOf(const Shape &shape) { return {shape[0] * shape[2] * shape[3], s
 
 } // namespace
 
-Resize::Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode mode,
-               ResizeCoordinates coordinates, NearestRounding rounding)
+Resize::Resize(Node node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode mode, ResizeCoordinates coordinates,
+               NearestRounding rounding)
     : Kernel(node) {
   auto plan = std::make_shared<Impl>();
   plan->x = x, plan->y = y;

@@ -194,8 +194,7 @@ static bool addsChannels(const Tensor &x, const Tensor &y) {
   return fits;
 }
 
-Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation)
-    : Kernel(node) {
+Reorder::Reorder(Node node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation) : Kernel(node) {
   auto plan = std::make_shared<Impl>();
   impl = plan;
   plan->from = x.type, plan->to = y.type;
@@ -216,7 +215,7 @@ Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initia
 }
 
 template <typename Half>
-static void turn(Stream &stream, const char *node, const Reorder::Impl &plan, const Tensor &x, const Tensor &y) {
+static void turn(Stream &stream, Node node, const Reorder::Impl &plan, const Tensor &x, const Tensor &y) {
   const Turn<Half> piece{stream.data<float>(x),
                          stream.data<Half>(y),
                          y.shape.elements(),

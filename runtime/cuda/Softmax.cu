@@ -77,7 +77,7 @@ __global__ void softmaxBackwardKernel(View view, const T *dy, const T *y, T *dx,
 
 } // namespace
 
-Softmax::Softmax(const char *node, Shape x, int axis, bool logarithm)
+Softmax::Softmax(Node node, Shape x, int axis, bool logarithm)
     : Kernel(node), x(x), axis(axis < 0 ? axis + x.rank : axis), logarithm(logarithm) {
   if (this->axis < 0 || this->axis >= x.rank)
     throw std::invalid_argument(std::string("softmax '") + node + "' along axis " + std::to_string(axis) + " of rank " +

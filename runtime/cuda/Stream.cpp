@@ -6,13 +6,13 @@
 // running.
 #include "runtime/Stream.h"
 
+#include "runtime/Watchdog.h"
 #include "runtime/cuda/CudaEvent.h"
 #include "runtime/cuda/Gather.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
 #include "runtime/cuda/StepResults.h"
 #include "runtime/cuda/ZeroValue.h"
-#include "runtime/Watchdog.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -39,7 +39,8 @@ struct GraphOwner {
 
 /// An op between two events, until its times are asked for.
 struct Recorded {
-  const char *node, *op;
+  Node node;
+  const char *op;
   StreamId stream;
   size_t bytes;
   CudaEvent start, end;
@@ -138,7 +139,7 @@ void Stream::wait(Event event) {
 
 void Stream::synchronize() { checkCuda(cudaStreamSynchronize(impl->stream), "failed while the program ran"); }
 
-void Stream::launch(const char *node, const char *op, std::function<void()> work, size_t bytes) {
+void Stream::launch(Node node, const char *op, std::function<void()> work, size_t bytes) {
   Session::Impl &owner = *session.impl;
   launchKept(*this);
   if (owner.recording) {

@@ -180,15 +180,15 @@ void averagePieces(cudaStream_t stream, const Pieces<Addition> &all, const Devic
 }
 
 template <typename Rule>
-void launchUpdate(Stream &stream, const char *node, const char *op, Pointers p, bool decoupled = false) {
+void launchUpdate(Stream &stream, Node node, const char *op, Pointers p, bool decoupled = false) {
   p.decoupled = decoupled;
-  launchPiece<Pointers>(stream, node, op, updatePieces<Rule, Rule>, p, p.count);
+  launchPiece<Pointers>(stream, node.as(OpRole::Update), op, updatePieces<Rule, Rule>, p, p.count);
 }
 
 template <typename Rule, typename Plain>
-void launchMomentum(Stream &stream, const char *node, const char *op, Pointers p, bool hasMomentum) {
+void launchMomentum(Stream &stream, Node node, const char *op, Pointers p, bool hasMomentum) {
   p.plain = !hasMomentum;
-  launchPiece<Pointers>(stream, node, op, updatePieces<Rule, Plain>, p, p.count);
+  launchPiece<Pointers>(stream, node.as(OpRole::Update), op, updatePieces<Rule, Plain>, p, p.count);
 }
 
 } // namespace
@@ -217,14 +217,14 @@ bool deviceCodeRuns() {
 std::string deviceCodeArchitectures() { return SLUICE_CUDA_ARCHITECTURES; }
 
 void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum,
-               const char *node) {
+               Node node) {
   checkUpdate(node, w.shape, {dw, momentum});
   launchMomentum<MomentumSgd, PlainSgd>(stream, node, "update_sgd", {stream, w, dw, norm, momentum, none},
                                         momentum.present);
 }
 
 void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                const Tensor &expAvgSq, WeightDecay decay, const char *node) {
+                const Tensor &expAvgSq, WeightDecay decay, Node node) {
   checkUpdate(node, w.shape, {dw, expAvg, expAvgSq});
   const bool decoupled = decay == WeightDecay::Decoupled;
   launchUpdate<AdamRule>(stream, node, decoupled ? "update_adamw" : "update_adam",
@@ -232,25 +232,25 @@ void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor 
 }
 
 void updateAdagrad(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &sum,
-                   const char *node) {
+                   Node node) {
   checkUpdate(node, w.shape, {dw, sum});
   launchUpdate<AdagradRule>(stream, node, "update_adagrad", {stream, w, dw, norm, sum, none});
 }
 
 void updateRmsProp(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &squareAvg,
-                   const Tensor &momentum, const char *node) {
+                   const Tensor &momentum, Node node) {
   checkUpdate(node, w.shape, {dw, squareAvg, momentum});
   launchMomentum<MomentumRmsProp, PlainRmsProp>(stream, node, "update_rmsprop",
                                                 {stream, w, dw, norm, squareAvg, momentum}, true);
 }
 
 void updateLion(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                const char *node) {
+                Node node) {
   checkUpdate(node, w.shape, {dw, expAvg});
   launchUpdate<LionRule>(stream, node, "update_lion", {stream, w, dw, norm, expAvg, none}, true);
 }
 
-Lamb::Lamb(const char *node, Shape w) : Kernel(node), w(w) { workspace = static_cast<size_t>(cuda::lambScratch); }
+Lamb::Lamb(Node node, Shape w) : Kernel(node), w(w) { workspace = static_cast<size_t>(cuda::lambScratch); }
 
 void Lamb::update(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
                   const Tensor &expAvgSq, const Tensor &scratch) const {
@@ -259,14 +259,14 @@ void Lamb::update(Stream &stream, const Tensor &w, const Tensor &dw, const Tenso
   double *weights = stream.data<double>(scratch), *directions = weights + cuda::normParts;
   auto *ratio = reinterpret_cast<float *>(directions + cuda::normParts);
   const DeviceState *state = deviceState(stream);
-  stream.launch(node, "update_lamb", [&] {
+  stream.launch(node.as(OpRole::Update), "update_lamb", [&] {
     lambPart<<<cuda::normParts, blockThreads, 0, native(stream)>>>(p, weights, directions, state);
     lambRatio<<<1, blockThreads, 0, native(stream)>>>(p.group, weights, directions, ratio, state);
     lambApply<<<blocksFor(p.count, blockThreads), blockThreads, 0, native(stream)>>>(p, ratio, state);
   });
 }
 
-GradientNorm::GradientNorm(const char *node, Shape gradient) : Kernel(node), gradient(gradient) {
+GradientNorm::GradientNorm(Node node, Shape gradient) : Kernel(node), gradient(gradient) {
   workspace = static_cast<size_t>(cuda::normScratch);
 }
 
@@ -278,22 +278,22 @@ void GradientNorm::run(Stream &stream, const Tensor &gradient, const Tensor &bef
   double *partials = stream.data<double>(scratch);
   const int64_t count = gradient.shape.elements();
   const DeviceState *state = deviceState(stream);
-  stream.launch(node, "gradient_norm", [&] {
+  stream.launch(node.as(OpRole::Update), "gradient_norm", [&] {
     squaresPart<<<cuda::normParts, blockThreads, 0, native(stream)>>>(pg, count, partials, state);
     joinNorm<<<1, blockThreads, 0, native(stream)>>>(partials, others, result);
   });
 }
 
-void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, const char *node) {
+void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, Node node) {
   checkUpdate(node, sum.shape, {dw});
   const Addition piece{stream.data<float>(dw), stream.data<float>(sum), sum.shape.elements()};
-  launchPiece<Addition>(stream, node, "accumulate", accumulatePieces, piece, piece.count);
+  launchPiece<Addition>(stream, node.as(OpRole::Update), "accumulate", accumulatePieces, piece, piece.count);
 }
 
-void averageWeights(Stream &stream, const Tensor &w, const Tensor &average, const char *node) {
+void averageWeights(Stream &stream, const Tensor &w, const Tensor &average, Node node) {
   checkUpdate(node, w.shape, {average});
   const Addition piece{stream.data<float>(w), stream.data<float>(average), w.shape.elements()};
-  launchPiece<Addition>(stream, node, "average_weights", averagePieces, piece, piece.count);
+  launchPiece<Addition>(stream, node.as(OpRole::Update), "average_weights", averagePieces, piece, piece.count);
 }
 
 } // namespace sluice

@@ -302,9 +302,9 @@ int64_t floatsOf(AttentionPass pass, const AttentionGeometry &g) {
 
 } // namespace
 
-Attention::Attention(const char *node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept,
-                     float scale, bool causal, float ratio, int64_t key, DataType, Algorithm, Shape qView, Shape kView,
-                     Shape vView, Shape yView)
+Attention::Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept, float scale,
+                     bool causal, float ratio, int64_t key, DataType, Algorithm, Shape qView, Shape kView, Shape vView,
+                     Shape yView)
     : Kernel(node), geometry(node, q, k, v, mask, kept, {qView, kView, vView, yView}), scale(scale), causal(causal),
       ratio(ratio), key(static_cast<uint64_t>(key)) {
   workspace = sizeof(float) * static_cast<size_t>(threads() * floatsOf(pass, geometry));

@@ -169,7 +169,7 @@ void unpackHalf(const void *packed, int64_t elements, float *x) {
 void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
   const auto *from = stream.data<const float>(x);
   auto *to = stream.data<uint64_t>(bits);
-  stream.launch(node, "encode mask", [this, from, to] {
+  stream.launch(node.as(OpRole::Encode), "encode mask", [this, from, to] {
     if (positive)
       packBits(from, elements, to, [](float v) { return v > 0; });
     else
@@ -177,7 +177,7 @@ void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
   });
 }
 
-Packing::Packing(const char *node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
+Packing::Packing(Node node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
   const CodecFacts *facts = factsOf(codec);
   if (!facts || !facts->onDevice || x.type != DataType::F32)
     throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
@@ -199,7 +199,7 @@ void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) c
     else
       packHalf(raw, elements, form, node);
   };
-  stream.launch(node, encodeName(codec), work, x.bytes());
+  stream.launch(node.as(OpRole::Encode, codec), encodeName(codec), work, x.bytes());
 }
 
 void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) const {
@@ -218,10 +218,10 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
     if (codec.mask)
       restoreSigns(static_cast<const uint64_t *>(from), elements, raw);
   };
-  stream.launch(node, decodeName(codec), work, x.bytes());
+  stream.launch(node.as(OpRole::Decode, codec), decodeName(codec), work, x.bytes());
 }
 
-void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
+void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {
   checkPacked(node, codec, from, to);
   const auto *x = stream.data<const float>(from);
   Session &session = stream.session;
@@ -237,10 +237,10 @@ void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char
     else
       packHalf(x, elements, slot, node);
   };
-  stream.launch(node, zvc ? "copy to host zvc" : "copy to host fp16", work, from.bytes());
+  stream.launch(node.as(OpRole::Offload, codec), zvc ? "copy to host zvc" : "copy to host fp16", work, from.bytes());
 }
 
-void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node, Codec codec) {
+void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {
   checkPacked(node, codec, to, from);
   const PackedPool *pool = poolOf(stream.session, from, node);
   const void *slot = pool ? nullptr : stream.address(from);
@@ -255,7 +255,7 @@ void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const ch
     else
       unpackHalf(slot, elements, x);
   };
-  stream.launch(node, zvc ? "copy to device zvc" : "copy to device fp16", work, to.bytes());
+  stream.launch(node.as(OpRole::Prefetch, codec), zvc ? "copy to device zvc" : "copy to device fp16", work, to.bytes());
 }
 
 } // namespace sluice

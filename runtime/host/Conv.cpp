@@ -44,7 +44,7 @@ std::shared_ptr<Conv::Impl> describeConvolution(const ConvGeometry &g, bool bias
 
 } // namespace
 
-Conv::Conv(const char *node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
+Conv::Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
            Algorithm algorithm, DataType type)
     : Kernel(node) {
   requireF32(node, type);

@@ -37,7 +37,7 @@ void copyBytes(char *target, const char *source, size_t bytes) {
 void copyBytes(char *target, const char *source, size_t bytes) { memcpy(target, source, bytes); }
 #endif
 
-void copy(Stream &stream, const Tensor &from, const Tensor &to, const char *node, const char *op) {
+void copy(Stream &stream, const Tensor &from, const Tensor &to, Node node, const char *op) {
   if (from.bytes() != to.bytes())
     throw std::invalid_argument(std::string("copy for '") + node + "' from " + std::to_string(from.bytes()) +
                                 " bytes to " + std::to_string(to.bytes()) + " bytes");
@@ -49,18 +49,18 @@ void copy(Stream &stream, const Tensor &from, const Tensor &to, const char *node
 
 } // namespace
 
-void clear(Stream &stream, const Tensor &tensor, const char *node) {
+void clear(Stream &stream, const Tensor &tensor, Node node) {
   char *target = stream.data<char>(tensor);
   const size_t bytes = tensor.bytes();
   stream.launch(node, "clear", [=] { memset(target, 0, bytes); });
 }
 
-void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, const char *node) {
-  copy(stream, from, to, node, "copy to host");
+void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node) {
+  copy(stream, from, to, node.as(OpRole::Offload), "copy to host");
 }
 
-void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, const char *node) {
-  copy(stream, from, to, node, "copy to device");
+void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node) {
+  copy(stream, from, to, node.as(OpRole::Prefetch), "copy to device");
 }
 
 } // namespace sluice

@@ -68,8 +68,8 @@ void Embedding::forward(Stream &stream, const Tensor &table, const Tensor &ids, 
 
 /// Each row of y by Rule, from the rows of x whose ids name it.
 template <typename Rule>
-static void combine(const char *node, const char *op, Stream &stream, const Tensor &x, const Tensor &ids,
-                    const Tensor &y, const Tensor &scratch, int64_t rows, Rule rule) {
+static void combine(Node node, const char *op, Stream &stream, const Tensor &x, const Tensor &ids, const Tensor &y,
+                    const Tensor &scratch, int64_t rows, Rule rule) {
   requireF32(node, x.type);
   const float *from = stream.data<float>(x);
   const int64_t *pi = stream.data<int64_t>(ids);

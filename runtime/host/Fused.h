@@ -4,8 +4,8 @@
 // bookkeeping.
 #pragma once
 
-#include "runtime/host/Parallel.h"
 #include "runtime/FusedGeometry.h"
+#include "runtime/host/Parallel.h"
 
 #include <array>
 #include <tuple>
@@ -74,7 +74,7 @@ template <typename F> class Fused : public Kernel {
   static_assert(detail::halvesOf<F>(F::inputs + F::outputs) == 0, "the host runtime has no floats of 16 bits");
 
 public:
-  Fused(const char *node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,
+  Fused(Node node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,
         std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums, F f = {})
       : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().data(), outputs, sums) {
     workspace = geometry.workspaceBytes();

@@ -30,7 +30,7 @@ int64_t forGuarded(const float *scale, const float *bias, int64_t channels, cons
 
 } // namespace
 
-BatchNormInversion::BatchNormInversion(const char *node, Shape x, int64_t slots, float alpha, bool half)
+BatchNormInversion::BatchNormInversion(Node node, Shape x, int64_t slots, float alpha, bool half)
     : Kernel(node), channels(x[1]), pixels(x.elements() / std::max<int64_t>(1, x[1])), slots(slots), alpha(alpha),
       half(half) {
   if (x.rank < 2)
@@ -42,7 +42,7 @@ void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &sca
                               const Tensor &saved) const {
   const float *px = stream.data<float>(x), *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias);
   float *pSaved = stream.data<float>(saved);
-  stream.launch(node, "save_guarded_channels", [this, px, pScale, pBias, pSaved] {
+  stream.launch(node.as(OpRole::Rebuild), "save_guarded_channels", [this, px, pScale, pBias, pSaved] {
     const int64_t wanted = forGuarded(pScale, pBias, channels, InversionLimits(half), [](int64_t, int64_t) {});
     if (wanted > slots)
       throw MemoryNotAvailable(tooManyGuarded(node, wanted, channels, slots));
@@ -59,29 +59,30 @@ void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &m
               *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias),
               *pSaved = stream.data<float>(saved);
   float *px = stream.data<float>(x);
-  stream.launch(node, "invert_batch_norm_leaky_relu", [this, pz, pMean, pRstd, pScale, pBias, pSaved, px] {
-    parallelFor((pixels + pixelsPerTask - 1) / pixelsPerTask, [&](int64_t task) {
-      const int64_t begin = task * pixelsPerTask, end = std::min(pixels, begin + pixelsPerTask);
-      for (int64_t p = begin; p < end; ++p)
-        for (int64_t c = 0; c < channels; ++c) {
-          const float value = pz[p * channels + c], u = value > 0 ? value : value / alpha;
-          px[p * channels + c] = (u - pBias[c]) / pScale[c] / pRstd[c] + pMean[c];
-        }
-      forGuarded(pScale, pBias, channels, InversionLimits(half), [&](int64_t c, int64_t slot) {
-        for (int64_t p = begin; p < end; ++p)
-          px[p * channels + c] = pSaved[slot * pixels + p];
-      });
-    });
-  });
+  stream.launch(node.as(OpRole::Rebuild), "invert_batch_norm_leaky_relu",
+                [this, pz, pMean, pRstd, pScale, pBias, pSaved, px] {
+                  parallelFor((pixels + pixelsPerTask - 1) / pixelsPerTask, [&](int64_t task) {
+                    const int64_t begin = task * pixelsPerTask, end = std::min(pixels, begin + pixelsPerTask);
+                    for (int64_t p = begin; p < end; ++p)
+                      for (int64_t c = 0; c < channels; ++c) {
+                        const float value = pz[p * channels + c], u = value > 0 ? value : value / alpha;
+                        px[p * channels + c] = (u - pBias[c]) / pScale[c] / pRstd[c] + pMean[c];
+                      }
+                    forGuarded(pScale, pBias, channels, InversionLimits(half), [&](int64_t c, int64_t slot) {
+                      for (int64_t p = begin; p < end; ++p)
+                        px[p * channels + c] = pSaved[slot * pixels + p];
+                    });
+                  });
+                });
 }
 
-CancellationCheck::CancellationCheck(const char *node, int64_t elements, int64_t parts)
+CancellationCheck::CancellationCheck(Node node, int64_t elements, int64_t parts)
     : Kernel(node), elements(elements), parts(parts) {}
 
 void CancellationCheck::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &maxima) const {
   const float *px = stream.data<float>(x), *py = stream.data<float>(y);
   float *pMaxima = stream.data<float>(maxima);
-  stream.launch(node, "check_cancellation", [this, px, py, pMaxima] {
+  stream.launch(node.as(OpRole::Rebuild), "check_cancellation", [this, px, py, pMaxima] {
     parallelFor(parts, [&](int64_t part) {
       float largest[2] = {0, 0};
       for (int64_t i = elements * part / parts; i < elements * (part + 1) / parts; ++i) {

@@ -9,8 +9,7 @@
 
 namespace sluice {
 
-LayerNorm::LayerNorm(const char *node, Shape x, float epsilon)
-    : Kernel(node), rows(x[0]), columns(x[1]), epsilon(epsilon) {}
+LayerNorm::LayerNorm(Node node, Shape x, float epsilon) : Kernel(node), rows(x[0]), columns(x[1]), epsilon(epsilon) {}
 
 /// Calls body(row) for all rows, as many to a task as make the two atomics around it cheap.
 template <typename Body> static void forRows(int64_t rows, int64_t columns, Body &&body) {

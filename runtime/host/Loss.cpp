@@ -85,7 +85,7 @@ void differentiate(const float *line, float *gradient, const MixedClasses &mixed
 
 } // namespace
 
-Loss::Loss(const char *node, LossKind kind, Shape x, int64_t ignoreIndex)
+Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex)
     : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex) {
   if (kind == LossKind::SoftmaxCrossEntropy && x.rank < 2)
     throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) +
@@ -100,7 +100,7 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
   float *result = stream.data<float>(loss);
   double *partials = stream.data<double>(scratch);
   const Targets targets(pt, ignoreIndex, stream.session.state);
-  stream.launch(node, "loss", [this, px, pt, result, partials, targets] {
+  stream.launch(node.as(OpRole::Loss), "loss", [this, px, pt, result, partials, targets] {
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);

@@ -55,7 +55,7 @@ void scales(const float *x, const Geometry &g, double ratio, double bias, float 
 
 } // namespace
 
-Lrn::Lrn(const char *node, Shape x, int64_t size, float alpha, float beta, float bias)
+Lrn::Lrn(Node node, Shape x, int64_t size, float alpha, float beta, float bias)
     : Kernel(node), x(x), size(size), alpha(alpha), beta(beta), bias(bias) {
   if (x.rank != 4 || size < 1)
     throw std::invalid_argument(std::string("LRN '") + node + "' of rank " + std::to_string(x.rank) + " and size " +

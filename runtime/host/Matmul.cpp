@@ -120,7 +120,7 @@ std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &g) {
   return candidates;
 }
 
-Matmul::Matmul(const char *node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
+Matmul::Matmul(Node node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
                Shape bias, Algorithm algorithm, DataType factors, DataType result)
     : Kernel(node), impl(std::make_unique<Impl>()) {
   requireF32(node, factors);

@@ -2,9 +2,9 @@
 // Batch statistics. Each block of rows is read twice while it lies in the first-level cache: its own mean, then the
 // squared distances from that mean. Blocks and chunks are merged in double by Chan's formula, so large means cost no
 // digits of the variance.
+#include "runtime/Columns.h"
 #include "runtime/Kernels.h"
 #include "runtime/host/Parallel.h"
-#include "runtime/Columns.h"
 
 #include <cmath>
 #include <string>
@@ -106,8 +106,7 @@ void mergeAll(const Pixels &pixels, const float *x, double *partials) {
 
 } // namespace
 
-BatchNormStatistics::BatchNormStatistics(const char *node, Shape x, float epsilon)
-    : Kernel(node), x(x), epsilon(epsilon) {
+BatchNormStatistics::BatchNormStatistics(Node node, Shape x, float epsilon) : Kernel(node), x(x), epsilon(epsilon) {
   checkStatistics(node, x);
   workspace = sizeof(double) * static_cast<size_t>(Pixels(x).partials());
 }
@@ -129,14 +128,14 @@ void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor 
   });
 }
 
-UpdateStatistics::UpdateStatistics(const char *node, int64_t channels, int64_t count, float momentum, float epsilon)
+UpdateStatistics::UpdateStatistics(Node node, int64_t channels, int64_t count, float momentum, float epsilon)
     : Kernel(node), channels(channels), count(count), momentum(momentum), epsilon(epsilon) {}
 
 void UpdateStatistics::run(Stream &stream, const Tensor &mean, const Tensor &rstd, const Tensor &runningMean,
                            const Tensor &runningVar) const {
   const float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd);
   float *pRunningMean = stream.data<float>(runningMean), *pRunningVar = stream.data<float>(runningVar);
-  stream.launch(node, "update_statistics", [this, pMean, pRstd, pRunningMean, pRunningVar] {
+  stream.launch(node.as(OpRole::Update), "update_statistics", [this, pMean, pRstd, pRunningMean, pRunningVar] {
     const double correction = count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : 1;
     for (int64_t i = 0; i < channels; ++i) {
       const double rstd2 = static_cast<double>(pRstd[i]) * static_cast<double>(pRstd[i]);

@@ -117,7 +117,7 @@ void averagePixel(const float *px, float *to, const Shape &x, const Window &w, c
 
 } // namespace
 
-MaxPool::MaxPool(const char *node, Shape x, Shape y, Window window)
+MaxPool::MaxPool(Node node, Shape x, Shape y, Window window)
     : Kernel(node), x(asVolume(x)), y(asVolume(y)), window(asVolume(window, x.rank)) {
   checkPool(node, x, y, window);
 }
@@ -150,7 +150,7 @@ void MaxPool::backward(Stream &stream, const Tensor &dy, const Tensor &indices, 
   });
 }
 
-AveragePool::AveragePool(const char *node, Shape x, Shape y, Window window, bool countIncludePad)
+AveragePool::AveragePool(Node node, Shape x, Shape y, Window window, bool countIncludePad)
     : Kernel(node), x(asVolume(x)), y(asVolume(y)), window(asVolume(window, x.rank)), countIncludePad(countIncludePad) {
   checkPool(node, x, y, window);
 }

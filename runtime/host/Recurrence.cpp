@@ -187,7 +187,7 @@ private:
 
 } // namespace
 
-Recurrence::Recurrence(const char *node, RecurrentCell cell, Shape gates, bool reverse)
+Recurrence::Recurrence(Node node, RecurrentCell cell, Shape gates, bool reverse)
     : Kernel(node), geometry(recurrenceGeometry(node, cell, gates, reverse)) {
   const int64_t packed = gatesOf(cell) * PanelProduct(geometry.width, geometry.width).packedSize();
   const int64_t reset = cell == RecurrentCell::Gru ? geometry.batch * geometry.width : 0;

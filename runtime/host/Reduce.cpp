@@ -71,7 +71,7 @@ struct SumTo::Impl {
   }
 };
 
-SumTo::SumTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
+SumTo::SumTo(Node node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
   auto plan = std::make_shared<Impl>();
   std::vector<Dimension> all = sumDimensions(node, x, y);
   plan->inner = all.front();

@@ -64,8 +64,8 @@ struct Resize::Impl {
   }
 };
 
-Resize::Resize(const char *node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode mode,
-               ResizeCoordinates coordinates, NearestRounding rounding)
+Resize::Resize(Node node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode mode, ResizeCoordinates coordinates,
+               NearestRounding rounding)
     : Kernel(node) {
   auto plan = std::make_shared<Impl>();
   plan->x = x, plan->y = y;

@@ -66,8 +66,7 @@ struct Reorder::Impl {
   }
 };
 
-Reorder::Reorder(const char *node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation)
-    : Kernel(node) {
+Reorder::Reorder(Node node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation) : Kernel(node) {
   requireF32(node, x.type);
   requireF32(node, y.type);
   auto plan = std::make_shared<Impl>();

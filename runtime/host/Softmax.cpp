@@ -93,7 +93,7 @@ void softmaxLineBackward(const float *dy, const float *y, float *dx, int64_t len
 
 } // namespace
 
-Softmax::Softmax(const char *node, Shape x, int axis, bool logarithm)
+Softmax::Softmax(Node node, Shape x, int axis, bool logarithm)
     : Kernel(node), x(x), axis(axis < 0 ? axis + x.rank : axis), logarithm(logarithm) {
   if (this->axis < 0 || this->axis >= x.rank)
     throw std::invalid_argument(std::string("softmax '") + node + "' along axis " + std::to_string(axis) + " of rank " +

@@ -144,7 +144,7 @@ void Stream::synchronize() {
   session.impl->rethrow();
 }
 
-void Stream::launch(const char *node, const char *op, std::function<void()> work, size_t bytes) {
+void Stream::launch(Node node, const char *op, std::function<void()> work, size_t bytes) {
   impl->push({node, op, std::move(work), bytes});
 }
 

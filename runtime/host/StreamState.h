@@ -6,10 +6,10 @@
 
 #include "runtime/Stream.h"
 
-#include "runtime/host/Memory.h"
-#include "runtime/host/PackedPool.h"
 #include "runtime/FreeMemory.h"
 #include "runtime/Watchdog.h"
+#include "runtime/host/Memory.h"
+#include "runtime/host/PackedPool.h"
 
 #include <atomic>
 #include <chrono>
@@ -86,7 +86,8 @@ struct Session::Impl {
 
 struct Stream::Impl {
   struct Task {
-    const char *node = nullptr, *op = nullptr; ///< no op: a record or a wait, which runs even after a failure
+    Node node;
+    const char *op = nullptr; ///< none: a record or a wait, which runs even after a failure
     std::function<void()> work;
     size_t bytes = 0;
   };
@@ -139,7 +140,8 @@ struct Stream::Impl {
   bool stopping = false, idle = false;
   std::vector<OpRecord> records;
   struct {
-    const char *node = nullptr, *op = nullptr;
+    Node node;
+    const char *op = nullptr;
     double start = 0; ///< seconds since the session began
   } running;
   double reported = 0; ///< how long a task may run before it is named

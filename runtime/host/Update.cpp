@@ -36,10 +36,10 @@ void updateRange(const Pointers &p, int64_t begin, int64_t count, float factor, 
 }
 
 template <typename Rule>
-void launchUpdate(Stream &stream, const char *node, const char *op, const Pointers &p, const UpdateFactors &f) {
+void launchUpdate(Stream &stream, Node node, const char *op, const Pointers &p, const UpdateFactors &f) {
   if (!f.lastBatch)
     return;
-  stream.launch(node, op, [p, f] {
+  stream.launch(node.as(OpRole::Update), op, [p, f] {
     const float factor = f.clipFactor(p.norm);
     parallelRanges(p.count, grain,
                    [&](int64_t begin, int64_t end) { updateRange<Rule>(p, begin, end - begin, factor, f); });
@@ -65,7 +65,7 @@ template <typename Value> double sumOver(int64_t count, double *partials, Value 
 } // namespace
 
 void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum,
-               const char *node) {
+               Node node) {
   checkUpdate(node, w.shape, {dw, momentum});
   const UpdateFactors f = factorsOf(stream, w);
   const bool plain = !momentum.present || f.momentum == 0;
@@ -74,7 +74,7 @@ void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &
 }
 
 void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                const Tensor &expAvgSq, WeightDecay decay, const char *node) {
+                const Tensor &expAvgSq, WeightDecay decay, Node node) {
   checkUpdate(node, w.shape, {dw, expAvg, expAvgSq});
   const bool decoupled = decay == WeightDecay::Decoupled;
   launchUpdate<AdamRule>(stream, node, decoupled ? "update_adamw" : "update_adam",
@@ -82,13 +82,13 @@ void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor 
 }
 
 void updateAdagrad(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &sum,
-                   const char *node) {
+                   Node node) {
   checkUpdate(node, w.shape, {dw, sum});
   launchUpdate<AdagradRule>(stream, node, "update_adagrad", {stream, w, dw, norm, sum, none}, factorsOf(stream, w));
 }
 
 void updateRmsProp(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &squareAvg,
-                   const Tensor &momentum, const char *node) {
+                   const Tensor &momentum, Node node) {
   checkUpdate(node, w.shape, {dw, squareAvg, momentum});
   const UpdateFactors f = factorsOf(stream, w);
   const auto launch = f.momentum == 0 ? launchUpdate<PlainRmsProp> : launchUpdate<MomentumRmsProp>;
@@ -96,12 +96,12 @@ void updateRmsProp(Stream &stream, const Tensor &w, const Tensor &dw, const Tens
 }
 
 void updateLion(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                const char *node) {
+                Node node) {
   checkUpdate(node, w.shape, {dw, expAvg});
   launchUpdate<LionRule>(stream, node, "update_lion", {stream, w, dw, norm, expAvg, none}, factorsOf(stream, w, true));
 }
 
-Lamb::Lamb(const char *node, Shape w) : Kernel(node), w(w) { workspace = parts * sizeof(double); }
+Lamb::Lamb(Node node, Shape w) : Kernel(node), w(w) { workspace = parts * sizeof(double); }
 
 void Lamb::update(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
                   const Tensor &expAvgSq, const Tensor &scratch) const {
@@ -110,24 +110,25 @@ void Lamb::update(Stream &stream, const Tensor &w, const Tensor &dw, const Tenso
   if (!f.lastBatch)
     return;
   double *partials = stream.data<double>(scratch);
-  stream.launch(node, "update_lamb", [p = Pointers(stream, w, dw, norm, expAvg, expAvgSq), f, partials] {
-    const float factor = f.clipFactor(p.norm);
-    const auto direction = [&](int64_t i) { return lambDirection(p.w[i], p.first[i], p.second[i], f); };
-    parallelRanges(p.count, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        lambMoments(clippedElement(p.dw[i], f.clipValue) * factor, p.first[i], p.second[i], f);
-    });
-    const double weights = sumOver(p.count, partials, [&](int64_t i) { return squareOf(p.w[i]); });
-    const double directions = sumOver(p.count, partials, [&](int64_t i) { return squareOf(direction(i)); });
-    const float size = f.rate * trustRatio(weights, directions, f);
-    parallelRanges(p.count, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        p.w[i] -= size * direction(i);
-    });
-  });
+  stream.launch(
+      node.as(OpRole::Update), "update_lamb", [p = Pointers(stream, w, dw, norm, expAvg, expAvgSq), f, partials] {
+        const float factor = f.clipFactor(p.norm);
+        const auto direction = [&](int64_t i) { return lambDirection(p.w[i], p.first[i], p.second[i], f); };
+        parallelRanges(p.count, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i)
+            lambMoments(clippedElement(p.dw[i], f.clipValue) * factor, p.first[i], p.second[i], f);
+        });
+        const double weights = sumOver(p.count, partials, [&](int64_t i) { return squareOf(p.w[i]); });
+        const double directions = sumOver(p.count, partials, [&](int64_t i) { return squareOf(direction(i)); });
+        const float size = f.rate * trustRatio(weights, directions, f);
+        parallelRanges(p.count, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i)
+            p.w[i] -= size * direction(i);
+        });
+      });
 }
 
-GradientNorm::GradientNorm(const char *node, Shape gradient) : Kernel(node), gradient(gradient) {
+GradientNorm::GradientNorm(Node node, Shape gradient) : Kernel(node), gradient(gradient) {
   workspace = parts * sizeof(double);
 }
 
@@ -140,19 +141,19 @@ void GradientNorm::run(Stream &stream, const Tensor &gradient, const Tensor &bef
   float *result = stream.data<float>(norm);
   double *partials = stream.data<double>(scratch);
   const int64_t count = gradient.shape.elements();
-  stream.launch(node, "gradient_norm", [=, limit = stream.session.state.clipValue] {
+  stream.launch(node.as(OpRole::Update), "gradient_norm", [=, limit = stream.session.state.clipValue] {
     const double sum = sumOver(count, partials, [&](int64_t i) { return squareOf(clippedElement(pg[i], limit)); });
     *result = static_cast<float>(std::sqrt((others ? squareOf(*others) : 0) + sum));
   });
 }
 
-void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, const char *node) {
+void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, Node node) {
   checkUpdate(node, sum.shape, {dw});
   const UpdateFactors f(stream.session.state);
   const float *pdw = stream.data<float>(dw);
   float *ps = stream.data<float>(sum);
   const int64_t count = sum.shape.elements();
-  stream.launch(node, "accumulate", [pdw, ps, count, f] {
+  stream.launch(node.as(OpRole::Update), "accumulate", [pdw, ps, count, f] {
     parallelRanges(count, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         ps[i] = joinedElement(pdw[i], ps[i], f);
@@ -160,7 +161,7 @@ void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, con
   });
 }
 
-void averageWeights(Stream &stream, const Tensor &w, const Tensor &average, const char *node) {
+void averageWeights(Stream &stream, const Tensor &w, const Tensor &average, Node node) {
   checkUpdate(node, w.shape, {average});
   const StepState &state = stream.session.state;
   if (!state.lastBatch())
@@ -168,7 +169,7 @@ void averageWeights(Stream &stream, const Tensor &w, const Tensor &average, cons
   const float *pw = stream.data<float>(w), keep = state.step == 1 ? 0 : state.averageDecay;
   float *pa = stream.data<float>(average);
   const int64_t count = w.shape.elements();
-  stream.launch(node, "average_weights", [pw, pa, count, keep] {
+  stream.launch(node.as(OpRole::Update), "average_weights", [pw, pa, count, keep] {
     parallelRanges(count, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         pa[i] = averagedElement(pw[i], pa[i], keep);

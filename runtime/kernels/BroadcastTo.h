@@ -28,14 +28,14 @@ struct BroadcastTo::Impl {
 namespace detail {
 
 template <typename F> struct BroadcastRegion : BroadcastTo::Impl {
-  BroadcastRegion(const char *node, const Tensor &x, const Tensor &y, float scale)
+  BroadcastRegion(Node node, const Tensor &x, const Tensor &y, float scale)
       : region(node, y.shape, y.layout, {x}, {y}, {}, F{scale}) {}
   void run(Stream &stream, const Tensor &x, const Tensor &y) const override { region.run(stream, {x}, {y}, {}, none); }
   Fused<F> region;
 };
 
 template <DataType From, DataType To>
-std::shared_ptr<BroadcastTo::Impl> broadcastRegion(const char *node, const Tensor &x, const Tensor &y, float scale) {
+std::shared_ptr<BroadcastTo::Impl> broadcastRegion(Node node, const Tensor &x, const Tensor &y, float scale) {
   const int missing = y.shape.rank - x.shape.rank, last = y.shape.rank ? physicalOrder(y).back() - missing : -1;
   if (last >= 0 && x.shape[last] > 1)
     return std::make_shared<BroadcastRegion<Scaled<true, From, To>>>(node, x, y, scale);
@@ -51,7 +51,7 @@ template <DataType Half> auto broadcastOfHalf(const Tensor &x, const Tensor &y) 
 
 } // namespace detail
 
-BroadcastTo::BroadcastTo(const char *node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
+BroadcastTo::BroadcastTo(Node node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
   auto region = detail::broadcastRegion<DataType::F32, DataType::F32>;
 #if defined(__CUDACC__)
   if (x.type == DataType::BF16 || y.type == DataType::BF16)

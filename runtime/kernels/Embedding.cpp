@@ -6,7 +6,7 @@
 
 namespace sluice {
 
-Embedding::Embedding(const char *node, Shape table, Shape ids) : Kernel(node), rows(table[0]), count(ids.elements()) {
+Embedding::Embedding(Node node, Shape table, Shape ids) : Kernel(node), rows(table[0]), count(ids.elements()) {
   if (table.rank < 1 || rows < 1)
     throw std::invalid_argument(std::string("embedding '") + node + "': a table of rank " + std::to_string(table.rank) +
                                 " and " + std::to_string(rows) + " rows");

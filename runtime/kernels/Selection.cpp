@@ -18,7 +18,7 @@ int64_t rowOf(const char *node, const Shape &x) {
 
 } // namespace
 
-Top::Top(const char *node, Shape x, int64_t count, bool smallest, bool last)
+Top::Top(Node node, Shape x, int64_t count, bool smallest, bool last)
     : Kernel(node), columns(rowOf(node, x)), count(count), smallest(smallest), last(last) {
   rows = x.elements() / columns;
   if (count < 1 || count > columns)
@@ -26,7 +26,7 @@ Top::Top(const char *node, Shape x, int64_t count, bool smallest, bool last)
                                 std::to_string(columns) + " elements");
 }
 
-Pick::Pick(const char *node, Shape x, Shape ids) : Kernel(node), columns(rowOf(node, x)), count(rowOf(node, ids)) {
+Pick::Pick(Node node, Shape x, Shape ids) : Kernel(node), columns(rowOf(node, x)), count(rowOf(node, ids)) {
   rows = x.elements() / columns;
   if (ids.elements() / count != rows)
     throw std::invalid_argument(std::string("selection '") + node + "': ids for " +

@@ -140,7 +140,7 @@ std::vector<SumDimension> sumDimensions(const char *node, const Tensor &x, const
   return result; // x is contiguous, so merging never looks at its strides
 }
 
-Slab::Slab(const char *node, const Tensor &large, const Tensor &small, int axis, int64_t begin) : Kernel(node) {
+Slab::Slab(Node node, const Tensor &large, const Tensor &small, int axis, int64_t begin) : Kernel(node) {
   if (large.type != small.type || large.layout != small.layout || large.shape.rank != small.shape.rank || axis < 0 ||
       axis >= large.shape.rank)
     reject("slab", node,

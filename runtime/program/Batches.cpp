@@ -32,7 +32,7 @@ void Batches::gather(Position position) {
   gathered = Clock::now();
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &input = program.inputs[i];
-    copyToDevice(session.toDevice, input.staging, session.nextBatch(input.slots), input.name);
+    copyToDevice(session.toDevice, input.staging, session.nextBatch(input.slots), {input.name, OpRole::Batch});
   }
 }
 

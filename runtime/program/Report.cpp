@@ -119,41 +119,24 @@ void printReport(const Program &program, const Session &session, std::vector<dou
   std::fflush(stdout);
 }
 
-/// The action that a record belongs to, or nothing: the names that runtimes give to copies and codecs.
-static std::string actionOf(const Program &program, const OpRecord &record) {
-  const std::string op = record.op, node = record.node;
-  auto endsWith = [&](const std::string &end) {
-    return node.size() > end.size() && node.compare(node.size() - end.size(), end.size(), end) == 0;
-  };
-  for (const char *copy : {"copy to host", "copy to device"})
-    if (op.rfind(copy, 0) == 0) {
-      for (int i = 0; i < program.inputCount; ++i)
-        if (node == program.inputs[i].name)
-          return "";
-      return "offload" + op.substr(std::string(copy).size());
-    }
-  for (const char *codec : {"encode ", "decode "})
-    if (op.rfind(codec, 0) == 0)
-      return (op == "encode mask" ? "encode " : "compress ") + op.substr(7);
-  if (op == "save_guarded_channels" || op == "invert_batch_norm_leaky_relu" || op == "check_cancellation" ||
-      endsWith(" (inverse)"))
-    return "invert";
-  return endsWith(" (again)") ? "recompute" : "";
+/// Whether the op was part of the action.
+static bool isOf(const OpRecord &record, const ActionRow &row) {
+  return row.role != OpRole::Compute && factsOf(record.node.role).countedAs == row.role &&
+         record.node.codec.kind == row.codec.kind && record.node.codec.mask == row.codec.mask;
 }
 
 std::vector<MeasuredAction> measureActions(const Program &program, const std::vector<OpRecord> &records,
                                            int64_t steps) {
   std::vector<MeasuredAction> actions;
-  std::map<std::string, double> seconds;
-  std::map<std::string, size_t> bytes;
-  for (const OpRecord &record : records)
-    if (const std::string action = actionOf(program, record); !action.empty()) {
-      seconds[action] += (record.end - record.start) / static_cast<double>(steps);
-      bytes[action] += record.bytes;
-    }
   for (int i = 0; i < program.actionRows && steps > 0; ++i) {
-    const ActionRow &row = program.actions[i];
-    actions.push_back({&row, bytes[row.action] / static_cast<size_t>(steps), seconds[row.action]});
+    MeasuredAction measured{&program.actions[i], 0, 0};
+    for (const OpRecord &record : records)
+      if (isOf(record, *measured.row)) {
+        measured.seconds += (record.end - record.start) / static_cast<double>(steps);
+        measured.movedBytes += record.bytes;
+      }
+    measured.movedBytes /= static_cast<size_t>(steps);
+    actions.push_back(measured);
   }
   return actions;
 }

@@ -2,8 +2,8 @@
 // The life of a generated program: arguments -> kernels -> announce bytes -> allocate -> first values or checkpoint ->
 // train, evaluate, export -> report. Exceptions become exit statuses here and nowhere else.
 
-#include "runtime/program/Training.h"
 #include "runtime/Watchdog.h"
+#include "runtime/program/Training.h"
 
 #include "runtime/Kernels.h"
 #include "runtime/Printable.h"
@@ -53,11 +53,11 @@ static void requireUnused(const std::string &path) {
 static void watch(Session &session, const std::string &name, const Program &program) {
   const double longest = program.predictedSecondsOfLongest;
   watchStreams(session, std::max(10.0, 100 * longest),
-               [name, longest](const char *, const char *node, const char *op, double seconds) {
+               [name, longest](const char *, const Node &node, const char *op, double seconds) {
                  std::fprintf(stderr,
                               "%s: warning: node '%s' (%s) has been running for %.0f s, no kernel or copy was "
                               "predicted to take more than %.3g; interrupt twice to end without it\n",
-                              printable(name).c_str(), printable(node).c_str(), op, seconds, longest);
+                              printable(name).c_str(), printable(nameOf(node)).c_str(), op, seconds, longest);
                });
 }
 

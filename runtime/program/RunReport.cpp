@@ -142,17 +142,6 @@ void RunReport::addMemory(Report &report, const Program &program, const Session 
                  .json);
 }
 
-/// Bars are coloured by what the runtimes call their ops.
-static int kindOf(const OpRecord &record) {
-  const std::string op = record.op;
-  auto begins = [&](const char *with) { return op.rfind(with, 0) == 0; };
-  if (begins("copy"))
-    return 1;
-  if (begins("encode") || begins("decode"))
-    return 2;
-  return begins("update") ? 3 : 0;
-}
-
 void RunReport::addTimeline(Report &report) const {
   if (timeline.empty())
     return;
@@ -170,9 +159,9 @@ void RunReport::addTimeline(Report &report) const {
   ReportTimeline chart("Streams of one step, as measured", "ms", rows, {"kernel", "copy", "codec", "update"});
   std::map<std::pair<std::string, std::string>, std::pair<int, double>> sums;
   for (const OpRecord &record : timeline) {
-    chart.add(rowOf[record.stream], kindOf(record), (record.start - begin) * 1e3, (record.end - begin) * 1e3,
-              text(record.node, ": ", record.op));
-    auto &[calls, seconds] = sums[{record.node, record.op}];
+    chart.add(rowOf[record.stream], static_cast<int>(factsOf(record.node.role).shown), (record.start - begin) * 1e3,
+              (record.end - begin) * 1e3, text(nameOf(record.node), ": ", record.op));
+    auto &[calls, seconds] = sums[{nameOf(record.node), record.op}];
     ++calls;
     seconds += record.end - record.start;
   }

@@ -31,8 +31,9 @@ void writeTrace(const std::string &path, const std::vector<OpRecord> &records) {
     out += text("{\"ph\":\"M\",\"pid\":1,\"tid\":", indexOf(stream),
                 ",\"name\":\"thread_name\",\"args\":{\"name\":", jsonString(factsOf(stream).label), "}},\n");
   for (const OpRecord &record : records) {
-    out += text("{\"ph\":\"X\",\"pid\":1,\"tid\":", indexOf(record.stream), ",\"name\":", jsonString(record.node),
-                ",\"cat\":", jsonString(record.op), ",\"ts\":", number("%.3f", record.start * 1e6),
+    out += text("{\"ph\":\"X\",\"pid\":1,\"tid\":", indexOf(record.stream),
+                ",\"name\":", jsonString(nameOf(record.node).c_str()), ",\"cat\":", jsonString(record.op),
+                ",\"ts\":", number("%.3f", record.start * 1e6),
                 ",\"dur\":", number("%.3f", (record.end - record.start) * 1e6),
                 ",\"args\":{\"op\":", jsonString(record.op));
     if (record.bytes > 0)
@@ -52,7 +53,7 @@ namespace {
 
 /// All calls that have one name.
 struct NamedCalls {
-  const char *node, *op;
+  std::string node, op;
   std::vector<double> seconds; ///< of every call, in order
   std::vector<double> zeros;   ///< of all tensors that the calls wrote, in order
 
@@ -100,9 +101,9 @@ struct CodecUse {
 std::map<std::string, CodecUse> codecsIn(const std::vector<OpRecord> &records) {
   std::map<std::string, CodecUse> codecs;
   for (const OpRecord &record : records) {
-    const std::string op = record.op, codec = op.substr(op.rfind(' ') + 1);
-    const CodecFacts *facts = findCodec(codec);
-    if (record.bytes > 0 && facts && facts->kind != Codec::None) {
+    const CodecFacts *facts = factsOf(record.node.codec);
+    if (record.bytes > 0 && facts) {
+      const std::string codec = std::string(record.node.codec.mask ? maskPrefix : "") + facts->name;
       codecs[codec].bytes += static_cast<double>(record.bytes);
       codecs[codec].seconds += record.end - record.start;
     }
@@ -116,9 +117,9 @@ std::vector<NamedCalls> opsIn(const std::vector<OpRecord> &records) {
   for (const OpRecord &record : records) {
     if (record.bytes > 0)
       continue;
-    const auto [place, fresh] = places.try_emplace({record.node, record.op}, ops.size());
+    const auto [place, fresh] = places.try_emplace({nameOf(record.node), record.op}, ops.size());
     if (fresh)
-      ops.push_back({record.node, record.op, {}, {}});
+      ops.push_back({nameOf(record.node), record.op, {}, {}});
     NamedCalls &calls = ops[place->second];
     calls.seconds.push_back(record.end - record.start);
     calls.zeros.insert(calls.zeros.end(), record.zeros.begin(), record.zeros.end());
@@ -130,7 +131,7 @@ std::string entryOf(const NamedCalls &op, double factor, size_t steps) {
   std::string zeros;
   for (double share : op.zerosPerStep(steps))
     zeros += (zeros.empty() ? ",\"zeros\":[" : ",") + number("%.6g", share);
-  return text("{\"node\":", jsonString(op.node), ",\"op\":", jsonString(op.op),
+  return text("{\"node\":", jsonString(op.node.c_str()), ",\"op\":", jsonString(op.op.c_str()),
               ",\"seconds\":", number("%.9g", factor * median(op.sums(steps))), ",\"calls\":", op.perStep(steps), zeros,
               zeros.empty() ? "}" : "]}");
 }

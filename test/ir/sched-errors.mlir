@@ -363,3 +363,37 @@ sched.program @argument {
   // expected-error @below {{no constructor behind "run" takes "text"}}
   sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", ["text"], "run">]
 }
+
+// -----
+
+sched.program @run_c9 {
+  %x = sched.buffer "x" device bytes(16)
+  %y = sched.buffer "y" device bytes(16)
+  // expected-error @below {{'f' has ids in 0, which are no i64}}
+  sched.run compute "f" ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>) versions [0] -> [1] calls [#sched.call<"", [], "g", <out 0>>] ids<in 0 below 8>
+}
+
+// -----
+
+sched.program @run_c9_missing {
+  %y = sched.buffer "y" device bytes(16)
+  // expected-error @below {{'f' has ids in 1, which are no i64}}
+  sched.run compute "f" ins() outs(%y : tensor<4xf32>) versions [] -> [1] calls [#sched.call<"", [], "g", <out 0>>] ids<in 1 below 8>
+}
+
+// -----
+
+sched.program @run_c9_limit {
+  %y = sched.buffer "y" device bytes(16)
+  // expected-error @below {{ids are an in >= 0 below a limit >= 1, not in 0 below 0}}
+  sched.run compute "f" ins() outs(%y : tensor<4xf32>) versions [] -> [1] calls [#sched.call<"", [], "g", <out 0>>] ids<in 0 below 0>
+}
+
+// -----
+
+sched.program @run_c6_role {
+  %x = sched.buffer "x" device bytes(16)
+  %y = sched.buffer "y" device bytes(16)
+  // expected-error @below {{'encode' does not run on codec}}
+  sched.run codec "encode" ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>) versions [0] -> [1] calls [#sched.call<"", [], "g", <out 0>>]
+}

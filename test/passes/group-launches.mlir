@@ -37,14 +37,14 @@ sched.program @step {
   %y = sched.buffer "y" device bytes(4000)
   %b_grad = sched.buffer "b_grad" device bytes(400)
   %a_grad = sched.buffer "a_grad" device bytes(400)
-  sched.run compute "cast" ins(%a : tensor<100xf32>) outs(%a_half : tensor<100xbf16>) versions [0] -> [1] calls [#cast]
+  sched.run compute "cast" ins(%a : tensor<100xf32>) outs(%a_half : tensor<100xbf16>) versions [0] -> [1] calls [#cast] attributes {gathers}
   sched.run compute "f" ins(%a_half : tensor<100xbf16>) outs(%x : tensor<1000xf32>) versions [1] -> [1] calls [#f]
-  sched.run compute "cast" ins(%b : tensor<100xf32>) outs(%b_half : tensor<100xbf16>) versions [0] -> [1] calls [#cast]
+  sched.run compute "cast" ins(%b : tensor<100xf32>) outs(%b_half : tensor<100xbf16>) versions [0] -> [1] calls [#cast] attributes {gathers}
   sched.run compute "f" ins(%x : tensor<1000xf32>, %b_half : tensor<100xbf16>) outs(%y : tensor<1000xf32>) versions [1, 1] -> [1] calls [#f]
   sched.run compute "f" ins(%x : tensor<1000xf32>, %y : tensor<1000xf32>) outs(%b_grad : tensor<100xf32>) versions [1, 1] -> [1] calls [#f]
-  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward}
+  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers}
   sched.run compute "f" ins(%x : tensor<1000xf32>) outs(%a_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
-  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward}
+  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers}
 }
 
 // What reads a parameter in between is not overtaken: neither by its update, nor, behind that, by its cast.
@@ -63,13 +63,13 @@ sched.program @between {
   %b_half = sched.buffer "b_half" device bytes(200)
   %b_grad = sched.buffer "b_grad" device bytes(400)
   %a_grad = sched.buffer "a_grad" device bytes(400)
-  sched.run compute "cast" ins(%a : tensor<100xf32>) outs(%a_half : tensor<100xbf16>) versions [0] -> [1] calls [#cast]
+  sched.run compute "cast" ins(%a : tensor<100xf32>) outs(%a_half : tensor<100xbf16>) versions [0] -> [1] calls [#cast] attributes {gathers}
   sched.run compute "f" ins(%a_half : tensor<100xbf16>) outs(%b_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
-  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward}
+  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers}
   sched.run compute "f" ins(%b : tensor<100xf32>) outs(%a_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
-  sched.run compute "cast" ins(%b : tensor<100xf32>) outs(%b_half : tensor<100xbf16>) versions [1] -> [1] calls [#cast]
+  sched.run compute "cast" ins(%b : tensor<100xf32>) outs(%b_half : tensor<100xbf16>) versions [1] -> [1] calls [#cast] attributes {gathers}
   sched.run compute "f" ins(%b_half : tensor<100xbf16>) outs(%a_grad : tensor<100xf32>) versions [1] -> [2] calls [#f]
-  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [2, 0] -> [1] calls [#update] attributes {backward}
+  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [2, 0] -> [1] calls [#update] attributes {backward, gathers}
 }
 
 // Where b_grad would have to live beside what is the most already, its update stays.
@@ -87,7 +87,7 @@ sched.program @full {
   %a_grad = sched.buffer "a_grad" device bytes(400)
   sched.run compute "f" ins(%a : tensor<100xf32>) outs(%x : tensor<1000xf32>) versions [0] -> [1] calls [#f]
   sched.run compute "f" ins(%x : tensor<1000xf32>) outs(%b_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
-  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward}
+  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers}
   sched.run compute "f" ins(%x : tensor<1000xf32>) outs(%a_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
-  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward}
+  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers}
 }

@@ -24,7 +24,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // CHECK-NEXT: %[[OUT:.*]] = sched.record d2h
 // CHECK-NEXT: sched.run compute "matmul" ins(%[[A]] : {{.*}}) outs(%[[B]] : {{.*}}) scratch(%[[SCRATCH]])
 // CHECK-NEXT: sched.wait compute %[[OUT]]
-// CHECK-NEXT: sched.run compute "mse" {{.*}} outs(%[[LOSS]] : tensor<f32>)
+// CHECK-NEXT: sched.run compute "mse" {{.*}} outs(%[[LOSS]] : tensor<f32>) {{.*}} role(loss)
 // CHECK-NEXT: sched.run compute "loss_backward"
 // h2d need not wait for the copy out: compute did, before this record.
 // CHECK-NEXT: %[[FREE:.*]] = sched.record compute "fc1_y_back_free"
@@ -35,7 +35,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // CHECK-NEXT: ^bb0
 // CHECK: sched.wait compute %[[IN]]
 // CHECK-NEXT: sched.run compute "matmul" ins({{.*}}, %[[BACK]] : tensor<8x8xf32>)
-// CHECK-NEXT: sched.run compute "update" ins({{.*}}, %[[W]] : {{.*}}, %{{.*}} : {{.*}}) outs(%[[W]] : {{.*}}, %{{.*}} : {{.*}})
+// CHECK-NEXT: sched.run compute "update" ins({{.*}}, %[[W]] : {{.*}}, %{{.*}} : {{.*}}) outs(%[[W]] : {{.*}}, %{{.*}} : {{.*}}) {{.*}} role(update) attributes {gathers
 // The next batch comes behind the prefetch, whose wait already orders h2d after the step before.
 // CHECK-NEXT: sched.copy h2d %[[STAGING]] -> %[[NEXT]]
 // CHECK-NEXT: sched.copy h2d %target_staging -> %target_next

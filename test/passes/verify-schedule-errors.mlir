@@ -714,7 +714,7 @@ sched.program @v6_mask device(1280) host(0) base(256) {
   %x = sched.buffer "x" device bytes(512) at(256) live(1, 3)
   %packed = sched.buffer "packed" device bytes(320) at(768) live(2, 4)
   sched.run compute "f" ins() outs(%x : tensor<8x16xf32>) versions [] -> [1] calls [#f]
-  sched.run compute "encode" ins(%x : tensor<8x16xf32>) outs(%packed : tensor<320xi8>) versions [1] -> [1] calls [#pack]
+  sched.run compute "encode" ins(%x : tensor<8x16xf32>) outs(%packed : tensor<320xi8>) versions [1] -> [1] calls [#pack] role(encode)
   sched.run compute "f" ins(%packed : tensor<8x16xi1>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f]
   // expected-error @below {{V6: 'packed' has 320 bytes, but 'tensor<16x8xi1>' needs 16}}
   sched.run compute "f" ins(%packed : tensor<16x8xi1>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f]

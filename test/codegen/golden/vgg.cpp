@@ -564,8 +564,8 @@ static const PlanRow plan[] = {
 
 // What the plan's actions were predicted to cost a step, for the report.
 static const ActionRow actions[] = {
-    {"offload", 1, 65536, 4.184533E-05},
-    {"", 0, 0, 0}, // end
+    {"offload", OpRole::Offload, {}, 1, 65536, 4.184533E-05},
+    {"", OpRole::Compute, {}, 0, 0, 0}, // end
 };
 
 const Program program = {

@@ -69,6 +69,31 @@ TEST_P(CallMutation, ShapesAreTheOps) {
             5u);
 }
 
+TEST_P(CallMutation, RolesAreThePlans) {
+  EXPECT_GE(expectRefused([](RunOp) { return size_t{2}; },
+                          [](RunOp run, size_t n) {
+                            const sched::Role others[] = {sched::Role::Compute, sched::Role::Rerun,
+                                                          sched::Role::Rebuild};
+                            const bool same = run.getRole() == others[n];
+                            run.setRole(same ? others[2] : others[n]);
+                          }),
+            10u);
+}
+
+TEST_P(CallMutation, IdsAreTheOps) {
+  size_t ids = 0;
+  for (RunOp run : all<RunOp>(program()))
+    ids += run.getIdsAttr() ? 1 : 0;
+  EXPECT_EQ(expectRefused([](RunOp run) { return run.getIdsAttr() ? size_t{2} : size_t{0}; },
+                          [](RunOp run, size_t n) {
+                            const sched::IdsAttr is = run.getIdsAttr();
+                            run.setIdsAttr(n == 0 ? sched::IdsAttr()
+                                                  : sched::IdsAttr::get(run.getContext(), is.getIn(), is.getLimit() + 1,
+                                                                        is.getIgnored()));
+                          }),
+            2 * ids);
+}
+
 /// Pairs of a call's operands that differ.
 SmallVector<std::array<size_t, 3>> operandPairs(RunOp run) {
   SmallVector<std::array<size_t, 3>> pairs;

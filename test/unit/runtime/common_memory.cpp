@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that a virtual machine is still being given is waited for; memory that is not there is not.
-#include "runtime/Stream.h"
 #include "runtime/FreeMemory.h"
+#include "runtime/Stream.h"
 
 #include <gtest/gtest.h>
 #include <utility>

@@ -2,6 +2,7 @@
 // What --profile-out and --trace write: of a whole program, and of records.
 #include "test/unit/runtime/TinyProgram.h"
 
+#include "runtime/program/Report.h"
 #include "runtime/program/Trace.h"
 
 using namespace sluice;
@@ -45,6 +46,63 @@ TEST(ProfileOut, AveragesZerosOverSteps) {
   const Json ops = Json::parse(folder.read("p.json"))["ops"];
   EXPECT_EQ(ops[0]["zeros"], Json({0.5, 0, 1}));
   EXPECT_FALSE(ops[1].contains("zeros"));
+}
+
+/// Ops are told apart by their roles and codecs, whatever nodes and ops are called.
+TEST(MeasuredActions, AreThoseOfTheirRoles) {
+  const ActionRow rows[] = {{"offload", OpRole::Offload, {}, 1, 8, 0},
+                            {"offload fp16", OpRole::Offload, {Codec::Fp16}, 1, 8, 0},
+                            {"compress mask+zfp", OpRole::Encode, {Codec::Zfp, 8, 0, true}, 1, 8, 0},
+                            {"encode mask", OpRole::Encode, {}, 1, 8, 0},
+                            {"encode argmax", OpRole::Compute, {}, 1, 8, 0},
+                            {"recompute", OpRole::Rerun, {}, 1, 8, 0},
+                            {"invert", OpRole::Rebuild, {}, 1, 8, 0}};
+  Program program{};
+  program.actions = rows, program.actionRows = std::size(rows);
+  const Codec half{Codec::Fp16}, plainZfp{Codec::Zfp}, zfp{Codec::Zfp, 12, 0, true};
+  double now = 0;
+  std::vector<OpRecord> records;
+  const auto add = [&](const Node &node, double seconds, size_t bytes = 0) {
+    records.push_back({node, "op", StreamId::Compute, now, now + seconds, bytes});
+    now += seconds;
+  };
+  add({"x", OpRole::Batch}, 100, 1000); // no part of the plan
+  add({"copy to host (again)"}, 100);
+  add({"a", OpRole::Offload}, 1, 10);
+  add({"a", OpRole::Prefetch}, 2, 20);
+  add({"a", OpRole::Offload, half}, 3, 30);
+  add({"a", OpRole::Encode, zfp}, 4, 40);
+  add({"a", OpRole::Decode, zfp}, 5, 50);
+  add({"a", OpRole::Encode, plainZfp}, 100, 1000);
+  add({"a", OpRole::Encode}, 6);
+  add({"a", OpRole::Rerun}, 7);
+  add({"a", OpRole::Rebuild}, 8);
+  add({"a", OpRole::Update}, 100);
+  const std::vector<MeasuredAction> actions = measureActions(program, records, 2);
+  ASSERT_EQ(actions.size(), std::size(rows));
+  const double seconds[] = {1.5, 1.5, 4.5, 3, 0, 3.5, 4};
+  const size_t bytes[] = {15, 15, 45, 0, 0, 0, 0};
+  for (size_t i = 0; i < actions.size(); ++i) {
+    EXPECT_EQ(actions[i].row, &rows[i]);
+    EXPECT_EQ(actions[i].seconds, seconds[i]) << rows[i].action;
+    EXPECT_EQ(actions[i].movedBytes, bytes[i]) << rows[i].action;
+  }
+}
+
+/// A node that runs again is another line of a profile than the node itself; codecs of copies have their own names.
+TEST(ProfileOut, TellsRolesAndCodecs) {
+  const Folder folder;
+  std::vector<OpRecord> records = {{"conv", "conv", StreamId::Compute, 0, 1, 0},
+                                   {{"conv", OpRole::Rerun}, "conv", StreamId::Compute, 1, 3, 0},
+                                   {{"conv", OpRole::Rebuild}, "conv", StreamId::Compute, 3, 6, 0},
+                                   {{"x", OpRole::Encode, {Codec::Zfp, 8, 0, true}}, "pack", StreamId::Codec, 6, 7, 8}};
+  writeProfile(folder / "p.json", records, 1, {1e9, 1e9, 1e9}, 2);
+  const Json profile = Json::parse(folder.read("p.json"));
+  ASSERT_EQ(profile["ops"].size(), 3u);
+  EXPECT_EQ(profile["ops"][0]["node"], "conv");
+  EXPECT_EQ(profile["ops"][1]["node"], "conv (again)");
+  EXPECT_EQ(profile["ops"][2]["node"], "conv (inverse)");
+  EXPECT_EQ(profile["codecs"], Json({{"mask+zfp", 8.0}}));
 }
 
 TEST(ProfileOut, TakesWhatAStepDoes) {

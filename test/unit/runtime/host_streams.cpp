@@ -3,8 +3,8 @@
 // writes.
 #include "test/unit/runtime/Harness.h"
 
-#include "runtime/host/Parallel.h"
 #include "runtime/Watchdog.h"
+#include "runtime/host/Parallel.h"
 
 #include <chrono>
 #include <cstdio>

@@ -25,6 +25,8 @@ TEST(Session, CopiesBetweenArenas) {
   const std::vector<OpRecord> records = session.takeRecords();
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[0].bytes, 4000u);
+  EXPECT_EQ(records[0].node.role, OpRole::Offload);
+  EXPECT_EQ(records[1].node.role, OpRole::Prefetch);
   EXPECT_LE(records[0].end, records[1].start);
   EXPECT_THROW(copyToHost(session.toHost, a, host(0, {999}), "a"), std::invalid_argument);
   EXPECT_THROW(session.compute.address(device(1 << 16, {1})), std::out_of_range);
