@@ -153,8 +153,9 @@ int64_t elementsPerChannel(RankedTensorType type) { return type.getNumElements()
 
 LogicalResult checkSaved(Operation *op, Type full, Type saved) {
   auto x = cast<RankedTensorType>(full), slots = cast<RankedTensorType>(saved);
-  if (x.getRank() < 2 || slots.getRank() != 2 || slots.getDimSize(1) != elementsPerChannel(x))
-    return op->emitOpError() << "needs [slots, elements per channel] beside " << x << ", not " << slots;
+  if (x.getRank() < 2 || slots.getRank() != 2 || slots.getDimSize(1) != elementsPerChannel(x) ||
+      slots.getElementType() != x.getElementType())
+    return op->emitOpError() << "needs [slots, elements per channel] of its type beside " << x << ", not " << slots;
   return success();
 }
 
@@ -162,8 +163,7 @@ LogicalResult checkSaved(Operation *op, Type full, Type saved) {
 
 bool FusedOp::isInvertible(unsigned operand) {
   RankedTensorType z = domain();
-  if (getNumResults() != 1 || getSums() != 0 || isChannel(operand) || getInputs()[operand].getType() != z ||
-      !z.getElementType().isF32())
+  if (getNumResults() != 1 || getSums() != 0 || isChannel(operand) || getInputs()[operand].getType() != z || !isReal(z))
     return false;
   if (addend(*this, operand))
     return true;
@@ -209,6 +209,9 @@ LogicalResult SaveGuardedChannelsOp::verify() {
 LogicalResult InvertBatchNormLeakyReluOp::verify() {
   if (!getAlpha().isFinite() || !(getAlpha().convertToFloat() >= smallestSlope)) // C1
     return emitOpError() << "needs a slope of 0.001 at least, not " << getAlpha().convertToFloat();
+  if (getX().getType() != getZ().getType()) // C3
+    return emitOpError() << "rebuilds " << getX().getType() << " from " << getZ().getType()
+                         << ", which must be one type";
   return checkSaved(*this, getZ().getType(), getSaved().getType()); // C2
 }
 
@@ -220,16 +223,21 @@ LogicalResult CheckCancellationOp::verify() {
   return success();
 }
 
+/// What z was rounded to last, where x and z have this type.
+static DataType roundedTo(DataType stored, bool half) {
+  return stored == DataType::F32 && half ? DataType::F16 : stored;
+}
+
 KERNEL(SaveGuardedChannelsOp) {
   KernelCalls calls(*this);
   return calls.object("BatchNormInversion", "save", {in(0), in(1), in(2), out(0)}, calls.shape(in(0)),
-                      calls.shape(out(0))[0], 1.0f, getHalf());
+                      calls.shape(out(0))[0], 1.0f, roundedTo(calls.type(in(0)), getHalf()));
 }
 
 KERNEL(InvertBatchNormLeakyReluOp) {
   KernelCalls calls(*this);
   return calls.object("BatchNormInversion", "invert", {in(0), in(1), in(2), in(3), in(4), in(5), out(0)},
-                      calls.shape(in(0)), calls.shape(in(5))[0], getAlpha(), getHalf());
+                      calls.shape(in(0)), calls.shape(in(5))[0], getAlpha(), roundedTo(calls.type(in(0)), getHalf()));
 }
 
 KERNEL(CheckCancellationOp) {

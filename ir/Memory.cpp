@@ -13,7 +13,7 @@ RankedTensorType sluice::packedType(RankedTensorType raw, StringRef codec) {
     return RankedTensorType::get(raw.getShape(), IntegerType::get(context, 1), raw.getEncoding());
   auto known = parseCodec(codec);
   // Statistics, [C] vectors, are too small to gain from it and too sensitive to be rounded.
-  const bool taken = known && (known->kind == Codec::Zvc ? train::isReal(raw) : raw.getElementType().isF32());
+  const bool taken = known && (known->kind == Codec::Fp16 ? raw.getElementType().isF32() : train::isReal(raw));
   if (!taken || raw.getRank() < 2)
     return {};
   return RankedTensorType::get({packedBytes(*known, tensorOf(raw))}, IntegerType::get(context, 8));

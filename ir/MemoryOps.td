@@ -66,10 +66,11 @@ def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_OwnKe
   let summary = "saves the channels of x that train.invert_batch_norm_leaky_relu could not rebuild";
   let description = [{
     A channel is guarded when 2^-24 * (1 + |bias / scale|) > 1e-5, which bounds the error of (x - mean) * rstd rebuilt from fp32 values; also
-    when scale is 0 or a value is not finite. `half`: z comes back from half precision, so that 2^-11 and 1e-2 stand in for these numbers; there
-    |scale| < 3e-3 is guarded, too, because such a channel lies among the subnormal halves. They are saved in increasing order; the rest of `saved` is left as it was.
+    when scale is 0 or a value is not finite. `half`, or x of f16: z comes back from half precision, so that 2^-11 and 1e-2 stand in for these numbers; there
+    |scale| < 3e-3 is guarded, too, because such a channel lies among the subnormal halves. x of bf16: 2^-8 and 2e-2. They are saved in increasing order; the
+    rest of `saved` is left as it was.
 
-    - C1: saved is [slots, x's elements per channel].
+    - C1: saved is [slots, x's elements per channel], of x's element type.
     - C2: scale and bias are [C] with C = x.dim(1).
     A step with more guarded channels than slots fails, before any parameter that depends on them is updated.
 
@@ -77,8 +78,8 @@ def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_OwnKe
     %saved = train.save_guarded_channels %x, %scale, %bias : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>) -> tensor<2x128xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Vector:$scale, Train_Vector:$bias, UnitAttr:$half);
-  let results = (outs Train_Float:$saved);
+  let arguments = (ins Train_Real:$x, Train_Vector:$scale, Train_Vector:$bias, UnitAttr:$half);
+  let results = (outs Train_Real:$saved);
   let hasVerifier = 1;
 }
 def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", [Train_OwnKernel, Train_Costed]> {
@@ -89,16 +90,17 @@ def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", 
     After In-Place ABN (Rota Bulo et al. 2018) and Hascoet et al. (2019), with the true scale instead of |scale| + epsilon.
 
     - C1: alpha >= 1e-3.
-    - C2: saved is [slots, z's elements per channel].
+    - C2: saved is [slots, z's elements per channel], of z's element type.
+    - C3: x has z's type.
 
     ```mlir
     %x = train.invert_batch_norm_leaky_relu %z, %mean, %rstd, %scale, %bias, %saved {alpha = 1.0e-2 : f32} : (tensor<8x32x4x4xf32>, tensor<32xf32>,
         tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<2x128xf32>) -> tensor<8x32x4x4xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$z, Train_Vector:$mean, Train_Vector:$rstd, Train_Vector:$scale, Train_Vector:$bias, Train_Float:$saved,
+  let arguments = (ins Train_Real:$z, Train_Vector:$mean, Train_Vector:$rstd, Train_Vector:$scale, Train_Vector:$bias, Train_Real:$saved,
       F32Attr:$alpha, UnitAttr:$half);
-  let results = (outs Train_Float:$x);
+  let results = (outs Train_Real:$x);
   let hasVerifier = 1;
 }
 def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_OwnKernel, Train_Costed]> {
@@ -106,7 +108,8 @@ def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_OwnKernel,
   let summary = "ends the step when x, rebuilt by subtracting from y, is so small against y that it has lost its digits";
   let description = [{
     y = x + f was rounded to 2^-24 of itself, so y - f is off by as much: by 2^-24 |y| / |x| relative to x. A step where max |x| < 2^-10 max |y|
-    fails, which keeps what one subtraction loses below 6.2e-5 of the largest |x|. What is not finite passes: the loss will show it.
+    fails, which keeps what one subtraction loses below 6.2e-5 of the largest |x|. Sums of f16 and bf16 have 11 and 8 bits: max |x| < 2^-5 and 2^-2 max |y|
+    fail, which keeps it below 1.6e-2. What is not finite passes: the loss will show it.
     `maxima` is where threads put theirs.
 
     - C1: x and y have one type; maxima is [parts, 2].
@@ -115,7 +118,7 @@ def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_OwnKernel,
     %maxima = train.check_cancellation %x, %y : (tensor<8x32x4x4xf32>, tensor<8x32x4x4xf32>) -> tensor<512x2xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Float:$y);
+  let arguments = (ins Train_Real:$x, Train_Real:$y);
   let results = (outs Train_Float:$maxima);
   let hasVerifier = 1;
 }
@@ -128,7 +131,7 @@ def Train_EncodeOp : Train_Op<"encode", [Train_OwnKernel, DeclareOpInterfaceMeth
     another) round; they run on the codec stream, and x's bytes stay live until the train.await of the result. `mask+NAME` of one of these keeps
     a mask in front of the packed form, in the same vector: what comes back is above 0 exactly where x was, and train.packed_mask is that mask.
 
-    - C1: a mask has x's shape and layout and i1 elements; other codecs give the i8 vector whose length the codec has for x, which is f32.
+    - C1: a mask has x's shape and layout and i1 elements; other codecs give the i8 vector whose length the codec has for x, which is f32 for `fp16`.
 
     ```mlir
     %bits = train.encode %y {codec = "mask"} : (tensor<16x64x56x56xf32>) -> tensor<16x64x56x56xi1>
@@ -153,7 +156,7 @@ def Train_DecodeOp : Train_Op<"decode", [Train_OwnKernel, DeclareOpInterfaceMeth
     ```
   }];
   let arguments = (ins Train_Tensor:$packed, StrAttr:$codec);
-  let results = (outs Train_Float:$x);
+  let results = (outs Train_Real:$x);
   let hasVerifier = 1;
 }
 

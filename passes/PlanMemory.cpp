@@ -64,9 +64,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!known)
       return module.emitError() << known.error();
     Storages storages(step);
-    auto precision = module->getAttrOfType<StringAttr>("train.precision");
-    Result<PlanRequest> asked =
-        parsePlanRequest(strategy, allowLossy, target, precision ? precision.str() : "fp32", oneMemory);
+    Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, target, oneMemory);
     if (!asked)
       return failWith(module, 2) << asked.error();
     const PlanRequest &request = *asked;

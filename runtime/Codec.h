@@ -94,7 +94,8 @@ private:
   bool positive;
 };
 
-/// Codecs that pack in device memory. `packed` is U8 and packedBytes(codec, x) long.
+/// Codecs that pack in device memory. `packed` is U8 and packedBytes(codec, x) long. Floats; on cuda zfp and int8 take
+/// halves, too.
 class Packing : public Kernel {
 public:
   Packing(Node node, Codec codec, const Tensor &x);

@@ -11,8 +11,8 @@
 namespace sluice {
 
 /// How floats are packed; None: not at all.
-/// - fp16: IEEE half precision, rounded to nearest even. Infinities and NaN survive; a finite value that would become
-///   infinite is refused (ValueNotStorable).
+/// - fp16: IEEE half precision, rounded to nearest even, of 32-bit floats alone. Infinities and NaN survive; a finite
+///   value that would become infinite is refused (ValueNotStorable).
 /// - zvc: exact. Zeros (of the whole bit pattern, so -0.0 survives) are left out; host memory only. The slot has room
 ///   for the raw bytes. Cuda packs before the link, the host's target behind it. With `zvc:pool=BYTES` it lies in the
 ///   spill arena, which takes what that much host memory, shared by all such tensors, does not hold.

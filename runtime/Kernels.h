@@ -188,12 +188,12 @@ private:
 };
 
 /// Rebuilds x [N,C,...] (layouts as BatchNormStatistics) from z = leaky_relu((x - mean) * rstd * scale + bias), slope
-/// alpha >= 1e-3, where z is in fp32 or comes back from half precision. `save` puts the channels that cannot be rebuilt
-/// well, in order, into saved [slots, elements per channel]; with more of them than slots the step fails with
-/// MemoryNotAvailable.
+/// alpha >= 1e-3, where z was rounded to `from` on its way: F32, BF16 or F16. z, saved and x are F32, or all of them of
+/// that type. `save` puts the channels that cannot be rebuilt well, in order, into saved [slots, elements per channel];
+/// with more of them than slots the step fails with MemoryNotAvailable.
 class BatchNormInversion : public Kernel {
 public:
-  BatchNormInversion(Node node, Shape x, int64_t slots, float alpha, bool half);
+  BatchNormInversion(Node node, Shape x, int64_t slots, float alpha, DataType from);
   void save(Stream &, const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &saved) const;
   void invert(Stream &, const Tensor &z, const Tensor &mean, const Tensor &rstd, const Tensor &scale,
               const Tensor &bias, const Tensor &saved, const Tensor &x) const;
@@ -201,12 +201,13 @@ public:
 private:
   int64_t channels, pixels, slots;
   float alpha;
-  bool half;
+  DataType from;
 };
 
 /// Ends the step with ValueNotStorable when x, rebuilt by subtracting from y, has max |x| < 2^-10 max |y|: y was
-/// rounded to 2^-24 of itself, so x has an error of more than 2^-14 of its largest value. What is not finite passes.
-/// maxima [parts, 2] is written.
+/// rounded to 2^-24 of itself, so x has an error of more than 2^-14 of its largest value. Where x and y are F16 or
+/// BF16, y was rounded to 2^-11 or 2^-8 of itself, and x may have an error of 2^-6: max |x| < 2^-5 or 2^-2 max |y| ends
+/// the step. What is not finite passes. maxima [parts, 2] is written, F32.
 class CancellationCheck : public Kernel {
 public:
   CancellationCheck(Node node, int64_t elements, int64_t parts);

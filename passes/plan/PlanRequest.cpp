@@ -14,15 +14,11 @@ using namespace llvm;
 using namespace sluice;
 
 /// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a
-/// target. Activations of 16 bits are as small as the codec fp16 makes them, no other lossy codec takes them, and their
-/// 8 or 11 bits are too few to rebuild anything from.
-static std::set<std::string> executableActions(StringRef precision, bool oneMemory) {
+/// target. What a codec makes of halves is each tensor's matter: as small as fp16 makes floats, they stay as they are.
+static std::set<std::string> executableActions(bool oneMemory) {
   std::set<std::string> actions = planner::allActions();
   if (oneMemory)
     actions.erase("offload");
-  if (precision == "bf16" || precision == "fp16")
-    for (const std::string &lossy : planner::lossyActions())
-      actions.erase(lossy);
   return actions;
 }
 
@@ -60,7 +56,7 @@ const char *const sluice::secondMemoryHint =
     "gives what is offloaded a memory of its own, which --offload-to keeps in a file";
 
 Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
-                                             const std::string &precision, bool oneMemory) {
+                                             bool oneMemory) {
   Result<planner::StrategyWords> words = planner::parseStrategy(strategy);
   if (!words)
     return words.takeError();
@@ -78,12 +74,9 @@ Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const 
                            " and algorithms"};
     request.options.allowLossy.insert(name.str());
   }
-  request.options.executable = executableActions(precision, oneMemory);
+  request.options.executable = executableActions(oneMemory);
   if (parseCodec(request.zvc)->pool > 0 && !factsOf(target).packsIntoPool)
     return sluice::Error{"codec '" + request.zvc + "' in --strategy is not available for --target=" +
                          factsOf(target).name + ", where kernels pack into slots of the raw size; write codec=zvc"};
-  if (!request.codec.empty() && !request.options.executable.count(request.codec))
-    return sluice::Error{"codec '" + request.codec + "' in --strategy is not available for --target=" +
-                         factsOf(target).name + (precision == "fp32" ? "" : " --precision=" + precision)};
   return request;
 }

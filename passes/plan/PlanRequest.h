@@ -19,10 +19,10 @@ struct PlanRequest {
   std::string zfp = "zfp"; ///< codec behind every "zfp" of the plan, with its rate: knob `rate`
 };
 
-/// Reads --strategy=NAME[,k=v...], --allow-lossy=NAME[,NAME...] and --precision=NAME; the registry knows the names of
+/// Reads --strategy=NAME[,k=v...] and --allow-lossy=NAME[,NAME...]; the registry knows the names of
 /// strategies and their own knobs. With `oneMemory` nothing is offloaded: its bytes would stay in the same memory.
 Result<PlanRequest> parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
-                                     const std::string &precision, bool oneMemory);
+                                     bool oneMemory);
 
 /// What a strategy that is refused because it may not offload needs, for the end of a message.
 extern const char *const secondMemoryHint;

@@ -160,14 +160,14 @@ private:
         double seconds = profile.estimate(OpKind::Activation, elements(type), buffer.bytes + size);
         buffer.encodings.push_back({"mask", size, seconds, 0});
       }
-      if (buffer.bytes < smallestMoved)
+      if (!buffer.offloadable) // small, or a weight that was rounded for the step
         continue;
       const auto bytesOf = [&](const std::string &codec) -> planner::Bytes {
         RankedTensorType packed = packedType(type, withRate(codec, zfp));
-        return packed ? bytes(packed) : 0;
+        return packed && bytes(packed) < buffer.bytes ? bytes(packed) : 0; // of halves zfp at a high rate makes more
       };
-      for (planner::Encoding &form :
-           planner::packingsOf(buffer.bytes, comparisonOf(content, storages), profile, bytesOf)) {
+      const planner::Bytes asFloats = elements(type) * static_cast<planner::Bytes>(sizeof(float));
+      for (planner::Encoding &form : planner::packingsOf(asFloats, comparisonOf(content, storages), profile, bytesOf)) {
         if (hasMask(form.codec))
           form.maskReaders = maskReaders(content);
         buffer.encodings.push_back(std::move(form));

@@ -13,11 +13,11 @@ namespace sluice::planner {
 /// those of ReLU and LeakyReLU ask. Otherwise: with other bounds too, as that of Clip does.
 enum class Comparison { None, AboveZero, Otherwise };
 
-/// Packed forms of a tensor of `raw` bytes of floats, of every codec that packs in device memory and whose rate the
-/// profile has: `NAME`, or `mask+NAME` where gradients compare the tensor with 0 and the codec does not keep signs;
-/// nothing of such a codec where they compare it with anything else. Those with a mask come last. `bytesOf` gives the
-/// size of the form of this name, 0 where the tensor has none. Times with a mask are the profile's, or else those of
-/// the codec and of one more pass over the tensor.
+/// Packed forms of a tensor that has `raw` bytes as floats (rates are of those, and kernels widen halves), of every
+/// codec that packs in device memory and whose rate the profile has: `NAME`, or `mask+NAME` where gradients compare the
+/// tensor with 0 and the codec does not keep signs; nothing of such a codec where they compare it with anything else.
+/// Those with a mask come last. `bytesOf` gives the size of the form of this name, 0 where the tensor has none. Times
+/// with a mask are the profile's, or else those of the codec and of one more pass over the tensor.
 std::vector<Encoding> packingsOf(Bytes raw, Comparison compared, const Profile &profile,
                                  const std::function<Bytes(const std::string &)> &bytesOf);
 

@@ -45,8 +45,9 @@ namespace {
 /// Climbs from a set to faster ones. Of pairs near ones come first, since they take each other's place.
 class Exchanges {
 public:
-  Exchanges(const Chain &chain, double memory, ChainPlan plan)
-      : chain(chain), memory(memory), best(std::move(plan)), left(static_cast<int>(1e6 / chain.uF.size())) {
+  Exchanges(const Chain &chain, double memory, ChainPlan plan, Release release)
+      : chain(chain), memory(memory), release(release), best(std::move(plan)),
+        left(static_cast<int>(1e6 / chain.uF.size())) {
     for (Action a : best.actions)
       set.push_back(a == Action::Offload);
   }
@@ -73,7 +74,7 @@ private:
     std::vector<bool> other = set;
     for (int i : tensors)
       other[i] = !other[i];
-    ChainAnswer answer = offloadChain(chain, memory, other, Release::Whole);
+    ChainAnswer answer = offloadChain(chain, memory, other, release);
     auto *plan = std::get_if<ChainPlan>(&answer);
     if (!plan || plan->timeline.makespan >= best.timeline.makespan * (1 - 1e-9))
       return false;
@@ -84,6 +85,7 @@ private:
 
   const Chain &chain;
   const double memory;
+  const Release release;
   ChainPlan best;
   std::vector<bool> set; ///< of best
   int left;              ///< simulations
@@ -91,8 +93,8 @@ private:
 
 } // namespace
 
-ChainPlan exchanged(const Chain &chain, double memory, ChainPlan plan) {
-  return Exchanges(chain, memory, std::move(plan)).run();
+ChainPlan exchanged(const Chain &chain, double memory, ChainPlan plan, Release release) {
+  return Exchanges(chain, memory, std::move(plan), release).run();
 }
 
 } // namespace sluice::planner

@@ -33,9 +33,9 @@ ChainAnswer offloadChain(const Chain &chain, double memory, const std::vector<bo
 /// Of several sets the one with the shortest schedule; Infeasible with the least that any of them needs.
 ChainAnswer bestOffload(const Chain &chain, double memory, const std::vector<std::vector<bool>> &sets, Release release);
 
-/// A plan that only keeps and offloads, whole tensors, after changes of one tensor and exchanges of one that moves for
+/// A plan that only keeps and offloads whole tensors after changes of one tensor and exchanges of one that moves for
 /// one that stays, each of which made it faster; 1e6 / L simulations at most.
-ChainPlan exchanged(const Chain &chain, double memory, ChainPlan plan);
+ChainPlan exchanged(const Chain &chain, double memory, ChainPlan plan, Release release);
 
 /// Keeps the better of two answers: a plan first, then the shorter makespan or the smaller memory.
 void takeBetter(ChainAnswer &best, ChainAnswer answer);

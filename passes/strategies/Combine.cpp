@@ -102,7 +102,9 @@ void Combiner::setCodecs(const Choice &choice, Plan &plan) const {
   if (!copiesWith(choice.codec))
     return;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
-    if (Decision &d = plan.decisions[b]; d.action == Action::Offload && mayRound(problem, plan, b, choice.codec))
+    if (Decision &d = plan.decisions[b]; d.action == Action::Offload &&
+                                         packsOnCopies(problem.buffers[b], choice.codec) &&
+                                         mayRound(problem, plan, b, choice.codec))
       d.codec = choice.codec != "zvc" || zerosPay(b) ? choice.codec : "";
 }
 

@@ -12,7 +12,8 @@
 // schedules (not among all: Lemma 3 has counterexamples). With whole release the best sets, GREEDY's among them,
 // are simulated as they would run, and the fastest changes one tensor, or exchanges one that moves for one that stays,
 // for as long as that makes it faster: the recursion knows parts, and no finer sample of its states finds what whole
-// tensors want.
+// tensors want. So do partial ones where states had to be sampled; what they reach then cuts the recursion, which runs
+// again without the states that cannot beat it.
 //
 // Complexity O(L * states^2), states at most `limit` a boundary; beyond it the least idle state of every cell of a
 // grid survives. Exchanges: 1e6 / L simulations at most.
@@ -55,13 +56,18 @@ bool dominates(const State &a, const State &b) {
 class DynProg {
 public:
   DynProg(const Chain &chain, double memory, size_t limit, bool relaxed = false)
-      : c(chain), memory(memory), limit(limit), relaxed(relaxed), n(chain.uF.size()), slack(byteSlack(chain)) {}
+      : c(chain), memory(memory), limit(limit), relaxed(relaxed), n(chain.uF.size()), slack(byteSlack(chain)) {
+    measureRest();
+  }
 
-  std::vector<DynProgSet> run(size_t count);
+  /// Sets whose makespan is below `cutoff` seconds.
+  std::vector<DynProgSet> run(size_t count, Seconds cutoff = std::numeric_limits<Seconds>::infinity());
   bool exact = true;
 
 private:
+  void measureRest();
   bool feasible(const State &s, int i) const;
+  Seconds leastIdle(const State &s, int i) const;
   void extend(const State &s, int index, int i, std::vector<State> &next) const;
   std::vector<State> pruned(std::vector<State> states);
   void thin(std::vector<State> &states) const;
@@ -75,8 +81,33 @@ private:
   const bool relaxed; ///< states that are too many become fewer better ones: the best end is a lower bound
   const int n;
   const double slack;
+  std::vector<double> excess; ///< by i: bytes of x_0 to x_j beyond memory at the worst j >= i, were all kept
+  std::vector<Seconds> rest;  ///< by i: of F_i and B_i and those behind them
+  std::vector<double> before; ///< by i: bytes of x_0 to x_(i-1)
   std::vector<std::vector<State>> layers;
 };
+
+void DynProg::measureRest() {
+  before.assign(n + 1, 0);
+  for (int i = 0; i < n; ++i)
+    before[i + 1] = before[i] + c.moved(i);
+  excess.assign(n + 1, 0);
+  rest.assign(n + 1, 0);
+  for (int i = n - 1; i >= 0; --i) {
+    const double here = before[i] + c.moved(i) + c.moved(i + 1) + std::max(c.exF[i], c.y[i] + c.exB[i] + c.y[i + 1]);
+    excess[i] = i == n - 1 ? here - memory - slack : std::max(excess[i + 1], here - memory - slack);
+    rest[i] = rest[i + 1] + c.uF[i] + c.uB[i];
+  }
+}
+
+/// Idle time of no schedule through the state is less: what is still to be moved out and back, and what the rest will
+/// have to move, takes the link until the turn, beside the ops and idle times up to there.
+Seconds DynProg::leastIdle(const State &s, int i) const {
+  if (c.bandwidth == 0)
+    return s.idle;
+  const double more = i < n ? plus(excess[i] - before[i] + s.stays) : 0;
+  return s.idle + plus((s.out + s.back + 2 * more) / c.bandwidth - rest[i]);
+}
 
 bool DynProg::feasible(const State &s, int i) const {
   const double here = s.stays + c.moved(i) + c.moved(i + 1);
@@ -205,18 +236,21 @@ std::vector<std::pair<Seconds, int>> DynProg::ends() const {
   return ends;
 }
 
-std::vector<DynProgSet> DynProg::run(size_t count) {
+std::vector<DynProgSet> DynProg::run(size_t count, Seconds cutoff) {
+  const Seconds most = cutoff - chainCompute(c);
   layers.push_back({State{}});
   for (int i = 0; i < n; ++i) {
     std::vector<State> next;
     for (int k = 0; k < static_cast<int>(layers[i].size()); ++k)
       if (feasible(layers[i][k], i))
         extend(layers[i][k], k, i, next);
+    next.erase(std::remove_if(next.begin(), next.end(), [&](const State &s) { return leastIdle(s, i + 1) >= most; }),
+               next.end());
     layers.push_back(pruned(std::move(next)));
   }
   std::vector<DynProgSet> sets;
   for (const auto &[idle, index] : ends()) {
-    if (sets.size() == count)
+    if (sets.size() == count || idle >= most)
       break;
     sets.push_back({trace(index), chainCompute(c) + idle});
   }
@@ -225,10 +259,13 @@ std::vector<DynProgSet> DynProg::run(size_t count) {
 
 } // namespace
 
+/// States a boundary with which planning takes a few seconds at most.
+static size_t limitFor(const Chain &chain) {
+  return std::clamp<size_t>(static_cast<size_t>(std::sqrt(1.5e9 / chain.uF.size())), 200, 6000);
+}
+
 std::vector<DynProgSet> dynprogSets(const Chain &chain, double memory, size_t count, size_t limit, bool &exact) {
-  if (limit == 0)
-    limit = std::clamp<size_t>(static_cast<size_t>(std::sqrt(1.5e9 / chain.uF.size())), 200, 6000);
-  DynProg dp(chain, memory, limit);
+  DynProg dp(chain, memory, limit > 0 ? limit : limitFor(chain));
   auto sets = dp.run(count);
   exact = dp.exact;
   return sets;
@@ -239,6 +276,17 @@ std::optional<Seconds> dynprogBound(const Chain &chain, double memory, size_t li
   return sets.empty() ? std::nullopt : std::optional(sets[0].makespan);
 }
 
+/// From the fastest of sets that a sample of states gave to the optimum, or near it: exchanges, then the recursion with
+/// what they reached for a limit. Partial release.
+static ChainPlan afterSampling(const Chain &chain, double memory, size_t limit, ChainPlan plan) {
+  plan = exchanged(chain, memory, std::move(plan), Release::Partial);
+  const Seconds cutoff = plan.timeline.makespan * (1 - 1e-9);
+  ChainAnswer best = std::move(plan);
+  for (const DynProgSet &set : DynProg(chain, memory, limit).run(1, cutoff))
+    takeBetter(best, offloadChain(chain, memory, set.offloaded, Release::Partial));
+  return std::get<ChainPlan>(std::move(best));
+}
+
 static ChainAnswer chainDynProg(const Chain &chain, double memory, Release release, const Options &options) {
   const std::vector<bool> none(chain.uF.size(), false);
   if (chainPeak(chain) <= memory)
@@ -246,16 +294,19 @@ static ChainAnswer chainDynProg(const Chain &chain, double memory, Release relea
   const size_t count = release == Release::Partial ? 1 : numberKnob(options, "sets", 64);
   bool exact = true;
   std::vector<std::vector<bool>> sets;
-  for (DynProgSet &set : dynprogSets(chain, memory, count, numberKnob(options, "limit", 0), exact))
+  const size_t limit = numberKnob(options, "limit", 0) > 0 ? numberKnob(options, "limit", 0) : limitFor(chain);
+  for (DynProgSet &set : dynprogSets(chain, memory, count, limit, exact))
     sets.push_back(std::move(set.offloaded));
   // A sample of states may miss what the prefix finds.
   if (release == Release::Whole || !exact || sets.empty())
     sets.push_back(greedyPrefix(chain, memory));
   ChainAnswer best = bestOffload(chain, memory, sets, release);
   auto *plan = std::get_if<ChainPlan>(&best);
-  if (plan && release == Release::Whole && numberKnob(options, "exchanges", 1) > 0)
-    return exchanged(chain, memory, std::move(*plan));
-  return best;
+  if (!plan || numberKnob(options, "exchanges", 1) <= 0)
+    return best;
+  if (release == Release::Whole)
+    return exchanged(chain, memory, std::move(*plan), release);
+  return exact ? best : ChainAnswer(afterSampling(chain, memory, limit, std::move(*plan)));
 }
 
 /// On op-level programs a stage is offloaded with all its activations. Its tensors die one by one there, so the chain

@@ -57,6 +57,7 @@ std::optional<std::vector<double>> IntegerProgram::solve(long nodes, bool *prove
   Cbc_setObjSense(model.get(), 1);
   Cbc_setLogLevel(model.get(), 0);
   Cbc_setParameter(model.get(), "log", "0");
+  Cbc_setParameter(model.get(), "slogLevel", "0"); // of presolving, which has words of its own for standard output
   Cbc_setParameter(model.get(), "ratioGap", "0");
   Cbc_setParameter(model.get(), "maxNodes", std::to_string(nodes).c_str());
   Cbc_solve(model.get());

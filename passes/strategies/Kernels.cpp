@@ -3,6 +3,7 @@
 #include "passes/strategies/Kernels.h"
 
 #include "passes/planner/Program.h"
+#include "passes/strategies/Strategies.h"
 
 #include <algorithm>
 #include <functional>
@@ -29,6 +30,21 @@ std::vector<int> fastestKernels(const Problem &problem) {
 
 std::vector<int> smallestKernels(const Problem &problem) {
   return kernels(problem, [](const Alternative &a) { return static_cast<double>(a.workspace); });
+}
+
+std::string kernelsMissing(const Problem &problem, const Options &options, const std::string &strategy) {
+  const double wanted = numberKnob(options, "kernels", 0);
+  if (wanted <= 0 || hasAlternatives(problem))
+    return "";
+  return "strategy '" + strategy + "' with kernels=" + (wanted > 1 ? "2" : "1") +
+         " chooses kernels, and there are no alternatives: allow them with --allow-lossy=algorithms";
+}
+
+Plan withWantedKernels(const Problem &problem, const Options &options) {
+  Plan plan = keepPlan(problem);
+  if (const double wanted = numberKnob(options, "kernels", 0); wanted > 0)
+    plan.alternatives = wanted > 1 ? fastestKernels(problem) : smallestKernels(problem);
+  return plan;
 }
 
 Problem withKernels(Problem problem, const std::vector<int> &chosen) {

@@ -2,7 +2,7 @@
 // Choosing an op's kernel among its alternatives: vDNN's (p) and (m) modes, and what mixed does with them.
 #pragma once
 
-#include "passes/planner/Plan.h"
+#include "passes/strategies/Registry.h"
 
 #include <vector>
 
@@ -13,6 +13,12 @@ bool hasAlternatives(const Problem &problem);
 /// Indices for Plan::alternatives: for every op the fastest kernel, or the one of least workspace.
 std::vector<int> fastestKernels(const Problem &problem);
 std::vector<int> smallestKernels(const Problem &problem);
+
+/// The knob `kernels` of vDNN's modes: 1 for those of least workspace, 2 for the fastest. Empty, or that there are none
+/// to choose from, for a refusal by the strategy of this name.
+std::string kernelsMissing(const Problem &problem, const Options &options, const std::string &strategy);
+/// Keeps everything, with the kernels that the knob asks for.
+Plan withWantedKernels(const Problem &problem, const Options &options);
 
 /// The problem in which these kernels are the only ones.
 Problem withKernels(Problem problem, const std::vector<int> &chosen);

@@ -4,6 +4,8 @@
 
 #include "passes/strategies/Combine.h"
 
+#include <functional>
+
 namespace sluice::planner {
 
 /// keep's answer for a chain.
@@ -38,6 +40,13 @@ std::vector<bool> greedyPrefix(const Chain &chain, double memory);
 /// vDNN's set of a mode: 1 all, 2 conv, 3 aconv. The chain has kinds.
 std::vector<bool> vdnnSet(const Chain &chain, int mode);
 std::vector<int> vdnnInputs(const Problem &problem, int mode);
+
+/// vDNN's dyn: the first that fits of nothing, aconv, conv and all offloaded with the fastest kernels, then of aconv,
+/// conv and all with the fastest whose workspace fits beside what is live, which may be those of least workspace.
+/// `attemptOf` completes a plan with its kernels by the protocol of whoever asks. Where none fits, the one of fewest
+/// live bytes.
+Attempt vdnnDyn(const Problem &problem, Bytes memory, bool mayOffload,
+                const std::function<Attempt(Plan plan, const std::vector<int> &offloaded)> &attemptOf);
 
 /// The strategy of that name; null, and why, where there is none or a knob is not its own.
 const Strategy *findStrategy(const std::string &name, const Options &options, std::string &error);

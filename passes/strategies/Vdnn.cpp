@@ -6,13 +6,14 @@
 //
 // Rule: offload the input of every layer except activations, softmax and fully connected ones (all), of every
 // convolution (conv), or of every second convolution (aconv), whether memory is short or not; the last such layer
-// keeps its input. dyn takes the first that fits of: nothing with the fastest kernels, conv and all with the
-// fastest, conv and all with the kernels of least workspace. vdnn offloads x_i with uF_i / |x_i| above a threshold,
-// all or every second one, and keeps the best of all thresholds.
+// keeps its input. dyn takes the first that fits of: nothing, aconv, conv and all with the fastest kernels, then aconv,
+// conv and all where each op has the fastest kernel whose workspace fits beside what is live. vdnn offloads x_i with
+// uF_i / |x_i| above a threshold, all or every second one, and keeps the best of all thresholds.
 //
 // Changed: when bytes leave and return is chosen by our simulator instead of a synchronization at every layer's end
 // (vdnnpp's subject), and a tensor counts as a layer's input wherever the program branches. Kernels are an op's
-// alternatives. vdnn on a branching program offloads tensors by the time of their last forward reader a byte.
+// alternatives. dyn's last profiles with the kernels of least workspace are those before them where nothing faster
+// fits. vdnn on a branching program offloads tensors by the time of their last forward reader a byte.
 //
 // Complexity O(ops) a mode; vdnn O(thresholds * ops), at most 24 thresholds on programs and 200 on chains.
 //
@@ -88,14 +89,10 @@ Answer planMode(const Problem &problem, Bytes memory, const Options &options, Mo
   const Combiner combiner(problem, memory, options);
   if (!combiner.can("offload"))
     return Refused{std::string("strategy '") + name + "' needs action 'offload', which the target does not execute"};
-  const double wanted = numberKnob(options, "kernels", 0);
-  if (wanted > 0 && !hasAlternatives(problem))
-    return Refused{std::string("strategy '") + name + "' with kernels=" + (wanted > 1 ? "2" : "1") +
-                   " chooses kernels, and there are no alternatives: allow them with --allow-lossy=algorithms"};
-  Plan plan = keepPlan(problem);
-  if (wanted > 0)
-    plan.alternatives = wanted > 1 ? fastestKernels(problem) : smallestKernels(problem);
-  return answerOf(combiner.complete(std::move(plan), offloadInputs(problem, mode, numberKnob(options, "stay", 0) > 0)),
+  if (std::string wrong = kernelsMissing(problem, options, name); !wrong.empty())
+    return Refused{wrong};
+  return answerOf(combiner.complete(withWantedKernels(problem, options),
+                                    offloadInputs(problem, mode, numberKnob(options, "stay", 0) > 0)),
                   name, memory);
 }
 
@@ -117,25 +114,41 @@ static Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
   return planMode(p, memory, o, Mode::AlternateConv, "vdnn-aconv");
 }
 
+Attempt vdnnDyn(const Problem &problem, Bytes memory, bool mayOffload,
+                const std::function<Attempt(Plan plan, const std::vector<int> &offloaded)> &attemptOf) {
+  const std::vector<int> fast = fastestKernels(problem), small = smallestKernels(problem);
+  const std::vector<int> aconv = inputsOf(problem, Mode::AlternateConv), conv = inputsOf(problem, Mode::Conv),
+                         all = inputsOf(problem, Mode::All), none;
+  Attempt best;
+  for (bool downgraded : {false, true})
+    for (const std::vector<int> *offloaded : {&none, &aconv, &conv, &all}) {
+      if ((downgraded && (fast == small || offloaded == &none)) || (!offloaded->empty() && !mayOffload))
+        continue;
+      Plan plan = keepPlan(problem);
+      if (fast != small) // else there is nothing to choose
+        plan.alternatives = downgraded ? small : fast;
+      Attempt attempt = attemptOf(std::move(plan), *offloaded);
+      if (attempt.feasible && downgraded) {
+        takeFasterKernels(problem, memory, attempt.plan);
+        attempt = measured(problem, memory, std::move(attempt.plan));
+      }
+      if (attempt.feasible) // the first that fits, as published, not the fastest
+        return attempt;
+      improve(best, std::move(attempt));
+    }
+  return best;
+}
+
 static Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
-  const std::vector<int> fast = fastestKernels(problem), small = smallestKernels(problem);
-  const Choice none{}, conv = offloadInputs(problem, Mode::Conv, false), all = offloadInputs(problem, Mode::All, false);
-  const std::pair<const std::vector<int> *, const Choice *> profiles[] = {
-      {&fast, &none}, {&fast, &conv}, {&fast, &all}, {&small, &conv}, {&small, &all}};
-  Attempt best;
-  for (const auto &[alternatives, choice] : profiles) {
-    if (!choice->offloaded.empty() && !combiner.can("offload"))
-      continue;
-    Plan plan = keepPlan(problem);
-    if (fast != small) // else there is nothing to choose
-      plan.alternatives = *alternatives;
-    Attempt attempt = combiner.complete(std::move(plan), *choice);
-    if (attempt.feasible) // the first that fits, as published, not the fastest
-      return answerOf(std::move(attempt), "vdnn-dyn", memory);
-    improve(best, std::move(attempt));
-  }
-  return answerOf(std::move(best), "vdnn-dyn", memory);
+  return answerOf(vdnnDyn(problem, memory, combiner.can("offload"),
+                          [&](Plan plan, const std::vector<int> &offloaded) {
+                            Choice choice;
+                            choice.offloaded = offloaded;
+                            choice.mayStay = false;
+                            return combiner.complete(std::move(plan), choice);
+                          }),
+                  "vdnn-dyn", memory);
 }
 
 namespace {
@@ -207,11 +220,11 @@ static ChainAnswer chainVdnnAconv(const Chain &c, double memory, Release release
   return chainMode(c, memory, release, Mode::AlternateConv, "vdnn-aconv");
 }
 
-/// Chains have one kernel a stage, so dyn is the first of nothing, conv, all that fits.
+/// Chains have one kernel a stage, so dyn is the first of nothing, aconv, conv, all that fits.
 static ChainAnswer chainVdnnDyn(const Chain &chain, double memory, Release release, const Options &options) {
   ChainAnswer answer = chainKeep(chain, memory, release, options);
   double least = chainPeak(chain);
-  for (Mode mode : {Mode::Conv, Mode::All}) {
+  for (Mode mode : {Mode::AlternateConv, Mode::Conv, Mode::All}) {
     if (std::holds_alternative<ChainPlan>(answer))
       return answer;
     answer = chainMode(chain, memory, release, mode, "vdnn-dyn");

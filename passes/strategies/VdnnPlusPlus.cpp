@@ -13,12 +13,15 @@
 //
 // Complexity O(L^2) on chains, O(ops^2) on programs without convolutions, O(ops) otherwise.
 //
-// Knobs: mode=0 (0: the fastest that fits of 1 all, 2 conv, 3 aconv), synchronous=0 (1: vDNN's protocol, which ends
-// every layer when both its compute and its copy have ended).
+// Knobs: mode=0 (0: the fastest that fits of 1 all, 2 conv, 3 aconv; 4: dyn, the first that fits in vdnn-dyn's order),
+// synchronous=0 (1: vDNN's protocol, which ends every layer when both its compute and its copy have ended). On
+// programs, kernels=0 (1: those of least workspace, the paper's (m); 2: the fastest, its (p); alternatives exist with
+// --allow-lossy=algorithms); dyn chooses them itself.
 //
 // Fails where a mode's set, with its prefetches, does not fit; needs the kinds of layers.
 #include "passes/planner/Transfers.h"
 #include "passes/strategies/Combine.h"
+#include "passes/strategies/Kernels.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
@@ -165,8 +168,8 @@ public:
       ++firstBackward;
   }
 
-  Attempt attempt(const std::vector<int> &offloaded) const {
-    Plan plan = keepPlan(problem);
+  /// From a plan that keeps everything with some kernels.
+  Attempt attempt(Plan plan, const std::vector<int> &offloaded) const {
     std::vector<Decision> &decisions = plan.decisions;
     for (int b : offloaded)
       if (!gaps[b].empty() && gaps[b].last + 1 >= firstBackward) {
@@ -236,17 +239,21 @@ private:
 
 } // namespace
 
+/// The mode that takes the first that fits.
+static constexpr int dyn = 4;
+
 static ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release, const Options &options) {
   if (chain.kinds.empty())
     return Refused{"strategy 'vdnnpp' chooses by kind of layer, and the problem has no 'op'"};
   if (chain.bandwidth == 0)
     return Refused{"strategy 'vdnnpp' always offloads, and the problem's 'bandwidth' is 0"};
-  const int mode = static_cast<int>(std::min(4.0, numberKnob(options, "mode", 0)));
-  if (mode > 3)
-    return Refused{"knob 'mode' of strategy 'vdnnpp' is " + std::to_string(mode) + ", it must be 0 to 3"};
+  const int mode = static_cast<int>(numberKnob(options, "mode", 0));
   ChainAnswer best = ChainInfeasible{std::numeric_limits<double>::max(), ""};
-  for (int m = 1; m <= 3; ++m) {
-    if (mode != 0 && mode != m)
+  if (mode == dyn)
+    best = chainKeep(chain, memory, Release::Whole, options);
+  for (int number = 1; number <= 3; ++number) {
+    const int m = mode == dyn ? 4 - number : number;
+    if ((mode != 0 && mode != dyn && mode != m) || (mode == dyn && std::holds_alternative<ChainPlan>(best)))
       continue;
     ChainAnswer answer = Protocol(chain, memory, vdnnSet(chain, m), numberKnob(options, "synchronous", 0) > 0).run();
     auto *plan = std::get_if<ChainPlan>(&answer), *bestPlan = std::get_if<ChainPlan>(&best);
@@ -261,20 +268,28 @@ static ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release, const
 static Answer planVdnnpp(const Problem &problem, Bytes memory, const Options &options) {
   if (!options.executable.count("offload"))
     return Refused{"strategy 'vdnnpp' needs action 'offload', which the target does not execute"};
-  const int mode = static_cast<int>(std::min(4.0, numberKnob(options, "mode", 0)));
-  if (mode > 3)
-    return Refused{"knob 'mode' of strategy 'vdnnpp' is " + std::to_string(mode) + ", it must be 0 to 3"};
+  const int mode = static_cast<int>(numberKnob(options, "mode", 0));
+  if (mode == dyn && numberKnob(options, "kernels", 0) > 0)
+    return Refused{"strategy 'vdnnpp' with mode=4 chooses kernels itself; leave knob 'kernels' out"};
+  if (std::string wrong = kernelsMissing(problem, options, "vdnnpp"); !wrong.empty())
+    return Refused{wrong};
   const ProgramProtocol protocol(problem, memory, numberKnob(options, "synchronous", 0) > 0);
+  if (mode == dyn)
+    return answerOf(vdnnDyn(problem, memory, true,
+                            [&](Plan plan, const std::vector<int> &offloaded) {
+                              return protocol.attempt(std::move(plan), offloaded);
+                            }),
+                    "vdnnpp", memory);
   Attempt best;
   for (int m = 1; m <= 3; ++m)
     if (mode == 0 || mode == m)
-      improve(best, protocol.attempt(vdnnInputs(problem, m)));
+      improve(best, protocol.attempt(withWantedKernels(problem, options), vdnnInputs(problem, m)));
   return answerOf(std::move(best), "vdnnpp", memory);
 }
 
 Strategy vdnnppStrategy() {
   Strategy s{"vdnnpp", "vdnn with copies that outlive their layer (Shriram et al. 2019)", planVdnnpp, chainVdnnpp};
-  s.knobs = {{"mode"}, {"synchronous"}};
+  s.knobs = {{"mode", dyn}, {"synchronous"}, {"kernels", 2}};
   s.actions = {"offload"};
   s.takenOver.stages = 64;
   return s;

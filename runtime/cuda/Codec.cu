@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Half precision, int8 and fixed-rate zfp, of which a thread packs whole blocks, and the dispatch of all codecs. For
 // the others threads take eight neighbouring values, so that sides of floats and halves move 16 bytes at a time; slots
-// begin at multiples of 64 bytes. Copies that pack need no staging slot.
+// begin at multiples of 64 bytes. Copies that pack need no staging slot. int8 and zfp of halves widen them, pack
+// floats, and round what comes back.
 #include "runtime/cuda/Codec.h"
 
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Note.h"
+#include "runtime/cuda/Storage.h"
 #include "runtime/cuda/ZeroValue.h"
 #include "runtime/kernels/CodecRules.h"
 #include "runtime/kernels/ZfpBlock.h"
@@ -75,13 +77,13 @@ __global__ void unpackHalfKernel(const uint16_t *packed, float *x, int64_t count
 
 /// Eight neighbouring threads share a block and find its largest magnitude together. All threads of a warp go round
 /// equally often. The last block is stored whole.
-__global__ void packBytesKernel(const float *x, int8_t *packed, float *largest, int64_t count,
-                                unsigned long long node) {
+template <typename T>
+__global__ void packBytesKernel(const T *x, int8_t *packed, float *largest, int64_t count, unsigned long long node) {
   const int64_t groups = int8Blocks(count) * (int8Block / group), whole = (groups + 31) / 32 * 32;
   SLUICE_GRID_LOOP(g, whole) {
     float in[group] = {};
     for (int64_t i = 0; i < group && g * group + i < count; ++i)
-      in[i] = x[g * group + i];
+      in[i] = widened(x[g * group + i]);
     uint32_t bits = 0;
     for (float value : in)
       bits = max(bits, magnitudeBits(value));
@@ -102,32 +104,34 @@ __global__ void packBytesKernel(const float *x, int8_t *packed, float *largest, 
   }
 }
 
-__global__ void unpackBytesKernel(const int8_t *packed, const float *largest, float *x, int64_t count) {
+template <typename T>
+__global__ void unpackBytesKernel(const int8_t *packed, const float *largest, T *x, int64_t count) {
   SLUICE_GRID_LOOP(g, (count + group - 1) / group) {
     const uint2 eight = *reinterpret_cast<const uint2 *>(packed + g * group);
     int8_t in[group];
     memcpy(in, &eight, sizeof eight);
     const float scale = largest[g / (int8Block / group)];
     for (int64_t i = 0; i < group && g * group + i < count; ++i)
-      x[g * group + i] = floatOfInt8(in[i], scale);
+      store(x + g * group + i, floatOfInt8(in[i], scale));
   }
 }
 
 /// The part of block (at % across, at / across) that the grid has; the rest repeats it.
-__device__ inline void loadBlock(const float *x, const ZfpGrid &grid, int64_t row, int64_t column,
-                                 float (&block)[zfp::values]) {
+template <typename T>
+__device__ void loadBlock(const T *x, const ZfpGrid &grid, int64_t row, int64_t column, float (&block)[zfp::values]) {
   const int rows = static_cast<int>(min(int64_t(4), grid.rows - row)),
             columns = static_cast<int>(min(int64_t(4), grid.columns - column));
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c)
-      block[4 * r + c] = x[(row + r) * grid.columns + column + c];
+      block[4 * r + c] = widened(x[(row + r) * grid.columns + column + c]);
     zfp::padLine(block + 4 * r, columns, 1);
   }
   for (int c = 0; c < 4; ++c)
     zfp::padLine(block + c, rows, 4);
 }
 
-__global__ void packZfpKernel(const float *x, uint16_t *packed, ZfpGrid grid, int rate, unsigned long long node) {
+template <typename T>
+__global__ void packZfpKernel(const T *x, uint16_t *packed, ZfpGrid grid, int rate, unsigned long long node) {
   const int64_t across = (grid.columns + 3) / 4;
   SLUICE_GRID_LOOP(at, across * ((grid.rows + 3) / 4)) {
     float block[zfp::values];
@@ -139,7 +143,12 @@ __global__ void packZfpKernel(const float *x, uint16_t *packed, ZfpGrid grid, in
   }
 }
 
-__global__ void unpackZfpKernel(const uint16_t *packed, float *x, ZfpGrid grid, int rate) {
+/// Rounding could take the largest halves beyond their range.
+__device__ inline void storeFinite(float *to, float x) { *to = x; }
+__device__ inline void storeFinite(BFloat16 *to, float x) { store(to, x); }
+__device__ inline void storeFinite(Float16 *to, float x) { store(to, fminf(fmaxf(x, -65504.0f), 65504.0f)); }
+
+template <typename T> __global__ void unpackZfpKernel(const uint16_t *packed, T *x, ZfpGrid grid, int rate) {
   const int64_t across = (grid.columns + 3) / 4;
   SLUICE_GRID_LOOP(at, across * ((grid.rows + 3) / 4)) {
     float block[zfp::values];
@@ -147,7 +156,7 @@ __global__ void unpackZfpKernel(const uint16_t *packed, float *x, ZfpGrid grid, 
     const int64_t row = at / across * 4, column = at % across * 4;
     for (int r = 0; r < 4 && row + r < grid.rows; ++r)
       for (int c = 0; c < 4 && column + c < grid.columns; ++c)
-        x[(row + r) * grid.columns + column + c] = block[4 * r + c];
+        storeFinite(x + (row + r) * grid.columns + column + c, block[4 * r + c]);
   }
 }
 
@@ -162,34 +171,53 @@ void unpackHalf(cudaStream_t stream, const void *packed, float *x, int64_t count
   unpackHalfKernel<<<blocks, blockThreads, 0, stream>>>(static_cast<const uint16_t *>(packed), x, count);
 }
 
-void packZfp(cudaStream_t stream, const float *x, void *packed, const Tensor &like, int rate, const char *node) {
+void packZfp(cudaStream_t stream, const void *x, void *packed, const Tensor &like, int rate, const char *node) {
   const ZfpGrid grid = zfpGrid(like);
-  packZfpKernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(
-      x, static_cast<uint16_t *>(packed), grid, rate, reinterpret_cast<uintptr_t>(node));
+  forStored(like.type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const auto kernel = packZfpKernel<T>;
+    kernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(
+        static_cast<const T *>(x), static_cast<uint16_t *>(packed), grid, rate, reinterpret_cast<uintptr_t>(node));
+  });
 }
-void unpackZfp(cudaStream_t stream, const void *packed, float *x, const Tensor &like, int rate) {
+void unpackZfp(cudaStream_t stream, const void *packed, void *x, const Tensor &like, int rate) {
   const ZfpGrid grid = zfpGrid(like);
-  unpackZfpKernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(
-      static_cast<const uint16_t *>(packed), x, grid, rate);
+  forStored(like.type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const auto kernel = unpackZfpKernel<T>;
+    kernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(static_cast<const uint16_t *>(packed),
+                                                                                static_cast<T *>(x), grid, rate);
+  });
 }
 
-void packInt8(cudaStream_t stream, const float *x, void *packed, int64_t count, const char *node) {
+void packInt8(cudaStream_t stream, const void *x, void *packed, const Tensor &like, const char *node) {
+  const int64_t count = like.shape.elements();
   auto *values = static_cast<int8_t *>(packed);
   auto *largest = reinterpret_cast<float *>(values + int8Blocks(count) * int8Block);
-  packBytesKernel<<<blocksFor(count, group * blockThreads), blockThreads, 0, stream>>>(
-      x, values, largest, count, reinterpret_cast<uintptr_t>(node));
+  forStored(like.type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const auto kernel = packBytesKernel<T>;
+    kernel<<<blocksFor(count, group * blockThreads), blockThreads, 0, stream>>>(
+        static_cast<const T *>(x), values, largest, count, reinterpret_cast<uintptr_t>(node));
+  });
 }
-void unpackInt8(cudaStream_t stream, const void *packed, float *x, int64_t count) {
+void unpackInt8(cudaStream_t stream, const void *packed, void *x, const Tensor &like) {
+  const int64_t count = like.shape.elements();
   const auto *values = static_cast<const int8_t *>(packed);
   const auto *largest = reinterpret_cast<const float *>(values + int8Blocks(count) * int8Block);
-  unpackBytesKernel<<<blocksFor(count, group * blockThreads), blockThreads, 0, stream>>>(values, largest, x, count);
+  forStored(like.type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const auto kernel = unpackBytesKernel<T>;
+    kernel<<<blocksFor(count, group * blockThreads), blockThreads, 0, stream>>>(values, largest, static_cast<T *>(x),
+                                                                                count);
+  });
 }
 
 void checkCopy(const char *node, Codec codec, const Tensor &device, const Tensor &slot) {
   if ((codec.kind != Codec::Fp16 && codec.kind != Codec::Zvc) || slot.space != Space::Host)
     throw std::invalid_argument("copies for '" + std::string(node) +
                                 "' pack in a way that the cuda runtime does not have; fp16 and zvc without a pool are");
-  checkPacked(node, codec, device, slot, codec.kind == Codec::Zvc);
+  checkPacked(node, codec, device, slot, true);
 }
 
 constexpr unsigned all = ~0u;
@@ -203,47 +231,50 @@ constexpr unsigned all = ~0u;
 
 Packing::Packing(Node node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
   const CodecFacts *facts = factsOf(codec);
-  if (!facts || !facts->onDevice || x.type != DataType::F32)
+  if (!facts || !facts->onDevice || !(x.type == DataType::F32 || (isHalf(x.type) && codec.kind != Codec::Fp16)))
     throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
   watchNotes(refused, raiseRefused);
 }
 
+// Records count a half as the float that its kernels make of it, so that rates are those of floats.
+static size_t bytesAsFloats(const Tensor &x) { return 4 * static_cast<size_t>(x.shape.elements()); }
+
 void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) const {
-  checkPacked(node, codec, from, packed);
-  const auto *raw = stream.data<const float>(from);
+  checkPacked(node, codec, from, packed, true);
+  const void *raw = stream.address(from);
   void *to = stream.address(packed);
   const int64_t elements = x.shape.elements();
   void *form = static_cast<char *>(to) + (codec.mask ? signBytes(elements) : 0);
   auto work = [&] {
     if (codec.mask)
-      packSigns(native(stream), raw, to, elements);
+      packSigns(native(stream), raw, x.type, to, elements);
     if (codec.kind == Codec::Zfp)
       packZfp(native(stream), raw, form, x, codec.rate, node);
     else if (codec.kind == Codec::Int8)
-      packInt8(native(stream), raw, form, elements, node);
+      packInt8(native(stream), raw, form, x, node);
     else
-      packHalf(native(stream), raw, form, elements, node, all);
+      packHalf(native(stream), static_cast<const float *>(raw), form, elements, node, all);
   };
-  stream.launch(node.as(OpRole::Encode, codec), encodeName(codec), work, x.bytes());
+  stream.launch(node.as(OpRole::Encode, codec), encodeName(codec), work, bytesAsFloats(x));
 }
 
 void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) const {
-  checkPacked(node, codec, to, packed);
+  checkPacked(node, codec, to, packed, true);
   const void *from = stream.address(packed);
-  auto *raw = stream.data<float>(to);
+  void *raw = stream.address(to);
   const int64_t elements = x.shape.elements();
   const void *form = static_cast<const char *>(from) + (codec.mask ? signBytes(elements) : 0);
   auto work = [&] {
     if (codec.kind == Codec::Zfp)
       unpackZfp(native(stream), form, raw, x, codec.rate);
     else if (codec.kind == Codec::Int8)
-      unpackInt8(native(stream), form, raw, elements);
+      unpackInt8(native(stream), form, raw, x);
     else
-      unpackHalf(native(stream), form, raw, elements, all);
+      unpackHalf(native(stream), form, static_cast<float *>(raw), elements, all);
     if (codec.mask)
-      restoreSigns(native(stream), from, raw, elements);
+      restoreSigns(native(stream), from, raw, x.type, elements);
   };
-  stream.launch(node.as(OpRole::Decode, codec), decodeName(codec), work, x.bytes());
+  stream.launch(node.as(OpRole::Decode, codec), decodeName(codec), work, bytesAsFloats(x));
 }
 
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {

@@ -7,6 +7,7 @@
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Note.h"
+#include "runtime/cuda/Storage.h"
 #include "runtime/kernels/CodecRules.h"
 #include "runtime/kernels/InversionRules.h"
 
@@ -15,7 +16,7 @@ namespace sluice {
 namespace {
 
 /// Of the first failure: its kernel's node as an address of this process (0: none); guarded and all channels and slots,
-/// or the bits of both maxima and no slots.
+/// or the bits of both maxima, those of the sum with its type above them, and no slots.
 __device__ unsigned long long failed[noteWords];
 
 __device__ inline void fail(unsigned long long node, unsigned long long a, unsigned long long b,
@@ -38,11 +39,12 @@ __device__ inline int countGuarded(const float *scale, const float *bias, int64_
 }
 
 /// Block c moves channel c if it is guarded.
+template <typename T>
 __global__ void moveGuarded(const float *scale, const float *bias, int64_t channels, int64_t pixels, int64_t slots,
-                            bool half, float *x, float *saved, bool back, unsigned long long node) {
+                            DataType from, T *x, T *saved, bool back, unsigned long long node) {
   __shared__ int64_t slot;
   const int64_t channel = blockIdx.x;
-  const InversionLimits limits(half);
+  const InversionLimits limits(from);
   if (!isGuarded(scale[channel], bias[channel], limits))
     return;
   const int before = countGuarded(scale, bias, channel, limits);
@@ -63,23 +65,24 @@ __global__ void moveGuarded(const float *scale, const float *bias, int64_t chann
       saved[slot * pixels + p] = x[p * channels + channel];
 }
 
-__global__ void invertKernel(const float *z, const float *mean, const float *rstd, const float *scale,
-                             const float *bias, int64_t channels, int64_t pixels, float alpha, float *x) {
+template <typename T>
+__global__ void invertKernel(const T *z, const float *mean, const float *rstd, const float *scale, const float *bias,
+                             int64_t channels, int64_t pixels, float alpha, T *x) {
   for (int64_t c = threadIdx.x; c < channels; c += blockDim.x) {
     const float m = mean[c], r = rstd[c], g = scale[c], b = bias[c];
     SLUICE_PIXEL_LOOP(p, pixels) {
-      const float value = z[p * channels + c], u = value > 0 ? value : value / alpha;
-      x[p * channels + c] = (u - b) / g / r + m;
+      const float value = widened(z[p * channels + c]), u = value > 0 ? value : value / alpha;
+      store(x + p * channels + c, (u - b) / g / r + m);
     }
   }
 }
 
-__global__ void maximaKernel(const float *x, const float *y, int64_t elements, float *maxima) {
+template <typename T> __global__ void maximaKernel(const T *x, const T *y, int64_t elements, float *maxima) {
   __shared__ float shared[2][blockThreads / 32];
   float largest[2] = {0, 0};
   SLUICE_GRID_LOOP(i, elements) {
-    largest[0] = fmaxf(largest[0], fabsf(x[i])); // leaves NaN out
-    largest[1] = fmaxf(largest[1], fabsf(y[i]));
+    largest[0] = fmaxf(largest[0], fabsf(widened(x[i]))); // leaves NaN out
+    largest[1] = fmaxf(largest[1], fabsf(widened(y[i])));
   }
   for (int k = 0; k < 2; ++k) {
     largest[k] = warpMaximum(largest[k]);
@@ -95,15 +98,15 @@ __global__ void maximaKernel(const float *x, const float *y, int64_t elements, f
   }
 }
 
-__global__ void cancellationKernel(const float *maxima, int64_t parts, unsigned long long node) {
+__global__ void cancellationKernel(const float *maxima, int64_t parts, DataType sum, unsigned long long node) {
   float x = 0, y = 0;
   for (int64_t part = threadIdx.x; part < parts; part += 32) {
     x = fmaxf(x, maxima[2 * part]);
     y = fmaxf(y, maxima[2 * part + 1]);
   }
   x = warpMaximum(x), y = warpMaximum(y);
-  if (threadIdx.x == 0 && cancelled(x, y))
-    fail(node, bitsOfFloat(x), bitsOfFloat(y), 0);
+  if (threadIdx.x == 0 && cancelled(x, y, sum))
+    fail(node, bitsOfFloat(x), static_cast<unsigned long long>(sum) << 32 | bitsOfFloat(y), 0);
 }
 
 unsigned long long addressOf(const char *node) { return reinterpret_cast<uintptr_t>(node); }
@@ -116,12 +119,12 @@ unsigned long long addressOf(const char *node) { return reinterpret_cast<uintptr
     throw MemoryNotAvailable(tooManyGuarded(notedNode(note), static_cast<int64_t>(note[1]),
                                             static_cast<int64_t>(note[2]), static_cast<int64_t>(note[3])));
   throw ValueNotStorable(digitsLost(notedNode(note), floatOfBits(static_cast<uint32_t>(note[1])),
-                                    floatOfBits(static_cast<uint32_t>(note[2]))));
+                                    floatOfBits(static_cast<uint32_t>(note[2])), static_cast<DataType>(note[2] >> 32)));
 }
 
-BatchNormInversion::BatchNormInversion(Node node, Shape x, int64_t slots, float alpha, bool half)
+BatchNormInversion::BatchNormInversion(Node node, Shape x, int64_t slots, float alpha, DataType from)
     : Kernel(node), channels(x[1]), pixels(x.elements() / std::max<int64_t>(1, x[1])), slots(slots), alpha(alpha),
-      half(half) {
+      from(from) {
   if (x.rank < 2)
     throw std::invalid_argument(std::string("inversion of '") + node + "' over rank " + std::to_string(x.rank) +
                                 ", expected at least 2");
@@ -130,27 +133,37 @@ BatchNormInversion::BatchNormInversion(Node node, Shape x, int64_t slots, float 
 
 void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &scale, const Tensor &bias,
                               const Tensor &saved) const {
-  auto *px = stream.data<float>(x);
+  void *px = stream.address(x), *pSaved = stream.address(saved);
   const auto *pScale = stream.data<const float>(scale), *pBias = stream.data<const float>(bias);
-  auto *pSaved = stream.data<float>(saved);
   stream.launch(node.as(OpRole::Rebuild), "save_guarded_channels", [&] {
-    moveGuarded<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
-        pScale, pBias, channels, pixels, slots, half, px, pSaved, false, addressOf(node));
+    forStored(x.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const auto kernel = moveGuarded<T>;
+      kernel<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
+          pScale, pBias, channels, pixels, slots, from, static_cast<T *>(px), static_cast<T *>(pSaved), false,
+          addressOf(node));
+    });
   });
 }
 
 void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &mean, const Tensor &rstd,
                                 const Tensor &scale, const Tensor &bias, const Tensor &saved, const Tensor &x) const {
-  const auto *pz = stream.data<const float>(z), *pMean = stream.data<const float>(mean),
-             *pRstd = stream.data<const float>(rstd), *pScale = stream.data<const float>(scale),
-             *pBias = stream.data<const float>(bias);
-  auto *pSaved = stream.data<float>(saved), *px = stream.data<float>(x);
+  const void *pz = stream.address(z);
+  void *px = stream.address(x), *pSaved = stream.address(saved);
+  const auto *pMean = stream.data<const float>(mean), *pRstd = stream.data<const float>(rstd),
+             *pScale = stream.data<const float>(scale), *pBias = stream.data<const float>(bias);
   stream.launch(node.as(OpRole::Rebuild), "invert_batch_norm_leaky_relu", [&] {
     const PixelGrid shape(pixels, channels);
-    invertKernel<<<shape.grid, shape.block, 0, native(stream)>>>(pz, pMean, pRstd, pScale, pBias, channels, pixels,
-                                                                 alpha, px);
-    moveGuarded<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
-        pScale, pBias, channels, pixels, slots, half, px, pSaved, true, addressOf(node));
+    forStored(x.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      T *to = static_cast<T *>(px);
+      const auto invert = invertKernel<T>;
+      invert<<<shape.grid, shape.block, 0, native(stream)>>>(static_cast<const T *>(pz), pMean, pRstd, pScale, pBias,
+                                                             channels, pixels, alpha, to);
+      const auto move = moveGuarded<T>;
+      move<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
+          pScale, pBias, channels, pixels, slots, from, to, static_cast<T *>(pSaved), true, addressOf(node));
+    });
   });
 }
 
@@ -160,11 +173,16 @@ CancellationCheck::CancellationCheck(Node node, int64_t elements, int64_t parts)
 }
 
 void CancellationCheck::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &maxima) const {
-  const auto *px = stream.data<const float>(x), *py = stream.data<const float>(y);
+  const void *px = stream.address(x), *py = stream.address(y);
   auto *pMaxima = stream.data<float>(maxima);
   stream.launch(node.as(OpRole::Rebuild), "check_cancellation", [&] {
-    maximaKernel<<<static_cast<unsigned>(parts), blockThreads, 0, native(stream)>>>(px, py, elements, pMaxima);
-    cancellationKernel<<<1, 32, 0, native(stream)>>>(pMaxima, parts, addressOf(node));
+    forStored(y.type, [&](auto *stored) {
+      using T = std::remove_pointer_t<decltype(stored)>;
+      const auto kernel = maximaKernel<T>;
+      kernel<<<static_cast<unsigned>(parts), blockThreads, 0, native(stream)>>>(
+          static_cast<const T *>(px), static_cast<const T *>(py), elements, pMaxima);
+    });
+    cancellationKernel<<<1, 32, 0, native(stream)>>>(pMaxima, parts, y.type, addressOf(node));
   });
 }
 

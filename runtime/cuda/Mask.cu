@@ -33,12 +33,12 @@ __global__ void maskKernel(const T *x, uint32_t *words, int64_t count, int64_t w
 }
 
 /// Sixteen neighbouring threads say whether a block has a value below 0. All threads of a warp go round equally often.
-__global__ void belowKernel(const float *x, uint8_t *below, int64_t count) {
+template <typename T> __global__ void belowKernel(const T *x, uint8_t *below, int64_t count) {
   const int64_t groups = signBlocks(count) * 16, whole = (groups + 31) / 32 * 32;
   SLUICE_GRID_LOOP(g, whole) {
     uint32_t found = 0;
     for (int64_t i = 4 * g; i < 4 * g + 4 && i < count; ++i)
-      found |= static_cast<uint32_t>(x[i] < 0);
+      found |= static_cast<uint32_t>(widened(x[i]) < 0);
     for (int distance = 8; distance > 0; distance /= 2)
       found |= __shfl_xor_sync(0xffffffffu, found, distance);
     if (g % 16 == 0 && g < groups)
@@ -46,9 +46,10 @@ __global__ void belowKernel(const float *x, uint8_t *below, int64_t count) {
   }
 }
 
-__global__ void restoreSignsKernel(const uint32_t *bits, const uint8_t *below, float *x, int64_t count) {
+template <typename T>
+__global__ void restoreSignsKernel(const uint32_t *bits, const uint8_t *below, T *x, int64_t count, float smallest) {
   SLUICE_GRID_LOOP(i, count)
-  x[i] = withSign(x[i], bits[i / 32] >> (i % 32) & 1, below[i / signBlock]);
+  store(x + i, withSign(widened(x[i]), bits[i / 32] >> (i % 32) & 1, below[i / signBlock], smallest));
 }
 
 } // namespace
@@ -70,17 +71,27 @@ void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
   });
 }
 
-void packSigns(cudaStream_t stream, const float *x, void *bits, int64_t count) {
+void packSigns(cudaStream_t stream, const void *x, DataType type, void *bits, int64_t count) {
   const int64_t blocks = signBlocks(count), words = 2 * blocks;
-  const auto kernel = maskKernel<float>;
-  kernel<<<blocksFor(words * 8, blockThreads), blockThreads, 0, stream>>>(x, static_cast<uint32_t *>(bits), count,
+  forStored(type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const T *from = static_cast<const T *>(x);
+    const auto mask = maskKernel<T>;
+    mask<<<blocksFor(words * 8, blockThreads), blockThreads, 0, stream>>>(from, static_cast<uint32_t *>(bits), count,
                                                                           words, false);
-  belowKernel<<<blocksFor(blocks * 16, blockThreads), blockThreads, 0, stream>>>(
-      x, static_cast<uint8_t *>(bits) + 8 * blocks, count);
+    const auto below = belowKernel<T>;
+    below<<<blocksFor(blocks * 16, blockThreads), blockThreads, 0, stream>>>(
+        from, static_cast<uint8_t *>(bits) + 8 * blocks, count);
+  });
 }
-void restoreSigns(cudaStream_t stream, const void *bits, float *x, int64_t count) {
-  restoreSignsKernel<<<blocksFor(count, blockThreads), blockThreads, 0, stream>>>(
-      static_cast<const uint32_t *>(bits), static_cast<const uint8_t *>(bits) + 8 * signBlocks(count), x, count);
+void restoreSigns(cudaStream_t stream, const void *bits, void *x, DataType type, int64_t count) {
+  forStored(type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const auto kernel = restoreSignsKernel<T>;
+    kernel<<<blocksFor(count, blockThreads), blockThreads, 0, stream>>>(
+        static_cast<const uint32_t *>(bits), static_cast<const uint8_t *>(bits) + 8 * signBlocks(count),
+        static_cast<T *>(x), count, smallestNormal(type));
+  });
 }
 
 } // namespace sluice

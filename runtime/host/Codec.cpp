@@ -111,7 +111,7 @@ void restoreSigns(const uint64_t *bits, int64_t elements, float *x) {
       const uint64_t above = bits[block];
       const bool mixed = below[block] != 0;
       for (int64_t i = 0; i < count; ++i)
-        to[i] = withSign(to[i], above >> i & 1, mixed);
+        to[i] = withSign(to[i], above >> i & 1, mixed, smallestNormal(DataType::F32));
     }
   });
 }

@@ -30,9 +30,9 @@ int64_t forGuarded(const float *scale, const float *bias, int64_t channels, cons
 
 } // namespace
 
-BatchNormInversion::BatchNormInversion(Node node, Shape x, int64_t slots, float alpha, bool half)
+BatchNormInversion::BatchNormInversion(Node node, Shape x, int64_t slots, float alpha, DataType from)
     : Kernel(node), channels(x[1]), pixels(x.elements() / std::max<int64_t>(1, x[1])), slots(slots), alpha(alpha),
-      half(half) {
+      from(from) {
   if (x.rank < 2)
     throw std::invalid_argument(std::string("inversion of '") + node + "' over rank " + std::to_string(x.rank) +
                                 ", expected at least 2");
@@ -43,10 +43,10 @@ void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &sca
   const float *px = stream.data<float>(x), *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias);
   float *pSaved = stream.data<float>(saved);
   stream.launch(node.as(OpRole::Rebuild), "save_guarded_channels", [this, px, pScale, pBias, pSaved] {
-    const int64_t wanted = forGuarded(pScale, pBias, channels, InversionLimits(half), [](int64_t, int64_t) {});
+    const int64_t wanted = forGuarded(pScale, pBias, channels, InversionLimits(from), [](int64_t, int64_t) {});
     if (wanted > slots)
       throw MemoryNotAvailable(tooManyGuarded(node, wanted, channels, slots));
-    forGuarded(pScale, pBias, channels, InversionLimits(half), [&](int64_t c, int64_t slot) {
+    forGuarded(pScale, pBias, channels, InversionLimits(from), [&](int64_t c, int64_t slot) {
       for (int64_t p = 0; p < pixels; ++p)
         pSaved[slot * pixels + p] = px[p * channels + c];
     });
@@ -59,21 +59,20 @@ void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &m
               *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias),
               *pSaved = stream.data<float>(saved);
   float *px = stream.data<float>(x);
-  stream.launch(node.as(OpRole::Rebuild), "invert_batch_norm_leaky_relu",
-                [this, pz, pMean, pRstd, pScale, pBias, pSaved, px] {
-                  parallelFor((pixels + pixelsPerTask - 1) / pixelsPerTask, [&](int64_t task) {
-                    const int64_t begin = task * pixelsPerTask, end = std::min(pixels, begin + pixelsPerTask);
-                    for (int64_t p = begin; p < end; ++p)
-                      for (int64_t c = 0; c < channels; ++c) {
-                        const float value = pz[p * channels + c], u = value > 0 ? value : value / alpha;
-                        px[p * channels + c] = (u - pBias[c]) / pScale[c] / pRstd[c] + pMean[c];
-                      }
-                    forGuarded(pScale, pBias, channels, InversionLimits(half), [&](int64_t c, int64_t slot) {
-                      for (int64_t p = begin; p < end; ++p)
-                        px[p * channels + c] = pSaved[slot * pixels + p];
-                    });
-                  });
-                });
+  stream.launch(node.as(OpRole::Rebuild), "invert_batch_norm_leaky_relu", [this, pz, pMean, pRstd, pScale, pBias, pSaved, px] {
+    parallelFor((pixels + pixelsPerTask - 1) / pixelsPerTask, [&](int64_t task) {
+      const int64_t begin = task * pixelsPerTask, end = std::min(pixels, begin + pixelsPerTask);
+      for (int64_t p = begin; p < end; ++p)
+        for (int64_t c = 0; c < channels; ++c) {
+          const float value = pz[p * channels + c], u = value > 0 ? value : value / alpha;
+          px[p * channels + c] = (u - pBias[c]) / pScale[c] / pRstd[c] + pMean[c];
+        }
+      forGuarded(pScale, pBias, channels, InversionLimits(from), [&](int64_t c, int64_t slot) {
+        for (int64_t p = begin; p < end; ++p)
+          px[p * channels + c] = pSaved[slot * pixels + p];
+      });
+    });
+  });
 }
 
 CancellationCheck::CancellationCheck(Node node, int64_t elements, int64_t parts)
@@ -95,8 +94,8 @@ void CancellationCheck::run(Stream &stream, const Tensor &x, const Tensor &y, co
     float largest[2] = {0, 0};
     for (int64_t i = 0; i < 2 * parts; ++i)
       largest[i % 2] = std::max(largest[i % 2], pMaxima[i]);
-    if (cancelled(largest[0], largest[1]))
-      throw ValueNotStorable(digitsLost(node, largest[0], largest[1]));
+    if (cancelled(largest[0], largest[1], DataType::F32))
+      throw ValueNotStorable(digitsLost(node, largest[0], largest[1], DataType::F32));
   });
 }
 

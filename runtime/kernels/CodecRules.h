@@ -36,13 +36,16 @@ SLUICE_KERNEL float floatOfInt8(int8_t q, float largest) { return static_cast<fl
 /// What a mask says of a value: NaN counts as above 0.
 SLUICE_KERNEL bool isAbove(float x) { return !(x <= 0); }
 
+/// The smallest normal number of a type of floats.
+SLUICE_KERNEL float smallestNormal(DataType type) { return type == DataType::F16 ? 0x1p-14f : 0x1p-126f; }
+
 /// What a codec gave back, on the side of 0 where the value was before: `above` it, or not, in a block with some
-/// `below` or without any. Zeros of blocks without any come back as +0.0, what was above 0 as the smallest normal
+/// `below` or without any. Zeros of blocks without any come back as +0.0, what was above 0 as the `smallest` normal
 /// number where the codec lost it. Infinities and NaN stay where the codec itself keeps them. In a block with some
 /// below 0, a zero may come back as a negative number, which no comparison with 0 by a gradient of ReLU tells from it.
-SLUICE_KERNEL float withSign(float value, bool above, bool below) {
+SLUICE_KERNEL float withSign(float value, bool above, bool below, float smallest) {
   if (above)
-    return value <= 0 ? 0x1p-126f : value;
+    return value <= 0 ? smallest : value;
   return !below || value > 0 ? 0.0f : value;
 }
 
@@ -84,9 +87,9 @@ inline const char *decodeName(Codec codec) {
 }
 
 /// Throws std::invalid_argument naming `node` when `packed` is not what `codec` makes of `x`, floats or, with `halves`,
-/// those.
+/// those, which fp16 does not take.
 inline void checkPacked(const char *node, Codec codec, const Tensor &x, const Tensor &packed, bool halves = false) {
-  const bool taken = x.type == DataType::F32 || (halves && isHalf(x.type));
+  const bool taken = x.type == DataType::F32 || (halves && isHalf(x.type) && codec.kind != Codec::Fp16);
   if (static_cast<int64_t>(packed.bytes()) != packedBytes(codec, x) || !taken)
     throw std::invalid_argument("'" + std::string(node) + "' packs " + std::to_string(x.bytes()) + " bytes into " +
                                 std::to_string(packed.bytes()) + ", its codec needs " +

@@ -161,7 +161,7 @@ sched.program @copy_c2 {
 // -----
 
 func.func @save_guarded_channels_c1(%x: tensor<8x32x4x4xf32>, %c: tensor<32xf32>) {
-  // expected-error @below {{needs [slots, elements per channel] beside 'tensor<8x32x4x4xf32>', not 'tensor<2x32xf32>'}}
+  // expected-error @below {{needs [slots, elements per channel] of its type beside 'tensor<8x32x4x4xf32>', not 'tensor<2x32xf32>'}}
   %aside = train.save_guarded_channels %x, %c, %c : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>) -> tensor<2x32xf32>
   return
 }
@@ -185,8 +185,24 @@ func.func @invert_batch_norm_leaky_relu_c1(%z: tensor<8x32x4x4xf32>, %c: tensor<
 // -----
 
 func.func @invert_batch_norm_leaky_relu_c2(%z: tensor<8x32x4x4xf32>, %c: tensor<32xf32>, %aside: tensor<128xf32>) {
-  // expected-error @below {{needs [slots, elements per channel] beside 'tensor<8x32x4x4xf32>', not 'tensor<128xf32>'}}
+  // expected-error @below {{needs [slots, elements per channel] of its type beside 'tensor<8x32x4x4xf32>', not 'tensor<128xf32>'}}
   %x = train.invert_batch_norm_leaky_relu %z, %c, %c, %c, %c, %aside {alpha = 0.1 : f32} : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<128xf32>) -> tensor<8x32x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @invert_batch_norm_leaky_relu_c2_type(%z: tensor<8x32x4x4xbf16>, %c: tensor<32xf32>, %aside: tensor<2x128xf32>) {
+  // expected-error @below {{needs [slots, elements per channel] of its type beside 'tensor<8x32x4x4xbf16>', not 'tensor<2x128xf32>'}}
+  %x = train.invert_batch_norm_leaky_relu %z, %c, %c, %c, %c, %aside {alpha = 0.1 : f32} : (tensor<8x32x4x4xbf16>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<2x128xf32>) -> tensor<8x32x4x4xbf16>
+  return
+}
+
+// -----
+
+func.func @invert_batch_norm_leaky_relu_c3(%z: tensor<8x32x4x4xbf16>, %c: tensor<32xf32>, %aside: tensor<2x128xbf16>) {
+  // expected-error @below {{rebuilds 'tensor<8x32x4x4xf32>' from 'tensor<8x32x4x4xbf16>', which must be one type}}
+  %x = train.invert_batch_norm_leaky_relu %z, %c, %c, %c, %c, %aside {alpha = 0.1 : f32} : (tensor<8x32x4x4xbf16>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<2x128xbf16>) -> tensor<8x32x4x4xf32>
   return
 }
 

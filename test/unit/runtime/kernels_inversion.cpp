@@ -17,7 +17,7 @@ class Inversion : public testing::Test {
 protected:
   static constexpr float alpha = 0.1f;
   const Shape shape{3, 6, 4, 5};
-  const BatchNormInversion full{"bn", shape, 2, alpha, false}, half{"bn", shape, 2, alpha, true};
+  const BatchNormInversion full{"bn", shape, 2, alpha, DataType::F32}, half{"bn", shape, 2, alpha, DataType::F16};
   Harness h; // behind the kernels, which outlive what streams run
   const Numbers x = randomNumbers(shape.elements(), 5, 2, 1), mean = {1, 0.5, 2, 1, 0, 3},
                 rstd = {0.5, 1, 2, 0.4, 1, 1};
