@@ -13,6 +13,7 @@ import sys
 import numpy as np
 import torch
 
+from layouts import LAYERS, SHARED, WIDTH, BatchFirst, OneSample, TimeFirst
 from networks import DEEP, NETWORKS
 from reference import HYPERPARAMETERS, export, make_data, record, split
 
@@ -59,6 +60,33 @@ def main():
         print(f"{name}: losses {' '.join(f'{v:.6f}' for v in losses)}; {total // 1024} KiB")
     if not sys.argv[1:]:
         make_deep()
+        make_layouts()
+
+
+def make_layouts():
+    """Models whose inputs do not begin with the batch."""
+    root, batch, generator = pathlib.Path(__file__).parent / "tiny", 8, torch.Generator().manual_seed(3)
+    torch.manual_seed(1)
+    shapes = {"x": (7, 3), "h0": (LAYERS, WIDTH), "c0": (LAYERS, WIDTH)}
+    x = {name: torch.randn((batch * STEPS, *shape), generator=generator) for name, shape in shapes.items()}
+    target = torch.randint(0, 4, (batch * STEPS, 7), generator=generator)
+    model, folder = TimeFirst(), root / "timefirst"
+    folder.mkdir(parents=True, exist_ok=True)
+    sample = tuple(part[:batch].transpose(0, 1).contiguous() for part in x.values()) + tuple(SHARED.values())
+    axes = {name: {1: "batch"} for name in [*x, "output"]}
+    torch.onnx.export(model, sample, str(folder / "model.onnx"), dynamo=False, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                      opset_version=17, input_names=[*x, *SHARED], output_names=["output"], dynamic_axes=axes)
+    losses = record(BatchFirst(), x, target, batch, folder, HYPERPARAMETERS)
+    for name, value in SHARED.items():
+        np.save(folder / "data" / f"{name}.npy", value.numpy())
+    print(f"timefirst: losses {' '.join(f'{v:.6f}' for v in losses)}")
+    model, folder = OneSample(), root / "onesample"
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.onnx.export(model, (torch.randn(16),), str(folder / "model.onnx"), dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
+                      do_constant_folding=False, opset_version=17, input_names=["input"], output_names=["output"])
+    x, target = torch.randn((STEPS, 16), generator=generator), torch.randint(0, 5, (STEPS,), generator=generator)
+    losses = record(OneSample(), x, target, 1, folder, HYPERPARAMETERS)
+    print(f"onesample: losses {' '.join(f'{v:.6f}' for v in losses)}")
 
 
 def make_deep():
