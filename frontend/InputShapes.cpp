@@ -65,6 +65,7 @@ public:
         return added;
     if (!openDimensions.empty())
       return openError();
+    remarkOnAssumed();
     if (Status named = checkNames(); !named)
       return named;
     if (Status batches = checkBatches(); !batches)
@@ -152,6 +153,8 @@ private:
       int64_t extent = extentOf(input, i, i == entry.batchDim);
       if (extent < 0)
         return Error{"input '" + input.name() + "' has the negative extent " + std::to_string(extent)};
+      if (extent == 0 && spec.assumesOpen)
+        extent = assumed(input, i, i == entry.batchDim);
       if (extent == 0)
         openDimensions.push_back({&input, i, i == entry.batchDim});
       entry.shape.push_back(extent);
@@ -185,6 +188,23 @@ private:
     if (spec.batch && ((isBatch && (name == batchName || (!fixed && !named))) || (named && name == batchSymbol)))
       return *spec.batch;
     return fixed ? dim.dim_value() : 0;
+  }
+
+  /// A usual extent: of images and volumes the sizes that most classifiers take, of sequences a short one.
+  int64_t assumed(const onnx::ValueInfoProto &input, int i, bool isBatch) {
+    constexpr int64_t batch = 2, side = 224, shortSide = 32, length = 16, channels = 3;
+    const int rank = shapeProto(input).dim_size();
+    const int64_t usual = isBatch ? batch : rank < 4 ? length : i == 1 ? channels : rank == 4 ? side : shortSide;
+    return assumedExtents.emplace(dimName(input, i), usual).first->second;
+  }
+
+  void remarkOnAssumed() {
+    std::string list;
+    for (const auto &[name, extent] : assumedExtents)
+      list += (list.empty() ? "" : ", ") + name + "=" + std::to_string(extent);
+    if (!list.empty())
+      graph.remarks.push_back("checked with " + list + " for dimensions that the file leaves open; --batch and --dim " +
+                              "say others");
   }
 
   struct Open {
@@ -323,6 +343,7 @@ private:
   std::string batchSymbol; ///< what the file calls the batch
   std::string batchName;   ///< name or number of the first dimension of samples
   std::vector<Open> openDimensions;
+  std::map<std::string, int64_t> assumedExtents; ///< by the names of open dimensions
   std::set<std::string> names, used;
 };
 
