@@ -15,9 +15,11 @@ import torch
 
 from layouts import LAYERS, SHARED, WIDTH, BatchFirst, OneSample, TimeFirst
 from networks import DEEP, NETWORKS
+from noise import Draws, Quantized, Vae
 from reference import HYPERPARAMETERS, export, make_data, record, split
 
 STEPS = 5
+NETWORKS = {**NETWORKS, "quantized": (Quantized, (16,), 5, 8)}
 # model, variant: optimizer, its hyperparameters, whether BatchNorm keeps its running statistics
 VARIANTS = {
     ("mlp", "sgd"): (torch.optim.SGD, {"lr": 0.1, "momentum": 0.5, "weight_decay": 0.2}, False),
@@ -61,6 +63,20 @@ def main():
     if not sys.argv[1:]:
         make_deep()
         make_layouts()
+        make_noise()
+
+
+def make_noise():
+    """Models that draw: nobody else draws the same numbers, so that they have no references."""
+    torch.manual_seed(1)
+    generator = torch.Generator().manual_seed(3)
+    for name, module, width, target in (("vae", Vae, 16, 16), ("draws", Draws, 256, 1024)):
+        folder = pathlib.Path(__file__).parent / "tiny" / name
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        export(module(), torch.randn(4, width), folder / "model.onnx")
+        x = torch.randn((16, width), generator=generator)
+        np.save(folder / "data/input.npy", x.numpy())
+        np.save(folder / "data/target.npy", x.numpy() if name == "vae" else np.zeros((16, target), np.float32))
 
 
 def make_layouts():
