@@ -202,7 +202,7 @@ std::string Document::inputDeclarations() const {
 int64_t Document::batch() const {
   auto list = step.getBody().getOps<sched::BufferOp>();
   for (auto buffer : list)
-    if (buffer.getInput() && buffer.onDevice() && typeOf(buffer.getBuffer()).getRank())
+    if (buffer.getInput() && buffer.onDevice() && !train::isShared(module, *buffer.getInput()))
       return typeOf(buffer.getBuffer()).getDimSize(0);
   return 1;
 }

@@ -103,8 +103,13 @@ int printInputs(const Document &d, llvm::raw_ostream &out) {
   out << "static const Input inputs[] = {\n";
   for (auto [name, constant, staging] : d.inputs()) {
     const IdsOfInput ids = idsOf(d, name);
+    const bool shared = train::isShared(d.module, name);
     out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", "
-        << ids.limit << (ids.ignoreIndex ? ", " + std::to_string(*ids.ignoreIndex) : std::string()) << "},\n";
+        << ids.limit
+        << (ids.ignoreIndex ? ", " + std::to_string(*ids.ignoreIndex)
+            : shared        ? std::string(", Loss::none")
+                            : std::string())
+        << (shared ? ", true" : "") << "},\n";
     ++count;
   }
   out << "};\n\n";

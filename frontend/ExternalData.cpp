@@ -35,6 +35,16 @@ bool liesBelow(const std::filesystem::path &path, const std::filesystem::path &f
   return !relative.empty() && *relative.begin() != "..";
 }
 
+/// Whether model and data are links whose files lie beside one another, as in the cache of a model hub: snapshots of
+/// links into one folder of blobs.
+bool liesBesideModel(const std::filesystem::path &path, const std::string &modelPath) {
+  std::error_code failure;
+  if (!std::filesystem::is_symlink(modelPath, failure) || !std::filesystem::is_symlink(path, failure))
+    return false;
+  const auto model = std::filesystem::canonical(modelPath, failure), data = std::filesystem::canonical(path, failure);
+  return !failure && !model.empty() && model.parent_path() == data.parent_path();
+}
+
 } // namespace
 
 Result<MappedFile> MappedFile::open(const std::string &path) {
@@ -63,7 +73,7 @@ MappedFile::~MappedFile() {
     munmap(const_cast<char *>(data), size);
 }
 
-/// A file below the model's folder, and not by a link.
+/// A file below the model's folder, and not by a link, unless that leads to where the model itself lies.
 static Result<std::filesystem::path> pathOf(const std::string &location, const std::string &modelPath) {
   std::filesystem::path relative(location);
   std::filesystem::path folder = std::filesystem::path(modelPath).parent_path();
@@ -78,8 +88,10 @@ static Result<std::filesystem::path> pathOf(const std::string &location, const s
   std::error_code failure;
   if (!std::filesystem::exists(path, failure))
     return Error{"external data file '" + path.string() + "' does not exist"};
-  if (!liesBelow(path, folder))
-    return Error{"external data location '" + location + "' leaves the model's folder through a link"};
+  if (!liesBelow(path, folder) && !liesBesideModel(path, modelPath))
+    return Error{"external data location '" + location +
+                 "' leaves the model's folder through a link, and not to where "
+                 "the model is a link to"};
   return path;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensor data in files beside the model. Files are mapped once each, never copied; a location may not leave the model's
-// folder, by its text or through links.
+// folder, by its text or through links; if the model is a link itself, links may lead to where it really lies.
 #ifndef SLUICE_FRONTEND_EXTERNAL_DATA_H
 #define SLUICE_FRONTEND_EXTERNAL_DATA_H
 

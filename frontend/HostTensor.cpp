@@ -74,6 +74,15 @@ std::optional<HostTensor> HostTensor::from(const FileTensor &tensor) {
   case onnx::TensorProto::UINT8:
     copyBytes<uint8_t>(tensor.bytes, copy.ints);
     return copy;
+  case onnx::TensorProto::INT8:
+    copyBytes<int8_t>(tensor.bytes, copy.ints);
+    return copy;
+  case onnx::TensorProto::INT16:
+    copyBytes<int16_t>(tensor.bytes, copy.ints);
+    return copy;
+  case onnx::TensorProto::UINT16:
+    copyBytes<uint16_t>(tensor.bytes, copy.ints);
+    return copy;
   case onnx::TensorProto::FLOAT:
     copy.integral = false;
     copyBytes<float>(tensor.bytes, copy.floats);

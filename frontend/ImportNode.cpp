@@ -167,6 +167,10 @@ bool tryFold(NodeImport &node) {
 
 LogicalResult importUnknown(NodeImport &node) {
   const std::string &type = node.proto().op_type();
+  if (auto drawn = importOfDraw(node)) {
+    noteIntegral(node);
+    return *drawn;
+  }
   if (type == "Constant")
     return importConstant(node);
   if (type == "ConstantOfShape")
@@ -177,8 +181,6 @@ LogicalResult importUnknown(NodeImport &node) {
     return success();
   if (tryFold(node))
     return success(node.shared().error.empty());
-  if (auto drawn = importOfDraw(node))
-    return *drawn;
   auto importer = nodeImporters().find(type);
   if (importer == nodeImporters().end())
     return node.error("this op is not supported; " + wayOut(node.proto()));

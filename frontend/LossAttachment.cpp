@@ -2,6 +2,7 @@
 // Which value the loss reads, what its target looks like, what the functions return.
 #include "frontend/LossAttachment.h"
 
+#include <algorithm>
 #include <onnx/onnx_pb.h>
 
 using namespace mlir;
@@ -23,10 +24,31 @@ int64_t classDimension(AttachedLoss loss, int64_t rank) {
   return loss == AttachedLoss::SoftmaxCrossEntropy ? 1 : loss == AttachedLoss::TokenCrossEntropy ? rank - 1 : -1;
 }
 
-/// The value whose softmax or sigmoid the loss takes itself.
-Value absorbed(Value output, AttachedLoss loss) {
+/// With the samples in the first dimension, which `batchDim` counts as GraphInput's does.
+Value batchFirst(OpBuilder &builder, Value x, int64_t batchDim) {
+  SmallVector<int64_t> shape(shapeOf(x));
+  Type element = typeOf(x).getElementType();
+  if (batchDim == 0)
+    return x;
+  if (batchDim == TrainingSpec::noBatch) {
+    shape.insert(shape.begin(), 1);
+    return train::ReshapeOp::create(builder, x.getLoc(), RankedTensorType::get(shape, element), x);
+  }
+  std::rotate(shape.begin(), shape.begin() + batchDim, shape.begin() + batchDim + 1);
+  return train::TransposeOp::create(builder, x.getLoc(), RankedTensorType::get(shape, element), x,
+                                    batchToFront(shape.size(), batchDim));
+}
+
+/// The value whose softmax or sigmoid the loss takes itself. Its samples are not in the first dimension yet.
+Value absorbed(Value output, AttachedLoss loss, int64_t batchDim) {
+  const int64_t rank = typeOf(output).getRank() + (batchDim == TrainingSpec::noBatch ? 1 : 0);
+  int64_t classes = classDimension(loss, rank);
+  if (classes >= 0 && batchDim == TrainingSpec::noBatch)
+    --classes;
+  else if (classes >= 0)
+    classes = batchToFront(rank, batchDim)[static_cast<size_t>(std::min(classes, rank - 1))];
   if (auto softmax = output.getDefiningOp<train::SoftmaxOp>();
-      softmax && static_cast<int64_t>(softmax.getAxis()) == classDimension(loss, typeOf(output).getRank()))
+      softmax && static_cast<int64_t>(softmax.getAxis()) == classes)
     return softmax.getX();
   if (auto sigmoid = output.getDefiningOp<train::SigmoidOp>(); sigmoid && loss == AttachedLoss::BceWithLogits)
     return sigmoid.getX();
@@ -138,7 +160,8 @@ Status checkScores(const TrainingSpec &spec, const OnnxGraph &graph, Value x, co
                  "; choose another --loss"};
   if (rank == 0 || shapeOf(x)[0] != graph.batch)
     return Error{found + ", which does not begin with the batch of " + std::to_string(graph.batch) +
-                 ", so that there is no target for each sample"};
+                 ", so that there is no target for each sample; --batch-dim " + graph.output +
+                 "=K says where it has one"};
   if (!spec.ignoreIndex)
     return Success{};
   if (classes < 0)
@@ -182,7 +205,13 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
     return Success{};
   }
   Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
-  Value x = absorbed(output, state.spec.loss);
+  if (graph.outputBatchDim >= typeOf(output).getRank())
+    return Error{"--batch-dim " + graph.output + "=" + std::to_string(graph.outputBatchDim) + ": " + what +
+                 " has shape " + shape};
+  Value x = absorbed(output, state.spec.loss, graph.outputBatchDim);
+  const bool absorbs = x != output;
+  x = batchFirst(state.builder, x, graph.outputBatchDim);
+  output = absorbs ? batchFirst(state.builder, output, graph.outputBatchDim) : x;
   if (state.spec.loss == AttachedLoss::SoftmaxCrossEntropy)
     x = squeezed(state.builder, loc, x);
   if (Status scores = checkScores(state.spec, graph, x, what); !scores)

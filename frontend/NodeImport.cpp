@@ -262,6 +262,8 @@ const NodeImporters &nodeImporters() {
     addLosses(importers);
     addLogic(importers);
     addRandom(importers);
+    addQuantization(importers);
+    addFourier(importers);
     addRecurrences(importers);
     return importers;
   }();

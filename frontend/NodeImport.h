@@ -15,16 +15,16 @@
 
 namespace sluice {
 
-/// A tensor of random numbers as far as it is known: uniform ones, or, once these were compared, a mask of 0 and
-/// `value`. It becomes no tensor of the step: what it multiplies is dropped by it (OnnxRandom.cpp).
+/// Uniform random numbers on their way to a mask (RandomDraws), or, once these were compared, a mask of 0 and `value`.
+/// It becomes no tensor of the step as long as it only drops what it multiplies (OnnxRandom.cpp).
 struct RandomDraw {
   std::vector<int64_t> shape;
   int64_t key;                ///< of all dropouts by this draw
   std::optional<double> keep; ///< probability of `value`, once compared
   double value = 1;
-  bool isCompared = false;       ///< by some node: another comparison would have to see the same numbers
   std::optional<double> added{}; ///< a number, to be rounded down, which compares as well
   bool isRounded = false;        ///< it was, so that `value` need not be 1 / keep
+  bool isWritten = false;        ///< the shape is written in the file, rather than an activation's
 };
 
 /// What the importers of one function share.
@@ -198,6 +198,8 @@ void addGridSamples(NodeImporters &table);
 void addLosses(NodeImporters &table);
 void addLogic(NodeImporters &table);
 void addRandom(NodeImporters &table);
+void addQuantization(NodeImporters &table);
+void addFourier(NodeImporters &table);
 void addRecurrences(NodeImporters &table);
 const NodeImporters &nodeImporters();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Liveness from the trained output backwards, input shapes with --batch and --dim applied, and the search for weights.
+// Liveness from the trained output backwards, and the search for weights.
 #include "frontend/OnnxGraph.h"
 #include "frontend/HostTensor.h"
 #include "frontend/NodeWalk.h"
@@ -39,103 +39,6 @@ std::set<std::string> findLive(const onnx::GraphProto &graph, OnnxGraph &result)
   std::reverse(result.nodes.begin(), result.nodes.end());
   return live;
 }
-
-/// The name by which --dim knows a dimension.
-std::string dimName(const onnx::ValueInfoProto &input, int i) {
-  const auto &dim = input.type().tensor_type().shape().dim(i);
-  return dim.has_dim_param() && !dim.dim_param().empty() ? dim.dim_param()
-                                                         : input.name() + "[" + std::to_string(i) + "]";
-}
-
-Error openDimension(const onnx::ValueInfoProto &input, int i) {
-  std::string name = dimName(input, i);
-  return Error{"input '" + input.name() + "' leaves dimension " + std::to_string(i) + " ('" + name +
-               "') open; fix it with " + (i == 0 ? "--batch=N or " : "") + "--dim " + name + "=N"};
-}
-
-/// Applies --batch and --dim to the inputs.
-class InputShapes {
-public:
-  InputShapes(const TrainingSpec &spec, OnnxGraph &graph) : spec(spec), graph(graph) {}
-
-  Status add(const onnx::ValueInfoProto &input) {
-    if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
-      return Error{"input '" + input.name() + "' is not a tensor of known rank"};
-    GraphInput entry{input.name(), input.type().tensor_type().elem_type(), {}};
-    for (int i = 0; i < input.type().tensor_type().shape().dim_size(); ++i) {
-      int64_t extent = extentOf(input, i);
-      if (extent == 0)
-        return openDimension(input, i);
-      if (extent < 0)
-        return Error{"input '" + input.name() + "' has the negative extent " + std::to_string(extent)};
-      entry.shape.push_back(extent);
-    }
-    if (std::string why = refusedShape(entry.shape, spec.limits); !why.empty())
-      return Error{"input '" + input.name() + "' " + why};
-    if (graph.inputs.empty() && !entry.shape.empty())
-      graph.batch = entry.shape[0];
-    graph.inputs.push_back(std::move(entry));
-    return Success{};
-  }
-
-  /// --dim names that no input has.
-  Status checkNames() const {
-    for (const auto &[name, extent] : spec.dims)
-      if (!used.count(name)) {
-        std::string known;
-        for (const std::string &other : names)
-          known += (known.empty() ? "" : ", ") + other;
-        return Error{"--dim " + name + "=" + std::to_string(extent) +
-                     " names no open dimension of an input; there are: " + (known.empty() ? "none" : known)};
-      }
-    return Success{};
-  }
-
-  /// Data files hold one sample a row, so every input begins with the batch.
-  Status checkBatches() const {
-    for (const GraphInput &input : graph.inputs) {
-      if (input.shape.empty() || input.shape[0] != graph.batch)
-        return Error{"input '" + input.name + "' of shape " + shapeText(input.shape) +
-                     " does not begin with the batch of " + std::to_string(graph.batch) + " that '" +
-                     graph.inputs[0].name + "' has"};
-      if (input.name == "target" && spec.loss != AttachedLoss::None)
-        return Error{"input 'target' has the name of the attached loss's target; rename it"};
-    }
-    return Success{};
-  }
-
-private:
-  /// 0 when open.
-  int64_t extentOf(const onnx::ValueInfoProto &input, int i) {
-    const auto &dim = input.type().tensor_type().shape().dim(i);
-    bool fixed = dim.has_dim_value() && dim.dim_value() != 0;
-    std::string name = fixed ? std::to_string(dim.dim_value()) : dimName(input, i);
-    if (!fixed)
-      names.insert(name);
-    if (i == 0 && !sawFirst) {
-      batchName = name;
-      sawFirst = true;
-      if (spec.batch && fixed && dim.dim_value() != *spec.batch)
-        graph.replacedBatch = dim.dim_value();
-    }
-    auto given = fixed ? spec.dims.end() : spec.dims.find(name);
-    if (given != spec.dims.end()) {
-      used.insert(name);
-      return given->second;
-    }
-    // Inputs share the batch when they share its name or number; an unnamed first dimension is the batch too.
-    bool unnamed = !fixed && name == input.name() + "[0]";
-    if (i == 0 && spec.batch && (name == batchName || unnamed))
-      return *spec.batch;
-    return fixed ? dim.dim_value() : 0;
-  }
-
-  const TrainingSpec &spec;
-  OnnxGraph &graph;
-  std::string batchName;
-  bool sawFirst = false;
-  std::set<std::string> names, used;
-};
 
 /// Input positions of an op's weights.
 std::vector<int> weightPositions(const std::string &opType) {
@@ -227,20 +130,17 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
   for (const auto &initializer : proto.initializer())
     initializers.insert(initializer.name());
 
-  InputShapes shapes(spec, graph);
+  std::vector<const onnx::ValueInfoProto *> inputs;
   for (const auto &input : proto.input())
     if (live.count(input.name()) && !initializers.count(input.name()))
-      if (Status added = shapes.add(input); !added)
-        return added.takeError();
-  if (graph.inputs.empty())
+      inputs.push_back(&input);
+  if (inputs.empty())
     return Error{"output '" + graph.output + "' depends on no input"};
-  if (Status named = shapes.checkNames(); !named)
-    return named.takeError();
-  if (spec.batch && graph.batch != *spec.batch)
-    return Error{"--batch=" + std::to_string(*spec.batch) + " conflicts with " + std::to_string(graph.batch) +
-                 " from --dim"};
-  if (Status batches = shapes.checkBatches(); !batches)
-    return batches.takeError();
+  const auto output = std::find_if(proto.output().begin(), proto.output().end(),
+                                   [&](const auto &one) { return one.name() == graph.output; });
+  if (Status shapes = findInputShapes(inputs, output == proto.output().end() ? nullptr : &*output, spec, graph);
+      !shapes)
+    return shapes.takeError();
   Result<BatchNormForms> batchNorms = BatchNormForms::find(graph.nodes, file.opset(), spec);
   if (!batchNorms)
     return batchNorms.takeError();

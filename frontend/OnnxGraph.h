@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the graph that the output needs which is trained, in the file's (topological) order, and the shapes of
-// the inputs that it reads. No MLIR in here.
+// The part of the graph that the output needs which is trained, in the file's (topological) order. No MLIR in here.
 #ifndef SLUICE_FRONTEND_ONNX_GRAPH_H
 #define SLUICE_FRONTEND_ONNX_GRAPH_H
 
 #include "frontend/BatchNormForms.h"
+#include "frontend/InputShapes.h"
 #include "frontend/OnnxFile.h"
 #include "frontend/TensorRoles.h"
 #include "frontend/TrainingSpec.h"
@@ -14,7 +14,6 @@
 
 namespace onnx {
 class NodeProto;
-class ValueInfoProto;
 } // namespace onnx
 
 namespace sluice {
@@ -23,12 +22,6 @@ namespace sluice {
 bool isStandard(const onnx::NodeProto &node);
 /// Ops that hand on a tensor's elements in another shape or order.
 bool isView(const onnx::NodeProto &node);
-
-struct GraphInput {
-  std::string name;
-  int32_t elementType;
-  std::vector<int64_t> shape;
-};
 
 struct OnnxGraph {
   std::vector<const onnx::NodeProto *> nodes; ///< live, producers first
@@ -39,13 +32,15 @@ struct OnnxGraph {
   bool outputDeclared = false;
   /// A fixed batch of the file that --batch replaces: Reshape nodes may hold it as a literal. 0 when there is none.
   int64_t replacedBatch = 0;
-  int64_t batch = 0; ///< first dimension of the first input, 0 for scalars
+  int64_t batch = 0;          ///< samples of a batch
+  int64_t outputBatchDim = 0; ///< of the trained output: as GraphInput::batchDim
   /// No float tensor of rank 2 or more that is trained stands at a weight operand (ONNX's light_* models, some of which
   /// keep their short vectors): outputs of ConstantOfShape, and of Constant, that stand at weight operands are
   /// parameters.
   bool constantsAreWeights = false;
   BatchNormForms batchNorms;
-  TensorRoles roles; ///< of the float tensors that live nodes read
+  std::vector<std::string> remarks; ///< of what was decided by names, a line each
+  TensorRoles roles;                ///< of the float tensors that live nodes read
   /// The first live node that reads a value, and as which input.
   std::map<std::string, std::pair<const onnx::NodeProto *, int>> firstReader;
   std::set<std::string> readTwice; ///< values that live nodes read more than once

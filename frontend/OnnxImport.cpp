@@ -42,6 +42,7 @@ public:
 
   Result<OwningOpRef<ModuleOp>> run(ImportReport &report) {
     setAttributes();
+    llvm::append_range(report.remarks, graph.remarks);
     for (bool training : {true, false})
       if (Status imported = importFunction(training, report.notes); !imported)
         return imported.takeError();
@@ -113,6 +114,11 @@ private:
                                        {"train.average", spec.average}})
       if (wanted)
         (*module)->setAttr(name, builder.getUnitAttr());
+    SmallVector<StringRef> shared;
+    for (const GraphInput &input : graph.inputs)
+      if (input.shared)
+        shared.push_back(input.name);
+    train::setShared(*module, shared);
   }
 
   /// Integers of all widths, and truth values, are int64 in a program.
@@ -122,18 +128,34 @@ private:
            type == onnx::TensorProto::BOOL;
   }
 
-  /// An input as the nodes read it: truth values are numbers from the start, 1 whatever byte says true.
+  /// The samples of a batch where nodes expect them.
+  static Value placed(FunctionImport &state, const GraphInput &input, Value argument) {
+    auto type = RankedTensorType::get(input.shape, typeOf(argument).getElementType());
+    if (input.shared || input.batchDim == 0 || type.getRank() == 0)
+      return argument;
+    if (input.batchDim == TrainingSpec::noBatch)
+      return train::ReshapeOp::create(state.builder, argument.getLoc(), type, argument);
+    SmallVector<int64_t> back(type.getRank());
+    for (auto [to, from] : llvm::enumerate(batchToFront(type.getRank(), input.batchDim)))
+      back[from] = static_cast<int64_t>(to);
+    return train::TransposeOp::create(state.builder, argument.getLoc(), type, argument, back);
+  }
+
+  /// An input as the nodes read it: truth values are numbers from the start, 1 whatever byte says true; so are integers
+  /// whose samples lie elsewhere, for kernels move floats alone.
   static void bind(FunctionImport &state, const GraphInput &input, Value argument) {
-    if (input.elementType != onnx::TensorProto::BOOL) {
-      state.values[input.name] = argument;
-      return;
+    const bool isTruth = input.elementType == onnx::TensorProto::BOOL;
+    const bool moves = !input.shared && input.batchDim > 0;
+    if (isTruth || (moves && isInteger(input))) {
+      OpBuilder &b = state.builder;
+      auto type = RankedTensorType::get(input.programShape(), b.getF32Type());
+      auto limits = [&](double number) { return b.getF32FloatAttr(static_cast<float>(number)); };
+      argument = train::CastOp::create(b, argument.getLoc(), type, argument);
+      if (isTruth)
+        argument = train::ClipOp::create(b, argument.getLoc(), type, argument, limits(0), limits(1));
+      state.integral.insert(input.name);
     }
-    OpBuilder &b = state.builder;
-    auto type = RankedTensorType::get(input.shape, b.getF32Type());
-    auto limits = [&](double number) { return b.getF32FloatAttr(static_cast<float>(number)); };
-    Value number = train::CastOp::create(b, argument.getLoc(), type, argument);
-    state.values[input.name] = train::ClipOp::create(b, argument.getLoc(), type, number, limits(0), limits(1));
-    state.integral.insert(input.name);
+    state.values[input.name] = placed(state, input, argument);
   }
 
   Result<func::FuncOp> declare(bool training) {
@@ -143,8 +165,8 @@ private:
       if (!isInteger(input) && input.elementType != onnx::TensorProto::FLOAT)
         return Error{"input '" + input.name + "' has element type " + elementTypeName(input.elementType) +
                      "; supported are float32, int64, int32, uint8 and bool"};
-      types.push_back(RankedTensorType::get(input.shape, isInteger(input) ? Type(builder.getI64Type())
-                                                                          : Type(builder.getF32Type())));
+      Type element = isInteger(input) ? Type(builder.getI64Type()) : Type(builder.getF32Type());
+      types.push_back(RankedTensorType::get(input.programShape(), element));
       names.push_back(input.name);
     }
     builder.setInsertionPointToEnd(module->getBody());

@@ -124,7 +124,9 @@ void noteIntegral(NodeImport &node) {
   static const std::set<std::string> truths = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
                                                "Or",    "Xor",  "Not",         "IsNaN",   "IsInf"};
   const std::string &type = node.proto().op_type();
-  const int typed = type == "Where" || type == "CastLike" ? 1 : type == "OneHot" ? 2 : 0; // whose type the result has
+  const int typed = type == "Where" || type == "CastLike" || type == "DequantizeLinear" ? 1
+                    : type == "OneHot" ? 2
+                                       : 0; // whose type the result has
   const bool integral =
       truths.count(type) || (type == "Cast" ? !isFloatType(node.attributes.integer("to", 0)) : node.isIntegral(typed));
   if (integral)

@@ -80,13 +80,16 @@ std::string wayOut(const onnx::NodeProto &node) {
     const char *way;
   };
   static const Family families[] = {
-      {{"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
-        "MatMulInteger"},
+      {{"DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"},
        "export the model before it is quantized"},
       {{"NonMaxSuppression", "TopK", "NonZero", "Unique", "RoiAlign", "ArgMax", "ArgMin"},
        "export the part of the model that is trained, without what selects among its results"},
-      {{"RandomNormal", "RandomNormalLike", "RandomUniform", "Multinomial", "Bernoulli"},
-       "write random masks as Dropout, other random numbers as inputs"}};
+      {{"Multinomial"}, "bring what it draws as an input"}};
+  static const std::set<std::string> fusions = {"SimplifiedLayerNormalization", "SkipLayerNormalization",
+                                                "SkipSimplifiedLayerNormalization", "BiasGelu", "FastGelu"};
+  if (node.domain() == "com.microsoft" || node.domain() == "com.microsoft.nchwc" || fusions.count(node.op_type()))
+    return "ONNX Runtime's optimizer fuses nodes to such ops; take the file from before it was optimized, or optimize "
+           "with level basic alone";
   if (!isStandard(node))
     return "give the model a function of this name, which is inlined, or export it with ops of ONNX's own domain";
   for (const Family &family : families)

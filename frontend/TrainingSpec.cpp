@@ -73,21 +73,46 @@ Status checkPrecision(const std::string &word, Target target) {
   return Error{"--precision=" + word + " is unknown; use " + known};
 }
 
+/// The N of NAME=N, or nothing where it is no number from `least` on.
+static std::optional<int64_t> numberBehind(const std::string &argument, size_t equals, int64_t least) {
+  int64_t number = 0;
+  const char *end = argument.data() + argument.size();
+  if (equals == std::string::npos || equals == 0)
+    return std::nullopt;
+  auto [stop, failure] = std::from_chars(argument.data() + equals + 1, end, number);
+  return failure == std::errc() && stop == end && number >= least ? std::optional(number) : std::nullopt;
+}
+
 Status parseDim(const std::string &argument, TrainingSpec &spec) {
-  size_t equals = argument.rfind('=');
-  int64_t extent = 0;
-  bool valid = equals != std::string::npos && equals > 0;
-  if (valid) {
-    const char *end = argument.data() + argument.size();
-    auto [stop, failure] = std::from_chars(argument.data() + equals + 1, end, extent);
-    valid = failure == std::errc() && stop == end && extent > 0;
-  }
-  if (!valid)
+  const size_t equals = argument.rfind('=');
+  const std::optional<int64_t> extent = numberBehind(argument, equals, 1);
+  if (!extent)
     return Error{"--dim " + argument + " is not NAME=N with a positive N"};
-  auto [known, added] = spec.dims.emplace(argument.substr(0, equals), extent);
-  if (!added && known->second != extent)
+  auto [known, added] = spec.dims.emplace(argument.substr(0, equals), *extent);
+  if (!added && known->second != *extent)
     return Error{"--dim " + known->first + " is given as " + std::to_string(known->second) + " and as " +
-                 std::to_string(extent)};
+                 std::to_string(*extent)};
+  return Success{};
+}
+
+Status parseBatchDim(const std::string &argument, TrainingSpec &spec) {
+  const size_t equals = argument.rfind('=');
+  std::optional<int64_t> dim = numberBehind(argument, equals, 0);
+  if (!dim && equals != std::string::npos && equals > 0 && argument.substr(equals + 1) == "none")
+    dim = TrainingSpec::noBatch;
+  if (!dim)
+    return Error{"--batch-dim " + argument + " is not NAME=K with a dimension K from 0 on, or NAME=none"};
+  if (!spec.batchDims.emplace(argument.substr(0, equals), *dim).second)
+    return Error{"--batch-dim says twice where '" + argument.substr(0, equals) + "' has its batch"};
+  return Success{};
+}
+
+Status parseInput(const std::string &argument, TrainingSpec &spec) {
+  const size_t equals = argument.rfind('=');
+  if (equals == std::string::npos || equals == 0 || argument.substr(equals + 1) != "shared")
+    return Error{"--input " + argument +
+                 " is not NAME=shared; what arrays hold (image or raw) is a flag of the program"};
+  spec.shared.insert(argument.substr(0, equals));
   return Success{};
 }
 

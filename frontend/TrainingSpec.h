@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,13 @@ struct TrainingSpec {
   bool accumulate = false;        ///< gradients are summed over the batches of a step
   bool average = false;           ///< parameters have running averages
   std::string precision = "fp32"; ///< or tf32, bf16, fp16
-  std::optional<int64_t> batch;   ///< --batch: first dimension of the inputs that share the first input's batch
+  bool assumesOpen = false;       ///< --check: open dimensions that no flag fixes are assumed to be of usual extents
+  std::optional<int64_t> batch;   ///< --batch: of the inputs that share the first input's batch
+  static constexpr int64_t noBatch = -1;
+  /// --batch-dim: the dimension of an input, or of the output, that counts the samples, or noBatch: a sample is all of
+  /// it.
+  std::map<std::string, int64_t> batchDims;
+  std::set<std::string> shared; ///< --input NAME=shared: inputs that all samples have in common
   std::map<std::string, int64_t>
       dims; ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
   std::vector<std::string> freeze; ///< --freeze: regular expressions of whole names of tensors that are held fixed
@@ -60,6 +67,10 @@ Status parseBatchNorm(const std::string &word, TrainingSpec &spec);
 Result<DropoutMode> parseDropoutMode(const std::string &word);
 /// fp32 everywhere, the others on cuda; on the host they are refused as such.
 Status checkPrecision(const std::string &word, Target target);
+/// Adds `NAME=K` or `NAME=none` to the spec.
+Status parseBatchDim(const std::string &argument, TrainingSpec &spec);
+/// Adds `NAME=shared` to the spec.
+Status parseInput(const std::string &argument, TrainingSpec &spec);
 /// Adds `NAME=N` to the spec.
 Status parseDim(const std::string &argument, TrainingSpec &spec);
 

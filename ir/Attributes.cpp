@@ -127,6 +127,18 @@ void sluice::train::addIdLimit(ModuleOp module, StringRef input, int64_t limit, 
   module->setAttr(idLimits, list.getDictionary(module.getContext()));
 }
 
+static constexpr llvm::StringLiteral sharedInputs = "train.shared";
+
+bool sluice::train::isShared(ModuleOp module, StringRef input) {
+  auto names = module->getAttrOfType<ArrayAttr>(sharedInputs);
+  return names && llvm::is_contained(names.getAsValueRange<StringAttr>(), input);
+}
+
+void sluice::train::setShared(ModuleOp module, ArrayRef<StringRef> inputs) {
+  if (!inputs.empty())
+    module->setAttr(sharedInputs, Builder(module.getContext()).getStrArrayAttr(inputs));
+}
+
 static constexpr llvm::StringLiteral recordedEngines = "train.engines";
 
 SmallVector<RecordedEngine> sluice::train::enginesOf(ModuleOp module) {

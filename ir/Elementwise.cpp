@@ -139,6 +139,19 @@ RULE(DropoutOp) {
   Value kept = s.mul(v[0], s.constant(ratio < 1 ? 1 / (1 - ratio) : 0));
   return {s.select(s.compare(P::OLT, draw, s.constant(ratio)), s.constant(0), kept)};
 }
+// 1 - u lies in (0, 1], of which the logarithm is finite.
+RULE(NoiseOp) {
+  SCALAR;
+  const auto uniform = [&](uint64_t key) {
+    return UniformOp::create(builder, getLoc(), builder.getF32Type(), key, /*group=*/uint64_t(1)).getResult();
+  };
+  const uint64_t key = getKey(), second = uint64_t(1) << 32;
+  if (getDistribution() == Distribution::Uniform)
+    return {s.add(v[0], uniform(key))};
+  Value logarithm = s.log(s.sub(s.constant(1), uniform(key)));
+  Value radius = s.sqrt(s.mul(s.constant(-2), logarithm));
+  return {s.add(v[0], s.mul(radius, s.cos(s.mul(s.constant(2 * M_PI), uniform(key | second)))))};
+}
 RULE(AddOp) {
   SCALAR;
   return {s.add(v[0], v[1])};
@@ -215,6 +228,12 @@ INFER(DropoutOp) {
   if (group < 1 || count % group) // C1
     return fail(loc, "groups of ", group, " do not divide ", count, " elements");
   types.push_back(op.getX().getType());
+  return success();
+}
+
+LogicalResult NoiseOp::verify() { // C1: as of every elementwise op
+  if (getKey() >> 32)             // C2
+    return emitOpError() << "has the key " << getKey() << ", must be below 2^32";
   return success();
 }
 

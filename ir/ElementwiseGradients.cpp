@@ -92,7 +92,18 @@ GRADIENT(RemainderOp) {
 
 // Step functions: zero wherever they have a gradient.
 LogicalResult CompareOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
-LogicalResult RoundOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
+
+GRADIENT(RoundOp) {
+  if (Value dy = gradients.of(getY()); dy && getStraightThrough() && gradients.wanted(getX()))
+    gradients.add(b, getLoc(), getX(), dy);
+  return success();
+}
+
+GRADIENT(NoiseOp) {
+  if (Value dy = gradients.of(getY()); dy && gradients.wanted(getX()))
+    addSummed(b, getLoc(), gradients, getX(), dy);
+  return success();
+}
 
 GRADIENT(SelectOp) {
   Value dy = gradients.of(getY());

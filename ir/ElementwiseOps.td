@@ -65,6 +65,23 @@ def Train_DropoutOp : Train_PointwiseOp<"dropout"> {
   }];
   let arguments = (ins Train_Float:$x, F32Attr:$ratio, I64Attr:$key, DefaultValuedAttr<I64Attr, "1">:$group);
 }
+def Train_NoiseOp : Train_ElementwiseOp<"noise", [DeclareOpInterfaceMethods<Train_Differentiable>, Train_Recomputable]> {
+  let summary = "x, broadcast, plus a random number for each element of the result";
+  let description = [{
+    The draw is a function of (seed, key, step, element), as that of train.dropout: a recomputed clone draws the same numbers. Normal ones are made of two
+    uniform ones (Box and Muller 1958), and end at 5.8. `key` is below 2^32.
+
+    - C1: x broadcasts to the result's shape.
+    - C2: key lies in [0, 2^32).
+
+    ```mlir
+    %y = train.noise %x {distribution = 1 : i32, key = 7 : i64} : (tensor<f32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Train_Distribution:$distribution, I64Attr:$key);
+  let results = (outs Train_Float:$y);
+  let hasVerifier = 1;
+}
 def Train_AddOp : Train_BinaryOp<"add"> {
   let summary = "a + b with broadcasting; sums of gradients too";
   let description = [{
@@ -107,13 +124,14 @@ def Train_RemainderOp : Train_BinaryOp<"remainder"> {
   }];
 }
 def Train_RoundOp : Train_LikeXOp<"round"> {
-  let summary = "x as a whole number: below, above, the nearest (of two the even one) or toward 0; no gradient";
+  let summary = "x as a whole number: below, above, the nearest (of two the even one) or toward 0";
   let description = [{
+    No gradient, or with `straight_through` that of y = x, as quantization is trained (Bengio et al. 2013, straight-through estimator).
     ```mlir
     %y = train.round %x {rounding = 0 : i32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Rounding:$rounding);
+  let arguments = (ins Train_Float:$x, Train_Rounding:$rounding, UnitAttr:$straight_through);
 }
 def Train_CompareOp : Train_PointwiseOp<"compare"> {
   let summary = "1 where `predicate` holds of a and b, else 0, with broadcasting; no gradient";

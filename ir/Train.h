@@ -172,6 +172,10 @@ IdLimit idLimitOf(mlir::ModuleOp module, llvm::StringRef input);
 /// The smaller limit counts where there is one already.
 void addIdLimit(mlir::ModuleOp module, llvm::StringRef input, int64_t limit, std::optional<int64_t> ignored);
 
+/// What a module says (train.shared) of inputs that all samples have in common: they have no dimension of samples.
+bool isShared(mlir::ModuleOp module, llvm::StringRef input);
+void setShared(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> inputs);
+
 /// What a module says (train.engines) of the engines that a profile recorded, see runtime/Engines.h.
 struct RecordedEngine {
   llvm::StringRef convolution, name;

@@ -146,6 +146,10 @@ def Train_Rounding : I32EnumAttr<"Rounding", "which of the whole numbers around 
     I32EnumAttrCase<"TowardZero", 3, "toward_zero">]> {
   let cppNamespace = "::sluice::train";
 }
+def Train_Distribution : I32EnumAttr<"Distribution", "what random numbers are drawn from: [0, 1) or the standard normal one", [
+    I32EnumAttrCase<"Uniform", 0, "uniform">, I32EnumAttrCase<"Normal", 1, "normal">]> {
+  let cppNamespace = "::sluice::train";
+}
 def Train_Trigonometry : I32EnumAttr<"Trigonometry", "a function of angles or of hyperbolic ones, or its inverse", [
     I32EnumAttrCase<"Sin", 0, "sin">, I32EnumAttrCase<"Cos", 1, "cos">, I32EnumAttrCase<"Tan", 2, "tan">, I32EnumAttrCase<"Asin", 3, "asin">,
     I32EnumAttrCase<"Acos", 4, "acos">, I32EnumAttrCase<"Atan", 5, "atan">, I32EnumAttrCase<"Sinh", 6, "sinh">, I32EnumAttrCase<"Cosh", 7, "cosh">,

@@ -37,6 +37,7 @@ struct Input {
   Tensor staging;
   int64_t upperBound = 0;           ///< I64: values must lie in [0, upperBound); 0: unchecked
   int64_t ignoreIndex = Loss::none; ///< I64: one more value that they may have
+  bool shared = false;              ///< all samples have it in common: its shape has no dimension of samples
 };
 
 struct PlanRow { ///< one line of --plan

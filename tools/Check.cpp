@@ -38,12 +38,21 @@ static std::string parametersOf(ModuleOp module) {
 
 int checkModel(const DriverOptions &options, OnnxFile &file) {
   Compilation compilation;
-  if (Status imported = compilation.import(file, options.spec); !imported)
-    return fail("sluicec", 1, imported.error(), compilation.notes());
+  TrainingSpec spec = options.spec;
+  spec.assumesOpen = true;
+  // What was assumed may be why a model is refused.
+  const auto notes = [&] {
+    std::vector<std::string> lines = compilation.notes();
+    for (const std::string &remark : compilation.remarks())
+      lines.push_back(remark);
+    return lines;
+  };
+  if (Status imported = compilation.import(file, spec); !imported)
+    return fail("sluicec", 1, imported.error(), notes());
   const std::string parameters = parametersOf(compilation.module());
   if (!compilation.run(Stage::Training, options.pipeline))
-    return fail("sluicec", compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.notes());
-  const Result<OnnxGraph> graph = OnnxGraph::build(file, options.spec);
+    return fail("sluicec", compilation.exitStatus(), options.model + ": " + compilation.error(), notes());
+  const Result<OnnxGraph> graph = OnnxGraph::build(file, spec);
   if (!graph) // the import has built it, too
     return fail("sluicec", 4, options.model + ": " + graph.error());
   printNotes("sluicec", compilation.remarks());

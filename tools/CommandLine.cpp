@@ -28,7 +28,7 @@ struct Words {
   std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", launches, epilogues, hostBudget, workspaceLimit,
               allowLossy;
-  std::vector<std::string> dims, limits, batchNorm, freeze, train;
+  std::vector<std::string> dims, batchDims, inputs, limits, batchNorm, freeze, train;
   std::string batch, threads;
 };
 
@@ -41,6 +41,13 @@ void declareModel(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--batch", w.batch, "batch size where the model leaves it open")->option_text("N");
   app.add_option("--dim", w.dims, "fixes a dynamic dimension by its name")
       ->option_text("NAME=N")
+      ->allow_extra_args(false);
+  app.add_option("--batch-dim", w.batchDims,
+                 "dimension of an input or output that counts samples (default: the one called batch, else 0), or none")
+      ->option_text("NAME=K|none")
+      ->allow_extra_args(false);
+  app.add_option("--input", w.inputs, "an input that all samples have in common; data hold it once")
+      ->option_text("NAME=shared")
       ->allow_extra_args(false);
   app.add_option("--limit", w.limits,
                  "how large a model and what is made of it may be, of (defaults) " + describeLimits())
@@ -75,8 +82,7 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_flag("--clip-norm", o.spec.clipNorm,
                "the program may clip gradients by the norm of all of them, which live until the end of the step");
   app.add_flag("--accumulate", o.spec.accumulate, "a step of the program may have several batches");
-  app.add_flag("--ema", o.spec.average,
-               "the program has a running average of the weights, and evaluates and exports it");
+  app.add_flag("--ema", o.spec.average, "the program averages the weights, and evaluates and exports their average");
   app.add_option("--init", w.init, "values of the model file, or drawn from the program's --seed (default keep)")
       ->option_text("keep|kaiming|xavier");
   app.add_option("--freeze", w.freeze,
@@ -292,13 +298,16 @@ std::string convert(const Words &w, DriverOptions &o) {
   if (Status precision = checkPrecision(w.precision, o.pipeline.target); !precision)
     return precision.error();
   o.spec.precision = w.precision;
-  for (const auto &[words, parse] : {std::pair{&w.dims, parseDim}, {&w.batchNorm, parseBatchNorm}})
+  const std::pair<const std::vector<std::string> *, Status (*)(const std::string &, TrainingSpec &)> parsers[] = {
+      {&w.dims, parseDim},
+      {&w.batchDims, parseBatchDim},
+      {&w.inputs, parseInput},
+      {&w.batchNorm, parseBatchNorm},
+      {&w.limits, [](const std::string &word, TrainingSpec &spec) { return parseLimit(word, spec.limits); }}};
+  for (const auto &[words, parse] : parsers)
     for (const std::string &word : *words)
       if (Status status = parse(word, o.spec); !status)
         return status.error();
-  for (const std::string &limit : w.limits)
-    if (Status status = parseLimit(limit, o.spec.limits); !status)
-      return status.error();
   if (!w.batch.empty() && !isNumber(w.batch, std::numeric_limits<int64_t>::max(), o.spec.batch.emplace()))
     return "--batch takes a positive number, not '" + w.batch + "'";
   int64_t threads = std::max(1u, std::thread::hardware_concurrency());

@@ -62,7 +62,7 @@ static bool isShapedLikeImages(const NpyFile &array, const Input &input) {
   const std::vector<int64_t> &dims = array.shape();
   const Shape &shape = input.staging.shape;
   if (array.type() != DataType::U8 || array.isBoolean() || input.staging.type != DataType::F32 || shape.rank < 3 ||
-      shape.rank > 4)
+      shape.rank > 4 || input.shared)
     return false;
   const int64_t channels = shape.rank == 4 ? shape[1] : 1;
   const bool fits = isImageOf(channels) && (dims.size() == 4 ? dims[1] == channels : dims.size() == 3 && channels == 1);
@@ -129,7 +129,8 @@ void ArrayFiles::noteSize(const NpyFile &array) {
 bool ArrayFiles::liesOverImages(const NpyFile &array, int input) const {
   const std::vector<int64_t> &dims = array.shape();
   const Shape &shape = program.inputs[input].staging.shape;
-  if (!size || shape.rank < 3 || dims.size() != static_cast<size_t>(shape.rank) || sizeOf(array) != *size)
+  if (!size || program.inputs[input].shared || shape.rank < 3 || dims.size() != static_cast<size_t>(shape.rank) ||
+      sizeOf(array) != *size)
     return false;
   for (int i = 1; i < shape.rank - 2; ++i)
     if (dims[static_cast<size_t>(i)] != shape[i])
@@ -143,15 +144,17 @@ void ArrayFiles::checkArray(const NpyFile &array, int input) const {
   const Tensor &expected = in.staging;
   const std::vector<int64_t> &dims = array.shape();
   bool fits = dims.size() == static_cast<size_t>(expected.shape.rank);
-  for (size_t i = 1; fits && i < dims.size(); ++i)
+  for (size_t i = in.shared ? 0 : 1; fits && i < dims.size(); ++i)
     fits = dims[i] == expected.shape[static_cast<int>(i)];
   if (serves(array.type(), expected.type) && fits)
     return;
   std::string rest;
   for (int i = 1; i < expected.shape.rank; ++i)
     rest += text(", ", expected.shape[i]);
+  const std::vector<int64_t> whole(expected.shape.dims, expected.shape.dims + expected.shape.rank);
   throw DataError(text(array.path(), " is ", array.elementName(), " ", numpyShape(dims), ", input '", in.name,
-                       "' takes ", typeName(expected.type), " (N", rest.empty() ? "," : rest, ")"));
+                       in.shared ? "', which all samples have in common," : "'", " takes ", typeName(expected.type),
+                       " ", in.shared ? numpyShape(whole) : text("(N", rest.empty() ? "," : rest, ")")));
 }
 
 void ArrayFiles::chooseForms(const InputKinds &said) {
@@ -206,13 +209,15 @@ ArrayFiles::ArrayFiles(Container container, const std::string &path, const Progr
       files.push_back(array.path());
   }
   chooseForms(said);
-  for (const std::optional<NpyFile> &array : arrays) {
-    if (!array)
+  const NpyFile *first = nullptr;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (!arrays[i] || program.inputs[i].shared)
       continue;
-    const int64_t samples = array->shape()[0];
-    if (count >= 0 && samples != count)
-      throw DataError(text(array->path(), " holds ", samples, " samples, ", arrays[0]->path(), " holds ", count));
+    const int64_t samples = arrays[i]->shape()[0];
+    if (first && samples != count)
+      throw DataError(text(arrays[i]->path(), " holds ", samples, " samples, ", first->path(), " holds ", count));
     count = samples;
+    first = first ? first : &*arrays[i];
   }
 }
 
@@ -229,10 +234,12 @@ template <typename From, typename To> static void widen(char *values, int64_t el
 void ArrayFiles::read(int input, int64_t sample, char *values) const {
   const NpyFile &file = *arrays[static_cast<size_t>(input)];
   const DataType wanted = program.inputs[input].staging.type;
-  file.read(sample, 1, values);
+  const bool shared = program.inputs[input].shared;
+  const int64_t samples = shared && !file.shape().empty() ? file.shape()[0] : 1;
+  file.read(shared ? 0 : sample, samples, values);
   if (file.type() == wanted)
     return;
-  const auto elements = static_cast<int64_t>(file.sampleBytes() / byteWidth(file.type()));
+  const auto elements = samples * static_cast<int64_t>(file.sampleBytes() / byteWidth(file.type()));
   if (wanted == DataType::F32)
     widen<uint8_t, float>(values, elements);
   else if (file.type() == DataType::I32)
@@ -251,7 +258,8 @@ Image ArrayFiles::readImage(int input, int64_t sample) const {
 }
 
 std::string ArrayFiles::name(int input, int64_t sample) const {
-  return text(arrays[static_cast<size_t>(input)]->path(), ": sample ", sample);
+  const std::string &path = arrays[static_cast<size_t>(input)]->path();
+  return program.inputs[input].shared ? path : text(path, ": sample ", sample);
 }
 
 /// What is done with bytes that could be images or not.

@@ -17,7 +17,8 @@ namespace sluice {
 
 int64_t sampleElements(const Input &input) {
   Shape shape = input.staging.shape;
-  shape.dims[0] = 1;
+  if (!input.shared)
+    shape.dims[0] = 1;
   return shape.elements();
 }
 
@@ -93,6 +94,12 @@ std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Pro
     if (!arrays && !options.inputs.empty() && !options.carried)
       throw UsageError(text("--input says what arrays hold (a folder of .npy files, npz, safetensors), not ", where));
   };
+  const auto refuseShared = [&](bool arrays) {
+    for (int i = 0; i < program.inputCount && !arrays; ++i)
+      if (program.inputs[i].shared)
+        throw DataError(text("input '", program.inputs[i].name, "' is one that all samples have in common, which only ",
+                             "arrays hold (a folder of .npy files, npz, safetensors), not ", where));
+  };
   if (where == syntheticData) {
     refuseInputs(false);
     return std::make_unique<Synthetic>(program, options.seed);
@@ -107,6 +114,7 @@ std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Pro
       if (path == where.size())
         throw UsageError(text(where, " names no path"));
       refuseInputs(kind.arrays);
+      refuseShared(kind.arrays);
       return kind.open(where.substr(path), program, options);
     }
     known += text(known.empty() ? "" : ", ", kind.name);

@@ -39,7 +39,7 @@ public:
   virtual std::optional<ImageSize> imageSize() const { return std::nullopt; }
 
   /// One sample of one input of the program, in row-major order and of the staging tensor's element type; planes in the
-  /// images' size. Any thread. Throws DataError that names file and sample.
+  /// images' size; all of a shared input, whatever the sample. Any thread. Throws DataError that names file and sample.
   virtual void read(int input, int64_t sample, char *values) const = 0;
 
   /// What messages call a sample: "data/target.npy: sample 3".
@@ -79,7 +79,7 @@ struct SourceOptions {
 /// there is not.
 std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Program &program);
 
-/// Elements and bytes of one sample of an input.
+/// Elements and bytes of one sample of an input; of a shared one all.
 int64_t sampleElements(const Input &input);
 size_t sampleBytes(const Input &input);
 /// The labels, if the program has any: always its last input.

@@ -13,7 +13,7 @@ namespace sluice {
 
 void Synthetic::read(int input, int64_t sample, char *values) const {
   const Input &in = program.inputs[input];
-  const uint64_t key = randomKey(seed, nameKey(in.name), static_cast<uint64_t>(sample));
+  const uint64_t key = randomKey(seed, nameKey(in.name), in.shared ? 0 : static_cast<uint64_t>(sample));
   std::memset(values, 0, sampleBytes(in));
   const auto elements = static_cast<uint64_t>(sampleElements(in));
   const bool binary = isTarget(program, input) && program.lossName && !std::strcmp(program.lossName, "bce-with-logits");

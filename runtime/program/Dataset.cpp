@@ -28,7 +28,7 @@ static constexpr size_t shuffleWindow = 1000;
 Dataset::Dataset(const DataOptions &options, const Program &program) : program(program), options(options) {
   for (int i = 0; i < program.inputCount; ++i) {
     const Tensor &staging = program.inputs[i].staging;
-    if (staging.shape.rank < 1 || staging.shape[0] != program.batch)
+    if (!program.inputs[i].shared && (staging.shape.rank < 1 || staging.shape[0] != program.batch))
       throw std::logic_error(
           text("input '", program.inputs[i].name, "' does not have the batch as its first dimension"));
   }
@@ -88,12 +88,12 @@ void Dataset::checkAllRanges() {
       continue;
     const int64_t elements = elementsRead(i);
     std::vector<char> buffer(static_cast<size_t>(elements) * byteWidth(in.staging.type));
-    for (int64_t n = 0; n < count; ++n)
+    for (int64_t n = 0; n < (in.shared ? 1 : count); ++n)
       try {
         source->read(i, memberAt(n), buffer.data());
         checkValues(i, memberAt(n), buffer.data(), elements);
       } catch (const DataError &error) {
-        if (!options.skipBad)
+        if (!options.skipBad || in.shared)
           throw;
         noteBad(memberAt(n), error.what());
       }
@@ -209,8 +209,12 @@ void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::
     auto *to = static_cast<char *>(staging[static_cast<size_t>(i)]);
     if (!to)
       continue;
+    const bool shared = program.inputs[i].shared;
+    if (shared && at > 0)
+      continue; // the first sample of the batch brings it
     Tensor one = program.inputs[i].staging;
-    one.shape.dims[0] = 1;
+    if (!shared)
+      one.shape.dims[0] = 1;
     to += at * one.bytes();
     if (!options.targets && isTarget(program, i)) {
       std::memset(to, 0, one.bytes());
@@ -269,7 +273,8 @@ void Dataset::gather(Position position, const std::vector<void *> &staging) {
   if (failure)
     std::rethrow_exception(failure);
   for (int i = 0; i < program.inputCount && options.mixup > 0; ++i)
-    if (const Tensor &mixed = program.inputs[i].staging; mixed.type == DataType::F32 && staging[static_cast<size_t>(i)])
+    if (const Tensor &mixed = program.inputs[i].staging;
+        mixed.type == DataType::F32 && staging[static_cast<size_t>(i)] && !program.inputs[i].shared)
       mixSamples(static_cast<float *>(staging[static_cast<size_t>(i)]), program.batch,
                  static_cast<int64_t>(mixed.bytes() / sizeof(float)) / program.batch, mixShare(position));
 }

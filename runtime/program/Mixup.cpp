@@ -18,7 +18,7 @@ void requireMixable(const Program &program) {
     throw UsageError("--mixup needs a loss that compares with targets, which this program's does not");
   for (int i = 0; i < program.inputCount; ++i) {
     const bool classes = i == program.target && program.correct.present; // the loss takes both
-    if (program.inputs[i].staging.type != DataType::F32 && !classes)
+    if (program.inputs[i].staging.type != DataType::F32 && !classes && !program.inputs[i].shared)
       throw UsageError(text("--mixup needs inputs of floats, '", program.inputs[i].name, "' takes integers"));
   }
 }

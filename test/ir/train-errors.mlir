@@ -863,6 +863,22 @@ func.func @dropout_c1(%x: tensor<2x3xf32>) {
 
 // -----
 
+func.func @noise_c1(%x: tensor<3xf32>) {
+  // expected-error @below {{operand 0 of type 'tensor<3xf32>' does not fit 'tensor<2x4xf32>'}}
+  %y = train.noise %x {distribution = 0 : i32, key = 7 : i64} : (tensor<3xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @noise_c2(%x: tensor<f32>) {
+  // expected-error @below {{has the key 4294967296, must be below 2^32}}
+  %y = train.noise %x {distribution = 1 : i32, key = 4294967296 : i64} : (tensor<f32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @uniform_of_no_group(%x: tensor<2x3xf32>) {
   %y = train.fused (%x : tensor<2x3xf32>) channels [] sums 0 -> (tensor<2x3xf32>) {
   ^bb0(%s: f32):

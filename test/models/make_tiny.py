@@ -13,10 +13,13 @@ import sys
 import numpy as np
 import torch
 
+from layouts import LAYERS, SHARED, WIDTH, BatchFirst, OneSample, TimeFirst
 from networks import DEEP, NETWORKS
+from noise import Draws, Quantized, Vae
 from reference import HYPERPARAMETERS, export, make_data, record, split
 
 STEPS = 5
+NETWORKS = {**NETWORKS, "quantized": (Quantized, (16,), 5, 8)}
 # model, variant: optimizer, its hyperparameters, whether BatchNorm keeps its running statistics
 VARIANTS = {
     ("mlp", "sgd"): (torch.optim.SGD, {"lr": 0.1, "momentum": 0.5, "weight_decay": 0.2}, False),
@@ -59,6 +62,47 @@ def main():
         print(f"{name}: losses {' '.join(f'{v:.6f}' for v in losses)}; {total // 1024} KiB")
     if not sys.argv[1:]:
         make_deep()
+        make_layouts()
+        make_noise()
+
+
+def make_noise():
+    """Models that draw: nobody else draws the same numbers, so that they have no references."""
+    torch.manual_seed(1)
+    generator = torch.Generator().manual_seed(3)
+    for name, module, width, target in (("vae", Vae, 16, 16), ("draws", Draws, 256, 1024)):
+        folder = pathlib.Path(__file__).parent / "tiny" / name
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        export(module(), torch.randn(4, width), folder / "model.onnx")
+        x = torch.randn((16, width), generator=generator)
+        np.save(folder / "data/input.npy", x.numpy())
+        np.save(folder / "data/target.npy", x.numpy() if name == "vae" else np.zeros((16, target), np.float32))
+
+
+def make_layouts():
+    """Models whose inputs do not begin with the batch."""
+    root, batch, generator = pathlib.Path(__file__).parent / "tiny", 8, torch.Generator().manual_seed(3)
+    torch.manual_seed(1)
+    shapes = {"x": (7, 3), "h0": (LAYERS, WIDTH), "c0": (LAYERS, WIDTH)}
+    x = {name: torch.randn((batch * STEPS, *shape), generator=generator) for name, shape in shapes.items()}
+    target = torch.randint(0, 4, (batch * STEPS, 7), generator=generator)
+    model, folder = TimeFirst(), root / "timefirst"
+    folder.mkdir(parents=True, exist_ok=True)
+    sample = tuple(part[:batch].transpose(0, 1).contiguous() for part in x.values()) + tuple(SHARED.values())
+    axes = {name: {1: "batch"} for name in [*x, "output"]}
+    torch.onnx.export(model, sample, str(folder / "model.onnx"), dynamo=False, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                      opset_version=17, input_names=[*x, *SHARED], output_names=["output"], dynamic_axes=axes)
+    losses = record(BatchFirst(), x, target, batch, folder, HYPERPARAMETERS)
+    for name, value in SHARED.items():
+        np.save(folder / "data" / f"{name}.npy", value.numpy())
+    print(f"timefirst: losses {' '.join(f'{v:.6f}' for v in losses)}")
+    model, folder = OneSample(), root / "onesample"
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.onnx.export(model, (torch.randn(16),), str(folder / "model.onnx"), dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
+                      do_constant_folding=False, opset_version=17, input_names=["input"], output_names=["output"])
+    x, target = torch.randn((STEPS, 16), generator=generator), torch.randint(0, 5, (STEPS,), generator=generator)
+    losses = record(OneSample(), x, target, 1, folder, HYPERPARAMETERS)
+    print(f"onesample: losses {' '.join(f'{v:.6f}' for v in losses)}")
 
 
 def make_deep():

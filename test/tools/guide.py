@@ -25,6 +25,8 @@ MODELS = ROOT / "test/models"
 STAND_INS = {
     "resnet18": ("deep/residual/model.onnx", "--batch=16 --memory-budget=60% --clip-norm --accumulate --ema"),
     "mlp": ("tiny/mlp/model.onnx", "--batch=8"),
+    "tagger": ("tiny/timefirst/model.onnx", "--batch=8 --loss=token-cross-entropy --input order=shared --input scale=shared"),
+    "onesample": ("tiny/onesample/model.onnx", "--batch-dim input=none"),
     "gpt": ("tiny/gpt/model.onnx", "--batch=8 --loss=token-cross-entropy"),
 }
 # Commands that are not run, by how they begin.
@@ -103,6 +105,8 @@ def prepare(folder, onnx_data):
     guide_data.prepare(folder)
     for name, (model, _) in STAND_INS.items():
         shutil.copy(MODELS / model, folder / f"{name}.onnx")
+    for name, model in (("tagged", "timefirst"), ("single", "onesample")):
+        shutil.copytree(MODELS / "tiny" / model / "data", folder / name)
     shutil.copy(MODELS / STAND_INS["resnet18"][0], folder / "build/demo/digits.onnx")
     shutil.copy(onnx_data / "node/test_dynamicquantizelinear/model.onnx", folder / "quantized.onnx")
     for file in (folder.parent / "programs").iterdir():

@@ -145,8 +145,32 @@ TEST(OnnxFile, KeepsExternalDataInsideTheFolder) {
   EXPECT_THAT(errorOf(folder.write(withExternalData(""))), HasSubstr("must be a path relative to the model"));
   std::filesystem::create_symlink(secret, folder.path() / "link.bin");
   EXPECT_THAT(errorOf(folder.write(withExternalData("link.bin"))), HasSubstr("through a link"));
+  // Nor where the model is a link, too, but to another folder.
+  const std::string linked = (folder.path() / "linked.onnx").string();
+  std::filesystem::create_symlink(folder.write(withExternalData("link.bin")), linked);
+  EXPECT_THAT(errorOf(linked), HasSubstr("through a link"));
   std::filesystem::create_directory_symlink(elsewhere.path(), folder.path() / "sub");
   EXPECT_THAT(errorOf(folder.write(withExternalData("sub/secret.bin"))), HasSubstr("through a link"));
+}
+
+// snapshots/REVISION/NAME are links to blobs/HASH, as caches of model hubs have them.
+TEST(OnnxFile, FollowsLinksIntoTheFolderThatTheModelIsALinkTo) {
+  TemporaryFolder cache;
+  std::filesystem::create_directories(cache.path() / "snapshots/1");
+  std::filesystem::create_directory(cache.path() / "blobs");
+  std::filesystem::rename(cache.write(withExternalData("w.bin")), cache.path() / "blobs/model");
+  std::filesystem::rename(cache.write("w.bin", std::string(48, 'x')), cache.path() / "blobs/data");
+  const std::filesystem::path model = cache.path() / "snapshots/1/model.onnx",
+                              data = cache.path() / "snapshots/1/w.bin";
+  std::filesystem::create_symlink("../../blobs/model", model);
+  std::filesystem::create_symlink("../../blobs/data", data);
+  auto file = OnnxFile::read(model.string());
+  ASSERT_TRUE(file) << file.error();
+  EXPECT_EQ(file->tensor("w")->bytes, std::string(48, 'x'));
+  std::filesystem::remove(data);
+  std::filesystem::create_symlink("../../" + std::string("w.bin"), data);
+  cache.write("w.bin", std::string(48, 'x'));
+  EXPECT_THAT(errorOf(model.string()), HasSubstr("and not to where the model is a link to"));
 }
 
 TEST(OnnxFile, ErrorsAreOneLine) {

@@ -118,29 +118,65 @@ TEST(RandomDraws, DropNothingWithoutDropout) {
   EXPECT_TRUE(model.ops<train::DropoutOp>().empty());
 }
 
-TEST(RandomDraws, RefuseWhatIsNoDropout) {
+/// Ops of a model whose mask is a tensor of the step, in both functions.
+void expectTensor(const std::string &nodes, train::Distribution distribution = train::Distribution::Uniform) {
+  ImportedModel model(droppedBy(nodes));
+  ASSERT_TRUE(model.module) << nodes << ": " << model.error;
+  for (const char *function : {"step", "evaluate"}) {
+    EXPECT_TRUE(model.ops<train::DropoutOp>(function).empty()) << nodes;
+    EXPECT_EQ(model.only<train::NoiseOp>(function).getDistribution(), distribution) << nodes;
+  }
+}
+
+TEST(RandomDraws, AreTensorsWhereTheyDropNothing) {
+  const std::string scaledMask = "c = Cast<to = 1>(l) mask = Div(c, keep)";
+  expectTensor("mask = RandomNormalLike<mean = 2.0, scale = 0.5>(x)", train::Distribution::Normal);
+  expectTensor("mask = RandomNormal<shape = [2, 3, 4, 4]>()", train::Distribution::Normal);
+  expectTensor("u = RandomUniformLike<low = -1.0>(x) mask = Identity(u)");
+  expectTensor(std::string(draw) + "mask = Identity(u)");
+  expectTensor(std::string(draw) + "mask = Sigmoid(u)");
+  expectTensor(std::string(draw) + "l = Less(u, u) c = Cast<to = 1>(l) mask = Identity(c)"); // both are one draw
+  expectTensor(std::string(draw) + "v = Mul(u, keep) l = Less(v, keep) mask = Cast<to = 1>(l)");
+  expectTensor(std::string(draw) + "l = Less(u, keep) mask = Cast<to = 1>(l)"); // an unscaled mask is the model's own
+  expectTensor(std::string(draw) + "a = Abs(u) l = Less(a, keep) " + scaledMask);
+  expectTensor("p = Constant<value = float[4] {0.5, 0.25, 0.5, 0.5}>() mask = Bernoulli(p)");
+  expectTensor("p = Sigmoid(x) mask = Bernoulli(p)");
+}
+
+TEST(RandomDraws, OfOneNumberForEachColumnAreTensorsInTheStepAlone) {
+  ImportedModel model(droppedBy("o = Constant<value = int64[4] {1, 3, 1, 1}>() e = ConstantOfShape(o)"
+                                " u = RandomUniformLike(e) l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(c, keep)"));
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(extents(model.only<train::NoiseOp>()), (std::vector<int64_t>{1, 3, 1, 1}));
+  EXPECT_TRUE(model.ops<train::NoiseOp>("evaluate").empty());
+}
+
+// What is written down for the file's batch is drawn for the one that replaces it.
+TEST(RandomDraws, AreAsManyAsTheBatch) {
+  TrainingSpec spec;
+  spec.batch = 8;
+  ImportedModel model(droppedBy("mask = RandomNormal<shape = [2, 1, 1, 1]>()"), spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(extents(model.only<train::NoiseOp>()), (std::vector<int64_t>{8, 1, 1, 1}));
+}
+
+TEST(RandomDraws, EachNodeDrawsItsOwn) {
+  ImportedModel model(droppedBy("a = RandomNormalLike(x) b = RandomNormalLike(x) mask = Sub(a, b)"));
+  ASSERT_TRUE(model.module) << model.error;
+  auto both = model.ops<train::NoiseOp>(), evaluated = model.ops<train::NoiseOp>("evaluate");
+  ASSERT_EQ(both.size(), 2u);
+  ASSERT_EQ(evaluated.size(), 2u);
+  EXPECT_NE(both[0].getKey(), both[1].getKey());
+  EXPECT_EQ(both[1].getKey(), evaluated[1].getKey());
+}
+
+TEST(RandomDraws, RefuseWhatCannotBeDrawn) {
   auto errorOf = [](const std::string &nodes) { return ImportedModel(droppedBy(nodes)).error; };
-  EXPECT_THAT(errorOf("u = RandomUniformLike<low = -1.0>(x) mask = Identity(u)"),
-              HasSubstr("only draws from [0, 1) are supported, not from [-1.0"));
-  EXPECT_THAT(errorOf(std::string(draw) + "mask = Identity(u)"),
-              HasSubstr("can only be converted once they are compared"));
-  EXPECT_THAT(errorOf(std::string(draw) + "l = Less(u, u) c = Cast<to = 1>(l) mask = Identity(c)"),
-              HasSubstr("can only be compared once, with one number that is known at compile time"));
-  EXPECT_THAT(errorOf(std::string(draw) + "v = Mul(u, keep) l = Less(v, keep) mask = Cast<to = 1>(l)"),
-              HasSubstr("once they are compared"));
-  EXPECT_THAT(errorOf(std::string(draw) + "l = Less(u, keep) mask = Cast<to = 1>(l)"),
-              HasSubstr("(Mul, opset 17): random numbers can only multiply an activation as dropout does"));
-  EXPECT_THAT(errorOf(std::string(draw) + "mask = Sigmoid(u)"),
-              HasSubstr("(Sigmoid, opset 17): random numbers can only be compared with a number"));
-  EXPECT_THAT(errorOf("o = Constant<value = int64[4] {1, 3, 1, 1}>() e = ConstantOfShape(o) u = RandomUniformLike(e) l "
-                      "= Less(u, keep) c = Cast<to = 1>(l)"
-                      " mask = Div(c, keep)"),
-              HasSubstr("a random tensor of [1, 3, 1, 1] cannot drop parts of [2, 3, 4, 4]"));
-  EXPECT_THAT(errorOf(std::string(draw) + "l = Less(u, keep) c = Cast<to = 1>(l) mask = Div(keep, c)"),
-              HasSubstr("can only be multiplied with one number, or divided by one that is not 0"));
-  EXPECT_THAT(errorOf("p = Constant<value = float[4] {0.5, 0.25, 0.5, 0.5}>() mask = Bernoulli(p)"),
-              HasSubstr("only one probability for all elements is supported"));
   EXPECT_THAT(errorOf("p = Constant<value = float {1.5}>() mask = Bernoulli(p)"), HasSubstr("a probability is 1.5"));
+  EXPECT_THAT(errorOf(std::string(draw) + "two = Constant<value = float {2.0}>() l = Less(u, keep) c = Cast<to = 1>(l)"
+                                          " mask = Mul(c, two)"),
+              HasSubstr("is not divided by the probability that it keeps one: 2.0"));
+  EXPECT_THAT(errorOf("mask = RandomNormal<shape = [9000000000, 3, 4, 4]>()"), HasSubstr("draws a tensor that"));
 }
 
 } // namespace
