@@ -60,7 +60,7 @@ void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
   const auto words = static_cast<int64_t>(bits.bytes() / sizeof(uint32_t));
   if (elements == 0)
     return;
-  stream.launch(node, "encode mask", [&] {
+  stream.launch(node.as(OpRole::Encode), "encode mask", [&] {
     forStored(x.type, [&](auto *stored) {
       using T = std::remove_pointer_t<decltype(stored)>;
       const T *from = static_cast<const T *>(values);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a session promises on either target, as far as tests can see it without looking inside: copies, events, poison,
 // gradients shown, and steps that repeat although they were captured.
+#include "runtime/Codec.h"
+#include "runtime/Update.h"
 #include "test/unit/runtime/Harness.h"
 
 #include <cstdlib>
@@ -38,6 +40,33 @@ struct Clip {
   static constexpr int inputs = 1, outputs = 2, sums = 0;
   SLUICE_KERNEL Values<2> operator()(float x) const { return {{x > 1.5f ? x : 0.0f, x}}; }
 };
+
+/// What kernels do by nature, unless the program runs them for its plan.
+TEST(Session, RecordsSayWhatOpsAreThereFor) {
+  Harness h;
+  const Numbers values(64, 1.0);
+  const Tensor x = h.tensor({64}, Layout::RowMajor, values), y = h.tensor({64}, Layout::RowMajor, values);
+  const Codec half{Codec::Fp16};
+  const Tensor bits = device(x.offset, {64}, Layout::RowMajor, DataType::Bit),
+               packed = device(x.offset, {packedBytes(half, y)}, Layout::RowMajor, DataType::U8);
+  h.session.enableRecording(true);
+  Mask("mask", 64, false).encode(h.session.compute, y, bits);
+  const Packing packing("packing", half, y);
+  packing.encode(h.session.compute, y, packed);
+  packing.decode(h.session.compute, packed, y);
+  accumulateGradient(h.session.compute, y, x, "sum");
+  const Clip clip;
+  Fused<Clip>({"again", OpRole::Rerun}, {64}, Layout::RowMajor, {x}, {y, y}, {}, clip)
+      .run(h.session.compute, {x}, {y, y}, {}, none);
+  h.session.synchronize();
+  const std::vector<OpRecord> records = h.session.takeRecords();
+  const OpRole roles[] = {OpRole::Encode, OpRole::Encode, OpRole::Decode, OpRole::Update, OpRole::Rerun};
+  ASSERT_EQ(records.size(), std::size(roles));
+  for (size_t i = 0; i < records.size(); ++i) {
+    EXPECT_EQ(records[i].node.role, roles[i]) << records[i].node.name;
+    EXPECT_EQ(records[i].node.codec.kind, i == 1 || i == 2 ? Codec::Fp16 : Codec::None);
+  }
+}
 
 TEST(Session, CountsZerosOfWhatRegionsWrite) {
   Harness h;
