@@ -74,6 +74,21 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
   out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";
 }
 
+/// Other names of variables. Returns their number.
+int printTiedNames(const Document &d, llvm::raw_ostream &out) {
+  int count = 0;
+  for (auto variable : d.module.getOps<train::VariableOp>()) {
+    auto tied = variable->getAttrOfType<ArrayAttr>(train::tiedNamesAttribute);
+    if (!tied || !d.variableBuffer(variable.getSymName()))
+      continue;
+    for (auto name : tied.getAsRange<StringAttr>())
+      out << (count++ ? "" : "// What modules that share them call variables.\nstatic const TiedName tied[] = {\n")
+          << "    {" << stringLiteral(train::tensorName(variable)) << ", " << stringLiteral(name.getValue()) << "},\n";
+  }
+  out << (count ? "};\n\n" : "");
+  return count;
+}
+
 /// What kernels of any program index with an input.
 struct IdsOfInput {
   int64_t limit = 0; ///< classes, rows of a table or elements of a row, the smallest number of several; 0: they do not
@@ -202,6 +217,7 @@ void printMemory(const Document &d, llvm::function_ref<void(const Twine &, const
 }
 
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
+  const int tied = printTiedNames(d, out);
   const size_t engines = printEngines(d, out);
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   static const char *const rules[] = {"Sgd", "Adam", "AdamW", "Adagrad", "RmsProp", "Lamb", "Lion"};
@@ -233,6 +249,10 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("predictedSecondsOfLongest", seconds(d.plan.getLongest()));
   line("variables", "variables");
   line("variableCount", Twine(variableCount(d)));
+  if (tied) {
+    line("tied", "tied");
+    line("tiedCount", Twine(tied));
+  }
   line("inputs", "inputs");
   line("inputCount", Twine(inputs));
   line("plan", "plan");

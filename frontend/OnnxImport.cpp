@@ -12,6 +12,7 @@
 #include "frontend/LossAttachment.h"
 #include "frontend/Refusals.h"
 #include "frontend/RoleReport.h"
+#include "frontend/TiedNames.h"
 #include "ir/TensorName.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -46,6 +47,7 @@ public:
       if (Status imported = importFunction(training, report.notes); !imported)
         return imported.takeError();
     variables.removeUnused();
+    variables.setTied(tiedNames(file.model().graph(), graph));
     if (Status roles = reportRoles(graph, variables, hand, report.remarks); !roles)
       return roles.takeError();
     if (!graph.batchNorms.remark.empty())

@@ -9,6 +9,9 @@ namespace sluice::train {
 /// Set where the symbol could not be the tensor's name, since one of the module's functions has it.
 constexpr const char *tensorNameAttribute = "train.tensor_name";
 
+/// Other names of the tensor in PyTorch's state_dict (an array of strings), where modules share it.
+constexpr const char *tiedNamesAttribute = "train.tied_names";
+
 /// What safetensors files, logs and lists call the variable: its ONNX name.
 inline llvm::StringRef tensorName(VariableOp variable) {
   auto name = variable->getAttrOfType<mlir::StringAttr>(tensorNameAttribute);

@@ -39,6 +39,11 @@ struct Input {
   int64_t ignoreIndex = Loss::none; ///< I64: one more value that they may have
 };
 
+/// Another name that a variable has in PyTorch's state_dict, where modules share it.
+struct TiedName {
+  const char *variable, *name;
+};
+
 struct PlanRow { ///< one line of --plan
   const char *tensor, *node, *action;
   int64_t bytes;
@@ -73,6 +78,8 @@ struct Program {
   double predictedSecondsOfLongest; ///< of its kernels and copies
   const Variable *variables;        ///< names are unique
   int variableCount;
+  const TiedName *tied = nullptr; ///< those of one variable in the order of their use
+  int tiedCount = 0;
   const Input *inputs; ///< model inputs in order, then the target (absent when the graph ends in its own loss)
   int inputCount;
   const PlanRow *plan;

@@ -108,11 +108,9 @@ void checkTogether(const Arguments &arguments, const Program &program) {
       if (isGiven(arguments, *findFlag(name)))
         throw UsageError(text(name, " needs --data, --evaluate or --predict"));
   checkEvaluation(arguments);
-  for (const char *name : {"--checkpoint-every", "--keep-checkpoints"})
+  for (const char *name : {"--checkpoint-every", "--keep-checkpoints", "--checkpoint-trained-only"})
     if (isGiven(arguments, *findFlag(name)) && !arguments.checkpoint)
       throw UsageError(text(name, " needs --checkpoint DIR"));
-  if (arguments.init && arguments.resume)
-    throw UsageError("--init and --resume exclude each other: a checkpoint holds all weights");
   if (arguments.exportTo && !WeightFile(*arguments.exportTo).isSafetensors() && !program.exportTemplate)
     throw UsageError("--export of ONNX is not available: this program was compiled without an export template; "
                      "--export=FILE.safetensors writes the weights");

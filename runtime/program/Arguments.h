@@ -28,7 +28,8 @@ struct Arguments {
   std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
   std::vector<std::string> groups, inputs, classes;
   std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given
-  bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false;
+  bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false,
+       checkpointTrainedOnly = false;
 
   /// Hyperparameters with the optimizer's defaults filled in, the rate as --lr says it, no smoothing of labels;
   /// counters are zero.

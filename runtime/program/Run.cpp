@@ -82,6 +82,8 @@ static void openSaved(std::optional<SavedRun> &saved, const Arguments &arguments
     instead.force |= arguments.checkpoint && !isCheckpointOf(checkpointPath(*arguments.checkpoint), program);
     throw DataError(text(error.what(), "; ", other, " is whole: go on with: ", commandToGoOn(instead, other)));
   }
+  if (arguments.init && saved->state().frozen.empty())
+    throw UsageError("--init and --resume exclude each other: a checkpoint holds all weights");
   if (arguments.seed && *arguments.seed != saved->state().seed)
     throw UsageError(text("--seed ", *arguments.seed, ": the checkpoint in ", *arguments.resume, " was made with seed ",
                           saved->state().seed));
@@ -147,7 +149,7 @@ static void prepare(const Arguments &arguments, const Program &program, const En
   }
   announceMemory(program);
   if (arguments.checkpoint)
-    announceCheckpointCopy(program);
+    announceCheckpointCopy(program, arguments.checkpointTrainedOnly);
 }
 
 /// What is to be known before the first step.
@@ -239,6 +241,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     startAverages(session, program);
     if (saved)
       saved->load(session);
+    run.frozen = arguments.checkpointTrainedOnly ? frozenChecksum(session, program) : "";
     startLossScale(session, program, arguments, saved && saved->carriesLossScale());
     guard.emplace();
     recording = train(session, program, entry, arguments, files, run);

@@ -36,7 +36,8 @@ public:
         checkpoints(arguments.checkpoint
                         ? std::make_unique<CheckpointWriter>(session, program, *arguments.checkpoint,
                                                              arguments.keepCheckpoints.value_or(1),
-                                                             files.training ? recipeOf(arguments, files.classes) : "")
+                                                             files.training ? recipeOf(arguments, files.classes) : "",
+                                                             arguments.checkpointTrainedOnly)
                         : nullptr),
         evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get(), this->run),
         step(session, program, entry, arguments, [this](const StepResult &result) { stepDone(result); }) {}
@@ -117,7 +118,7 @@ void Trainer::logStart() const {
   if (!files.classes.empty())
     fields.push_back({"classes", files.classes});
   if (checkpoints)
-    fields.push_back({"checkpoint_bytes", uint64_t{checkpointCopyBytes(program)}});
+    fields.push_back({"checkpoint_bytes", uint64_t{checkpointCopyBytes(program, arguments.checkpointTrainedOnly)}});
   files.log.write("start", fields);
 }
 
