@@ -4,6 +4,7 @@
 #include "ir/TensorName.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -122,11 +123,19 @@ IdsOfInput idsOf(const Document &d, StringRef input) {
 
 int printInputs(const Document &d, llvm::raw_ostream &out) {
   int count = 0;
+  llvm::StringSet<> ofLoss;
+  if (auto names = d.module->getAttrOfType<ArrayAttr>(train::lossInputsAttribute))
+    for (auto name : names.getAsRange<StringAttr>())
+      ofLoss.insert(name.getValue());
   out << "static const Input inputs[] = {\n";
   for (auto [name, constant, staging] : d.inputs()) {
     const IdsOfInput ids = idsOf(d, name);
     out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", "
-        << ids.limit << (ids.ignoreIndex ? ", " + std::to_string(*ids.ignoreIndex) : std::string()) << "},\n";
+        << ids.limit;
+    const bool ofLossOnly = ofLoss.contains(name);
+    if (ids.ignoreIndex || ofLossOnly)
+      out << ", " << (ids.ignoreIndex ? std::to_string(*ids.ignoreIndex) : "Loss::none");
+    out << (ofLossOnly ? ", true" : "") << "},\n";
     ++count;
   }
   out << "};\n\n";
@@ -216,6 +225,22 @@ void printMemory(const Document &d, llvm::function_ref<void(const Twine &, const
   line("deviceBase", Twine(*d.step.getBase()));
 }
 
+void printResults(const Document &d, llvm::function_ref<void(const Twine &, const Twine &)> line) {
+  line("loss", d.resultName(0));
+  if (std::string correct = d.resultName(1); !correct.empty())
+    line("correct", correct);
+  if (std::string norm = d.resultName(2); !norm.empty())
+    line("norm", norm);
+  if (std::string output = d.outputName(); !output.empty())
+    line("output", output);
+  if (d.module->hasAttr(train::probabilitiesAttribute))
+    line("probabilities", "true");
+  if (d.module->hasAttr(train::classWeightsAttribute))
+    line("classWeights", "true");
+  if (d.module->hasAttr(train::otherMeanAttribute))
+    line("otherMean", "true");
+}
+
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
   const int tied = printTiedNames(d, out);
   const size_t engines = printEngines(d, out);
@@ -259,13 +284,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("planRows", Twine(rows));
   line("actions", "actions");
   line("actionRows", Twine(actions));
-  line("loss", d.resultName(0));
-  if (std::string correct = d.resultName(1); !correct.empty())
-    line("correct", correct);
-  if (std::string norm = d.resultName(2); !norm.empty())
-    line("norm", norm);
-  if (std::string output = d.outputName(); !output.empty())
-    line("output", output);
+  printResults(d, line);
   line("target", Twine(d.target()));
   for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})
     if (d.module->hasAttr(attribute))

@@ -203,6 +203,11 @@ private:
         }
       return Error{refusals.message()};
     }
+    if (!training) {
+      Refusals unused(file.opset(), 0); // an output that is not supported is not predicted
+      for (const onnx::NodeProto *proto : graph.otherNodes)
+        importOrRefuse(*proto, state, unused);
+    }
     if (Status attached = attachLoss(state, function); !attached)
       return attached;
     removeDead(function);

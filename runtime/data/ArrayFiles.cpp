@@ -194,7 +194,7 @@ ArrayFiles::ArrayFiles(Container container, const std::string &path, const Progr
   if (container != Container::Folder)
     files.push_back(path);
   for (int i = 0; i < program.inputCount; ++i) {
-    if (!targets && isTarget(program, i)) {
+    if (!targets && !isPredictedFrom(program, i)) {
       arrays.emplace_back();
       continue;
     }
@@ -206,13 +206,15 @@ ArrayFiles::ArrayFiles(Container container, const std::string &path, const Progr
       files.push_back(array.path());
   }
   chooseForms(said);
+  std::string first;
   for (const std::optional<NpyFile> &array : arrays) {
     if (!array)
       continue;
     const int64_t samples = array->shape()[0];
     if (count >= 0 && samples != count)
-      throw DataError(text(array->path(), " holds ", samples, " samples, ", arrays[0]->path(), " holds ", count));
+      throw DataError(text(array->path(), " holds ", samples, " samples, ", first, " holds ", count));
     count = samples;
+    first = first.empty() ? array->path() : first;
   }
 }
 

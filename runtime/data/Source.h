@@ -84,5 +84,9 @@ int64_t sampleElements(const Input &input);
 size_t sampleBytes(const Input &input);
 /// The labels, if the program has any: always its last input.
 bool isTarget(const Program &program, int input);
+/// Whether predictions need it.
+inline bool isPredictedFrom(const Program &program, int input) {
+  return !isTarget(program, input) && !program.inputs[input].ofLossOnly;
+}
 
 } // namespace sluice

@@ -55,6 +55,8 @@ void refuseUnplanned(const Arguments &arguments, const Program &program) {
   checkLossScale(arguments, program);
   if (arguments.labelSmoothing && !program.correct.present)
     throw UsageError("--label-smoothing is for cross-entropies of classes, which this program's loss is not");
+  if (arguments.labelSmoothing && program.classWeights)
+    throw UsageError("--label-smoothing does not go with --class-weights, which this program was compiled with");
   if (arguments.mixup.value_or(0) > 0)
     requireMixable(program);
 }
@@ -63,6 +65,8 @@ void checkEvaluation(const Arguments &arguments) {
   for (const char *name : {"--evaluate-every", "--metrics", "--best", "--patience"})
     if (!arguments.evaluate && !arguments.validationSplit && isGiven(arguments, *findFlag(name)))
       throw UsageError(text(name, " needs --evaluate DIR or --validation-split P%"));
+  if (!arguments.evaluate && !arguments.validationSplit && Schedule(arguments).plateau())
+    throw UsageError("--schedule=plateau needs --evaluate DIR or --validation-split P%: it goes by what is measured");
   if (arguments.best && !arguments.checkpoint)
     throw UsageError("--best needs --checkpoint DIR");
   if (arguments.predict.has_value() != arguments.output.has_value())

@@ -23,8 +23,8 @@ struct Arguments {
   std::optional<int64_t> steps, epochs, checkpointEvery, keepCheckpoints, threads, evaluateEvery, patience;
   std::optional<uint64_t> seed;
   std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon, alpha, rateDecay;
-  std::optional<std::string> schedule, lossScale;
-  std::optional<int64_t> warmup, accumulate;
+  std::optional<std::string> schedule, warmup, lossScale;
+  std::optional<int64_t> accumulate;
   std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
   std::vector<std::string> groups, inputs, classes;
   std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given

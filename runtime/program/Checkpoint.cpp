@@ -58,6 +58,12 @@ Metadata metadataOf(const Program &program, const RunState &state) {
   if (state.evaluationDue)
     metadata["evaluation"] = "due";
   metadata.merge(metadataOf(state.preparation));
+  if (state.plateau.best) {
+    metadata["plateau_best"] = exactText(*state.plateau.best);
+    metadata["plateau_waited"] = std::to_string(state.plateau.waited);
+    metadata["plateau_cooling"] = std::to_string(state.plateau.cooling);
+    metadata["plateau_reductions"] = std::to_string(state.plateau.reductions);
+  }
   if (state.metric.empty())
     return metadata;
   metadata["best_metric"] = state.metric;
@@ -110,6 +116,9 @@ SavedRun::SavedRun(const std::string &fileOrFolder, const Program &program)
     if (parseNumber(word("best_value"), best) && std::isfinite(best))
       saved.standing.best = best;
   }
+  if (double best = 0; parseNumber(word("plateau_best"), best) && std::isfinite(best))
+    saved.plateau = {best, readNumber<int64_t>(file, "plateau_waited"), readNumber<int64_t>(file, "plateau_cooling"),
+                     readNumber<int64_t>(file, "plateau_reductions")};
   saved.preparation = readPreparation(file.metadata(), file.path());
   checkTensors();
   checkLossScale(file, program, saved.step);

@@ -9,6 +9,7 @@
 #include "runtime/Program.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Dataset.h"
+#include "runtime/program/Plateau.h"
 #include "runtime/program/Preparation.h"
 #include "runtime/program/Selection.h"
 #include "runtime/program/WeightNames.h"
@@ -27,6 +28,7 @@ struct RunState {
   bool evaluationDue = false; ///< `step` is followed by an evaluation, which has not been made
   std::string metric = {};    ///< of --best or --patience; empty: none
   Standing standing = {};     ///< by that metric
+  PlateauState plateau = {};  ///< of --schedule=plateau
   Preparation preparation = {};
   std::string frozen = {}; ///< checksum of the frozen weights, which the checkpoint lacks; empty: it holds them
 };

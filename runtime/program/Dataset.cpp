@@ -84,7 +84,7 @@ int64_t Dataset::memberAt(int64_t index) const { return members.empty() ? index 
 void Dataset::checkAllRanges() {
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &in = program.inputs[i];
-    if (in.staging.type != DataType::I64 || in.upperBound <= 0 || (!options.targets && isTarget(program, i)))
+    if (in.staging.type != DataType::I64 || in.upperBound <= 0 || (!options.targets && !isPredictedFrom(program, i)))
       continue;
     const int64_t elements = elementsRead(i);
     std::vector<char> buffer(static_cast<size_t>(elements) * byteWidth(in.staging.type));
@@ -212,7 +212,7 @@ void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::
     Tensor one = program.inputs[i].staging;
     one.shape.dims[0] = 1;
     to += at * one.bytes();
-    if (!options.targets && isTarget(program, i)) {
+    if (!options.targets && !isPredictedFrom(program, i)) {
       std::memset(to, 0, one.bytes());
       continue;
     }

@@ -64,7 +64,12 @@ public:
   /// SampleSource::classNames().
   std::vector<std::string> classNames() const { return source->classNames(); }
   /// What a sample is called: SampleSource::name() of its first input.
-  std::string sampleName(int64_t index) const { return source->name(0, memberAt(index)); }
+  std::string sampleName(int64_t index) const {
+    int input = 0; // the first that is read
+    while (!options.targets && input + 1 < program.inputCount && !isPredictedFrom(program, input))
+      ++input;
+    return source->name(input, memberAt(index));
+  }
   /// SampleSource::notes().
   std::vector<std::string> notes() const { return source->notes(); }
   int64_t samples() const { return count; }

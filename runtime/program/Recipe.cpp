@@ -60,7 +60,10 @@ struct WordsOf {
     const auto value = node.value_exact<bool>();
     return value ? Words({*value ? "true" : "false"}) : std::nullopt;
   }
-  Words operator()(std::optional<std::string> Arguments::*) const { return string(); }
+  Words operator()(std::optional<std::string> Arguments::*) const {
+    const auto number = flag.percent ? node.value_exact<double>() : std::nullopt;
+    return number ? Words({shortestText(*number)}) : flag.percent && node.is_integer() ? integer() : string();
+  }
   Words operator()(std::optional<int64_t> Arguments::*) const { return integer(); }
   Words operator()(std::optional<uint64_t> Arguments::*) const { return node.is_string() ? string() : integer(); }
   Words operator()(std::optional<double> Arguments::*) const {

@@ -7,6 +7,7 @@
 #include "runtime/files/OutputFile.h"
 #include "runtime/program/Export.h"
 #include "runtime/program/Outputs.h"
+#include "runtime/program/Schedule.h"
 #include "runtime/program/WeightNames.h"
 
 #include <cstdio>
@@ -37,8 +38,11 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     if (classes.empty())
       classes = evaluation->classNames();
     metrics = std::make_unique<MetricChoice>(program, arguments.metrics);
+    metrics->checkRoom(program, evaluation->samples());
     if (arguments.best)
       metrics->find("--best", *arguments.best);
+    if (const Schedule schedule(arguments); schedule.plateau())
+      metrics->find("--schedule=plateau,metric", schedule.plateau()->metric);
   }
   if (arguments.predict) {
     options.where = *arguments.predict;
