@@ -37,7 +37,7 @@ struct OnnxGraph {
   std::vector<std::string> otherOutputs;      ///< of the model
   /// What more it takes to compute otherOutputs from the inputs and weights that the trained output needs, in order.
   std::vector<const onnx::NodeProto *> otherNodes;
-  std::vector<int64_t> outputShape;           ///< as declared, -1 where open; meaningful when outputDeclared
+  std::vector<int64_t> outputShape; ///< as declared, -1 where open; meaningful when outputDeclared
   bool outputDeclared = false;
   /// A fixed batch of the file that --batch replaces: Reshape nodes may hold it as a literal. 0 when there is none.
   int64_t replacedBatch = 0;

@@ -92,10 +92,10 @@ struct Program {
   Tensor norm = {};   ///< F32 scalar as `loss`, the norm of all gradients; absent unless they can be clipped by it
   Tensor output = {}; ///< F32, what the model makes of the batch, as evaluate leaves it; absent without a first
                       ///< dimension of samples
-  bool probabilities = false; ///< a softmax or sigmoid made that output
-  bool classWeights = false;  ///< classes count unlike in the loss, which is no kernel of its own then
-  bool otherMean = false;     ///< the loss is not known to be a mean over the targets that are not ignored
-  int target = -1;    ///< index of the input that the output is compared with; -1: none
+  bool probabilities = false;           ///< a softmax or sigmoid made that output
+  bool classWeights = false;            ///< classes count unlike in the loss, which is no kernel of its own then
+  bool otherMean = false;               ///< the loss is not known to be a mean over the targets that are not ignored
+  int target = -1;                      ///< index of the input that the output is compared with; -1: none
   bool accumulates = false;             ///< a step may have several batches
   bool averages = false;                ///< parameters have running averages, which evaluate and export use
   const char *weightsFile = nullptr;    ///< name beside the executable, or null when nothing is read

@@ -26,8 +26,8 @@ namespace {
 /// The words of the flags, before they become a DriverOptions.
 struct Words {
   std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", dropout = "keep";
-  std::string target = factsOf(Target::Host).name, precision = "fp32", classWeights, launches, epilogues, hostBudget, workspaceLimit,
-              allowLossy;
+  std::string target = factsOf(Target::Host).name, precision = "fp32", classWeights, launches, epilogues, hostBudget,
+              workspaceLimit, allowLossy;
   std::vector<std::string> dims, limits, batchNorm, freeze, train;
   std::string batch, threads;
 };

@@ -108,7 +108,8 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (arguments.validationSplit && arguments.evaluate)
     throw UsageError("--validation-split and --evaluate exclude each other: both say what is evaluated");
   if (!arguments.data && !arguments.evaluate && !arguments.predict)
-    for (const char *name : {"--input", "--augment", "--mean", "--std", "--workers", "--on-bad-data"})
+    for (const char *name : {"--input", "--augment", "--mean", "--std", "--workers", "--on-bad-data", "--columns",
+                             "--categorical", "--standardize"})
       if (isGiven(arguments, *findFlag(name)))
         throw UsageError(text(name, " needs --data, --evaluate or --predict"));
   checkEvaluation(arguments);

@@ -31,6 +31,15 @@ std::vector<Flag> dataFlags() {
        "the bytes that arrays hold for this input are images, value / 255, or numbers as they are, which lie over no "
        "pixels (default: by shapes; targets are numbers)",
        &Arguments::inputs},
+      {"--columns", "NAME=REGEX",
+       "csv: the columns whose names match are of input NAME, 'target' among them, as often as there are inputs "
+       "(default: the column target, or the last one, is the target, the others are the input)",
+       &Arguments::columns},
+      {"--categorical", "REGEX",
+       "csv: these columns hold categories: a number for each in inputs of floats, ids in those of integers",
+       &Arguments::categorical},
+      {"--standardize", nullptr, "csv: numbers of inputs of floats less their mean, divided by their deviation",
+       &Arguments::standardize},
       {"--class", "NAME",
        "what the next class is called, as often as there are classes (default: as the folders of --data, or as in the "
        "checkpoint)",
@@ -120,7 +129,10 @@ std::vector<Flag> evaluationFlags() {
   return {
       {"--evaluate-every", "N", "evaluate also every N steps (default: after every epoch)", &Arguments::evaluateEvery,
        1, 0x1p62},
-      {"--metrics", "NAMES", "of accuracy,top5,perplexity,mean_iou,precision,recall,f1,auc,mae,r2,confusion (default: by loss and shapes)",
+      {"--metrics", "NAMES",
+       "accuracy, top5, perplexity, mean_iou, precision, recall, f1, auc, mae, r2, confusion, with commas between "
+       "(default: by "
+       "loss and shapes)",
        &Arguments::metrics},
       {"--best", "METRIC", "keep the best evaluated state in best.safetensors in the folder of --checkpoint",
        &Arguments::best},

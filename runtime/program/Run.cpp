@@ -192,6 +192,12 @@ static std::string adoptPreparation(const std::optional<SavedRun> &saved, const 
   return program.preparation ? adopt(readPreparation(program.preparation), arguments, !arguments.data) : "";
 }
 
+static Preparation preparationFor(const Arguments &arguments, const TrainingFiles &files) {
+  Preparation preparation = preparationOf(arguments, files.classes);
+  preparation.columns = files.knownColumns;
+  return preparation;
+}
+
 static void runProgram(Arguments arguments, const Program &program, const Entry &entry) {
   if (arguments.help)
     return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
@@ -224,7 +230,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   if (files.training)
     checkData(run, *files.training, arguments);
   prepare(arguments, program, entry);
-  run.preparation = preparationOf(arguments, files.classes);
+  run.preparation = preparationFor(arguments, files);
   announce(files, initial, adopted);
   Recording recording;
   {

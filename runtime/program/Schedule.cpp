@@ -36,18 +36,16 @@ bool switchOf(const std::string &key, const std::string &value) {
 } // namespace
 
 Schedule::Schedule(const Arguments &arguments) {
-  static const std::pair<const char *, Kind> names[] = {{"constant", Kind::Constant},
-                                                        {"step", Kind::Step},
-                                                        {"linear", Kind::Linear},
-                                                        {"cosine", Kind::Cosine},
-                                                        {"one-cycle", Kind::OneCycle},
-                                                        {"plateau", Kind::Plateau}};
+  static const std::pair<const char *, Kind> names[] = {{"constant", Kind::Constant},  {"step", Kind::Step},
+                                                        {"linear", Kind::Linear},      {"cosine", Kind::Cosine},
+                                                        {"one-cycle", Kind::OneCycle}, {"plateau", Kind::Plateau}};
   std::stringstream words(arguments.schedule.value_or("constant"));
   std::string name, word;
   std::getline(words, name, ',');
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto &n) { return name == n.first; });
   if (found == std::end(names))
-    throw UsageError(text("--schedule knows no '", name, "'; there are constant, step, linear, cosine, "
+    throw UsageError(text("--schedule knows no '", name,
+                          "'; there are constant, step, linear, cosine, "
                           "one-cycle and plateau"));
   kind = found->second;
   while (std::getline(words, word, ',')) {
@@ -62,8 +60,9 @@ Schedule::Schedule(const Arguments &arguments) {
   if (arguments.warmup && kind == Kind::OneCycle)
     throw UsageError("--warmup does not go with --schedule=one-cycle, which warms up by itself (pct_start)");
   if (arguments.minimumRate && (kind == Kind::Constant || kind == Kind::OneCycle))
-    throw UsageError(text("--min-lr means nothing to --schedule=", name,
-                          kind == Kind::OneCycle ? "; say final_div_factor" : "; choose step, linear, cosine or plateau"));
+    throw UsageError(
+        text("--min-lr means nothing to --schedule=", name,
+             kind == Kind::OneCycle ? "; say final_div_factor" : "; choose step, linear, cosine or plateau"));
 }
 
 /// A number of steps, or a share: 5%, 0.05.
@@ -72,8 +71,8 @@ void Schedule::takeWarmup(const std::string &words) {
   double number = 0;
   if (!parseNumber(words.substr(0, words.size() - (sign ? 1 : 0)), number) || !(number >= 0) || !(number < 0x1p62) ||
       (sign && number > 100) || (!sign && number >= 1 && number != std::floor(number)))
-    throw UsageError(text("--warmup expects a whole number of steps or a share of them, as 500, 5% or 0.05, got '",
-                          words, "'"));
+    throw UsageError(
+        text("--warmup expects a whole number of steps or a share of them, as 500, 5% or 0.05, got '", words, "'"));
   if (sign || number < 1)
     warmupPercent = sign ? number : 100 * number;
   else
@@ -170,8 +169,8 @@ double Schedule::cycled(const Cycle &cycle, int64_t step, int64_t steps) const {
   return linearAnneal ? from + (to - from) * part : to + (from - to) / 2 * (1 + std::cos(pi * part));
 }
 
-void Schedule::apply(StepState &state, const StepState &base, Program::Optimizer optimizer, int64_t step,
-                     int64_t steps, int64_t reductions) const {
+void Schedule::apply(StepState &state, const StepState &base, Program::Optimizer optimizer, int64_t step, int64_t steps,
+                     int64_t reductions) const {
   state.learningRate = static_cast<float>(rate(static_cast<double>(base.learningRate), step, steps, reductions));
   if (kind != Kind::OneCycle || !cycleMomentum)
     return;

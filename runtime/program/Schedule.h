@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-/// Step s of S, from 0, with W steps of warm-up (--warmup, of a share the whole steps in it), a rate of lr and a least one of min. s < W: lr (s+1)/W. Else, with n =
-/// S - W and k = s - W:
+/// Step s of S, from 0, with W steps of warm-up (--warmup, of a share the whole steps in it), a rate of lr and a least
+/// one of min. s < W: lr (s+1)/W. Else, with n = S - W and k = s - W:
 ///   constant   lr
 ///   step       max(min, lr gamma^floor(k/step_size)); step_size: n/3, rounded up, unless given
 ///   linear     lr - (lr - min) k/n

@@ -27,7 +27,12 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     training = std::make_unique<Dataset>(options, program);
     if (const std::vector<std::string> own = training->classNames(); !own.empty())
       options.classes = classes = own;
+    knownColumns = training->knownColumns();
   }
+  if (knownColumns.empty())
+    knownColumns = arguments.knownColumns;
+  options.columns.known = knownColumns; // what is measured and predicted is taken as what was trained on
+  options.columns.trains = false;
   options.shuffle = options.images.random = false;
   options.mixup = 0;
   options.padded = true; // each sample counts once

@@ -68,8 +68,8 @@ TEST_F(TiedNames, AreNoneOfWhatOnlyReadsAParameter) {
 }
 
 TEST_F(TiedNames, FollowFromTheClassesOfTorchExport) {
-  const std::vector<std::string> modules = {"wte", "blocks.0.l", "blocks.0.l", "blocks.1.l", "blocks.1.l", "head",
-                                            "head"};
+  const std::vector<std::string> modules = {"wte",        "blocks.0.l", "blocks.0.l", "blocks.1.l",
+                                            "blocks.1.l", "head",       "head"};
   EXPECT_EQ(found(modules, std::vector<std::string>(7, "linear.Linear")),
             (Names{{"blocks.0.l.weight", {"blocks.1.l.weight"}}, {"wte.weight", {"head.weight"}}}));
   EXPECT_EQ(found(modules, std::vector<std::string>(7, "container.Sequential")), Names{});

@@ -19,8 +19,8 @@ static Schedule scheduleOf(const std::string &words, std::optional<std::string> 
   return Schedule(arguments);
 }
 
-static void expectScheduleRefused(const std::string &words, const std::string &part, std::optional<std::string> warmup = {},
-                                  std::optional<double> minimum = {}) {
+static void expectScheduleRefused(const std::string &words, const std::string &part,
+                                  std::optional<std::string> warmup = {}, std::optional<double> minimum = {}) {
   expectError<UsageError>([&] { scheduleOf(words, warmup, minimum); }, part);
 }
 
@@ -87,8 +87,8 @@ TEST(Schedule, ShortRunsHaveRates) {
 /// Rates of torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.5, patience=1, threshold=0.1, cooldown=2, min_lr=0.2).
 TEST(Schedule, PlateauIsPyTorchs) {
   const Schedule schedule = scheduleOf("plateau,factor=0.5,patience=1,threshold=0.1,cooldown=2", {}, 0.2);
-  const double losses[] = {1,    0.95, 0.93, 0.8, 0.79, 0.78, 0.77, 0.76, 0.75,
-                           0.74, 0.73, 0.7,  0.69, 0.3, 0.31, 0.32, 0.33};
+  const double losses[] = {1,    0.95, 0.93, 0.8,  0.79, 0.78, 0.77, 0.76, 0.75,
+                           0.74, 0.73, 0.7,  0.69, 0.3,  0.31, 0.32, 0.33};
   const double rates[] = {1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2};
   PlateauState state, rising;
   for (int i = 0; i < 17; ++i) {
