@@ -68,7 +68,7 @@ int writeReport(const DriverOptions &options) {
 void printMade(const DriverOptions &options, ModuleOp module) {
   auto step = module.lookupSymbol<sched::ProgramOp>("step");
   auto plan = step ? train::attr::get<train::attr::Plan>(step) : train::PlanAttr();
-  if (!plan || options.emit < Emit::Source || !step.getDevice())
+  if (!plan || options.emit < Emit::Project || !step.getDevice())
     return;
   const int64_t device = *step.getDevice(), host = step.getHost().value_or(0);
   std::cout << printable(outputPath(options).string()) << ": " << bytesText(static_cast<size_t>(device)) << " of "
