@@ -49,6 +49,9 @@ static std::string buildHost(const std::string &source, const std::string &execu
   if (library.empty())
     return "the runtime for --cpu=" + cpu + " is not built: looked for " + built.string() +
            "; build it with cmake --build " + SLUICE_BUILD_DIR " --target " + runtime;
+  if (const fs::path vendor = SLUICE_DNNL_LIBRARY; vendor.is_absolute() && !fs::exists(vendor))
+    return "oneDNN, which programs for this target link, is missing: looked for " + vendor.string() +
+           "; install it (Debian: libdnnl-dev), or write the program with --emit=project and build it where oneDNN is";
   const char *chosen = std::getenv("CXX");
   auto compiler = llvm::sys::findProgramByName(chosen && *chosen ? chosen : "c++");
   if (!compiler)
@@ -94,7 +97,8 @@ static std::string buildCuda(const std::string &source, const std::string &execu
   fs::path root = sourceRoot(),
            library = firstOf({executableFolder() / "../lib/libsluice_cuda.a", SLUICE_CUDA_LIBRARY});
   auto compiler = llvm::sys::findProgramByName(SLUICE_NVCC);
-  if (!compiler || root.empty() || library.empty())
+  // A path is found whether there is a file or not.
+  if (!compiler || !fs::exists(*compiler) || root.empty() || library.empty())
     return "there is no nvcc or no cuda runtime to build the program with; write it with --emit=project and build it "
            "where they are";
   std::string include = "-I" + root.string(), archive = library.string();
@@ -141,6 +145,29 @@ static std::string copyLibrary(const fs::path &headers, const fs::path &to, std:
   return "";
 }
 
+/// What whoever gets the folder should know.
+static std::string readmeOf(const std::string &name, sluice::Target target) {
+  const bool cuda = target == sluice::Target::Cuda;
+  const std::string source = std::string("program") + sluice::factsOf(target).suffix;
+  return "# " + name + "\n\nA program that trains one model, written by Sluice's compiler; `" + source +
+         "` says of which model, with which command, and what it plans.\n\nIt needs CMake, " +
+         (cuda ? "nvcc, cuDNN" : "a C++17 compiler, oneDNN (Debian: libdnnl-dev)") +
+         ", libjpeg-turbo, libpng and zlib:\n\n```sh\ncmake -B build\ncmake --build build\n./build/" + name +
+         " --help\n```\n\nWeights (`*.safetensors`) and the template of exports (`*.onnx-template`), where there are "
+         "any, are copied beside the program.\n\nThe runtime in `runtime/` is Sluice's, under the licence in "
+         "`LICENSE`; "
+         "libraries in `third_party/` have theirs beside them. The weights are those of the model, under its terms.\n";
+}
+
+static std::string writeFile(const fs::path &path, const std::string &text) {
+  std::error_code error;
+  llvm::raw_fd_ostream out(path.string(), error);
+  if (error)
+    return "cannot write " + path.filename().string() + ": " + error.message();
+  out << text;
+  return "";
+}
+
 std::string sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
                                                const std::string &cpu) {
   fs::path root = sourceRoot(), project = folder;
@@ -161,15 +188,18 @@ std::string sluice::codegen::writeProjectFiles(const std::string &folder, const 
     if (error.empty() && target == Target::Cuda)
       error = copyLibrary(SLUICE_CUDNN_FRONTEND, project / "third_party/cudnn_frontend/include",
                           {SLUICE_CUDNN_FRONTEND "/../LICENSE"});
+    const fs::path licence = firstOf({root / "LICENSE", executableFolder() / "../share/sluice/LICENSE"});
+    if (error.empty() && licence.empty())
+      error = "Sluice's licence is missing: looked in " + root.string();
+    if (error.empty())
+      fs::copy_file(licence, project / "LICENSE");
     if (!error.empty())
       return error;
   } catch (const fs::filesystem_error &error) {
     return error.what();
   }
-  std::error_code error;
-  llvm::raw_fd_ostream out((project / "CMakeLists.txt").string(), error);
-  if (error || lists.empty())
-    return "cannot write CMakeLists.txt: " + (error ? error.message() : "its form is missing in " + root.string());
-  out << lists;
-  return "";
+  if (lists.empty())
+    return "cannot write CMakeLists.txt: its form is missing in " + root.string();
+  const std::string error = writeFile(project / "CMakeLists.txt", lists);
+  return error.empty() ? writeFile(project / "README.md", readmeOf(name, target)) : error;
 }

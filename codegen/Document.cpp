@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names and types of everything that the emitted file mentions, see Document.h.
 #include "codegen/Document.h"
+#include "ir/TensorName.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -148,20 +149,11 @@ std::string Document::outputName() const {
   return "";
 }
 
-/// The loss that the step returns is the one that writes the first result; its second operand is the target, seen
-/// through views.
 int64_t Document::target() const {
-  for (auto run : step.getBody().getOps<sched::RunOp>()) {
-    if (run.getRole() != sched::Role::Loss)
-      continue;
-    auto written = run.getOuts()[0].getDefiningOp<sched::BufferOp>(),
-         read = run.getIns()[1].getDefiningOp<sched::BufferOp>();
-    if (!written.getResult() || *written.getResult() != 0 || !read.getInput())
-      continue;
-    for (auto [i, input] : llvm::enumerate(inputs()))
-      if (input.name == *read.getInput())
-        return static_cast<int64_t>(i);
-  }
+  auto name = module->getAttrOfType<StringAttr>(train::targetAttribute);
+  for (auto [i, input] : llvm::enumerate(inputs()))
+    if (name && input.name == name.getValue())
+      return static_cast<int64_t>(i);
   return -1;
 }
 

@@ -4,6 +4,7 @@
 #include "ir/TensorName.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -74,6 +75,21 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
   out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";
 }
 
+/// Other names of variables. Returns their number.
+int printTiedNames(const Document &d, llvm::raw_ostream &out) {
+  int count = 0;
+  for (auto variable : d.module.getOps<train::VariableOp>()) {
+    auto tied = variable->getAttrOfType<ArrayAttr>(train::tiedNamesAttribute);
+    if (!tied || !d.variableBuffer(variable.getSymName()))
+      continue;
+    for (auto name : tied.getAsRange<StringAttr>())
+      out << (count++ ? "" : "// What modules that share them call variables.\nstatic const TiedName tied[] = {\n")
+          << "    {" << stringLiteral(train::tensorName(variable)) << ", " << stringLiteral(name.getValue()) << "},\n";
+  }
+  out << (count ? "};\n\n" : "");
+  return count;
+}
+
 /// What kernels of any program index with an input.
 struct IdsOfInput {
   int64_t limit = 0; ///< classes, rows of a table or elements of a row, the smallest number of several; 0: they do not
@@ -100,16 +116,22 @@ IdsOfInput idsOf(const Document &d, StringRef input) {
 
 int printInputs(const Document &d, llvm::raw_ostream &out) {
   int count = 0;
+  llvm::StringSet<> ofLoss;
+  if (auto names = d.module->getAttrOfType<ArrayAttr>(train::lossInputsAttribute))
+    for (auto name : names.getAsRange<StringAttr>())
+      ofLoss.insert(name.getValue());
   out << "static const Input inputs[] = {\n";
   for (auto [name, constant, staging] : d.inputs()) {
     const IdsOfInput ids = idsOf(d, name);
     const bool shared = train::isShared(d.module, name);
     out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", "
-        << ids.limit
-        << (ids.ignoreIndex ? ", " + std::to_string(*ids.ignoreIndex)
-            : shared        ? std::string(", Loss::none")
-                            : std::string())
-        << (shared ? ", true" : "") << "},\n";
+        << ids.limit;
+    const bool ofLossOnly = ofLoss.contains(name);
+    if (ids.ignoreIndex || ofLossOnly || shared)
+      out << ", " << (ids.ignoreIndex ? std::to_string(*ids.ignoreIndex) : "Loss::none");
+    if (ofLossOnly || shared)
+      out << (shared ? ", true" : ", false");
+    out << (ofLossOnly ? ", true" : "") << "},\n";
     ++count;
   }
   out << "};\n\n";
@@ -221,7 +243,24 @@ void printMemory(const Document &d, llvm::function_ref<void(const Twine &, const
   line("deviceBase", Twine(*d.step.getBase()));
 }
 
+void printResults(const Document &d, llvm::function_ref<void(const Twine &, const Twine &)> line) {
+  line("loss", d.resultName(0));
+  if (std::string correct = d.resultName(1); !correct.empty())
+    line("correct", correct);
+  if (std::string norm = d.resultName(2); !norm.empty())
+    line("norm", norm);
+  if (std::string output = d.outputName(); !output.empty())
+    line("output", output);
+  if (d.module->hasAttr(train::probabilitiesAttribute))
+    line("probabilities", "true");
+  if (d.module->hasAttr(train::classWeightsAttribute))
+    line("classWeights", "true");
+  if (d.module->hasAttr(train::otherMeanAttribute))
+    line("otherMean", "true");
+}
+
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
+  const int tied = printTiedNames(d, out);
   const size_t engines = printEngines(d, out);
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   static const char *const rules[] = {"Sgd", "Adam", "AdamW", "Adagrad", "RmsProp", "Lamb", "Lion"};
@@ -253,19 +292,17 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("predictedSecondsOfLongest", seconds(d.plan.getLongest()));
   line("variables", "variables");
   line("variableCount", Twine(variableCount(d)));
+  if (tied) {
+    line("tied", "tied");
+    line("tiedCount", Twine(tied));
+  }
   line("inputs", "inputs");
   line("inputCount", Twine(inputs));
   line("plan", "plan");
   line("planRows", Twine(rows));
   line("actions", "actions");
   line("actionRows", Twine(actions));
-  line("loss", d.resultName(0));
-  if (std::string correct = d.resultName(1); !correct.empty())
-    line("correct", correct);
-  if (std::string norm = d.resultName(2); !norm.empty())
-    line("norm", norm);
-  if (std::string output = d.outputName(); !output.empty())
-    line("output", output);
+  printResults(d, line);
   line("target", Twine(d.target()));
   for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})
     if (d.module->hasAttr(attribute))

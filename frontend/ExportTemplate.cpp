@@ -3,6 +3,7 @@
 // GraphProto.initializer (5), TensorProto.name (8) and raw_data (9).
 #include "frontend/ExportTemplate.h"
 
+#include "frontend/Identity.h"
 #include "frontend/RandomDraws.h"
 #include "runtime/program/Export.h"
 
@@ -199,6 +200,7 @@ Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<Tr
   // Before version 4 every initializer had to be an input as well.
   model.set_ir_version(std::max<int64_t>(model.ir_version(), 4));
   dropMark(model);
+  setIdentity(model, modelIdentity(file.model()));
   ExportTemplate result;
   std::string bytes;
   if (model.ByteSizeLong() > INT32_MAX - sizeof exportMark || !model.SerializeToString(&bytes))

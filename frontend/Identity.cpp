@@ -3,8 +3,6 @@
 // of one hash.
 #include "frontend/Identity.h"
 
-#include "frontend/RandomDraws.h"
-
 #include <onnx/onnx_pb.h>
 
 #include <cstdint>
@@ -46,49 +44,28 @@ std::string tensorWords(const std::string &name, const onnx::TensorProto &tensor
   return words.all();
 }
 
-/// What the node reads in an export: where it drops at random the tensor that it was of, with the mean of the draws
-/// where that is not 1, and no switch to training.
-std::vector<std::string> operandsOf(const onnx::NodeProto &node, int dropped, const std::string &mean) {
-  std::vector<std::string> operands(node.input().begin(), node.input().end());
-  if (dropped >= 0 && !mean.empty())
-    operands[static_cast<size_t>(1 - dropped)] = mean;
-  else if (dropped >= 0)
-    operands = {operands[static_cast<size_t>(dropped)]};
-  else if (node.op_type() == "Dropout" && operands.size() > 2)
-    operands.resize(2);
-  return operands;
-}
-
-/// Without what the export of a trained model changes: training forms of Dropout and BatchNormalization, and random
-/// drops, which become the tensor that they were of.
-std::string nodeWords(const onnx::NodeProto &node, const RandomDraws &draws) {
-  const int dropped = draws.droppedInput(node);
-  const std::string mean = dropped >= 0 ? draws.mean(node) : "";
-  const std::vector<std::string> operands = operandsOf(node, dropped, mean);
+std::string nodeWords(const onnx::NodeProto &node) {
   Words words;
   words.add(node.domain());
-  words.add(dropped >= 0 && mean.empty() ? "Identity" : node.op_type());
-  words.add(std::to_string(operands.size()));
-  for (const std::string &operand : operands)
+  words.add(node.op_type());
+  words.add(std::to_string(node.input_size()));
+  for (const std::string &operand : node.input())
     words.add(operand);
   words.add(node.output_size() ? node.output(0) : "");
   std::set<std::string> attributes;
   for (onnx::AttributeProto attribute : node.attribute()) {
     attribute.clear_doc_string();
-    if (attribute.name() != "training_mode")
-      attributes.insert(attribute.SerializeAsString());
+    attributes.insert(attribute.SerializeAsString());
   }
   for (const std::string &attribute : attributes)
     words.add(attribute);
   return words.all();
 }
 
-} // namespace
-
-std::string modelIdentity(const onnx::ModelProto &model) {
+/// Of what the model is, whatever its metadata say.
+std::string hashOfModel(const onnx::ModelProto &model) {
   const onnx::GraphProto &graph = model.graph();
-  std::set<std::string> tensors; // Constant nodes that are trained become initializers in an export
-  const RandomDraws draws(graph);
+  std::set<std::string> tensors; // in whatever order, as initializers or as Constant nodes
   Words words;
   for (const onnx::TensorProto &tensor : graph.initializer())
     tensors.insert(tensorWords(tensor.name(), tensor));
@@ -96,13 +73,35 @@ std::string modelIdentity(const onnx::ModelProto &model) {
     if (node.op_type() == "Constant" && node.attribute_size() == 1 && node.attribute(0).has_t())
       tensors.insert(tensorWords(node.output(0), node.attribute(0).t()));
     else
-      words.add(nodeWords(node, draws));
+      words.add(nodeWords(node));
   }
   for (const std::string &tensor : tensors)
     words.add(tensor);
   for (const onnx::ValueInfoProto &output : graph.output())
     words.add(output.name());
   return hashOf(words.all());
+}
+
+/// In metadata: the identity of the model that was trained, a space, and the hash of the export that says so.
+constexpr char identityKey[] = "sluice.identity";
+
+} // namespace
+
+std::string modelIdentity(const onnx::ModelProto &model) {
+  const std::string hash = hashOfModel(model);
+  const size_t digits = hash.size();
+  for (const auto &entry : model.metadata_props())
+    if (entry.key() == identityKey && entry.value().size() == 2 * digits + 1 && entry.value()[digits] == ' ' &&
+        entry.value().find_first_not_of("0123456789abcdef ") == std::string::npos &&
+        entry.value().compare(digits + 1, digits, hash) == 0)
+      return entry.value().substr(0, digits);
+  return hash;
+}
+
+void setIdentity(onnx::ModelProto &exported, const std::string &identity) {
+  onnx::StringStringEntryProto &entry = *exported.add_metadata_props();
+  entry.set_key(identityKey);
+  entry.set_value(identity + " " + hashOfModel(exported));
 }
 
 std::vector<std::string> modelFiles(const std::string &path, const onnx::ModelProto &model) {

@@ -2,6 +2,10 @@
 // Which value the loss reads, what its target looks like, what the functions return.
 #include "frontend/LossAttachment.h"
 
+#include "frontend/ImportNode.h"
+#include "frontend/Predicted.h"
+#include "ir/TensorName.h"
+
 #include <algorithm>
 #include <onnx/onnx_pb.h>
 
@@ -100,8 +104,33 @@ void flattenTokens(OpBuilder &b, Location loc, Value &x, Value &target) {
   target = train::ReshapeOp::create(b, loc, RankedTensorType::get({tokens}, b.getI64Type()), target);
 }
 
-/// The loss op of the spec; null after diagnostics.
-Operation *createLoss(FunctionImport &state, Location loc, Value x, Value target) {
+/// A cross-entropy of [N,K,...] whose classes have weights, as ONNX's own loss composes it; null after state.error.
+Value weighCrossEntropy(FunctionImport &state, Value x, Value target) {
+  constexpr char scores[] = "loss/scores:", labels[] = "loss/target:", weights[] = "loss/class-weights:";
+  onnx::NodeProto proto; // no name that a model could have
+  proto.set_op_type("SoftmaxCrossEntropyLoss");
+  proto.set_name("loss");
+  for (const char *input : {scores, labels, weights})
+    proto.add_input(input);
+  proto.add_output("loss:");
+  if (state.spec.ignoreIndex) {
+    onnx::AttributeProto &ignored = *proto.add_attribute();
+    ignored.set_name("ignore_index");
+    ignored.set_type(onnx::AttributeProto::INT);
+    ignored.set_i(*state.spec.ignoreIndex);
+  }
+  state.values[scores] = x;
+  state.values[labels] = target;
+  HostTensor &known = state.hosts[weights];
+  known.integral = false;
+  known.floats = state.spec.classWeights;
+  known.shape = {static_cast<int64_t>(known.floats.size())};
+  NodeImport node(state, proto);
+  return succeeded(nodeImporters().at(proto.op_type())(node)) ? state.values.lookup(proto.output(0)) : Value();
+}
+
+/// The loss of the spec, which takes tokens as rows of scores; null after state.error.
+Value createLoss(FunctionImport &state, Location loc, Value &x, Value &target) {
   auto type = RankedTensorType::get({}, state.builder.getF32Type());
   const std::optional<int64_t> &index = state.spec.ignoreIndex;
   IntegerAttr ignored = index ? state.builder.getI64IntegerAttr(*index) : IntegerAttr();
@@ -111,24 +140,36 @@ Operation *createLoss(FunctionImport &state, Location loc, Value x, Value target
       flattenTokens(state.builder, loc, x, target);
     [[fallthrough]];
   case AttachedLoss::SoftmaxCrossEntropy:
+    if (!state.spec.classWeights.empty())
+      return weighCrossEntropy(state, x, target);
     return train::SoftmaxCrossEntropyOp::create(state.builder, loc, type, x, target, ignored);
   case AttachedLoss::Mse:
     return train::MseOp::create(state.builder, loc, type, x, target);
   case AttachedLoss::BceWithLogits:
     return train::BceWithLogitsOp::create(state.builder, loc, type, x, target);
   case AttachedLoss::None:
-    return nullptr;
+    return {};
   }
-  return nullptr;
+  return {};
 }
 
+/// What right answers are counted of: scores and classes; null: nothing.
+struct Answers {
+  Value scores, classes;
+
+  static Answers of(Value loss) {
+    auto entropy = loss.getDefiningOp<train::SoftmaxCrossEntropyOp>();
+    return entropy ? Answers{entropy.getX(), entropy.getTarget()} : Answers{};
+  }
+};
+
 /// `scores`: what @evaluate returns besides, for metrics and predictions; null: nothing.
-void returnResults(FunctionImport &state, func::FuncOp function, Value loss, Value scores) {
+void returnResults(FunctionImport &state, func::FuncOp function, Value loss, Answers answers, Value scores) {
   SmallVector<Value> results = {loss};
-  if (auto entropy = loss.getDefiningOp<train::SoftmaxCrossEntropyOp>(); entropy && !state.training) {
+  if (answers.scores && !state.training) {
     auto type = RankedTensorType::get({}, state.builder.getI64Type());
     results.push_back(
-        train::CountCorrectOp::create(state.builder, loss.getLoc(), type, entropy.getX(), entropy.getTarget()));
+        train::CountCorrectOp::create(state.builder, loss.getLoc(), type, answers.scores, answers.classes));
   }
   if (scores && !state.training)
     results.push_back(scores);
@@ -162,6 +203,11 @@ Status checkScores(const TrainingSpec &spec, const OnnxGraph &graph, Value x, co
     return Error{found + ", which does not begin with the batch of " + std::to_string(graph.batch) +
                  ", so that there is no target for each sample; --batch-dim " + graph.output +
                  "=K says where it has one"};
+  if (const size_t weights = spec.classWeights.size(); weights && classes < 0)
+    return Error{"--class-weights goes with cross-entropies, not with --loss=" + toString(spec.loss)};
+  else if (weights && static_cast<int64_t>(weights) != shapeOf(x)[classes])
+    return Error{"--class-weights has " + std::to_string(weights) + " numbers, " + what + " has " +
+                 std::to_string(shapeOf(x)[classes]) + " classes"};
   if (!spec.ignoreIndex)
     return Success{};
   if (classes < 0)
@@ -170,6 +216,28 @@ Status checkScores(const TrainingSpec &spec, const OnnxGraph &graph, Value x, co
   if (*spec.ignoreIndex >= 0 && *spec.ignoreIndex < shapeOf(x)[classes])
     return Error{"--ignore-index=" + std::to_string(*spec.ignoreIndex) + " is one of the " +
                  std::to_string(shapeOf(x)[classes]) + " classes of " + what + "; choose another"};
+  return Success{};
+}
+
+/// The model's own loss is what it gives first.
+Status endInOwnLoss(FunctionImport &state, func::FuncOp function, Value output, const std::string &what) {
+  for (const auto &[flag, given] : {std::pair{"--ignore-index", state.spec.ignoreIndex.has_value()},
+                                    {"--class-weights", !state.spec.classWeights.empty()}})
+    if (given)
+      return Error{std::string(flag) + " goes with an attached loss; the model's own says itself what counts"};
+  if (typeOf(output).getNumElements() != 1 || !typeOf(output).getElementType().isF32())
+    return Error{what + " of shape " + shapeText(shapeOf(output).vec()) +
+                 " is not a loss; with --loss=none the graph must end in one number, else choose --loss"};
+  const Answers answers = Answers::of(output);
+  const Value scores = predictedBesides(state, output);
+  if (!state.training)
+    notePrediction(function, scores, targetOfOwnLoss(function, output, scores));
+  if (!isLossOp(output.getDefiningOp()))
+    function->getParentOfType<ModuleOp>()->setAttr(train::otherMeanAttribute, state.builder.getUnitAttr());
+  if (typeOf(output).getRank())
+    output = train::ReshapeOp::create(state.builder, output.getLoc(),
+                                      RankedTensorType::get({}, state.builder.getF32Type()), output);
+  returnResults(state, function, output, answers, scores);
   return Success{};
 }
 
@@ -185,29 +253,12 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
     return declared;
   if (Status real = checkReal(state, output, what); !real)
     return real;
-  std::string shape = shapeText(shapeOf(output).vec());
-  if (state.spec.loss == AttachedLoss::None) {
-    if (state.spec.ignoreIndex)
-      return Error{"--ignore-index goes with an attached loss; the model's own says itself what it ignores"};
-    if (typeOf(output).getNumElements() != 1 || !typeOf(output).getElementType().isF32())
-      return Error{what + " of shape " + shape + " is not a loss; with --loss=none the graph must end in one number, " +
-                   "else choose --loss"};
-    Operation *loss = output.getDefiningOp();
-    const bool isLoss = isa_and_nonnull<train::SoftmaxCrossEntropyOp, train::MseOp, train::BceWithLogitsOp>(loss);
-    Value scores = isLoss ? loss->getOperand(0) : Value();
-    const bool ofSamples =
-        scores && scores.getDefiningOp() && !shapeOf(scores).empty() && shapeOf(scores)[0] == graph.batch;
-    Location loc = output.getLoc();
-    if (typeOf(output).getRank())
-      output =
-          train::ReshapeOp::create(state.builder, loc, RankedTensorType::get({}, state.builder.getF32Type()), output);
-    returnResults(state, function, output, ofSamples ? scores : Value());
-    return Success{};
-  }
+  if (state.spec.loss == AttachedLoss::None)
+    return endInOwnLoss(state, function, output, what);
   Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
   if (graph.outputBatchDim >= typeOf(output).getRank())
     return Error{"--batch-dim " + graph.output + "=" + std::to_string(graph.outputBatchDim) + ": " + what +
-                 " has shape " + shape};
+                 " has shape " + shapeText(shapeOf(output).vec())};
   Value x = absorbed(output, state.spec.loss, graph.outputBatchDim);
   const bool absorbs = x != output;
   x = batchFirst(state.builder, x, graph.outputBatchDim);
@@ -216,9 +267,21 @@ Status attachLoss(FunctionImport &state, func::FuncOp function) {
     x = squeezed(state.builder, loc, x);
   if (Status scores = checkScores(state.spec, graph, x, what); !scores)
     return scores;
-  Value target = addTarget(state, function, x);
+  const Value target = addTarget(state, function, x);
+  Value compared = target; // both as the loss reads them
+  Value loss = createLoss(state, loc, x, compared);
+  if (!loss)
+    return Error{what + ": " + (state.error.empty() ? "its loss cannot be made" : state.error)};
+  const bool ofClasses = classDimension(state.spec.loss, shapeOf(x).size()) >= 0;
+  Answers answers = Answers::of(loss);
+  if (!answers.scores && ofClasses) { // a composition
+    answers = {x, compared};
+    function->getParentOfType<ModuleOp>()->setAttr(train::classWeightsAttribute, state.builder.getUnitAttr());
+  }
+  if (!state.training)
+    notePrediction(function, output, target);
   // Predictions are the model's own, with the softmax or sigmoid that the loss takes over.
-  returnResults(state, function, createLoss(state, loc, x, target)->getResult(0), output);
+  returnResults(state, function, loss, answers, output);
   return Success{};
 }
 

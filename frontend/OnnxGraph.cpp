@@ -40,6 +40,34 @@ std::set<std::string> findLive(const onnx::GraphProto &graph, OnnxGraph &result)
   return live;
 }
 
+/// The nodes that only other outputs of the model need, as far as these read no input and no weight of their own.
+void findOthers(const onnx::GraphProto &proto, const std::set<std::string> &live, OnnxGraph &graph) {
+  std::set<std::string> known = live, wanted(graph.otherOutputs.begin(), graph.otherOutputs.end());
+  for (const auto &initializer : proto.initializer())
+    if (initializer.data_type() != onnx::TensorProto::FLOAT)
+      known.insert(initializer.name());
+  std::set<const onnx::NodeProto *> taken(graph.nodes.begin(), graph.nodes.end());
+  for (const onnx::NodeProto *node : graph.nodes)
+    known.insert(node->output().begin(), node->output().end());
+  for (const onnx::NodeProto &node : proto.node()) {
+    std::set<std::string> reads;
+    addReads(node, reads);
+    if (taken.count(&node) || !std::includes(known.begin(), known.end(), reads.begin(), reads.end()))
+      continue;
+    known.insert(node.output().begin(), node.output().end());
+    graph.otherNodes.push_back(&node);
+  }
+  std::vector<const onnx::NodeProto *> needed;
+  for (auto node = graph.otherNodes.rbegin(); node != graph.otherNodes.rend(); ++node) {
+    const auto &outputs = (*node)->output();
+    if (std::none_of(outputs.begin(), outputs.end(), [&](const auto &name) { return wanted.count(name); }))
+      continue;
+    needed.push_back(*node);
+    addReads(**node, wanted);
+  }
+  graph.otherNodes.assign(needed.rbegin(), needed.rend());
+}
+
 /// Input positions of an op's weights.
 std::vector<int> weightPositions(const std::string &opType) {
   if (opType == "Conv" || opType == "ConvTranspose" || opType == "BatchNormalization")
@@ -150,6 +178,8 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
     return hand.takeError();
   graph.roles = findRoles(file, graph, spec.loss == AttachedLoss::None, *hand);
   graph.constantsAreWeights = !findWeights(proto, graph);
+  if (spec.loss == AttachedLoss::None)
+    findOthers(proto, live, graph);
   return graph;
 }
 

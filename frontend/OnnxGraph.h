@@ -28,7 +28,9 @@ struct OnnxGraph {
   std::vector<GraphInput> inputs;             ///< live, without initializers
   std::string output;                         ///< what is trained: the model's first output, or that of --output
   std::vector<std::string> otherOutputs;      ///< of the model
-  std::vector<int64_t> outputShape;           ///< as declared, -1 where open; meaningful when outputDeclared
+  /// What more it takes to compute otherOutputs from the inputs and weights that the trained output needs, in order.
+  std::vector<const onnx::NodeProto *> otherNodes;
+  std::vector<int64_t> outputShape; ///< as declared, -1 where open; meaningful when outputDeclared
   bool outputDeclared = false;
   /// A fixed batch of the file that --batch replaces: Reshape nodes may hold it as a literal. 0 when there is none.
   int64_t replacedBatch = 0;

@@ -12,6 +12,7 @@
 #include "frontend/LossAttachment.h"
 #include "frontend/Refusals.h"
 #include "frontend/RoleReport.h"
+#include "frontend/TiedNames.h"
 #include "ir/TensorName.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -47,6 +48,7 @@ public:
       if (Status imported = importFunction(training, report.notes); !imported)
         return imported.takeError();
     variables.removeUnused();
+    variables.setTied(tiedNames(file.model().graph(), graph));
     if (Status roles = reportRoles(graph, variables, hand, report.remarks); !roles)
       return roles.takeError();
     if (!graph.batchNorms.remark.empty())
@@ -222,6 +224,11 @@ private:
           break;
         }
       return Error{refusals.message()};
+    }
+    if (!training) {
+      Refusals unused(file.opset(), 0); // an output that is not supported is not predicted
+      for (const onnx::NodeProto *proto : graph.otherNodes)
+        importOrRefuse(*proto, state, unused);
     }
     if (Status attached = attachLoss(state, function); !attached)
       return attached;

@@ -14,6 +14,14 @@ namespace sluice {
 /// Bytes of a name in a table.
 static constexpr size_t longestShown = 300;
 
+static std::string tiedText(train::VariableOp variable) {
+  std::string names;
+  if (auto tied = variable->getAttrOfType<ArrayAttr>(train::tiedNamesAttribute))
+    for (auto name : tied.getAsRange<StringAttr>())
+      names += (names.empty() ? "; also '" : "', '") + name.str();
+  return names.empty() ? "" : names + "'";
+}
+
 std::string listParameters(ModuleOp module) {
   std::string text;
   size_t width = 0;
@@ -26,7 +34,7 @@ std::string listParameters(ModuleOp module) {
     std::string name = printable(train::tensorName(variable).str(), longestShown);
     text += llvm::formatv("{0}  {1,-18}  {2,-9}  {3}\n", name + std::string(width - name.size(), ' '),
                           shape.empty() ? "scalar" : shape, train::stringifyRole(variable.getRole()),
-                          printable(variable.getReason().value_or("").str(), longestShown))
+                          printable(variable.getReason().value_or("").str() + tiedText(variable), longestShown))
                 .str();
   }
   return text;

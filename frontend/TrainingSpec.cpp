@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words of the command line <-> enumerations, one table each.
 #include "frontend/TrainingSpec.h"
+#include "runtime/Numbers.h"
 #include <charconv>
+#include <fstream>
+#include <limits>
 #include <utility>
 
 namespace sluice {
@@ -47,6 +50,42 @@ Result<AttachedLoss> parseLoss(const std::string &word) { return parse("loss", l
 Result<Optimizer> parseOptimizer(const std::string &word) { return parse("optimizer", optimizers, word); }
 Result<InitialValues> parseInitialValues(const std::string &word) { return parse("init", inits, word); }
 Result<DropoutMode> parseDropoutMode(const std::string &word) { return parse("dropout", dropouts, word); }
+
+Result<std::vector<double>> parseClassWeights(const std::string &word) {
+  constexpr size_t most = 1 << 17;
+  constexpr std::streamsize longestFile = 1 << 22;
+  std::string text = word;
+  const auto fail = [&](const std::string &what) { return Error{"--class-weights=" + word + ": " + what}; };
+  if (!word.empty() && word.front() == '@') {
+    std::ifstream file(word.substr(1), std::ios::binary);
+    text.resize(longestFile);
+    file.read(text.data(), longestFile);
+    if (file.bad() || file.gcount() == 0 || file.gcount() == longestFile)
+      return fail("the file cannot be read, is empty or has 4 MiB and more");
+    text.resize(static_cast<size_t>(file.gcount()));
+  }
+  std::vector<double> weights;
+  double sum = 0;
+  for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find_first_of(",\n", begin), text.size());
+    std::string number = text.substr(begin, end - begin);
+    while (!number.empty() && (number.back() == '\r' || number.back() == ' '))
+      number.pop_back();
+    number.erase(0, number.find_first_not_of(' '));
+    if (number.empty() && end + 1 >= text.size())
+      break;
+    double weight = 0;
+    if (!parseNumber(number, weight) || !(weight >= 0) || !(weight <= std::numeric_limits<float>::max()))
+      return fail("'" + number.substr(0, 40) + "' is no finite number of 0 or more");
+    sum += weight;
+    weights.push_back(weight);
+    if (weights.size() > most)
+      return fail("more than " + std::to_string(most) + " numbers");
+  }
+  if (!(sum > 0))
+    return fail("no class has a weight above 0");
+  return weights;
+}
 
 Status parseBatchNorm(const std::string &word, TrainingSpec &spec) {
   const size_t colon = word.find(':');

@@ -35,6 +35,7 @@ struct TrainingSpec {
   AttachedLoss loss = AttachedLoss::SoftmaxCrossEntropy;
   std::string output; ///< --output: the value that the loss is attached to and predictions are; empty: the first output
   std::optional<int64_t> ignoreIndex; ///< --ignore-index: the class id of targets that do not count
+  std::vector<double> classWeights;   ///< --class-weights: of a cross-entropy's classes; empty: all count alike
   Optimizer optimizer = Optimizer::Sgd;
   InitialValues init = InitialValues::Keep;
   BatchNormMode batchNorm = BatchNormMode::File;
@@ -62,6 +63,8 @@ struct TrainingSpec {
 Result<AttachedLoss> parseLoss(const std::string &word);
 Result<Optimizer> parseOptimizer(const std::string &word);
 Result<InitialValues> parseInitialValues(const std::string &word);
+/// W0,W1,... or @FILE with a number a line: a weight of 0 or more for each class, one of them above 0.
+Result<std::vector<double>> parseClassWeights(const std::string &word);
 /// Adds `MODE` or `MODE:REGEX` to the spec.
 Status parseBatchNorm(const std::string &word, TrainingSpec &spec);
 Result<DropoutMode> parseDropoutMode(const std::string &word);

@@ -177,6 +177,14 @@ void Variables::removeUnused() {
   }
 }
 
+void Variables::setTied(const std::map<std::string, std::vector<std::string>> &names) {
+  for (auto &[key, variable] : made)
+    if (auto found = names.find(std::get<0>(key)); found != names.end() && !std::get<1>(key) && !std::get<2>(key)) {
+      SmallVector<StringRef> list(found->second.begin(), found->second.end());
+      variable->setAttr(train::tiedNamesAttribute, builder.getStrArrayAttr(list));
+    }
+}
+
 std::vector<std::pair<std::string, Role>> Variables::roles() const {
   std::vector<std::pair<std::string, Role>> roles;
   for (const auto &[key, variable] : made)

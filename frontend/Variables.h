@@ -46,6 +46,8 @@ public:
   train::VariableOp get(const Source &source, const Use &use, const std::string &user, std::string &error);
   /// Drops variables that no function uses.
   void removeUnused();
+  /// Says of variables which other names their tensors have.
+  void setTied(const std::map<std::string, std::vector<std::string>> &names);
   /// Names and roles of the variables that there are, but those that importers invented.
   std::vector<std::pair<std::string, train::Role>> roles() const;
 

@@ -38,6 +38,12 @@ struct Input {
   int64_t upperBound = 0;           ///< I64: values must lie in [0, upperBound); 0: unchecked
   int64_t ignoreIndex = Loss::none; ///< I64: one more value that they may have
   bool shared = false;              ///< all samples have it in common: its shape has no dimension of samples
+  bool ofLossOnly = false;          ///< predictions do not depend on it
+};
+
+/// Another name that a variable has in PyTorch's state_dict, where modules share it.
+struct TiedName {
+  const char *variable, *name;
 };
 
 struct PlanRow { ///< one line of --plan
@@ -76,6 +82,8 @@ struct Program {
   double predictedSecondsOfLongest; ///< of its kernels and copies
   const Variable *variables;        ///< names are unique
   int variableCount;
+  const TiedName *tied = nullptr; ///< those of one variable in the order of their use
+  int tiedCount = 0;
   const Input *inputs; ///< model inputs in order, then the target (absent when the graph ends in its own loss)
   int inputCount;
   const PlanRow *plan;
@@ -87,7 +95,10 @@ struct Program {
   Tensor norm = {};   ///< F32 scalar as `loss`, the norm of all gradients; absent unless they can be clipped by it
   Tensor output = {}; ///< F32, what the model makes of the batch, as evaluate leaves it; absent without a first
                       ///< dimension of samples
-  int target = -1;    ///< index of the input that the loss compares with; -1: none
+  bool probabilities = false;           ///< a softmax or sigmoid made that output
+  bool classWeights = false;            ///< classes count unlike in the loss, which is no kernel of its own then
+  bool otherMean = false;               ///< the loss is not known to be a mean over the targets that are not ignored
+  int target = -1;                      ///< index of the input that the output is compared with; -1: none
   bool accumulates = false;             ///< a step may have several batches
   bool averages = false;                ///< parameters have running averages, which evaluate and export use
   const char *weightsFile = nullptr;    ///< name beside the executable, or null when nothing is read

@@ -26,8 +26,8 @@ namespace {
 /// The words of the flags, before they become a DriverOptions.
 struct Words {
   std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", dropout = "keep";
-  std::string target = factsOf(Target::Host).name, precision = "fp32", launches, epilogues, hostBudget, workspaceLimit,
-              allowLossy;
+  std::string target = factsOf(Target::Host).name, precision = "fp32", classWeights, launches, epilogues, hostBudget,
+              workspaceLimit, allowLossy;
   std::vector<std::string> dims, batchDims, inputs, limits, batchNorm, freeze, train;
   std::string batch, threads;
 };
@@ -77,6 +77,10 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--ignore-index", o.spec.ignoreIndex,
                  "targets of a cross-entropy that are N do not count; N is no class (default: all count)")
       ->option_text("N");
+  app.add_option("--class-weights", w.classWeights,
+                 "weights of a cross-entropy's classes, in their order, or @FILE with a number a line; the loss is the "
+                 "weighted mean (default: all 1)")
+      ->option_text("W0,W1,...|@FILE");
   app.add_option("--optimizer", w.optimizer, "sgd, adam, adamw, adagrad, rmsprop, lamb or lion (default sgd)")
       ->option_text("NAME");
   app.add_flag("--clip-norm", o.spec.clipNorm,
@@ -288,6 +292,7 @@ std::string convert(const Words &w, DriverOptions &o) {
   std::string e;
   if (!(e = takeEmit(w.emit, o.emit)).empty() || !(e = take(parseLoss(w.loss), o.spec.loss)).empty() ||
       !(e = take(parseOptimizer(w.optimizer), o.spec.optimizer)).empty() ||
+      (!w.classWeights.empty() && !(e = take(parseClassWeights(w.classWeights), o.spec.classWeights)).empty()) ||
       !(e = take(parseInitialValues(w.init), o.spec.init)).empty() ||
       !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty() ||
       !(e = take(readPatterns("--freeze", w.freeze), o.spec.freeze)).empty() ||

@@ -3,8 +3,11 @@
 #include "tools/Driver.h"
 
 #include "frontend/OnnxImport.h"
+#include "ir/Sched.h"
 #include "passes/plan/Explain.h"
 #include "passes/planner/Simulate.h"
+#include "runtime/Printable.h"
+#include "runtime/program/Report.h"
 #include "tools/Check.h"
 #include "tools/Compilation.h"
 #include "tools/Destinations.h"
@@ -14,6 +17,7 @@
 #include "tools/PlanModel.h"
 #include "tools/Sweep.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 
@@ -60,6 +64,25 @@ int writeReport(const DriverOptions &options) {
   return written ? 0 : fail(1, written.error());
 }
 
+/// One line: what came of it, what it takes and how long a step should.
+void printMade(const DriverOptions &options, ModuleOp module) {
+  auto step = module.lookupSymbol<sched::ProgramOp>("step");
+  auto plan = step ? train::attr::get<train::attr::Plan>(step) : train::PlanAttr();
+  if (!plan || options.emit < Emit::Project || !step.getDevice())
+    return;
+  const int64_t device = *step.getDevice(), host = step.getHost().value_or(0);
+  std::cout << printable(outputPath(options).string()) << ": " << bytesText(static_cast<size_t>(device)) << " of "
+            << (factsOf(options.pipeline.target).device ? "device memory" : "memory");
+  if (host > 0)
+    std::cout << " and " << bytesText(static_cast<size_t>(host)) << " of host memory";
+  const std::string &profile = options.pipeline.device;
+  const bool named = profile.find('/') == std::string::npos || options.deviceNamed;
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.3g", plan.getSeconds().getValueAsDouble());
+  std::cout << ", " << seconds << " s a step predicted for " << (named ? printable(profile) : "this machine")
+            << std::endl;
+}
+
 int compileModel(const DriverOptions &options) {
   if (options.emit == Emit::Report && !options.check)
     return writeReport(options);
@@ -90,6 +113,7 @@ int compileModel(const DriverOptions &options) {
                                              : "");
   if (Status emitted = emit(options, *file, compilation.module()); !emitted)
     return fail(1, emitted.error());
+  printMade(options, compilation.module());
   printNotes("sluicec", compilation.remarks());
   return 0;
 }

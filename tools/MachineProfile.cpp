@@ -187,5 +187,8 @@ void sluice::chooseDevice(DriverOptions &options) {
   if (known || error.empty())
     device = path.string();
   else
-    std::cerr << "sluicec: planning for the shipped profile 'host', not for this machine: " << error << std::endl;
+    std::cerr << "sluicec: planning for the shipped profile 'host', not for this machine: " << error
+              << "; the memory that the plan promises holds all the same, its times are another machine's, so that a "
+                 "step may take longer than one planned here; sluicec --calibrate measures when the machine is quiet"
+              << std::endl;
 }

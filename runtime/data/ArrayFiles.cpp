@@ -197,7 +197,7 @@ ArrayFiles::ArrayFiles(Container container, const std::string &path, const Progr
   if (container != Container::Folder)
     files.push_back(path);
   for (int i = 0; i < program.inputCount; ++i) {
-    if (!targets && isTarget(program, i)) {
+    if (!targets && !isPredictedFrom(program, i)) {
       arrays.emplace_back();
       continue;
     }

@@ -34,11 +34,40 @@ static std::vector<std::string> list(const std::string &folder) {
   return names;
 }
 
-static bool isImageName(const std::string &name) {
+static std::string endingOf(const std::string &name) {
   std::string ending = fs::path(name).extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending;
+}
+
+static bool isImageName(const std::string &name) {
+  const std::string ending = endingOf(name);
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+/// An image of a format that is not read, which would be missed.
+static bool isOtherImageName(const std::string &name) {
+  static const char *const endings[] = {".webp", ".bmp", ".gif", ".tif", ".tiff", ".jp2", ".heic", ".avif"};
+  const std::string ending = endingOf(name);
+  return std::any_of(std::begin(endings), std::end(endings), [&](const char *other) { return ending == other; });
+}
+
+void ImageFolder::noteOther(const std::string &path) {
+  constexpr size_t told = 10;
+  ++otherCount;
+  if (others.size() < told)
+    others.push_back(path);
+}
+
+std::string ImageFolder::otherText() const {
+  return text(otherCount, otherCount == 1 ? " image is" : " images are", " neither JPEG nor PNG: ", someOf(others),
+              otherCount > static_cast<int64_t>(others.size()) ? ", ..." : "",
+              "; convert them, as by mogrify -format png");
+}
+
+std::vector<std::string> ImageFolder::notes() const {
+  return otherCount > 0 ? std::vector<std::string>{otherText() + "; they are left out"} : std::vector<std::string>();
 }
 
 /// A data set may hold links to what it holds, not to what else this machine has.
@@ -56,7 +85,8 @@ ImageFolder::ImageFolder(const std::string &folder, const Program &program, bool
     : LabelledImages("imagefolder", program, targets), names(known) {
   addClasses(folder, skip, !known.empty());
   if (files.empty())
-    throw DataError(text(folder, " has no ", targets ? "subfolder with " : "", ".jpg, .jpeg or .png"));
+    throw DataError(text(folder, " has no ", targets ? "subfolder with " : "", ".jpg, .jpeg or .png",
+                         otherCount > 0 ? "; " + otherText() : ""));
   checkClasses(folder, static_cast<int64_t>(names.size()));
 }
 
@@ -69,6 +99,8 @@ void ImageFolder::addClasses(const std::string &folder, bool skip, bool known) {
       if (!targets && isImageName(name)) {
         checkInside(path, folder);
         files.push_back({path, 0});
+      } else if (!targets && isOtherImageName(name)) {
+        noteOther(path);
       }
       continue;
     }
@@ -84,8 +116,8 @@ void ImageFolder::addClasses(const std::string &folder, bool skip, bool known) {
     if (files.size() > before || !targets)
       continue;
     if (!skip)
-      throw DataError(
-          text(path, ": the class has no .jpg, .jpeg or .png: remove the folder, or give --on-bad-data=skip"));
+      throw DataError(text(path, ": the class has no .jpg, .jpeg or .png: ", otherCount > 0 ? otherText() + ", " : "",
+                           "remove the folder, or give --on-bad-data=skip"));
     skipped.note(text("class ", name, " has no images"));
   }
   skipped.sayHowMany(text("the classes of ", folder));
@@ -97,6 +129,8 @@ void ImageFolder::addImages(const std::string &folder, int64_t label) {
       const std::string path = joinPath(folder, name);
       checkInside(path, parentFolder(folder));
       files.push_back({path, label});
+    } else if (isOtherImageName(name)) {
+      noteOther(joinPath(folder, name));
     }
 }
 

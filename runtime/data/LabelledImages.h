@@ -42,6 +42,8 @@ public:
   std::string name(int input, int64_t sample) const override;
 
   std::vector<std::string> classNames() const override { return names; }
+  /// Of images in formats that are not read.
+  std::vector<std::string> notes() const override;
 
 private:
   struct File {
@@ -51,9 +53,13 @@ private:
   int64_t label(int64_t sample) const override { return files[static_cast<size_t>(sample)].label; }
   void addImages(const std::string &folder, int64_t label);
   void addClasses(const std::string &folder, bool skip, bool known);
+  void noteOther(const std::string &path);
+  std::string otherText() const;
 
   std::vector<File> files;
-  std::vector<std::string> names; ///< of the classes
+  std::vector<std::string> names;  ///< of the classes
+  std::vector<std::string> others; ///< the first paths of images that are not read
+  int64_t otherCount = 0;
 };
 
 /// CIFAR's binary files: records of one label (cifar100: two, of which the second counts) and 3 x 32 x 32 bytes.

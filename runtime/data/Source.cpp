@@ -64,6 +64,10 @@ std::unique_ptr<SampleSource> openSkipping(const std::string &path, const Progra
   return std::make_unique<Format>(path, program, options.targets, options.skipBad);
 }
 
+std::unique_ptr<SampleSource> openTable(const std::string &path, const Program &program, const SourceOptions &options) {
+  return std::make_unique<Table>(path, program, options);
+}
+
 std::unique_ptr<SampleSource> openFolder(const std::string &path, const Program &program,
                                          const SourceOptions &options) {
   return std::make_unique<ImageFolder>(path, program, options.targets, options.skipBad, options.classes);
@@ -72,7 +76,7 @@ std::unique_ptr<SampleSource> openFolder(const std::string &path, const Program 
 constexpr Kind kinds[] = {
     {"cifar10", openCifar<10>},
     {"cifar100", openCifar<100>},
-    {"csv", open<Table>},
+    {"csv", openTable},
     {"idx", open<Idx>},
     {"imagefolder", openFolder},
     {"npz", openArrays<ArrayFiles::Container::Npz>, true},
@@ -100,6 +104,8 @@ std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Pro
         throw DataError(text("input '", program.inputs[i].name, "' is one that all samples have in common, which only ",
                              "arrays hold (a folder of .npy files, npz, safetensors), not ", where));
   };
+  if (options.columns.any() && options.columns.known.empty() && where.compare(0, 4, "csv:") != 0)
+    throw UsageError(text("--columns, --categorical and --standardize are of csv:FILE, not of ", where));
   if (where == syntheticData) {
     refuseInputs(false);
     return std::make_unique<Synthetic>(program, options.seed);

@@ -5,6 +5,7 @@
 
 #include "runtime/Program.h"
 #include "runtime/data/Image.h"
+#include "runtime/data/TableColumns.h"
 
 #include <cstdint>
 #include <map>
@@ -48,6 +49,9 @@ public:
   /// What classes are called, where the source says it, by their number.
   virtual std::vector<std::string> classNames() const { return {}; }
 
+  /// TableColumns::known() of a table; empty for others.
+  virtual std::string knownColumns() const { return ""; }
+
   /// What whoever starts a run should know of how its values are taken, a line each.
   virtual std::vector<std::string> notes() const { return {}; }
 
@@ -72,6 +76,7 @@ struct SourceOptions {
   bool skipBad = false;
   InputKinds inputs = {};
   bool carried = false;                  ///< `inputs` are those of weights, and mean nothing to other data than arrays
+  ColumnWords columns = {};              ///< of tables
   std::vector<std::string> classes = {}; ///< their names, by which a folder's are known; empty: in its own order
 };
 
@@ -84,5 +89,9 @@ int64_t sampleElements(const Input &input);
 size_t sampleBytes(const Input &input);
 /// The labels, if the program has any: always its last input.
 bool isTarget(const Program &program, int input);
+/// Whether predictions need it.
+inline bool isPredictedFrom(const Program &program, int input) {
+  return !isTarget(program, input) && !program.inputs[input].ofLossOnly;
+}
 
 } // namespace sluice

@@ -41,7 +41,8 @@ static constexpr char headerWord[] = ",header=";
 /// FILE of FILE,header=yes|no.
 static std::string fileOf(const std::string &where) { return where.substr(0, where.rfind(headerWord)); }
 
-Table::Table(const std::string &where, const Program &program, bool targets) : program(program), file(fileOf(where)) {
+Table::Table(const std::string &where, const Program &program, const SourceOptions &options)
+    : program(program), file(fileOf(where)) {
   const std::string said = file.path() == where ? "" : where.substr(file.path().size() + std::strlen(headerWord));
   if (said != "yes" && said != "no" && file.path() != where)
     throw UsageError(text("csv:", where, ": header=yes or header=no, got '", said, "'"));
@@ -49,7 +50,7 @@ Table::Table(const std::string &where, const Program &program, bool targets) : p
   if (begins.empty())
     throw DataError(text(file.path(), ": an empty file"));
   readHeader(said);
-  chooseColumns(targets);
+  chooseColumns(options.columns, options.targets);
 }
 
 static bool isNumber(const std::string &field) {
@@ -90,8 +91,9 @@ void Table::readHeader(const std::string &said) {
 std::vector<std::string> Table::notes() const {
   if (hasHeader)
     return {};
+  const bool hasTarget = isTarget(program, program.inputCount - 1) && !columns->of(program.inputCount - 1).empty();
   return {text(file.path(), " names no columns: its first line is a sample, ",
-               target == SIZE_MAX ? "no column" : "the last column", " the target")};
+               hasTarget ? "the last column" : "no column", " the target")};
 }
 
 /// Of all lines that have more than blanks.
@@ -130,47 +132,55 @@ std::string Table::line(uint64_t begin) const {
   return text;
 }
 
-void Table::chooseColumns(bool targets) {
-  if (program.inputCount > 2 || (program.inputCount == 2 && !isTarget(program, 1)))
-    throw DataError(
-        text("csv is one input and its target, this program takes ", program.inputCount, " inputs: use .npy files"));
-  const auto features = static_cast<size_t>(sampleElements(program.inputs[0]));
-  const bool hasTarget = program.inputCount == 2;
-  const auto named = std::find(names.begin(), names.end(), "target");
-  if (named != names.end())
-    target = static_cast<size_t>(named - names.begin());
-  else if (names.size() == features + 1 || (hasTarget && targets))
-    target = names.size() - 1;
-  const size_t left = names.size() - (target == SIZE_MAX ? 0 : 1);
-  if (left != features)
-    throw DataError(text(file.path(), " has ", left, " columns", target == SIZE_MAX ? "" : " beside the target",
-                         ", input '", program.inputs[0].name, "' takes ", features));
-  if (hasTarget && targets && (target == SIZE_MAX || sampleElements(program.inputs[1]) != 1))
-    throw DataError(text(file.path(), target == SIZE_MAX ? " has no column 'target'" : " has one column for the target",
-                         ", 'target' takes ", sampleElements(program.inputs[1]), " values a sample"));
+void Table::chooseColumns(const ColumnWords &words, bool targets) {
+  const bool single = program.inputCount == 1 || (program.inputCount == 2 && isTarget(program, 1));
+  if (words.columns.empty() && words.known.empty() && !single)
+    throw DataError(text("csv: this program takes ", program.inputCount, " inputs: say which columns are whose, ",
+                         "--columns NAME=REGEX for each"));
+  columns.emplace(words, names, program, targets, file.path(), [&](const auto &take) {
+    for (size_t i = 0; i < begins.size(); ++i)
+      if (const std::vector<std::string> row = fields(line(begins[i])); row.size() == names.size())
+        take(row);
+  });
 }
 
 void Table::read(int input, int64_t sample, char *values) const {
   const std::vector<std::string> row = fields(line(begins[static_cast<size_t>(sample)]));
-  const auto bad = [&](const std::string &what) { return DataError(name(input, sample) + what); };
   if (row.size() != names.size())
-    throw bad(text(" has ", row.size(), " fields, the first line has ", names.size()));
-  const DataType type = program.inputs[input].staging.type;
-  for (size_t i = 0; i < row.size(); ++i) {
-    if ((i == target) != (input > 0))
-      continue;
-    const auto store = [&](auto value) {
-      if (!parseNumber(row[i], value) || !std::isfinite(static_cast<double>(value)))
-        throw bad(text(": column '", names[i], "' holds '", row[i].substr(0, 40), "', input '",
-                       program.inputs[input].name, "' takes ", type == DataType::I64 ? "whole " : "finite ",
-                       "numbers"));
-      std::memcpy(values, &value, sizeof value);
-      values += sizeof value;
+    throw DataError(text(name(input, sample), " has ", row.size(), " fields, the first line has ", names.size()));
+  const bool whole = program.inputs[input].staging.type == DataType::I64;
+  const auto store = [&](auto value) {
+    std::memcpy(values, &value, sizeof value);
+    values += sizeof value;
+  };
+  for (const TableColumns::Column &column : columns->of(input)) {
+    const std::string &field = row[column.index];
+    const auto bad = [&](const std::string &what) {
+      return DataError(
+          text(name(input, sample), ": column '", names[column.index], "' holds '", field.substr(0, 40), "', ", what));
     };
-    if (type == DataType::I64)
-      store(int64_t{0});
-    else
-      store(0.0f);
+    const std::string takes =
+        text("input '", program.inputs[input].name, "' takes ", whole ? "whole" : "finite", " numbers");
+    if (column.isCategory) {
+      const auto place = std::lower_bound(column.categories.begin(), column.categories.end(), field);
+      if (place == column.categories.end() || *place != field)
+        throw bad("which is no category that the weights were trained with");
+      if (whole)
+        store(static_cast<int64_t>(place - column.categories.begin()));
+      for (auto one = column.categories.begin(); one != column.categories.end() && !whole; ++one)
+        store(one == place ? 1.0f : 0.0f);
+    } else if (int64_t number = 0; whole) {
+      if (!parseNumber(field, number))
+        throw bad(takes);
+      store(number);
+    } else {
+      float value = 0;
+      double exact = 0;
+      if (!parseNumber(field, value) || !std::isfinite(value) || !parseNumber(field, exact))
+        throw bad(takes);
+      const bool plain = column.mean == 0 && column.deviation == 1;
+      store(plain ? value : static_cast<float>((exact - column.mean) / column.deviation));
+    }
   }
 }
 

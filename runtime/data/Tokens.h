@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of token ids without a header, cut into windows that follow one another: the input is a window, the target the
-// same window one token later.
+// A file of token ids without a header, cut into windows that follow one another, or begin every so many tokens: the
+// input is a window, the target the same window one token later.
 #pragma once
 
 #include "runtime/data/Source.h"
@@ -11,8 +11,8 @@ namespace sluice {
 class Tokens : public SampleSource {
 public:
   /// Ids are uint32 where the file ends in .u32.bin, uint16 where it ends in .u16.bin; else uint32 where the model
-  /// knows more than 65536 of them. Low byte first.
-  Tokens(const std::string &path, const Program &program, bool targets);
+  /// knows more than 65536 of them. Low byte first. `where` is FILE or FILE,stride=N.
+  Tokens(const std::string &where, const Program &program, bool targets);
 
   int64_t samples() const override { return count; }
   std::vector<std::string> paths() const override { return {file.path()}; }
@@ -22,7 +22,7 @@ public:
 private:
   const Program &program;
   InputFile file;
-  int64_t window = 0, count = 0;
+  int64_t window = 0, stride = 0, count = 0;
   size_t width = 2; ///< bytes of an id
 };
 

@@ -55,6 +55,8 @@ void refuseUnplanned(const Arguments &arguments, const Program &program) {
   checkLossScale(arguments, program);
   if (arguments.labelSmoothing && !program.correct.present)
     throw UsageError("--label-smoothing is for cross-entropies of classes, which this program's loss is not");
+  if (arguments.labelSmoothing && program.classWeights)
+    throw UsageError("--label-smoothing does not go with --class-weights, which this program was compiled with");
   if (arguments.mixup.value_or(0) > 0)
     requireMixable(program);
 }
@@ -63,6 +65,8 @@ void checkEvaluation(const Arguments &arguments) {
   for (const char *name : {"--evaluate-every", "--metrics", "--best", "--patience"})
     if (!arguments.evaluate && !arguments.validationSplit && isGiven(arguments, *findFlag(name)))
       throw UsageError(text(name, " needs --evaluate DIR or --validation-split P%"));
+  if (!arguments.evaluate && !arguments.validationSplit && Schedule(arguments).plateau())
+    throw UsageError("--schedule=plateau needs --evaluate DIR or --validation-split P%: it goes by what is measured");
   if (arguments.best && !arguments.checkpoint)
     throw UsageError("--best needs --checkpoint DIR");
   if (arguments.predict.has_value() != arguments.output.has_value())
@@ -104,15 +108,14 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (arguments.validationSplit && arguments.evaluate)
     throw UsageError("--validation-split and --evaluate exclude each other: both say what is evaluated");
   if (!arguments.data && !arguments.evaluate && !arguments.predict)
-    for (const char *name : {"--input", "--augment", "--mean", "--std", "--workers", "--on-bad-data"})
+    for (const char *name : {"--input", "--augment", "--mean", "--std", "--workers", "--on-bad-data", "--columns",
+                             "--categorical", "--standardize"})
       if (isGiven(arguments, *findFlag(name)))
         throw UsageError(text(name, " needs --data, --evaluate or --predict"));
   checkEvaluation(arguments);
-  for (const char *name : {"--checkpoint-every", "--keep-checkpoints"})
+  for (const char *name : {"--checkpoint-every", "--keep-checkpoints", "--checkpoint-trained-only"})
     if (isGiven(arguments, *findFlag(name)) && !arguments.checkpoint)
       throw UsageError(text(name, " needs --checkpoint DIR"));
-  if (arguments.init && arguments.resume)
-    throw UsageError("--init and --resume exclude each other: a checkpoint holds all weights");
   if (arguments.exportTo && !WeightFile(*arguments.exportTo).isSafetensors() && !program.exportTemplate)
     throw UsageError("--export of ONNX is not available: this program was compiled without an export template; "
                      "--export=FILE.safetensors writes the weights");

@@ -23,12 +23,14 @@ struct Arguments {
   std::optional<int64_t> steps, epochs, checkpointEvery, keepCheckpoints, threads, evaluateEvery, patience;
   std::optional<uint64_t> seed;
   std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon, alpha, rateDecay;
-  std::optional<std::string> schedule, lossScale;
-  std::optional<int64_t> warmup, accumulate;
+  std::optional<std::string> schedule, warmup, lossScale;
+  std::optional<int64_t> accumulate;
   std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
-  std::vector<std::string> groups, inputs, classes;
+  std::vector<std::string> groups, inputs, classes, columns, categorical;
+  std::string knownColumns;      ///< of the weights, see TableColumns::known()
   std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given
-  bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false;
+  bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false,
+       checkpointTrainedOnly = false, standardize = false;
 
   /// Hyperparameters with the optimizer's defaults filled in, the rate as --lr says it, no smoothing of labels;
   /// counters are zero.

@@ -13,7 +13,7 @@ Batches::Batches(Session &session, const Program &program, Dataset &dataset)
 
 /// Of the batch that lies in the staging slots.
 static int64_t countTargets(Session &session, const Program &program) {
-  if (program.target < 0)
+  if (program.target < 0 || program.otherMean)
     return program.batch;
   const Input &target = program.inputs[program.target];
   const int64_t all = target.staging.shape.elements();

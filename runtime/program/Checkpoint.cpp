@@ -5,6 +5,7 @@
 #include "runtime/program/Checkpoint.h"
 
 #include "runtime/Numbers.h"
+#include "runtime/Printable.h"
 #include "runtime/program/Arguments.h"
 #include "runtime/program/Log.h"
 #include "runtime/program/LossScaling.h"
@@ -12,6 +13,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -50,9 +53,17 @@ Metadata metadataOf(const Program &program, const RunState &state) {
     metadata["identity"] = program.identity;
   if (!state.data.empty())
     metadata["data"] = state.data;
+  if (!state.frozen.empty())
+    metadata["frozen"] = state.frozen;
   if (state.evaluationDue)
     metadata["evaluation"] = "due";
   metadata.merge(metadataOf(state.preparation));
+  if (state.plateau.best) {
+    metadata["plateau_best"] = exactText(*state.plateau.best);
+    metadata["plateau_waited"] = std::to_string(state.plateau.waited);
+    metadata["plateau_cooling"] = std::to_string(state.plateau.cooling);
+    metadata["plateau_reductions"] = std::to_string(state.plateau.reductions);
+  }
   if (state.metric.empty())
     return metadata;
   metadata["best_metric"] = state.metric;
@@ -95,6 +106,7 @@ SavedRun::SavedRun(const std::string &fileOrFolder, const Program &program)
   if (file.metadata().count("samples")) // older checkpoints do not say
     saved.samples = readNumber<int64_t>(file, "samples");
   saved.data = word("data");
+  saved.frozen = word("frozen");
   saved.evaluationDue = word("evaluation") == "due";
   if (file.metadata().count("best_step")) {
     saved.metric = word("best_metric");
@@ -104,13 +116,16 @@ SavedRun::SavedRun(const std::string &fileOrFolder, const Program &program)
     if (parseNumber(word("best_value"), best) && std::isfinite(best))
       saved.standing.best = best;
   }
+  if (double best = 0; parseNumber(word("plateau_best"), best) && std::isfinite(best))
+    saved.plateau = {best, readNumber<int64_t>(file, "plateau_waited"), readNumber<int64_t>(file, "plateau_cooling"),
+                     readNumber<int64_t>(file, "plateau_reductions")};
   saved.preparation = readPreparation(file.metadata(), file.path());
   checkTensors();
   checkLossScale(file, program, saved.step);
 }
 
 bool SavedRun::isCarried(const Variable &variable) const {
-  return isSaved(variable) && (carriesLossScale() || !belongsToLossScale(variable));
+  return isSaved(variable, !saved.frozen.empty()) && (carriesLossScale() || !belongsToLossScale(variable));
 }
 
 /// Damage is found before a run has touched any of its other files.
@@ -127,7 +142,24 @@ void SavedRun::checkTensors() const {
   }
 }
 
+std::string frozenChecksum(Session &session, const Program &program) {
+  Crc32c sum;
+  for (int i = 0; i < program.variableCount; ++i)
+    if (const Variable &variable = program.variables[i]; isModelTensor(variable) && !isTrained(variable)) {
+      sum.add(variable.name, std::strlen(variable.name) + 1);
+      readTensor(session, variable.tensor, [&](const void *data, size_t bytes) { sum.add(data, bytes); });
+    }
+  char digits[12];
+  std::snprintf(digits, sizeof digits, "%08x", sum.value());
+  return digits;
+}
+
 void SavedRun::load(Session &session) const {
+  if (!saved.frozen.empty())
+    if (const std::string found = frozenChecksum(session, program); found != saved.frozen)
+      throw DataError(text(file.path(), ": holds what was trained alone, beside frozen weights of checksum ",
+                           printable(saved.frozen), "; those of this run have ", found,
+                           ": give it the weights that it was trained with by --init"));
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
     if (!isCarried(variable))

@@ -9,6 +9,7 @@
 #include "runtime/Program.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Dataset.h"
+#include "runtime/program/Plateau.h"
 #include "runtime/program/Preparation.h"
 #include "runtime/program/Selection.h"
 #include "runtime/program/WeightNames.h"
@@ -27,7 +28,9 @@ struct RunState {
   bool evaluationDue = false; ///< `step` is followed by an evaluation, which has not been made
   std::string metric = {};    ///< of --best or --patience; empty: none
   Standing standing = {};     ///< by that metric
+  PlateauState plateau = {};  ///< of --schedule=plateau
   Preparation preparation = {};
+  std::string frozen = {}; ///< checksum of the frozen weights, which the checkpoint lacks; empty: it holds them
 };
 
 inline constexpr char checkpointFormat[] = "sluice-checkpoint-1";
@@ -40,8 +43,14 @@ std::string resumedPath(const std::string &fileOrFolder);
 /// Throws DataError when the file says that it belongs to another model than the program's; shapes may fit by chance.
 void checkIdentity(const SafetensorsFile &file, const Program &program);
 
-/// Whether a checkpoint holds it: all that a run may have changed, frozen weights among it, which --init replaces.
-inline bool isSaved(const Variable &variable) { return isModelTensor(variable) || variable.role == Role::Optimizer; }
+/// Whether a checkpoint holds it: all that a run may have changed, frozen weights among it, which --init replaces,
+/// unless it is of what is trained alone.
+inline bool isSaved(const Variable &variable, bool trainedOnly) {
+  return variable.role == Role::Optimizer || (isModelTensor(variable) && (isTrained(variable) || !trainedOnly));
+}
+
+/// Of the session's frozen weights, in hexadecimal digits.
+std::string frozenChecksum(Session &session, const Program &program);
 
 Metadata metadataOf(const Program &program, const RunState &state);
 
@@ -56,7 +65,8 @@ public:
   const std::string &path() const { return file.path(); }
   /// Whether the scale of a loss is among its tensors; programs of other precisions write none.
   bool carriesLossScale() const { return file.contains(lossScaleName); }
-  /// Nothing is written into the session before all tensors were found to fit.
+  /// Nothing is written into the session before all tensors were found to fit. Throws DataError where the session's
+  /// frozen weights are not those of a checkpoint that lacks them.
   void load(Session &session) const;
 
 private:

@@ -16,27 +16,27 @@
 
 namespace sluice {
 
-static size_t savedBytes(const Program &program) {
+static size_t savedBytes(const Program &program, bool trainedOnly) {
   size_t bytes = 0;
   for (int i = 0; i < program.variableCount; ++i)
-    if (isSaved(program.variables[i]))
+    if (isSaved(program.variables[i], trainedOnly))
       bytes += program.variables[i].tensor.bytes();
   return bytes;
 }
 
-size_t checkpointCopyBytes(const Program &program) {
-  const size_t bytes = savedBytes(program), limit = program.hostBudget;
+size_t checkpointCopyBytes(const Program &program, bool trainedOnly) {
+  const size_t bytes = savedBytes(program, trainedOnly), limit = program.hostBudget;
   return limit == 0 || (program.hostBytes <= limit && bytes <= limit - program.hostBytes) ? bytes : 0;
 }
 
-void announceCheckpointCopy(const Program &program) {
-  if (const size_t bytes = checkpointCopyBytes(program))
+void announceCheckpointCopy(const Program &program, bool trainedOnly) {
+  if (const size_t bytes = checkpointCopyBytes(program, trainedOnly))
     std::printf("checkpoints:   %zu bytes more of host memory, from which they are written while training goes on\n",
                 bytes);
   else
     std::printf("checkpoints:   training waits while they are written: a copy of %zu bytes beside %zu is more than the "
                 "host budget of %zu\n",
-                savedBytes(program), program.hostBytes, program.hostBudget);
+                savedBytes(program, trainedOnly), program.hostBytes, program.hostBudget);
   std::fflush(stdout);
 }
 
@@ -53,9 +53,9 @@ static std::unique_ptr<char[]> takeMemory(size_t bytes) {
 }
 
 CheckpointWriter::CheckpointWriter(Session &session, const Program &program, std::string folder, int64_t keep,
-                                   std::string recipe)
-    : session(session), program(program), folder(std::move(folder)), keep(keep), recipe(std::move(recipe)),
-      copyBytes(checkpointCopyBytes(program)), copy(takeMemory(copyBytes)) {
+                                   std::string recipe, bool trainedOnly)
+    : session(session), program(program), folder(std::move(folder)), keep(keep), trainedOnly(trainedOnly),
+      recipe(std::move(recipe)), copyBytes(checkpointCopyBytes(program, trainedOnly)), copy(takeMemory(copyBytes)) {
   if (copy)
     writer = std::thread([this] { work(); });
 }
@@ -91,7 +91,7 @@ void CheckpointWriter::submit(const Job &next) {
 void CheckpointWriter::copyVariables() {
   char *to = copy.get();
   for (int i = 0; i < program.variableCount; ++i)
-    if (isSaved(program.variables[i]))
+    if (isSaved(program.variables[i], trainedOnly))
       readTensor(session, program.variables[i].tensor, [&](const void *data, size_t bytes) {
         std::memcpy(to, data, bytes);
         to += bytes;
@@ -131,7 +131,7 @@ void CheckpointWriter::write(const Job &current) {
   std::vector<TensorToWrite> tensors;
   const char *from = copy.get();
   for (int i = 0; i < program.variableCount; ++i) {
-    if (!isSaved(program.variables[i]))
+    if (!isSaved(program.variables[i], trainedOnly))
       continue;
     const Tensor &tensor = program.variables[i].tensor;
     auto produce = [this, &tensor, from](const TensorToWrite::Put &put) {

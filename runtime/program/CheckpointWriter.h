@@ -15,11 +15,11 @@
 namespace sluice {
 
 /// Host memory that the copy takes, beside the host arena; 0 where it would exceed the host budget that the plan was
-/// made for. Then training waits while a checkpoint is written.
-size_t checkpointCopyBytes(const Program &program);
+/// made for. Then training waits while a checkpoint is written. `trainedOnly`: it lacks frozen weights.
+size_t checkpointCopyBytes(const Program &program, bool trainedOnly);
 
 /// Says what is taken, or why nothing is.
-void announceCheckpointCopy(const Program &program);
+void announceCheckpointCopy(const Program &program, bool trainedOnly);
 
 /// The writer of one folder, used by one thread between steps. A save waits for the one before. What fails while a
 /// checkpoint is written (DataError) is thrown by the next call but those that say so; a former checkpoint survives
@@ -29,7 +29,8 @@ public:
   /// `keep`: how many of the last checkpoints stay; 1: former ones of other runs are left alone, too. `recipe`: what
   /// FOLDER/recipe.toml is to say; it is written with the first checkpoint. Throws MemoryNotAvailable when the copy's
   /// memory cannot be had.
-  CheckpointWriter(Session &session, const Program &program, std::string folder, int64_t keep, std::string recipe);
+  CheckpointWriter(Session &session, const Program &program, std::string folder, int64_t keep, std::string recipe,
+                   bool trainedOnly);
   /// Waits for what is being written, and throws nothing.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter &) = delete;
@@ -63,6 +64,7 @@ private:
   const Program &program;
   const std::string folder;
   const int64_t keep;
+  const bool trainedOnly;
   std::string recipe; ///< empty once it is written
   const size_t copyBytes;
   std::unique_ptr<char[]> copy; ///< the variables' bytes one behind the other; null: read from the session

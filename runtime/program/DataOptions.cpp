@@ -59,6 +59,7 @@ DataOptions dataOptions(const Arguments &arguments, uint64_t seed) {
   options.keepNan = arguments.onBadData == "keep";
   options.inputs = inputKinds(arguments.inputs);
   options.images.carried = !arguments.carried.empty();
+  options.columns = {arguments.columns, arguments.categorical, arguments.standardize, arguments.knownColumns, true};
   return options;
 }
 

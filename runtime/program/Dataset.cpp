@@ -33,7 +33,7 @@ Dataset::Dataset(const DataOptions &options, const Program &program) : program(p
           text("input '", program.inputs[i].name, "' does not have the batch as its first dimension"));
   }
   source = openSource({options.where, options.seed, options.targets, options.skipBad, options.inputs,
-                       options.images.carried, options.classes},
+                       options.images.carried, options.columns, options.classes},
                       program);
   preparePipelines();
   count = source->samples();
@@ -84,7 +84,7 @@ int64_t Dataset::memberAt(int64_t index) const { return members.empty() ? index 
 void Dataset::checkAllRanges() {
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &in = program.inputs[i];
-    if (in.staging.type != DataType::I64 || in.upperBound <= 0 || (!options.targets && isTarget(program, i)))
+    if (in.staging.type != DataType::I64 || in.upperBound <= 0 || (!options.targets && !isPredictedFrom(program, i)))
       continue;
     const int64_t elements = elementsRead(i);
     std::vector<char> buffer(static_cast<size_t>(elements) * byteWidth(in.staging.type));
@@ -92,12 +92,34 @@ void Dataset::checkAllRanges() {
       try {
         source->read(i, memberAt(n), buffer.data());
         checkValues(i, memberAt(n), buffer.data(), elements);
+        if (i == program.target && elements == 1)
+          noteClass(buffer.data());
       } catch (const DataError &error) {
         if (!options.skipBad || in.shared)
           throw;
         noteBad(memberAt(n), error.what());
       }
   }
+}
+
+/// Whether all samples of each class lie one behind the other.
+void Dataset::noteClass(const char *bytes) {
+  int64_t value = 0;
+  std::memcpy(&value, bytes, sizeof value);
+  if (!byClass || value == classBefore)
+    return;
+  byClass = classesSeen.insert(value).second;
+  classBefore = value;
+}
+
+std::vector<std::string> Dataset::notes() const {
+  std::vector<std::string> list = source->notes();
+  const auto classes = static_cast<int64_t>(classesSeen.size());
+  if (byClass && classes > 1 && count >= 2 * program.batch && count >= 2 * classes && !options.shuffle &&
+      !options.padded)
+    list.push_back(text("warning: ", options.where, " holds its samples class by class, so that batches see one class ",
+                        "after the other: give --shuffle"));
+  return list;
 }
 
 /// A NaN in the data would be one in the loss, and nobody would know from where.
@@ -216,7 +238,7 @@ void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::
     if (!shared)
       one.shape.dims[0] = 1;
     to += at * one.bytes();
-    if (!options.targets && isTarget(program, i)) {
+    if (!options.targets && !isPredictedFrom(program, i)) {
       std::memset(to, 0, one.bytes());
       continue;
     }

@@ -38,7 +38,8 @@ struct DataOptions {
   double validationPercent = 0;
 
   ImageOptions images;
-  InputKinds inputs; ///< --input
+  ColumnWords columns; ///< of tables
+  InputKinds inputs;   ///< --input
   /// What classes are called: those of folders are matched by name. Empty: by the order of the folders.
   std::vector<std::string> classes;
   double mixup = 0;     ///< above 0: the samples of a batch are mixed (Mixup.h), which must be possible
@@ -63,10 +64,17 @@ public:
   std::string fingerprint() const { return fingerprintOf(source->paths()); }
   /// SampleSource::classNames().
   std::vector<std::string> classNames() const { return source->classNames(); }
+  /// SampleSource::knownColumns().
+  std::string knownColumns() const { return source->knownColumns(); }
   /// What a sample is called: SampleSource::name() of its first input.
-  std::string sampleName(int64_t index) const { return source->name(0, memberAt(index)); }
-  /// SampleSource::notes().
-  std::vector<std::string> notes() const { return source->notes(); }
+  std::string sampleName(int64_t index) const {
+    int input = 0; // the first that is read
+    while (!options.targets && input + 1 < program.inputCount && !isPredictedFrom(program, input))
+      ++input;
+    return source->name(input, memberAt(index));
+  }
+  /// SampleSource::notes(), and what is to be said of the order.
+  std::vector<std::string> notes() const;
   int64_t samples() const { return count; }
   int64_t batches() const {
     return options.padded ? (count + program.batch - 1) / program.batch : count / program.batch;
@@ -95,6 +103,7 @@ private:
   int64_t elementsRead(int input) const;
   void takeShare();
   void checkAllRanges();
+  void noteClass(const char *value);
   void checkValues(int input, int64_t sample, const char *values, int64_t elements) const;
   void checkNumbers(int input, int64_t sample, const char *values, int64_t elements) const;
   void drawOrder(int64_t epoch);
@@ -118,6 +127,9 @@ private:
   std::vector<uint32_t> members;                       ///< of this share, rising; empty: all samples
   std::vector<uint32_t> order;                         ///< of epoch `orderEpoch`, when shuffled; counts members
   int64_t orderEpoch = -1;
+  std::set<int64_t> classesSeen; ///< of the target, in the order of the source, while they lie together
+  int64_t classBefore = -1;
+  bool byClass = true; ///< so far
   std::set<int64_t> bad;
   Skipped told;
   std::unordered_map<int64_t, int64_t> instead; ///< of bad ones the next good one, counting members

@@ -38,7 +38,7 @@ void Dataset::checkMoved() const {
     const Input &other = program.inputs[i];
     const Shape &shape = other.staging.shape;
     const Form form = source->form(i);
-    if (i == firstImage || other.shared || shape.rank < 3 || (!options.targets && isTarget(program, i)))
+    if (i == firstImage || other.shared || shape.rank < 3 || (!options.targets && !isPredictedFrom(program, i)))
       continue;
     const bool same = shape[shape.rank - 1] == first.size().width && shape[shape.rank - 2] == first.size().height;
     const bool follows = form == Form::Planes || (form == Form::Image && first.moves());

@@ -35,11 +35,12 @@ static Evaluation resultOf(const Sums &sums, const Tally &tally, const MetricCho
   result.values = tally.results();
   if (choice.has(Metric::Confusion))
     result.confusion = tally.confusion();
+  result.hits = tally.classHits();
   if (sums.answered == 0)
     return result;
   const double answered = static_cast<double>(sums.answered);
   result.values[Metric::Loss] = sums.loss / answered;
-  if (choice.has(Metric::Accuracy))
+  if (choice.has(Metric::Accuracy) && !choice.countsAnswers)
     result.values[Metric::Accuracy] = static_cast<double>(sums.correct) / answered;
   if (choice.has(Metric::Perplexity))
     result.values[Metric::Perplexity] = std::exp(sums.loss / answered);

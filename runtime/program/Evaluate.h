@@ -13,6 +13,7 @@ namespace sluice {
 struct Evaluation {
   std::map<Metric, double> values; ///< of the metrics that are numbers, as far as there is anything to count
   Confusion confusion;             ///< empty unless it was asked for
+  std::vector<Hits> hits;          ///< of each class, unless neither precision nor recall nor F1 was asked for
   int64_t samples = 0;
 };
 

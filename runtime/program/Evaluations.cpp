@@ -8,7 +8,9 @@
 #include "runtime/program/CheckpointWriter.h"
 #include "runtime/program/KeptCheckpoints.h"
 #include "runtime/program/RunReport.h"
+#include "runtime/program/Schedule.h"
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
@@ -23,6 +25,8 @@ Evaluations::Evaluations(Session &session, const Program &program, const Entry &
                          TrainingFiles &files, RunReport *report, CheckpointWriter *checkpoints, const RunState &from)
     : session(session), program(program), entry(entry), arguments(arguments), files(files), report(report),
       checkpoints(checkpoints) {
+  if (const Schedule rates(arguments); rates.plateau() && files.metrics)
+    plateau = *rates.plateau();
   if (!arguments.best && !arguments.patience)
     return;
   selection.emplace(files.metrics->find("--best", arguments.best.value_or("loss")), arguments.patience);
@@ -47,6 +51,7 @@ void Evaluations::run(RunState &state) {
   evaluatedStep = state.step;
   state.evaluationDue = false;
   tell(state, *result);
+  schedule(state, *result);
   select(state, *result);
 }
 
@@ -61,9 +66,18 @@ void Evaluations::tell(const RunState &state, const Evaluation &result) {
     std::printf(moreIsBetter(metric) ? "%s%s %.4f" : "%s%s %.6g", separator, metricName(metric), value);
     separator = ", ";
   }
-  std::printf(" on %lld samples\n%s", static_cast<long long>(result.samples),
-              confusionText(result.confusion, files.classes).c_str());
+  std::printf(" on %lld samples\n%s%s", static_cast<long long>(result.samples),
+              hitsText(result.hits, files.classes).c_str(), confusionText(result.confusion, files.classes).c_str());
   std::fflush(stdout);
+  for (const auto &[key, value] : {std::pair{"precision_by_class", &Hits::precision},
+                                   {"recall_by_class", &Hits::recall},
+                                   {"f1_by_class", &Hits::f1}})
+    if (!result.hits.empty()) {
+      std::vector<double> list;
+      for (const Hits &hits : result.hits)
+        list.push_back((hits.*value)());
+      fields.push_back({key, list});
+    }
   if (!result.confusion.empty())
     fields.push_back({"confusion", result.confusion});
   fields.push_back({"samples", result.samples});
@@ -71,6 +85,17 @@ void Evaluations::tell(const RunState &state, const Evaluation &result) {
   files.events.write(state.step, scalars);
   if (report)
     report->addEvaluation(state.step, result);
+}
+
+void Evaluations::schedule(RunState &state, const Evaluation &result) const {
+  if (!plateau)
+    return;
+  const Metric metric = files.metrics->find("--schedule=plateau,metric", plateau->metric);
+  const auto found = result.values.find(metric);
+  const double value = found == result.values.end() ? std::nan("") : found->second;
+  if (takePlateau(state.plateau, *plateau, value, moreIsBetter(metric)))
+    std::printf("%s did not get better than %.6g: the rate is multiplied by %.6g\n", metricName(metric),
+                state.plateau.best.value_or(0), plateau->factor);
 }
 
 void Evaluations::select(RunState &state, const Evaluation &result) {

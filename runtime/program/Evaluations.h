@@ -32,6 +32,7 @@ public:
 private:
   void tell(const RunState &state, const Evaluation &result);
   void select(RunState &state, const Evaluation &result);
+  void schedule(RunState &state, const Evaluation &result) const;
 
   Session &session;
   const Program &program;
@@ -41,6 +42,7 @@ private:
   RunReport *report;
   CheckpointWriter *checkpoints;
   std::optional<Selection> selection;
+  std::optional<PlateauRule> plateau; ///< of --schedule
   int64_t evaluatedStep = -1;
 };
 

@@ -20,30 +20,35 @@ static void checkRange(const Variable &variable, const InputFile &file) {
                          ", the file has ", file.size()));
 }
 
-/// Parameters, statistics and frozen weights under the names that they have in PyTorch's state_dict.
+/// Writes a tensor's bytes, row-major.
+static void putTensor(Session &session, const Tensor &tensor, bool transpose, const TensorToWrite::Put &put) {
+  if (!transpose)
+    return readTensor(session, tensor, put);
+  std::vector<char> rows, columns(tensor.bytes());
+  readTensor(session, tensor, [&](const void *data, size_t bytes) {
+    const char *piece = static_cast<const char *>(data);
+    rows.insert(rows.end(), piece, piece + bytes);
+  });
+  transposeMatrix(rows.data(), columns.data(), tensor.shape[0], tensor.shape[1]);
+  put(columns.data(), columns.size());
+}
+
+/// Parameters, statistics and frozen weights under the names that they have in PyTorch's state_dict, shared ones under
+/// each.
 static void exportWeights(const WeightFile &to, Session &session, const Program &program, Metadata metadata) {
   const WeightNames names(to.map, program);
   std::vector<TensorToWrite> tensors;
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
-    if (!isModelTensor(variable))
+    if (!isModelTensor(variable) || (to.trainedOnly && !isTrained(variable)))
       continue;
-    const WeightName name = names(variable);
     const Tensor &tensor = variable.tensor;
-    if (!name.transpose) {
-      tensors.push_back({name.name, tensor.type, tensor.shape,
-                         [&](const TensorToWrite::Put &put) { readTensor(session, tensor, put); }});
-      continue;
-    }
-    tensors.push_back({name.name, tensor.type, {tensor.shape[1], tensor.shape[0]}, [&](const TensorToWrite::Put &put) {
-                         std::vector<char> rows, columns(tensor.bytes());
-                         readTensor(session, tensor, [&](const void *data, size_t bytes) {
-                           const char *piece = static_cast<const char *>(data);
-                           rows.insert(rows.end(), piece, piece + bytes);
-                         });
-                         transposeMatrix(rows.data(), columns.data(), tensor.shape[0], tensor.shape[1]);
-                         put(columns.data(), columns.size());
-                       }});
+    const bool transpose = names(variable).transpose;
+    const Shape shape = transpose ? Shape{tensor.shape[1], tensor.shape[0]} : tensor.shape;
+    for (const std::string &name : names(variable).names)
+      tensors.push_back({name, tensor.type, shape, [&session, &tensor, transpose](const TensorToWrite::Put &put) {
+                           putTensor(session, tensor, transpose, put);
+                         }});
   }
   // "pt": transformers asks for it.
   metadata["format"] = "pt";
@@ -55,9 +60,11 @@ void checkExport(const WeightFile &to, const Program &program) {
   if (to.skipMismatched)
     throw UsageError("--export: skip-mismatched is an option of --init");
   if (to.isSafetensors())
-    return (void)WeightNames(to.map, program);
+    return WeightNames(to.map, program).requireDistinct();
   if (to.map)
     throw UsageError(text("--export ", to.path, ": a map is for FILE.safetensors; ONNX keeps the names of the model"));
+  if (to.trainedOnly)
+    throw UsageError(text("--export ", to.path, ": trained-only is for FILE.safetensors; an ONNX model is whole"));
   InputFile{besideExecutable(program.exportTemplate)};
 }
 

@@ -31,6 +31,15 @@ std::vector<Flag> dataFlags() {
        "the bytes that arrays hold for this input are images, value / 255, or numbers as they are, which lie over no "
        "pixels (default: by shapes; targets are numbers)",
        &Arguments::inputs},
+      {"--columns", "NAME=REGEX",
+       "csv: the columns whose names match are of input NAME, 'target' among them, as often as there are inputs "
+       "(default: the column target, or the last one, is the target, the others are the input)",
+       &Arguments::columns},
+      {"--categorical", "REGEX",
+       "csv: these columns hold categories: a number for each in inputs of floats, ids in those of integers",
+       &Arguments::categorical},
+      {"--standardize", nullptr, "csv: numbers of inputs of floats less their mean, divided by their deviation",
+       &Arguments::standardize},
       {"--class", "NAME",
        "what the next class is called, as often as there are classes (default: as the folders of --data, or as in the "
        "checkpoint)",
@@ -76,11 +85,12 @@ std::vector<Flag> optimizationFlags() {
       {"--lr", "X", "learning rate (default 0.01 for sgd, adagrad, rmsprop; 0.0001 for lion; else 0.001)",
        &Arguments::learningRate},
       {"--schedule", "NAME[,k=v...]",
-       "constant, step, linear, cosine or one-cycle, as step,step_size=300,gamma=0.1 (default constant)",
+       "constant, step, linear, cosine, one-cycle or plateau, as step,step_size=300,gamma=0.1 (default constant)",
        &Arguments::schedule},
-      {"--warmup", "STEPS", "the rate rises to --lr over the first STEPS steps (default 0)", &Arguments::warmup, 0,
-       0x1p62},
-      {"--min-lr", "X", "rate at which step, linear and cosine end (default 0)", &Arguments::minimumRate},
+      {"--warmup", "STEPS|P%",
+       "the rate rises to --lr over the first STEPS steps, or over P% of all (default 0); 0.05 is 5%",
+       &Arguments::warmup, 0, HUGE_VAL, true},
+      {"--min-lr", "X", "rate at which step, linear, cosine and plateau end (default 0)", &Arguments::minimumRate},
       {"--momentum", "X", "sgd, rmsprop: momentum (default 0.9 for sgd, 0 for rmsprop)", &Arguments::momentum, 0, 1},
       {"--nesterov", nullptr, "sgd: momentum that looks ahead", &Arguments::nesterov},
       {"--weight-decay", "X", "weight decay (default 0.01 for adamw and lamb, else 0)", &Arguments::weightDecay},
@@ -119,7 +129,10 @@ std::vector<Flag> evaluationFlags() {
   return {
       {"--evaluate-every", "N", "evaluate also every N steps (default: after every epoch)", &Arguments::evaluateEvery,
        1, 0x1p62},
-      {"--metrics", "NAMES", "of accuracy,top5,perplexity,mean_iou,mae,confusion (default: by loss and shapes)",
+      {"--metrics", "NAMES",
+       "accuracy, top5, perplexity, mean_iou, precision, recall, f1, auc, mae, r2, confusion, with commas between "
+       "(default: by "
+       "loss and shapes)",
        &Arguments::metrics},
       {"--best", "METRIC", "keep the best evaluated state in best.safetensors in the folder of --checkpoint",
        &Arguments::best},
@@ -140,8 +153,11 @@ std::vector<Flag> fileFlags() {
        &Arguments::checkpointEvery, 1, 0x1p62},
       {"--keep-checkpoints", "N", "keep the last N: DIR/checkpoint-STEP.safetensors (default 1)",
        &Arguments::keepCheckpoints, 1, 1e6},
+      {"--checkpoint-trained-only", nullptr,
+       "checkpoints lack frozen weights, which --resume takes from the program's weights or from --init",
+       &Arguments::checkpointTrainedOnly},
       {"--resume", "DIR", "go on from the checkpoint in DIR, or from this file", &Arguments::resume},
-      {"--export", "FILE", "write the trained model: FILE.onnx, or FILE.safetensors[,map=FILE.toml]",
+      {"--export", "FILE", "write the trained model: FILE.onnx, or FILE.safetensors[,map=FILE.toml][,trained-only]",
        &Arguments::exportTo},
       {"--log", "FILE.jsonl", "write one JSON object a line: start, steps, evaluations, end", &Arguments::log},
       {"--force", nullptr, "write over files that other programs wrote", &Arguments::force},
@@ -267,7 +283,6 @@ struct Given {
   }
 };
 
-const std::string &textOf(const std::string &value) { return value; }
 template <typename Number> std::string textOf(Number value) {
   char digits[64]; // the shortest that reads back as the same
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
@@ -280,6 +295,9 @@ struct Values {
 
   Texts operator()(bool Arguments::*field) const { return arguments.*field ? Texts{"true"} : Texts{}; }
   Texts operator()(std::vector<std::string> Arguments::*field) const { return arguments.*field; }
+  Texts operator()(std::optional<std::string> Arguments::*field) const {
+    return arguments.*field ? Texts{*(arguments.*field)} : Texts{};
+  }
   template <typename Value> Texts operator()(std::optional<Value> Arguments::*field) const {
     return arguments.*field ? Texts{textOf(*(arguments.*field)) + (flag.percent ? "%" : "")} : Texts{};
   }

@@ -20,7 +20,7 @@ struct Flag {
   const char *name, *value, *help;
   FlagField field;
   double least = 0, below = HUGE_VAL;   ///< range of a number: [least, below)
-  bool percent = false;                 ///< of a hundred, or without a % and below 1 of one
+  bool percent = false;                 ///< of a hundred, or without a % and below 1 of one; words: or a number
   std::vector<const char *> words = {}; ///< that it may have; empty: any
 
   bool holdsPath() const;

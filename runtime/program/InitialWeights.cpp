@@ -13,16 +13,16 @@
 namespace sluice {
 
 /// The shape under which the file holds a tensor.
-static Shape shapeInFile(const Variable &variable, const WeightName &name) {
+static Shape shapeInFile(const Variable &variable, bool transpose) {
   Shape shape = variable.tensor.shape;
-  if (name.transpose)
+  if (transpose)
     std::swap(shape.dims[0], shape.dims[1]);
   return shape;
 }
 
-bool InitialWeights::fits(const Variable &variable, const WeightName &name, std::string &why) const {
+bool InitialWeights::fits(const Variable &variable, const std::string &name, bool transpose, std::string &why) const {
   try {
-    file.find(name.name, variable.tensor.type, shapeInFile(variable, name));
+    file.find(name, variable.tensor.type, shapeInFile(variable, transpose));
     return true;
   } catch (const DataError &error) {
     why = error.what();
@@ -30,7 +30,24 @@ bool InitialWeights::fits(const Variable &variable, const WeightName &name, std:
   }
 }
 
+void InitialWeights::requireOne(const Variable &variable, const std::string &name, const std::string &other) const {
+  const auto &a = file.find(name), &b = file.find(other);
+  std::vector<char> left(size_t{1} << 16), right(left.size());
+  bool same = a.type == b.type && a.dims == b.dims;
+  for (uint64_t at = 0; same && at < a.bytes; at += left.size()) {
+    const size_t bytes = static_cast<size_t>(std::min<uint64_t>(left.size(), a.bytes - at));
+    file.data().readAt(a.offset + at, left.data(), bytes);
+    file.data().readAt(b.offset + at, right.data(), bytes);
+    same = std::memcmp(left.data(), right.data(), bytes) == 0;
+  }
+  if (!same)
+    throw DataError(text(file.path(), ": '", name, "' and '", other, "' differ, which are one tensor in the model; a ",
+                         "map with the line \"", variable.name, "\" = \"", name, "\" takes the first"));
+}
+
 InitialWeights::InitialWeights(const std::string &flag, const Program &program) : words(flag), file(words.path) {
+  if (words.trainedOnly)
+    throw UsageError("--init: trained-only is an option of --export");
   const WeightNames names(words.map, program);
   std::set<std::string> used;
   std::string why;
@@ -38,15 +55,23 @@ InitialWeights::InitialWeights(const std::string &flag, const Program &program) 
     const Variable &variable = program.variables[i];
     if (!isModelTensor(variable))
       continue;
-    const WeightName name = names(variable);
-    if (!file.contains(name.name)) {
+    const WeightName &to = names(variable);
+    std::string name, here;
+    for (const std::string &each : to.names) {
+      if (!file.contains(each))
+        continue;
+      used.insert(each);
+      if (name.empty())
+        name = each;
+      else
+        requireOne(variable, name, each);
+    }
+    if (name.empty()) {
       missing.push_back(variable.name);
       continue;
     }
-    used.insert(name.name);
-    std::string here;
-    if (fits(variable, name, here)) {
-      found.push_back({&variable, name});
+    if (fits(variable, name, to.transpose, here)) {
+      found.push_back({&variable, name, to.transpose});
       continue;
     }
     skipped.push_back(variable.name);
@@ -68,16 +93,16 @@ InitialWeights::InitialWeights(const std::string &flag, const Program &program) 
 void InitialWeights::load(Session &session) const {
   for (const Found &each : found) {
     const Tensor &tensor = each.variable->tensor;
-    TensorReader reader(file, each.name.name, tensor.type, shapeInFile(*each.variable, each.name));
+    TensorReader reader(file, each.name, tensor.type, shapeInFile(*each.variable, each.transpose));
     std::vector<char> whole;
-    if (each.name.transpose) {
+    if (each.transpose) {
       std::vector<char> rows(tensor.bytes());
       reader.read(0, rows.data(), rows.size());
       whole.resize(rows.size());
       transposeMatrix(rows.data(), whole.data(), tensor.shape[1], tensor.shape[0]);
     }
     writeTensor(session, tensor, [&](size_t first, void *to, size_t bytes) {
-      if (each.name.transpose)
+      if (each.transpose)
         std::memcpy(to, whole.data() + first, bytes);
       else
         reader.read(first, to, bytes);

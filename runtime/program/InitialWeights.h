@@ -28,11 +28,14 @@ public:
 
 private:
   /// Whether the tensor of that name fits the variable; else `why` says what it is.
-  bool fits(const Variable &variable, const WeightName &name, std::string &why) const;
+  bool fits(const Variable &variable, const std::string &name, bool transpose, std::string &why) const;
+  /// Throws DataError where tensors that are one in the model differ in the file.
+  void requireOne(const Variable &variable, const std::string &name, const std::string &other) const;
 
   struct Found {
     const Variable *variable;
-    WeightName name;
+    std::string name; ///< in the file
+    bool transpose;
   };
   const WeightFile words;
   const SafetensorsFile file;

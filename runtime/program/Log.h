@@ -12,9 +12,9 @@
 
 namespace sluice {
 
-/// An ordered JSON object of plain values, lists of words, or tables of counts.
+/// An ordered JSON object of plain values, lists of words or numbers, or tables of counts.
 using LogValue = std::variant<int64_t, uint64_t, double, bool, std::string, std::vector<std::string>,
-                              std::vector<std::vector<int64_t>>>;
+                              std::vector<double>, std::vector<std::vector<int64_t>>>;
 using LogFields = std::vector<std::pair<const char *, LogValue>>;
 
 class Log {

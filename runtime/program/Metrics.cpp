@@ -25,9 +25,17 @@ struct Facts {
 };
 
 constexpr Facts facts[] = {
-    {Metric::Loss, "loss", false, false},         {Metric::Accuracy, "accuracy", true, false},
-    {Metric::Top5, "top5", true, true},           {Metric::Perplexity, "perplexity", false, false},
-    {Metric::MeanIou, "mean_iou", true, true},    {Metric::Mae, "mae", false, true},
+    {Metric::Loss, "loss", false, false},
+    {Metric::Accuracy, "accuracy", true, false},
+    {Metric::Top5, "top5", true, true},
+    {Metric::Perplexity, "perplexity", false, false},
+    {Metric::MeanIou, "mean_iou", true, true},
+    {Metric::Precision, "precision", true, true},
+    {Metric::Recall, "recall", true, true},
+    {Metric::F1, "f1", true, true},
+    {Metric::Auc, "auc", true, true},
+    {Metric::Mae, "mae", false, true},
+    {Metric::R2, "r2", true, true},
     {Metric::Confusion, "confusion", true, true},
 };
 
@@ -38,6 +46,11 @@ const Facts &factsOf(Metric metric) { return facts[static_cast<int>(metric)]; }
 
 bool isCrossEntropy(const Program &program) { return program.correct.present; }
 
+/// The target says of each number of a sample whether a label is there.
+bool hasLabels(const Program &program) { return program.lossName && !std::strcmp(program.lossName, "bce-with-logits"); }
+
+int64_t labelsOf(const Program &program) { return program.output.shape.elements() / program.batch; }
+
 /// Why the metric means nothing to a program, or null.
 const char *refusal(Metric metric, const Program &program) {
   const std::optional<Scores> scores = scoresOf(program);
@@ -45,8 +58,9 @@ const char *refusal(Metric metric, const Program &program) {
   case Metric::Loss:
     return nullptr;
   case Metric::Accuracy:
+    return isCrossEntropy(program) || (scores && scores->classes > 0) ? nullptr : "needs scores of classes";
   case Metric::Perplexity:
-    return isCrossEntropy(program) ? nullptr : "needs a loss over classes";
+    return isCrossEntropy(program) && !program.classWeights ? nullptr : "needs a loss that is a cross-entropy";
   case Metric::Top5:
     return !scores || scores->classes < 6 ? "needs scores of more than five classes" : nullptr;
   case Metric::MeanIou:
@@ -54,7 +68,13 @@ const char *refusal(Metric metric, const Program &program) {
     return !scores || scores->classes == 0 ? "needs scores of classes"
            : scores->classes > mostClasses ? "is a table of 1024 classes at most"
                                            : nullptr;
+  case Metric::Precision:
+  case Metric::Recall:
+  case Metric::F1:
+  case Metric::Auc:
+    return !scores || (scores->classes < 2 && !hasLabels(program)) ? "needs scores of classes or labels" : nullptr;
   case Metric::Mae:
+  case Metric::R2:
     return !scores || scores->classes > 0 ? "needs a target of numbers" : nullptr;
   }
   return nullptr;
@@ -67,6 +87,8 @@ std::vector<Metric> usualMetrics(const Program &program) {
       metrics.push_back(metric);
   };
   const std::optional<Scores> scores = scoresOf(program);
+  if (program.otherMean) // targets may be shifted or masked in the model: only who asks knows what they mean
+    return metrics;
   const bool tokens = program.lossName && !std::strcmp(program.lossName, "token-cross-entropy");
   const bool pixels = !tokens && scores && scores->classes > 0 && scores->inner > 1;
   add(Metric::Accuracy);
@@ -86,6 +108,16 @@ std::vector<Metric> usualMetrics(const Program &program) {
 const char *metricName(Metric metric) { return factsOf(metric).name; }
 bool moreIsBetter(Metric metric) { return factsOf(metric).more; }
 
+/// Whether `shape` without one dimension is `other`.
+static bool isWithout(const Shape &shape, int dimension, const Shape &other) {
+  if (shape.rank != other.rank + 1)
+    return false;
+  for (int i = 0; i < other.rank; ++i)
+    if (other[i] != shape[i < dimension ? i : i + 1])
+      return false;
+  return true;
+}
+
 std::optional<Scores> scoresOf(const Program &program) {
   if (!program.output.present || program.target < 0)
     return std::nullopt;
@@ -98,7 +130,10 @@ std::optional<Scores> scoresOf(const Program &program) {
     return output.elements() == target.elements() ? std::optional(scores) : std::nullopt;
   if (output.rank < 2)
     return std::nullopt;
-  const bool tokens = program.lossName && !std::strcmp(program.lossName, "token-cross-entropy");
+  // A loss of the model's own does not say where its classes are; shapes do.
+  const bool named = program.lossName && !std::strcmp(program.lossName, "token-cross-entropy");
+  const bool tokens =
+      named || (program.otherMean && !isWithout(output, 1, target) && isWithout(output, output.rank - 1, target));
   scores.classes = output[tokens ? output.rank - 1 : 1];
   for (int i = 2; i < output.rank && !tokens; ++i)
     scores.inner *= output[i];
@@ -106,6 +141,11 @@ std::optional<Scores> scoresOf(const Program &program) {
 }
 
 MetricChoice::MetricChoice(const Program &program, const std::optional<std::string> &words) {
+  choose(program, words);
+  countsAnswers = has(Metric::Accuracy) && !isCrossEntropy(program);
+}
+
+void MetricChoice::choose(const Program &program, const std::optional<std::string> &words) {
   if (!words) {
     metrics = usualMetrics(program);
     return;
@@ -116,8 +156,10 @@ MetricChoice::MetricChoice(const Program &program, const std::optional<std::stri
     const auto *found =
         std::find_if(std::begin(facts), std::end(facts), [&](const Facts &f) { return f.name == word; });
     if (found == std::end(facts))
-      throw UsageError(text("--metrics: there is no '", word,
-                            "'; there are loss, accuracy, top5, perplexity, mean_iou, mae, confusion"));
+      throw UsageError(
+          text("--metrics: there is no '", word,
+               "'; there are loss, accuracy, top5, perplexity, mean_iou, precision, recall, f1, auc, mae, r2, "
+               "confusion"));
     if (const char *why = refusal(found->metric, program))
       throw UsageError(text("--metrics: '", word, "' ", why, ", which this program does not have"));
     if (!has(found->metric))
@@ -128,7 +170,18 @@ MetricChoice::MetricChoice(const Program &program, const std::optional<std::stri
 bool MetricChoice::has(Metric metric) const { return std::count(metrics.begin(), metrics.end(), metric) > 0; }
 
 bool MetricChoice::readsOutput() const {
-  return std::any_of(metrics.begin(), metrics.end(), [](Metric metric) { return factsOf(metric).readsOutput; });
+  return countsAnswers ||
+         std::any_of(metrics.begin(), metrics.end(), [](Metric metric) { return factsOf(metric).readsOutput; });
+}
+
+void MetricChoice::checkRoom(const Program &program, int64_t samples) const {
+  const std::optional<Scores> scores = scoresOf(program);
+  if (!has(Metric::Auc) || !scores)
+    return;
+  const int64_t perSample = scores->classes == 2 ? scores->answers / program.batch : labelsOf(program);
+  if (samples > RocArea::mostScores / std::max<int64_t>(1, perSample))
+    throw UsageError(text("--metrics: 'auc' keeps ", perSample, " scores of each of ", samples, " samples, which are ",
+                          "more than ", RocArea::mostScores, "; evaluate fewer or leave it out"));
 }
 
 Metric MetricChoice::find(const std::string &flag, const std::string &name) const {
@@ -147,6 +200,13 @@ Tally::Tally(const Program &program, const MetricChoice &choice)
     : program(program), choice(choice), scores(scoresOf(program).value_or(Scores{})) {
   if (choice.has(Metric::MeanIou) || choice.has(Metric::Confusion))
     counts.assign(static_cast<size_t>(scores.classes), std::vector<int64_t>(static_cast<size_t>(scores.classes)));
+  const int64_t columns = scores.classes > 0 ? scores.classes : labelsOf(program);
+  if (countsHits(choice))
+    hits.resize(static_cast<size_t>(columns));
+  if (choice.has(Metric::Auc))
+    area.emplace(scores.classes > 0 ? RocArea::Kind::Classes : RocArea::Kind::Labels, columns, program.probabilities);
+  if (choice.has(Metric::R2))
+    squares.emplace(columns);
 }
 
 /// Samples [first, first + samples) of a tensor, in logical order.
@@ -174,9 +234,11 @@ void Tally::add(Session &session, int64_t samples) {
     const std::vector<float> output = readSamples<float>(session, program.output, first, count);
     if (scores.classes > 0)
       addClasses(output.data(), readSamples<int64_t>(session, target, first, count).data(), count);
-    else
-      addNumbers(output.data(), readSamples<float>(session, target, first, count).data(),
-                 static_cast<int64_t>(output.size()));
+    else {
+      const std::vector<float> numbersThere = readSamples<float>(session, target, first, count);
+      addNumbers(output.data(), numbersThere.data(), static_cast<int64_t>(output.size()));
+      addLabels(output.data(), numbersThere.data(), count);
+    }
   }
 }
 
@@ -197,6 +259,14 @@ void Tally::addClasses(const float *output, const int64_t *target, int64_t sampl
       }
       ++answered;
       amongFive += before < 5;
+      rightly += answer == right;
+      if (!hits.empty()) {
+        ++hits[static_cast<size_t>(right)].there;
+        ++hits[static_cast<size_t>(answer)].answered;
+        hits[static_cast<size_t>(right)].right += answer == right;
+      }
+      if (area)
+        area->addClass(at, scores.inner, right);
       if (!counts.empty())
         ++counts[static_cast<size_t>(right)][static_cast<size_t>(answer)];
     }
@@ -206,6 +276,24 @@ void Tally::addNumbers(const float *output, const float *target, int64_t element
   for (int64_t i = 0; i < elements; ++i)
     absolute += std::abs(static_cast<double>(output[i]) - static_cast<double>(target[i]));
   numbers += elements;
+}
+
+/// A label is answered where its probability is above 1/2, whose logit is above 0.
+void Tally::addLabels(const float *output, const float *target, int64_t samples) {
+  const auto labels = static_cast<size_t>(labelsOf(program));
+  const float bound = program.probabilities ? 0.5f : 0.0f;
+  for (int64_t n = 0; n < samples; ++n, output += labels, target += labels) {
+    for (size_t k = 0; k < hits.size(); ++k) {
+      const bool there = target[k] > 0.5f, answered = output[k] > bound;
+      hits[k].there += there;
+      hits[k].answered += answered;
+      hits[k].right += there && answered;
+    }
+    if (area)
+      area->addLabels(output, target);
+    if (squares)
+      squares->add(output, target);
+  }
 }
 
 /// Mean over the classes that are right somewhere or answered somewhere of what both have in common over what either
@@ -227,49 +315,28 @@ static double meanIou(const Confusion &counts) {
 
 std::map<Metric, double> Tally::results() const {
   std::map<Metric, double> found;
+  if (choice.countsAnswers && answered > 0)
+    found[Metric::Accuracy] = static_cast<double>(rightly) / static_cast<double>(answered);
   if (choice.has(Metric::Top5) && answered > 0)
     found[Metric::Top5] = static_cast<double>(amongFive) / static_cast<double>(answered);
   if (choice.has(Metric::MeanIou) && answered > 0)
     found[Metric::MeanIou] = meanIou(counts);
   if (choice.has(Metric::Mae) && numbers > 0)
     found[Metric::Mae] = absolute / static_cast<double>(numbers);
+  const auto put = [&](Metric metric, const std::optional<double> &value) {
+    if (choice.has(metric) && value)
+      found[metric] = *value;
+  };
+  put(Metric::Precision, meanOf(hits, &Hits::precision));
+  put(Metric::Recall, meanOf(hits, &Hits::recall));
+  put(Metric::F1, meanOf(hits, &Hits::f1));
+  put(Metric::Auc, area ? area->value() : std::nullopt);
+  put(Metric::R2, squares ? squares->value() : std::nullopt);
   return found;
 }
 
-std::string className(const std::vector<std::string> &names, size_t number) {
-  return number < names.size() ? names[number] : std::to_string(number);
-}
-
-/// Cut or padded on the left to so many characters.
-static std::string cell(const std::string &content, size_t width) {
-  const std::string shown = printable(content);
-  size_t characters = 0, bytes = 0;
-  for (; bytes < shown.size(); ++bytes)
-    if ((static_cast<unsigned char>(shown[bytes]) & 0xc0) != 0x80 && ++characters > width)
-      break;
-  return std::string(width - std::min(characters, width), ' ') + shown.substr(0, bytes);
-}
-
-std::string confusionText(const Confusion &counts, const std::vector<std::string> &names) {
-  constexpr size_t most = 12, longest = 16;
-  if (counts.empty() || counts.size() > most)
-    return "";
-  size_t width = 2, name = 4;
-  for (size_t k = 0; k < counts.size(); ++k) {
-    for (const int64_t count : counts[k])
-      width = std::max(width, std::to_string(count).size());
-    name = std::min(longest, std::max(name, printable(className(names, k)).size()));
-  }
-  width = std::max(width, names.empty() ? width : std::min<size_t>(name, 8));
-  std::string out = "rows: what is right, columns: what was answered\n" + std::string(name + 2, ' ');
-  for (size_t k = 0; k < counts.size(); ++k)
-    out += "  " + cell(className(names, k), width);
-  for (size_t k = 0; k < counts.size(); ++k) {
-    out += "\n  " + cell(className(names, k), name);
-    for (const int64_t count : counts[k])
-      out += "  " + cell(std::to_string(count), width);
-  }
-  return out + "\n";
+bool countsHits(const MetricChoice &choice) {
+  return choice.has(Metric::Precision) || choice.has(Metric::Recall) || choice.has(Metric::F1);
 }
 
 } // namespace sluice

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Program.h"
+#include "runtime/program/ClassMetrics.h"
 #include "runtime/program/Log.h"
 
 #include <map>
@@ -13,7 +14,7 @@
 
 namespace sluice {
 
-enum class Metric { Loss, Accuracy, Top5, Perplexity, MeanIou, Mae, Confusion };
+enum class Metric { Loss, Accuracy, Top5, Perplexity, MeanIou, Precision, Recall, F1, Auc, Mae, R2, Confusion };
 
 /// "mean_iou", as --metrics, --best and the log call it.
 const char *metricName(Metric metric);
@@ -41,10 +42,17 @@ public:
   bool has(Metric metric) const;
   /// Whether any of them needs the output of each batch: what Tally adds up.
   bool readsOutput() const;
+  /// Throws UsageError for a data set of so many samples that there is no room for what a metric keeps of each.
+  void checkRoom(const Program &program, int64_t samples) const;
   /// The metric of this name. Throws UsageError, saying which flag wants it, when it is no number or not chosen.
   Metric find(const std::string &flag, const std::string &name) const;
 
+  /// No kernel of the program counts right answers for the accuracy, so that Tally does.
+  bool countsAnswers = false;
+
 private:
+  void choose(const Program &program, const std::optional<std::string> &words);
+
   std::vector<Metric> metrics;
 };
 
@@ -63,21 +71,33 @@ public:
   std::map<Metric, double> results() const;
   /// Rows are what is right, columns what was answered.
   const Confusion &confusion() const { return counts; }
+  /// Of each class or label, where precision, recall or F1 was chosen.
+  const std::vector<Hits> &classHits() const { return hits; }
 
 private:
   void addClasses(const float *output, const int64_t *target, int64_t samples);
   void addNumbers(const float *output, const float *target, int64_t elements);
+  void addLabels(const float *output, const float *target, int64_t samples);
 
   const Program &program;
   const MetricChoice &choice;
   Scores scores;
   Confusion counts;
-  int64_t answered = 0, amongFive = 0, numbers = 0;
+  int64_t answered = 0, rightly = 0, amongFive = 0, numbers = 0;
   double absolute = 0;
+  std::vector<Hits> hits; ///< empty unless wanted
+  std::optional<RocArea> area;
+  std::optional<RSquared> squares;
 };
 
 /// What a class is called: its number where there is no name for it.
 std::string className(const std::vector<std::string> &names, size_t number);
+
+/// Whether precision, recall or F1 is among them.
+bool countsHits(const MetricChoice &choice);
+
+/// A line for each class or label with its precision, recall and F1; empty for more than a screen has room for.
+std::string hitsText(const std::vector<Hits> &hits, const std::vector<std::string> &names);
 
 /// Lines of a table for people, with the classes' names or numbers; empty for more classes than a screen has room for.
 std::string confusionText(const Confusion &counts, const std::vector<std::string> &names);

@@ -16,6 +16,8 @@ void requireMixable(const Program &program) {
     throw UsageError(text("--mixup mixes the samples of a batch, this program's has ", program.batch));
   if (program.target < 0)
     throw UsageError("--mixup needs a loss that compares with targets, which this program's does not");
+  if (program.classWeights || program.otherMean)
+    throw UsageError("--mixup mixes classes in losses that know no weights of classes and no other means than theirs");
   for (int i = 0; i < program.inputCount; ++i) {
     const bool classes = i == program.target && program.correct.present; // the loss takes both
     if (program.inputs[i].staging.type != DataType::F32 && !classes && !program.inputs[i].shared)

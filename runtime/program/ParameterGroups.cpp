@@ -1,41 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns may come from files that others wrote. They are matched in polynomial time, and without counts, so that
-// their automata are no larger than they are.
+// A word ends in its settings; a pattern may hold colons itself.
 
 #include "runtime/program/ParameterGroups.h"
 
 #include "runtime/Errors.h"
 #include "runtime/Numbers.h"
 #include "runtime/Printable.h"
+#include "runtime/program/NamePattern.h"
 
 #include <cmath>
 #include <optional>
-#include <regex>
 #include <sstream>
 
 namespace sluice {
 
 namespace {
 
-constexpr size_t longestPattern = 1000; // the standard library descends into brackets on its stack
-
 struct Group {
   std::regex pattern;
   std::optional<float> rate, decay;
 };
-
-std::regex patternOf(const std::string &word, const std::string &pattern) {
-  if (pattern.size() > longestPattern)
-    throw UsageError(
-        text("--group takes a regular expression of at most ", longestPattern, " characters, not of ", pattern.size()));
-  if (pattern.find('{') != std::string::npos)
-    throw UsageError(text("--group '", word, "': its regular expression may have no counts in braces"));
-  try {
-    return std::regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
-  } catch (const std::regex_error &) {
-    throw UsageError(text("--group '", word, "': '", pattern, "' is no regular expression without back-references"));
-  }
-}
 
 float numberOf(const std::string &word, const std::string &value) {
   double parsed = 0;
@@ -48,7 +32,7 @@ Group groupOf(const std::string &word) {
   const size_t colon = word.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == word.size())
     throw UsageError(text("--group takes REGEX:lr=X,decay=Y, got '", word, "'"));
-  Group group{patternOf(word, word.substr(0, colon)), {}, {}};
+  Group group{namePattern(word.substr(0, colon), text("--group '", word, "'")), {}, {}};
   std::stringstream settings(word.substr(colon + 1));
   for (std::string setting; std::getline(settings, setting, ',');) {
     const size_t equals = setting.find('=');

@@ -14,8 +14,8 @@ namespace sluice {
 
 void requireOutput(const Program &program, const Entry &entry, const std::string &path) {
   if (!entry.evaluate || !program.output.present)
-    throw UsageError("--predict is not available: this program keeps no output of samples, its model ends in its own "
-                     "loss or was compiled without an evaluation function");
+    throw UsageError("--predict is not available: this program keeps no output of samples: its model ends in its own "
+                     "loss and has no other output that begins with the batch");
   checkPredictions(path, program.output.shape);
 }
 

@@ -40,6 +40,8 @@ Metadata metadataOf(const Preparation &preparation) {
     metadata[keyOf("resize")] = *preparation.resize;
   if (!preparation.inputs.empty())
     metadata[keyOf("inputs")] = arrayOf(preparation.inputs);
+  if (!preparation.columns.empty())
+    metadata[keyOf("columns")] = preparation.columns;
   if (!preparation.classes.empty())
     metadata[keyOf("classes")] = arrayOf(preparation.classes);
   return metadata;
@@ -72,6 +74,10 @@ Preparation readPreparation(const Metadata &metadata, const std::string &path) {
   for (const auto &[key, to] : {std::pair{"inputs", &preparation.inputs}, {"classes", &preparation.classes}})
     if (const auto found = metadata.find(keyOf(key)); found != metadata.end())
       *to = readArray(found->second, text(path, ": '", keyOf(key), "' of its metadata"));
+  if (const auto found = metadata.find(keyOf("columns")); found != metadata.end() && !found->second.empty()) {
+    checkKnownColumns(found->second, text(path, ": '", keyOf("columns"), "' of its metadata"));
+    preparation.columns = found->second;
+  }
   Arguments flags;
   flags.mean = preparation.mean, flags.std = preparation.std, flags.augment = preparation.resize;
   flags.inputs = preparation.inputs;
@@ -119,6 +125,7 @@ std::string adopt(const Preparation &preparation, Arguments &arguments, bool cla
     for (const std::string &word : preparation.inputs)
       said += text(" --input ", word);
   }
+  arguments.knownColumns = preparation.columns;
   if (classes && arguments.classes.empty())
     arguments.classes = preparation.classes;
   return said.empty() ? "" : said.substr(1);

@@ -18,8 +18,9 @@ struct Preparation {
   std::optional<std::string> mean, std, resize;
   std::vector<std::string> inputs; ///< --input
   std::vector<std::string> classes;
+  std::string columns = {}; ///< of tables, see TableColumns::known()
 
-  bool isEmpty() const { return !mean && !std && !resize && inputs.empty() && classes.empty(); }
+  bool isEmpty() const { return !mean && !std && !resize && inputs.empty() && classes.empty() && columns.empty(); }
 };
 
 /// What a run with these flags trains its weights for; `classes` as its data call them.

@@ -60,7 +60,10 @@ struct WordsOf {
     const auto value = node.value_exact<bool>();
     return value ? Words({*value ? "true" : "false"}) : std::nullopt;
   }
-  Words operator()(std::optional<std::string> Arguments::*) const { return string(); }
+  Words operator()(std::optional<std::string> Arguments::*) const {
+    const auto number = flag.percent ? node.value_exact<double>() : std::nullopt;
+    return number ? Words({shortestText(*number)}) : flag.percent && node.is_integer() ? integer() : string();
+  }
   Words operator()(std::optional<int64_t> Arguments::*) const { return integer(); }
   Words operator()(std::optional<uint64_t> Arguments::*) const { return node.is_string() ? string() : integer(); }
   Words operator()(std::optional<double> Arguments::*) const {
@@ -87,8 +90,9 @@ struct WordsOf {
   }
 };
 
-/// Whether the command line said what makes this flag of the recipe meaningless.
-bool isOverruled(const std::string &name, const std::set<std::string> &given) {
+/// Whether the command line said what makes this flag of the recipe meaningless. `partial`: the recipe's checkpoints
+/// lack what --init brought.
+bool isOverruled(const std::string &name, const std::set<std::string> &given, bool partial) {
   static constexpr std::pair<const char *, const char *> instead[] = {{"--steps", "--epochs"},
                                                                       {"--epochs", "--steps"},
                                                                       {"--init", "--resume"},
@@ -96,7 +100,7 @@ bool isOverruled(const std::string &name, const std::set<std::string> &given) {
                                                                       {"--evaluate", "--validation-split"},
                                                                       {"--validation-split", "--evaluate"}};
   for (const auto &[flag, other] : instead)
-    if (name == flag && given.count(other))
+    if (name == flag && given.count(other) && !(partial && name == "--init"))
       return true;
   return given.count(name) != 0;
 }
@@ -133,7 +137,8 @@ bool isOfTraining(const std::string &name) {
                                               "--profile-out",
                                               "--checkpoint",
                                               "--checkpoint-every",
-                                              "--keep-checkpoints"};
+                                              "--keep-checkpoints",
+                                              "--checkpoint-trained-only"};
   return names.count(name) != 0;
 }
 
@@ -184,7 +189,7 @@ std::string withAbsolutePaths(const Flag &flag, const std::string &word) {
   if (&flag == findFlag("--init") || &flag == findFlag("--export")) {
     const WeightFile file(word);
     return text(absolutePath(file.path), file.map ? ",map=" + absolutePath(*file.map) : "",
-                file.skipMismatched ? ",skip-mismatched" : "");
+                file.skipMismatched ? ",skip-mismatched" : "", file.trainedOnly ? ",trained-only" : "");
   }
   if (!std::strstr(flag.value, "KIND:PATH"))
     return absolutePath(word);
@@ -214,7 +219,8 @@ bool isAboutOneStart(const Flag &flag) {
 
 void readRecipe(const std::string &path, const std::set<std::string> &given, Arguments &arguments) {
   const toml::table recipe = readToml(path);
-  const bool uses = onlyUses(arguments, given);
+  const bool uses = onlyUses(arguments, given),
+             partial = recipe[findFlag("--checkpoint-trained-only")->name + 2].value_exact<bool>().value_or(false);
   for (const auto &[key, node] : recipe) {
     const std::string name = "--" + std::string(key.str());
     const auto fail = [&, &where = key.source()](const std::string &what) { return tomlError(path, where, what); };
@@ -226,7 +232,7 @@ void readRecipe(const std::string &path, const std::set<std::string> &given, Arg
     const auto words = std::visit(WordsOf{node, *flag}, flag->field);
     if (!words)
       throw fail(text(key.str(), " expects ", std::visit(ExpectedKind{}, flag->field), ", got ", tomlKind(node)));
-    if (isOverruled(name, given) || (uses && isOfTraining(name)))
+    if (isOverruled(name, given, partial) || (uses && isOfTraining(name) && !(partial && name == "--init")))
       continue;
     try {
       for (const std::string &word : *words)

@@ -82,6 +82,8 @@ static void openSaved(std::optional<SavedRun> &saved, const Arguments &arguments
     instead.force |= arguments.checkpoint && !isCheckpointOf(checkpointPath(*arguments.checkpoint), program);
     throw DataError(text(error.what(), "; ", other, " is whole: go on with: ", commandToGoOn(instead, other)));
   }
+  if (arguments.init && saved->state().frozen.empty())
+    throw UsageError("--init and --resume exclude each other: a checkpoint holds all weights");
   if (arguments.seed && *arguments.seed != saved->state().seed)
     throw UsageError(text("--seed ", *arguments.seed, ": the checkpoint in ", *arguments.resume, " was made with seed ",
                           saved->state().seed));
@@ -147,7 +149,7 @@ static void prepare(const Arguments &arguments, const Program &program, const En
   }
   announceMemory(program);
   if (arguments.checkpoint)
-    announceCheckpointCopy(program);
+    announceCheckpointCopy(program, arguments.checkpointTrainedOnly);
 }
 
 /// What is to be known before the first step.
@@ -190,6 +192,12 @@ static std::string adoptPreparation(const std::optional<SavedRun> &saved, const 
   return program.preparation ? adopt(readPreparation(program.preparation), arguments, !arguments.data) : "";
 }
 
+static Preparation preparationFor(const Arguments &arguments, const TrainingFiles &files) {
+  Preparation preparation = preparationOf(arguments, files.classes);
+  preparation.columns = files.knownColumns;
+  return preparation;
+}
+
 static void runProgram(Arguments arguments, const Program &program, const Entry &entry) {
   if (arguments.help)
     return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
@@ -222,7 +230,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   if (files.training)
     checkData(run, *files.training, arguments);
   prepare(arguments, program, entry);
-  run.preparation = preparationOf(arguments, files.classes);
+  run.preparation = preparationFor(arguments, files);
   announce(files, initial, adopted);
   Recording recording;
   {
@@ -239,6 +247,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     startAverages(session, program);
     if (saved)
       saved->load(session);
+    run.frozen = arguments.checkpointTrainedOnly ? frozenChecksum(session, program) : "";
     startLossScale(session, program, arguments, saved && saved->carriesLossScale());
     guard.emplace();
     recording = train(session, program, entry, arguments, files, run);

@@ -36,17 +36,17 @@ bool switchOf(const std::string &key, const std::string &value) {
 } // namespace
 
 Schedule::Schedule(const Arguments &arguments) {
-  static const std::pair<const char *, Kind> names[] = {{"constant", Kind::Constant},
-                                                        {"step", Kind::Step},
-                                                        {"linear", Kind::Linear},
-                                                        {"cosine", Kind::Cosine},
-                                                        {"one-cycle", Kind::OneCycle}};
+  static const std::pair<const char *, Kind> names[] = {{"constant", Kind::Constant},  {"step", Kind::Step},
+                                                        {"linear", Kind::Linear},      {"cosine", Kind::Cosine},
+                                                        {"one-cycle", Kind::OneCycle}, {"plateau", Kind::Plateau}};
   std::stringstream words(arguments.schedule.value_or("constant"));
   std::string name, word;
   std::getline(words, name, ',');
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto &n) { return name == n.first; });
   if (found == std::end(names))
-    throw UsageError(text("--schedule knows no '", name, "'; there are constant, step, linear, cosine and one-cycle"));
+    throw UsageError(text("--schedule knows no '", name,
+                          "'; there are constant, step, linear, cosine, "
+                          "one-cycle and plateau"));
   kind = found->second;
   while (std::getline(words, word, ',')) {
     const size_t equals = word.find('=');
@@ -54,21 +54,49 @@ Schedule::Schedule(const Arguments &arguments) {
     std::replace(key.begin(), key.end(), '-', '_');
     take(key, equals == std::string::npos ? "" : word.substr(equals + 1));
   }
-  warmup = arguments.warmup.value_or(0);
+  if (arguments.warmup)
+    takeWarmup(*arguments.warmup);
   minimum = arguments.minimumRate.value_or(0);
   if (arguments.warmup && kind == Kind::OneCycle)
     throw UsageError("--warmup does not go with --schedule=one-cycle, which warms up by itself (pct_start)");
   if (arguments.minimumRate && (kind == Kind::Constant || kind == Kind::OneCycle))
-    throw UsageError(text("--min-lr means nothing to --schedule=", name,
-                          kind == Kind::OneCycle ? "; say final_div_factor" : "; choose step, linear or cosine"));
+    throw UsageError(
+        text("--min-lr means nothing to --schedule=", name,
+             kind == Kind::OneCycle ? "; say final_div_factor" : "; choose step, linear, cosine or plateau"));
+}
+
+/// A number of steps, or a share: 5%, 0.05.
+void Schedule::takeWarmup(const std::string &words) {
+  const bool sign = words.size() > 1 && words.back() == '%';
+  double number = 0;
+  if (!parseNumber(words.substr(0, words.size() - (sign ? 1 : 0)), number) || !(number >= 0) || !(number < 0x1p62) ||
+      (sign && number > 100) || (!sign && number >= 1 && number != std::floor(number)))
+    throw UsageError(
+        text("--warmup expects a whole number of steps or a share of them, as 500, 5% or 0.05, got '", words, "'"));
+  if (sign || number < 1)
+    warmupPercent = sign ? number : 100 * number;
+  else
+    warmup = static_cast<int64_t>(number);
 }
 
 void Schedule::take(const std::string &key, const std::string &value) {
   constexpr double unlimited = 1e30;
+  if (kind == Kind::Plateau && key == "metric" && !value.empty())
+    return (void)(plateauRule.metric = value);
   if (kind == Kind::Step && key == "step_size")
     stepSize = numberOf<int64_t>(key, value, 1, 0x1p62);
   else if (kind == Kind::Step && key == "gamma")
     gamma = numberOf<double>(key, value, 0, unlimited);
+  else if (kind == Kind::Plateau && key == "factor")
+    plateauRule.factor = numberOf<double>(key, value, 0, 1);
+  else if (kind == Kind::Plateau && key == "patience")
+    plateauRule.patience = numberOf<int64_t>(key, value, 0, 0x1p62);
+  else if (kind == Kind::Plateau && key == "cooldown")
+    plateauRule.cooldown = numberOf<int64_t>(key, value, 0, 0x1p62);
+  else if (kind == Kind::Plateau && key == "threshold")
+    plateauRule.threshold = numberOf<double>(key, value, 0, unlimited);
+  else if (kind == Kind::Plateau && key == "threshold_mode" && (value == "rel" || value == "abs"))
+    plateauRule.relative = value == "rel";
   else if (kind == Kind::OneCycle && key == "pct_start")
     pctStart = numberOf<double>(key, value, 0, std::nextafter(1.0, 2.0));
   else if (kind == Kind::OneCycle && key == "div_factor")
@@ -92,15 +120,19 @@ void Schedule::take(const std::string &key, const std::string &value) {
              : kind == Kind::OneCycle
                  ? "one-cycle takes pct_start, anneal_strategy=cos|linear, div_factor, final_div_factor, three_phase, "
                    "cycle_momentum, base_momentum and max_momentum"
-                 : "constant, linear and cosine take nothing"));
+             : kind == Kind::Plateau ? "plateau takes metric, factor, patience, threshold, threshold_mode=rel|abs and "
+                                       "cooldown"
+                                     : "constant, linear and cosine take nothing"));
 }
 
-double Schedule::rate(double rate, int64_t step, int64_t steps) const {
+double Schedule::rate(double rate, int64_t step, int64_t steps, int64_t reductions) const {
   if (kind == Kind::OneCycle)
     return cycled({rate / divFactor, rate, rate / divFactor / finalDivFactor}, step, steps);
-  if (step < warmup)
-    return rate * (static_cast<double>(step) + 1) / static_cast<double>(warmup);
-  const int64_t done = step - warmup, all = std::max<int64_t>(1, steps - warmup);
+  const int64_t rising =
+      warmupPercent > 0 ? static_cast<int64_t>(static_cast<double>(steps) * warmupPercent / 100) : warmup;
+  if (step < rising)
+    return rate * (static_cast<double>(step) + 1) / static_cast<double>(rising);
+  const int64_t done = step - rising, all = std::max<int64_t>(1, steps - rising);
   const double part = static_cast<double>(done) / static_cast<double>(all);
   switch (kind) {
   case Kind::Step: {
@@ -111,6 +143,8 @@ double Schedule::rate(double rate, int64_t step, int64_t steps) const {
     return rate - (rate - minimum) * part;
   case Kind::Cosine:
     return minimum + (rate - minimum) / 2 * (1 + std::cos(pi * part));
+  case Kind::Plateau:
+    return std::max(minimum, rate * std::pow(plateauRule.factor, static_cast<double>(reductions)));
   case Kind::Constant:
   case Kind::OneCycle:
     break;
@@ -135,9 +169,9 @@ double Schedule::cycled(const Cycle &cycle, int64_t step, int64_t steps) const {
   return linearAnneal ? from + (to - from) * part : to + (from - to) / 2 * (1 + std::cos(pi * part));
 }
 
-void Schedule::apply(StepState &state, const StepState &base, Program::Optimizer optimizer, int64_t step,
-                     int64_t steps) const {
-  state.learningRate = static_cast<float>(rate(static_cast<double>(base.learningRate), step, steps));
+void Schedule::apply(StepState &state, const StepState &base, Program::Optimizer optimizer, int64_t step, int64_t steps,
+                     int64_t reductions) const {
+  state.learningRate = static_cast<float>(rate(static_cast<double>(base.learningRate), step, steps, reductions));
   if (kind != Kind::OneCycle || !cycleMomentum)
     return;
   const OptimizerFacts &facts = factsOf(optimizer);

@@ -17,7 +17,7 @@ Step::Step(Session &session, const Program &program, const Entry &entry, const A
 
 void Step::begin(RunState &run, int64_t last) {
   StepState &state = session.state;
-  schedule.apply(state, base, program.optimizer, run.step, last);
+  schedule.apply(state, base, program.optimizer, run.step, last, run.plateau.reductions);
   isWhole = false;
   state.step = latest = ++run.step;
   state.labelSmoothing = static_cast<float>(arguments.labelSmoothing.value_or(0));

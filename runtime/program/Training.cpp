@@ -34,9 +34,9 @@ public:
       : session(session), program(program), entry(entry), arguments(arguments), files(files), run(run),
         report(arguments.report ? std::make_unique<RunReport>() : nullptr),
         checkpoints(arguments.checkpoint
-                        ? std::make_unique<CheckpointWriter>(session, program, *arguments.checkpoint,
-                                                             arguments.keepCheckpoints.value_or(1),
-                                                             files.training ? recipeOf(arguments, files.classes) : "")
+                        ? std::make_unique<CheckpointWriter>(
+                              session, program, *arguments.checkpoint, arguments.keepCheckpoints.value_or(1),
+                              files.training ? recipeOf(arguments, files.classes) : "", arguments.checkpointTrainedOnly)
                         : nullptr),
         evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get(), this->run),
         step(session, program, entry, arguments, [this](const StepResult &result) { stepDone(result); }) {}
@@ -117,7 +117,7 @@ void Trainer::logStart() const {
   if (!files.classes.empty())
     fields.push_back({"classes", files.classes});
   if (checkpoints)
-    fields.push_back({"checkpoint_bytes", uint64_t{checkpointCopyBytes(program)}});
+    fields.push_back({"checkpoint_bytes", uint64_t{checkpointCopyBytes(program, arguments.checkpointTrainedOnly)}});
   files.log.write("start", fields);
 }
 

@@ -26,6 +26,7 @@ struct TrainingFiles {
   std::unique_ptr<Dataset> training, evaluation, prediction; ///< null when not asked for
   std::unique_ptr<MetricChoice> metrics;                     ///< of the evaluation
   std::vector<std::string> classes;                          ///< what they are called; empty: not known
+  std::string knownColumns;                                  ///< of a table that is trained on, or of the weights
   Log log;
   EventFile events;
 

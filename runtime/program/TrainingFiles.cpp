@@ -7,6 +7,7 @@
 #include "runtime/files/OutputFile.h"
 #include "runtime/program/Export.h"
 #include "runtime/program/Outputs.h"
+#include "runtime/program/Schedule.h"
 #include "runtime/program/WeightNames.h"
 
 #include <cstdio>
@@ -26,7 +27,12 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     training = std::make_unique<Dataset>(options, program);
     if (const std::vector<std::string> own = training->classNames(); !own.empty())
       options.classes = classes = own;
+    knownColumns = training->knownColumns();
   }
+  if (knownColumns.empty())
+    knownColumns = arguments.knownColumns;
+  options.columns.known = knownColumns; // what is measured and predicted is taken as what was trained on
+  options.columns.trains = false;
   options.shuffle = options.images.random = false;
   options.mixup = 0;
   options.padded = true; // each sample counts once
@@ -37,8 +43,11 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     if (classes.empty())
       classes = evaluation->classNames();
     metrics = std::make_unique<MetricChoice>(program, arguments.metrics);
+    metrics->checkRoom(program, evaluation->samples());
     if (arguments.best)
       metrics->find("--best", *arguments.best);
+    if (const Schedule schedule(arguments); schedule.plateau())
+      metrics->find("--schedule=plateau,metric", schedule.plateau()->metric);
   }
   if (arguments.predict) {
     options.where = *arguments.predict;

@@ -4,8 +4,10 @@
 #include "runtime/program/WeightNames.h"
 
 #include "runtime/files/Toml.h"
+#include "runtime/program/NamePattern.h"
 
 #include <cstring>
+#include <functional>
 
 namespace sluice {
 
@@ -15,6 +17,8 @@ WeightFile::WeightFile(const std::string &words) : path(words) {
     const std::string option = path.substr(comma + 1);
     if (option == "skip-mismatched" && !skipMismatched)
       skipMismatched = true;
+    else if (option == "trained-only" && !trainedOnly)
+      trainedOnly = true;
     else if (option.compare(0, sizeof mapOption - 1, mapOption) == 0 && !map)
       map = option.substr(sizeof mapOption - 1);
     else
@@ -34,36 +38,144 @@ bool isModelTensor(const Variable &variable) {
   return variable.role == Role::Parameter || variable.role == Role::State;
 }
 
-static const Variable *find(const Program &program, std::string_view name) {
-  for (int i = 0; i < program.variableCount; ++i)
-    if (isModelTensor(program.variables[i]) && name == program.variables[i].name)
-      return &program.variables[i];
-  return nullptr;
+namespace {
+
+constexpr int mostPatterns = 100;
+
+/// What a line of a map says.
+struct MapEntry {
+  WeightName to;
+  bool isPattern = false;
+};
+
+/// Nothing where it is neither a name nor some of them.
+std::vector<std::string> namesOf(const toml::node &node) {
+  std::vector<std::string> names;
+  if (const auto name = node.value_exact<std::string>())
+    return {*name};
+  if (const toml::array *array = node.as_array())
+    for (const toml::node &element : *array) {
+      const auto name = element.value_exact<std::string>();
+      if (!name)
+        return {};
+      names.push_back(*name);
+    }
+  return names;
 }
 
+std::optional<MapEntry> readEntry(const toml::node &node) {
+  const toml::table *details = node.as_table();
+  if (!details) {
+    MapEntry entry{{namesOf(node)}};
+    return entry.to.names.empty() ? std::nullopt : std::optional(entry);
+  }
+  MapEntry entry;
+  for (const auto &[key, value] : *details) {
+    const auto isTrue = value.value_exact<bool>();
+    if (key == "name")
+      entry.to.names = namesOf(value);
+    else if ((key != "transpose" && key != "regex") || !isTrue)
+      return std::nullopt;
+    else
+      (key == "transpose" ? entry.to.transpose : entry.isPattern) = *isTrue;
+  }
+  return entry.to.names.empty() ? std::nullopt : std::optional(entry);
+}
+
+using Fail = std::function<DataError(const std::string &what)>;
+
+/// The tensors of the model that a line is about, each with what the line calls it.
+class MapReader {
+public:
+  explicit MapReader(const Program &program) : program(program) {}
+
+  std::vector<std::pair<const Variable *, WeightName>> read(const std::string &key, const MapEntry &entry,
+                                                            const Fail &fail) {
+    auto found = entry.isPattern ? matches(key, entry, fail) : named(key, entry, fail);
+    for (const auto &[variable, name] : found)
+      if (name.transpose && variable->tensor.shape.rank != 2)
+        throw fail(text("'", variable->name, "' is no matrix that could be transposed"));
+    return found;
+  }
+
+private:
+  std::vector<std::pair<const Variable *, WeightName>> named(const std::string &key, const MapEntry &entry,
+                                                             const Fail &fail) const {
+    for (int i = 0; i < program.variableCount; ++i)
+      if (isModelTensor(program.variables[i]) && key == program.variables[i].name)
+        return {{&program.variables[i], entry.to}};
+    throw fail(text("the model has no tensor '", key, "'; sluicec --list-parameters lists them"));
+  }
+
+  std::vector<std::pair<const Variable *, WeightName>> matches(const std::string &key, const MapEntry &entry,
+                                                               const Fail &fail) {
+    if (++patterns > mostPatterns)
+      throw fail(text("more than ", mostPatterns, " regular expressions"));
+    std::regex pattern;
+    try {
+      pattern = namePattern(key, text("'", key, "'"));
+    } catch (const UsageError &error) {
+      throw fail(error.what());
+    }
+    std::vector<std::pair<const Variable *, WeightName>> found;
+    for (int i = 0; i < program.variableCount; ++i) {
+      const Variable &variable = program.variables[i];
+      std::cmatch groups;
+      if (!isModelTensor(variable) || !std::regex_match(variable.name, groups, pattern))
+        continue;
+      const auto [before, isFirst] = matched.emplace(variable.name, key);
+      if (!isFirst)
+        throw fail(text("'", variable.name, "' matches '", before->second, "' and '", key, "'"));
+      WeightName name{{}, entry.to.transpose};
+      for (const std::string &form : entry.to.names)
+        name.names.push_back(groups.format(form));
+      found.emplace_back(&variable, name);
+    }
+    if (found.empty())
+      throw fail(text("'", key, "' matches no tensor of the model; sluicec --list-parameters lists them"));
+    return found;
+  }
+
+  const Program &program;
+  std::map<std::string, std::string> matched; ///< tensors, with the expression
+  int patterns = 0;
+};
+
+} // namespace
+
 WeightNames::WeightNames(const std::optional<std::string> &mapFile, const Program &program) {
+  for (int i = 0; i < program.variableCount; ++i)
+    if (isModelTensor(program.variables[i]))
+      names[program.variables[i].name] = {{program.variables[i].name}};
+  for (int i = 0; i < program.tiedCount; ++i)
+    if (const auto found = names.find(program.tied[i].variable); found != names.end())
+      found->second.names.push_back(program.tied[i].name);
   if (!mapFile)
     return;
   const toml::table map = readToml(*mapFile);
+  MapReader reader(program);
+  std::map<std::string, WeightName> byName;
   for (const auto &[key, node] : map) {
-    const auto fail = [&, &where = key.source()](const std::string &what) { return tomlError(*mapFile, where, what); };
-    const Variable *variable = find(program, key.str());
-    if (!variable)
-      throw fail(text("the model has no tensor '", key.str(), "'; sluicec --list-parameters lists them"));
-    const toml::table *details = node.as_table();
-    const auto name = details ? (*details)["name"].value_exact<std::string>() : node.value_exact<std::string>();
-    const auto transpose = details ? (*details)["transpose"].value_exact<bool>() : std::nullopt;
-    if (!name || (details && details->size() != size_t{1} + transpose.has_value()))
-      throw fail(text("'", key.str(), "' expects \"NAME\" or { name = \"NAME\", transpose = true }"));
-    if (transpose.value_or(false) && variable->tensor.shape.rank != 2)
-      throw fail(text("'", key.str(), "' is no matrix that could be transposed"));
-    exceptions[std::string(key.str())] = {*name, transpose.value_or(false)};
+    const Fail fail = [&, &where = key.source()](const std::string &what) { return tomlError(*mapFile, where, what); };
+    const std::string word(key.str());
+    const std::optional<MapEntry> entry = readEntry(node);
+    if (!entry)
+      throw fail(text("'", word, "' expects \"NAME\" or [\"NAME\", ...] or { name = \"NAME\", transpose = true, ",
+                      "regex = true }"));
+    for (const auto &[variable, name] : reader.read(word, *entry, fail))
+      (entry->isPattern ? names : byName)[variable->name] = name;
   }
+  for (const auto &[variable, name] : byName)
+    names[variable] = name;
 }
 
-WeightName WeightNames::operator()(const Variable &variable) const {
-  const auto found = exceptions.find(variable.name);
-  return found == exceptions.end() ? WeightName{variable.name} : found->second;
+void WeightNames::requireDistinct() const {
+  std::map<std::string, std::string> owners;
+  for (const auto &[variable, name] : names)
+    for (const std::string &each : name.names)
+      if (const auto [owner, isFirst] = owners.emplace(each, variable); !isFirst && owner->second != variable)
+        throw DataError(text("the file would have '", each, "' for '", owner->second, "' and for '", variable,
+                             "'; change the map"));
 }
 
 void transposeMatrix(const char *from, char *to, int64_t rows, int64_t columns) {

@@ -104,8 +104,9 @@ TEST(ExportTemplate, IsTheSameModelAndSaysWhoMadeIt) {
     addInitializer(original, name, {3}, 0.25f);
   auto exported = templateOf(trained);
   EXPECT_EQ(modelIdentity(exported), modelIdentity(original));
-  ASSERT_EQ(exported.metadata_props_size(), 1);
+  ASSERT_EQ(exported.metadata_props_size(), 2);
   EXPECT_EQ(exported.metadata_props(0).key(), "sluice");
+  EXPECT_EQ(exported.metadata_props(1).key(), "sluice.identity");
   TemporaryFolder folder;
   auto file = OnnxFile::read(folder.write(exported));
   ASSERT_TRUE(file) << file.error();
@@ -114,7 +115,11 @@ TEST(ExportTemplate, IsTheSameModelAndSaysWhoMadeIt) {
   EXPECT_EQ(again->bytes.compare(0, sizeof exportMark - 1, exportMark), 0);
   onnx::ModelProto parsed;
   ASSERT_TRUE(parsed.ParseFromString(again->bytes));
-  EXPECT_EQ(parsed.metadata_props_size(), 1);
+  EXPECT_EQ(parsed.metadata_props_size(), 2);
+  EXPECT_EQ(modelIdentity(parsed), modelIdentity(original));
+  // Who changes an export makes another model.
+  parsed.mutable_graph()->mutable_node(0)->set_output(0, "other");
+  EXPECT_NE(modelIdentity(parsed), modelIdentity(original));
 
   auto values = original, shape = original, name = original, attribute = original;
   values.mutable_graph()->mutable_initializer(0)->mutable_float_data()->Clear();
@@ -124,6 +129,48 @@ TEST(ExportTemplate, IsTheSameModelAndSaysWhoMadeIt) {
   attribute.mutable_graph()->mutable_node(2)->mutable_attribute(0)->set_name("other");
   for (const auto &other : {shape, name, attribute})
     EXPECT_NE(modelIdentity(other), modelIdentity(original));
+}
+
+/// Of a file's model as it is read, and of its export as that is read.
+std::pair<std::string, std::string> identities(const onnx::ModelProto &proto,
+                                               const std::vector<TrainedTensor> &trainedTensors) {
+  TemporaryFolder folder;
+  auto file = OnnxFile::read(folder.write(proto));
+  EXPECT_TRUE(file) << file.error();
+  auto made = exportTemplate(*file, trainedTensors);
+  EXPECT_TRUE(made);
+  onnx::ModelProto exported;
+  EXPECT_TRUE(exported.ParseFromString(made->bytes));
+  TemporaryFolder other;
+  auto again = OnnxFile::read(other.write(exported));
+  EXPECT_TRUE(again) << again.error();
+  return {modelIdentity(file->model()), modelIdentity(again->model())};
+}
+
+TEST(ExportTemplate, HasTheIdentityOfHalvesAndOfWhatNodesMake) {
+  auto halves = parseModel(R"(g (float16[2, 3] x) => (float16[2, 3] y) {
+    one = Constant<value = float16 {1}>()
+    h = Mul(x, scale)
+    y = Add(h, one)
+  })");
+  onnx::TensorProto *scale = halves.mutable_graph()->add_initializer();
+  scale->set_name("scale");
+  scale->set_data_type(onnx::TensorProto::FLOAT16);
+  scale->add_dims(3);
+  scale->set_raw_data(std::string(6, '\x3c'));
+  auto [read, exported] = identities(halves, {{"scale", {3}}});
+  EXPECT_EQ(read, exported);
+  // Parameters that ConstantOfShape and Identity nodes made are initializers in the export.
+  auto made = parseModel(R"(g (float[2, 3] x) => (float[2, 3] y) {
+    size = Constant<value = int64[1] {3}>()
+    scale = ConstantOfShape<value = float[1] {0.5}>(size)
+    copy = Identity(bias)
+    h = Mul(x, scale)
+    y = Add(h, copy)
+  })");
+  addInitializer(made, "bias", {3});
+  std::tie(read, exported) = identities(made, {{"scale", {3}}, {"copy", {3}}});
+  EXPECT_EQ(read, exported);
 }
 
 TEST(ModelFiles, AreTheModelAndItsExternalData) {

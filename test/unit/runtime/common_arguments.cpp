@@ -89,7 +89,6 @@ TEST(Arguments, RefusesWhatDoesNotGoTogether) {
   expectRefused({"--evaluate", "d", "--trace", "t"}, "--trace needs --data");
   expectRefused({"--data", "d", "--checkpoint-every", "5"}, "--checkpoint-every needs --checkpoint");
   expectRefused({"--data", "d", "--keep-checkpoints", "5"}, "--keep-checkpoints needs --checkpoint");
-  expectRefused({"--data", "d", "--init", "f", "--resume", "c"}, "--init and --resume exclude each other");
   expectRefused({"--data", "d", "--beta1", "0.5"}, "--beta1 means nothing to sgd");
   expectRefused({"--data", "d", "--momentum", "0.5"}, "--momentum means nothing to adam", Program::Optimizer::Adam);
   expectRefused({"--data", "d", "--no-graph"}, "compiled with --target=cuda");

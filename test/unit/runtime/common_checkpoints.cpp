@@ -244,7 +244,7 @@ protected:
 } // namespace
 
 TEST_F(Writer, SavesTheStateOfTheMoment) {
-  CheckpointWriter writer(session, program, folder.path, 2, "steps = 1\n");
+  CheckpointWriter writer(session, program, folder.path, 2, "steps = 1\n", false);
   for (int step = 1; step <= 5; ++step) {
     fill(static_cast<float>(step));
     writer.save(at(step));
@@ -264,7 +264,7 @@ TEST_F(Writer, SavesTheStateOfTheMoment) {
 TEST_F(Writer, SavesFrozenWeightsButNoOtherConstants) {
   const float given = 7, none = 0;
   session.write(variables[2].tensor, &given); // as --init does
-  CheckpointWriter writer(session, program, folder.path, 1, "");
+  CheckpointWriter writer(session, program, folder.path, 1, "", false);
   writer.save(at(1));
   writer.finish();
   EXPECT_FALSE(SafetensorsFile(folder / "checkpoint.safetensors").contains("c"));
@@ -276,7 +276,7 @@ TEST_F(Writer, SavesFrozenWeightsButNoOtherConstants) {
 }
 
 TEST_F(Writer, SaysWhatFailedAndGoesOn) {
-  CheckpointWriter writer(session, program, folder / "c", 1, "");
+  CheckpointWriter writer(session, program, folder / "c", 1, "", false);
   writer.save(at(1));
   EXPECT_EQ(writer.lastWritten(), -1);
   expectError<DataError>([&] { writer.check(); }, "c/checkpoint.safetensors: No such file or directory");

@@ -38,6 +38,26 @@ TEST(ImageFolder, SaysWhatItCannotUse) {
   expectError<DataError>(open, "with a control character: rename it");
 }
 
+TEST(ImageFolder, CountsImagesThatItDoesNotRead) {
+  Folder folder;
+  makeClasses(folder);
+  const Program program = programWith(images);
+  EXPECT_TRUE(Dataset(from("imagefolder:" + folder.path), program).notes().empty());
+  for (int i = 0; i < 12; ++i)
+    folder.write("a/" + std::to_string(10 + i) + ".WEBP", "RIFF");
+  folder.write("b/old.bmp", "BM");
+  folder.write("b/notes.txt", "");
+  const auto notes = Dataset(from("imagefolder:" + folder.path), program).notes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], testing::StartsWith("13 images are neither JPEG nor PNG: '" + folder.path + "/a/10.WEBP'"));
+  EXPECT_THAT(notes[0], testing::HasSubstr("they are left out"));
+  std::filesystem::remove_all(folder / "c");
+  std::filesystem::create_directory(folder / "c");
+  folder.write("c/1.webp", "RIFF");
+  expectError<DataError>([&] { Dataset(from("imagefolder:" + folder.path), program); },
+                         "/c: the class has no .jpg, .jpeg or .png: 14 images are neither JPEG nor PNG");
+}
+
 /// The next sample takes the place of a bad one, with any number of workers.
 TEST(ImageFolder, SkipsBadImages) {
   Folder folder;
@@ -150,6 +170,13 @@ TEST(Tokens, TargetsAreOneTokenLater) {
   EXPECT_EQ(ids("t.bin"), (std::vector<int64_t>{4, 5, 6, 5, 6, 7}));
   folder.write("t.u32.bin", bytesOf<uint32_t>({1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(ids("t.u32.bin"), (std::vector<int64_t>{4, 5, 6, 5, 6, 7}));
+  // Windows at every second token: 1-3, 3-5, 5-7, the last with 8 behind it.
+  EXPECT_EQ(ids("t.bin,stride=2"), (std::vector<int64_t>{3, 4, 5, 4, 5, 6}));
+  EXPECT_EQ(Dataset(from("tokens:" + folder / "t.bin,stride=2"), program).samples(), 3);
+  EXPECT_EQ(Dataset(from("tokens:" + folder / "t.bin,stride=1"), program).samples(), 5);
+  EXPECT_EQ(Dataset(from("tokens:" + folder / "t.bin"), program).samples(), 2);
+  for (const char *stride : {"0", "-1", "x", ""})
+    expectError<UsageError>([&] { ids(std::string("t.bin,stride=") + stride); }, "stride is a whole number");
   folder.write("t.bin", bytesOf<uint16_t>({1, 2, 3, 4, 5, 100, 7}));
   expectError<DataError>([&] { ids("t.bin"); }, "the window at token 3 holds 100, 'ids' must lie between 0 and 99");
   folder.write("t.bin", "123");
@@ -172,12 +199,67 @@ TEST(Table, HasItsTargetByNameOrLast) {
     expectError<DataError>([&] { read(csv); }, why);
   };
   refused("", "an empty file");
-  refused("a,b,c,d\n1,2,3,1\n", "has 3 columns beside the target, input 'x' takes 2");
+  refused("a,b,c,d\n1,2,3,1\n", "has 3 numbers for 'x', which takes 2");
   refused("a,b,c\n1,2,1\n1,2\n", "row 2 has 2 fields, the first line has 3");
   refused("a,b,c\n1,2,1\n1,,2\n", "row 2: column 'b' holds '', input 'x' takes finite numbers");
   refused("a,b,c\n1,inf,1\n1,1,2\n", "row 1: column 'b' holds 'inf'");
   refused("a,b,c\n1,2,1\n1,1,3\n", "row 2 holds 3, 'target' must lie between 0 and 2");
   refused("a,b,c\n1,2,1\n1,1,x\n", "row 2: column 'c' holds 'x', input 'target' takes whole numbers");
+}
+
+/// Two inputs and a target of two numbers, by names; categories as ids and as a number for each; numbers standardized.
+TEST(Table, HasColumnsByTheirNames) {
+  const Input list[] = {{"x", {}, host(0, {2, 4}), 0},
+                        {"city", {}, host(64, {2}, Layout::RowMajor, DataType::I64), 3},
+                        {"target", {}, host(128, {2, 2}), 0}};
+  const Program program = programWith(list);
+  Folder folder;
+  folder.write("t.csv", "y1,id,f1,town,f2,colour,y2\n1,7,10,Rome,5,red,2\n3,8,20,Bonn,5,blue,4\n");
+  DataOptions options = from("csv:" + folder / "t.csv");
+  options.columns = {{"x=f\\d|colour", "city=town", "target=y."}, {"town|colour"}, true, "", true};
+  const auto read = [&](const DataOptions &by) {
+    Dataset data(by, program);
+    std::vector<float> x(8), y(4);
+    std::vector<int64_t> city(2);
+    data.gather({0, 0}, {x.data(), city.data(), y.data()});
+    EXPECT_EQ(y, (std::vector<float>{1, 2, 3, 4}));
+    EXPECT_EQ(city, (std::vector<int64_t>{1, 0})); // Bonn, Rome
+    return std::pair(x, data.knownColumns());
+  };
+  const auto [x, known] = read(options);
+  EXPECT_EQ(x, (std::vector<float>{-1, 0, 0, 1, 1, 0, 1, 0})); // f2 never changes; blue, red
+  // Other data are taken as those that were trained on, whatever their own mean is.
+  folder.write("u.csv", "f2,f1,town,colour\n6,15,Rome,red\n5,25,Rome,red\n");
+  DataOptions later = from("csv:" + folder / "u.csv");
+  later.targets = false;
+  later.columns.known = known;
+  later.columns.trains = false;
+  Dataset data(later, program);
+  std::vector<float> again(8), y(4);
+  std::vector<int64_t> city(2);
+  data.gather({0, 0}, {again.data(), city.data(), y.data()});
+  EXPECT_EQ(again, (std::vector<float>{0, 1, 0, 1, 2, 0, 0, 1})); // in the order of training
+  folder.write("u.csv", "f2,f1,town,colour\n6,15,Rome,green\n5,25,Rome,red\n");
+  expectError<DataError>([&] { Dataset(later, program).gather({0, 0}, {again.data(), city.data(), y.data()}); },
+                         "column 'colour' holds 'green', which is no category that the weights were trained with");
+  expectError<DataError>([&] { checkKnownColumns("{}", "it"); }, "it is damaged");
+  later.columns.columns = {"x=f.*"};
+  expectError<UsageError>([&] { Dataset(later, program); }, "are those that the weights were trained with");
+  DataOptions unknown = options;
+  unknown.columns.trains = false;
+  expectError<UsageError>([&] { Dataset(unknown, program); }, "are found when training");
+  options.columns.columns = {"x=f.", "city=town", "target=z.*"};
+  expectError<DataError>([&] { Dataset(options, program); },
+                         "--columns 'target=z.*' matches no column, but 'y1', 'id'");
+  options.columns.columns = {"x=f.", "city=town", "target=y."};
+  expectError<DataError>([&] { Dataset(options, program); }, "has 2 numbers for 'x', which takes 4");
+  options.columns.columns = {"z=f."};
+  expectError<UsageError>([&] { Dataset(options, program); },
+                          "with the name of an input (x, city, target), got 'z=f.'");
+  options.columns.columns = {};
+  expectError<DataError>([&] { Dataset(options, program); }, "say which columns are whose");
+  options.where = folder.path;
+  expectError<UsageError>([&] { Dataset(options, program); }, "are of csv:FILE");
 }
 
 /// No sample becomes the names of the columns, and no name a sample.

@@ -156,16 +156,80 @@ TEST(Metrics, MeanAbsoluteError) {
   EXPECT_EQ(tally.results().at(Metric::Mae), (0.5 + 0 + 2 + 96 + 0.5 + 0) / 6);
 }
 
+/// Numbers of scikit-learn 1.x: macro averages, roc_auc_score of softmax probabilities by multi_class="ovr".
+TEST(Metrics, OfClassesAreThoseOfScikitLearn) {
+  Scored scored({8, 3}, {8}, DataType::I64, "softmax-cross-entropy");
+  Session session(arena, 256, 0);
+  const std::vector<float> values = {0.2f, 0.9f, -0.4f, 1.5f, 0.1f, 0.3f, 0.4f, 0.4f, 0.2f, -1, 0.5f, 2,
+                                     0.3f, 0.8f, 0.6f,  0.1f, 0.2f, 0.9f, 1,    0,    0.5f, 0,  0.7f, 0.1f};
+  const std::vector<int64_t> right = {1, 0, 1, 2, 0, 2, 2, 1};
+  session.write(scored.scores, values.data());
+  session.write(scored.labels, right.data());
+  const MetricChoice choice(scored.program, "precision,recall,f1,auc");
+  Tally tally(scored.program, choice);
+  tally.add(session, 8);
+  const auto found = tally.results();
+  EXPECT_NEAR(found.at(Metric::Precision), 0.6666666666666666, 1e-12);
+  EXPECT_NEAR(found.at(Metric::Recall), 0.611111111111111, 1e-12);
+  EXPECT_NEAR(found.at(Metric::F1), 0.6222222222222222, 1e-12);
+  EXPECT_NEAR(found.at(Metric::Auc), 0.8722222222222222, 1e-6);
+  EXPECT_EQ(tally.classHits()[2].there, 3);
+  EXPECT_EQ(tally.classHits()[2].precision(), 1);
+  EXPECT_THAT(hitsText(tally.classHits(), {"cat", "dog", "owl"}), testing::HasSubstr("owl     1.0000  0.6667  0.8000"));
+  expectError<UsageError>([&] { choice.checkRoom(scored.program, int64_t{1} << 24); }, "'auc' keeps 3 scores of each");
+  choice.checkRoom(scored.program, 1000);
+}
+
+TEST(Metrics, OfTwoClassesAndOfLabels) {
+  Scored two({4, 2}, {4}, DataType::I64, "softmax-cross-entropy");
+  Session session(arena, 256, 0);
+  const std::vector<float> values = {0, 1, 0, 2, 0, 1, 0, 3}; // 1, 2, 1, 3 for the second class
+  const std::vector<int64_t> right = {0, 0, 1, 1};
+  session.write(two.scores, values.data());
+  session.write(two.labels, right.data());
+  const MetricChoice area(two.program, "auc");
+  Tally tally(two.program, area);
+  tally.add(session, 4);
+  EXPECT_DOUBLE_EQ(tally.results().at(Metric::Auc), 0.625); // of four pairs two are right and one is a tie
+
+  // A label is answered where its logit is above 0, its probability above 1/2.
+  Scored labels({4, 1}, {4, 1}, DataType::F32, "bce-with-logits");
+  const std::vector<float> logits = {0.4f, -1, 2, 0.6f}, there = {1, 1, 0, 1};
+  session.write(labels.scores, logits.data());
+  session.write(labels.labels, there.data());
+  for (const bool probabilities : {false, true}) {
+    labels.program.probabilities = probabilities;
+    const MetricChoice choice(labels.program, "precision,recall,f1,auc");
+    Tally counted(labels.program, choice);
+    counted.add(session, 4);
+    EXPECT_DOUBLE_EQ(counted.results().at(Metric::Precision), probabilities ? 1.0 / 2 : 2.0 / 3);
+    EXPECT_DOUBLE_EQ(counted.results().at(Metric::Recall), probabilities ? 1.0 / 3 : 2.0 / 3);
+    EXPECT_DOUBLE_EQ(counted.results().at(Metric::Auc), 0);
+  }
+}
+
+TEST(Metrics, RSquaredIsTheMeanOverNumbers) {
+  Scored scored({4, 2}, {4, 2}, DataType::F32, "mse");
+  Session session(arena, 256, 0);
+  const std::vector<float> outputs = {1, 2, 2, 3.5f, 2.5f, 1, 4, 2}, targets = {1.5f, 2, 2, 3, 3, 1.5f, 5, 2.5f};
+  session.write(scored.scores, outputs.data());
+  session.write(scored.labels, targets.data());
+  const MetricChoice choice(scored.program, "r2");
+  Tally tally(scored.program, choice);
+  tally.add(session, 4);
+  EXPECT_NEAR(tally.results().at(Metric::R2), 0.5956521739130435, 1e-12); // r2_score of scikit-learn
+}
+
 TEST(Metrics, WhatMeansNothingIsRefused) {
   Scored numbers({2, 2}, {2, 2}, DataType::F32, "mse"), few({4, 3}, {4}, DataType::I64, "softmax-cross-entropy");
   auto choose = [](const Scored &scored, const char *words) {
     return [&scored, words] { MetricChoice(scored.program, words); };
   };
-  expectError<UsageError>(choose(numbers, "accuracy"), "'accuracy' needs a loss over classes");
+  expectError<UsageError>(choose(numbers, "accuracy"), "'accuracy' needs scores of classes");
   expectError<UsageError>(choose(numbers, "confusion"), "'confusion' needs scores of classes");
   expectError<UsageError>(choose(few, "top5"), "more than five classes");
   expectError<UsageError>(choose(few, "mae"), "'mae' needs a target of numbers");
-  expectError<UsageError>(choose(few, "accuracy,f1"), "there is no 'f1'");
+  expectError<UsageError>(choose(few, "accuracy,f2"), "there is no 'f2'");
   const MetricChoice choice(few.program, "confusion");
   expectError<UsageError>([&] { choice.find("--best", "accuracy"); }, "--best accuracy: is none of the metrics");
   expectError<UsageError>([&] { choice.find("--best", "confusion"); }, "(loss)");

@@ -10,7 +10,7 @@
 
 using namespace sluice;
 
-static Schedule scheduleOf(const std::string &words, std::optional<int64_t> warmup = {},
+static Schedule scheduleOf(const std::string &words, std::optional<std::string> warmup = {},
                            std::optional<double> minimum = {}) {
   Arguments arguments;
   arguments.schedule = words;
@@ -19,16 +19,16 @@ static Schedule scheduleOf(const std::string &words, std::optional<int64_t> warm
   return Schedule(arguments);
 }
 
-static void expectScheduleRefused(const std::string &words, const std::string &part, std::optional<int64_t> warmup = {},
-                                  std::optional<double> minimum = {}) {
+static void expectScheduleRefused(const std::string &words, const std::string &part,
+                                  std::optional<std::string> warmup = {}, std::optional<double> minimum = {}) {
   expectError<UsageError>([&] { scheduleOf(words, warmup, minimum); }, part);
 }
 
 TEST(Schedule, WarmsUpThenFollowsItsFormula) {
   constexpr int64_t steps = 40, warmup = 10;
-  const Schedule constant = scheduleOf("constant", warmup), linear = scheduleOf("linear", warmup, 0.01),
-                 cosine = scheduleOf("cosine", warmup, 0.01),
-                 step = scheduleOf("step,step_size=12,gamma=0.2", warmup, 0.01);
+  const Schedule constant = scheduleOf("constant", "10"), linear = scheduleOf("linear", "25%", 0.01),
+                 cosine = scheduleOf("cosine", "0.25", 0.01),
+                 step = scheduleOf("step,step_size=12,gamma=0.2", "10", 0.01);
   for (int64_t s = 0; s < steps; ++s) {
     const double part = static_cast<double>(s - warmup) / (steps - warmup);
     const bool warm = s < warmup;
@@ -81,7 +81,26 @@ TEST(Schedule, ShortRunsHaveRates) {
         const double rate = scheduleOf(words).rate(1, s, steps);
         EXPECT_TRUE(rate >= 0 && rate <= 1) << words << " step " << s << " of " << steps << ": " << rate;
       }
-  EXPECT_EQ(scheduleOf("cosine", 100).rate(1, 1, 2), 0.02); // it ends before it is warm
+  EXPECT_EQ(scheduleOf("cosine", "100").rate(1, 1, 2), 0.02); // it ends before it is warm
+}
+
+/// Rates of torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.5, patience=1, threshold=0.1, cooldown=2, min_lr=0.2).
+TEST(Schedule, PlateauIsPyTorchs) {
+  const Schedule schedule = scheduleOf("plateau,factor=0.5,patience=1,threshold=0.1,cooldown=2", {}, 0.2);
+  const double losses[] = {1,    0.95, 0.93, 0.8,  0.79, 0.78, 0.77, 0.76, 0.75,
+                           0.74, 0.73, 0.7,  0.69, 0.3,  0.31, 0.32, 0.33};
+  const double rates[] = {1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2};
+  PlateauState state, rising;
+  for (int i = 0; i < 17; ++i) {
+    takePlateau(state, *schedule.plateau(), losses[i], false);
+    EXPECT_DOUBLE_EQ(schedule.rate(1, i, 17, state.reductions), rates[i]) << i;
+  }
+  // Of an accuracy more is better; what is no number is not.
+  const PlateauRule rule{"accuracy", 0.1, 0};
+  EXPECT_FALSE(takePlateau(rising, rule, 0.5, true));
+  EXPECT_FALSE(takePlateau(rising, rule, 0.6, true));
+  EXPECT_TRUE(takePlateau(rising, rule, std::nan(""), true));
+  EXPECT_EQ(scheduleOf("cosine").plateau(), nullptr);
 }
 
 TEST(Schedule, RefusesWhatMakesNoSense) {
@@ -92,8 +111,12 @@ TEST(Schedule, RefusesWhatMakesNoSense) {
   expectScheduleRefused("one-cycle,pct_start=2", "pct_start is a number");
   expectScheduleRefused("one-cycle,anneal_strategy=log", "'anneal_strategy=log' makes no sense");
   expectScheduleRefused("one-cycle,three_phase=maybe", "three_phase is true or false");
-  expectScheduleRefused("one-cycle", "--warmup does not go with", 5);
+  expectScheduleRefused("one-cycle", "--warmup does not go with", "5");
   expectScheduleRefused("constant", "--min-lr means nothing", {}, 0.1);
+  for (const char *warmup : {"2.5", "101%", "-1", "%", "many"})
+    expectScheduleRefused("linear", "--warmup expects a whole number of steps or a share of them", warmup);
+  expectScheduleRefused("plateau,factor=1", "factor is a number of 0 or more and below 1");
+  expectScheduleRefused("plateau,mode=max", "plateau takes metric, factor, patience");
 }
 
 static const Variable groupVariables[] = {{"conv.weight", device(0, {2}), Role::Parameter, Init::Zero},

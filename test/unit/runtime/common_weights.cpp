@@ -61,6 +61,12 @@ TEST_F(Weights, AMapNamesExceptions) {
       {"\n'gc.weight' = 'x'", "map.toml:2: the model has no tensor 'gc.weight'"},
       {"'fc.weight/momentum' = 'x'", "map.toml:1: the model has no tensor"},
       {"'fc.bias' = 3", "map.toml:1: 'fc.bias' expects \"NAME\" or"},
+      {"'fc.bias' = []", "map.toml:1: 'fc.bias' expects \"NAME\" or"},
+      {"'fc.bias' = ['x', 3]", "map.toml:1: 'fc.bias' expects \"NAME\" or"},
+      {"'(' = { name = 'x', regex = true }", "map.toml:1: '(': '(' is no regular expression"},
+      {"'gc.*' = { name = 'x', regex = true }", "map.toml:1: 'gc.*' matches no tensor of the model"},
+      {"'fc.*' = { name = '$&', regex = true }\n'.*bias' = { name = 'x', regex = true }",
+       "'fc.bias' matches '.*bias' and 'fc.*'"},
       {"'fc.bias' = { name = 'x', transposed = true }", "map.toml:1: 'fc.bias' expects \"NAME\" or"},
       {"'fc.bias' = { name = 'x', transpose = true }", "map.toml:1: 'fc.bias' is no matrix"}};
   for (const auto &[map, message] : mistakes) {
@@ -68,6 +74,67 @@ TEST_F(Weights, AMapNamesExceptions) {
     expectFailure(1, "--data data --init=torch.safetensors,map=map.toml", message);
     expectFailure(1, "--resume c --export=back.safetensors,map=map.toml", message);
   }
+}
+
+TEST_F(Weights, AMapMayBeOfExpressions) {
+  write("torch.safetensors", "model.head.weight", w, {3, 8}, "model.head.bias");
+  folder.write("map.toml", "'fc[.](weight|bias)' = { name = 'model.head.$1', regex = true }\n");
+  expectStarted("torch.safetensors,map=map.toml");
+  // What names a tensor counts over an expression.
+  folder.write("map.toml", "'fc[.](.*)' = { name = 'model.$1', regex = true }\n'fc.bias' = ['b1', 'b2']\n");
+  ASSERT_EQ(run("--resume c --export=back.safetensors,map=map.toml"), 0) << err;
+  EXPECT_EQ(SafetensorsFile(folder / "back.safetensors").tensors().size(), 3u);
+  EXPECT_EQ(tensor("back.safetensors", "model.weight", {3, 8}), w);
+  EXPECT_EQ(tensor("back.safetensors", "b1", {3}), b);
+  EXPECT_EQ(tensor("back.safetensors", "b2", {3}), b);
+  folder.write("map.toml", "'fc[.].*' = { name = 'one', regex = true }\n");
+  expectFailure(1, "--resume c --export=back.safetensors,map=map.toml",
+                "the file would have 'one' for 'fc.bias' and for 'fc.weight'");
+}
+
+TEST_F(Weights, TiedTensorsHaveAllOfTheirNames) {
+  write("torch.safetensors", "head.weight", w, {3, 8}); // the name that the model file lacks
+  ASSERT_EQ(run("--data data --steps 0 --init torch.safetensors --export out.safetensors", "tied"), 0) << err;
+  EXPECT_THAT(out, testing::HasSubstr("initial values: 2 tensors"));
+  EXPECT_EQ(tensor("out.safetensors", "fc.weight", {3, 8}), w);
+  EXPECT_EQ(tensor("out.safetensors", "head.weight", {3, 8}), w);
+  ASSERT_EQ(run("--data data --steps 0 --init out.safetensors --checkpoint c", "tied"), 0) << err;
+  EXPECT_THAT(out, testing::Not(testing::HasSubstr("not in the model")));
+  // Of two values none can be right, unless a map says which.
+  auto put = [](const std::vector<float> &from) {
+    return [&from](const TensorToWrite::Put &to) { to(from.data(), from.size() * 4); };
+  };
+  const std::vector<float> other(24, 1);
+  writeSafetensors(folder / "apart.safetensors", {},
+                   {{"fc.weight", DataType::F32, {3, 8}, put(other)}, {"head.weight", DataType::F32, {3, 8}, put(w)}});
+  expectFailure(1, "--data data --init apart.safetensors",
+                "apart.safetensors: 'fc.weight' and 'head.weight' differ, which are one tensor in the model", "tied");
+  folder.write("map.toml", "'fc.weight' = 'head.weight'\n");
+  ASSERT_EQ(run("--data data --steps 0 --init apart.safetensors,map=map.toml --export out.safetensors", "tied"), 0)
+      << err;
+  EXPECT_EQ(tensor("out.safetensors", "fc.weight", {3, 8}), w);
+}
+
+TEST_F(Weights, WhatIsTrainedMayStandAlone) {
+  write("torch.safetensors", "fc.weight", w, {3, 8});
+  ASSERT_EQ(run("--data data --steps 2 --init torch.safetensors --export a.safetensors,trained-only --checkpoint c "
+                "--checkpoint-trained-only",
+                "frozen"),
+            0)
+      << err;
+  EXPECT_EQ(SafetensorsFile(folder / "a.safetensors").tensors().count("fc.weight"), 0u);
+  EXPECT_EQ(SafetensorsFile(folder / "a.safetensors").tensors().count("fc.bias"), 1u);
+  EXPECT_FALSE(SafetensorsFile(folder / "c/checkpoint.safetensors").contains("fc.weight"));
+  EXPECT_THAT(folder.read("c/recipe.toml"), testing::HasSubstr("checkpoint-trained-only = true"));
+  // The recipe still brings the frozen weights; others are refused.
+  ASSERT_EQ(run("--recipe c/recipe.toml --resume c --steps 4", "frozen"), 0) << err;
+  ASSERT_EQ(run("--recipe c/recipe.toml --resume c/checkpoint.safetensors --evaluate data", "frozen"), 0) << err;
+  expectFailure(1, "--resume c --evaluate data", "holds what was trained alone, beside frozen weights of checksum ",
+                "frozen");
+  expectFailure(2, "--data data --export out.onnx,trained-only", "trained-only is for FILE.safetensors");
+  expectFailure(2, "--data data --init torch.safetensors,trained-only", "trained-only is an option of --export");
+  ASSERT_EQ(run("--data data --steps 1 --checkpoint d"), 0) << err;
+  expectFailure(2, "--data data --resume d --init torch.safetensors", "--init and --resume exclude each other");
 }
 
 TEST_F(Weights, WhatDoesNotFitIsSaid) {

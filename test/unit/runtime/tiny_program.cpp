@@ -101,12 +101,14 @@ SLUICE_SEQUENCE static void evaluate(Session &s) {
 
 int main(int argc, char **argv) {
   const Init init = variant("file") ? Init::File : Init::Kaiming;
+  const Role weightRole = variant("frozen") ? Role::Constant : Role::Parameter; // as checkpoints and exports see it
   const Variable variables[] = {
-      {"fc.weight", weight, Role::Parameter, init, 8, 3, exportOffset},
+      {"fc.weight", weight, weightRole, init, 8, 3, exportOffset},
       {"fc.bias", bias, Role::Parameter, variant("file") ? Init::File : Init::Zero, 0, 0, exportOffset + 96},
       {"fc.weight/momentum", weightMomentum, Role::Optimizer, Init::Zero},
       {"fc.bias/momentum", biasMomentum, Role::Optimizer, Init::Zero},
   };
+  const TiedName tied[] = {{"fc.weight", "head.weight"}};
   const Input inputs[] = {{"images", {images[0], images[1]}, stagedImages},
                           {"target", {labels[0], labels[1]}, stagedLabels, 3}};
   const PlanRow plan[] = {{"logits", "/fc/Gemm", "keep", 48, 1, 3}, {"flat", "/flatten/Flatten", "keep", 128, 0, 4}};
@@ -128,6 +130,8 @@ int main(int argc, char **argv) {
   program.predictedSecondsOfLongest = 1e-5;
   program.variables = variables;
   program.variableCount = 4;
+  program.tied = tied;
+  program.tiedCount = variant("tied") ? 1 : 0;
   program.inputs = inputs;
   program.inputCount = 2;
   program.plan = plan;

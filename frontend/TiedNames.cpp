@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules of nodes first, then what of other modules reads each parameter.
+#include "frontend/TiedNames.h"
+
+#include "frontend/OnnxGraph.h"
+#include "onnx/onnx_pb.h"
+#include "re2/re2.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace sluice {
+namespace {
+
+/// Where a node comes from.
+struct Module {
+  std::string path;            ///< as named_modules() has it
+  std::optional<bool> isLayer; ///< its class is one of torch.nn with a weight; nothing: not known
+};
+
+/// The texts of a Python list of strings as its repr writes it: ['', 'layer1', 'layer1.0'].
+std::vector<std::string> listOf(const std::string &repr) {
+  std::vector<std::string> list;
+  for (size_t at = 0; (at = repr.find_first_of("'\"", at)) != std::string::npos; ++at) {
+    const size_t end = repr.find(repr[at], at + 1);
+    if (end == std::string::npos)
+      break;
+    list.push_back(repr.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return list;
+}
+
+/// The last but one of scopes and classes: the module that the op stands in.
+std::optional<Module> moduleByTorchExport(const onnx::NodeProto &node) {
+  std::vector<std::string> scopes, classes;
+  for (const auto &entry : node.metadata_props())
+    if (entry.key() == "pkg.torch.onnx.name_scopes")
+      scopes = listOf(entry.value());
+    else if (entry.key() == "pkg.torch.onnx.class_hierarchy")
+      classes = listOf(entry.value());
+  if (scopes.size() < 2 || classes.size() != scopes.size())
+    return std::nullopt;
+  static const re2::RE2 layer("torch\\.nn\\.modules\\.(linear|conv|sparse|batchnorm|normalization|instancenorm)\\..*");
+  return Module{scopes[scopes.size() - 2], re2::RE2::FullMatch(classes[classes.size() - 2], layer)};
+}
+
+/// `/layer1/layer1.0/conv1/Conv` is of layer1.0.conv1: what a container holds has the container's name before its own.
+std::optional<Module> moduleByName(const onnx::NodeProto &node) {
+  const std::string &name = node.name();
+  if (name.empty() || name[0] != '/')
+    return std::nullopt;
+  std::vector<std::string> parts;
+  size_t begin = 1;
+  for (size_t end; (end = name.find('/', begin)) != std::string::npos; begin = end + 1) {
+    const std::string part = name.substr(begin, end - begin);
+    if (!parts.empty() && part.compare(0, parts.back().size() + 1, parts.back() + ".") == 0)
+      parts.back() = part;
+    else
+      parts.push_back(part);
+  }
+  std::string path;
+  for (const std::string &part : parts)
+    path += (path.empty() ? "" : ".") + part;
+  return path.empty() ? std::nullopt : std::optional(Module{path, std::nullopt});
+}
+
+std::optional<Module> moduleOf(const onnx::NodeProto &node) {
+  std::optional<Module> module = moduleByTorchExport(node);
+  return module ? module : moduleByName(node);
+}
+
+/// Ops that the layers consist of by the legacy exporter.
+bool isOfLayer(const onnx::NodeProto &node) {
+  static const std::set<std::string> ops = {"Add",      "BatchNormalization", "Cast",   "Constant",
+                                            "Conv",     "ConvTranspose",      "Gather", "Gemm",
+                                            "Identity", "LayerNormalization", "MatMul", "Transpose"};
+  return isStandard(node) && ops.count(node.op_type());
+}
+
+bool isWithin(const std::string &path, const std::string &module) {
+  return path.compare(0, module.size(), module) == 0 && (path.size() == module.size() || path[module.size()] == '.');
+}
+
+class Search {
+public:
+  Search(const onnx::GraphProto &proto, const OnnxGraph &graph) : graph(graph) {
+    for (const auto &initializer : proto.initializer())
+      own.insert(initializer.name());
+    for (const onnx::NodeProto *node : graph.nodes)
+      if (const std::optional<Module> module = moduleOf(*node)) {
+        auto [found, isFirst] = plain.emplace(module->path, true);
+        found->second &= isOfLayer(*node);
+      }
+  }
+
+  std::map<std::string, std::vector<std::string>> run() {
+    for (const onnx::NodeProto *node : graph.nodes)
+      if (const std::optional<Module> module = moduleOf(*node))
+        for (const std::string &input : node->input())
+          if (own.count(input) && !graph.roles.held.count(input) && nameScheme(input) == NameScheme::Module)
+            add(input, *module);
+    for (auto &[parameter, names] : tied) // two weights in one layer are of neither
+      names.erase(std::remove_if(names.begin(), names.end(), [&](const auto &name) { return owners[name].size() > 1; }),
+                  names.end());
+    return std::move(tied);
+  }
+
+private:
+  void add(const std::string &parameter, const Module &module) {
+    const size_t dot = parameter.rfind('.');
+    if (dot == std::string::npos)
+      return;
+    const std::string owner = parameter.substr(0, dot), leaf = parameter.substr(dot + 1),
+                      name = module.path + "." + leaf;
+    if (module.path == owner || (leaf != "weight" && leaf != "bias") || own.count(name) || isWithin(owner, module.path))
+      return;
+    if (!module.isLayer.value_or(looksLikeLayer(module.path, owner)))
+      return;
+    owners[name].insert(parameter);
+    std::vector<std::string> &names = tied[parameter];
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  }
+
+  /// By names alone. The legacy exporter calls a module's second use `NAME_1`.
+  bool looksLikeLayer(const std::string &path, const std::string &owner) const {
+    static const re2::RE2 again("(.*)_\\d+");
+    auto found = plain.find(path);
+    if (found == plain.end() || !found->second)
+      return false;
+    std::string base;
+    if (re2::RE2::FullMatch(path, again, &base) && (base == owner || plain.count(base)))
+      return false;
+    auto next = plain.upper_bound(path + "."); // a module in it
+    return next == plain.end() || !isWithin(next->first, path);
+  }
+
+  const OnnxGraph &graph;
+  std::set<std::string> own;
+  std::map<std::string, bool> plain; ///< modules, and whether all of their nodes are a layer's
+  std::map<std::string, std::vector<std::string>> tied;
+  std::map<std::string, std::set<std::string>> owners; ///< parameters that would have a name
+};
+
+} // namespace
+
+std::map<std::string, std::vector<std::string>> tiedNames(const onnx::GraphProto &proto, const OnnxGraph &graph) {
+  return Search(proto, graph).run();
+}
+
+} // namespace sluice

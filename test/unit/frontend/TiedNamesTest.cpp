@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which names a file lets shared parameters have besides their own.
+#include "frontend/TiedNames.h"
+#include "frontend/OnnxGraph.h"
+#include "test/unit/frontend/TextModel.h"
+
+namespace sluice {
+namespace {
+
+using Names = std::map<std::string, std::vector<std::string>>;
+
+constexpr char text[] = R"(g (int64[2, 4] ids) => (float[2, 4, 10] y) {
+    e = Gather(table, ids)
+    t1 = Transpose<perm = [1, 0]>(w)
+    a = MatMul(e, t1)
+    t2 = Transpose<perm = [1, 0]>(w)
+    b = MatMul(a, t2)
+    t3 = Transpose<perm = [1, 0]>(table)
+    y = MatMul(b, t3)
+  })";
+
+class TiedNames : public testing::Test {
+protected:
+  TiedNames() : model(parseModel(text)) {
+    addInitializer(model, "wte.weight", {10, 6}, 0, 0.01f);
+    addInitializer(model, "blocks.0.l.weight", {6, 6}, 0, 0.01f);
+    rename(*model.mutable_graph(), "table", "wte.weight");
+    rename(*model.mutable_graph(), "w", "blocks.0.l.weight");
+  }
+  /// Of the nodes in order: the module, and with `classes` its class as torch.export has it.
+  Names found(const std::vector<std::string> &modules, const std::vector<std::string> &classes = {}) {
+    for (int i = 0; i < model.graph().node_size(); ++i) {
+      onnx::NodeProto &node = *model.mutable_graph()->mutable_node(i);
+      node.clear_metadata_props();
+      node.set_name(classes.empty() ? modules[i] + "/" + node.op_type() : "node_" + std::to_string(i));
+      if (classes.empty())
+        continue;
+      auto add = [&](const char *key, const std::string &value) {
+        auto &entry = *node.add_metadata_props();
+        entry.set_key(key);
+        entry.set_value(value);
+      };
+      add("pkg.torch.onnx.name_scopes", "['', '" + modules[i] + "', 'linear']");
+      add("pkg.torch.onnx.class_hierarchy", "['M', 'torch.nn.modules." + classes[i] + "', 'aten.linear.default']");
+    }
+    TemporaryFolder folder;
+    auto file = OnnxFile::read(folder.write(model));
+    EXPECT_TRUE(file) << file.error();
+    auto graph = OnnxGraph::build(*file, {});
+    EXPECT_TRUE(graph) << graph.error();
+    return tiedNames(file->model().graph(), *graph);
+  }
+
+  onnx::ModelProto model;
+};
+
+TEST_F(TiedNames, FollowFromTheModulesOfTheLegacyExporter) {
+  // A container's name stands before its module's.
+  EXPECT_EQ(found({"/wte", "/blocks/blocks.0/l", "/blocks/blocks.0/l", "/blocks/blocks.1/l", "/blocks/blocks.1/l",
+                   "/lm_head", "/lm_head"}),
+            (Names{{"blocks.0.l.weight", {"blocks.1.l.weight"}}, {"wte.weight", {"lm_head.weight"}}}));
+}
+
+TEST_F(TiedNames, AreNoneOfWhatOnlyReadsAParameter) {
+  // A module that is used twice, and one that is no layer of its own.
+  EXPECT_EQ(found({"/wte", "/blocks.0/l", "/blocks.0/l", "/blocks.0/l_1", "/blocks.0/l_1", "", ""}), Names{});
+  EXPECT_EQ(found({"/wte", "/blocks.0/l", "/blocks.0/l", "/blocks.0", "/blocks.0", "/head", "/head/out"}), Names{});
+}
+
+TEST_F(TiedNames, FollowFromTheClassesOfTorchExport) {
+  const std::vector<std::string> modules = {"wte",        "blocks.0.l", "blocks.0.l", "blocks.1.l",
+                                            "blocks.1.l", "head",       "head"};
+  EXPECT_EQ(found(modules, std::vector<std::string>(7, "linear.Linear")),
+            (Names{{"blocks.0.l.weight", {"blocks.1.l.weight"}}, {"wte.weight", {"head.weight"}}}));
+  EXPECT_EQ(found(modules, std::vector<std::string>(7, "container.Sequential")), Names{});
+}
+
+} // namespace
+} // namespace sluice
