@@ -10,6 +10,7 @@ namespace sluice {
 namespace {
 
 template <typename T, typename Values> void copyBytes(std::string_view bytes, Values &values) {
+  values.reserve(bytes.size() / sizeof(T));
   for (size_t at = 0; at < bytes.size(); at += sizeof(T)) {
     T value;
     std::memcpy(&value, bytes.data() + at, sizeof value);

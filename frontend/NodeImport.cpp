@@ -183,6 +183,18 @@ LogicalResult NodeImport::fold(HostTensor value) {
   return success();
 }
 
+/// Whether copies of the file's tensors take no more than constants may with one more; small ones, as shapes, axes and
+/// numbers are, always do.
+static bool fitsBesideCopies(const FunctionImport &function, const FileTensor &tensor) {
+  constexpr int64_t elementBytes = 8, small = 1 << 13;
+  int64_t elements = elementCount(tensor.shape).value_or(0);
+  if (elements <= small)
+    return true;
+  for (const auto &copy : function.copies)
+    elements += copy.second.size();
+  return elements <= function.spec.limits.constantBytes / elementBytes;
+}
+
 const HostTensor *NodeImport::known(int input) {
   if (!has(input))
     return nullptr;
@@ -193,6 +205,8 @@ const HostTensor *NodeImport::known(int input) {
     return &copied->second;
   auto found = function.sources.find(name);
   if (found == function.sources.end() || !found->second.tensor)
+    return nullptr;
+  if (!fitsBesideCopies(function, *found->second.tensor))
     return nullptr;
   auto copy = HostTensor::from(*found->second.tensor);
   return copy ? &(function.copies[name] = std::move(*copy)) : nullptr;
