@@ -10,6 +10,7 @@
 #include "passes/planner/Pack.h"
 
 #include "ir/Sched.h"
+#include "runtime/PoolIndex.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_ASSIGNSLOTS
@@ -136,7 +137,7 @@ void AssignSlots::choosePool(ProgramOp program) {
     wanted = std::max(wanted, sched::poolBytes(copy.getCodec()));
     most += slotBytes(slot.getBytes());
   }
-  pool = std::max(pool, std::min(wanted, most));
+  pool = std::max(pool, std::min(wanted, most + poolIndexBytes(most)));
 }
 
 /// Step 4.

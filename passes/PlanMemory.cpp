@@ -16,6 +16,7 @@
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Words.h"
 #include "runtime/Codec.h"
+#include "runtime/PoolIndex.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -64,7 +65,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!known)
       return module.emitError() << known.error();
     Storages storages(step);
-    Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, target, oneMemory);
+    Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, oneMemory);
     if (!asked)
       return failWith(module, 2) << asked.error();
     const PlanRequest &request = *asked;
@@ -178,12 +179,15 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return module.emitError();
   }
 
-  /// codec=fp16|zvc: all floats that leave for the host are packed on the way; positions stay those of raw copies, so
-  /// the plan is at worst more careful than it need be.
+  /// codec=fp16: all floats that leave for the host are packed on the way; codec=zvc: those that are expected to
+  /// shrink, where a pool takes them for the host memory that saves, else as mixed chooses. Positions stay those of raw
+  /// copies, so the plan is at worst more careful than it need be.
   void choosePacking(const planner::Problem &problem, const PlanRequest &request, planner::Plan &plan) {
+    const bool pooled = sluice::parseCodec(request.zvc)->pool > 0;
     for (auto [index, d] : llvm::enumerate(plan.decisions))
       if (d.action == planner::Action::Offload && d.codec.empty() &&
           packsOnCopies(problem.buffers[index], request.codec) && // else indices or statistics
+          (request.codec != "zvc" || planner::zerosPay(problem, static_cast<int>(index), pooled)) &&
           planner::mayRound(problem, plan, static_cast<int>(index), request.codec))
         d.codec = request.codec;
   }
@@ -200,7 +204,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       (codec->pool > 0 ? pooled : slots) +=
           slotBytes(codec->kind == Codec::None ? buffer.bytes : packedBytes(*codec, buffer.bytes));
     }
-    return slots + std::min(pooled, sluice::parseCodec(request.zvc)->pool);
+    return slots + std::min(pooled + poolIndexBytes(pooled), sluice::parseCodec(request.zvc)->pool);
   }
 
   /// The last guard of --allow-lossy, whatever a strategy does.

@@ -78,7 +78,7 @@ def AssignSlots : Pass<"sluice-assign-slots", "::mlir::ModuleOp"> {
     2. What outlives a step comes first, at the same offsets in every program: variables, batch slots, results.
     3. Transients of each program are packed above it, those on the host into the host arena, those of the spill arena into that one;
        programs share all arenas.
-    4. The pool of `zvc:pool=BYTES` comes last in the host arena: these bytes, or what all tensors of a step need that are packed into it.
+    4. The pool of `zvc:pool=BYTES` comes last in the host arena: these bytes, or what all tensors of a step need that are packed into it, and an index of them.
 
     Fails with both numbers when an arena is larger than its budget. The statistics compare the arena with the most bytes live at once.
 

@@ -138,10 +138,10 @@ struct ParameterGroup {
   float weightDecay = -1; ///< negative: that of the step
 };
 
-/// Host: the last `bytes` of the host arena hold the packed forms of tensors in Space::Spill as far as they fit.
+/// The last `bytes` of the host arena hold the packed forms of tensors in Space::Spill as far as they fit.
 struct PoolSize {
   size_t bytes = 0;
-  size_t spill = 0; ///< of the arena that takes the rest where there is a file for it
+  size_t spill = 0; ///< host: of the arena that takes the rest where there is a file for it; cuda: of its offsets
 };
 
 class PackedPool;

@@ -19,7 +19,6 @@ struct TargetFacts {
   bool levels;              ///< programs can be built for a level of x86-64 (--cpu)
   bool reducedPrecision;    ///< tf32, bf16 and fp16 besides fp32
   bool zerosStay;           ///< copies with zvc leave zeros out before the link, else behind it
-  bool packsIntoPool;       ///< zvc:pool=SIZE
   int64_t workspaceOfFp32;  ///< bytes, where no --workspace-limit is given; 0: follows from the step
   int64_t workspaceOfOther; ///< in other precisions
 
@@ -30,9 +29,9 @@ struct TargetFacts {
 
 /// In the order of the enumerators.
 constexpr TargetFacts targetTable[] = {
-    {Target::Host, "host", ".cpp", nullptr, "HostProject.cmake", true, false, false, true, 0, 0},
+    {Target::Host, "host", ".cpp", nullptr, "HostProject.cmake", true, false, false, 0, 0},
     // Engines of f32 without tensor cores need more workspace than those of other precisions.
-    {Target::Cuda, "cuda", ".cu", "h200", "CudaProject.cmake", false, true, true, false, 256 << 20, 64 << 20},
+    {Target::Cuda, "cuda", ".cu", "h200", "CudaProject.cmake", false, true, true, 256 << 20, 64 << 20},
 };
 
 constexpr const TargetFacts &factsOf(Target target) { return targetTable[static_cast<int>(target)]; }

@@ -55,7 +55,7 @@ const char *const sluice::secondMemoryHint =
     "; on target host the budget is of all memory, where offloading frees nothing: --host-budget=SIZE (or unlimited) "
     "gives what is offloaded a memory of its own, which --offload-to keeps in a file";
 
-Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
+Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy,
                                              bool oneMemory) {
   Result<planner::StrategyWords> words = planner::parseStrategy(strategy);
   if (!words)
@@ -75,8 +75,5 @@ Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const 
     request.options.allowLossy.insert(name.str());
   }
   request.options.executable = executableActions(oneMemory);
-  if (parseCodec(request.zvc)->pool > 0 && !factsOf(target).packsIntoPool)
-    return sluice::Error{"codec '" + request.zvc + "' in --strategy is not available for --target=" +
-                         factsOf(target).name + ", where kernels pack into slots of the raw size; write codec=zvc"};
   return request;
 }

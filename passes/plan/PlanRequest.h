@@ -14,15 +14,15 @@ struct PlanRequest {
   std::string name; ///< of the strategy
   planner::Options
       options;       ///< its knobs, the lossy actions that are allowed, and what programs of the target can carry out
-  std::string codec; ///< knob `codec` of every strategy: "fp16" or "zvc" packs the floats of all copies; "": raw bytes
+  std::string codec; ///< knob `codec` of every strategy: "fp16" packs the floats of all copies, "zvc" those that
+                     ///< are expected to shrink; "": raw bytes
   std::string zvc = "zvc"; ///< codec behind every "zvc" of the plan, with its pool: knob `codec=zvc:pool=BYTES`
   std::string zfp = "zfp"; ///< codec behind every "zfp" of the plan, with its rate: knob `rate`
 };
 
 /// Reads --strategy=NAME[,k=v...] and --allow-lossy=NAME[,NAME...]; the registry knows the names of
 /// strategies and their own knobs. With `oneMemory` nothing is offloaded: its bytes would stay in the same memory.
-Result<PlanRequest> parsePlanRequest(const std::string &strategy, const std::string &allowLossy, Target target,
-                                     bool oneMemory);
+Result<PlanRequest> parsePlanRequest(const std::string &strategy, const std::string &allowLossy, bool oneMemory);
 
 /// What a strategy that is refused because it may not offload needs, for the end of a message.
 extern const char *const secondMemoryHint;

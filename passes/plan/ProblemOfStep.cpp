@@ -7,6 +7,8 @@
 
 #include "ir/RuntimeTypes.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
@@ -84,21 +86,28 @@ private:
   }
 
   /// Of what the forward half writes last: as measured, where regions of one name stand one behind the other, or as
-  /// expected.
+  /// expected. Casts and other orders keep zeros, the largest of a window is zero where all of it are.
   void expectZeros(func::FuncOp step, const planner::Profile &profile) {
     llvm::StringMap<size_t> written; // full tensors so far, by node
+    llvm::DenseMap<Value, double> shares;
     for (Operation *op : plannedOps(step)) {
       if (!isForward(op))
         continue;
       auto fused = dyn_cast<FusedOp>(op);
       for (OpResult result : op->getResults()) {
         double zeros = 0;
+        if (isa<CastOp, ReorderOp, MaxPoolOp>(op) && result.getResultNumber() == 0)
+          zeros = shares.lookup(viewedValue(op->getOperand(0)));
+        if (auto pool = dyn_cast<MaxPoolOp>(op))
+          for (int64_t extent : pool.getKernel())
+            zeros = std::pow(zeros, static_cast<double>(extent));
         if (unsigned i = result.getResultNumber(); fused && i < fused.fullResults()) {
           const std::string node = nodeName(op->getLoc());
           const planner::MeasuredOp *measured = profile.measured(node, cast<HasKernel>(op).launchName());
           const size_t place = written[node]++;
           zeros = measured && place < measured->zeros.size() ? measured->zeros[place] : fused.expectedZeros(i);
         }
+        shares[result] = zeros;
         if (int b = bufferOf[storages.of(result)]; b >= 0)
           problem.buffers[b].zeroFraction = zeros;
       }

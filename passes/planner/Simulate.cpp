@@ -35,6 +35,15 @@ Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision
   return link.latency + copiedBytes(problem, buffer, decision) / rate;
 }
 
+bool zerosPay(const Problem &problem, int buffer, bool pooled) {
+  Decision packed;
+  packed.codec = "zvc";
+  const auto seconds = [&](const Decision &with) {
+    return copySeconds(problem, buffer, with, true) + copySeconds(problem, buffer, with, false);
+  };
+  return keptShare(problem.buffers[buffer]) < 1 && (pooled || !problem.zerosStay || seconds(packed) < seconds({}));
+}
+
 namespace {
 
 /// A copy, or a job of the codec stream.

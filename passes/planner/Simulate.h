@@ -29,4 +29,9 @@ double copyRateLimit(const Problem &problem, int buffer, const Decision &decisio
 /// Seconds of a copy when the other direction is idle.
 Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);
 
+/// Whether zvc is worth it for copies of a buffer. It adds a bit an element, so that dense tensors would grow. Behind
+/// the link, or into a pool (`pooled`), it saves host memory; before the link and into a slot of the raw size it has to
+/// be faster than a raw copy there and back.
+bool zerosPay(const Problem &problem, int buffer, bool pooled);
+
 } // namespace sluice::planner

@@ -86,17 +86,6 @@ void Combiner::leave(const Choice &choice, Plan &plan) const {
       plan.decisions[b].action = Action::Offload;
 }
 
-/// Zero-value compression adds a bit an element, so that dense tensors would grow. Behind the link it saves host
-/// memory; before it, it also has to be faster than a raw copy there and back.
-bool Combiner::zerosPay(int buffer) const {
-  Decision packed;
-  packed.codec = "zvc";
-  const auto seconds = [&](const Decision &with) {
-    return copySeconds(problem, buffer, with, true) + copySeconds(problem, buffer, with, false);
-  };
-  return keptShare(problem.buffers[buffer]) < 1 && (!problem.zerosStay || seconds(packed) < seconds({}));
-}
-
 /// Codecs of what is offloaded.
 void Combiner::setCodecs(const Choice &choice, Plan &plan) const {
   if (!copiesWith(choice.codec))
@@ -105,7 +94,7 @@ void Combiner::setCodecs(const Choice &choice, Plan &plan) const {
     if (Decision &d = plan.decisions[b]; d.action == Action::Offload &&
                                          packsOnCopies(problem.buffers[b], choice.codec) &&
                                          mayRound(problem, plan, b, choice.codec))
-      d.codec = choice.codec != "zvc" || zerosPay(b) ? choice.codec : "";
+      d.codec = choice.codec != "zvc" || zerosPay(problem, b, false) ? choice.codec : "";
 }
 
 Plan Combiner::marked(const Choice &choice) const {

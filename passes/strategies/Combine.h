@@ -57,7 +57,6 @@ private:
   void encode(Plan &plan) const;
   void invert(const std::vector<int> &buffers, Plan &plan) const;
   void leave(const Choice &choice, Plan &plan) const;
-  bool zerosPay(int buffer) const;
   void setCodecs(const Choice &choice, Plan &plan) const;
 };
 

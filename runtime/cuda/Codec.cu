@@ -5,6 +5,7 @@
 // floats, and round what comes back.
 #include "runtime/cuda/Codec.h"
 
+#include "runtime/PoolIndex.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Note.h"
 #include "runtime/cuda/Storage.h"
@@ -214,13 +215,25 @@ void unpackInt8(cudaStream_t stream, const void *packed, void *x, const Tensor &
 }
 
 void checkCopy(const char *node, Codec codec, const Tensor &device, const Tensor &slot) {
-  if ((codec.kind != Codec::Fp16 && codec.kind != Codec::Zvc) || slot.space != Space::Host)
+  if (codec.kind != Codec::Fp16 && codec.kind != Codec::Zvc)
     throw std::invalid_argument("copies for '" + std::string(node) +
-                                "' pack in a way that the cuda runtime does not have; fp16 and zvc without a pool are");
+                                "' pack in a way that the cuda runtime does not have; fp16 and zvc are");
+  if (slot.space == Space::Spill && (codec.kind != Codec::Zvc || static_cast<int64_t>(device.bytes()) < poolSmallest))
+    throw std::invalid_argument("'" + std::string(node) + "' of " + std::to_string(device.bytes()) +
+                                " bytes is packed into a pool, which takes zvc alone, of " +
+                                std::to_string(poolSmallest) + " bytes at least");
   checkPacked(node, codec, device, slot, true);
 }
 
 constexpr unsigned all = ~0u;
+
+PackedHome homeOf(const Stream &stream, const Tensor &packed, const char *node) {
+  if (packed.space != Space::Spill)
+    return {static_cast<char *>(stream.address(packed))};
+  if (!stream.session.packedPool())
+    throw std::invalid_argument("'" + std::string(node) + "' is packed into a pool, and this session has none");
+  return {nullptr, stream.session.packedPool(), packed};
+}
 
 } // namespace
 
@@ -281,27 +294,27 @@ void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node,
   checkCopy(node, codec, from, to);
   watchNotes(refused, raiseRefused);
   const void *x = stream.address(from);
-  void *slot = stream.address(to);
+  const PackedHome home = homeOf(stream, to, node);
   const bool zvc = codec.kind == Codec::Zvc;
   auto work = [&] {
     if (zvc)
-      packZeroValues(native(stream), x, slot, from);
+      packZeroValues(native(stream), x, home, from, node);
     else
-      packHalf(native(stream), static_cast<const float *>(x), slot, from.shape.elements(), node, copyBlocks);
+      packHalf(native(stream), static_cast<const float *>(x), home.slot, from.shape.elements(), node, copyBlocks);
   };
   stream.launch(node.as(OpRole::Offload, codec), zvc ? "copy to host zvc" : "copy to host fp16", work, from.bytes());
 }
 
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {
   checkCopy(node, codec, to, from);
-  const void *slot = stream.address(from);
+  const PackedHome home = homeOf(stream, from, node);
   void *x = stream.address(to);
   const bool zvc = codec.kind == Codec::Zvc;
   auto work = [&] {
     if (zvc)
-      unpackZeroValues(native(stream), slot, x, to);
+      unpackZeroValues(native(stream), home, x, to);
     else
-      unpackHalf(native(stream), slot, static_cast<float *>(x), to.shape.elements(), copyBlocks);
+      unpackHalf(native(stream), home.slot, static_cast<float *>(x), to.shape.elements(), copyBlocks);
   };
   stream.launch(node.as(OpRole::Prefetch, codec), zvc ? "copy to device zvc" : "copy to device fp16", work, to.bytes());
 }

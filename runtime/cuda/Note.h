@@ -12,7 +12,7 @@ namespace sluice {
 /// Words of one kind of notes; the first is the node of the first failure, as an address of this process, 0: none.
 constexpr size_t noteWords = 5;
 /// Kinds of notes that a program may have.
-constexpr size_t mostNotes = 4;
+constexpr size_t mostNotes = 5;
 
 /// Has the notes in `symbol`, a __device__ array of noteWords words, looked at from now on. `raise` throws the error
 /// that they stand for. Again with the same symbol: nothing.

@@ -12,12 +12,14 @@
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
 #include "runtime/cuda/StepResults.h"
+#include "runtime/cuda/ZeroCounts.h"
 #include "runtime/cuda/ZeroValue.h"
 
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 
 namespace sluice {
 
@@ -50,7 +52,7 @@ struct Recorded {
 } // namespace
 
 struct Session::Impl {
-  Impl(size_t deviceBytes, size_t hostBytes, int eventCount)
+  Impl(size_t deviceBytes, size_t hostBytes, int eventCount, PoolSize size)
       : poison((Device::get(), poisonWanted())), device(Space::Device, deviceBytes, poison),
         host(Space::Host, hostBytes, poison), fork(cudaEventDisableTiming), broughtIn(cudaEventDisableTiming),
         nextBatch(cudaEventDisableTiming), recordedIn(static_cast<size_t>(eventCount)) {
@@ -59,6 +61,8 @@ struct Session::Impl {
     for (int i = 0; i < eventCount; ++i)
       events.emplace_back(cudaEventDisableTiming);
     clearPackedTotals();
+    if (size.bytes > 0)
+      pool.emplace(host.base(), hostBytes, size);
     checkCuda(cudaDeviceSynchronize(), "cannot fill the arenas");
   }
 
@@ -83,6 +87,7 @@ struct Session::Impl {
 
   bool poison;
   Arena device, host;
+  std::optional<PackedPool> pool;
   std::vector<CudaEvent> events;
   CudaEvent fork;
   std::vector<CudaEvent> joins; ///< by stream; compute's is not used
@@ -166,22 +171,10 @@ void Stream::countZeros(std::initializer_list<Tensor> written) {
 
 GatherState &gatherState(Session &session) { return session.impl->gathering; }
 
-void gather(Stream &stream) { gatherState(stream.session).on = true; }
-
-void launchKept(Stream &stream) {
-  if (!gathers(stream))
-    return;
-  if (std::unique_ptr<KeptLaunch> kept = std::move(gatherState(stream.session).kept))
-    kept->launch(stream);
-}
-
-void launchGathered(Stream &stream) {
-  launchKept(stream);
-  gatherState(stream.session).on = false;
-}
-
 void *Stream::address(const Tensor &tensor) const {
   Session::Impl &owner = *session.impl;
+  if (tensor.space == Space::Spill)
+    throw std::invalid_argument("the bytes of the spill arena are the pool's");
   const Arena &arena = tensor.space == Space::Device ? owner.device : owner.host;
   if (!tensor.present)
     return nullptr;
@@ -194,10 +187,10 @@ void *Stream::address(const Tensor &tensor) const {
   return arena.base() + tensor.offset;
 }
 
-Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize)
+Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize pool)
     : impl((hostFile ? throw MemoryNotAvailable("CUDA copies from locked memory: the host arena cannot lie in a file")
                      : 0,
-            std::make_unique<Impl>(deviceBytes, hostBytes, eventCount))),
+            std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, pool))),
       streams(makeStreams(*this)) {}
 
 // Nothing may read the arenas any more when they go; errors were reported, or are about to be.
@@ -245,6 +238,8 @@ void Session::enqueue(const std::function<void(Session &)> &body) {
   checkCuda(cudaEventRecord(impl->nextBatch.event, sluice::native(toDevice)), "cannot record an event");
   checkCuda(cudaStreamWaitEvent(sluice::native(compute), impl->nextBatch.event, 0), "cannot wait for a batch");
   impl->uploadState(*this);
+  if (impl->pool)
+    impl->pool->beginStep(sluice::native(compute));
   GraphOwner &graph = impl->graphOf[{&body, batchParity}];
   const bool first = impl->graphOf[{&body, 1 - batchParity}].enqueued + graph.enqueued++ == 0;
   if (first || !impl->graphs || impl->recording || onGradient)
@@ -320,7 +315,11 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient) {
   onGradient(parameter, gradient, impl->shown.data());
 }
 
-size_t Session::peak(Space space) const { return impl->peaks[static_cast<int>(space)]; }
+size_t Session::peak(Space space) const {
+  return std::max(impl->peaks[static_cast<int>(space)], space == Space::Host && impl->pool ? impl->pool->peakEnd() : 0);
+}
+
+PackedPool *Session::packedPool() const { return impl->pool ? &*impl->pool : nullptr; }
 
 size_t Session::driverBytes() const {
   size_t free = 0, total = 0;

@@ -4,12 +4,12 @@
 // that back. Every part has its place in the slot, so that no block waits for another. A block first finds the bits of
 // its part, in shared memory; then each thread moves 16 bytes of elements that are not zero and stand side by side in
 // the slot, so that what crosses the link are whole aligned lines. The second look at a part finds it in the L2 cache.
+// In a pool a part's place is drawn from a counter in device memory when its size is known.
 #include "runtime/cuda/ZeroValue.h"
 
 #include "runtime/Codec.h"
 #include "runtime/cuda/Codec.h"
 #include "runtime/cuda/Device.h"
-#include "runtime/cuda/Storage.h"
 
 #include <cstring>
 #include <type_traits>
@@ -19,8 +19,6 @@ namespace sluice {
 namespace {
 
 constexpr int lanes = 32;
-constexpr unsigned countBlocks = 1024;
-constexpr size_t mostCounts = size_t(1) << 14;
 
 /// Bytes of tensors, and what they took packed, since clearPackedTotals().
 __device__ unsigned long long totals[2];
@@ -158,24 +156,56 @@ template <typename Word> struct Place {
         masks(zvcMaskBytes(count)) {}
 };
 
-template <typename Word> __global__ void packZeroValuesKernel(const Word *x, char *slot, int64_t elements) {
+/// PackedHome, for kernels.
+struct Home {
+  char *slot; ///< null: in the pool
+  PoolPlace pool;
+  unsigned long long node; ///< as an address of this process
+};
+
+/// Draws a part's place in the pool; null where it has none left.
+__device__ inline char *draw(const Home &home, int64_t part, int64_t bytes) {
+  constexpr unsigned long long line = PoolPlace::line;
+  const PoolPlace &pool = home.pool;
+  const unsigned long long size = (static_cast<unsigned long long>(bytes) + line - 1) / line * line,
+                           at = atomicAdd(&pool.used[0], size), end = at + size;
+  const bool fits = end <= pool.room;
+  pool.entries[part] = fits ? at / line << 24 | static_cast<unsigned long long>(bytes) : 0;
+  if (fits)
+    return pool.parts + at;
+  pool.full[1] = pool.room;
+  for (unsigned long long seen = pool.full[2]; seen < end;) {
+    const unsigned long long before = atomicCAS(&pool.full[2], seen, end);
+    if (before == seen)
+      break;
+    seen = before;
+  }
+  atomicCAS(&pool.full[0], 0ull, home.node);
+  return nullptr;
+}
+
+template <typename Word> __global__ void packZeroValuesKernel(const Word *x, Home home, int64_t elements) {
   using C = Cut<Word>;
   __align__(16) __shared__ uint32_t bits[C::groups];
   __shared__ int before[C::groups + 1], warpTotals[blockThreads / lanes];
+  __shared__ char *drawn;
   const Shared shared{bits, before, warpTotals};
-  auto *table = reinterpret_cast<int64_t *>(slot);
+  auto *table = reinterpret_cast<int64_t *>(home.slot);
   const int64_t bytes = elements * C::width;
   for (int64_t part = blockIdx.x; part < zvcParts(bytes); part += gridDim.x) {
     const Place<Word> place(part, elements);
     const Word *from = x + place.first;
-    char *to = slot + place.begin;
     findBits(from, place.count, shared);
     countBefore<Word>(shared);
     const int nonzero = before[C::groups];
     const int64_t taken = min(place.raw, place.masks + C::width * nonzero);
-    if (taken == place.raw) {
+    if (threadIdx.x == 0)
+      drawn = home.slot ? home.slot + place.begin : draw(home, part, taken);
+    __syncthreads();
+    char *to = drawn;
+    if (to && taken == place.raw) {
       moveElements(from, reinterpret_cast<Word *>(to), place.count);
-    } else {
+    } else if (to) {
       moveElements(bits, reinterpret_cast<uint32_t *>(to), place.masks / 4);
       auto *values = reinterpret_cast<Word *>(to + place.masks);
       for (int at = firstOfThread(C::vector); at < nonzero; at += C::stride) {
@@ -189,27 +219,35 @@ template <typename Word> __global__ void packZeroValuesKernel(const Word *x, cha
       }
     }
     if (threadIdx.x == 0) {
-      table[part + 1] = place.begin + taken;
-      if (part == 0)
+      const bool first = home.slot && part == 0;
+      if (home.slot)
+        table[part + 1] = place.begin + taken;
+      if (first)
         table[0] = zvcTableBytes(bytes);
       atomicAdd(&totals[0], static_cast<unsigned long long>(place.raw));
-      atomicAdd(&totals[1], static_cast<unsigned long long>(taken + (part == 0 ? zvcTableBytes(bytes) : 0)));
+      atomicAdd(&totals[1], static_cast<unsigned long long>(taken + (first ? zvcTableBytes(bytes) : 0)));
     }
     __syncthreads(); // all have read the bits, which the next part overwrites
   }
 }
 
-template <typename Word> __global__ void unpackZeroValuesKernel(const char *slot, Word *x, int64_t elements) {
+template <typename Word> __global__ void unpackZeroValuesKernel(Home home, Word *x, int64_t elements) {
   using C = Cut<Word>;
   __align__(16) __shared__ uint32_t bits[C::groups];
   __shared__ int before[C::groups + 1], warpTotals[blockThreads / lanes];
   const Shared shared{bits, before, warpTotals};
-  const auto *table = reinterpret_cast<const int64_t *>(slot);
+  const auto *table = reinterpret_cast<const int64_t *>(home.slot);
   for (int64_t part = blockIdx.x; part < zvcParts(elements * C::width); part += gridDim.x) {
     const Place<Word> place(part, elements);
-    const char *from = slot + place.begin;
+    const unsigned long long entry = home.slot ? 0 : home.pool.entries[part];
+    const char *from = home.slot ? home.slot + place.begin : home.pool.parts + (entry >> 24) * PoolPlace::line;
+    const int64_t taken = home.slot ? table[part + 1] - place.begin : static_cast<int64_t>(entry & 0xffffff);
     Word *to = x + place.first;
-    if (table[part + 1] - place.begin == place.raw) {
+    if (taken == 0) { // had no place: the step ends with that
+      clearElements(to, place.count);
+      continue;
+    }
+    if (taken == place.raw) {
       moveElements(reinterpret_cast<const Word *>(from), to, place.count);
       continue;
     }
@@ -233,19 +271,6 @@ template <typename Word> __global__ void unpackZeroValuesKernel(const char *slot
   }
 }
 
-__device__ inline bool isZero(float x) { return bitsOfFloat(x) == 0; }
-template <typename Half> __device__ inline bool isZero(Half x) { return x.bits == 0; }
-
-template <typename T> __global__ void countZerosKernel(const T *x, int64_t count, unsigned long long *zeros) {
-  __shared__ unsigned long long warps[blockThreads / lanes];
-  unsigned long long mine = 0;
-  SLUICE_GRID_LOOP(i, count)
-  mine += isZero(x[i]) ? 1 : 0;
-  const unsigned long long all = blockSum(mine, warps);
-  if (threadIdx.x == 0)
-    atomicAdd(zeros, all);
-}
-
 unsigned gridOf(const Tensor &tensor) {
   return std::min(copyBlocks, blocksFor(zvcParts(static_cast<int64_t>(tensor.bytes())), 1));
 }
@@ -264,28 +289,33 @@ unsigned long long *totalsAddress() {
   return static_cast<unsigned long long *>(address);
 }
 
+Home homeOf(const PackedHome &home, const char *node) {
+  return {home.slot, home.pool ? home.pool->placeOf(home.place) : PoolPlace(), reinterpret_cast<uintptr_t>(node)};
+}
+
 } // namespace
 
-void packZeroValues(cudaStream_t stream, const void *x, void *slot, const Tensor &tensor) {
+void packZeroValues(cudaStream_t stream, const void *x, const PackedHome &home, const Tensor &tensor,
+                    const char *node) {
   packed = true;
+  const Home place = homeOf(home, node);
   forWords(tensor, [&](auto *word) {
     using Word = std::remove_pointer_t<decltype(word)>;
     const auto kernel = packZeroValuesKernel<Word>;
     const auto *from = static_cast<const Word *>(x);
-    auto *to = static_cast<char *>(slot);
     const int64_t elements = tensor.shape.elements();
-    kernel<<<gridOf(tensor), blockThreads, 0, stream>>>(from, to, elements);
+    kernel<<<gridOf(tensor), blockThreads, 0, stream>>>(from, place, elements);
   });
 }
 
-void unpackZeroValues(cudaStream_t stream, const void *slot, void *x, const Tensor &tensor) {
+void unpackZeroValues(cudaStream_t stream, const PackedHome &home, void *x, const Tensor &tensor) {
+  const Home place = homeOf(home, "");
   forWords(tensor, [&](auto *word) {
     using Word = std::remove_pointer_t<decltype(word)>;
     const auto kernel = unpackZeroValuesKernel<Word>;
-    const auto *from = static_cast<const char *>(slot);
     auto *to = static_cast<Word *>(x);
     const int64_t elements = tensor.shape.elements();
-    kernel<<<gridOf(tensor), blockThreads, 0, stream>>>(from, to, elements);
+    kernel<<<gridOf(tensor), blockThreads, 0, stream>>>(place, to, elements);
   });
 }
 
@@ -295,49 +325,13 @@ void clearPackedTotals() {
   packed = false;
 }
 
-// No plan for this target has a pool.
 void Session::notePacked(size_t, size_t) {}
 Session::PackedBytes Session::packedBytes() const {
   unsigned long long bytes[2] = {};
   if (packed)
     checkCuda(cudaMemcpy(bytes, totalsAddress(), sizeof bytes, cudaMemcpyDeviceToHost),
               "cannot read what packed tensors took");
-  return {bytes[0], bytes[1], 0, 0};
-}
-PackedPool *Session::packedPool() const { return nullptr; }
-
-ZeroCounts::ZeroCounts() {
-  void *address = nullptr;
-  checkCuda(cudaMalloc(&address, mostCounts * sizeof *counts), "cannot allocate counts of zeros");
-  counts = static_cast<unsigned long long *>(address);
-}
-ZeroCounts::~ZeroCounts() { cudaFree(counts); }
-
-std::optional<size_t> ZeroCounts::add(cudaStream_t stream, const void *x, const Tensor &tensor) {
-  if (elements.size() == mostCounts)
-    return std::nullopt;
-  const int64_t count = tensor.shape.elements();
-  unsigned long long *zeros = counts + elements.size();
-  checkCuda(cudaMemsetAsync(zeros, 0, sizeof *zeros, stream), "cannot clear a count of zeros");
-  forStored(tensor.type, [&](auto *stored) {
-    using T = std::remove_pointer_t<decltype(stored)>;
-    const T *values = static_cast<const T *>(x);
-    const auto kernel = countZerosKernel<T>;
-    kernel<<<std::min(countBlocks, blocksFor(count, blockThreads)), blockThreads, 0, stream>>>(values, count, zeros);
-  });
-  elements.push_back(count);
-  return elements.size() - 1;
-}
-
-std::vector<double> ZeroCounts::take() {
-  std::vector<unsigned long long> zeros(elements.size());
-  checkCuda(cudaMemcpy(zeros.data(), counts, zeros.size() * sizeof *counts, cudaMemcpyDeviceToHost),
-            "cannot read counts of zeros");
-  std::vector<double> shares;
-  for (size_t i = 0; i < zeros.size(); ++i)
-    shares.push_back(static_cast<double>(zeros[i]) / static_cast<double>(std::max<int64_t>(1, elements[i])));
-  elements.clear();
-  return shares;
+  return {bytes[0], bytes[1], 0, packedPool() ? packedPool()->peakBytes() : 0};
 }
 
 } // namespace sluice

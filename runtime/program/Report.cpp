@@ -34,8 +34,9 @@ void announceMemory(const Program &program) {
               program.deviceBase);
   std::printf("host memory:   %s", bytesText(program.hostBytes).c_str());
   if (program.poolBytes)
-    std::printf(", of them %zu for packed activations; %zu more with --offload-to, in its file", program.poolBytes,
-                program.spillBytes);
+    std::printf(", of them %zu for packed activations", program.poolBytes);
+  if (program.poolBytes && runtimeTarget() == Target::Host)
+    std::printf("; %zu more with --offload-to, in its file", program.spillBytes);
   std::printf("\n");
   if (runtimeTarget() == Target::Host)
     std::printf("together:      %s\n", bytesText(program.deviceBytes + program.hostBytes).c_str());
@@ -153,10 +154,14 @@ void printActions(const Program &program, const Session &session, const std::vec
     std::printf("zvc:           %zu of %zu bytes a step were not zero and took host memory (%.1f %% saved)\n",
                 packed.packed / static_cast<size_t>(allSteps), packed.raw / static_cast<size_t>(allSteps),
                 100.0 * (1 - static_cast<double>(packed.packed) / static_cast<double>(packed.raw)));
-  if (const Session::PackedBytes packed = session.packedBytes(); program.poolBytes > 0 && allSteps > 0)
-    std::printf("zvc pool:      %zu of %zu bytes used, instead of slots of %zu; %zu bytes a step went to the file of "
-                "--offload-to\n",
-                packed.poolPeak, program.poolBytes, program.spillBytes, packed.spilled / static_cast<size_t>(allSteps));
+  if (const Session::PackedBytes packed = session.packedBytes(); program.poolBytes > 0 && allSteps > 0) {
+    std::printf("zvc pool:      %zu of %zu bytes used, instead of slots of %zu", packed.poolPeak, program.poolBytes,
+                program.spillBytes);
+    if (runtimeTarget() == Target::Host)
+      std::printf("; %zu bytes a step went to the file of --offload-to",
+                  packed.spilled / static_cast<size_t>(allSteps));
+    std::printf("\n");
+  }
   std::fflush(stdout);
 }
 

@@ -59,4 +59,15 @@ TEST(ZeroValues, ZerosAreLeftOutWhereThatPays) {
   EXPECT_EQ(codecOf(false, 0.5, 9), "zvc") << "behind the link it saves host memory";
 }
 
+TEST(ZeroValues, PayInAPoolWhateverTheLinkSays) {
+  Problem p = twoLayers();
+  p.zerosStay = true;
+  p.codecRates = {{"zvc", 9}};
+  p.buffers[0].zeroFraction = 0.5;
+  EXPECT_FALSE(zerosPay(p, 0, false)) << "slower than the link";
+  EXPECT_TRUE(zerosPay(p, 0, true)) << "it saves host memory";
+  p.buffers[0].zeroFraction = 0.03;
+  EXPECT_FALSE(zerosPay(p, 0, true)) << "its bits take more than its zeros";
+}
+
 } // namespace sluice::planner
