@@ -124,7 +124,7 @@ void Document::skipNextBatch(sched::ProgramOp program) {
 
 void Document::nameEvents(sched::ProgramOp program) {
   for (auto record : program.getBody().getOps<sched::RecordOp>())
-    if (!isRuntimesBusiness(record)) {
+    if (!isIssuedByReader(record)) {
       std::string name = names.uniqueValue(record.getName());
       eventNames[record.getEvent().getAsOpaquePointer()] = name;
       events.push_back(name);

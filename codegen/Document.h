@@ -20,7 +20,7 @@ namespace sluice::codegen {
 struct KernelCallText {
   std::string object, declaration;   ///< empty for a function
   std::string method;                ///< or function
-  std::vector<std::string> operands; ///< behind the stream
+  std::vector<std::string> operands; ///< after the stream
   bool scratch = false;              ///< the object's workspace is checked against the slot
 };
 
@@ -47,7 +47,7 @@ public:
   /// Of a run, in order; names are handed out once.
   const std::vector<KernelCallText> &callsOf(sched::RunOp run) const { return kernels.at(run.getOperation()); }
   /// Copies of the next batch, which the runtime does while a step runs, and the waits and records that go with them.
-  bool isRuntimesBusiness(mlir::Operation *op) const { return skipped.count(op) != 0; }
+  bool isIssuedByReader(mlir::Operation *op) const { return skipped.count(op) != 0; }
   /// True for the buffer whose declaration stands for all that are the same bytes.
   bool isDeclaredBy(sched::BufferOp buffer) const {
     return keyOf(buffer.getBuffer()) == buffer.getBuffer().getAsOpaquePointer();

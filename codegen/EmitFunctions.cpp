@@ -27,9 +27,9 @@ public:
   }
 
   void print(llvm::raw_ostream &out, Operation &op) {
-    if (d.isRuntimesBusiness(&op))
+    if (d.isIssuedByReader(&op))
       return;
-    // Behind compute's waits that follow a step, but before its records: h2d may write the bytes once it has seen such
+    // After compute's waits that follow a step, but before its records: h2d may write the bytes once it has seen such
     // an event.
     auto record = dyn_cast<sched::RecordOp>(op);
     bool isStep = isa<sched::RunOp, sched::CopyOp>(op);
@@ -54,7 +54,7 @@ public:
   }
 
 private:
-  /// A workspace: free after its one step, without a word.
+  /// A workspace: free after its one step, without further synchronization.
   static bool isScratch(sched::BufferOp buffer) {
     return llvm::all_of(buffer.getBuffer().getUsers(), [&](Operation *user) {
       auto run = dyn_cast<sched::RunOp>(user);

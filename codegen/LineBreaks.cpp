@@ -69,7 +69,7 @@ public:
     return best ? *best : Break{text.size(), 0, false};
   }
 
-  llvm::StringRef text;    ///< without the comment behind it
+  llvm::StringRef text;    ///< without the comment after it
   llvm::StringRef comment; ///< empty: there is none
 
 private:

@@ -8,8 +8,8 @@
 
 namespace sluice::codegen {
 
-/// The same program in lines of at most `width` characters. A comment that does not fit behind its line moves
-/// to the left or goes above it; code goes on four columns to the right behind a comma or an operator, in the outermost
+/// The same program in lines of at most `width` characters. A comment that does not fit after its line moves
+/// to the left or goes above it; code goes on four columns to the right after a comma or an operator, in the outermost
 /// brackets that allow a line of reasonable length. Literals are taken apart where nothing else helps, directives stay
 /// as they are.
 std::string breakLines(llvm::StringRef text, size_t width = 120);

@@ -9,7 +9,7 @@
 
 using namespace sluice::codegen;
 
-/// The position behind the string or character that begins at `at`.
+/// The position after the string or character that begins at `at`.
 static size_t endOfQuoted(llvm::StringRef text, size_t at) {
   const char quote = text[at];
   for (++at; at < text.size() && text[at] != quote; ++at)
@@ -17,7 +17,7 @@ static size_t endOfQuoted(llvm::StringRef text, size_t at) {
   return at + 1;
 }
 
-/// Whether a word behind this text names a member of what stands before it.
+/// Whether a word after this text names a member of what stands before it.
 static bool awaitsMember(llvm::StringRef text) { return text.ends_with(".") || text.ends_with("->"); }
 
 std::set<std::string> sluice::codegen::identifiersIn(llvm::StringRef text) {

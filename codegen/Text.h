@@ -11,7 +11,7 @@
 
 namespace sluice::codegen {
 
-/// Identifiers in C++ text outside literals and comments, without those behind . and ->, which name members.
+/// Identifiers in C++ text outside literals and comments, without those after . and ->, which name members.
 std::set<std::string> identifiersIn(llvm::StringRef text);
 
 /// Hands out C++ identifiers, each once. Other characters than letters, digits and _ become _; keywords, macros and

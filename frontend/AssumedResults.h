@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values in place of those that a refused node would have made, so that the nodes behind it are looked at as well.
+// Values in place of those that a refused node would have made, so that the nodes after it are looked at as well.
 #ifndef SLUICE_FRONTEND_ASSUMED_RESULTS_H
 #define SLUICE_FRONTEND_ASSUMED_RESULTS_H
 

@@ -47,7 +47,7 @@ mlir::Value lengthOf(NodeImport &node, mlir::Value sum);
 mlir::Value permuted(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> permutation);
 /// The slab [start, start + length) of x along `axis`.
 mlir::Value slab(NodeImport &node, mlir::Value x, int64_t axis, int64_t start, int64_t length);
-/// Tensors one behind the other along `axis`; one alone as it is, null after an error in any.
+/// Tensors one after the other along `axis`; one alone as it is, null after an error in any.
 mlir::Value joined(NodeImport &node, llvm::ArrayRef<mlir::Value> parts, int64_t axis);
 /// x repeated to a shape by numpy's rules.
 mlir::Value repeated(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> shape);
@@ -57,7 +57,7 @@ mlir::Value summed(NodeImport &node, mlir::Value x, llvm::ArrayRef<int64_t> kept
 mlir::Value rowsOf(NodeImport &node, mlir::Value table, mlir::Value ids);
 /// The result of a node that takes the elements of x along `axis` by the indices of its input 1, which are data.
 mlir::LogicalResult gatherByData(NodeImport &node, mlir::Value x, int64_t axis);
-/// Extents before and behind a dimension, multiplied.
+/// Extents before and after a dimension, multiplied.
 std::pair<int64_t, int64_t> around(llvm::ArrayRef<int64_t> shape, int64_t axis);
 
 } // namespace sluice

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One walk in the file's order. Names of bodies stay where nothing else has them, else a number is put behind them.
+// One walk in the file's order. Names of bodies stay where nothing else has them, else a number is put after them.
 #include "frontend/Flattening.h"
 #include "onnx/onnx_pb.h"
 #include <algorithm>

@@ -87,7 +87,7 @@ public:
                           const std::vector<std::pair<const char *, int64_t>> &attributes = {});
   /// x with a dimension of extent 1 at `axis` more (Unsqueeze) or less (Squeeze).
   Result<std::string> addView(const char *op, const std::string &x, int64_t axis, const std::string &name);
-  /// Tensors one behind the other in a new dimension `axis`.
+  /// Tensors one after the other in a new dimension `axis`.
   Result<std::string> stack(const std::vector<std::string> &parts, int64_t axis, const std::string &name);
 
 private:

@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-/// Of one value, behind all views.
+/// Of one value, after all views.
 static constexpr size_t mostReads = 1000;
 
 bool isOp(const onnx::NodeProto &node, std::initializer_list<const char *> ops) {

@@ -26,7 +26,7 @@ public:
   const onnx::NodeProto *producerOf(const std::string &name) const;
   /// The nodes that read a value as it is.
   const std::vector<Read> &directReadsOf(const std::string &name) const;
-  /// What reads a value behind views and Expand; views that are the graph's output read nothing.
+  /// What reads a value after views and Expand; views that are the graph's output read nothing.
   std::vector<Read> readsOf(const std::string &name) const;
 
 private:

@@ -16,7 +16,7 @@ namespace sluice {
 
 namespace {
 
-/// Strings one behind the other, each with its length, so that no two sequences are one.
+/// Strings one after the other, each with its length, so that no two sequences are one.
 class Words {
 public:
   void add(const std::string &word) { text += std::to_string(word.size()) + ":" + word; }

@@ -183,7 +183,7 @@ LogicalResult importUnknown(NodeImport &node) {
     return success(node.shared().error.empty());
   auto importer = nodeImporters().find(type);
   if (importer == nodeImporters().end())
-    return node.error("this op is not supported; " + wayOut(node.proto()));
+    return node.error("this op is not supported; " + adviceOn(node.proto()));
   if (failed(importer->second(node)))
     return failure();
   noteIntegral(node);
@@ -194,7 +194,7 @@ LogicalResult importUnknown(NodeImport &node) {
 
 LogicalResult importNode(NodeImport &node) {
   if (!isStandard(node.proto()))
-    return node.error("ops of domain '" + node.proto().domain() + "' are not supported; " + wayOut(node.proto()));
+    return node.error("ops of domain '" + node.proto().domain() + "' are not supported; " + adviceOn(node.proto()));
   const std::string text = foldedText(node);
   if (text.empty())
     return importUnknown(node);

@@ -13,8 +13,8 @@ namespace sluice {
 /// names the position along `axis`, negative ones counted from the end. One position in [0, elements) for each index.
 Result<HostTensor> elementPositions(const std::vector<int64_t> &shape, const HostTensor &index, int64_t axis);
 
-/// GatherND and ScatterND: behind its first `batchDims` dimensions, which are those of `shape`, `index` holds tuples of
-/// positions along the next dimensions, as many as its last extent; they name blocks of what is behind these.
+/// GatherND and ScatterND: after its first `batchDims` dimensions, which are those of `shape`, `index` holds tuples of
+/// positions along the next dimensions, as many as its last extent; they name blocks of what is after these.
 struct IndexedBlocks {
   HostTensor positions;       ///< [tuples], each in [0, blocks)
   int64_t blocks = 1;         ///< in all of the tensor

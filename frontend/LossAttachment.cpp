@@ -67,7 +67,7 @@ bool poolsInCeilMode(const OnnxGraph &graph) {
 }
 
 /// Declared and computed shape of the output may differ only where --batch replaced the file's batch, and in rows and
-/// columns behind a ceil_mode: PyTorch's exporter counts last windows that begin in the padding behind the image,
+/// columns after a ceil_mode: PyTorch's exporter counts last windows that begin in the padding after the image,
 /// PyTorch leaves them out, and so do we.
 Status checkDeclared(const OnnxGraph &graph, ArrayRef<int64_t> shape) {
   if (!graph.outputDeclared)
@@ -180,7 +180,7 @@ void returnResults(FunctionImport &state, func::FuncOp function, Value loss, Ans
   function.setType(state.builder.getFunctionType(function.getArgumentTypes(), types));
 }
 
-/// Integers and truth values have no gradient, whatever loss stands behind them.
+/// Integers and truth values have no gradient, whatever loss stands after them.
 Status checkReal(const FunctionImport &state, Value output, const std::string &what) {
   if (typeOf(output).getElementType().isF32() && !state.integral.contains(state.graph.output))
     return Success{};
@@ -191,7 +191,7 @@ Status checkReal(const FunctionImport &state, Value output, const std::string &w
                "another value by --output=NAME" + others};
 }
 
-/// Why a loss of this kind cannot stand behind `x`, as importers say it, or success.
+/// Why a loss of this kind cannot stand after `x`, as importers say it, or success.
 Status checkScores(const TrainingSpec &spec, const OnnxGraph &graph, Value x, const std::string &what) {
   const std::string found = what + " has shape " + shapeText(shapeOf(x).vec());
   const int64_t rank = shapeOf(x).size(), classes = classDimension(spec.loss, rank);

@@ -69,7 +69,7 @@ Value NodeImport::readSource(const Source &source, const Use &use) {
   return read(FlatSymbolRefAttr::get(variable.getSymNameAttr()), cast<RankedTensorType>(variable.getType()));
 }
 
-/// A tensor under a view is initialized for the op behind it.
+/// A tensor under a view is initialized for the op after it.
 static Use useBehindViews(const OnnxGraph &graph, const std::string &name) {
   Use use;
   auto [reader, input] = graph.readerBehindViews(name);

@@ -82,7 +82,7 @@ public:
   mlir::Value tensor(int input, Use use = {});
   /// The same for ops that only move elements: integers that are data stay int64.
   mlir::Value moved(int input);
-  /// Integers that an input of the model brings, maybe behind views, int64; null without an error for others. Programs
+  /// Integers that an input of the model brings, maybe after views, int64; null without an error for others. Programs
   /// check their values by the op that indexes with them.
   mlir::Value integerData(int input);
   /// The same, a constant with values in [0, limit) once negative ones are counted from the end, or integers that the
@@ -109,7 +109,7 @@ public:
   /// absent.
   std::optional<std::vector<int64_t>> integers(const char *attribute, int input);
 
-  /// The tensor that is no activation behind an input; null when there is none.
+  /// The tensor that is no activation after an input; null when there is none.
   const Source *source(int input);
 
   mlir::LogicalResult result(mlir::Value value, int output = 0);
@@ -145,7 +145,7 @@ public:
   /// An operand that spans several dimensions of an image as an image itself: layouts are those of rank 4.
   mlir::Value asImageOperand(mlir::Value x, int64_t rank);
   static llvm::APFloat f32(double number) { return llvm::APFloat(static_cast<float>(number)); }
-  /// A constant, equal everywhere; `purpose` names it behind the node's output.
+  /// A constant, equal everywhere; `purpose` names it after the node's output.
   mlir::Value filled(std::vector<int64_t> shape, double number, const std::string &purpose);
   mlir::Value scalar(double number, const std::string &purpose) { return filled({}, number, purpose); }
   /// A constant with a value for each element.
@@ -161,10 +161,10 @@ private:
   }
   /// Infers the result types of a new op and verifies it; erases it when that fails.
   bool finish(mlir::Operation *op);
-  /// Ranks, extents and sizes within the limits; every op is made behind this check.
+  /// Ranks, extents and sizes within the limits; every op is made after this check.
   mlir::LogicalResult checkSize(mlir::RankedTensorType type, const std::string &what);
   mlir::LogicalResult countConstant(const HostTensor &value);
-  /// A constant that the model does not have, without its value; `purpose` names it behind the node's output.
+  /// A constant that the model does not have, without its value; `purpose` names it after the node's output.
   Source inventedSource(const std::string &purpose, std::vector<int64_t> shape, int32_t elementType) const;
   mlir::Value readSource(const Source &source, const Use &use);
   mlir::Value readNumbers(const Source &source, int input, const Use &use);

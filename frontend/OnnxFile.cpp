@@ -37,7 +37,7 @@ struct OnnxFile::Contents {
   bool replaced = false;
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
   google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> outputs;
-  int initializers = 0; ///< of the file; others are behind them
+  int initializers = 0; ///< of the file; others are after them
 };
 
 namespace {

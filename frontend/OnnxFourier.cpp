@@ -37,7 +37,7 @@ std::optional<int64_t> numberAt(NodeImport &node, int input, const char *what, i
   return std::nullopt;
 }
 
-/// x as long as `length` along its dimension `axis`: cut, or with zeros behind it.
+/// x as long as `length` along its dimension `axis`: cut, or with zeros after it.
 Value ofLength(NodeImport &node, Value x, int64_t axis, int64_t length) {
   const int64_t present = shapeOf(x)[axis];
   if (length < present)

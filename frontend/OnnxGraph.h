@@ -47,7 +47,7 @@ struct OnnxGraph {
   std::map<std::string, std::pair<const onnx::NodeProto *, int>> firstReader;
   std::set<std::string> readTwice; ///< values that live nodes read more than once
 
-  /// The first reader of `name` behind Identity, Transpose, Reshape and the like; null when there is none.
+  /// The first reader of `name` after Identity, Transpose, Reshape and the like; null when there is none.
   std::pair<const onnx::NodeProto *, int> readerBehindViews(const std::string &name) const;
 
   static Result<OnnxGraph> build(const OnnxFile &file, const TrainingSpec &spec);

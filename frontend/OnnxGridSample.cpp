@@ -111,7 +111,7 @@ private:
     return {mirrors ? reflected(at, extent) : clipped(node, at, 0, extent - 1), weight};
   }
 
-  /// Weights of the four pixels around a place that lies `t` behind the second of them: R. Keys, Cubic Convolution
+  /// Weights of the four pixels around a place that lies `t` after the second of them: R. Keys, Cubic Convolution
   /// Interpolation for Digital Image Processing, 1981, with the parameter -3/4 of PyTorch and ONNX.
   Value cubicWeight(Value t, int tap) {
     constexpr double a = -0.75;
@@ -145,7 +145,7 @@ private:
     return taps;
   }
 
-  /// The next combination of taps; false behind the last one.
+  /// The next combination of taps; false after the last one.
   static bool advance(SmallVector<size_t> &which, const SmallVector<SmallVector<Tap>> &taps) {
     for (size_t d = 0; d < which.size(); ++d) {
       if (++which[d] < taps[d].size())

@@ -9,7 +9,7 @@ using namespace mlir;
 namespace sluice {
 namespace {
 
-/// Pads of one dimension: elements in front and behind; negative ones cut.
+/// Pads of one dimension: elements in front and after; negative ones cut.
 struct Pads {
   int64_t before = 0, after = 0;
 };

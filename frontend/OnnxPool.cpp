@@ -84,7 +84,7 @@ LogicalResult importAveragePool(NodeImport &node) {
   return y ? node.result(fromImage(node, y, typeOf(x).getRank())) : failure();
 }
 
-/// Pads behind each dimension for the last window of ceil_mode, which ends behind the padding and begins in front of
+/// Pads after each dimension for the last window of ceil_mode, which ends after the padding and begins in front of
 /// it: so that the mean over it counts all of its positions.
 void padToLastWindow(ArrayRef<int64_t> image, Window &window) {
   for (int i = 0, dimensions = window.dimensions(); i < dimensions; ++i) {

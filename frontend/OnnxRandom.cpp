@@ -170,7 +170,7 @@ std::optional<LogicalResult> roundDown(NodeImport &node, RandomDraw draw) {
   return draws(node, std::move(draw));
 }
 
-/// How many elements of x, one behind the other, share an element of the draw; 0 where these are not so. A batch that
+/// How many elements of x, one after the other, share an element of the draw; 0 where these are not so. A batch that
 /// --batch has replaced is replaced in the draw as well.
 int64_t groupOf(ArrayRef<int64_t> x, std::vector<int64_t> draw, int64_t replacedBatch) {
   if (draw.size() > x.size())

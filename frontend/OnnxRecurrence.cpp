@@ -175,7 +175,7 @@ Value stateOf(NodeImport &node, const Layer &layer, Value all, int64_t direction
   return node.filled({layer.batch, layer.width}, 0, "initial");
 }
 
-/// What is added once for all steps, null where nothing is, and what a cell that resets behind the product adds to it.
+/// What is added once for all steps, null where nothing is, and what a cell that resets after the product adds to it.
 std::pair<Value, Value> biasesOf(NodeImport &node, const Layer &layer, int64_t direction) {
   const bool resets = layer.gates == 3 && layer.linearBeforeReset;
   const int64_t width = layer.width, columns = layer.columns();
@@ -191,7 +191,7 @@ std::pair<Value, Value> biasesOf(NodeImport &node, const Layer &layer, int64_t d
           slab(node, both, 0, columns + 2 * width, width)};
 }
 
-/// Rows [T*B,...] with every sequence back to front, the steps behind its end where they are; done twice, nothing.
+/// Rows [T*B,...] with every sequence back to front, the steps after its end where they are; done twice, nothing.
 Value turned(NodeImport &node, const Layer &layer, Value rows) {
   Value steps = stepNumbers(node, layer), one = node.scalar(1, "one");
   auto batch = HostTensor::zeros({1, layer.batch, 1}, /*integral=*/false);
@@ -229,7 +229,7 @@ Value lastOf(NodeImport &node, const Layer &layer, Value hidden, Value before) {
   return selected(node, none, node.reshape(before, {1, layer.batch, layer.width}), last);
 }
 
-/// By train.recurrence. Sequences that end early keep their state behind their end; those that run backwards, which
+/// By train.recurrence. Sequences that end early keep their state after their end; those that run backwards, which
 /// would begin there, are turned around instead.
 Output recurrenceOf(NodeImport &node, const Layer &layer, const Direction &direction, const Parts &parts) {
   const bool lstm = direction.cell == Cell::Lstm, turns = layer.lengths && direction.reverse;

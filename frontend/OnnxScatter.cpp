@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that write elements at indices. Constant ones make embeddings of what is there with the updates behind it; those
+// Ops that write elements at indices. Constant ones make embeddings of what is there with the updates after it; those
 // that are data, train.scatter_rows of the updates, by which what is there is replaced, or which it meets.
 #include "frontend/DataPositions.h"
 #include "frontend/IndexedPositions.h"
@@ -10,7 +10,7 @@ using namespace mlir;
 namespace sluice {
 namespace {
 
-/// One behind the other, [old + added, size].
+/// One after the other, [old + added, size].
 Value stacked(NodeImport &node, Value old, Value added) { return old ? joined(node, {old, added}, 0) : added; }
 
 /// x [blocks, size] with the updates [count, size] in place of the blocks at their positions; of several the last one.

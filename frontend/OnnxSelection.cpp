@@ -8,7 +8,7 @@ using namespace mlir;
 namespace sluice {
 namespace {
 
-/// The order of dimensions that has `axis` behind all others, or, taken back, brings it from there.
+/// The order of dimensions that has `axis` after all others, or, taken back, brings it from there.
 SmallVector<int64_t> turn(int64_t rank, int64_t axis, bool back) {
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   if (back)

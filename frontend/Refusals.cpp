@@ -74,7 +74,7 @@ std::vector<std::string> Refusals::notes() const {
   return lines;
 }
 
-std::string wayOut(const onnx::NodeProto &node) {
+std::string adviceOn(const onnx::NodeProto &node) {
   struct Family {
     std::set<std::string> ops;
     const char *way;

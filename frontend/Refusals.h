@@ -19,7 +19,7 @@ public:
   Refusals(int64_t opset, int64_t nodes) : opset(opset), nodes(nodes) {}
 
   void add(const onnx::NodeProto &node, const std::string &reason);
-  /// A node that cannot be judged: what it reads is known too little behind a refused one.
+  /// A node that cannot be judged: what it reads is known too little after a refused one.
   void skip() { ++skipped; }
   bool empty() const { return refused == 0; }
 
@@ -47,7 +47,7 @@ private:
 std::string counted(int64_t count, const char *what);
 
 /// What to do about a node that has no importer, as the end of a sentence.
-std::string wayOut(const onnx::NodeProto &node);
+std::string adviceOn(const onnx::NodeProto &node);
 
 } // namespace sluice
 

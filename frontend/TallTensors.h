@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of more dimensions than tensors have: views of windows and of maps of pairs of positions. Only what stands
-// here makes and reads them; what is behind it has fewer dimensions again.
+// here makes and reads them; what is after it has fewer dimensions again.
 #ifndef SLUICE_FRONTEND_TALL_TENSORS_H
 #define SLUICE_FRONTEND_TALL_TENSORS_H
 

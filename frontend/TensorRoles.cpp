@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules in the order in which they decide: what the file says, what structure says, what the name says. A rule that
-// asks for structure asks it of all that read the tensor, behind views.
+// asks for structure asks it of all that read the tensor, after views.
 #include "frontend/TensorRoles.h"
 
 #include "frontend/GraphReads.h"
@@ -67,7 +67,7 @@ struct Tensor {
   double first; ///< its first element
   bool uniform; ///< of more than one element
   NameScheme scheme;
-  std::vector<Read> reads; ///< behind views
+  std::vector<Read> reads; ///< after views
 };
 
 class RoleFinder {

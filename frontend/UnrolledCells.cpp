@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent cells that have no kernel, a step behind the other: activations other than the usual ones, gates that are
+// Recurrent cells that have no kernel, a step after the other: activations other than the usual ones, gates that are
 // limited or coupled, peepholes. Such layers are rare, and what they compute is what counts.
 #include "frontend/RecurrentLayer.h"
 #include "llvm/ADT/StringExtras.h"

@@ -11,7 +11,7 @@ namespace sluice {
 struct Window {
   /// One entry for each spatial dimension of the image or volume: (depth,) height, width.
   llvm::SmallVector<int64_t> kernel, strides, dilations;
-  llvm::SmallVector<int64_t> pads; ///< in front of each, then behind each: top, left, bottom, right
+  llvm::SmallVector<int64_t> pads; ///< in front of each, then after each: top, left, bottom, right
   int dimensions() const { return static_cast<int>(kernel.size()); }
   /// Span of the dilated kernel along dimension i.
   int64_t span(int i) const { return (kernel[i] - 1) * dilations[i] + 1; }

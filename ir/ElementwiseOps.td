@@ -115,7 +115,7 @@ def Train_DivOp : Train_BinaryOp<"div"> {
   }];
 }
 def Train_RemainderOp : Train_BinaryOp<"remainder"> {
-  let summary = "what is left of a behind the whole multiple of b that lies toward 0, with broadcasting: C's fmod";
+  let summary = "what is left of a after the whole multiple of b that lies toward 0, with broadcasting: C's fmod";
   let description = [{
     Exact, with the sign of a. The gradient of b is that of a - b * n with the whole number n = a / b toward 0, which has none itself.
     ```mlir
@@ -304,7 +304,7 @@ def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel
     /// Type whose shape the region runs over: the first full result's, or operand 0's when all results are sums.
     ::mlir::RankedTensorType domain();
     bool isChannel(unsigned operand) { return ::llvm::is_contained(getChannels(), static_cast<int64_t>(operand)); }
-    /// Share of zeros that a result is expected to have: half behind a ReLU, the ratio of a dropout.
+    /// Share of zeros that a result is expected to have: half after a ReLU, the ratio of a dropout.
     double expectedZeros(unsigned result);
     unsigned fullResults() { return getNumResults() - getSums(); }
   }];

@@ -207,10 +207,10 @@ def Train_CastOp : Train_Op<"cast", [Train_OwnKernel, Pure, DeclareOpInterfaceMe
     of a table, and by assign-precision, once for each tensor, just before its first reader. A convolution's weights change their order with it, to what its engines read: [O,H,W,I], which is the encoding nhwc
     of [O,I,H,W].
 
-    What becomes an integer loses its fraction; what no integer holds becomes the least of them, which names no row. No gradient passes.
+    What becomes an integer loses its fraction; what no integer holds becomes the smallest, which names no row. No gradient passes.
 
     - C1: both types have one shape and element types that differ; integers become f32, and f32 alone becomes integers.
-    - C2: of images and weights of rank 4 or 5 a bf16 result with layout nhwc may have more channels than an f32 operand: zeros behind those.
+    - C2: of images and weights of rank 4 or 5 a bf16 result with layout nhwc may have more channels than an f32 operand: zeros after those.
 
     ```mlir
     %half = train.cast %w : (tensor<64x32x3x3xf32>) -> tensor<64x32x3x3xbf16, #train.layout<nhwc>>
@@ -225,7 +225,7 @@ def Train_TopOp : Train_ForwardOp<"top", [Train_OwnKernel, DeclareOpInterfaceMet
   let extraClassDeclaration = Train_KernelFacts<"Other", results = ["_ids"]>.decl;
   let summary = "positions of the `count` largest, or smallest, elements of every row of x, the best one first";
   let description = [{
-    Rows lie along the last dimension. Of equal elements the one in front comes first, with `last` the one behind; NaN is larger than any
+    Rows lie along the last dimension. Of equal elements the one in front comes first, with `last` the one after; NaN is larger than any
     number. Positions have no gradient: what stands there is train.pick's.
 
     - C1: x has rank 1 at least; 1 <= count <= the extent of a row.

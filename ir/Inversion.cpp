@@ -96,7 +96,7 @@ std::optional<Path> addend(FusedOp op, unsigned operand) {
   return now.hasOneUse() && sums ? std::optional(path) : std::nullopt;
 }
 
-/// The value before a step from the value behind it; `map` has what the step takes besides.
+/// The value before a step from the value after it; `map` has what the step takes besides.
 Value undo(OpBuilder &b, Operation *step, Value through, Value behind, const IRMapping &map) {
   Location loc = withoutScalarName(step->getLoc());
   bool left = step->getOperand(0) == through;

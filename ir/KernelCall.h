@@ -57,7 +57,7 @@ public:
   /// What estimate-cost chose, or the kernel's own choice.
   train::AlgorithmAttr algorithm() const;
 
-  /// `method` of an object of the class `kernel`, constructed from `arguments` behind the node's name.
+  /// `method` of an object of the class `kernel`, constructed from `arguments` after the node's name.
   template <typename... Arguments>
   KernelCalls &object(llvm::StringRef kernel, llvm::StringRef method, llvm::ArrayRef<Slot> operands,
                       const Arguments &...arguments) {

@@ -86,7 +86,7 @@ static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot>
   return ignoreIndex ? calls.with(*ignoreIndex) : calls;
 }
 
-// Where its readers want 16 bits and nobody scales it before: fp16's scale comes behind it.
+// Where its readers want 16 bits and nobody scales it before: fp16's scale comes after it.
 PrecisionPreference LossBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
 bool LossBackwardOp::isOperandWide(unsigned) { return true; }
 

@@ -31,7 +31,7 @@ def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_Moves
   let results = (outs Train_HostHandle:$handle);
 }
 def Train_AwaitOp : Train_Op<"await", []> {
-  let summary = "from here on, ops may reuse the bytes that the offload or encoding behind this value read";
+  let summary = "from here on, ops may reuse the bytes that the offload or encoding after this value read";
   let description = [{
     Compute waits here for the copy out, or for the codec stream.
 

@@ -11,7 +11,7 @@ def Train_ConvOp : Train_ForwardOp<"conv", [Train_OwnKernel, DeclareOpInterfaceM
   let extraClassDeclaration = Train_KernelFacts<"Conv">.decl;
   let summary = "convolution of x [N,C,H,W] with w [O,C/group,kh,kw], or of volumes [N,C,D,H,W]";
   let description = [{
-    `pads` are those in front of each spatial dimension, then those behind: top, left, bottom, right.
+    `pads` are those in front of each spatial dimension, then those after: top, left, bottom, right.
 
     - C1: x and w both have rank 4 or 5; channels = group * w.dim(1); group divides O.
     - C2: every attribute list has its length and is positive (pads: not negative); the output is not empty.

@@ -28,7 +28,7 @@ std::optional<Layer> layerOf(Cell cell, Value gates, Value weight) {
   return Layer{x[0], x[1], w[1], count, savedOf(runtimeCell(cell))};
 }
 
-/// Results of a cell behind the hidden states.
+/// Results of a cell after the hidden states.
 SmallVector<SmallVector<int64_t>> behindHidden(Cell cell, const Layer &layer) {
   SmallVector<SmallVector<int64_t>> shapes;
   if (layer.saved)

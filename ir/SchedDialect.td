@@ -25,8 +25,8 @@ def SchedDialect : Dialect {
       the codec `zvc:pool=BYTES`, need a place only when the pool at the end of the host arena is full: a file, or the run stops. Freeing is not an op: a lifetime ends, and reuse of the bytes needs an
       ordering edge from the last access, copies included.
     - *Closed.* A program begins and ends with all streams joined: the first op of a copy stream waits for an event of the compute
-      stream, and at the end the compute stream has waited for every copy. So steps may follow each other without a word.
-    - *Next batch.* Copies from staging slots are part of the program, but issued by the runtime's data reader behind everything else.
+      stream, and at the end the compute stream has waited for every copy. So steps may follow each other without further synchronization.
+    - *Next batch.* Copies from staging slots are part of the program, but issued by the runtime's data reader after everything else.
 
     After schedule-streams buffers have sizes; after assign-slots also offsets and lifetimes, and the program its arena sizes.
   }];
@@ -111,8 +111,8 @@ def Sched_CodecAttr : Sched_Attr<"Codec", "codec"> {
 def Sched_CallAttr : Sched_Attr<"Call", "call"> {
   let summary = "a call of a kernel object of the runtime, or of one of its functions";
   let description = [{
-    `kernel` is the class of the object, `arguments` what its constructor takes behind the node's name, `method` the method and `operands` what it
-    takes behind the stream. Without a class `method` is a function, which takes stream, operands, arguments and the node. Arguments are numbers and
+    `kernel` is the class of the object, `arguments` what its constructor takes after the node's name, `method` the method and `operands` what it
+    takes after the stream. Without a class `method` is a function, which takes stream, operands, arguments and the node. Arguments are numbers and
     truth values, `array<i64>` for shapes and permutations, #sched.operand for a tensor with its layout and type, a list of those, #sched.window, #sched.enumerator,
     #sched.codec and #train.algorithm.
 

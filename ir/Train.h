@@ -153,10 +153,10 @@ constexpr int64_t cancellationParts = 512;
 /// there. Channel operands are [C] vectors indexed by dimension 1.
 bool advancesInnermost(mlir::RankedTensorType operand, bool isChannel, mlir::RankedTensorType domain);
 
-/// What the variables of an optimizer's state are called behind their parameter's name, in the order of an update's
+/// What the variables of an optimizer's state are called after their parameter's name, in the order of an update's
 /// states.
 llvm::ArrayRef<llvm::StringRef> stateSuffixes(UpdateRule rule);
-/// The same for its running average, which comes behind them, and for the sum of its gradients.
+/// The same for its running average, which comes after them, and for the sum of its gradients.
 constexpr llvm::StringRef averageSuffix = "/ema", sumSuffix = "/gradient_sum";
 
 /// Of a variable with init(copy): the symbol of the one whose value it takes.

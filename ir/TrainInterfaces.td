@@ -30,7 +30,7 @@ def Train_HasKernel : OpInterface<"HasKernel"> {
   let methods = [
     InterfaceMethod<"calls of the runtime, in order; none where the op's region is the kernel", "::llvm::SmallVector<::sluice::sched::CallAttr>", "kernelCalls">,
     InterfaceMethod<"what the op mainly is, for planners", "::sluice::OpKind", "opKind", (ins), "", "return ::sluice::OpKind::Other;">,
-    InterfaceMethod<"the name of the kernel object behind the node's; empty: `_grad` in the backward half, else nothing", "::llvm::StringRef", "objectSuffix",
+    InterfaceMethod<"the name of the kernel object after the node's; empty: `_grad` in the backward half, else nothing", "::llvm::StringRef", "objectSuffix",
       (ins), "", "return {};">,
     InterfaceMethod<"same for the buffer of a result, in the forward or the backward half; empty: `_y`, `_grad`, or by what the op is cloned for",
       "::llvm::StringRef", "resultSuffix", (ins "unsigned":$result, "bool":$backward), "", "return {};">,
@@ -91,7 +91,7 @@ def Train_MovesContent : OpInterface<"MovesContent"> {
   let description = [{ A memory op: its result has new bytes for the content of a value, which may have left and come back since. }];
   let methods = [
     InterfaceMethod<"the value that has the content by nature", "::mlir::Value", "original">,
-    InterfaceMethod<"what the new bytes are called behind the original's", "::std::string", "storageSuffix">,
+    InterfaceMethod<"what the new bytes are called after the original's", "::std::string", "storageSuffix">,
     InterfaceMethod<"how many they are", "int64_t", "storageBytes", (ins), "", "return ::sluice::train::bytes($_op->getResult(0).getType());">,
   ];
 }

@@ -14,7 +14,7 @@ def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits> {
   let description = [{
     Hyperparameters are run-time flags of the program. With `norm`, that of all gradients, the step clips by it, so that it waits for all of
     them. `averaged`: a running average of the parameter, the last of the states, takes in the new value. Where a step has several
-    batches, the update does nothing behind all but the last.
+    batches, the update does nothing after all but the last.
 
     - C1: `parameter` names a variable with role parameter and the gradient's shape.
     - C2: `states` names as many optimizer variables as the rule keeps: sgd, adagrad and lion 1, adam, adamw, rmsprop and lamb 2; one more
@@ -52,9 +52,9 @@ def Train_CheckGradientsOp : Train_Op<"check_gradients", Train_UpdateTraits> {
   let extraClassDeclaration = Train_KernelFacts<"Update">.decl;
   let summary = "whether the gradients of a scaled loss are finite, in front of all that reads them, and the scale of the next step";
   let description = [{
-    Where the module says `train.precision = "fp16"`, the gradient of the loss is @"train/loss_scale" instead of one. Norms and updates behind this op
+    Where the module says `train.precision = "fp16"`, the gradient of the loss is @"train/loss_scale" instead of one. Norms and updates after this op
     divide gradients by it. If an element of a gradient is no finite number, those updates change nothing, the scale is halved and the
-    step counts as skipped; else it is a good one, enough of which in a row double the scale. Where a step has several batches, nothing happens behind
+    step counts as skipped; else it is a good one, enough of which in a row double the scale. Where a step has several batches, nothing happens after
     all but the last.
 
     - C1: `scale`, `good` and `skipped` name optimizer variables of the type of `value`, what `scale` was when the step began.

@@ -62,7 +62,7 @@ private:
     return it == lists.end() ? ArrayRef<int>() : ArrayRef<int>(it->second);
   }
 
-  /// Refuses what this level cannot execute and positions behind the last op, then sorts decisions by position.
+  /// Refuses what this level cannot execute and positions after the last op, then sorts decisions by position.
   LogicalResult check() {
     int count = ops.size();
     for (auto [s, d] : llvm::enumerate(plan.decisions)) {
@@ -106,7 +106,7 @@ private:
 
   RankedTensorType maskType(int s) const { return packedType(cast<RankedTensorType>(contents[s].getType()), "mask"); }
 
-  /// The first position behind the last op that needs the values which come back: from there on only masks are read.
+  /// The first position after the last op that needs the values which come back: from there on only masks are read.
   int afterValues(int s, const planner::Decision &d) const {
     auto touches = [&](Operation *op) {
       return llvm::is_contained(storages.reads(op), s) || llvm::is_contained(storages.writes(op), s);

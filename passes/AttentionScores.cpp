@@ -70,7 +70,7 @@ bool ScoreChain::addLink(Operation *op, Value &value) {
   return true;
 }
 
-/// Whether a product gives the value, behind factors and so many masks.
+/// Whether a product gives the value, after factors and so many masks.
 bool ScoreChain::leadsToProduct(Value value, int depth) const {
   double outer;
   for (Value inner; (inner = patterns.unscaled(value, outer)) != value;)
@@ -78,7 +78,7 @@ bool ScoreChain::leadsToProduct(Value value, int depth) const {
   Operation *op = value.getDefiningOp();
   if (!op || value.getType() != scores || depth == 0)
     return false;
-  const unsigned branch = isa<SelectOp>(op) ? 1 : 0; // behind the condition
+  const unsigned branch = isa<SelectOp>(op) ? 1 : 0; // after the condition
   return isa<MatmulOp>(op) ||
          (isa<AddOp, SubOp, SelectOp>(op) &&
           (leadsToProduct(op->getOperand(branch), depth - 1) || leadsToProduct(op->getOperand(branch + 1), depth - 1)));
@@ -134,7 +134,7 @@ double ScoreChain::shiftOf(const Link &link) const {
 /// turns masks around.
 bool ScoreChain::markCausal() {
   bool replaced = false;
-  double outer = 1, shift = 0;                  // of what lies behind a link, and of all that are no triangles
+  double outer = 1, shift = 0;                  // of what lies after a link, and of all that are no triangles
   SmallVector<std::optional<double>> triangles; // those that hide whatever they are added to
   for (const Link &link : links) {
     outer *= link.factor;

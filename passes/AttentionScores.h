@@ -37,7 +37,7 @@ public:
   bool find(mlir::Value value);
   /// Of what was found.
   train::MatmulOp product() const { return first; }
-  /// Makes the ops of masks at `b`, which stands behind the chain.
+  /// Makes the ops of masks at `b`, which stands after the chain.
   AttentionScores make(mlir::OpBuilder &b, OpsMadeOnce &once) const;
 
 private:

@@ -84,7 +84,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     const int64_t limit =
         workspaceLimit ? workspaceLimit : factsOf(target).workspaceLimit(precision ? precision.getValue() : "fp32");
     const HostMachine machine{threads, level};
-    becomeMachine(machine); // trials run here, too
+    adoptMachine(machine); // trials run here, too
     choices.clear();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       auto ofFunction =

@@ -133,7 +133,7 @@ StringRef variableOf(Value value) {
   return read ? read.getVariable() : StringRef();
 }
 
-/// Updates of parameters among `inputs` that come behind `producer` move behind `consumer`, where they are going to be
+/// Updates of parameters among `inputs` that come after `producer` move after `consumer`, where they are going to be
 /// read.
 void delayUpdates(FusedOp producer, ValueRange inputs, FusedOp consumer, const Updates &updates) {
   llvm::SmallSetVector<Operation *, 4> between;
@@ -153,7 +153,7 @@ void delayUpdates(FusedOp producer, ValueRange inputs, FusedOp consumer, const U
 Operation *later(Operation *a, Operation *b) { return !a || (b && isBefore(a, b)) ? b : a; }
 
 /// Step 4. A region of several forward ops may run again for what its first ones gave: in their gradients, which come
-/// behind those of its last ones and the updates of what these read.
+/// after those of its last ones and the updates of what these read.
 void delayUpdatesOfRegions(func::FuncOp function, const Updates &updates) {
   llvm::DenseMap<Operation *, Operation *> wanted; // of forward ops: the last op that may want them to run again
   llvm::MapVector<Operation *, Operation *> delayed;

@@ -12,18 +12,18 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
     other, and those whose results nobody reads. Then:
 
     1. x/2 * (1 + erf(x/sqrt(2))) becomes train.gelu, and so does its form by tanh, whatever the order of factors and powers, where nobody else
-       reads what lies behind erf or tanh. Its gradient reads x alone, while those of the parts read three tensors.
+       reads what lies after erf or tanh. Its gradient reads x alone, while those of the parts read three tensors.
     2. softmax(scale * q k^T + mask) v becomes train.attention, with its causal mask if it has one, its dropout, and the guard that exporters put around
        rows that see no key, where nobody else reads what lies between and no parameter takes part in the masks: any that are added or subtracted, and
        any numbers in place of scores, which have no gradient then. A triangle of finite numbers is a causal mask where nothing else can hide what it
-       leaves. Scales may stand on q, on k, behind the product or behind a mask, keys and values may come transposed.
+       leaves. Scales may stand on q, on k, after the product or after a mask, keys and values may come transposed.
     3. (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias over the last dimension becomes train.layer_norm, with its factors in any order.
     4. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
-    5. Transposes of rows, behind which there are only products with one matrix and sums with one row, go where another transpose, or attention's own
+    5. Transposes of rows, after which there are only products with one matrix and sums with one row, go where another transpose, or attention's own
        order, follows: rows are taken in the order that is there.
     6. Attention reads queries, keys and values where a projection wrote them, through the reshapes, transposes and slices that exporters put between
        (#train.view), where its views cover each tensor exactly once, so that the gradient goes back the same way; and it writes its result as
-       the transpose behind it would. Batch and heads that were joined to one dimension are taken apart for that. Queries, keys and values of one packed projection then have one gradient, which nobody puts together.
+       the transpose after it would. Batch and heads that were joined to one dimension are taken apart for that. Queries, keys and values of one packed projection then have one gradient, which nobody puts together.
     7. A row that a sum adds to a product with one matrix becomes the product's bias.
 
     Constants that nobody reads any longer go.
@@ -51,7 +51,7 @@ def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
   let description = [{
     Walks the forward ops backwards and lets each Differentiable op build its gradient ops. Several contributions to one value are added in
     the order in which they arrive. A parameter's update follows as soon as no later op reads the parameter, so that gradients do not all
-    live at once. Optimizer state becomes variables named behind their parameter (of sgd `<name>/momentum`, of adam and adamw `/exp_avg` and
+    live at once. Optimizer state becomes variables named after their parameter (of sgd `<name>/momentum`, of adam and adamw `/exp_avg` and
     `/exp_avg_sq`, as PyTorch has them), as the module attribute `train.optimizer` asks. Three flags on the module change the updates:
     with `train.accumulate` gradients are first added up in variables (`<name>/gradient_sum`); with `train.clip_norm` all updates wait for the norm
     of all gradients; with `train.average` each parameter has a running average (`<name>/ema`), which @evaluate reads. Forward ops get `train.forward`, their ordinal, and all others `train.backward`, the ordinal of
@@ -83,7 +83,7 @@ def FuseEpilogues : Pass<"sluice-fuse-epilogues", "::mlir::ModuleOp"> {
 
     1. train.conv and the statistics of the train.batch_norm that reads its result become train.conv_statistics.
     2. train.conv_backward_data becomes train.conv_backward_norm with the other gradient that is added to its result, if there is one, the gradient of ReLU
-       behind them, and the channel sums of the gradient of the train.batch_norm in front of that, where nobody else reads what lies between.
+       after them, and the channel sums of the gradient of the train.batch_norm in front of that, where nobody else reads what lies between.
 
     What is left of BatchNorm becomes train.normalize and train.normalize_backward. Of convolutions over images with one tap, one group and channels in eights, for 2
     of strides 1: those that cuDNN has such kernels for and that wait for memory. Never depends on a plan or a budget.
@@ -165,7 +165,7 @@ def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
 
     - Factors of products are bf16; parameters, their gradients and updates, statistics, sums and losses are f32.
     - A product's result is bf16, but a matrix product's that no other product reads, such as logits and weight gradients, stays f32.
-    - Any other result is bf16 where an operand is and a product reads it, directly or through ops that take any type. What comes behind
+    - Any other result is bf16 where an operand is and a product reads it, directly or through ops that take any type. What comes after
       the last product, where losses are made, thus stays f32.
     - A tensor of the other type goes through a train.cast in front of its first reader, which later ones share, the backward half included:
       a weight is rounded once a step. Convolution weights are brought into their engines' order with it.
@@ -275,7 +275,7 @@ def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
   let description = [{
     Offload: train.offload after the last forward writer, so that the copy runs beside the ops that read the value, or later where other
     copies are more urgent; train.await where the bytes may be reused, train.prefetch where the copy back is
-    issued; later readers read the prefetched value. Compress: the same with train.encode, after the last forward access, and train.decode; behind the last op that
+    issued; later readers read the prefetched value. Compress: the same with train.encode, after the last forward access, and train.decode; after the last op that
     needs the values, gradients that only ask for signs read the train.packed_mask of a codec that has one. Encode: train.encode of a mask,
     which later readers, fused regions that only compare the value with 0, read instead of it. Recompute: forward ops cloned before their backward user, marked `train.recompute`.
     Invert: an op that saves what cannot be rebuilt after the last forward access, one that rebuilds the rest before the first backward one;

@@ -14,7 +14,7 @@ class Patterns {
 public:
   explicit Patterns(mlir::ModuleOp module) : symbols(module) {}
 
-  /// The value of a constant of float32 that the module holds, behind reshapes too; null for any other value.
+  /// The value of a constant of float32 that the module holds, after reshapes too; null for any other value.
   mlir::DenseFPElementsAttr constantOf(mlir::Value value) const;
   /// The number that a tensor holds everywhere, if it is a constant of one element.
   std::optional<double> number(mlir::Value value) const;

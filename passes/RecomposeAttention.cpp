@@ -30,7 +30,7 @@ public:
   }
 
 private:
-  /// From the softmax down: the product with the values, maybe behind a dropout and a guard of rows that see no key.
+  /// From the softmax down: the product with the values, maybe after a dropout and a guard of rows that see no key.
   bool findValues() {
     Value probabilities = softmax.getY();
     if (SelectOp guarded = guardOf(probabilities))

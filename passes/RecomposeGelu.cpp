@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gelu from the erf or tanh in its middle: what that is taken of is a polynomial of x, however its factors and powers
-// are written, and behind it stand 1, x and a half in any order.
+// are written, and after it stand 1, x and a half in any order.
 #include "passes/Patterns.h"
 
 #include "llvm/ADT/SetVector.h"

@@ -25,7 +25,7 @@ llvm::SmallVector<unsigned> operandsBehind(train::FusedOp op, unsigned result);
 bool drawsBehind(train::FusedOp op, unsigned result);
 
 /// A second op, at the builder's place, that computes these results of `op` alone, in this order (sums last), from the
-/// operands behind them. Null where all of them are sums and no operand is left that has the shape that they are taken
+/// operands after them. Null where all of them are sums and no operand is left that has the shape that they are taken
 /// over.
 train::FusedOp cloneFor(mlir::OpBuilder &builder, train::FusedOp op, llvm::ArrayRef<unsigned> results);
 

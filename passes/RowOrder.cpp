@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of rows is nobody's business between two transposes if all ops between take each row by itself: products
+// The order of rows does not matter between two transposes if all ops between take each row by itself: products
 // with one matrix, sums with one row. PyTorch's multi-head attention changes from [batch, sequence] to [sequence,
-// batch] before its projections and back behind them; here they run in the order that is there.
+// batch] before its projections and back after them; here they run in the order that is there.
 #include "passes/MovedElements.h"
 #include "passes/Patterns.h"
 
@@ -24,7 +24,7 @@ bool isProduct(Operation *op, Value rows) {
          (!product.getBias() || elements(product.getBias().getType()) == columnsOf(product.getBias()));
 }
 
-/// A transpose, and the ops behind it, each the only reader of the one before, that take each row by itself.
+/// A transpose, and the ops after it, each the only reader of the one before, that take each row by itself.
 class Rows {
 public:
   explicit Rows(TransposeOp first) : first(first), end(first.getY()) {
@@ -91,7 +91,7 @@ private:
     return rows;
   }
 
-  /// Behind the path another transpose, maybe behind a reshape: rows come in its order.
+  /// After the path another transpose, maybe after a reshape: rows come in its order.
   bool backToOrder() {
     if (!end.hasOneUse())
       return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes behind the plan, which make and prove sched.programs; in pipeline order, the last part of Passes.td.
+// The passes after the plan, which make and prove sched.programs; in pipeline order, the last part of Passes.td.
 #ifndef SLUICE_SCHEDULE_PASSES
 #define SLUICE_SCHEDULE_PASSES
 
@@ -51,7 +51,7 @@ def GroupLaunches : Pass<"sluice-group-launches", "::mlir::ModuleOp"> {
     - casts of parameters, which read variables alone, are made with the first one.
 
     A group ends where an op in between needs what a member changes, or changes what it needs; where what waits, or comes early, has more than
-    `bytes`; behind as many runs as one launch takes (runtime/Gather.h); and where the most bytes that are live at once would grow: groups live in
+    `bytes`; after as many runs as one launch takes (runtime/Gather.h); and where the most bytes that are live at once would grow: groups live in
     what the plan leaves unused. Changes no bit of what is computed.
 
     ```mlir

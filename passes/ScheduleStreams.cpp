@@ -3,7 +3,7 @@
 //  1. one sched.buffer for every storage of Storages.h, and one for every workspace;
 //  2. the ops in program order: kernels on compute, offloads on d2h, prefetches on h2d, each with the waits that it
 //  needs; packing and unpacking on codec likewise;
-//  3. the copies of the next batch, behind the other copies on h2d, where they delay nothing;
+//  3. the copies of the next batch, after the other copies on h2d, where they delay nothing;
 //  4. compute waits for every copy, so that a program ends with all streams joined;
 //  5. the function stays under another name, for verify-schedule to compare with.
 // A wait is left out when a chain of earlier waits implies it; a record that nobody waits for is erased.
@@ -203,7 +203,7 @@ void Scheduler::run(Operation *op, Stream stream) {
                      SmallVector<Attribute> &types) {
     for (auto [i, storage] : llvm::enumerate(storages)) {
       operands.push_back(slots[storage]);
-      // What the op accumulates into comes behind its SSA values and has the type of its result, what it names by
+      // What the op accumulates into comes after its SSA values and has the type of its result, what it names by
       // symbol that of its first operand.
       Type type = i < values.size()     ? values[i].getType()
                   : op->getNumResults() ? op->getResult(0).getType()

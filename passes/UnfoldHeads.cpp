@@ -61,7 +61,7 @@ private:
     return Patterns::reshaped(b, value, shape);
   }
 
-  /// A transpose behind it becomes one of all four dimensions, so that attention may write in its order.
+  /// A transpose after it becomes one of all four dimensions, so that attention may write in its order.
   void replaceResult(OpBuilder &b, Value y) {
     auto reshape = Patterns::onlyReader<ReshapeOp>(op.getY());
     if (reshape && reshape.getType() == y.getType()) {

@@ -37,7 +37,7 @@ inline ZfpGrid zfpGrid(const Tensor &x) {
 
 /// zvc cuts a tensor of floats or halves into parts of so many bytes, each packed on its own. First comes a table of
 /// 64-bit integers, its own bytes and where each part ends; then the parts, in a slot each where its raw bytes would
-/// begin, in a pool one behind the other. A part is a word of bits for every 32 elements, the first one's lowest, 1
+/// begin, in a pool one after the other. A part is a word of bits for every 32 elements, the first one's lowest, 1
 /// where the element is not zero, as many words as make whole 16 bytes, then those elements; or its raw bytes where
 /// these are no more. So a slot's bytes follow from the raw bytes, whatever these are of.
 constexpr int64_t zvcPart = int64_t(1) << 17;
@@ -45,11 +45,11 @@ constexpr int64_t zvcParts(int64_t raw) { return (raw + zvcPart - 1) / zvcPart; 
 constexpr int64_t zvcTableBytes(int64_t raw) { return (8 * (zvcParts(raw) + 1) + 63) / 64 * 64; }
 constexpr int64_t zvcMaskBytes(int64_t elements) { return (elements + 127) / 128 * 16; }
 
-/// Values that share a scale. Behind the integers of all blocks, the last one filled up with zeros, lie their scales.
+/// Values that share a scale. After the integers of all blocks, the last one filled up with zeros, lie their scales.
 constexpr int64_t int8Block = 64;
 constexpr int64_t int8Blocks(int64_t elements) { return (elements + int8Block - 1) / int8Block; }
 
-/// Bytes of the packed form alone, without the mask that may stand behind it.
+/// Bytes of the packed form alone, without the mask that may stand after it.
 inline int64_t formBytes(Codec codec, const Tensor &x) {
   const int64_t elements = x.shape.elements();
   switch (codec.kind) {

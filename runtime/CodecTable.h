@@ -14,7 +14,7 @@ namespace sluice {
 /// - fp16: IEEE half precision, rounded to nearest even, of 32-bit floats alone. Infinities and NaN survive; a finite
 ///   value that would become infinite is refused (ValueNotStorable).
 /// - zvc: exact. Zeros (of the whole bit pattern, so -0.0 survives) are left out; host memory only. The slot has room
-///   for the raw bytes. Cuda packs before the link, the host's target behind it. With `zvc:pool=BYTES` it lies in the
+///   for the raw bytes. Cuda packs before the link, the host's target after it. With `zvc:pool=BYTES` it lies in the
 ///   spill arena, which takes what that much host memory, shared by all such tensors, does not hold.
 /// - zfp: P. Lindstrom, Fixed-Rate Compressed Floating-Point Arrays, TVCG 2014: `rate` bits a value, in blocks of 4x4
 ///   of the physical order; `zfp` alone means 8, `zfp:12` another rate from 2 to 31. Values that are not finite are
@@ -67,7 +67,7 @@ constexpr CodecFacts codecTable[] = {
     {"argmax", Codec::None, "", true, true, false, false, false, 1, true, true},
     {"counter", Codec::None, "", true, true, false, false, false, 1, true, true},
     {"fp16", Codec::Fp16, "Fp16", false, false, true, true, true, 2, true, true},
-    // Where it packs behind the link that carries raw bytes, else what is not zero: Problem::zerosStay.
+    // Where it packs after the link that carries raw bytes, else what is not zero: Problem::zerosStay.
     {"zvc", Codec::Zvc, "Zvc", true, false, true, false, true, 1, true, true},
     // Errors are absolute: zeros and signs get lost, and the inverse of a small slope would multiply them.
     {"zfp", Codec::Zfp, "Zfp", false, false, true, true, false, 1, false, false},

@@ -24,7 +24,7 @@ struct LossNotFinite : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Text of all parts, one behind the other.
+/// Text of all parts, one after the other.
 template <typename... Parts> std::string text(const Parts &...parts) {
   std::ostringstream out;
   (out << ... << parts);

@@ -74,7 +74,7 @@ template <typename F> constexpr bool stepOf(int input) {
 
 template <typename F, typename = void> struct HasTypes : std::false_type {};
 template <typename F> struct HasTypes<F, std::void_t<decltype(F::types)>> : std::true_type {};
-/// Of an input, or, behind them, of an output.
+/// Of an input, or, after them, of an output.
 template <typename F> constexpr DataType typeOf(int operand) {
   if constexpr (HasTypes<F>::value)
     return F::types[operand];

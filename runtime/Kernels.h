@@ -75,7 +75,7 @@ protected:
 };
 
 /// Geometry of a convolution or pooling window over the two or three spatial dimensions of its tensors, in their order.
-/// pads: in front of each, then behind each (top, left, bottom, right). Two dimensions leave the last entries unused.
+/// pads: in front of each, then after each (top, left, bottom, right). Two dimensions leave the last entries unused.
 struct Window {
   int64_t kernel[3], strides[3], pads[6], dilations[3] = {1, 1, 1};
 };
@@ -302,7 +302,7 @@ private:
 /// y = x with its logical dimensions permuted and its layout changed. `permutation` maps y's dimensions to x's (ONNX
 /// Transpose). With `reshape`, x and y have different shapes and equal logical (row-major) element order; the
 /// permutation is then empty. From F32 to BF16 or F16 values are rounded, the other way widened; I64 are rounded to
-/// F32. From F32 to I64 fractions are cut off; what no integer holds becomes the least of them.
+/// F32. From F32 to I64 fractions are cut off; what no integer holds becomes the smallest.
 class Reorder : public Kernel {
 public:
   Reorder(Node node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);

@@ -18,7 +18,7 @@ constexpr float firstLossScale = 65536, leastLossScale = 0x1p-32f, mostLossScale
 /// Good steps that double it.
 constexpr int goodStepsToGrow = 2000;
 
-/// Behind all gradients of a step, in its last batch: whether they are finite, which says for the updates behind it
+/// After all gradients of a step, in its last batch: whether they are finite, which says for the updates after it
 /// what they do, and so what becomes of the scale. `gradients` are F32. The cuda runtime alone has it.
 void checkGradients(Stream &, const Tensor &scale, const Tensor &goodSteps, const Tensor &skippedSteps,
                     TensorList gradients, Node node);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel of recurrent layers: steps that run one behind the other.
+// The kernel of recurrent layers: steps that run one after the other.
 #pragma once
 
 #include "runtime/Kernels.h"
@@ -8,7 +8,7 @@ namespace sluice {
 
 /// What a recurrent layer computes in a step, with the gates in ONNX's order (operators LSTM, GRU and RNN):
 /// S. Hochreiter, J. Schmidhuber, Long Short-Term Memory, 1997, with the forget gate of F. Gers et al., 2000; K. Cho et
-/// al., arXiv:1406.1078, eq. 5 to 8, and as cuDNN and PyTorch have it, resetting behind the product.
+/// al., arXiv:1406.1078, eq. 5 to 8, and as cuDNN and PyTorch have it, resetting after the product.
 enum class RecurrentCell { Lstm, Gru, GruLinearBeforeReset, RnnTanh, RnnRelu };
 
 /// Gates of a cell, and numbers of each unit and step that it saves for the backward pass.

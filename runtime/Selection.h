@@ -7,7 +7,7 @@
 namespace sluice {
 
 /// ids [rows..., count] I64 = the positions of the `count` largest (`smallest`: smallest) elements of every row of x
-/// [rows..., columns] F32, the best one first. Of equal elements the one in front comes first (`last`: the one behind);
+/// [rows..., columns] F32, the best one first. Of equal elements the one in front comes first (`last`: the one after);
 /// NaN is larger than any number.
 class Top : public Kernel {
 public:

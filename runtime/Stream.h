@@ -83,14 +83,14 @@ public:
   void record(Event event);
   void wait(Event event);
   /// Blocks the caller until all that was enqueued has run. Rethrows the first exception that a kernel of the session
-  /// raised; work behind it was skipped.
+  /// raised; work after it was skipped.
   void synchronize();
 
   /// For kernels. Host: enqueues `work`. Cuda: calls `work` at once, which enqueues on native(). `node` and `op` name
   /// it in traces and profiles and must outlive the program.
   void launch(Node node, const char *op, std::function<void()> work, size_t bytes = 0);
 
-  /// Behind a kernel that wrote these tensors of floats, adds their shares of zeros (of the whole bit pattern) to its
+  /// After a kernel that wrote these tensors of floats, adds their shares of zeros (of the whole bit pattern) to its
   /// record, if the session counts zeros.
   void countZeros(std::initializer_list<Tensor> written);
 
@@ -118,10 +118,10 @@ struct StepState {
   float clipValue = HUGE_VALF, clipNorm = HUGE_VALF; ///< of each element of a gradient, of all gradients together
   float averageDecay = 0, labelSmoothing = 0;
   float mixShare = 1;   ///< --mixup: what a sample's own class counts in a loss, the rest is that of the one before it
-  int64_t mixBatch = 1; ///< samples of a batch, behind whose first one the last one is thought
+  int64_t mixBatch = 1; ///< samples of a batch, of which the last one counts as before the first
   int32_t nesterov = 0;
   int32_t scaleIsFixed = 0; ///< of the loss, see LossScale.h: it neither halves nor doubles
-  int32_t batch = 0;        ///< of this step, from 0; parameters change behind the last one
+  int32_t batch = 0;        ///< of this step, from 0; parameters change after the last one
   float batchShare = 1;     ///< of the mean of the step's batches so far: what this one weighs in it
   int64_t batches = 1;      ///< that a step has
   uint64_t seed = 0;
@@ -177,7 +177,7 @@ public:
   /// steps at most have something to take.
   void leave(std::initializer_list<Tensor> scalars);
   /// Waits for the earliest step that left something, and throws what synchronize() throws for it. The staging slots of
-  /// what was enqueued behind it are read.
+  /// what was enqueued after it are read.
   void take(float *scalars);
   /// Waits for the end of the step that left something last; may be called on another thread, until that is taken.
   std::function<void()> stepEnd();

@@ -52,7 +52,7 @@ private:
 /// sum = (first batch of the step ? 0 : sum) + dw / batches.
 void accumulateGradient(Stream &, const Tensor &dw, const Tensor &sum, Node node);
 
-/// Behind the last batch of a step, average = step==1 ? w : average + (1 - averageDecay)*(w - average).
+/// After the last batch of a step, average = step==1 ? w : average + (1 - averageDecay)*(w - average).
 void averageWeights(Stream &, const Tensor &w, const Tensor &average, Node node);
 
 } // namespace sluice

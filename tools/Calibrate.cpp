@@ -44,7 +44,7 @@ public:
     clear(session.compute, device(0, {static_cast<int64_t>(arenaBytes)}, Layout::RowMajor, DataType::U8), "calibrate");
   }
 
-  /// Place for a tensor, behind the last one; the arena is a ring.
+  /// Place for a tensor, after the last one; the arena is a ring.
   Tensor place(Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
     Tensor tensor = device(0, shape, layout, type);
     const size_t bytes = (tensor.bytes() + 255) / 256 * 256;

@@ -32,7 +32,7 @@ struct Words {
   std::string batch, threads;
 };
 
-/// Options declared behind it are of this group of --help.
+/// Options declared after it are of this group of --help.
 void beginGroup(CLI::App &app, const char *heading) { app.option_defaults()->group(heading); }
 
 void declareModel(CLI::App &app, DriverOptions &o, Words &w) {

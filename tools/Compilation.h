@@ -35,7 +35,7 @@ public:
 private:
   /// A line of remarks() for parameters that no gradient reaches.
   void remarkOnUnreached();
-  /// The text; behind the node that its location names, unless it does so itself.
+  /// The text; after the node that its location names, unless it does so itself.
   std::string describe(const mlir::Diagnostic &diagnostic) const;
 
   mlir::MLIRContext context;

@@ -24,7 +24,7 @@ struct DriverOptions {
   std::string commandLine;  ///< as given, for the preface of emitted source
 };
 
-/// `words`: what stands behind the program's name. Nothing when compilation should go on; else the exit status (0 after
+/// `words`: what stands after the program's name. Nothing when compilation should go on; else the exit status (0 after
 /// --help).
 std::optional<int> parseCommandLine(const std::vector<std::string> &words, DriverOptions &options);
 

@@ -12,7 +12,7 @@ namespace sluice {
 /// switches) and its default in its description.
 class HelpFormatter : public CLI::Formatter {
 public:
-  /// `usage`: what stands behind the name; `examples`: a command line for each group.
+  /// `usage`: what stands after the name; `examples`: a command line for each group.
   HelpFormatter(std::string usage, std::map<std::string, std::string> examples)
       : usage(std::move(usage)), examples(std::move(examples)) {}
 

@@ -178,7 +178,7 @@ void sluice::chooseDevice(DriverOptions &options) {
     device = named;
     return;
   }
-  becomeMachine({options.pipeline.threads, options.pipeline.level}); // before oneDNN is asked what it may use
+  adoptMachine({options.pipeline.threads, options.pipeline.level}); // before oneDNN is asked what it may use
   const json key = machine();
   const fs::path path = cacheFile(key);
   const Result<std::string> text = planner::readInput(path.string());

@@ -82,7 +82,7 @@ TEMPLATE = re.compile(r"\s*(?:(?:public|private|protected):\s*)*(?:template\s*<[
 
 
 def opens_function(head):
-    """Whether a brace behind `head`, all that stands between the last statement and it, begins a function."""
+    """Whether a brace after `head`, all that stands between the last statement and it, begins a function."""
     head = head[TEMPLATE.match(head).end():]
     if re.match(r"(inline\s+)?(namespace|class|struct|union|enum|extern)\b", head) and not re.match(r"struct \w+ \w+\(", head):
         return False

@@ -132,7 +132,7 @@ private:
   /// What the ops that run again make lives until its last reader among them; the rebuilt content takes the place of
   /// the last one.
   void measure(StorageInversion &inversion) const {
-    const size_t count = inversion.reruns.size(); // the undoing comes behind them
+    const size_t count = inversion.reruns.size(); // the undoing comes after them
     Operation *last = count ? inversion.reruns.back() : nullptr;
     Value x = inversion.op->getOperand(inversion.operand);
     inversion.inPlace = last && last->getNumResults() == 1 && last->getResult(0).getType() == x.getType() &&

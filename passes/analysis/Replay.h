@@ -60,7 +60,7 @@ public:
 
   std::vector<Place> places;
   std::vector<Access> accesses;    ///< in issue order
-  std::vector<Clock> computeAfter; ///< by step: what compute has waited for once the waits behind that step are over
+  std::vector<Clock> computeAfter; ///< by step: what compute has waited for once the waits after that step are over
   int64_t steps = 0;               ///< runs and copies; numbered from 1
 
 private:

@@ -65,7 +65,7 @@ static SmallVector<StringRef> changedVariables(Operation *op) {
   return change ? change.changedVariables() : SmallVector<StringRef>();
 }
 
-/// What a result is called behind its node's name.
+/// What a result is called after its node's name.
 static StringRef suffixOf(OpResult result, bool backward) {
   Operation *op = result.getOwner();
   auto kernel = dyn_cast<HasKernel>(op);

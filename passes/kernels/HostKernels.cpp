@@ -108,7 +108,7 @@ FusedGeometry sluice::geometryOf(train::FusedOp region) {
   for (auto [i, value] : llvm::enumerate(region.getInputs())) {
     auto type = cast<RankedTensorType>(value.getType());
     Tensor operand = tensorOf(type);
-    if (region.isChannel(i)) // [C,1,...], behind an absent batch dimension
+    if (region.isChannel(i)) // [C,1,...], after an absent batch dimension
       for (int d = 1; d < whole.shape.rank - 1; ++d)
         operand.shape.append(1);
     inputs.push_back(operand);
@@ -179,7 +179,7 @@ bool sluice::works(const HostTrialCase &trial) {
   }
 }
 
-void sluice::becomeMachine(const HostMachine &machine) {
+void sluice::adoptMachine(const HostMachine &machine) {
   const int wanted = machine.threads > 0 ? machine.threads : std::max(1u, std::thread::hardware_concurrency());
   if (threads() != wanted) // else none are started that nobody needs
     setThreads(wanted);

@@ -21,7 +21,7 @@ struct HostMachine {
 };
 /// Kernels of this process are from now on those of such a program. One process can serve one level: oneDNN chooses its
 /// instructions once.
-void becomeMachine(const HostMachine &machine);
+void adoptMachine(const HostMachine &machine);
 /// What such a program may use: of a level that this machine does not reach, what it has.
 int reachableLevel(int level);
 

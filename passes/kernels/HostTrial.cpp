@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A child process runs one trial after the other and writes its verdict of each to a pipe. Where it dies, the trial
-// that it was at has failed, and another child goes on behind it.
+// that it was at has failed, and another child goes on after it.
 #include "passes/kernels/HostTrial.h"
 
 #include <cerrno>

@@ -47,7 +47,7 @@ static void describeProduct(planner::Work &work, MatmulOp op) {
                                    double(a[a.size() - (op.getTransposeA() ? 2 : 1)]), double(result.back()));
 }
 
-/// Products of a step, one behind the other: rows are those of a sample each.
+/// Products of a step, one after the other: rows are those of a sample each.
 static void describeSteps(planner::Work &work, Value gates, Value weight) {
   auto rows = cast<RankedTensorType>(weight.getType()).getShape();
   work.sample = "product";

@@ -16,8 +16,8 @@ struct PlanRequest {
       options;       ///< its knobs, the lossy actions that are allowed, and what programs of the target can carry out
   std::string codec; ///< knob `codec` of every strategy: "fp16" packs the floats of all copies, "zvc" those that
                      ///< are expected to shrink; "": raw bytes
-  std::string zvc = "zvc"; ///< codec behind every "zvc" of the plan, with its pool: knob `codec=zvc:pool=BYTES`
-  std::string zfp = "zfp"; ///< codec behind every "zfp" of the plan, with its rate: knob `rate`
+  std::string zvc = "zvc"; ///< codec after every "zvc" of the plan, with its pool: knob `codec=zvc:pool=BYTES`
+  std::string zfp = "zfp"; ///< codec after every "zfp" of the plan, with its rate: knob `rate`
 };
 
 /// Reads --strategy=NAME[,k=v...] and --allow-lossy=NAME[,NAME...]; the registry knows the names of

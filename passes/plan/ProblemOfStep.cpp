@@ -85,7 +85,7 @@ private:
     problem.ops.push_back(std::move(planned));
   }
 
-  /// Of what the forward half writes last: as measured, where regions of one name stand one behind the other, or as
+  /// Of what the forward half writes last: as measured, where regions of one name stand one after the other, or as
   /// expected. Casts and other orders keep zeros, the largest of a window is zero where all of it are.
   void expectZeros(func::FuncOp step, const planner::Profile &profile) {
     llvm::StringMap<size_t> written; // full tensors so far, by node

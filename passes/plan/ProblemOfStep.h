@@ -13,7 +13,7 @@
 namespace sluice {
 
 /// Ops carry `train.cost` and `train.stage`. Buffer::id is the storage's index in `buffers`; base is everything that
-/// outlives the step. What copies can do is the target's. `zfp` is the codec, with its rate, whose sizes stand behind
+/// outlives the step. What copies can do is the target's. `zfp` is the codec, with its rate, whose sizes stand after
 /// the encoding "zfp". Tensors below 4 KiB stay on the device or run again. With `oneMemory` base counts the staging
 /// slots of batches, too, which are all that the host arena then holds.
 planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Storages &storages,

@@ -62,7 +62,7 @@ struct Encoding {
   Bytes bytes = 0; ///< size of the encoded form, 0 when it is derived from a counter
   Seconds encodeSeconds = 0, decodeSeconds = 0;
   /// Of packed bytes with a mask: backward ops, in program order, that can read the mask instead of the values. Those
-  /// behind the last access that needs values do, so that the values need not stay for them.
+  /// after the last access that needs values do, so that the values need not stay for them.
   std::vector<int> maskReaders = {};
 };
 
@@ -132,7 +132,7 @@ struct Problem {
   /// codec name -> bytes of raw data per second, for codecs that copies between device and host can apply: "fp16",
   /// "zvc"
   std::vector<std::pair<std::string, double>> codecRates;
-  /// Copies with "zvc" leave zeros out before the link, so that it carries what is not zero; else behind it.
+  /// Copies with "zvc" leave zeros out before the link, so that it carries what is not zero; else after it.
   bool zerosStay = false;
   /// Seconds that compute loses per second of the codec stream beside it, from 0 to 1: what packs and unpacks in device
   /// memory runs on the device's own cores.

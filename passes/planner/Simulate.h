@@ -20,7 +20,7 @@ namespace sluice::planner {
 Timeline simulate(const Problem &problem, const Plan &plan);
 
 /// Bytes that cross the link one way for an offloaded buffer under its codec. fp16 halves them; zvc leaves out zeros
-/// and adds a bit for each element, unless it packs behind the link.
+/// and adds a bit for each element, unless it packs after the link.
 Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision);
 
 /// Bytes of the link per second that the copy's codec can keep up with; infinite without one.
@@ -29,7 +29,7 @@ double copyRateLimit(const Problem &problem, int buffer, const Decision &decisio
 /// Seconds of a copy when the other direction is idle.
 Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);
 
-/// Whether zvc is worth it for copies of a buffer. It adds a bit an element, so that dense tensors would grow. Behind
+/// Whether zvc is worth it for copies of a buffer. It adds a bit an element, so that dense tensors would grow. After
 /// the link, or into a pool (`pooled`), it saves host memory; before the link and into a slot of the raw size it has to
 /// be faster than a raw copy there and back.
 bool zerosPay(const Problem &problem, int buffer, bool pooled);

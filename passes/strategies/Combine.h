@@ -60,7 +60,7 @@ private:
   void setCodecs(const Choice &choice, Plan &plan) const;
 };
 
-/// Leaves only the encoding, which later readers take as it is, behind the last forward access.
+/// Leaves only the encoding, which later readers take as it is, after the last forward access.
 Decision encoded(const Accesses &accesses, const Encoding &encoding);
 
 /// Drops re-run ops whose outputs nobody reads before they are written again, and marks what comes back as recomputed.

@@ -82,7 +82,7 @@ private:
   const int n;
   const double slack;
   std::vector<double> excess; ///< by i: bytes of x_0 to x_j beyond memory at the worst j >= i, were all kept
-  std::vector<Seconds> rest;  ///< by i: of F_i and B_i and those behind them
+  std::vector<Seconds> rest;  ///< by i: of F_i and B_i and those after them
   std::vector<double> before; ///< by i: bytes of x_0 to x_(i-1)
   std::vector<std::vector<State>> layers;
 };

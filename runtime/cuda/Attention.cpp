@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of halves through cuDNN's engines where it has one, else on kernels of our own. Those of one geometry share
-// an engine. Both write the same logsumexp, so that either may go backward behind the other.
+// an engine. Both write the same logsumexp, so that either may go backward after the other.
 #include "runtime/Attention.h"
 
 #include "runtime/cuda/AttentionEngine.h"

@@ -86,7 +86,7 @@ void Conv::backwardWeight(Stream &stream, const Tensor &dy, const Tensor &x, con
   stream.launch(node, "conv_backward_weight", [&] {
     impl->run(native(stream), pdy, px, pdw, part);
     const Shape &shape = impl->geometry.y;
-    if (pdb) // behind the engine, whose workspace it takes over
+    if (pdb) // after the engine, whose workspace it takes over
       columnSums(native(stream), shape.elements() / shape[1], shape[1], dy.type, pdy, reinterpret_cast<double *>(part),
                  pdb);
   });

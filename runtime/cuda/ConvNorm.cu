@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions whose engines of cuDNN compute BatchNorm's sums in their epilogues. Where there is none, a convolution
-// and the kernel that would run behind it. An engine's sums of y and y * y are f32: the variance loses as many bits as
+// and the kernel that would run after it. An engine's sums of y and y * y are f32: the variance loses as many bits as
 // the squared mean exceeds it by, which halves have lost in y before; our own kernel takes distances from a row of each
 // chunk (Norm.cu). Engines sum what they rounded or did not; either is within the rounding of y.
 #include "runtime/ConvNorm.h"
@@ -121,7 +121,7 @@ struct ConvNorm::Impl : Buildable {
   bool addend;
   Algorithm algorithm;
   float epsilon;
-  int64_t scratch = 0, sums; ///< bytes in all, of which `sums` come behind the engine's workspace
+  int64_t scratch = 0, sums; ///< bytes in all, of which `sums` come after the engine's workspace
   std::shared_ptr<SharedEngine<ConvEngine>> shared;
   std::unique_ptr<Conv> conv; ///< null: the engine
   BatchNormStatistics ownStatistics;

@@ -157,7 +157,7 @@ inline int64_t statisticsScratch(const Shape &x) {
   return sumScratch(Cut(x.elements() / std::max<int64_t>(1, x[1]), x[1], Cut::sumTasks), 2);
 }
 
-/// The sums that the epilogue of a ConvNorm's engine leaves to a kernel, behind the engine's own workspace.
+/// The sums that the epilogue of a ConvNorm's engine leaves to a kernel, after the engine's own workspace.
 inline int64_t convNormSums(ConvPass pass, const Shape &y) {
   return pass == ConvPass::Forward ? scratchPart(2 * y[1] * static_cast<int64_t>(sizeof(float))) : 0;
 }
@@ -169,7 +169,7 @@ inline int64_t convNormScratch(int64_t limit, ConvPass pass, const Shape &x, con
 }
 
 constexpr int lossParts = 256;
-/// Partial sums; behind them how many targets count, where some may not.
+/// Partial sums; after them how many targets count, where some may not.
 constexpr int64_t lossPartials = lossParts * static_cast<int64_t>(sizeof(double));
 constexpr int64_t lossScratch(bool ignores) { return lossPartials + (ignores ? scratchPart(sizeof(int64_t)) : 0); }
 

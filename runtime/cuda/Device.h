@@ -39,7 +39,7 @@ inline int64_t grantedWorkspace(const Algorithm &algorithm) {
 }
 Precision precision();
 
-/// Says that kernels of ours, which are slower, stand in for a vendor's on this node, in words behind its name; part of
+/// Says that kernels of ours, which are slower, stand in for a vendor's on this node, in words after its name; part of
 /// memoryNotes().
 void noteFallback(const std::string &node, const std::string &what);
 

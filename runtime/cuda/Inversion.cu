@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilds what a BatchNorm read from what the leaky ReLU behind it wrote. A block moves one guarded channel away or
+// Rebuilds what a BatchNorm read from what the leaky ReLU after it wrote. A block moves one guarded channel away or
 // back and finds its slot by counting the guarded ones before it; few channels are. Everything else is one pass over
 // NHWC pixels, the channel's numbers in registers. What is rebuilt by subtraction is compared with what it was
 // subtracted from: one pair of maxima a block, then one thread over the pairs.

@@ -27,7 +27,7 @@ struct DeviceState {
 inline cudaStream_t native(const Stream &stream) { return static_cast<cudaStream_t>(stream.native()); }
 
 /// The device's copy of session.state, for kernels on the compute stream. Brought up to date on that stream first,
-/// unless a graph is being captured, which is launched behind such an update.
+/// unless a graph is being captured, which is launched after such an update.
 const DeviceState *deviceState(Stream &stream);
 
 /// Writes the copy; the value travels as a kernel argument, so that no staging memory is needed.

@@ -36,7 +36,7 @@ __global__ void checkKernel(Pieces<Checked> all, DeviceState *state) {
     state->update.skips = true;
 }
 
-/// One thread, behind all checks: what updates do, and the scale of the next step. The count of steps is that of those
+/// One thread, after all checks: what updates do, and the scale of the next step. The count of steps is that of those
 /// before this one which were not skipped.
 __global__ void decideStep(DeviceState *state, float *scale, float *goodSteps, float *skippedSteps) {
   UpdateFactors &f = state->update;

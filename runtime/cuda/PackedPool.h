@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool of zvc (`zvc:pool=BYTES`) in locked memory: parts of packed tensors lie one behind the other, in the order
+// The pool of zvc (`zvc:pool=BYTES`) in locked memory: parts of packed tensors lie one after the other, in the order
 // in which blocks finish them, until the step ends. In front of them is an index, an entry a part, at a place that
 // follows from the tensor's slot in the spill arena, which is no memory here. Where parts do not fit, the step ends
 // with MemoryNotAvailable.

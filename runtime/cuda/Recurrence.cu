@@ -78,7 +78,7 @@ template <typename Rule> struct BackwardStep {
   const float *weight, *dy, *saved, *hidden, *before, *cellBefore;
   int64_t cellStep; ///< from one sample's c of the step before to the next one's
   float *carry, *carryCell, *dgates, *reset;
-  const float *laterGates, *laterReset; ///< of the step behind this one; null where there is none
+  const float *laterGates, *laterReset; ///< of the step after this one; null where there is none
 
   static constexpr int64_t gates = gatesOf(Rule::cell), kept = savedOf(Rule::cell);
   __device__ BackwardRow row(int64_t sample) const {

@@ -116,7 +116,7 @@ __device__ void finishTask(const SumPlan &plan, double *partials, float *y, unsi
                      });
 }
 
-/// Whole: all rows begin at a multiple of four elements and have as many. Without counters finishSum() comes behind.
+/// Whole: all rows begin at a multiple of four elements and have as many. Without counters finishSum() comes after.
 template <typename T, bool Whole>
 __global__ void sumPartials(SumPlan plan, const T *x, double *partials, float *y, unsigned *counters) {
   __shared__ double shared[Cut::threads * Cut::vector];

@@ -17,7 +17,7 @@ public:
   using Choose = std::function<std::unique_ptr<Engine>(std::string &reason)>;
 
   /// What all kernels with this key share. `node` is the first of them; where there is no engine, noteFallback() says
-  /// of it what happens `otherwise`, with the reason behind that.
+  /// of it what happens `otherwise`, with the reason after that.
   static std::shared_ptr<SharedEngine> of(const std::string &key, const char *node, const char *otherwise,
                                           Choose choose) {
     // Never destroyed: from 9.10 on cuDNN may crash when plans are while the process ends, where CUDA has gone already.

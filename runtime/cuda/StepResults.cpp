@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots of locked memory, which copies out of device memory need to be behind nothing but the step.
+// Slots of locked memory, which copies out of device memory need to be after nothing but the step.
 #include "runtime/cuda/StepResults.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steps leave for the CPU: scalars and notes, copied out behind each step, so that the next one may follow at once
+// What steps leave for the CPU: scalars and notes, copied out after each step, so that the next one may follow at once
 // and overwrite them.
 #pragma once
 

@@ -234,7 +234,7 @@ std::function<void()> Session::stepEnd() {
 }
 
 void Session::enqueue(const std::function<void(Session &)> &body) {
-  // Behind a step that still runs nobody has waited for the batch.
+  // After a step that still runs nobody has waited for the batch.
   checkCuda(cudaEventRecord(impl->nextBatch.event, sluice::native(toDevice)), "cannot record an event");
   checkCuda(cudaStreamWaitEvent(sluice::native(compute), impl->nextBatch.event, 0), "cannot wait for a batch");
   impl->uploadState(*this);
@@ -308,7 +308,7 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient) {
   compute.synchronize();
   checkCuda(cudaMemcpy(impl->shown.data(), compute.address(gradient), gradient.bytes(), cudaMemcpyDeviceToHost),
             "cannot read a gradient");
-  // Of a scaled loss, whose check is behind us.
+  // Of a scaled loss, whose check is after us.
   if (const float factor = gradientFactor(); factor != 1)
     for (size_t i = 0; i < gradient.bytes() / sizeof(float); ++i)
       reinterpret_cast<float *>(impl->shown.data())[i] *= factor;

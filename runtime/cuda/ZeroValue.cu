@@ -50,7 +50,7 @@ template <typename Word> struct Vector {
 /// What all threads of a block know of the part at work.
 struct Shared {
   uint32_t *bits;  ///< by group of 32 elements
-  int *before;     ///< elements in front of a group that are not zero; behind the last group, all of them
+  int *before;     ///< elements in front of a group that are not zero; after the last group, all of them
   int *warpTotals; ///< scratch
 };
 

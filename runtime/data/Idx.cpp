@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The format of http://yann.lecun.com/exdb/mnist: two zeros, the type 8 of bytes, the number of dimensions, each of
-// them in four bytes, the highest first; the data behind it.
+// them in four bytes, the highest first; the data after it.
 
 #include "runtime/data/LabelledImages.h"
 
@@ -20,7 +20,7 @@ static InputFile openIdx(const std::string &path) {
   return inflate(file, 0, file.size(), Packing::Gzip, uint64_t{1} << 36, packed);
 }
 
-/// The dimensions, whose product is what the file has behind its header.
+/// The dimensions, whose product is what the file has after its header.
 static std::vector<int64_t> readHeader(const InputFile &file, size_t rank) {
   uint8_t header[16] = {};
   const size_t bytes = 4 + 4 * rank;

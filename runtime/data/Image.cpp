@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of pixels. Blends are those of Pillow's ImageEnhance: from + factor * (pixel - from), cut off behind the
+// Changes of pixels. Blends are those of Pillow's ImageEnhance: from + factor * (pixel - from), cut off after the
 // point.
 
 #include "runtime/data/Image.h"

@@ -41,7 +41,7 @@ Image toGrey(const Image &colours);
 /// Grey as equal colours.
 Image toColours(const Image &grey);
 
-/// Interleaved bytes from planes, one channel behind the other.
+/// Interleaved bytes from planes, one channel after the other.
 Image fromPlanes(const uint8_t *planes, int width, int height, int channels);
 
 struct ImageSize {

@@ -16,7 +16,7 @@ PlaneMove::PlaneMove(const ImageChanges &changes, ImageSize from)
     add(change);
 }
 
-/// Where pixel (x, y) behind the change comes from in an image of this size.
+/// Where pixel (x, y) after the change comes from in an image of this size.
 static std::pair<int, int> placeBefore(const ImageChange &change, const Turn &turn, ImageSize from, int x, int y) {
   const auto nearest = [](int at, int first, int size, int newSize) {
     return first + static_cast<int>((at + 0.5) * (static_cast<double>(size) / newSize));

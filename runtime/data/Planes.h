@@ -13,7 +13,7 @@ public:
   PlaneMove(const ImageChanges &changes, ImageSize from);
 
   ImageSize size() const { return to; }
-  /// `from` holds `planes` planes of the image's size before, `values` takes as many of its size behind, in row-major
+  /// `from` holds `planes` planes of the image's size before, `values` takes as many of its size after, in row-major
   /// order; elements of `bytes` bytes. Where nothing of the image is, each becomes *fill.
   void apply(const char *from, int64_t planes, size_t bytes, const void *fill, char *values) const;
 
@@ -21,7 +21,7 @@ private:
   void add(const ImageChange &change);
 
   ImageSize before, to;
-  std::vector<int32_t> source; ///< place in the plane before of each place behind; -1: outside
+  std::vector<int32_t> source; ///< place in the plane before of each place after; -1: outside
 };
 
 } // namespace sluice

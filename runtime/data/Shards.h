@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WebDataset: tar files whose members 0001.jpg (or .jpeg, .png) and 0001.cls, one behind the other, are a sample.
+// WebDataset: tar files whose members 0001.jpg (or .jpeg, .png) and 0001.cls, one after the other, are a sample.
 #pragma once
 
 #include "runtime/data/LabelledImages.h"

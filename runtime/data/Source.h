@@ -55,7 +55,7 @@ public:
   /// What whoever starts a run should know of how its values are taken, a line each.
   virtual std::vector<std::string> notes() const { return {}; }
 
-  /// Samples [begins[i], begins[i + 1]) lie one behind the other and are best read together; empty: in any order.
+  /// Samples [begins[i], begins[i + 1]) lie one after the other and are best read together; empty: in any order.
   virtual std::vector<int64_t> begins() const { return {}; }
 };
 

@@ -9,7 +9,7 @@ namespace sluice {
 
 class Table : public SampleSource {
 public:
-  /// `where`: FILE, with ,header=yes or ,header=no behind it where the first line does not say itself whether it is one
+  /// `where`: FILE, with ,header=yes or ,header=no after it where the first line does not say itself whether it is one
   /// of names. The target is the column `target`, else the last one; the others are the input's elements in their
   /// order. Without `targets` the file may lack it. What `options.columns` say
   /// counts instead. Throws DataError when the columns do not fit the program.

@@ -178,7 +178,7 @@ NpyFile::NpyFile(InputFile from, uint64_t begin, DataType type, const std::vecto
 
 const char *NpyFile::elementName() const { return booleans ? "bool" : typeName(dataType); }
 
-/// What stands between the fixed bytes and the data, which begins behind it.
+/// What stands between the fixed bytes and the data, which begins after it.
 std::string NpyFile::readHeader() {
   unsigned char start[12] = {};
   if (end - begin < 12)

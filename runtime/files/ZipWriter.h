@@ -19,7 +19,7 @@ public:
   /// The member has exactly this many bytes, which write() brings.
   void begin(const std::string &name, uint64_t bytes);
   void write(const void *from, size_t bytes);
-  /// Behind the last member; the caller commits the file.
+  /// After the last member; the caller commits the file.
   void finish();
 
 private:

@@ -15,7 +15,7 @@ namespace sluice {
 
 class BlockedConv {
 public:
-  /// The result channels of each group are made in `parts`, one behind the other, which gather the same pixels again.
+  /// The result channels of each group are made in `parts`, one after the other, which gather the same pixels again.
   explicit BlockedConv(const ConvGeometry &geometry, int64_t parts = 1);
   /// Most parts that make the workspace smaller.
   int64_t mostParts() const;

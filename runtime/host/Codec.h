@@ -16,7 +16,7 @@ void unpackZfp(const void *packed, ZfpGrid grid, int rate, float *x);
 
 /// Into a slot of packedBytes(), in one pass. Returns the bytes that are in use, those of the table included.
 int64_t packZeroValues(const float *x, int64_t elements, void *slot);
-/// The parts one behind the other, as far as `room` bytes hold them. Returns the bytes that all of them take with the
+/// The parts one after the other, as far as `room` bytes hold them. Returns the bytes that all of them take with the
 /// table; when these are more than `room`, what was written is of no use.
 int64_t packZeroValuesDensely(const float *x, int64_t elements, void *to, int64_t room);
 /// `bytes`: of the slot, or of what packZeroValuesDensely() wrote. Throws std::runtime_error when its content cannot be

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN behind Primitive. A described primitive waits in a list until buildPrimitives() compiles it; calls go through
+// oneDNN after Primitive. A described primitive waits in a list until buildPrimitives() compiles it; calls go through
 // the C interface with arguments on the stack.
 #include "runtime/host/Dnnl.h"
 

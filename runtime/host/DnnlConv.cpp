@@ -110,7 +110,7 @@ struct Geometry {
           return; // they are the last
         if (take({name, weights(pd), pd.scratchpad_desc(), [pd] { return Primitive_(pd); }}))
           return;
-        // What oneDNN 2.6.3 looks at behind its brgemm kernels divides by what it did not set, now and then by zero.
+        // What oneDNN 2.6.3 looks at after its brgemm kernels divides by what it did not set, now and then by zero.
         if (name.compare(0, 3, "brg") == 0 || name.compare(0, 3, "brd") == 0)
           return;
       } while (pd.next_impl());

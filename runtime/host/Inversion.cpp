@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rebuilds what a BatchNorm read from what the leaky ReLU behind it wrote. Channels whose scale is so small against
+// Rebuilds what a BatchNorm read from what the leaky ReLU after it wrote. Channels whose scale is so small against
 // their bias that the value would lose its digits were saved; both sides find them from scale and bias alone.
 // What is rebuilt by subtraction is compared with what it was subtracted from.
 #include "runtime/Codec.h"
@@ -59,20 +59,21 @@ void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &m
               *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias),
               *pSaved = stream.data<float>(saved);
   float *px = stream.data<float>(x);
-  stream.launch(node.as(OpRole::Rebuild), "invert_batch_norm_leaky_relu", [this, pz, pMean, pRstd, pScale, pBias, pSaved, px] {
-    parallelFor((pixels + pixelsPerTask - 1) / pixelsPerTask, [&](int64_t task) {
-      const int64_t begin = task * pixelsPerTask, end = std::min(pixels, begin + pixelsPerTask);
-      for (int64_t p = begin; p < end; ++p)
-        for (int64_t c = 0; c < channels; ++c) {
-          const float value = pz[p * channels + c], u = value > 0 ? value : value / alpha;
-          px[p * channels + c] = (u - pBias[c]) / pScale[c] / pRstd[c] + pMean[c];
-        }
-      forGuarded(pScale, pBias, channels, InversionLimits(from), [&](int64_t c, int64_t slot) {
-        for (int64_t p = begin; p < end; ++p)
-          px[p * channels + c] = pSaved[slot * pixels + p];
-      });
-    });
-  });
+  stream.launch(node.as(OpRole::Rebuild), "invert_batch_norm_leaky_relu",
+                [this, pz, pMean, pRstd, pScale, pBias, pSaved, px] {
+                  parallelFor((pixels + pixelsPerTask - 1) / pixelsPerTask, [&](int64_t task) {
+                    const int64_t begin = task * pixelsPerTask, end = std::min(pixels, begin + pixelsPerTask);
+                    for (int64_t p = begin; p < end; ++p)
+                      for (int64_t c = 0; c < channels; ++c) {
+                        const float value = pz[p * channels + c], u = value > 0 ? value : value / alpha;
+                        px[p * channels + c] = (u - pBias[c]) / pScale[c] / pRstd[c] + pMean[c];
+                      }
+                    forGuarded(pScale, pBias, channels, InversionLimits(from), [&](int64_t c, int64_t slot) {
+                      for (int64_t p = begin; p < end; ++p)
+                        px[p * channels + c] = pSaved[slot * pixels + p];
+                    });
+                  });
+                });
 }
 
 CancellationCheck::CancellationCheck(Node node, int64_t elements, int64_t parts)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool of zvc (`zvc:pool=BYTES`): packed tensors of one step lie one behind the other in a part of the host arena
+// The pool of zvc (`zvc:pool=BYTES`): packed tensors of one step lie one after the other in a part of the host arena
 // until the step ends. The stream that stores them works in order, so that what fits does not depend on timing. What
 // does not fit goes to the tensor's own slot in the spill arena; without one, the step that wants it back stops.
 #pragma once

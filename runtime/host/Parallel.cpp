@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread pool behind parallelFor. One caller at a time: a second concurrent caller runs its loop alone. Workers
+// The thread pool after parallelFor. One caller at a time: a second concurrent caller runs its loop alone. Workers
 // spin briefly after a loop, because the next one usually follows at once, then sleep so that the vendor library's
 // threads get the cores.
 #include "runtime/host/Parallel.h"

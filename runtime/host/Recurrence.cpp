@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recurrent layers. The weight is packed once; a step is one parallel loop over samples and units, whose products and
-// pointwise part a thread does one behind the other, two loops for a Gru, whose second product needs what the first
+// pointwise part a thread does one after the other, two loops for a Gru, whose second product needs what the first
 // made of all units. Each number is one sum in a fixed order: bits do not depend on the number of threads.
 #include "runtime/Recurrence.h"
 
@@ -129,7 +129,7 @@ private:
                 part.first, part.last, to + part.row * step, step, add);
   }
 
-  /// Adds to the gradient of h behind step - 1 what comes through the products of `step`, in the place of dinitial.
+  /// Adds to the gradient of h after step - 1 what comes through the products of `step`, in the place of dinitial.
   void carry(const Part &part, int64_t step, const Gradients &p) const {
     if (step == g.steps) {
       for (int64_t i = part.row; i < part.end; ++i)

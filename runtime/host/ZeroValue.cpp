@@ -73,7 +73,7 @@ int64_t partBytes(const uint32_t *x, int64_t count) {
   return std::min(4 * count, zvcMaskBytes(count) + 4 * nonzero);
 }
 
-/// `count` words; whole groups where that does not touch what lies behind `room` words, because they are moved faster.
+/// `count` words; whole groups where that does not touch what lies after `room` words, because they are moved faster.
 void moveWords(void *to, const void *from, int64_t count, int64_t room) {
   if (room >= lanes)
     memcpy(to, from, 4 * lanes);

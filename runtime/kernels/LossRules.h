@@ -61,7 +61,7 @@ struct MixedClasses {
   int64_t classes[2];
   double weights[2];
 
-  /// `rows`: targets of a batch of `batch` samples, one sample's behind the other's.
+  /// `rows`: targets of a batch of `batch` samples, one sample's after the other's.
   SLUICE_KERNEL MixedClasses(const int64_t *target, int64_t row, int64_t rows, int64_t ignoreIndex, float share,
                              int64_t batch)
       : classes{target[row], target[(row + rows - rows / batch) % rows]},

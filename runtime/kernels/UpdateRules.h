@@ -79,7 +79,7 @@ SLUICE_KERNEL float UpdateFactors::elementOf(float gradient) const {
   return clippedElement(gradient * unscale, clipValue);
 }
 
-/// What becomes of a loss's scale behind a step, see LossScale.h.
+/// What becomes of a loss's scale after a step, see LossScale.h.
 struct LossScale {
   float scale, goodSteps, skippedSteps;
 

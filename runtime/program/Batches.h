@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings batches to the device one step ahead: while a step runs, the caller's thread gathers the next batch into the
-// staging slots and its copy is enqueued behind the step's own copies.
+// staging slots and its copy is enqueued after the step's own copies.
 #pragma once
 
 #include "runtime/program/Dataset.h"

@@ -67,7 +67,7 @@ private:
   const bool trainedOnly;
   std::string recipe; ///< empty once it is written
   const size_t copyBytes;
-  std::unique_ptr<char[]> copy; ///< the variables' bytes one behind the other; null: read from the session
+  std::unique_ptr<char[]> copy; ///< the variables' bytes one after the other; null: read from the session
 
   std::mutex mutex;
   std::condition_variable changed;

@@ -102,7 +102,7 @@ void Dataset::checkAllRanges() {
   }
 }
 
-/// Whether all samples of each class lie one behind the other.
+/// Whether all samples of each class lie one after the other.
 void Dataset::noteClass(const char *bytes) {
   int64_t value = 0;
   std::memcpy(&value, bytes, sizeof value);

@@ -14,7 +14,7 @@ namespace sluice {
 using HelpEntry = std::pair<std::string, std::string>;
 
 /// `words` in lines of at most 100 columns, broken between words; all lines but the first begin with `indent` spaces,
-/// the first is behind `used` columns that stand already. Ends with a new line.
+/// the first is after `used` columns that stand already. Ends with a new line.
 std::string wrapped(const std::string &words, size_t used, size_t indent);
 
 /// Heading, entries, and the example (a command line, or empty), with an empty line before them.

@@ -15,7 +15,7 @@ void requireMixable(const Program &program);
 /// The share of one batch: drawn from Beta(alpha, alpha), alpha > 0, as a function of `key` alone.
 float mixupShare(double alpha, uint64_t key);
 
-/// Mixes in place: `samples` samples of `elements` floats each, one behind the other.
+/// Mixes in place: `samples` samples of `elements` floats each, one after the other.
 void mixSamples(float *values, int64_t samples, int64_t elements, float share);
 
 } // namespace sluice

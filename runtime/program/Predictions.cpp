@@ -25,7 +25,7 @@ int64_t perSample(const Shape &output) { return output.elements() / std::max<int
 
 /// NumPy's own headers have their keys in another order.
 std::string npyMark() {
-  const size_t dictionary = headerBytes - 10; // behind magic, version and this length
+  const size_t dictionary = headerBytes - 10; // after magic, version and this length
   std::string mark("\x93NUMPY\x01\x00", 8);
   mark += static_cast<char>(dictionary & 0xff);
   mark += static_cast<char>(dictionary >> 8);

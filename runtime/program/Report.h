@@ -24,7 +24,7 @@ void warnOfEmptyBatch(const std::string &name, const Program &program, int64_t s
 /// The memory plan as a table.
 void printPlan(const Program &program);
 
-/// What an epoch leaves out, and whether there is anything to do behind the step that is done; `batches` a step.
+/// What an epoch leaves out, and whether there is anything to do after the step that is done; `batches` a step.
 void printWhatIsTrained(const Program &program, const Dataset &data, int64_t batches, int64_t done, int64_t last);
 
 /// Printed after the last step; `stepSeconds` of this run in order, the first one included.

@@ -22,7 +22,7 @@ struct StepResult {
   float norm = 0;           ///< of all gradients, where they are clipped by it
   float learningRate = 0;
   bool epochEnds = false;
-  LossScaling::Seen scale = {}; ///< behind it
+  LossScaling::Seen scale = {}; ///< after it
   double mixed = 0;             ///< mean share of its batches with --mixup
   double seconds = 0;           ///< from the end of the step before, or its own begin if that was later
   double waitedSeconds = 0; ///< how long its batches' successors were still being gathered when it had done with them
@@ -39,7 +39,7 @@ public:
   /// --accumulate: batches that a step has. They may lie in two epochs.
   int64_t batches() const { return base.batches; }
 
-  /// Enqueues the step behind `run`, of `last` of the whole training, and moves `run` on; run.step counts it before
+  /// Enqueues the step after `run`, of `last` of the whole training, and moves `run` on; run.step counts it before
   /// anything can fail. The batch at run.position was prefetched, with `dataset` normalizing positions; leaves the next
   /// one prefetched unless the step is the last one. It has ended when this returns, unless `ahead` and the device take
   /// the next one before.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a weight file stand behind its name, which may hold commas itself.
+// The options of a weight file stand after its name, which may hold commas itself.
 
 #include "runtime/program/WeightNames.h"
 

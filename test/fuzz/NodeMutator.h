@@ -22,7 +22,7 @@ inline const std::vector<std::string> &opTypes() {
   return all;
 }
 
-/// What the ops of networks look like: a letter an operand behind the first. v: a float value of the graph or a small
+/// What the ops of networks look like: a letter an operand after the first. v: a float value of the graph or a small
 /// constant, w: a constant with some rank, s: a shape, i: a few integers, x: any value.
 struct Form {
   const char *type, *operands;
@@ -171,7 +171,7 @@ protected:
       graph.mutable_node()->SwapElements(n, n - 1);
   }
 
-  /// A new node behind another one (or in front of all) whose readers read the new one.
+  /// A new node after another one (or in front of all) whose readers read the new one.
   void insertNode() {
     const GraphProto &graph = model.graph();
     const Form &form = random.pick(forms);

@@ -2,7 +2,7 @@
 // fuzz TARGET [--runs=N] [--first=I] [--seed=S] [--findings=DIR] [FILE-OR-FOLDER...]   changed copies of the files, N
 // of them fuzz TARGET --replay FILE...                                                          the files as they are
 // Input I of a seed is always the same. Inputs run in a child with 2 GiB more memory than it begins with and 10 s of
-// processor time each; when it dies the input is written to the findings' folder and a new child goes on behind it.
+// processor time each; when it dies the input is written to the findings' folder and a new child goes on after it.
 // Exit status: 0, 1 with findings, 2 usage.
 #include "test/fuzz/Target.h"
 

@@ -39,7 +39,7 @@ const std::vector<std::string> &tokens() {
   return all;
 }
 
-/// Begin and length of a number's digits at or behind a place of the text; length 0: there is none.
+/// Begin and length of a number's digits at or after a place of the text; length 0: there is none.
 std::pair<size_t, size_t> numberAfter(const std::string &text, size_t at) {
   auto digit = [&](size_t i) {
     return std::isdigit(static_cast<unsigned char>(text[i])) || (text[i] && std::strchr("+-.eE", text[i]));

@@ -117,7 +117,7 @@ def functions(names, alphas, betas, clip):
 
 
 def cell_step(op, x, h, c, r, bias, acts, peepholes, linear_before_reset, coupled):
-    """h and c behind a step; x is the inputs' part of the gates with their bias, bias that of the products with h."""
+    """h and c after a step; x is the inputs' part of the gates with their bias, bias that of the products with h."""
     parts = np.split(r, {"LSTM": 4, "GRU": 3, "RNN": 1}[op])
     x, biases = np.split(x, len(parts), -1), np.split(bias, len(parts))
     sums = [a + h @ part.T + b for a, part, b in zip(x, parts, biases)]
@@ -299,7 +299,7 @@ def mse(x, target):
 
 
 def write_loss(folder, loss, x, target):
-    """A model that is nothing but its loss's operand, a parameter; behind a 1x1 average pool when it is an image."""
+    """A model that is nothing but its loss's operand, a parameter; after a 1x1 average pool when it is an image."""
     x = np.float64(np.float32(x))
     nodes = [helper.make_node("Add", ["x", "input"], ["enter"], "/enter")]
     if x.ndim == 4:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention behind the masks that models write out, on texts of which some have no token that a mask shows."""
+"""Attention after the masks that models write out, on texts of which some have no token that a mask shows."""
 import torch
 from torch import nn
 
@@ -32,7 +32,7 @@ def padded_causal(low):
 
 
 def scaled_after(scores, mask):
-    """A factor behind the mask, which is the mask's too, and positions that are a constant."""
+    """A factor after the mask, which is the mask's too, and positions that are a constant."""
     t = scores.shape[-1]
     distance = (torch.arange(t)[None, :] - torch.arange(t)[:, None]).float()
     return (scores + (1.0 - mask[:, None, None, :].float()) * -1e4) * 0.5 - distance.abs() * 0.25

@@ -121,7 +121,7 @@ class Reversible(nn.Module):
 
 
 class Vgg(nn.Module):
-    """Convolutions with bias, max pools, a hidden linear layer behind a flatten of more than 1x1."""
+    """Convolutions with bias, max pools, a hidden linear layer after a flatten of more than 1x1."""
     def __init__(self):
         super().__init__()
         self.features = nn.Sequential(

@@ -18,7 +18,7 @@ class Lstm(nn.Module):
 
 
 class Gru(nn.Module):
-    """A GRU with time in front and a state to begin with that is learned, behind it a plain recurrence; a class by the last output."""
+    """A GRU with time in front and a state to begin with that is learned, after it a plain recurrence; a class by the last output."""
     def __init__(self, vocabulary=19, width=8, hidden=9):
         super().__init__()
         self.tokens, self.start = nn.Embedding(vocabulary, width), nn.Parameter(torch.randn(1, 1, hidden))

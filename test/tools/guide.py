@@ -3,8 +3,8 @@
 
     guide.py --out FOLDER --onnx-data FOLDER [--references PYTHON] PAGE.md...
 
-What is run: blocks of ```sh whole; in ```console blocks and blocks without a language the lines behind `$ `; blocks of ```python where there is a
-Python with PyTorch. A command of a console block has to print the lines that stand behind it, in any order, whatever their numbers are (`...` stands for
+What is run: blocks of ```sh whole; in ```console blocks and blocks without a language the lines after `$ `; blocks of ```python where there is a
+Python with PyTorch. A command of a console block has to print the lines that stand after it, in any order, whatever their numbers are (`...` stands for
 others), and fails exactly if one of them is an error.
 """
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """How long steps wait for their data: ResNet-18 at 224 x 224 from a folder of JPEGs, random resized crops and flips, two workers. Prints the line of
-docs/results/program.md: medians of the log behind the first step, and the share of waiting in all of these steps. Exit status 1 above 5 %.
+docs/results/program.md: medians of the log after the first step, and the share of waiting in all of these steps. Exit status 1 above 5 %.
 
     tools/bench/data_wait.py [--sluicec build/bin/sluicec] [--batch 16] [--steps 6]      in the environment of tools/setup.sh --references"""
 import argparse

@@ -105,7 +105,7 @@ def growth(options, folder):
 
 
 def weights(options, folder):
-    """31 products with matrices of 4096 x 4096, and a file of random numbers behind them."""
+    """31 products with matrices of 4096 x 4096, and a file of random numbers after them."""
     count, side = 31, 4096
     g, t = Graph(4, side), "x"
     tensors = []

@@ -5,7 +5,7 @@
     tools/bench/in_place.py PLACED.mlir...
 
 concat: every input of a concat, and every concat that an input is shared with, lies in one slot as large as the largest of them and live as
-long as all of them. normalization: what is inverted gives its slot to what the activation behind it writes. Prints the most live bytes as they
+long as all of them. normalization: what is inverted gives its slot to what the activation after it writes. Prints the most live bytes as they
 are and as they would be, base included, and the bytes that concats move in a step."""
 import re
 import sys

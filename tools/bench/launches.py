@@ -36,7 +36,7 @@ def tensor_bytes(text):
 
 
 def operands(line, kind):
-    """(name, bytes) of the list behind `kind`."""
+    """(name, bytes) of the list after `kind`."""
     begin = line.index(f" {kind}(") + len(kind) + 2
     return [(name, tensor_bytes(type_)) for name, type_ in re.findall(r"%([\w$.-]+) : tensor<([^>]*)>", line[begin:line.index(")", begin)])]
 

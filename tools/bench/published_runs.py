@@ -6,7 +6,7 @@
 
 NAME.onnx lies in test/models/papers. A strategy's own budget: none where it acts without one, as its paper has it, else the smallest that it can
 plan for. Each round runs keep and the program, in turn first, four steps of the same synthetic batches each. A run's seconds are those of its fastest step
-behind the first: other work on the machine makes steps slower, never faster. Rounds give ratios of the two, of which the median, the least and the largest
+after the first: other work on the machine makes steps slower, never faster. Rounds give ratios of the two, of which the median, the least and the largest
 are shown, and the median of the program's and of keep's seconds. Losses are compared as they are printed, in full: `equal`, or how far any is at most.
 Results so far are in DIR/NAME.json; a second call goes on there."""
 import argparse

@@ -50,7 +50,7 @@ class Network:
         return path
 
     def run(self, program, steps, *flags):
-        """Facts of the run's last event, milliseconds of its fastest step behind the first, of its copies, and of the processor, and the losses."""
+        """Facts of the run's last event, milliseconds of its fastest step after the first, of its copies, and of the processor, and the losses."""
         log, before = self.folder / "log.jsonl", resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run([program, "--data", self.folder, "--steps", str(steps), "--shuffle", "--seed", "7", "--lr", "0.005", "--momentum", "0.9",
                                "--clip-value", "1", "--log", log, "--force", *flags], check=True, capture_output=True, text=True)

@@ -10,7 +10,7 @@ namespace {
 constexpr double bound = half == DataType::F16 ? 1e-2 : 2e-2; ///< of what has unit variance
 constexpr double unit = half == DataType::F16 ? 0x1p-11 : 0x1p-8;
 
-/// What is rebuilt of 4 channels, normalized with these scales and biases, behind a leaky ReLU of slope 0.1.
+/// What is rebuilt of 4 channels, normalized with these scales and biases, after a leaky ReLU of slope 0.1.
 struct Rebuilt {
   const Shape shape{3, 4, 4, 5};
   const Numbers x = halves(randomNumbers(shape.elements(), 5, 2, 1)), mean = {1, 0.5, 2, 1}, rstd = {0.5, 1, 2, 0.4};

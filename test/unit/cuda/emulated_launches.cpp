@@ -122,7 +122,7 @@ std::vector<Numbers> trained(bool gathers) {
 
 TEST(Launches, GatheredKernelsGiveTheBitsOfSingleOnes) { EXPECT_EQ(trained(true), trained(false)); }
 
-/// Everything else goes behind what is kept.
+/// Everything else goes after what is kept.
 TEST(Launches, WhatIsNotGatheredComesBehindWhatIs) {
   Harness h;
   h.session.state.learningRate = 1, h.session.state.step = 1;

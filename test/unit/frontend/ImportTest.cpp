@@ -91,7 +91,7 @@ TEST(Import, CeilModeOutranksDeclaredRowsAndColumns) {
     return ImportedModel(proto, spec);
   };
   ImportedModel model =
-      poolTo("2, 3, 3, 3"); // as PyTorch's exporter has it; the third windows would begin behind the image
+      poolTo("2, 3, 3, 3"); // as PyTorch's exporter has it; the third windows would begin after the image
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_THAT(extents(model.only<train::MaxPoolOp>().getY()), ElementsAre(2, 3, 2, 2));
   EXPECT_THAT(poolTo("2, 4, 3, 3").error,

@@ -21,7 +21,7 @@ onnx::ModelProto callingModel(const std::string &function) {
   return model;
 }
 
-/// y = calls of the others, one behind the other.
+/// y = calls of the others, one after the other.
 void addFunction(onnx::ModelProto &model, const std::string &name, const std::vector<std::string> &calls,
                  const std::string &domain = "local") {
   onnx::FunctionProto *function = model.add_functions();

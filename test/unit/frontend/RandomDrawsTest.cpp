@@ -33,7 +33,7 @@ TEST(RandomDraws, DropSamplesAsStochasticDepthDoes) {
   EXPECT_TRUE(model.ops<train::ScaleOp>("evaluate").empty());
 }
 
-// x / p * floor(p + u): what is behind the quotient has the mean p.
+// x / p * floor(p + u): what is after the quotient has the mean p.
 TEST(RandomDraws, DropByRoundingDown) {
   ImportedModel model(droppedBy(std::string(draw) + "s = Add(keep, u) mask = Floor(s)"));
   ASSERT_TRUE(model.module) << model.error;

@@ -198,7 +198,7 @@ TEST(Chain, TensorsOfNetworksMoveAloneAndDynProgStaysNearTheBound) {
   }
 }
 
-// Chains on which the best of 30 sampled states a boundary is up to 6 % behind the best subset.
+// Chains on which the best of 30 sampled states a boundary is up to 6 % after the best subset.
 TEST(Chain, DynProgWithPartialReleaseReachesTheBestSubsetBehindASample) {
   int missed = 0;
   for (unsigned seed : {48, 53, 61, 78, 85, 112, 123, 127, 130, 135, 144, 148}) {

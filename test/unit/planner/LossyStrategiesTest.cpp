@@ -143,7 +143,7 @@ TEST(FreeLunch, HybridSwapsWhatNoConvolutionWrote) {
   EXPECT_EQ(decisionOf(p, plan, "z1").codec, "");
 }
 
-// Every z is compared with 0 by the norm behind it, every c by nobody.
+// Every z is compared with 0 by the norm after it, every c by nobody.
 static Problem signsAsked(int blocks) {
   Problem p = blocksOf(blocks);
   for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {

@@ -15,7 +15,7 @@ PackItem item(const char *id, int lower, int upper, Bytes size, bool high = fals
 }
 
 /// A1(5), A2(2), A3(1), D2, A4(1), D1, D3, A5(8). With 9, A4 takes A2's place, so that all below A5 is free but one
-/// unit at the end; with 11, best fit puts it behind A3.
+/// unit at the end; with 11, best fit puts it after A3.
 TEST(Pool, LargerPoolsMayFail) {
   const auto requests = poolRequests(
       {item("1", 0, 5, 5), item("2", 1, 3, 2), item("3", 2, 6, 1), item("4", 4, 9, 1), item("5", 7, 9, 8)}, false);

@@ -25,7 +25,7 @@ TEST(ZeroValues, CopiesThatLeaveZerosOutTakeAsLongAsWhatIsLeft) {
     EXPECT_GE(timeline.makespan, actionBound(p, 1000, allActions()));
     return timeline.makespan;
   };
-  // Raw 100 bytes at 10 a second each way beside nothing, as copies packed behind the link and dense ones; 25 - 20 is
+  // Raw 100 bytes at 10 a second each way beside nothing, as copies packed after the link and dense ones; 25 - 20 is
   // computed.
   EXPECT_DOUBLE_EQ(span(false, 0.5, 4), 25);
   EXPECT_DOUBLE_EQ(span(true, 0, 4), 25);

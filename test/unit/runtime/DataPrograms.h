@@ -26,7 +26,7 @@ inline DataOptions from(const std::string &where) {
   return options;
 }
 
-/// The epoch's batches, one behind the other, as floats and ids.
+/// The epoch's batches, one after the other, as floats and ids.
 inline std::pair<std::vector<float>, std::vector<int64_t>> readAll(const DataOptions &options, const Program &program) {
   Dataset data(options, program);
   std::vector<float> x;

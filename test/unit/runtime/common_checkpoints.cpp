@@ -20,7 +20,7 @@ protected:
     std::sort(names.begin(), names.end());
     return names;
   }
-  /// The command behind "go on with: " of the last message.
+  /// The command after "go on with: " of the last message.
   std::string offered() const {
     const std::string words = "go on with: ";
     const size_t at = err.find(words);

@@ -211,7 +211,7 @@ TEST_F(Files, FlippedBitsAreFound) {
         TensorReader(file, name, DataType::F32, shape).read(0, values.data(), values.size());
       }
     };
-    // Spaces behind the header are the only bytes that mean nothing.
+    // Spaces after the header are the only bytes that mean nothing.
     if (good[bit / 8] == ' ' && (bytes[bit / 8] & 0xdf) == 0)
       continue;
     EXPECT_THROW(read(), DataError) << "byte " << bit / 8;

@@ -170,7 +170,7 @@ TEST(Tokens, TargetsAreOneTokenLater) {
   EXPECT_EQ(ids("t.bin"), (std::vector<int64_t>{4, 5, 6, 5, 6, 7}));
   folder.write("t.u32.bin", bytesOf<uint32_t>({1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(ids("t.u32.bin"), (std::vector<int64_t>{4, 5, 6, 5, 6, 7}));
-  // Windows at every second token: 1-3, 3-5, 5-7, the last with 8 behind it.
+  // Windows at every second token: 1-3, 3-5, 5-7, the last with 8 after it.
   EXPECT_EQ(ids("t.bin,stride=2"), (std::vector<int64_t>{3, 4, 5, 4, 5, 6}));
   EXPECT_EQ(Dataset(from("tokens:" + folder / "t.bin,stride=2"), program).samples(), 3);
   EXPECT_EQ(Dataset(from("tokens:" + folder / "t.bin,stride=1"), program).samples(), 5);

@@ -137,7 +137,7 @@ TEST(Images, LeavesTextsPacked) {
   std::vector<uint8_t> file = fileBytes("colours.png");
   const std::vector<uint8_t> texts[] = {pngChunk("zTXt", std::string("a\0\0", 3) + packed),
                                         pngChunk("iCCP", std::string("a\0\0", 3) + packed)};
-  for (int i = 0; i < 100; ++i) // behind the first chunk, which has 25 bytes
+  for (int i = 0; i < 100; ++i) // after the first chunk, which has 25 bytes
     file.insert(file.begin() + 8 + 25, texts[i % 2].begin(), texts[i % 2].end());
   rusage before = {}, after = {};
   getrusage(RUSAGE_SELF, &before);

@@ -152,7 +152,7 @@ TEST_F(Prepared, RecipesLeaveToWeightsWhatTheyCarry) {
   EXPECT_EQ(run("--recipe c/recipe.toml --resume c --steps 2"), 0) << err;
 }
 
-/// A protobuf message may be continued behind its end.
+/// A protobuf message may be continued after its end.
 TEST_F(Prepared, OnnxFilesEndWithIt) {
   folder.write("tiny.onnx-template", std::string(exportMark) + std::string(200, 'x'));
   ASSERT_EQ(run("--data data --steps 1 --export e.onnx --class a --class bc --class d"), 0) << err;

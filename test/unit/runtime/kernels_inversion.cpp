@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a BatchNorm read, rebuilt from what the leaky ReLU behind it wrote; sums whose addend has lost its digits.
+// What a BatchNorm read, rebuilt from what the leaky ReLU after it wrote; sums whose addend has lost its digits.
 #include "test/unit/runtime/Harness.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ protected:
   static constexpr float alpha = 0.1f;
   const Shape shape{3, 6, 4, 5};
   const BatchNormInversion full{"bn", shape, 2, alpha, DataType::F32}, half{"bn", shape, 2, alpha, DataType::F16};
-  Harness h; // behind the kernels, which outlive what streams run
+  Harness h; // after the kernels, which outlive what streams run
   const Numbers x = randomNumbers(shape.elements(), 5, 2, 1), mean = {1, 0.5, 2, 1, 0, 3},
                 rstd = {0.5, 1, 2, 0.4, 1, 1};
   const Tensor tx = h.tensor(shape, Layout::NHWC, x), tz = h.image(shape), back = h.image(shape),

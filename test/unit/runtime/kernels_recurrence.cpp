@@ -15,7 +15,7 @@ struct Case {
 
 std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
-/// All operands, one behind the other in what differences are taken of.
+/// All operands, one after the other in what differences are taken of.
 struct Operands {
   Numbers gates, weight, initial, extra;
 
@@ -66,7 +66,7 @@ void step(const Case &c, const Operands &o, size_t at, Numbers &h, Numbers &cell
   std::copy(h.begin(), h.end(), result.begin() + static_cast<std::ptrdiff_t>(at * n));
 }
 
-/// Hidden states [T,B,H], and the last c behind them.
+/// Hidden states [T,B,H], and the last c after them.
 Numbers reference(const Case &c, const Operands &o) {
   const auto n = static_cast<size_t>(c.width);
   Numbers result(static_cast<size_t>(c.steps * c.batch) * n), cells;

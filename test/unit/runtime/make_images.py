@@ -23,7 +23,7 @@ picture.convert("CMYK").save(here / "cmyk.jpg")
 
 
 def expect(name, image):
-    """Rows of interleaved bytes, behind width, height and channels as 32-bit numbers."""
+    """Rows of interleaved bytes, after width, height and channels as 32-bit numbers."""
     array = np.asarray(image)
     array = array[:, :, None] if array.ndim == 2 else array
     head = np.array([array.shape[1], array.shape[0], array.shape[2]], "<i4")

@@ -39,7 +39,7 @@ constexpr Tensor stagedLabels = host(128, {4}, Layout::RowMajor, DataType::I64);
 constexpr Tensor hostLogits = host(192, {4, 3});
 constexpr size_t hostBytes = 256;
 
-constexpr int exportOffset = 16; // tests make a template with 16 bytes in front of the weight and the bias behind it
+constexpr int exportOffset = 16; // tests make a template with 16 bytes in front of the weight and the bias after it
 
 static bool variant(const char *name) {
   const char *given = getenv("TINY");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Experiments 5 and 8: what a layer's copy hides behind, and an iteration of vDNN against one of vDNN++, on profiles
+// Experiments 5 and 8: what a layer's copy hides after, and an iteration of vDNN against one of vDNN++, on profiles
 // that are calibrated from the paper's tables.
 #include "tools/bench/reproduce/Outcome.h"
 #include "tools/bench/reproduce/Pages.h"

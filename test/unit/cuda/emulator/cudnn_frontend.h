@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, and of pointwise ops and sums behind
+// The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, and of pointwise ops and sums after
 // it, run by loops over whatever strides its tensors have, or of one attention (EmulatedAttention.h). Like the real one
 // it refuses pads that differ from side to side, unless so many channels would take the direct kernels too long here,
 // and its fast engine pads channels that do not fill 16 bytes in the workspace.
