@@ -47,6 +47,56 @@ protected:
     *model.mutable_graph()->mutable_node(at) = outer;
   }
 
+  /// Control flow whose body costs nothing, however often it runs: it hands values on, counts, or gathers them, without
+  /// end at times; a scan runs over an extent of any size.
+  void addEmptyBody() {
+    const int at = static_cast<int>(random.below(model.graph().node_size() + 1));
+    const std::string value = anyName(at);
+    NodeProto outer;
+    const bool scans = random.oneIn(3);
+    outer.set_op_type(scans ? "Scan" : "Loop");
+    const size_t carried = 1 + random.below(2), gathered = random.below(3);
+    const std::string turn = freshName(), go = freshName(), kept = freshName(), element = freshName();
+    AttributeProto *attribute = outer.add_attribute();
+    attribute->set_name("body");
+    attribute->set_type(AttributeProto::GRAPH);
+    GraphProto &body = *attribute->mutable_g();
+    body.set_name(freshName());
+    if (!scans) {
+      outer.add_input(random.oneIn(4) ? "" : constantOf(TensorProto::INT64, hugeNumber()));
+      outer.add_input(random.oneIn(3) ? "" : constantOf(TensorProto::BOOL, 1));
+      body.add_input()->set_name(turn);
+      body.add_input()->set_name(go);
+      body.add_output()->set_name(random.oneIn(4) ? constantOf(TensorProto::BOOL, 1) : go);
+    }
+    for (size_t i = 0; i < carried; ++i) {
+      outer.add_input(value);
+      outer.add_output(freshName());
+      const std::string name = kept + (i ? "b" : "");
+      body.add_input()->set_name(name);
+      body.add_output()->set_name(!scans && random.oneIn(4) ? turn : name);
+    }
+    if (scans) {
+      outer.add_input(constantOfShape(at));
+      body.add_input()->set_name(element);
+      AttributeProto *count = outer.add_attribute();
+      count->set_name("num_scan_inputs");
+      count->set_type(AttributeProto::INT);
+      count->set_i(1);
+    }
+    for (size_t i = 0; i < gathered; ++i) {
+      outer.add_output(freshName());
+      body.add_output()->set_name(scans && random.oneIn(2) ? element : kept);
+    }
+    const std::string result = outer.output(static_cast<int>(random.below(outer.output_size())));
+    const int behind = scans ? at + 1 : at; // of the node that makes what is scanned
+    insertNodeAt(behind, outer);
+    if (random.oneIn(2))
+      replaceReaders(value, result, behind + 1);
+    else if (model.graph().output_size())
+      model.mutable_graph()->mutable_output(0)->set_name(result);
+  }
+
   /// A value goes through a sequence or an optional to those that read it.
   void throughSequence() {
     static constexpr const char *chains[][3] = {{"SequenceConstruct", "SequenceAt", ""},
@@ -83,6 +133,20 @@ protected:
   }
 
 private:
+  int64_t hugeNumber() {
+    static constexpr int64_t huge[] = {0, 3, 10'000'000, int64_t(1) << 31, int64_t(1) << 62, INT64_MAX, INT64_MIN};
+    return random.pick(huge);
+  }
+  /// The output of a new node at `at`, whose first extent may be huge.
+  std::string constantOfShape(int at) {
+    NodeProto node;
+    node.set_op_type("ConstantOfShape");
+    node.add_input(constantOf(TensorProto::INT64, hugeNumber()));
+    model.mutable_graph()->mutable_initializer(model.graph().initializer_size() - 1)->add_dims(1);
+    node.add_output(freshName());
+    insertNodeAt(at, node);
+    return node.output(0);
+  }
   int64_t trips() { return random.oneIn(6) ? random.number() : static_cast<int64_t>(random.below(5)); }
 
   std::string constantOf(int32_t type, int64_t number) {

@@ -21,7 +21,8 @@ public:
         &Mutator::rewireInput,    &Mutator::changeOp,       &Mutator::setAttribute,   &Mutator::setAttribute,
         &Mutator::setAttribute,   &Mutator::resizeTensor,   &Mutator::feedConstant,   &Mutator::resizeInput,
         &Mutator::makeParameter,  &Mutator::rename,         &Mutator::wrapInFunction, &Mutator::changeOpset,
-        &Mutator::makeExternal,   &Mutator::dropNode,       &Mutator::wrapInBody,     &Mutator::throughSequence};
+        &Mutator::makeExternal,   &Mutator::dropNode,       &Mutator::wrapInBody,     &Mutator::throughSequence,
+        &Mutator::shareExternal,  &Mutator::addEmptyBody,   &Mutator::stretch};
     if (random.oneIn(8) || model.graph().node_size() == 0)
       changeAnyField();
     else
@@ -161,6 +162,50 @@ private:
       entry->set_key(key);
       entry->set_value(key[0] == 'l' && key[1] == 'o' ? random.pick(places) : std::to_string(random.number()));
     }
+  }
+
+  /// Many tensors over the same bytes of one file, which a node reads one by one: a small model of a large sum.
+  void shareExternal() {
+    static constexpr int counts[] = {2, 16, 256, 4096};
+    static constexpr int types[] = {TensorProto::FLOAT16, TensorProto::BFLOAT16, TensorProto::DOUBLE,
+                                    TensorProto::FLOAT, TensorProto::INT64};
+    const int count = random.pick(counts), type = random.pick(types);
+    const size_t bytes = random.oneIn(2) ? sharedBytes : sharedBytes / 64;
+    NodeProto sum;
+    sum.set_op_type(random.oneIn(2) ? "Sum" : "Concat");
+    sum.add_output(freshName());
+    if (sum.op_type() == "Concat") {
+      AttributeProto *axis = sum.add_attribute();
+      axis->set_name("axis");
+      axis->set_type(AttributeProto::INT);
+    }
+    for (int i = 0; i < count; ++i) {
+      TensorProto &tensor = *model.mutable_graph()->add_initializer();
+      tensor.set_name(sum.output(0) + "_" + std::to_string(i));
+      tensor.set_data_type(type);
+      tensor.add_dims(static_cast<int64_t>(bytes / elementBytes(type)));
+      tensor.set_data_location(TensorProto::EXTERNAL);
+      auto *entry = tensor.add_external_data();
+      entry->set_key("location");
+      entry->set_value("weights.bin");
+      sum.add_input(tensor.name());
+    }
+    insertNodeAt(0, sum);
+    if (GraphProto &graph = *model.mutable_graph(); graph.output_size() && random.oneIn(2))
+      graph.mutable_output(0)->set_name(sum.output(0));
+  }
+  /// A huge extent of an input, or of what a node makes of a shape.
+  void stretch() {
+    static constexpr int64_t extents[] = {1 << 20, int64_t(1) << 31, int64_t(1) << 40, INT64_MAX};
+    GraphProto &graph = *model.mutable_graph();
+    if (graph.input_size() == 0 || random.oneIn(2))
+      return changeConstant();
+    auto &shape = *graph.mutable_input(static_cast<int>(random.below(graph.input_size())))
+                       ->mutable_type()
+                       ->mutable_tensor_type()
+                       ->mutable_shape();
+    if (shape.dim_size())
+      shape.mutable_dim(static_cast<int>(random.below(shape.dim_size())))->set_dim_value(random.pick(extents));
   }
 
   void rename() {

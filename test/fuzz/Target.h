@@ -11,6 +11,9 @@
 
 namespace sluice::fuzz {
 
+/// Size of weights.bin, which lies beside the models.
+constexpr size_t sharedBytes = size_t(1) << 20;
+
 /// A sequence of numbers that is the same everywhere (SplitMix64), so that an input is known by seed and index.
 class Random {
 public:

@@ -300,28 +300,6 @@ TEST(ImportErrors, BatchesThatDataFilesCannotHold) {
       HasSubstr("output 'y' has shape [3, 2], which does not begin with the batch of 2"));
 }
 
-// Copies of the file's tensors must not add up: what is beyond the limit is a tensor like others, whose ids kernels
-// check.
-TEST(ImportErrors, CopiesOfTensorsAreLimitedTogether) {
-  auto proto = parseModel("g (float[4, 3] x) => (float[4, 4] y) { axes = Constant<value_ints = [0]>() a = Gather(x, p)"
-                          " b = Gather(x, q) s = ReduceSum<keepdims = 1>(a, axes) t = ReduceSum<keepdims = 1>(b, axes)"
-                          " u = Add(x, s) v = Add(u, t) y = Gemm<transB = 1>(v, w) }");
-  addInitializer(proto, "w", {4, 3});
-  constexpr int64_t count = 100000;
-  for (const char *name : {"p", "q"}) {
-    auto *ids = proto.mutable_graph()->add_initializer();
-    ids->set_name(name);
-    ids->set_data_type(onnx::TensorProto::INT64);
-    ids->add_dims(count);
-    ids->set_raw_data(std::string(count * 8, *name == 'p' ? '\0' : '\1'));
-  }
-  EXPECT_THAT(ImportedModel(proto).error, HasSubstr("is outside the extent 4"));
-  TrainingSpec spec;
-  spec.limits.constantBytes = 1 << 20;
-  ImportedModel limited(proto, spec);
-  EXPECT_TRUE(limited.module) << limited.error;
-}
-
 TEST(ImportErrors, ConstantsOfTheWrongType) {
   EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[3] y) { i = Constant<value_floats = [1.0]>() y = Gather(x, i) }"),
               HasSubstr("indices 'i' must be integers: an input of the model, whose values are checked when data are "
