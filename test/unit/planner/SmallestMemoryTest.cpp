@@ -44,7 +44,7 @@ TEST(SmallestMemory, OfHascoetIsTheSameWhoeverAsks) {
   chain.exF = {3, 2, 8, 2};
   chain.exB = {3, 5, 1, 1};
   chain.saved = {0, 0, 0, 0};
-  chain.kinds = {OpKind::Conv, OpKind::Norm, OpKind::Pool, OpKind::Pool};
+  chain.kinds = {sluice::OpKind::Conv, sluice::OpKind::Norm, sluice::OpKind::Pool, sluice::OpKind::Pool};
   chain.bandwidth = 0.1;
   for (double memory : {0.0, 40.0, 50.0, 66.0})
     EXPECT_EQ(named(chain, memory, "hascoet"), 67) << memory;
