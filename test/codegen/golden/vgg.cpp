@@ -508,7 +508,7 @@ static const Variable variables[] = {
 
 static const Input inputs[] = {
     {"input", {input[0], input[1]}, input_staging, 0},
-    {"target", {target[0], target[1]}, target_staging, 10, Loss::none, true},
+    {"target", {target[0], target[1]}, target_staging, 10, Loss::none, false, true},
 };
 
 // What is in memory in which steps, for --plan.
