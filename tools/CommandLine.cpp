@@ -35,29 +35,26 @@ struct Words {
 /// Options declared after it are of this group of --help.
 void beginGroup(CLI::App &app, const char *heading) { app.option_defaults()->group(heading); }
 
+/// An option that may be given several times, one value each.
+void addList(CLI::App &app, const char *name, std::vector<std::string> &to, const std::string &help, const char *text) {
+  app.add_option(name, to, help)->option_text(text)->allow_extra_args(false);
+}
+
 void declareModel(CLI::App &app, DriverOptions &o, Words &w) {
   beginGroup(app, "Model");
   app.add_option("MODEL", o.model, "ONNX file")->required();
   app.add_option("--batch", w.batch, "batch size where the model leaves it open")->option_text("N");
-  app.add_option("--dim", w.dims, "fixes a dynamic dimension by its name")
-      ->option_text("NAME=N")
-      ->allow_extra_args(false);
-  app.add_option("--batch-dim", w.batchDims,
-                 "dimension of an input or output that counts samples (default: the one called batch, else 0), or none")
-      ->option_text("NAME=K|none")
-      ->allow_extra_args(false);
-  app.add_option("--input", w.inputs, "an input that all samples have in common; data hold it once")
-      ->option_text("NAME=shared")
-      ->allow_extra_args(false);
-  app.add_option("--limit", w.limits,
-                 "how large a model and what is made of it may be, of (defaults) " + describeLimits())
-      ->option_text("NAME=N")
-      ->allow_extra_args(false);
-  app.add_option("--batch-norm", w.batchNorm,
-                 "file: as each node says; train: by each batch's statistics; frozen: by the running ones; with REGEX "
-                 "for nodes alone whose name, or whose scale's, matches (default file)")
-      ->option_text("MODE[:REGEX]")
-      ->allow_extra_args(false);
+  addList(app, "--dim", w.dims, "fixes a dynamic dimension by its name", "NAME=N");
+  addList(app, "--batch-dim", w.batchDims,
+          "dimension of an input or output that counts samples (default: the one called batch, else 0), or none",
+          "NAME=K|none");
+  addList(app, "--input", w.inputs, "an input that all samples have in common; data hold it once", "NAME=shared");
+  addList(app, "--limit", w.limits,
+          "how large a model and what is made of it may be, of (defaults) " + describeLimits(), "NAME=N");
+  addList(app, "--batch-norm", w.batchNorm,
+          "file: as each node says; train: by each batch's statistics; frozen: by the running ones; with REGEX "
+          "for nodes alone whose name, or whose scale's, matches (default file)",
+          "MODE[:REGEX]");
   app.add_option("--dropout", w.dropout, "keep: as the model says; off (default keep)")->option_text("keep|off");
   app.add_flag("--check", o.check, "list everything in the model that is not supported, then stop");
   app.add_flag("--list-parameters", o.listParameters,
@@ -89,16 +86,14 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_flag("--ema", o.spec.average, "the program averages the weights, and evaluates and exports their average");
   app.add_option("--init", w.init, "values of the model file, or drawn from the program's --seed (default keep)")
       ->option_text("keep|kaiming|xavier");
-  app.add_option("--freeze", w.freeze,
-                 "tensors whose whole names match are not trained; without gradients and optimizer state they take "
-                 "less memory; @FILE has a regular expression a line")
-      ->option_text("REGEX|@FILE")
-      ->allow_extra_args(false);
-  app.add_option("--train", w.train,
-                 "tensors whose whole names match are trained whatever rules say, which --check tells; what --freeze "
-                 "matches, too, is as without both")
-      ->option_text("REGEX|@FILE")
-      ->allow_extra_args(false);
+  addList(app, "--freeze", w.freeze,
+          "tensors whose whole names match are not trained; without gradients and optimizer state they take "
+          "less memory; @FILE has a regular expression a line",
+          "REGEX|@FILE");
+  addList(app, "--train", w.train,
+          "tensors whose whole names match are trained whatever rules say, which --check tells; what --freeze "
+          "matches, too, is as without both",
+          "REGEX|@FILE");
 }
 
 void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {

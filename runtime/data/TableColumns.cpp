@@ -7,7 +7,7 @@
 #include "runtime/Numbers.h"
 #include "runtime/Printable.h"
 #include "runtime/data/Source.h"
-#include "runtime/program/NamePattern.h"
+#include "runtime/files/NamePattern.h"
 
 #include <algorithm>
 #include <cmath>

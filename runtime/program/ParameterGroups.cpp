@@ -6,7 +6,7 @@
 #include "runtime/Errors.h"
 #include "runtime/Numbers.h"
 #include "runtime/Printable.h"
-#include "runtime/program/NamePattern.h"
+#include "runtime/files/NamePattern.h"
 
 #include <cmath>
 #include <optional>

@@ -4,7 +4,7 @@
 #include "runtime/program/WeightNames.h"
 
 #include "runtime/files/Toml.h"
-#include "runtime/program/NamePattern.h"
+#include "runtime/files/NamePattern.h"
 
 #include <cstring>
 #include <functional>

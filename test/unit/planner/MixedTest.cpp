@@ -197,6 +197,8 @@ TEST(Mixed, LossyActionsAreUsedOnlyWhenAllowedAndHelpWhereTheLinkIsShort) {
     shape.slowLink = shape.codecs = true;
     Problem p = test::randomProblem(seed, shape);
     p.codecContention = 0;
+    for (Buffer &buffer : p.buffers)
+      buffer.elementBytes = 4; // of others fp16 takes none
     const Bytes budget = p.base + (peakBytes(p, expand(p, keepPlan(p))) - p.base) * 6 / 10;
     const Answer strict = runStrategy(p, budget, "mixed", exact());
     const Answer loose = runStrategy(p, budget, "mixed", everythingAllowed({}));

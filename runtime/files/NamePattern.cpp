@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is refused here would take exponential time or room in the standard library.
 
-#include "runtime/program/NamePattern.h"
+#include "runtime/files/NamePattern.h"
 
 #include "runtime/Errors.h"
 
