@@ -3,8 +3,8 @@
 
 #include "runtime/program/WeightNames.h"
 
-#include "runtime/files/Toml.h"
 #include "runtime/files/NamePattern.h"
+#include "runtime/files/Toml.h"
 
 #include <cstring>
 #include <functional>
