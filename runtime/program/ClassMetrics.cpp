@@ -57,15 +57,16 @@ void RocArea::addLabels(const float *row, const float *labels) {
 static std::optional<double> areaOf(const std::vector<float> &scores, const std::vector<bool> &there) {
   std::vector<uint32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return scores[a] < scores[b]; });
+  // NaN has no place in the order of numbers, which a sort needs: it is the lowest here.
+  const auto scoreOf = [&](uint32_t i) { return std::isnan(scores[i]) ? -HUGE_VALF : scores[i]; };
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return scoreOf(a) < scoreOf(b); });
   double ranks = 0, positives = 0;
   for (size_t begin = 0, end; begin < order.size(); begin = end) {
     double here = 0;
-    for (end = begin; end < order.size() && scores[order[end]] == scores[order[begin]]; ++end)
+    for (end = begin; end < order.size() && scoreOf(order[end]) == scoreOf(order[begin]); ++end)
       here += there[order[end]];
     ranks += here * (static_cast<double>(begin) + static_cast<double>(end) + 1) / 2; // the mean rank of a tie
     positives += here;
-    end = std::max(end, begin + 1); // NaN is equal to nothing
   }
   const double negatives = static_cast<double>(scores.size()) - positives;
   if (positives == 0 || negatives == 0)

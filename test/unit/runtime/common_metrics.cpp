@@ -208,6 +208,19 @@ TEST(Metrics, OfTwoClassesAndOfLabels) {
   }
 }
 
+/// A run that has diverged is measured as well: NaN is a score below all others, and breaks no sort.
+TEST(Metrics, AreasTakeNanForTheLowestScore) {
+  RocArea withNan(RocArea::Kind::Labels, 1, true), withLowest(RocArea::Kind::Labels, 1, true);
+  for (int i = 0; i < 500; ++i) {
+    const float score = i % 3 == 0 ? std::nanf("") : static_cast<float>(i * 37 % 101), label = i % 5 < 2 ? 1.0f : 0.0f,
+                lowest = i % 3 == 0 ? -1.0f : score;
+    withNan.addLabels(&score, &label);
+    withLowest.addLabels(&lowest, &label);
+  }
+  ASSERT_TRUE(withNan.value());
+  EXPECT_EQ(withNan.value(), withLowest.value());
+}
+
 TEST(Metrics, RSquaredIsTheMeanOverNumbers) {
   Scored scored({4, 2}, {4, 2}, DataType::F32, "mse");
   Session session(arena, 256, 0);
