@@ -205,7 +205,7 @@ Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<Tr
   std::string bytes;
   if (model.ByteSizeLong() > INT32_MAX - sizeof exportMark || !model.SerializeToString(&bytes))
     return Error{file.path() + ": with its weights the model is larger than the 2 GiB that one ONNX file can hold"};
-  result.bytes = exportMark + bytes; // messages after one another are one message
+  result.bytes = exportMark + bytes; // messages that follow one another are one
   result.offsets = findAll(result.bytes);
   return result;
 }

@@ -314,7 +314,7 @@ private:
   void remarkOnFound() {
     if (!found.empty())
       graph.remarks.push_back("samples lie along dimension " + found +
-                              ", as the file calls it; data have them in the " + "first one");
+                              ", as the file calls it; data have them in the first one");
   }
 
   /// Where the trained output has its samples. A model whose inputs have no batch has none in its output.

@@ -126,7 +126,7 @@ LogicalResult importDft(NodeImport &node) {
   return result ? node.result(permuted(node, result, back)) : failure();
 }
 
-/// The window of an STFT: input 2, else ones of `length`. Null after an error.
+/// The window that input 2 of an STFT gives; null after an error.
 const HostTensor *windowOf(NodeImport &node) {
   const HostTensor *window = node.constant(2, "the window");
   if (window && (window->integral || window->shape.size() != 1)) {

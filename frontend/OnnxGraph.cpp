@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-/// Views after one another that are looked through, for each of them.
+/// Views in a row that are looked through, for each of them.
 constexpr int longestViews = 100;
 
 /// Names that a node reads, and those that its bodies do, which may be of the graph around them.

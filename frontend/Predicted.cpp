@@ -48,7 +48,8 @@ bool isComparable(Value scores, Value target) {
 } // namespace
 
 bool isLossOp(Operation *op) {
-  return isa_and_nonnull<train::SoftmaxCrossEntropyOp, train::MseOp, train::BceWithLogitsOp>(op);
+  auto kernel = dyn_cast_or_null<train::HasKernel>(op);
+  return kernel && kernel.role() == sched::Role::Loss;
 }
 
 Value predictedBesides(FunctionImport &state, Value loss) {

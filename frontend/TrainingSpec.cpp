@@ -113,7 +113,7 @@ Status checkPrecision(const std::string &word, Target target) {
 }
 
 /// The N of NAME=N, or nothing where it is no number from `least` on.
-static std::optional<int64_t> numberBehind(const std::string &argument, size_t equals, int64_t least) {
+static std::optional<int64_t> numberAfter(const std::string &argument, size_t equals, int64_t least) {
   int64_t number = 0;
   const char *end = argument.data() + argument.size();
   if (equals == std::string::npos || equals == 0)
@@ -124,7 +124,7 @@ static std::optional<int64_t> numberBehind(const std::string &argument, size_t e
 
 Status parseDim(const std::string &argument, TrainingSpec &spec) {
   const size_t equals = argument.rfind('=');
-  const std::optional<int64_t> extent = numberBehind(argument, equals, 1);
+  const std::optional<int64_t> extent = numberAfter(argument, equals, 1);
   if (!extent)
     return Error{"--dim " + argument + " is not NAME=N with a positive N"};
   auto [known, added] = spec.dims.emplace(argument.substr(0, equals), *extent);
@@ -136,7 +136,7 @@ Status parseDim(const std::string &argument, TrainingSpec &spec) {
 
 Status parseBatchDim(const std::string &argument, TrainingSpec &spec) {
   const size_t equals = argument.rfind('=');
-  std::optional<int64_t> dim = numberBehind(argument, equals, 0);
+  std::optional<int64_t> dim = numberAfter(argument, equals, 0);
   if (!dim && equals != std::string::npos && equals > 0 && argument.substr(equals + 1) == "none")
     dim = TrainingSpec::noBatch;
   if (!dim)

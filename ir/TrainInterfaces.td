@@ -65,7 +65,7 @@ class Train_KernelFacts<string kind, string object = "", list<string> results = 
     # !if(!empty(launch), "", "::std::string launchName() { return \"" # launch # "\"; }\n");
 }
 
-/// For ops that a plan puts in.
+/// For ops whose role is fixed.
 class Train_RoleIs<string role> {
   string decl = "::sluice::sched::Role role() { return ::sluice::sched::Role::" # role # "; }\n";
 }

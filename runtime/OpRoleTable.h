@@ -22,7 +22,6 @@ enum class TimelineKind { Kernel, Copy, Codec, Update };
 
 struct OpRoleFacts {
   OpRole role;
-  const char *name;   ///< in IR and messages
   const char *ending; ///< of a node's name in traces and profiles, where a node has several ops of one name
   const char *note;   ///< above its call in generated programs
   TimelineKind shown;
@@ -31,17 +30,17 @@ struct OpRoleFacts {
 
 /// In the order of the enumerators.
 constexpr OpRoleFacts opRoleTable[] = {
-    {OpRole::Compute, "compute", "", "", TimelineKind::Kernel, OpRole::Compute},
-    {OpRole::Loss, "loss", "", "", TimelineKind::Kernel, OpRole::Loss},
-    {OpRole::Update, "update", "", "", TimelineKind::Update, OpRole::Update},
-    {OpRole::Rerun, "rerun", " (again)", "computed again instead of kept", TimelineKind::Kernel, OpRole::Rerun},
-    {OpRole::Rebuild, "rebuild", " (inverse)", "rebuilds what it read instead of keeping it", TimelineKind::Kernel,
+    {OpRole::Compute, "", "", TimelineKind::Kernel, OpRole::Compute},
+    {OpRole::Loss, "", "", TimelineKind::Kernel, OpRole::Loss},
+    {OpRole::Update, "", "", TimelineKind::Update, OpRole::Update},
+    {OpRole::Rerun, " (again)", "computed again instead of kept", TimelineKind::Kernel, OpRole::Rerun},
+    {OpRole::Rebuild, " (inverse)", "rebuilds what it read instead of keeping it", TimelineKind::Kernel,
      OpRole::Rebuild},
-    {OpRole::Encode, "encode", "", "", TimelineKind::Codec, OpRole::Encode},
-    {OpRole::Decode, "decode", "", "", TimelineKind::Codec, OpRole::Encode},
-    {OpRole::Offload, "offload", "", "", TimelineKind::Copy, OpRole::Offload},
-    {OpRole::Prefetch, "prefetch", "", "", TimelineKind::Copy, OpRole::Offload},
-    {OpRole::Batch, "batch", "", "", TimelineKind::Copy, OpRole::Batch},
+    {OpRole::Encode, "", "", TimelineKind::Codec, OpRole::Encode},
+    {OpRole::Decode, "", "", TimelineKind::Codec, OpRole::Encode},
+    {OpRole::Offload, "", "", TimelineKind::Copy, OpRole::Offload},
+    {OpRole::Prefetch, "", "", TimelineKind::Copy, OpRole::Offload},
+    {OpRole::Batch, "", "", TimelineKind::Copy, OpRole::Batch},
 };
 constexpr int opRoleCount = sizeof(opRoleTable) / sizeof(opRoleTable[0]);
 

@@ -131,8 +131,7 @@ std::vector<Flag> evaluationFlags() {
        1, 0x1p62},
       {"--metrics", "NAMES",
        "accuracy, top5, perplexity, mean_iou, precision, recall, f1, auc, mae, r2, confusion, with commas between "
-       "(default: by "
-       "loss and shapes)",
+       "(default: by loss and shapes)",
        &Arguments::metrics},
       {"--best", "METRIC", "keep the best evaluated state in best.safetensors in the folder of --checkpoint",
        &Arguments::best},
