@@ -257,6 +257,16 @@ Image ArrayFiles::readImage(int input, int64_t sample) const {
                     dims.size() == 4 ? static_cast<int>(dims[1]) : 1);
 }
 
+PlaneValues ArrayFiles::readPlanes(int input, int64_t sample) const {
+  const Input &in = program.inputs[input];
+  const Shape &shape = in.staging.shape;
+  PlaneValues planes{*size, sampleElements(in) / (shape[shape.rank - 2] * shape[shape.rank - 1]), {}};
+  const int64_t elements = planes.planes * size->width * size->height;
+  planes.values.resize(static_cast<size_t>(elements) * byteWidth(in.staging.type));
+  read(input, sample, planes.values.data());
+  return planes;
+}
+
 std::string ArrayFiles::name(int input, int64_t sample) const {
   const std::string &path = arrays[static_cast<size_t>(input)]->path();
   return program.inputs[input].shared ? path : text(path, ": sample ", sample);

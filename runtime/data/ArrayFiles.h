@@ -22,6 +22,7 @@ public:
   Form form(int input) const override { return forms[static_cast<size_t>(input)]; }
   std::optional<ImageSize> imageSize() const override { return size; }
   Image readImage(int input, int64_t sample) const override;
+  PlaneValues readPlanes(int input, int64_t sample) const override;
   void read(int input, int64_t sample, char *values) const override;
   std::string name(int input, int64_t sample) const override;
   std::vector<std::string> notes() const override;

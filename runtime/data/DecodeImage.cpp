@@ -130,16 +130,32 @@ void skipAncillary(png_structp state) {
   png_set_keep_unknown_chunks(state, PNG_HANDLE_CHUNK_NEVER, chunks, static_cast<int>(sizeof chunks / 5));
 }
 
-/// Eight bits a channel, without transparency, grey or colours as in the file.
-void readPng(Png &png, const std::string &name, Image &image) {
-  if (setjmp(png_jmpbuf(png.state)))
-    refuse(name, text("a damaged PNG: ", png.message));
+/// Up to the pixels. Called where png's errors come back to.
+void readHead(Png &png, const std::string &name) {
   png_set_read_fn(png.state, &png, Png::give);
   png_set_user_limits(png.state, 65500, 65500);
   png_set_chunk_malloc_max(png.state, 1 << 24);
   skipAncillary(png.state);
   png_read_info(png.state, png.info);
   checkSize(name, png_get_image_width(png.state, png.info), png_get_image_height(png.state, png.info));
+}
+
+/// `pixels` holds as many rows as the image is high.
+void readRows(Png &png, uint8_t *pixels, size_t rowBytes) {
+  if (png_get_rowbytes(png.state, png.info) != rowBytes)
+    png_error(png.state, "rows of an unknown size");
+  png.rows.resize(png_get_image_height(png.state, png.info));
+  for (size_t y = 0; y < png.rows.size(); ++y)
+    png.rows[y] = pixels + y * rowBytes;
+  png_read_image(png.state, png.rows.data());
+  png_read_end(png.state, nullptr);
+}
+
+/// Eight bits a channel, without transparency, grey or colours as in the file.
+void readPng(Png &png, const std::string &name, Image &image) {
+  if (setjmp(png_jmpbuf(png.state)))
+    refuse(name, text("a damaged PNG: ", png.message));
+  readHead(png, name);
   png_set_expand(png.state);
   png_set_scale_16(png.state);
   png_set_strip_alpha(png.state);
@@ -147,26 +163,58 @@ void readPng(Png &png, const std::string &name, Image &image) {
   png_read_update_info(png.state, png.info);
   image = Image(static_cast<int>(png_get_image_width(png.state, png.info)),
                 static_cast<int>(png_get_image_height(png.state, png.info)), png_get_channels(png.state, png.info));
-  if (png_get_rowbytes(png.state, png.info) != image.rowBytes())
-    png_error(png.state, "rows of an unknown size");
-  png.rows.resize(static_cast<size_t>(image.height));
-  for (int y = 0; y < image.height; ++y)
-    png.rows[static_cast<size_t>(y)] = image.row(y);
-  png_read_image(png.state, png.rows.data());
-  png_read_end(png.state, nullptr);
+  readRows(png, image.pixels.data(), image.rowBytes());
+}
+
+/// The numbers as they are: of up to eight bits a byte each, else two, the higher one first.
+void readNumbers(Png &png, const std::string &name, LabelMap &mask, std::vector<uint8_t> &bytes) {
+  if (setjmp(png_jmpbuf(png.state)))
+    refuse(name, text("a damaged PNG: ", png.message));
+  readHead(png, name);
+  const auto colours = png_get_color_type(png.state, png.info);
+  if (colours != PNG_COLOR_TYPE_GRAY && colours != PNG_COLOR_TYPE_PALETTE)
+    refuse(name, "a mask has one number for each pixel, this PNG has colours or transparency: save it with a palette "
+                 "or as grey values (Pillow's modes P and L)");
+  png_set_packing(png.state);
+  png_set_interlace_handling(png.state);
+  png_read_update_info(png.state, png.info);
+  mask.width = static_cast<int>(png_get_image_width(png.state, png.info));
+  mask.height = static_cast<int>(png_get_image_height(png.state, png.info));
+  const size_t width = png_get_bit_depth(png.state, png.info) == 16 ? 2 : 1;
+  bytes.resize(static_cast<size_t>(mask.width) * static_cast<size_t>(mask.height) * width);
+  readRows(png, bytes.data(), static_cast<size_t>(mask.width) * width);
+}
+
+bool isPng(const std::vector<uint8_t> &file) {
+  static const uint8_t mark[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+  return file.size() >= sizeof mark && std::memcmp(file.data(), mark, sizeof mark) == 0;
 }
 
 } // namespace
 
+LabelMap decodeMask(const std::vector<uint8_t> &file, const std::string &name) {
+  if (!isPng(file))
+    refuse(name, text(file.size(), " bytes that do not begin as a PNG, which masks are"));
+  LabelMap mask;
+  std::vector<uint8_t> bytes;
+  Png png(file);
+  readNumbers(png, name, mask, bytes);
+  const size_t pixels = static_cast<size_t>(mask.width) * static_cast<size_t>(mask.height);
+  mask.values.assign(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(pixels));
+  if (bytes.size() > pixels)
+    for (size_t i = 0; i < pixels; ++i)
+      mask.values[i] = static_cast<uint16_t>(bytes[2 * i] << 8 | bytes[2 * i + 1]);
+  return mask;
+}
+
 Image decodeImage(const std::vector<uint8_t> &file, int channels, const std::string &name) {
-  static const uint8_t pngMark[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   Image image;
   if (file.size() >= 3 && file[0] == 0xff && file[1] == 0xd8 && file[2] == 0xff) {
     Jpeg jpeg;
     readJpeg(jpeg, file, channels, name, image);
     return image;
   }
-  if (file.size() < sizeof pngMark || std::memcmp(file.data(), pngMark, sizeof pngMark) != 0)
+  if (!isPng(file))
     refuse(name, text(file.size(), " bytes that begin neither as a JPEG nor as a PNG"));
   Png png(file);
   readPng(png, name, image);

@@ -36,6 +36,17 @@ inline constexpr int64_t mostPixels = int64_t{1} << 26;
 /// short, or too large.
 Image decodeImage(const std::vector<uint8_t> &file, int channels, const std::string &name);
 
+/// A number for each pixel, such as that of a class.
+struct LabelMap {
+  int width = 0, height = 0;
+  std::vector<uint16_t> values; ///< row by row from the top
+};
+
+/// The numbers of a PNG of grey values, or of a palette whose places they are, with 1 to 16 bits a pixel as the file
+/// has them. Throws DataError that begins with `name` for colours, for what is no PNG, damaged, cut short, or too
+/// large.
+LabelMap decodeMask(const std::vector<uint8_t> &file, const std::string &name);
+
 /// One channel of luma: (19595 R + 38470 G + 7471 B + 2^15) / 2^16, as Pillow has it.
 Image toGrey(const Image &colours);
 /// Grey as equal colours.

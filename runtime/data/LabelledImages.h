@@ -2,6 +2,7 @@
 // What sources of images with a class each have in common: the first input takes the image, the target the class.
 #pragma once
 
+#include "runtime/data/ImageFiles.h"
 #include "runtime/data/Source.h"
 #include "runtime/files/File.h"
 
@@ -53,13 +54,10 @@ private:
   int64_t label(int64_t sample) const override { return files[static_cast<size_t>(sample)].label; }
   void addImages(const std::string &folder, int64_t label);
   void addClasses(const std::string &folder, bool skip, bool known);
-  void noteOther(const std::string &path);
-  std::string otherText() const;
 
   std::vector<File> files;
-  std::vector<std::string> names;  ///< of the classes
-  std::vector<std::string> others; ///< the first paths of images that are not read
-  int64_t otherCount = 0;
+  std::vector<std::string> names; ///< of the classes
+  CountedPaths others;            ///< images that are not read
 };
 
 /// CIFAR's binary files: records of one label (cifar100: two, of which the second counts) and 3 x 32 x 32 bytes.

@@ -6,6 +6,7 @@
 #include "runtime/Errors.h"
 #include "runtime/data/ArrayFiles.h"
 #include "runtime/data/LabelledImages.h"
+#include "runtime/data/MaskFolder.h"
 #include "runtime/data/Shards.h"
 #include "runtime/data/Synthetic.h"
 #include "runtime/data/Table.h"
@@ -73,6 +74,10 @@ std::unique_ptr<SampleSource> openFolder(const std::string &path, const Program 
   return std::make_unique<ImageFolder>(path, program, options.targets, options.skipBad, options.classes);
 }
 
+std::unique_ptr<SampleSource> openMasks(const std::string &path, const Program &program, const SourceOptions &options) {
+  return std::make_unique<MaskFolder>(path, program, options);
+}
+
 constexpr Kind kinds[] = {
     {"cifar10", openCifar<10>},
     {"cifar100", openCifar<100>},
@@ -81,15 +86,31 @@ constexpr Kind kinds[] = {
     {"imagefolder", openFolder},
     {"npz", openArrays<ArrayFiles::Container::Npz>, true},
     {"safetensors", openArrays<ArrayFiles::Container::Safetensors>, true},
+    {"segmentation", openMasks},
     {"shards", openSkipping<Shards>},
     {"tokens", open<Tokens>},
 };
 
 } // namespace
 
-size_t dataPathOf(const std::string &where) {
+/// Where the path begins in KIND:PATH; 0 for DIR.
+static size_t dataPathOf(const std::string &where) {
   const size_t colon = where.find(':');
   return colon == std::string::npos || where.find('/') < colon ? 0 : colon + 1;
+}
+
+std::string changePaths(const std::string &where, const std::function<std::string(const std::string &)> &change) {
+  const size_t path = dataPathOf(where);
+  if (where == syntheticData)
+    return where;
+  const std::string kind = where.substr(0, path);
+  if (kind != "segmentation:")
+    return kind + change(where.substr(path));
+  MaskWords words(where.substr(path));
+  words.images = change(words.images);
+  if (!words.masks.empty())
+    words.masks = change(words.masks);
+  return kind + words.text();
 }
 
 std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Program &program) {

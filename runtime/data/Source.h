@@ -8,6 +8,7 @@
 #include "runtime/data/TableColumns.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,7 +22,14 @@ enum class Form {
   Numbers, ///< those of the program
   Raw,     ///< likewise, and lie over no image, as the user says
   Image,   ///< bytes, which readImage() gives and read() does not
-  Planes   ///< numbers that lie over the pixels of the images, before these are changed
+  Planes   ///< numbers that lie over the pixels of the images, before these are changed, which readPlanes() gives
+};
+
+/// Numbers over the pixels of an image, in row-major order and of the staging tensor's element type.
+struct PlaneValues {
+  ImageSize size;
+  int64_t planes = 0; ///< each of that size
+  std::vector<char> values;
 };
 
 class SampleSource {
@@ -36,11 +44,14 @@ public:
   virtual Form form(int) const { return Form::Numbers; }
   /// With as many channels as the input, or 3 where that has lost its form. Any thread, errors as read().
   virtual Image readImage(int, int64_t) const { return {}; }
-  /// Of all images, where they are of one size, as those with planes over them are.
+  /// Of all images, where they are known to have one size.
   virtual std::optional<ImageSize> imageSize() const { return std::nullopt; }
 
-  /// One sample of one input of the program, in row-major order and of the staging tensor's element type; planes in the
-  /// images' size; all of a shared input, whatever the sample. Any thread. Throws DataError that names file and sample.
+  /// Any thread, errors as read(). Of a size of their own: whoever reads image and planes compares them.
+  virtual PlaneValues readPlanes(int, int64_t) const { return {}; }
+
+  /// One sample of one input of the program, in row-major order and of the staging tensor's element type; all of a
+  /// shared input, whatever the sample. Any thread. Throws DataError that names file and sample.
   virtual void read(int input, int64_t sample, char *values) const = 0;
 
   /// What messages call a sample: "data/target.npy: sample 3".
@@ -55,6 +66,9 @@ public:
   /// What whoever starts a run should know of how its values are taken, a line each.
   virtual std::vector<std::string> notes() const { return {}; }
 
+  /// How many of them are looked at before training, spread over all.
+  virtual int64_t samplesToCheck() const { return samples(); }
+
   /// Samples [begins[i], begins[i + 1]) lie one after the other and are best read together; empty: in any order.
   virtual std::vector<int64_t> begins() const { return {}; }
 };
@@ -62,8 +76,8 @@ public:
 /// The data that are made up.
 inline constexpr char syntheticData[] = "synthetic";
 
-/// Where the path begins in KIND:PATH; 0 for DIR.
-size_t dataPathOf(const std::string &where);
+/// DIR or KIND:PATH with each path in it as `change` makes it.
+std::string changePaths(const std::string &where, const std::function<std::string(const std::string &)> &change);
 
 /// --input: what the user calls inputs of arrays, by their names.
 enum class InputKind { Image, Raw };

@@ -86,20 +86,32 @@ void Dataset::checkAllRanges() {
     const Input &in = program.inputs[i];
     if (in.staging.type != DataType::I64 || in.upperBound <= 0 || (!options.targets && !isPredictedFrom(program, i)))
       continue;
-    const int64_t elements = elementsRead(i);
-    std::vector<char> buffer(static_cast<size_t>(elements) * byteWidth(in.staging.type));
-    for (int64_t n = 0; n < (in.shared ? 1 : count); ++n)
+    const int64_t all = in.shared ? 1 : count, checked = std::min(all, source->samplesToCheck());
+    for (int64_t n = 0; n < checked; ++n) {
+      const int64_t sample = memberAt(all / checked * n + all % checked * n / checked);
       try {
-        source->read(i, memberAt(n), buffer.data());
-        checkValues(i, memberAt(n), buffer.data(), elements);
-        if (i == program.target && elements == 1)
-          noteClass(buffer.data());
+        checkSample(i, sample);
       } catch (const DataError &error) {
         if (!options.skipBad || in.shared)
           throw;
-        noteBad(memberAt(n), error.what());
+        noteBad(sample, error.what());
       }
+    }
   }
+}
+
+void Dataset::checkSample(int input, int64_t sample) {
+  if (source->form(input) == Form::Planes) {
+    readPlanes(input, sample);
+    return;
+  }
+  const Input &in = program.inputs[input];
+  const int64_t elements = sampleElements(in);
+  std::vector<char> buffer(static_cast<size_t>(elements) * byteWidth(in.staging.type));
+  source->read(input, sample, buffer.data());
+  checkValues(input, sample, buffer.data(), elements);
+  if (input == program.target && elements == 1)
+    noteClass(buffer.data());
 }
 
 /// Whether all samples of each class lie one after the other.
@@ -133,7 +145,8 @@ void Dataset::checkNumbers(int input, int64_t sample, const char *values, int64_
   }
 }
 
-void Dataset::checkValues(int input, int64_t sample, const char *values, int64_t elements) const {
+/// `width`: of the planes that they are, 0 for none.
+void Dataset::checkValues(int input, int64_t sample, const char *values, int64_t elements, int width) const {
   const Input &in = program.inputs[input];
   if (in.staging.type == DataType::F32 && !options.keepNan)
     return checkNumbers(input, sample, values, elements);
@@ -142,9 +155,12 @@ void Dataset::checkValues(int input, int64_t sample, const char *values, int64_t
   for (int64_t i = 0; i < elements; ++i) {
     int64_t value;
     std::memcpy(&value, values + i * 8, sizeof value);
-    if (value != in.ignoreIndex && (value < 0 || value >= in.upperBound))
-      throw DataError(text(source->name(input, sample), " holds ", value, ", '", in.name, "' must lie between 0 and ",
-                           in.upperBound - 1));
+    if (value == in.ignoreIndex || (value >= 0 && value < in.upperBound))
+      continue;
+    const std::string place = width > 0 ? text(" at column ", i % width, ", row ", i / width) : "";
+    throw DataError(text(source->name(input, sample), " holds ", value, place, ", '", in.name,
+                         "' must lie between 0 and ", in.upperBound - 1,
+                         value == 255 && width > 0 ? ", or be 255 in a program compiled with --ignore-index=255" : ""));
   }
 }
 
@@ -227,6 +243,7 @@ void Dataset::gatherOne(int64_t index, int64_t epoch, size_t at, const std::vect
 
 void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,
                            std::vector<char> &buffer) const {
+  std::optional<ImageSize> size;
   for (int i = 0; i < program.inputCount; ++i) {
     auto *to = static_cast<char *>(staging[static_cast<size_t>(i)]);
     if (!to)
@@ -244,12 +261,9 @@ void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::
     }
     buffer.resize(one.bytes());
     if (source->form(i) == Form::Planes) {
-      readPlanes(i, sample, changesOf(firstImage, *source->imageSize(), epoch, sample), buffer);
+      gatherPlanes(i, sample, epoch, size, buffer);
     } else if (source->form(i) == Form::Image) {
-      Image image = source->readImage(i, sample);
-      const ImageChanges changes = changesOf(i, {image.width, image.height}, epoch, sample);
-      pipelines[static_cast<size_t>(i)]->apply(std::move(image), changes, source->name(i, sample),
-                                               reinterpret_cast<float *>(buffer.data()));
+      gatherImage(i, sample, epoch, size, buffer);
     } else {
       source->read(i, sample, buffer.data());
       checkValues(i, sample, buffer.data(), sampleElements(program.inputs[i]));

@@ -100,11 +100,11 @@ public:
 private:
   void preparePipelines();
   void checkMoved() const;
-  int64_t elementsRead(int input) const;
   void takeShare();
   void checkAllRanges();
   void noteClass(const char *value);
-  void checkValues(int input, int64_t sample, const char *values, int64_t elements) const;
+  void checkSample(int input, int64_t sample);
+  void checkValues(int input, int64_t sample, const char *values, int64_t elements, int width = 0) const;
   void checkNumbers(int input, int64_t sample, const char *values, int64_t elements) const;
   void drawOrder(int64_t epoch);
   int64_t memberAt(int64_t index) const;
@@ -114,7 +114,11 @@ private:
   void gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,
                     std::vector<char> &buffer) const;
   ImageChanges changesOf(int input, ImageSize size, int64_t epoch, int64_t sample) const;
-  void readPlanes(int input, int64_t sample, const ImageChanges &changes, std::vector<char> &buffer) const;
+  PlaneValues readPlanes(int input, int64_t sample) const;
+  void gatherImage(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> &size,
+                   std::vector<char> &buffer) const;
+  void gatherPlanes(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> size,
+                    std::vector<char> &buffer) const;
   void noteBad(int64_t sample, const char *reason);
   int64_t behindBad(int64_t index);
 

@@ -54,16 +54,6 @@ void Dataset::checkMoved() const {
   }
 }
 
-/// Of a sample, as the source gives it: planes have the images' size.
-int64_t Dataset::elementsRead(int input) const {
-  const Input &in = program.inputs[input];
-  if (source->form(input) != Form::Planes)
-    return sampleElements(in);
-  const Shape &shape = in.staging.shape;
-  const int64_t planes = sampleElements(in) / (shape[shape.rank - 2] * shape[shape.rank - 1]);
-  return planes * source->imageSize()->width * source->imageSize()->height;
-}
-
 /// What becomes of an image of an input. All images of a sample draw the same; targets keep their colours.
 ImageChanges Dataset::changesOf(int input, ImageSize size, int64_t epoch, int64_t sample) const {
   const uint64_t key = randomKey(options.seed, nameKey("augment"), static_cast<uint64_t>(epoch));
@@ -75,20 +65,48 @@ ImageChanges Dataset::changesOf(int input, ImageSize size, int64_t epoch, int64_
   return changes;
 }
 
-/// The values of planes, changed as the first image is. Where nothing of an image is, a class is one that is ignored,
-/// if there is one, anything else 0.
-void Dataset::readPlanes(int input, int64_t sample, const ImageChanges &changes, std::vector<char> &buffer) const {
+/// The first image of a sample tells its size.
+void Dataset::gatherImage(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> &size,
+                          std::vector<char> &buffer) const {
+  Image image = source->readImage(input, sample);
+  const ImageSize own{image.width, image.height};
+  if (input == firstImage)
+    size = own;
+  const ImageChanges changes = changesOf(input, own, epoch, sample);
+  pipelines[static_cast<size_t>(input)]->apply(std::move(image), changes, source->name(input, sample),
+                                               reinterpret_cast<float *>(buffer.data()));
+}
+
+PlaneValues Dataset::readPlanes(int input, int64_t sample) const {
+  PlaneValues planes = source->readPlanes(input, sample);
+  const int64_t elements = planes.planes * planes.size.width * planes.size.height;
+  checkValues(input, sample, planes.values.data(), elements, planes.size.width);
+  return planes;
+}
+
+/// The values of planes, changed as the first image is, whose size is known where it was read, and then in the size
+/// that the model has them in. Where nothing of an image is, a class is one that is ignored, if there is one, anything
+/// else 0.
+void Dataset::gatherPlanes(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> size,
+                           std::vector<char> &buffer) const {
   const Input &in = program.inputs[input];
-  const size_t bytes = byteWidth(in.staging.type);
-  const int64_t elements = elementsRead(input);
-  const ImageSize size = *source->imageSize();
-  std::vector<char> before(static_cast<size_t>(elements) * bytes);
-  source->read(input, sample, before.data());
-  checkValues(input, sample, before.data(), elements);
+  const PlaneValues planes = readPlanes(input, sample);
+  if (size && *size != planes.size)
+    throw DataError(text(source->name(input, sample), " is ", planes.size.width, " x ", planes.size.height, ", ",
+                         source->name(firstImage, sample), " ", size->width, " x ", size->height,
+                         ": what lies over an image has its size"));
+  ImageChanges changes = changesOf(firstImage, planes.size, epoch, sample);
+  ImageSize now = planes.size;
+  for (const ImageChange &change : changes)
+    now = sizeBehind(change, now);
+  const Shape &shape = in.staging.shape;
+  const ImageSize wanted{static_cast<int>(shape[shape.rank - 1]), static_cast<int>(shape[shape.rank - 2])};
+  if (now != wanted)
+    changes.push_back({ImageChange::Kind::Resize, {0, 0, now.width, now.height}, wanted.width, wanted.height});
   const bool ignores = in.staging.type == DataType::I64 && in.ignoreIndex != Loss::none;
   const int64_t fill = ignores ? in.ignoreIndex : 0; // 0 has the same bits as a float
-  PlaneMove(changes, size)
-      .apply(before.data(), elements / (int64_t{size.width} * size.height), bytes, &fill, buffer.data());
+  PlaneMove(changes, planes.size)
+      .apply(planes.values.data(), planes.planes, byteWidth(in.staging.type), &fill, buffer.data());
 }
 
 } // namespace sluice

@@ -18,9 +18,8 @@ namespace {
 std::vector<Flag> dataFlags() {
   return {
       {"--data", "DIR|KIND:PATH",
-       "train on input.npy and target.npy in DIR, on 'synthetic' data, or on PATH of KIND imagefolder, cifar10, "
-       "cifar100, "
-       "idx, npz, safetensors, csv, tokens or shards",
+       "train on input.npy and target.npy in DIR, on 'synthetic' data, or on PATH of KIND imagefolder, segmentation, "
+       "cifar10, cifar100, idx, npz, safetensors, csv, tokens or shards",
        &Arguments::data},
       {"--shuffle", nullptr, "draw the order of each epoch from (seed, epoch) (default: the order of the files)",
        &Arguments::shuffle},

@@ -193,8 +193,7 @@ std::string withAbsolutePaths(const Flag &flag, const std::string &word) {
   }
   if (!std::strstr(flag.value, "KIND:PATH"))
     return absolutePath(word);
-  const size_t path = dataPathOf(word);
-  return word == syntheticData ? word : word.substr(0, path) + absolutePath(word.substr(path));
+  return changePaths(word, absolutePath);
 }
 
 /// As a shell takes it for one word.

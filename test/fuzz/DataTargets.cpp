@@ -49,11 +49,14 @@ template <size_t inputs> Outcome readData(const std::string &where, const Input 
 } // namespace
 
 Outcome runImage(const std::string &input, const std::string &) {
-  return guarded([&] {
-    const Image image = decodeImage({input.begin(), input.end()}, input.size() % 2 ? 1 : 3, "image");
+  const std::vector<uint8_t> file(input.begin(), input.end());
+  const Outcome mask = guarded([&] { decodeMask(file, "mask"); });
+  const Outcome image = guarded([&] {
+    const Image image = decodeImage(file, input.size() % 2 ? 1 : 3, "image");
     if (image.pixels.size() <= (1 << 20))
       resize(image, {0, 0, image.width, image.height}, 17, 5);
   });
+  return mask == Outcome::Accepted ? mask : image;
 }
 
 Outcome runNpz(const std::string &input, const std::string &folder) {

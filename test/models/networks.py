@@ -346,8 +346,7 @@ NETWORKS = {
     "gru": (Gru, {"input": Ids(19, 7)}, 3, 8),
 }
 
-# Deeper ones, so that much less than keep's memory is enough: name: (module, shape of a sample). Without references: they are compared
-# with their own keep.
+# Deeper ones, so that much less than keep's memory is enough, without references: name: (module, shape of a sample).
 DEEP = {
     "residual": (deep_residual, (3, 16, 16)),
     "bottleneck": (lambda: Bottleneck(4), (3, 16, 16)),
@@ -357,4 +356,5 @@ DEEP = {
     "leaky": (lambda: LeakyResNet(8, 6), (3, 16, 16)),
     "unet": (DeepUNet, (2, 16, 16)),
     "reversible": (Reversible, (3, 16, 16)),
+    "segmentation": (lambda: DeepUNet(3, 6, 1, 4), (3, 16, 16)),  # colour images to four classes of pixels
 }

@@ -26,6 +26,7 @@ STAND_INS = {
     "resnet18": ("deep/residual/model.onnx", "--batch=16 --memory-budget=60% --clip-norm --accumulate --ema"),
     "mlp": ("tiny/mlp/model.onnx", "--batch=8"),
     "tagger": ("tiny/timefirst/model.onnx", "--batch=8 --loss=token-cross-entropy --input order=shared --input scale=shared"),
+    "unet": ("deep/segmentation/model.onnx", "--batch=4 --class-weights=1,2,2,4 --ignore-index=255"),
     "onesample": ("tiny/onesample/model.onnx", "--batch-dim input=none"),
     "gpt": ("tiny/gpt/model.onnx", "--batch=8 --loss=token-cross-entropy"),
 }

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small files under the names that the pages of docs/ use: arrays, image folders, CIFAR and IDX files, a table, tokens; numbers are drawn, pictures
+"""Small files under the names that the pages of docs/ use: arrays, image folders, masks, CIFAR and IDX files, a table, tokens; numbers are drawn, pictures
 are the fuzzer's. They fit the stand-ins that guide.py compiles: images of 3 x 16 x 16 in 10 classes, 16 columns in 5, windows of 12 tokens of 23.
 """
 import pathlib
 import shutil
 import struct
+import zlib
 
 import numpy as np
 
@@ -23,6 +24,34 @@ def image_folder(folder, samples):
         for i in range(samples // 2):
             source = PICTURES / ("jpeg.png" if i % 2 else "progressive.png")  # JPEG both, whatever their names say
             shutil.copy(source, folder / name / f"{i}.jpg")
+
+
+def masks(folder, samples, rng):
+    """Images and a PNG of grey values for each: four classes and 255."""
+    for name in ("images", "masks"):
+        (folder / name).mkdir(parents=True)
+    for i in range(samples):
+        source = PICTURES / "jpeg.png"
+        shutil.copy(source, folder / f"images/{i}.jpg")
+        width, height = size_of_jpeg(source.read_bytes())
+        write_grey_png(folder / f"masks/{i}.png", rng.choice([0, 1, 2, 3, 255], size=(height, width)).astype(np.uint8))
+
+
+def size_of_jpeg(data):
+    """Width and height, from the first segment that begins a frame."""
+    at = 2
+    while data[at + 1] not in (0xC0, 0xC1, 0xC2):
+        at += 2 + int.from_bytes(data[at + 2:at + 4], "big")
+    height, width = struct.unpack(">HH", data[at + 5:at + 9])
+    return width, height
+
+
+def write_grey_png(path, values):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    head = struct.pack(">IIBBBBB", values.shape[1], values.shape[0], 8, 0, 0, 0, 0)
+    rows = b"".join(b"\0" + row.tobytes() for row in values)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def cifar(folder, rng):
@@ -62,6 +91,7 @@ def prepare(folder):
     image_folder(folder / "photos/validation", 16)
     shutil.copytree(folder / "photos", folder / "damaged")
     (folder / "damaged/train/rose/7.jpg").write_bytes(b"no picture")
+    masks(folder / "streets", 20, rng)
     cifar(folder / "cifar-10-batches-bin", rng)
     idx(folder / "mnist/train", 128, rng)
     idx(folder / "mnist/t10k", 32, rng)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders are listed whole: what they hold is known before training begins.
+
+#include "runtime/data/ImageFiles.h"
+
+#include "runtime/Errors.h"
+#include "runtime/Printable.h"
+#include "runtime/files/File.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+namespace fs = std::filesystem;
+
+namespace sluice {
+
+std::vector<std::string> namesIn(const std::string &folder) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  std::vector<std::string> names;
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error))
+    names.push_back(entries->path().filename().string());
+  if (error)
+    throw DataError(text("cannot list ", folder, ": ", error.message()));
+  names.erase(std::remove_if(names.begin(), names.end(), [](const std::string &name) { return name[0] == '.'; }),
+              names.end());
+  std::sort(names.begin(), names.end());
+  for (const std::string &name : names)
+    if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::iscntrl(c); }))
+      throw DataError(text(folder, " has the name '", name, "' with a control character: rename it"));
+  return names;
+}
+
+static std::string endingOf(const std::string &name) {
+  std::string ending = fs::path(name).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending;
+}
+
+bool isPngName(const std::string &name) { return endingOf(name) == ".png"; }
+
+bool isImageName(const std::string &name) {
+  const std::string ending = endingOf(name);
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+bool isOtherImageName(const std::string &name) {
+  static const char *const endings[] = {".webp", ".bmp", ".gif", ".tif", ".tiff", ".jp2", ".heic", ".avif"};
+  const std::string ending = endingOf(name);
+  return std::any_of(std::begin(endings), std::end(endings), [&](const char *other) { return ending == other; });
+}
+
+void checkInside(const std::string &path, const std::string &root) {
+  if (!fs::is_symlink(path))
+    return;
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error), top = fs::canonical(root, error);
+  if (error || std::mismatch(top.begin(), top.end(), real.begin(), real.end()).first != top.end())
+    throw DataError(text(path, " is a link that leads nowhere or out of ", root, ": copy what it names"));
+}
+
+std::vector<uint8_t> readImageFile(const std::string &path) {
+  constexpr uint64_t mostBytes = uint64_t{1} << 28;
+  const InputFile file(path);
+  if (file.size() > mostBytes)
+    throw DataError(text(path, ": ", file.size(), " bytes, an image has at most ", mostBytes));
+  std::vector<uint8_t> bytes(file.size());
+  file.readAt(0, bytes.data(), bytes.size());
+  return bytes;
+}
+
+void CountedPaths::note(const std::string &path) {
+  constexpr size_t told = 10;
+  ++noted;
+  if (first.size() < told)
+    first.push_back(path);
+}
+
+std::string CountedPaths::names() const {
+  return text(someOf(first), noted > static_cast<int64_t>(first.size()) ? ", ..." : "");
+}
+
+std::string CountedPaths::otherText() const {
+  return text(noted, noted == 1 ? " image is" : " images are", " neither JPEG nor PNG: ", names(),
+              "; convert them, as by mogrify -format png");
+}
+
+} // namespace sluice
