@@ -47,6 +47,9 @@ struct LabelMap {
 /// large.
 LabelMap decodeMask(const std::vector<uint8_t> &file, const std::string &name);
 
+/// A PNG of an image of three channels. Throws std::runtime_error where it cannot be made.
+std::string encodePng(const Image &image);
+
 /// One channel of luma: (19595 R + 38470 G + 7471 B + 2^15) / 2^16, as Pillow has it.
 Image toGrey(const Image &colours);
 /// Grey as equal colours.

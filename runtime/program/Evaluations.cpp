@@ -6,6 +6,7 @@
 #include "runtime/Printable.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/program/CheckpointWriter.h"
+#include "runtime/program/ConfusionImage.h"
 #include "runtime/program/KeptCheckpoints.h"
 #include "runtime/program/RunReport.h"
 #include "runtime/program/Schedule.h"
@@ -83,6 +84,9 @@ void Evaluations::tell(const RunState &state, const Evaluation &result) {
   fields.push_back({"samples", result.samples});
   files.log.write("evaluate", fields);
   files.events.write(state.step, scalars);
+  if (files.events.isOpen() && !result.confusion.empty())
+    files.events.writeImage(state.step, "evaluation/confusion", confusionImage(result.confusion),
+                            confusionCaption(result.confusion, files.classes));
   if (report)
     report->addEvaluation(state.step, result);
 }

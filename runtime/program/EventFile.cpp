@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few fields that scalars need are encoded by hand: wall_time (1, double), step (2, varint), file_version (3,
-// string), summary (5: value (1: tag (1, string), simple_value (2, float))).
+// The few fields that are needed are encoded by hand: wall_time (1, double), step (2, varint), file_version (3,
+// string), summary (5: value (1: tag (1, string), simple_value (2, float), image (4), metadata (9))). Hyperparameters
+// are metadata of a value for the plugin "hparams" (tensorboard/plugins/hparams/plugin_data.proto).
 
 #include "runtime/program/EventFile.h"
 
@@ -92,6 +93,81 @@ void EventFile::write(int64_t step, const std::vector<std::pair<std::string, dou
     putFixed(value, static_cast<float>(number));
     putBytes(summary, 1, value);
   }
+  writeSummary(step, summary);
+}
+
+void EventFile::writeImage(int64_t step, const std::string &tag, const Image &image, const std::string &description) {
+  if (descriptor < 0)
+    return;
+  std::string picture, metadata, value, summary;
+  for (const auto &[field, number] : {std::pair{1u, image.height}, {2u, image.width}, {3u, 3}}) { // 3: RGB
+    putTag(picture, field, Varint);
+    putVarint(picture, static_cast<uint64_t>(number));
+  }
+  putBytes(picture, 4, encodePng(image));
+  putBytes(metadata, 3, description);
+  putBytes(value, 1, tag);
+  putBytes(value, 4, picture);
+  putBytes(value, 9, metadata);
+  putBytes(summary, 1, value);
+  writeSummary(step, summary);
+}
+
+namespace {
+
+/// A google.protobuf.Value; empty for lists and tables.
+struct ProtobufValue {
+  std::string number(double value) const {
+    std::string out;
+    putTag(out, 2, Fixed64);
+    putFixed(out, value);
+    return out;
+  }
+  std::string operator()(int64_t value) const { return number(static_cast<double>(value)); }
+  std::string operator()(uint64_t value) const { return number(static_cast<double>(value)); }
+  std::string operator()(double value) const { return number(value); }
+  std::string operator()(bool value) const {
+    std::string out;
+    putTag(out, 4, Varint);
+    putVarint(out, value);
+    return out;
+  }
+  std::string operator()(const std::string &value) const {
+    std::string out;
+    putBytes(out, 3, value);
+    return out;
+  }
+  template <typename List> std::string operator()(const std::vector<List> &) const { return ""; }
+};
+
+} // namespace
+
+void EventFile::writeHyperparameters(const std::vector<std::pair<std::string, LogValue>> &fields) {
+  if (descriptor < 0)
+    return;
+  std::string start, content, plugin, metadata, value, summary;
+  for (const auto &[name, field] : fields) {
+    const std::string said = std::visit(ProtobufValue{}, field);
+    std::string entry;
+    putBytes(entry, 1, name);
+    putBytes(entry, 2, said);
+    if (!said.empty())
+      putBytes(start, 1, entry);
+  }
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  putTag(start, 5, Fixed64);
+  putFixed(start, now.count());
+  putBytes(content, 3, start);
+  putBytes(plugin, 1, "hparams");
+  putBytes(plugin, 2, content);
+  putBytes(metadata, 1, plugin);
+  putBytes(value, 1, "_hparams_/session_start_info");
+  putBytes(value, 9, metadata);
+  putBytes(summary, 1, value);
+  writeSummary(0, summary);
+}
+
+void EventFile::writeSummary(int64_t step, const std::string &summary) {
   std::string event = eventNow();
   putTag(event, 2, Varint);
   putVarint(event, static_cast<uint64_t>(step));

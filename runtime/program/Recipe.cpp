@@ -266,16 +266,29 @@ std::string recipeOf(const Arguments &arguments, const std::vector<std::string> 
   return out;
 }
 
-std::string commandToGoOn(const Arguments &arguments, const std::string &checkpoint) {
-  std::string out = quoted(arguments.path);
+std::vector<std::pair<std::string, std::string>> givenFlags(const Arguments &arguments) {
+  std::vector<std::pair<std::string, std::string>> flags;
   forEachGiven(arguments, [&](const Flag &flag, const std::vector<std::string> &words) {
-    // What the recipe said is among the other flags.
-    if (&flag == findFlag("--resume") || &flag == findFlag("--recipe") || arguments.carried.count(flag.name))
-      return;
-    for (const std::string &word : words)
-      out += text(" ", flag.name, flag.value ? "=" : "", flag.value ? quoted(word) : "");
+    if (!arguments.carried.count(flag.name))
+      for (const std::string &word : words)
+        flags.push_back({flag.name, flag.value ? word : ""});
   });
-  return text(out, " --resume=", quoted(checkpoint));
+  return flags;
+}
+
+static std::string withFlags(const Arguments &arguments, const std::set<std::string> &without) {
+  std::string out = quoted(arguments.path);
+  for (const auto &[name, value] : givenFlags(arguments))
+    if (!without.count(name))
+      out += text(" ", name, findFlag(name)->value ? "=" + quoted(value) : "");
+  return out;
+}
+
+std::string commandOf(const Arguments &arguments) { return withFlags(arguments, {"--recipe"}); }
+
+std::string commandToGoOn(const Arguments &arguments, const std::string &checkpoint) {
+  // What the recipe said is among the other flags.
+  return text(withFlags(arguments, {"--recipe", "--resume"}), " --resume=", quoted(checkpoint));
 }
 
 std::string commandByRecipe(const Arguments &arguments, const std::string &folder) {

@@ -29,6 +29,13 @@ bool isAboutOneStart(const Flag &flag);
 /// paths, and `classes` as --class has them, unless they are more than a recipe has room for.
 std::string recipeOf(const Arguments &arguments, const std::vector<std::string> &classes = {});
 
+/// What was given, by the command line or a recipe: flag and value, which is empty for flags without one; several of a
+/// flag that may be given often.
+std::vector<std::pair<std::string, std::string>> givenFlags(const Arguments &arguments);
+
+/// A command for a shell: this run with all its flags.
+std::string commandOf(const Arguments &arguments);
+
 /// A command for a shell: this run's flags, going on from `checkpoint`.
 std::string commandToGoOn(const Arguments &arguments, const std::string &checkpoint);
 

@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-std::string bytesText(size_t bytes) {
+std::string sizeText(size_t bytes) {
   const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   int unit = 0;
@@ -26,7 +26,11 @@ std::string bytesText(size_t bytes) {
     return text(bytes, " bytes");
   char out[32];
   std::snprintf(out, sizeof out, "%.1f %s", value, units[unit]);
-  return text(bytes, " bytes (", out, ")");
+  return out;
+}
+
+std::string bytesText(size_t bytes) {
+  return bytes < 1024 ? sizeText(bytes) : text(bytes, " bytes (", sizeText(bytes), ")");
 }
 
 void announceMemory(const Program &program) {

@@ -14,6 +14,8 @@ namespace sluice {
 
 /// "4194304 bytes (4.0 MiB)".
 std::string bytesText(size_t bytes);
+/// "1.2 MiB"
+std::string sizeText(size_t bytes);
 
 /// The bytes that are going to be allocated, printed before they are.
 void announceMemory(const Program &program);

@@ -33,6 +33,21 @@ ReportChart &ReportChart::fromZero() {
   return *this;
 }
 
+ReportChart &ReportChart::onlyAtPoints() {
+  json["discrete"] = true;
+  return *this;
+}
+
+ReportChart &ReportChart::cutOutliers() {
+  json["robust"] = true;
+  return *this;
+}
+
+ReportChart &ReportChart::smoothed() {
+  json["smooth"] = true;
+  return *this;
+}
+
 bool ReportChart::isEmpty() const { return json["series"].empty(); }
 
 ReportTimeline::ReportTimeline(const std::string &title, const std::string &unit, const std::vector<std::string> &rows,
@@ -56,6 +71,8 @@ ReportTable::ReportTable(const std::string &title, const std::vector<std::string
             {"rows", ReportJson::array()}}) {}
 
 void ReportTable::add(std::vector<ReportJson> cells) { json["rows"].push_back(std::move(cells)); }
+
+void ReportTable::bytes(const std::vector<int> &columns) { json["bytes"] = columns; }
 
 Report::Report(const std::string &title) : json({{"title", title}, {"sections", ReportJson::array()}}) {}
 

@@ -29,6 +29,12 @@ public:
   ReportChart &add(const std::string &name, const ReportPoints &points, ReportLine line = ReportLine::Line);
   /// The y axis starts at 0 instead of near the lowest point.
   ReportChart &fromZero();
+  /// Values are shown at the points themselves, not between them.
+  ReportChart &onlyAtPoints();
+  /// The y axis ends where nearly all values are; the page says what lies above it.
+  ReportChart &cutOutliers();
+  /// Long lines are drawn with a running mean, whose weight the reader chooses.
+  ReportChart &smoothed();
   bool isEmpty() const;
   ReportJson json;
 };
@@ -49,6 +55,8 @@ class ReportTable {
 public:
   ReportTable(const std::string &title, const std::vector<std::string> &columns, int digits = 3);
   void add(std::vector<ReportJson> cells);
+  /// Numbers in these columns are bytes, shown as KiB, MiB and so on.
+  void bytes(const std::vector<int> &columns);
   ReportJson json;
 };
 

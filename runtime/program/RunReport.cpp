@@ -4,6 +4,7 @@
 #include "runtime/program/RunReport.h"
 
 #include "runtime/Errors.h"
+#include "runtime/Printable.h"
 #include "runtime/files/OutputFile.h"
 
 #include <algorithm>
@@ -38,6 +39,8 @@ void RunReport::addEvaluation(int64_t step, const Evaluation &result) {
   for (const auto &[metric, value] : result.values)
     evaluated[metric].push_back({static_cast<double>(step), value});
   confusion = result.confusion;
+  hits = result.hits;
+  evaluatedSamples = result.samples;
 }
 
 static std::string number(const char *format, double value) {
@@ -46,22 +49,64 @@ static std::string number(const char *format, double value) {
   return out;
 }
 
-void RunReport::addFacts(Report &report, const Program &program, const Session &session,
-                         const std::vector<double> &stepSeconds) const {
+void RunReport::addFacts(Report &report, const Program &program, const Session &session, const std::string &command,
+                         const std::vector<std::string> &classes, const std::vector<double> &stepSeconds) const {
   const double median = medianStep(stepSeconds);
   std::vector<std::pair<std::string, std::string>> rows = {
       {"compiled by", program.commandLine},
+      {"trained by", command},
       {"strategy", program.strategy},
-      {"device memory", text(bytesText(program.deviceBytes), " planned, ", session.peak(Space::Device), " touched, ",
-                             program.deviceBase, " live all the time")},
-      {"host memory", text(bytesText(program.hostBytes), " planned, ", session.peak(Space::Host), " touched")},
-      {"whole process", bytesText(residentPeak()) + " resident at most"}};
+      {"device memory", text(sizeText(program.deviceBytes), " planned, ", sizeText(session.peak(Space::Device)),
+                             " touched, ", sizeText(program.deviceBase), " live all the time")},
+      {"host memory", text(sizeText(program.hostBytes), " planned, ", sizeText(session.peak(Space::Host)), " touched")},
+      {"whole process", sizeText(residentPeak()) + " resident at most"}};
+  if (!classes.empty())
+    rows.push_back({"classes", text(classes.size(), ": ", someOf(classes))});
   if (!stepSeconds.empty())
     rows.push_back({"a step", text(number("%.4g", median * 1e3), " ms (median of ", stepSeconds.size(), "), predicted ",
                                    number("%.4g", program.predictedSecondsPerStep * 1e3), " ms; ",
                                    number("%.4g", static_cast<double>(program.batch) / std::max(1e-9, median)),
                                    " samples/s in batches of ", program.batch)});
   report.facts(rows);
+}
+
+/// Where the run stands, and where it was best.
+void RunReport::addEvaluations(Report &report, const std::vector<std::string> &classes) const {
+  if (evaluated.empty())
+    return;
+  ReportTable table(text("Evaluation on ", evaluatedSamples, " samples"),
+                    {"metric", "best", "at step", "last", "last step"}, 4);
+  for (const auto &[metric, points] : evaluated) {
+    const bool more = moreIsBetter(metric);
+    const auto isWorse = [more](const auto &a, const auto &b) {
+      return more ? a.second < b.second : a.second > b.second;
+    };
+    const auto &best = *std::max_element(points.begin(), points.end(), isWorse);
+    table.add({metricName(metric), best.second, best.first, points.back().second, points.back().first});
+  }
+  report.add(table.json);
+  if (hits.empty())
+    return;
+  ReportTable each("Classes in the last evaluation", {"class", "there", "answered", "precision", "recall", "F1"});
+  for (size_t k = 0; k < hits.size(); ++k)
+    each.add(
+        {className(classes, k), hits[k].there, hits[k].answered, hits[k].precision(), hits[k].recall(), hits[k].f1()});
+  report.add(each.json);
+}
+
+void RunReport::addConfusion(Report &report, const std::vector<std::string> &classes) const {
+  if (confusion.empty())
+    return;
+  std::vector<std::string> columns = {"right \\ answered"};
+  for (size_t k = 0; k < confusion.size(); ++k)
+    columns.push_back(className(classes, k));
+  ReportTable table("Confusion in the last evaluation", columns, 0);
+  for (size_t k = 0; k < confusion.size(); ++k) {
+    std::vector<ReportJson> cells = {className(classes, k)};
+    cells.insert(cells.end(), confusion[k].begin(), confusion[k].end());
+    table.add(std::move(cells));
+  }
+  report.add(table.json);
 }
 
 void RunReport::addCurves(Report &report, const Program &program) const {
@@ -77,7 +122,7 @@ void RunReport::addCurves(Report &report, const Program &program) const {
       shares.add(metricName(metric), points);
     else if (metric != Metric::Loss)
       others.push_back(ReportChart(metricName(metric), "step", metricName(metric)).add("evaluation", points));
-  for (const ReportChart &chart : {losses, shares})
+  for (const ReportChart &chart : {losses.cutOutliers().smoothed(), shares})
     if (!chart.isEmpty())
       report.add(chart.json);
   for (const ReportChart &chart : others)
@@ -90,6 +135,7 @@ void RunReport::addCurves(Report &report, const Program &program) const {
   report.add(
       ReportChart("Time of a step", "step", "ms")
           .fromZero()
+          .cutOutliers()
           .add("measured", times)
           .add("predicted", {{times.front().first, predicted}, {times.back().first, predicted}}, ReportLine::Dashed)
           .json);
@@ -182,6 +228,7 @@ void RunReport::addTimeline(Report &report) const {
 static void addPlan(Report &report, const Program &program, const std::vector<MeasuredAction> &actions) {
   report.heading("Plan");
   ReportTable costs("Actions, a step", {"action", "tensors", "bytes", "bytes moved", "predicted ms", "measured ms"});
+  costs.bytes({2, 3});
   for (const MeasuredAction &measured : actions)
     costs.add({measured.row->action, measured.row->tensors, measured.row->bytes, measured.movedBytes,
                measured.row->predictedSeconds * 1e3, measured.seconds * 1e3});
@@ -190,6 +237,7 @@ static void addPlan(Report &report, const Program &program, const std::vector<Me
   else
     report.add(costs.json);
   ReportTable tensors("Tensors", {"tensor", "bytes", "memory", "from", "to", "action", "node"}, 0);
+  tensors.bytes({1});
   for (int i = 0; i < program.planRows; ++i) {
     const PlanRow &row = program.plan[i];
     tensors.add(
@@ -199,23 +247,13 @@ static void addPlan(Report &report, const Program &program, const std::vector<Me
 }
 
 void RunReport::write(const std::string &path, const Program &program, const Session &session,
-                      const std::vector<std::string> &classes, const std::vector<double> &stepSeconds,
-                      const std::vector<MeasuredAction> &actions) const {
+                      const std::string &command, const std::vector<std::string> &classes,
+                      const std::vector<double> &stepSeconds, const std::vector<MeasuredAction> &actions) const {
   Report report(text("Training of ", program.model));
-  addFacts(report, program, session, stepSeconds);
+  addFacts(report, program, session, command, classes, stepSeconds);
+  addEvaluations(report, classes);
   addCurves(report, program);
-  if (!confusion.empty()) {
-    std::vector<std::string> columns = {"right \\ answered"};
-    for (size_t k = 0; k < confusion.size(); ++k)
-      columns.push_back(className(classes, k));
-    ReportTable table("Confusion in the last evaluation", columns, 0);
-    for (size_t k = 0; k < confusion.size(); ++k) {
-      std::vector<ReportJson> cells = {className(classes, k)};
-      cells.insert(cells.end(), confusion[k].begin(), confusion[k].end());
-      table.add(std::move(cells));
-    }
-    report.add(table.json);
-  }
+  addConfusion(report, classes);
   addMemory(report, program, session);
   addTimeline(report);
   addPlan(report, program, actions);

@@ -36,14 +36,17 @@ public:
   /// What a step took, op by op; the last one given is drawn.
   void setTimeline(std::vector<OpRecord> records) { timeline = std::move(records); }
 
-  /// Throws DataError. `classes`: their names; `actions` as measured, see measureActions().
-  void write(const std::string &path, const Program &program, const Session &session,
+  /// Throws DataError. `command`: how the run was started; `classes`: their names; `actions` as measured, see
+  /// measureActions().
+  void write(const std::string &path, const Program &program, const Session &session, const std::string &command,
              const std::vector<std::string> &classes, const std::vector<double> &stepSeconds,
              const std::vector<MeasuredAction> &actions) const;
 
 private:
-  void addFacts(Report &report, const Program &program, const Session &session,
-                const std::vector<double> &stepSeconds) const;
+  void addFacts(Report &report, const Program &program, const Session &session, const std::string &command,
+                const std::vector<std::string> &classes, const std::vector<double> &stepSeconds) const;
+  void addEvaluations(Report &report, const std::vector<std::string> &classes) const;
+  void addConfusion(Report &report, const std::vector<std::string> &classes) const;
   void addCurves(Report &report, const Program &program) const;
   void addMemory(Report &report, const Program &program, const Session &session) const;
   void addTimeline(Report &report) const;
@@ -51,6 +54,8 @@ private:
   ThinnedCurve loss, learningRate, milliseconds, resident;
   std::map<Metric, ReportPoints> evaluated;
   Confusion confusion;
+  std::vector<Hits> hits;
+  int64_t evaluatedSamples = 0;
   std::vector<OpRecord> timeline;
 };
 

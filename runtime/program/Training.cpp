@@ -114,6 +114,7 @@ void Trainer::logStart() const {
                       {"seed", run.seed},
                       {"first_step", run.step + 1}};
   step.describeAll(fields, files.training.get());
+  files.tellHyperparameters(fields, arguments);
   if (!files.classes.empty())
     fields.push_back({"classes", files.classes});
   if (checkpoints)
@@ -165,11 +166,10 @@ void Trainer::tellStep(const StepResult &result) {
                            samples / std::max(1e-9, result.seconds)};
   LogFields fields = {{"step", result.step}, {"loss", facts.loss}};
   step.describe(result, fields);
-  const LogFields times = {{"ms", result.seconds * 1e3},
-                           {"data_wait_ms", result.waitedSeconds * 1e3},
-                           {"samples_per_second", facts.samplesPerSecond},
-                           {"epoch", result.epoch + 1}};
-  fields.insert(fields.end(), times.begin(), times.end());
+  fields.push_back({"ms", result.seconds * 1e3});
+  fields.push_back({"data_wait_ms", result.waitedSeconds * 1e3});
+  fields.push_back({"samples_per_second", facts.samplesPerSecond});
+  fields.push_back({"epoch", result.epoch + 1});
   files.log.write("step", fields);
   files.events.write(result.step, {{"train/loss", facts.loss},
                                    {"train/lr", facts.learningRate},
@@ -344,7 +344,7 @@ Recording Trainer::runAll() {
   const std::vector<MeasuredAction> actions = measureActions(program, profiled, profiledSteps);
   printActions(program, session, actions, stepsDone);
   if (report)
-    report->write(*arguments.report, program, session, files.classes, stepSeconds, actions);
+    report->write(*arguments.report, program, session, commandOf(arguments), files.classes, stepSeconds, actions);
   if (const int signal = interruptedBy())
     throw Interrupted{signal};
   return {std::move(profiled), profiledSteps};

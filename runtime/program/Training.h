@@ -33,6 +33,8 @@ struct TrainingFiles {
   /// Bad samples that were left out, for the log and for whoever reads.
   void describeSkipped(LogFields &fields) const;
   void printSkipped() const;
+  /// To TensorBoard: what of the log's start says how the run trains, and the flags that it does not have.
+  void tellHyperparameters(const LogFields &start, const Arguments &arguments);
   /// How values are taken where files do not say it, each once.
   void printNotes() const;
 

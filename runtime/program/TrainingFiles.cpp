@@ -3,13 +3,17 @@
 
 #include "runtime/program/Training.h"
 
+#include "runtime/Numbers.h"
 #include "runtime/Printable.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/program/Export.h"
+#include "runtime/program/Flags.h"
 #include "runtime/program/Outputs.h"
+#include "runtime/program/Recipe.h"
 #include "runtime/program/Schedule.h"
 #include "runtime/program/WeightNames.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
 
@@ -78,6 +82,33 @@ void TrainingFiles::printNotes() const {
     for (const std::string &note : data ? data->notes() : std::vector<std::string>())
       if (notes.insert(note).second)
         std::printf("data:          %s\n", printable(note).c_str());
+}
+
+void TrainingFiles::tellHyperparameters(const LogFields &start, const Arguments &arguments) {
+  static const std::set<std::string> ofTheMachine = {"host_bytes", "device_base_bytes", "predicted_ms", "threads",
+                                                     "first_step"};
+  std::vector<std::pair<std::string, LogValue>> fields;
+  std::set<std::string> told;
+  for (const auto &field : start)
+    if (!ofTheMachine.count(field.first)) {
+      fields.push_back(field);
+      told.insert(field.first);
+    }
+  for (const auto &[name, value] : givenFlags(arguments)) {
+    const Flag &flag = *findFlag(name);
+    std::string key = flag.name + 2;
+    std::replace(key.begin(), key.end(), '-', '_');
+    if (flag.holdsPath() || isAboutOneStart(flag) || ofTheMachine.count(key) || !told.insert(key).second)
+      continue;
+    double number = 0;
+    if (value.empty())
+      fields.push_back({key, true});
+    else if (parseNumber(value, number))
+      fields.push_back({key, number});
+    else
+      fields.push_back({key, value});
+  }
+  events.writeHyperparameters(fields);
 }
 
 TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed,

@@ -30,6 +30,34 @@ def logged(paths):
     return scalars
 
 
+def check_hyperparameters(accumulator, path):
+    """As the plugin "hparams" reads them."""
+    from tensorboard.plugins.hparams import metadata
+    content = accumulator.SummaryMetadata(metadata.SESSION_START_INFO_TAG).plugin_data.content
+    found = metadata.parse_session_start_info_plugin_data(content).hparams
+    start = json.loads(open(path).readline())
+    for name in ("optimizer", "lr", "batch", "seed", "schedule"):
+        value = found[name].string_value or found[name].number_value
+        assert value == start[name], (name, value, start[name])
+    assert found["evaluate_every"].number_value == 3 and "data" not in found and "predicted_ms" not in found, found
+
+
+def check_confusions(accumulator, paths):
+    """A picture for each, whose middle of each square is the darker the larger the share of its row is."""
+    import io
+    from PIL import Image
+    counts = [event["confusion"] for path in paths for event in map(json.loads, open(path)) if event["event"] == "evaluate"]
+    pictures = accumulator.Images("evaluation/confusion")[-len(counts):]
+    for table, picture in zip(counts[-len(pictures):], pictures):
+        image = np.asarray(Image.open(io.BytesIO(picture.encoded_image_string)).convert("RGB"), int)
+        assert image.shape == (picture.height, picture.width, 3) and picture.width == 30 * (len(table) + 1), image.shape
+        for r, row in enumerate(table):
+            corners = [image[30 * (r + 1) + 2, 30 * (c + 1) + 2].sum() for c in range(len(row))]
+            shares = np.array(row) / max(1, sum(row))
+            assert all(a >= b for a, b in zip(np.array(corners)[np.argsort(shares)], np.sort(corners)[::-1])), (row, corners)
+    return len(pictures)
+
+
 def main():
     accumulator = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})  # 0: all of them
     accumulator.Reload()
@@ -43,7 +71,9 @@ def main():
             assert math.isclose(point.value, np.float32(value), rel_tol=1e-6), (tag, step, point.value, value)
         assert all(a.wall_time <= b.wall_time for a, b in zip(read, read[1:])), tag
         count += len(read)
-    print(f"{count} scalars of {len(expected)} tags")
+    check_hyperparameters(accumulator, sys.argv[2])
+    images = check_confusions(accumulator, sys.argv[2:])
+    print(f"{count} scalars of {len(expected)} tags, {images} confusions")
 
 
 if __name__ == "__main__":

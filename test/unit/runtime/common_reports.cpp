@@ -233,6 +233,36 @@ TEST_F(Reports, OnePageOfTheWholeRun) {
     } else if (section.value("kind", "") == "timeline") {
       EXPECT_EQ(section["rows"], Json({"compute", "to host", "to device"}));
     }
+  const std::string whole = data.dump();
+  EXPECT_THAT(whole, HasSubstr("[\"trained by\",\"./tiny --data=data --evaluate=data --steps=12 "
+                               "--metrics=accuracy,confusion --log=log.jsonl --report=run.html\"]"));
+  // Where the run was best, by the log.
+  std::map<std::string, std::pair<double, double>> best; // value, step
+  for (const Json &line : events("evaluate"))
+    for (const char *metric : {"loss", "accuracy"}) {
+      const double value = line[metric], step = line["step"];
+      const bool first = !best.count(metric), more = std::string(metric) == "accuracy";
+      if (first || (more ? value > best[metric].first : value < best[metric].first))
+        best[metric] = {value, step};
+    }
+  int found = 0;
+  for (const Json &section : data["sections"]) {
+    if (section.value("title", "") == "Evaluation on 22 samples")
+      for (const Json &row : section["rows"]) {
+        ++found;
+        EXPECT_EQ(std::pair(row[1].get<double>(), row[2].get<double>()), best.at(row[0])) << row;
+      }
+    if (section.value("title", "") == "Tensors") {
+      EXPECT_EQ(section["bytes"], Json({1}));
+    }
+    if (section.value("title", "") == "Loss") {
+      EXPECT_EQ(section["smooth"], true);
+    }
+    if (section.value("title", "") == "Time of a step") {
+      EXPECT_EQ(section["robust"], true);
+    }
+  }
+  EXPECT_EQ(found, 2);
   // Written over by its own kind alone.
   EXPECT_EQ(run("--data data --steps 2 --report run.html"), 0) << err;
   folder.write("notes.html", "<!doctype html>mine");
