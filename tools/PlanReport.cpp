@@ -35,6 +35,7 @@ static constexpr double slowestDrawn = 2;
 
 static ReportJson curves(const Sweep &sweep) {
   ReportChart chart("Time over memory", "device memory (MiB)", "predicted time of a step (ms)");
+  chart.onlyAtPoints(); // between two budgets, and beside them, nothing is known
   ReportPoints bound;
   for (const SweepCurve &curve : sweep.curves) {
     ReportPoints points;
@@ -76,30 +77,110 @@ static void addOverheads(Report &report, const Sweep &sweep) {
   report.text("An empty cell: infeasible.");
 }
 
-/// Strategies without a point, each with its reason.
-static void addRemarks(Report &report, const Sweep &sweep) {
-  ReportTable table("Strategies that are not drawn, or not wholly", {"strategy", "reason"});
-  bool any = false;
-  for (const SweepCurve &curve : sweep.curves) {
-    std::string why = curve.refused;
-    Bytes smallest = 0;
-    size_t slow = 0;
-    for (const SweepPoint &p : curve.points) {
-      smallest = std::max(smallest, p.plan ? 0 : p.smallestMemory);
-      slow += p.plan && p.makespan > slowestDrawn * sweep.keepSeconds;
-    }
-    if (why.empty() &&
-        std::none_of(curve.points.begin(), curve.points.end(), [](auto &p) { return p.plan.has_value(); }))
-      why = "fits none of these budgets; the smallest that it names is " + mebibytes(smallest);
-    if (why.empty() && slow > 0)
-      why = std::to_string(slow) + (slow == 1 ? " point above twice keep's time is not drawn"
-                                              : " points above twice keep's time are not drawn");
-    if (!why.empty())
-      table.add({curve.strategy, why});
-    any = any || !why.empty();
+/// Why a curve has no points, or not all; empty where it has.
+static std::string reasonOf(const Sweep &sweep, const SweepCurve &curve) {
+  if (!curve.refused.empty())
+    return curve.refused;
+  Bytes smallest = 0;
+  size_t slow = 0;
+  bool fits = false;
+  for (const SweepPoint &p : curve.points) {
+    smallest = std::max(smallest, p.plan ? 0 : p.smallestMemory);
+    slow += p.plan && p.makespan > slowestDrawn * sweep.keepSeconds;
+    fits = fits || p.plan.has_value();
   }
-  if (any)
+  if (!fits)
+    return "fits none of these budgets; the smallest that it names is " + mebibytes(smallest);
+  if (slow > 0)
+    return std::to_string(slow) + (slow == 1 ? " point above twice keep's time is not drawn"
+                                             : " points above twice keep's time are not drawn");
+  return "";
+}
+
+/// Strategies without a point, those with the same reason together.
+static void addRemarks(Report &report, const Sweep &sweep) {
+  std::vector<std::pair<std::string, std::string>> rows; // strategies, reason
+  for (const SweepCurve &curve : sweep.curves) {
+    std::string why = reasonOf(sweep, curve);
+    const std::string subject = "strategy '" + curve.strategy + "' ";
+    if (why.compare(0, subject.size(), subject) == 0)
+      why.erase(0, subject.size());
+    if (why.empty())
+      continue;
+    const auto same = std::find_if(rows.begin(), rows.end(), [&](const auto &row) { return row.second == why; });
+    if (same == rows.end())
+      rows.push_back({curve.strategy, why});
+    else
+      same->first += ", " + curve.strategy;
+  }
+  ReportTable table("Strategies that are not drawn, or not wholly", {"strategies", "reason"});
+  for (const auto &[strategies, why] : rows)
+    table.add({strategies, why});
+  if (!rows.empty())
     report.add(table.json);
+}
+
+/// The fastest plans, by rising budgets, of mixed (what is compiled without --strategy is not slower), or of all where
+/// that was not asked for; the first is the smallest that fits.
+static std::vector<const SweepPoint *> bestPoints(const Sweep &sweep) {
+  const bool mixed = std::any_of(sweep.curves.begin(), sweep.curves.end(),
+                                 [](const auto &curve) { return curve.strategy == "mixed"; });
+  std::map<Bytes, const SweepPoint *> best;
+  for (const SweepCurve &curve : sweep.curves)
+    for (const SweepPoint &p : curve.points) {
+      if (!p.plan || (mixed && curve.strategy != "mixed"))
+        continue;
+      const SweepPoint *&place = best[p.budget];
+      if (!place || p.makespan < place->makespan)
+        place = &p;
+    }
+  std::vector<const SweepPoint *> points;
+  for (const auto &[budget, point] : best)
+    points.push_back(point);
+  return points;
+}
+
+/// Whole percents of what keeping everything takes, as --memory-budget takes them, not below the budget.
+static int64_t percentOf(const Sweep &sweep, Bytes budget) {
+  return (100 * budget + sweep.keep.arenaBytes - 1) / sweep.keep.arenaBytes;
+}
+
+/// Which budget to take: for each price in time the smallest.
+static void addBudgets(Report &report, const Sweep &sweep) {
+  const std::vector<const SweepPoint *> points = bestPoints(sweep);
+  if (points.empty() || sweep.keepSeconds <= 0)
+    return;
+  constexpr double usual = 10;
+  ReportTable table("Budgets to choose from",
+                    {"a step takes at most", "--memory-budget", "device memory", "saved %", "ms a step", "strategy"});
+  table.bytes({2});
+  const SweepPoint *before = nullptr, *recommended = nullptr;
+  const auto add = [&](const std::string &price, const SweepPoint &point) {
+    const int64_t percent = percentOf(sweep, point.budget);
+    table.add({price, std::to_string(percent) + "%", point.budget, 100 - percent, 1000 * point.makespan,
+               point.plan->strategy});
+    before = &point;
+  };
+  for (const double most : {0.5, 2.0, 5.0, usual, 25.0, 50.0, 100.0}) {
+    const auto found = std::find_if(points.begin(), points.end(), [&](const SweepPoint *p) {
+      return p->makespan <= (1 + most / 100) * sweep.keepSeconds;
+    });
+    if (found == points.end())
+      continue;
+    if (most <= usual)
+      recommended = *found;
+    if (*found != before)
+      add(most < 1 ? "as without a budget" : fixed(most, 0) + " % longer", **found);
+  }
+  if (points.front() != before)
+    add("the smallest that fits", *points.front());
+  if (recommended && recommended->budget < sweep.keep.arenaBytes)
+    report.text("Recommended to begin with: --memory-budget=" + std::to_string(percentOf(sweep, recommended->budget)) +
+                "%, " + mebibytes(recommended->budget) + ": a step takes " +
+                fixed(100 * (recommended->makespan / sweep.keepSeconds - 1), 1) + " % longer than without a budget.");
+  else
+    report.text("No smaller budget is recommended: each makes a step more than " + fixed(usual, 0) + " % longer.");
+  report.add(table.json);
 }
 
 static ReportPoints livePoints(const Sweep &sweep, const SweepPoint &point, const Timeline &timeline) {
@@ -163,9 +244,10 @@ static ReportJson totals(const Problem &problem, const Plan &plan) {
       ++count;
       bytes += problem.buffers[b].bytes;
     }
-  ReportTable table("Actions", {"action", "activations", "MiB"}, 2);
+  ReportTable table("Actions", {"action", "activations", "bytes"});
+  table.bytes({2});
   for (const auto &[action, sum] : sums)
-    table.add({action, sum.first, inMebibytes(sum.second)});
+    table.add({action, sum.first, sum.second});
   return table.json;
 }
 
@@ -173,7 +255,8 @@ static ReportJson tensors(const Problem &problem, const Plan &plan) {
   const std::vector<Accesses> accesses = accessesOf(problem);
   auto opName = [&](int op) { return op < 0 ? std::string() : problem.ops[op].name; };
   ReportTable table("Tensors",
-                    {"tensor", "written by", "KiB", "first op", "last op", "action", "reason", "away during ops"}, 2);
+                    {"tensor", "written by", "bytes", "first op", "last op", "action", "reason", "away during ops"});
+  table.bytes({2});
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     const Decision &d = plan.decisions[b];
     const Accesses &a = accesses[b];
@@ -183,8 +266,8 @@ static ReportJson tensors(const Problem &problem, const Plan &plan) {
                              : d.prefetchAfter < 0
                                  ? std::to_string(d.freeBefore) + " on"
                                  : std::to_string(d.freeBefore) + " to " + std::to_string(d.prefetchAfter);
-    table.add({problem.buffers[b].name, opName(a.firstWrite), static_cast<double>(problem.buffers[b].bytes) / 1024,
-               a.first, a.last, nameOf(d.action) + (d.codec.empty() ? "" : " " + d.codec), d.reason, away});
+    table.add({problem.buffers[b].name, opName(a.firstWrite), problem.buffers[b].bytes, a.first, a.last,
+               nameOf(d.action) + (d.codec.empty() ? "" : " " + d.codec), d.reason, away});
   }
   return table.json;
 }
@@ -226,6 +309,7 @@ std::string htmlOf(const Sweep &sweep) {
   if (!sweep.options.executable.count("offload"))
     report.text("Memory is all that the program plans, the slots of the next batch included, so that nothing is "
                 "offloaded: --host-budget=SIZE gives that a memory of its own.");
+  addBudgets(report, sweep);
   report.add(curves(sweep));
   addOverheads(report, sweep);
   addRemarks(report, sweep);

@@ -73,4 +73,52 @@ TEST(PlanReport, EveryStrategyHasALineOrAReason) {
   EXPECT_EQ(sectionOf(data, "Streams")["bars"][0].size(), 5u);
 }
 
+TEST(PlanReport, RecommendsTheSmallestBudgetThatCostsLittle) {
+  const Sweep sweep = sweepOfRandom("t");
+  const nlohmann::json data = dataOf(htmlOf(sweep));
+  const nlohmann::json rows = sectionOf(data, "Budgets to choose from")["rows"];
+  ASSERT_GE(rows.size(), 2u);
+  const SweepPoint *smallest = nullptr, *cheap = nullptr;
+  for (const SweepPoint &point : sweep.curves[0].points) {
+    if (!point.plan)
+      continue;
+    smallest = smallest ? smallest : &point;
+    if (!cheap && point.makespan <= 1.1 * sweep.keepSeconds)
+      cheap = &point;
+  }
+  ASSERT_NE(cheap, nullptr);
+  int64_t before = INT64_MAX;
+  for (const nlohmann::json &row : rows) {
+    EXPECT_EQ(row[5], "mixed");
+    EXPECT_LT(row[2].get<int64_t>(), before); // less memory for more time
+    before = row[2];
+    const std::string price = row[0];
+    if (const size_t percent = price.find(" % longer"); percent != std::string::npos) {
+      EXPECT_LE(row[4].get<double>(), 1000 * sweep.keepSeconds * (1 + std::stod(price.substr(0, percent)) / 100));
+    }
+    // The flag gives at least this budget, and less than a percent more.
+    const double share = std::stod(row[1].get<std::string>()) / 100 * static_cast<double>(sweep.keep.arenaBytes);
+    EXPECT_GE(share, row[2].get<double>());
+    EXPECT_LT(share, row[2].get<double>() + static_cast<double>(sweep.keep.arenaBytes) / 100);
+  }
+  EXPECT_EQ(rows.back()[2], smallest->budget);
+  const std::string said = data.dump();
+  if (cheap->budget < sweep.keep.arenaBytes) {
+    const int64_t percent = (100 * cheap->budget + sweep.keep.arenaBytes - 1) / sweep.keep.arenaBytes;
+    EXPECT_THAT(said, HasSubstr("Recommended to begin with: --memory-budget=" + std::to_string(percent) + "%"));
+  } else {
+    EXPECT_THAT(said, HasSubstr("No smaller budget is recommended"));
+  }
+}
+
+/// A reader is not told times of strategies at budgets where they do not fit.
+TEST(PlanReport, CurvesAreKnownAtTheirPointsAlone) {
+  const nlohmann::json chart = sectionOf(dataOf(htmlOf(sweepOfRandom("t"))), "Time over memory");
+  EXPECT_EQ(chart["discrete"], true);
+  for (const nlohmann::json &series : chart["series"])
+    if (series["name"] == "keep") {
+      EXPECT_EQ(series["points"].size(), 1u);
+    }
+}
+
 } // namespace sluice
