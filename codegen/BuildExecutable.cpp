@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the C++ compiler on emitted source. Runtime headers and library are found relative to this executable, else
-// where it was built.
+// Runs the C++ compiler on emitted source, with the runtime's headers and library; copies what projects need.
 #include "codegen/BuildExecutable.h"
 
+#include "codegen/Home.h"
 #include "codegen/RunCompiler.h"
 
 #include "llvm/Support/MemoryBuffer.h"
@@ -13,21 +13,6 @@
 
 namespace fs = std::filesystem;
 using namespace sluice::codegen;
-
-static fs::path executableFolder() {
-  std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error).parent_path();
-}
-
-/// The first of the places that exists.
-static fs::path firstOf(std::initializer_list<fs::path> places) {
-  for (const fs::path &place : places)
-    if (fs::exists(place))
-      return place;
-  return {};
-}
-
-static fs::path sourceRoot() { return firstOf({executableFolder() / "../include/sluice", SLUICE_SOURCE_DIR}); }
 
 /// Beside the executable, in a folder of the caller's that goes with its temporary files.
 static std::string compileTo(const std::string &executable, const std::string &compiler,
@@ -42,13 +27,14 @@ static std::string buildHost(const std::string &source, const std::string &execu
   const std::string level = cpu == "native" ? SLUICE_HOST_LEVEL : cpu;
   // That of the level that this compiler was built for has the plain name.
   const std::string runtime = std::string("sluice_host") + (level == SLUICE_HOST_LEVEL ? "" : "-" + level);
-  const fs::path built = fs::path(SLUICE_HOST_LIBRARY).parent_path() / ("lib" + runtime + ".a");
-  fs::path root = sourceRoot(), library = firstOf({executableFolder() / "../lib" / built.filename(), built});
-  if (root.empty())
-    return "the runtime's headers are missing: looked for " SLUICE_SOURCE_DIR;
-  if (library.empty())
-    return "the runtime for --cpu=" + cpu + " is not built: looked for " + built.string() +
-           "; build it with cmake --build " + SLUICE_BUILD_DIR " --target " + runtime;
+  const Home home = findHome();
+  const fs::path library = home.libraries / ("lib" + runtime + ".a");
+  if (!fs::exists(home.headers / "runtime"))
+    return "the runtime's headers are missing: looked in " + home.headers.string();
+  if (!fs::exists(library))
+    return "the runtime for --cpu=" + cpu + " is not " + (home.installed ? "installed" : "built") + ": looked for " +
+           library.string() +
+           (home.installed ? "" : "; build it with cmake --build " SLUICE_BUILD_DIR " --target " + runtime);
   if (const fs::path vendor = SLUICE_DNNL_LIBRARY; vendor.is_absolute() && !fs::exists(vendor))
     return "oneDNN, which programs for this target link, is missing: looked for " + vendor.string() +
            "; install it (Debian: libdnnl-dev), or write the program with --emit=project and build it where oneDNN is";
@@ -57,7 +43,7 @@ static std::string buildHost(const std::string &source, const std::string &execu
   if (!compiler)
     return std::string("there is no C++ compiler '") + (chosen && *chosen ? chosen : "c++") +
            "' to build the program with; set CXX";
-  std::string include = "-I" + root.string(), archive = library.string();
+  std::string include = "-I" + home.headers.string(), archive = library.string();
   // Hardened as the program of a project is, see runtime/Standalone.cmake.
   llvm::SmallVector<llvm::StringRef> arguments = {*compiler,
                                                   "-fstack-protector-strong",
@@ -94,14 +80,14 @@ static std::string buildHost(const std::string &source, const std::string &execu
 
 /// With the nvcc, the libraries and the architectures that this compiler's own cuda runtime was built with.
 static std::string buildCuda(const std::string &source, const std::string &executable) {
-  fs::path root = sourceRoot(),
-           library = firstOf({executableFolder() / "../lib/libsluice_cuda.a", SLUICE_CUDA_LIBRARY});
+  const Home home = findHome();
+  const fs::path library = home.libraries / "libsluice_cuda.a";
   auto compiler = llvm::sys::findProgramByName(SLUICE_NVCC);
   // A path is found whether there is a file or not.
-  if (!compiler || !fs::exists(*compiler) || root.empty() || library.empty())
+  if (!compiler || !fs::exists(*compiler) || !fs::exists(home.headers / "runtime") || !fs::exists(library))
     return "there is no nvcc or no cuda runtime to build the program with; write it with --emit=project and build it "
            "where they are";
-  std::string include = "-I" + root.string(), archive = library.string();
+  std::string include = "-I" + home.headers.string(), archive = library.string();
   llvm::SmallVector<llvm::StringRef> arguments = {
       *compiler, "-std=c++17", "-O3", "-fmad=false", "--expt-relaxed-constexpr",
       include,   source,       "-o",  executable,    archive};
@@ -133,15 +119,13 @@ static std::string projectLists(const fs::path &form, const std::string &name, c
   return text;
 }
 
-/// A header-only library with its licence, which lies at the first of `licences` that exists.
-static std::string copyLibrary(const fs::path &headers, const fs::path &to, std::initializer_list<fs::path> licences) {
-  if (!fs::exists(headers))
-    return "headers that the project needs are missing: looked in " + headers.string();
+static std::string copyLibrary(const HeaderLibrary &library, const fs::path &to) {
+  if (!fs::exists(library.headers))
+    return "headers that the project needs are missing: looked in " + library.headers.string();
   fs::create_directories(to.parent_path());
-  fs::copy(headers, to, fs::copy_options::recursive);
-  fs::path licence = firstOf(licences);
-  if (!licence.empty())
-    fs::copy_file(licence, to / "LICENSE", fs::copy_options::overwrite_existing);
+  fs::copy(library.headers, to, fs::copy_options::recursive);
+  if (fs::exists(library.licence))
+    fs::copy_file(library.licence, to / "LICENSE", fs::copy_options::overwrite_existing);
   return "";
 }
 
@@ -170,36 +154,32 @@ static std::string writeFile(const fs::path &path, const std::string &text) {
 
 std::string sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
                                                const std::string &cpu) {
-  fs::path root = sourceRoot(), project = folder;
-  if (root.empty())
-    return "the runtime's sources are missing: looked for " SLUICE_SOURCE_DIR;
-  std::string lists = projectLists(root / "codegen" / factsOf(target).project, name, cpu);
+  const Home home = findHome();
+  const fs::path project = folder;
+  if (!fs::exists(home.sources / "runtime"))
+    return "the runtime's sources are missing: looked in " + home.sources.string();
+  std::string lists = projectLists(home.sources / "codegen" / factsOf(target).project, name, cpu);
   try {
-    fs::copy(root / "runtime", project / "runtime", fs::copy_options::recursive);
+    fs::copy(home.sources / "runtime", project / "runtime", fs::copy_options::recursive);
     for (const TargetFacts &other : targetTable)
       if (other.target != target)
         fs::remove_all(project / "runtime" / other.name);
-    std::string error =
-        copyLibrary(SLUICE_JSON_INCLUDE "/nlohmann", project / "third_party/nlohmann",
-                    {"/usr/share/doc/nlohmann-json3-dev/copyright", SLUICE_JSON_INCLUDE "/../LICENSE.MIT"});
+    std::string error = copyLibrary(home.json, project / "third_party/nlohmann");
     if (error.empty())
-      error = copyLibrary(SLUICE_TOML_INCLUDE "/toml++", project / "third_party/toml++",
-                          {"/usr/share/doc/libtomlplusplus-dev/copyright", SLUICE_TOML_INCLUDE "/../LICENSE"});
+      error = copyLibrary(home.toml, project / "third_party/toml++");
     if (error.empty() && target == Target::Cuda)
-      error = copyLibrary(SLUICE_CUDNN_FRONTEND, project / "third_party/cudnn_frontend/include",
-                          {SLUICE_CUDNN_FRONTEND "/../LICENSE"});
-    const fs::path licence = firstOf({root / "LICENSE", executableFolder() / "../share/sluice/LICENSE"});
-    if (error.empty() && licence.empty())
-      error = "Sluice's licence is missing: looked in " + root.string();
+      error = copyLibrary(home.cudnnFrontend, project / "third_party/cudnn_frontend/include");
+    if (error.empty() && !fs::exists(home.sources / "LICENSE"))
+      error = "Sluice's licence is missing: looked in " + home.sources.string();
     if (error.empty())
-      fs::copy_file(licence, project / "LICENSE");
+      fs::copy_file(home.sources / "LICENSE", project / "LICENSE");
     if (!error.empty())
       return error;
   } catch (const fs::filesystem_error &error) {
     return error.what();
   }
   if (lists.empty())
-    return "cannot write CMakeLists.txt: its form is missing in " + root.string();
+    return "cannot write CMakeLists.txt: its form is missing in " + home.sources.string();
   const std::string error = writeFile(project / "CMakeLists.txt", lists);
   return error.empty() ? writeFile(project / "README.md", readmeOf(name, target)) : error;
 }

@@ -36,6 +36,7 @@ if os.path.exists(os.path.join(deps, "venv", ".complete")):
     if glob.glob(os.path.join(deps, "venv/lib/python3*/site-packages/tensorboard")):  # environments of before have none
         config.available_features.add("tensorboard")
 config.substitutions.append(("%python", python))
+config.substitutions.append(("%build", config.build_root))
 config.substitutions.append(("%manual", os.path.join(config.build_root, "man")))
 if shutil.which("help2man"):
     config.available_features.add("help2man")
