@@ -99,12 +99,14 @@ void EventFile::write(int64_t step, const std::vector<std::pair<std::string, dou
 void EventFile::writeImage(int64_t step, const std::string &tag, const Image &image, const std::string &description) {
   if (descriptor < 0)
     return;
-  std::string picture, metadata, value, summary;
+  std::string picture, plugin, metadata, value, summary;
   for (const auto &[field, number] : {std::pair{1u, image.height}, {2u, image.width}, {3u, 3}}) { // 3: RGB
     putTag(picture, field, Varint);
     putVarint(picture, static_cast<uint64_t>(number));
   }
   putBytes(picture, 4, encodePng(image));
+  putBytes(plugin, 1, "images");
+  putBytes(metadata, 1, plugin);
   putBytes(metadata, 3, description);
   putBytes(value, 1, tag);
   putBytes(value, 4, picture);

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
 
 namespace sluice {
@@ -85,28 +86,29 @@ void TrainingFiles::printNotes() const {
 }
 
 void TrainingFiles::tellHyperparameters(const LogFields &start, const Arguments &arguments) {
-  static const std::set<std::string> ofTheMachine = {"host_bytes", "device_base_bytes", "predicted_ms", "threads",
-                                                     "first_step"};
+  static const std::set<std::string> ofOtherThings = {"host_bytes", "device_base_bytes", "predicted_ms",
+                                                      "threads",    "first_step",        "dropped_samples",
+                                                      "class",      "metrics",           "quiet"};
   std::vector<std::pair<std::string, LogValue>> fields;
   std::set<std::string> told;
   for (const auto &field : start)
-    if (!ofTheMachine.count(field.first)) {
+    if (!ofOtherThings.count(field.first)) {
       fields.push_back(field);
       told.insert(field.first);
     }
+  std::map<std::string, std::string> given; // all words of a flag
   for (const auto &[name, value] : givenFlags(arguments)) {
     const Flag &flag = *findFlag(name);
     std::string key = flag.name + 2;
     std::replace(key.begin(), key.end(), '-', '_');
-    if (flag.holdsPath() || isAboutOneStart(flag) || ofTheMachine.count(key) || !told.insert(key).second)
+    if (flag.holdsPath() || isAboutOneStart(flag) || ofOtherThings.count(key) || told.count(key))
       continue;
+    std::string &words = given[key];
+    words += (words.empty() ? "" : ", ") + (flag.value ? value : "true");
+  }
+  for (const auto &[key, words] : given) {
     double number = 0;
-    if (value.empty())
-      fields.push_back({key, true});
-    else if (parseNumber(value, number))
-      fields.push_back({key, number});
-    else
-      fields.push_back({key, value});
+    fields.push_back({key, parseNumber(words, number) ? LogValue(number) : LogValue(words)});
   }
   events.writeHyperparameters(fields);
 }
