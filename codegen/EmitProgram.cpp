@@ -99,24 +99,49 @@ std::string codegen::emitSlots(const Document &d) {
   return text;
 }
 
+/// Compiling a constructor takes a time that grows with the square of its members, each of which may throw: 10 s for
+/// 4,000 kernels by a hundred, 48 s for all at once.
+static constexpr size_t kernelsTogether = 100;
+
+/// The struct of all kernels, which has them as members or inherits them.
+static void emitStructs(llvm::raw_ostream &out, ArrayRef<std::string> declarations) {
+  const auto structOf = [&](const std::string &name, ArrayRef<std::string> members) {
+    out << "struct " << name << " {\n  SLUICE_SEQUENCE " << name << "() {}\n";
+    for (const std::string &member : members)
+      out << "  const " << member << "\n";
+    out << "};\n";
+  };
+  if (declarations.size() <= kernelsTogether)
+    return structOf("Kernels", declarations);
+  std::string bases;
+  for (int part = 1; !declarations.empty(); ++part) {
+    const std::string name = "Kernels" + std::to_string(part);
+    structOf(name, declarations.take_front(kernelsTogether));
+    bases += (part > 1 ? ", " : "") + name;
+    declarations = declarations.drop_front(std::min(declarations.size(), kernelsTogether));
+  }
+  out << "struct Kernels : " << bases << " {};\n";
+}
+
 std::string codegen::emitKernels(const Document &d) {
   std::string text, checks;
   llvm::raw_string_ostream out(text);
   if (!d.fused.definitions().empty())
     out << "\n// ---- Elementwise regions: the scalar rule of each, run for every element of a tensor.\n"
         << d.fused.definitions();
-  out << "\n// ---- Kernels, made once before any memory is allocated.\nstruct Kernels {\n  SLUICE_SEQUENCE Kernels() "
-         "{}\n";
+  SmallVector<std::string> declarations;
   for (sched::ProgramOp program : {d.step, d.evaluate})
     if (program)
       for (auto run : program.getBody().getOps<sched::RunOp>())
         for (const KernelCallText &call : d.callsOf(run)) {
           if (!call.object.empty())
-            out << "  const " << call.declaration << "\n";
+            declarations.push_back(call.declaration);
           if (call.scratch)
             checks += "  k->" + call.object + ".checkWorkspace(" + d.nameOf(run.getScratch()) + ");\n";
         }
-  out << "};\nstatic std::unique_ptr<const Kernels> k;\n\n";
+  out << "\n// ---- Kernels, made once before any memory is allocated.\n";
+  emitStructs(out, declarations);
+  out << "static std::unique_ptr<const Kernels> k;\n\n";
   out << "SLUICE_SEQUENCE static void makeKernels() {\n  k = std::make_unique<const Kernels>();\n" << checks << "}\n";
   return text;
 }
