@@ -125,9 +125,11 @@ static void addName(std::map<std::string, std::string> &names, const std::string
 MaskFolder::Names MaskFolder::findImages() {
   Names images;
   std::error_code error;
+  int folders = 0;
   const bool together = !words.masks.empty() && fs::equivalent(words.images, words.masks, error);
   for (const std::string &name : namesIn(words.images)) {
     const std::string path = joinPath(words.images, name);
+    folders += fs::is_directory(path, error);
     if (isOtherImageName(name))
       others.note(path);
     if (!isImageName(name) || (together && isMaskName(name)))
@@ -137,7 +139,8 @@ MaskFolder::Names MaskFolder::findImages() {
   }
   if (images.empty())
     throw DataError(
-        text(words.images, " has no .jpg, .jpeg or .png", others.count() > 0 ? "; " + others.otherText() : ""));
+        text(words.images, " has no .jpg, .jpeg or .png", others.count() > 0 ? "; " + others.otherText() : "",
+             folders > 0 ? text("; ", folders, folders == 1 ? " folder" : " folders", " in it not looked into") : ""));
   return images;
 }
 
