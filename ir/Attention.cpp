@@ -182,23 +182,23 @@ template <typename Op>
 static Calls attention(Op op, AttentionPass pass, StringRef method, unsigned q, unsigned mask,
                        ArrayRef<Slot> operands) {
   KernelCalls calls(op);
-  const Shape shape = op.getMask() ? calls.shape(in(mask)) : Shape();
-  const Shape kept = op.getKept() ? calls.shape(in(mask + 1)) : Shape();
   const auto [queries, keys, values] = factorsOf(op);
-  calls.object("Attention", method, operands, pass, shapeOf(queries), shapeOf(keys), shapeOf(values), shape, kept,
-               op.getScale());
-  const bool views = op.getQViewAttr() || op.getKViewAttr() || op.getVViewAttr() || op.getYOrderAttr(),
-             typed = views || calls.type(in(q)) != DataType::F32, drops = !op.getRatio().isZero();
-  if (typed || drops || op.getCausal())
-    calls.with(op.getCausal());
-  if (typed || drops)
-    calls.with(op.getRatio(), static_cast<int64_t>(op.getKey()));
-  if (typed) // the host computes in f32 alone, and nothing else has several algorithms
-    calls.with(calls.type(in(q)), calls.algorithm());
-  if (views)
-    calls.with(listOf(op.getQViewAttr()), listOf(op.getKViewAttr()), listOf(op.getVViewAttr()),
-               listOf(op.getYOrderAttr(), ranked(op.getY())));
-  return calls;
+  arguments::Attention kernel{};
+  kernel.pass = pass;
+  kernel.q = shapeOf(queries), kernel.k = shapeOf(keys), kernel.v = shapeOf(values);
+  if (op.getMask())
+    kernel.mask = calls.shape(in(mask));
+  if (op.getKept())
+    kernel.kept = calls.shape(in(mask + 1));
+  kernel.scale = op.getScale().convertToFloat();
+  kernel.causal = op.getCausal();
+  kernel.ratio = op.getRatio().convertToFloat(), kernel.key = static_cast<int64_t>(op.getKey());
+  kernel.type = calls.type(in(q));
+  if (kernel.type != DataType::F32) // nothing else has several algorithms
+    kernel.algorithm = calls.algorithm();
+  kernel.qView = listOf(op.getQViewAttr()), kernel.kView = listOf(op.getKViewAttr());
+  kernel.vView = listOf(op.getVViewAttr()), kernel.yView = listOf(op.getYOrderAttr(), ranked(op.getY()));
+  return calls.object(kernel, method, operands);
 }
 
 KERNEL(AttentionOp) {

@@ -135,27 +135,27 @@ LogicalResult ConvBackwardWeightOp::verify() {
   return mirrors<ConvOp>(*this, operands, convolutionOf(*this), {getDy()});
 }
 
-/// What the classes of convolutions take first. `also`: a bias, or an addend.
-template <typename Op>
-static KernelCalls convolution(Op op, StringRef kernel, ConvPass pass, Slot x, Slot w, Slot y, bool also,
-                               StringRef method, ArrayRef<Slot> operands) {
-  KernelCalls calls(op);
+/// What both classes of convolutions take.
+template <typename Kernel, typename Op> static Kernel convolution(Op op, ConvPass pass, Slot x, Slot w, Slot y) {
+  const KernelCalls calls(op);
   const Shape weight = calls.shape(w);
-  calls.object(kernel, method, operands, pass, calls.shape(x), weight, calls.shape(y),
-               windowOf(op.getContext(), {weight.dims + 2, static_cast<size_t>(weight.rank - 2)}, op.getStrides(),
-                        op.getPads(), op.getDilationsAttr()),
-               static_cast<int64_t>(op.getGroup()), also, calls.algorithm());
-  return calls;
+  Kernel kernel{};
+  kernel.pass = pass;
+  kernel.x = calls.shape(x), kernel.w = weight, kernel.y = calls.shape(y);
+  kernel.window = windowOf({weight.dims + 2, static_cast<size_t>(weight.rank - 2)}, op.getStrides(), op.getPads(),
+                           op.getDilationsAttr());
+  kernel.groups = static_cast<int64_t>(op.getGroup());
+  kernel.algorithm = calls.algorithm();
+  kernel.type = calls.type(x);
+  return kernel;
 }
 
-/// Element types are the last arguments, left out where all are F32.
 template <typename Op>
-static KernelCalls convolution(Op op, ConvPass pass, Slot x, Slot w, Slot y, bool bias, StringRef method,
-                               ArrayRef<Slot> operands) {
-  KernelCalls calls = convolution(op, "Conv", pass, x, w, y, bias, method, operands);
-  if (calls.type(x) != DataType::F32)
-    calls.with(calls.type(x));
-  return calls;
+static Calls convolution(Op op, ConvPass pass, Slot x, Slot w, Slot y, bool bias, StringRef method,
+                         ArrayRef<Slot> operands) {
+  auto kernel = convolution<arguments::Conv>(op, pass, x, w, y);
+  kernel.bias = bias;
+  return KernelCalls(op).object(kernel, method, operands);
 }
 
 KERNEL(ConvOp) {
@@ -174,16 +174,17 @@ KERNEL(ConvBackwardWeightOp) {
 }
 
 KERNEL(ConvStatisticsOp) {
-  return convolution(*this, "ConvNorm", ConvPass::Forward, in(0), in(1), out(0), false, "statistics",
-                     {in(0), in(1), out(0), out(1), out(2), scratchSlot})
-      .with(KernelCalls(*this).type(in(0)), getEpsilon());
+  auto kernel = convolution<arguments::ConvNorm>(*this, ConvPass::Forward, in(0), in(1), out(0));
+  kernel.epsilon = getEpsilon().convertToFloat();
+  return KernelCalls(*this).object(kernel, "statistics", {in(0), in(1), out(0), out(1), out(2), scratchSlot});
 }
 
 KERNEL(ConvBackwardNormOp) {
-  return convolution(*this, "ConvNorm", ConvPass::BackwardData, out(0), in(1), in(0), !!getAddend(), "gradient",
-                     {in(0), in(1), in(2), in(3), in(4), in(5), getAddend() ? in(6) : noSlot, out(0), out(1), out(2),
-                      scratchSlot})
-      .with(KernelCalls(*this).type(in(0)));
+  auto kernel = convolution<arguments::ConvNorm>(*this, ConvPass::BackwardData, out(0), in(1), in(0));
+  kernel.addend = !!getAddend();
+  return KernelCalls(*this).object(
+      kernel, "gradient",
+      {in(0), in(1), in(2), in(3), in(4), in(5), getAddend() ? in(6) : noSlot, out(0), out(1), out(2), scratchSlot});
 }
 
 KERNEL(ConvTransposeOp) { // the data gradient of the convolution that maps y to x
@@ -196,6 +197,20 @@ static int64_t convFlops(Type output, Type weights) {
   auto w = cast<RankedTensorType>(weights);
   return saturatedProduct({2, elements(output), elements(w) / w.getDimSize(0)});
 }
+
+/// Of the convolution with the op's attributes that maps x to y.
+template <typename Op> static OpWork convWork(Op op, ConvPass pass, Value weights, Value y) {
+  ConvWork work{pass, {}, {}, {}, static_cast<int64_t>(op.getGroup())};
+  work.weights.assign(extents(weights)), work.y.assign(extents(y)), work.strides.assign(op.getStrides());
+  return work;
+}
+
+OpWork ConvOp::work() { return convWork(*this, ConvPass::Forward, getW(), getY()); }
+OpWork ConvStatisticsOp::work() { return convWork(*this, ConvPass::Forward, getW(), getY()); }
+OpWork ConvBackwardDataOp::work() { return convWork(*this, ConvPass::BackwardData, getW(), getDy()); }
+OpWork ConvBackwardNormOp::work() { return convWork(*this, ConvPass::BackwardData, getW(), getDy()); }
+OpWork ConvBackwardWeightOp::work() { return convWork(*this, ConvPass::BackwardWeight, getDw(), getDy()); }
+OpWork ConvTransposeOp::work() { return convWork(*this, ConvPass::BackwardData, getW(), getX()); }
 
 int64_t ConvOp::flops() { return convFlops(getY().getType(), getW().getType()); }
 int64_t ConvStatisticsOp::flops() { return convFlops(getY().getType(), getW().getType()); }

@@ -63,7 +63,7 @@ def Train_ReadOp : Train_Op<"read", [MemoryEffects<[MemRead<Train_Variables>]>, 
 }
 
 def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_KernelFacts<"Pool", results = ["", "_indices"]>.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Pool", results = ["", "_indices"]>.decl # Train_MemoryWork<"Pool">.decl;
   let summary = "maximum over windows, and which window position won";
   let description = [{
     Over two or three spatial dimensions. `indices` counts positions inside the window, row by row; it is all that the backward op reads.
@@ -82,7 +82,7 @@ def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_OwnKernel, Train_Precis
 }
 
 def Train_AveragePoolOp : Train_ForwardOp<"average_pool", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_KernelFacts<"Pool">.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Pool">.decl # Train_MemoryWork<"Pool">.decl;
   let summary = "mean over windows";
   let description = [{
     Over two or three spatial dimensions. Global average pooling is a window as large as the image. Without `dilations` they are 1.
@@ -130,7 +130,7 @@ def Train_ConcatOp : Train_ForwardOp<"concat", [Train_OwnKernel, Train_Precision
   let hasFolder = 1;
 }
 
-def Train_SliceOp : Train_ForwardOp<"slice", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
+def Train_SliceOp : Train_ForwardOp<"slice", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware, DeclareOpInterfaceMethods<Train_Costed, ["bytesMoved"]>]> {
   let extraClassDeclaration = Train_Follow.decl # Train_KernelFacts<"Other", launch = "extract">.decl;
   let summary = "the slab [start, start + length) of one dimension";
   let description = [{

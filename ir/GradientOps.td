@@ -13,7 +13,7 @@ class Train_GradientOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnem
 
 def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>,
-    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+    DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_dx", results = ["_dx"]>.decl;
   let summary = "gradient of a convolution with respect to its input";
   let description = [{
@@ -30,7 +30,7 @@ def Train_ConvBackwardDataOp : Train_GradientOp<"conv_backward_data", [Train_Own
 }
 def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isResultLayoutFixed"]>,
-    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+    DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_dw", results = ["_dw", "_db"]>.decl;
   let summary = "gradient of a convolution with respect to its weights, and to its bias where it has one";
   let description = [{
@@ -66,7 +66,7 @@ def Train_AttentionBackwardOp : Train_GradientOp<"attention_backward", [Train_Ow
   let results = (outs Variadic<Train_Real>:$gradients);
 }
 def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_KernelFacts<"Pool">.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Pool">.decl # Train_MemoryWork<"PoolBackward">.decl;
   let summary = "sends every gradient to the window position that won";
   let description = [{
     - C1: the pool with these attributes, rounding down or up, maps dx to dy and indices.
@@ -81,7 +81,7 @@ def Train_MaxPoolBackwardOp : Train_GradientOp<"max_pool_backward", [Train_OwnKe
   let results = (outs Train_Real:$dx);
 }
 def Train_AveragePoolBackwardOp : Train_GradientOp<"average_pool_backward", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_KernelFacts<"Pool">.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Pool">.decl # Train_MemoryWork<"PoolBackward">.decl;
   let summary = "spreads every gradient evenly over its window";
   let description = [{
     - C1: the pool with these attributes, rounding down or up, maps dx to dy.

@@ -230,18 +230,21 @@ static DataType roundedTo(DataType stored, bool half) {
 
 KERNEL(SaveGuardedChannelsOp) {
   KernelCalls calls(*this);
-  return calls.object("BatchNormInversion", "save", {in(0), in(1), in(2), out(0)}, calls.shape(in(0)),
-                      calls.shape(out(0))[0], 1.0f, roundedTo(calls.type(in(0)), getHalf()));
+  return calls.object(arguments::BatchNormInversion{calls.shape(in(0)), calls.shape(out(0))[0], 1.0f,
+                                                    roundedTo(calls.type(in(0)), getHalf())},
+                      "save", {in(0), in(1), in(2), out(0)});
 }
 
 KERNEL(InvertBatchNormLeakyReluOp) {
   KernelCalls calls(*this);
-  return calls.object("BatchNormInversion", "invert", {in(0), in(1), in(2), in(3), in(4), in(5), out(0)},
-                      calls.shape(in(0)), calls.shape(in(5))[0], getAlpha(), roundedTo(calls.type(in(0)), getHalf()));
+  return calls.object(arguments::BatchNormInversion{calls.shape(in(0)), calls.shape(in(5))[0],
+                                                    getAlpha().convertToFloat(),
+                                                    roundedTo(calls.type(in(0)), getHalf())},
+                      "invert", {in(0), in(1), in(2), in(3), in(4), in(5), out(0)});
 }
 
 KERNEL(CheckCancellationOp) {
   KernelCalls calls(*this);
-  return calls.object("CancellationCheck", "run", {in(0), in(1), out(0)}, elements(getX().getType()),
-                      calls.shape(out(0))[0]);
+  return calls.object(arguments::CancellationCheck{elements(getX().getType()), calls.shape(out(0))[0]}, "run",
+                      {in(0), in(1), out(0)});
 }

@@ -2,108 +2,177 @@
 // Making and reading #sched.call attributes, see KernelCall.h.
 #include "ir/KernelCall.h"
 
-#include <stdexcept>
-
 using namespace mlir;
 using namespace sluice;
 
-train::AlgorithmAttr KernelCalls::algorithm() const {
-  auto chosen = train::attr::get<train::attr::Algorithm>(op);
-  return chosen ? chosen : train::AlgorithmAttr::get(b.getContext(), StringAttr::get(b.getContext()), 1, 0);
+Attribute sluice::attributeOf(Builder &b, bool value) { return b.getBoolAttr(value); }
+Attribute sluice::attributeOf(Builder &b, int64_t value) { return b.getI64IntegerAttr(value); }
+Attribute sluice::attributeOf(Builder &b, float value) { return b.getF32FloatAttr(value); }
+Attribute sluice::attributeOf(Builder &b, const Shape &value) {
+  return b.getDenseI64ArrayAttr({value.dims, static_cast<size_t>(value.rank)});
+}
+Attribute sluice::attributeOf(Builder &b, const Numbers &value) { return b.getDenseI64ArrayAttr(value); }
+Attribute sluice::attributeOf(Builder &b, const Window &value) {
+  // Two dimensions leave the last extents at 0.
+  const size_t spatial = value.kernel[2] ? 3 : 2;
+  const auto list = [&](const int64_t *from, size_t count) { return b.getDenseI64ArrayAttr({from, count}); };
+  return sched::WindowAttr::get(b.getContext(), list(value.kernel, spatial), list(value.strides, spatial),
+                                list(value.pads, 2 * spatial), list(value.dilations, spatial));
+}
+Attribute sluice::attributeOf(Builder &b, const Algorithm &value) {
+  return train::AlgorithmAttr::get(b.getContext(), b.getStringAttr(value.name), value.parts, value.workspace);
+}
+/// What parseCodec() reads the codec from.
+static std::string codecName(Codec codec) {
+  if (codec.kind == Codec::None)
+    return "";
+  std::string name = codec.mask ? std::string(maskPrefix) : "";
+  name += factsOf(codec)->name;
+  if (codec.rate != Codec().rate)
+    name += ":" + std::to_string(codec.rate);
+  return codec.pool ? name + ":pool=" + std::to_string(codec.pool) : name;
 }
 
-static RankedTensorType typeIn(Operation *op, sched::OperandKind kind, std::optional<int64_t> index) {
-  assert(index && "no tensor of the op");
-  return cast<RankedTensorType>(kind == sched::OperandKind::In ? op->getOperand(*index).getType()
-                                                               : op->getResult(*index).getType());
+Attribute sluice::attributeOf(Builder &b, Codec value) {
+  return sched::CodecAttr::get(b.getContext(), b.getStringAttr(codecName(value)));
+}
+Attribute sluice::attributeOf(Builder &b, const TensorArgument &value) {
+  return sched::OperandAttr::get(b.getContext(), value.slot.kind, value.slot.index);
+}
+Attribute sluice::attributeOf(Builder &b, ArrayRef<Slot> values) {
+  return b.getArrayAttr(llvm::map_to_vector(values, [&](Slot slot) { return attributeOf(b, TensorArgument(slot)); }));
+}
+Attribute sluice::attributeOf(Builder &b, const Enumerator &value) {
+  return sched::EnumeratorAttr::get(b.getContext(), b.getStringAttr(value.type), b.getStringAttr(value.name));
 }
 
-RankedTensorType KernelCalls::typeOf(Slot slot) const { return typeIn(op, slot.kind, slot.index); }
+bool sluice::readArgument(Attribute from, bool &value) {
+  auto truth = dyn_cast<BoolAttr>(from);
+  return truth && (value = truth.getValue(), true);
+}
+bool sluice::readArgument(Attribute from, int64_t &value) {
+  auto number = dyn_cast<IntegerAttr>(from);
+  return number && number.getType().isInteger(64) && (value = number.getInt(), true);
+}
+bool sluice::readArgument(Attribute from, float &value) {
+  auto number = dyn_cast<FloatAttr>(from);
+  return number && number.getType().isF32() && (value = number.getValue().convertToFloat(), true);
+}
+bool sluice::readArgument(Attribute from, Shape &value) {
+  auto list = dyn_cast<DenseI64ArrayAttr>(from);
+  if (!list || list.size() > Shape::maxRank)
+    return false;
+  value = Shape();
+  for (int64_t extent : list.asArrayRef())
+    value.append(extent);
+  return true;
+}
+bool sluice::readArgument(Attribute from, Numbers &value) {
+  auto list = dyn_cast<DenseI64ArrayAttr>(from);
+  return list && (value = Numbers(list.asArrayRef()), true);
+}
+bool sluice::readArgument(Attribute from, Window &value) {
+  auto window = dyn_cast<sched::WindowAttr>(from);
+  if (!window)
+    return false;
+  value = windowOf(window.getKernel(), window.getStrides(), window.getPads(), window.getDilations());
+  return true;
+}
+bool sluice::readArgument(Attribute from, Algorithm &value) {
+  auto algorithm = dyn_cast<train::AlgorithmAttr>(from);
+  if (!algorithm) // its name lives as long as the context
+    return false;
+  value = {algorithm.getName().getValue().data(), algorithm.getParts(), algorithm.getGranted()};
+  return true;
+}
+bool sluice::readArgument(Attribute from, Codec &value) {
+  auto named = dyn_cast<sched::CodecAttr>(from);
+  const std::optional<Codec> codec = named ? parseCodec(named.getName().getValue()) : std::nullopt;
+  return codec && (value = *codec, true);
+}
+bool sluice::readArgument(Attribute from, TensorArgument &value) {
+  auto slot = dyn_cast<sched::OperandAttr>(from);
+  return slot && (value = Slot{slot.getKind(), slot.getIndex()}, true);
+}
+
+static RankedTensorType typeIn(Operation *op, Slot slot) {
+  assert(slot.index && "no tensor of the op");
+  return cast<RankedTensorType>(slot.kind == sched::OperandKind::In ? op->getOperand(*slot.index).getType()
+                                                                    : op->getResult(*slot.index).getType());
+}
+
+RankedTensorType KernelCalls::typeOf(Slot slot) const { return typeIn(op, slot); }
+
+void sluice::resolve(Operation *op, TensorArgument &argument) { argument.tensor = tensorOf(typeIn(op, argument.slot)); }
+
+Algorithm KernelCalls::algorithm() const {
+  Algorithm algorithm;
+  if (auto chosen = train::attr::get<train::attr::Algorithm>(op))
+    readArgument(chosen, algorithm);
+  return algorithm;
+}
 
 KernelCalls &KernelCalls::add(StringRef kernel, ArrayRef<Attribute> arguments, StringRef method,
                               ArrayRef<Slot> operands) {
-  auto places = llvm::map_to_vector(operands, [&](Slot slot) { return cast<sched::OperandAttr>(attribute(slot)); });
+  auto places = llvm::map_to_vector(
+      operands, [&](Slot slot) { return sched::OperandAttr::get(b.getContext(), slot.kind, slot.index); });
   calls.push_back(sched::CallAttr::get(b.getContext(), b.getStringAttr(kernel), b.getArrayAttr(arguments),
                                        b.getStringAttr(method), places));
   return *this;
 }
 
-KernelCalls &KernelCalls::extend(ArrayRef<Attribute> arguments) {
-  sched::CallAttr last = calls.pop_back_val();
-  auto all = llvm::to_vector(last.getArguments());
-  llvm::append_range(all, arguments);
-  calls.push_back(sched::CallAttr::get(b.getContext(), last.getKernel(), b.getArrayAttr(all), last.getMethod(),
-                                       last.getOperands()));
-  return *this;
+Window sluice::windowOf(ArrayRef<int64_t> kernel, ArrayRef<int64_t> strides, ArrayRef<int64_t> pads,
+                        DenseI64ArrayAttr dilations) {
+  Window window{};
+  llvm::copy(kernel, window.kernel);
+  llvm::copy(strides, window.strides);
+  llvm::copy(pads, window.pads);
+  if (dilations)
+    llvm::copy(dilations.asArrayRef(), window.dilations);
+  return window;
 }
 
-sched::WindowAttr sluice::windowOf(MLIRContext *context, ArrayRef<int64_t> kernel, ArrayRef<int64_t> strides,
-                                   ArrayRef<int64_t> pads, DenseI64ArrayAttr dilations) {
-  Builder b(context);
-  return sched::WindowAttr::get(context, b.getDenseI64ArrayAttr(kernel), b.getDenseI64ArrayAttr(strides),
-                                b.getDenseI64ArrayAttr(pads),
-                                dilations ? dilations : b.getDenseI64ArrayAttr(SmallVector<int64_t>(kernel.size(), 1)));
+/// The name of member `i` in the list that the table's macro wrote out.
+static StringRef nameIn(StringRef names, size_t i) {
+  for (; i > 0; --i)
+    names = names.split(',').second;
+  return names.split(',').first.trim();
 }
 
-/// The argument as an attribute of type A. What throws is a rule that does not agree with who reads its calls, which no
-/// input can bring about.
-template <typename A> static A argumentAs(sched::CallAttr call, unsigned i) {
-  A value = i < call.getArguments().size() ? dyn_cast<A>(call.getArguments()[i]) : A();
-  if (!value)
-    throw std::logic_error("argument " + std::to_string(i) + " of a call of " + call.getKernel().str() +
-                           " is of another type than its constructor takes");
-  return value;
+template <typename A>
+static LogicalResult verifyFor(function_ref<InFlightDiagnostic()> emitError, ArrayRef<Attribute> arguments) {
+  constexpr size_t required = requiredArguments<A>();
+  A read{};
+  size_t i = 0, wrong = arguments.size();
+  const auto check = [&](auto &member) {
+    if (i < arguments.size() && !readArgument(arguments[i], member))
+      wrong = std::min(wrong, i);
+    ++i;
+  };
+  std::apply([&](auto &...member) { (check(member), ...); }, read.members());
+  if (arguments.size() < required || arguments.size() > i)
+    return emitError() << A::kernel << " takes " << required << (required < i ? " to " + std::to_string(i) : "")
+                       << " arguments (" << A::names << "), not " << arguments.size();
+  if (wrong < arguments.size())
+    return emitError() << "'" << nameIn(A::names, wrong) << "', argument " << wrong << " of " << A::kernel
+                       << ", is never " << arguments[wrong];
+  return success();
 }
 
-template <> bool sluice::argument<bool>(Operation *, sched::CallAttr call, unsigned i) {
-  return argumentAs<BoolAttr>(call, i).getValue();
-}
-template <> int64_t sluice::argument<int64_t>(Operation *, sched::CallAttr call, unsigned i) {
-  return argumentAs<IntegerAttr>(call, i).getInt();
-}
-template <> float sluice::argument<float>(Operation *, sched::CallAttr call, unsigned i) {
-  return argumentAs<FloatAttr>(call, i).getValue().convertToFloat();
-}
-template <> Shape sluice::argument<Shape>(Operation *, sched::CallAttr call, unsigned i) {
-  Shape shape;
-  for (int64_t extent : argumentAs<DenseI64ArrayAttr>(call, i).asArrayRef())
-    shape.append(extent);
-  return shape;
-}
-template <> Tensor sluice::argument<Tensor>(Operation *op, sched::CallAttr call, unsigned i) {
-  auto slot = argumentAs<sched::OperandAttr>(call, i);
-  return tensorOf(typeIn(op, slot.getKind(), slot.getIndex()));
-}
-template <> Window sluice::argument<Window>(Operation *, sched::CallAttr call, unsigned i) {
-  auto window = argumentAs<sched::WindowAttr>(call, i);
-  Window result;
-  llvm::copy(window.getKernel().asArrayRef(), result.kernel);
-  llvm::copy(window.getStrides().asArrayRef(), result.strides);
-  llvm::copy(window.getPads().asArrayRef(), result.pads);
-  llvm::copy(window.getDilations().asArrayRef(), result.dilations);
-  return result;
+template <typename... A>
+static LogicalResult verifyIn(KernelList<A...>, function_ref<InFlightDiagnostic()> emitError, StringRef kernel,
+                              ArrayRef<Attribute> arguments) {
+  std::optional<LogicalResult> verified;
+  const auto check = [&](StringRef name,
+                         LogicalResult (*verify)(function_ref<InFlightDiagnostic()>, ArrayRef<Attribute>)) {
+    if (kernel == name)
+      verified = verify(emitError, arguments);
+  };
+  (check(A::kernel, verifyFor<A>), ...);
+  return verified ? *verified : emitError() << "the runtime has no class " << kernel;
 }
 
-template <typename E> static E enumerator(sched::CallAttr call, unsigned i) {
-  auto named = argumentAs<sched::EnumeratorAttr>(call, i);
-  for (auto [value, name] : llvm::enumerate(Enumerators<E>::names))
-    if (named.getType() == Enumerators<E>::type && named.getName() == name)
-      return static_cast<E>(value);
-  throw std::logic_error("a call of " + call.getKernel().str() + " names " + named.getName().str() + ", which is no " +
-                         Enumerators<E>::type);
-}
-template <> ConvPass sluice::argument<ConvPass>(Operation *, sched::CallAttr call, unsigned i) {
-  return enumerator<ConvPass>(call, i);
-}
-template <> AttentionPass sluice::argument<AttentionPass>(Operation *, sched::CallAttr call, unsigned i) {
-  return enumerator<AttentionPass>(call, i);
-}
-template <> LossKind sluice::argument<LossKind>(Operation *, sched::CallAttr call, unsigned i) {
-  return enumerator<LossKind>(call, i);
-}
-template <> DataType sluice::argument<DataType>(Operation *, sched::CallAttr call, unsigned i) {
-  return enumerator<DataType>(call, i);
-}
-template <> RecurrentCell sluice::argument<RecurrentCell>(Operation *, sched::CallAttr call, unsigned i) {
-  return enumerator<RecurrentCell>(call, i);
+LogicalResult sluice::verifyArguments(function_ref<InFlightDiagnostic()> emitError, StringRef kernel,
+                                      ArrayRef<Attribute> arguments) {
+  return verifyIn(KernelTable(), emitError, kernel, arguments);
 }

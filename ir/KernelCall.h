@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making #sched.call attributes from what the runtime's constructors take, and reading them back.
+// Making #sched.call attributes from what the runtime's constructors take, see KernelTable.h, and reading them back.
 #pragma once
 
-#include "ir/RuntimeTypes.h"
-#include "runtime/Recurrence.h"
+#include "ir/KernelTable.h"
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace sluice {
-
-/// A tensor of the op: as an operand of the call, or as an argument of the constructor, which takes its layout and
-/// type.
-struct Slot {
-  sched::OperandKind kind;
-  std::optional<int64_t> index = {};
-};
-constexpr Slot in(int64_t i) { return {sched::OperandKind::In, i}; }
-constexpr Slot out(int64_t i) { return {sched::OperandKind::Out, i}; }
-constexpr Slot scratchSlot{sched::OperandKind::Scratch}, noSlot{sched::OperandKind::None};
 
 /// An enumerator of the runtime that the compiler itself has no use for.
 struct Enumerator {
@@ -45,6 +35,95 @@ template <> struct Enumerators<RecurrentCell> {
 template <> struct Enumerators<DataType> {
   static constexpr const char *type = "DataType", *names[] = {"F32", "BF16", "F16", "I64", "I32", "U8", "Bit"};
 };
+template <> struct Enumerators<ResizeMode> {
+  static constexpr const char *type = "ResizeMode", *names[] = {"Nearest", "Linear"};
+};
+template <> struct Enumerators<ResizeCoordinates> {
+  static constexpr const char *type = "ResizeCoordinates",
+                              *names[] = {"HalfPixel", "PytorchHalfPixel", "AlignCorners", "Asymmetric"};
+};
+template <> struct Enumerators<NearestRounding> {
+  static constexpr const char *type = "NearestRounding",
+                              *names[] = {"RoundPreferFloor", "RoundPreferCeil", "Floor", "Ceil"};
+};
+
+/// An argument as an attribute.
+mlir::Attribute attributeOf(mlir::Builder &b, bool value);
+mlir::Attribute attributeOf(mlir::Builder &b, int64_t value);
+mlir::Attribute attributeOf(mlir::Builder &b, float value);
+mlir::Attribute attributeOf(mlir::Builder &b, const Shape &value);
+mlir::Attribute attributeOf(mlir::Builder &b, const Numbers &value);
+mlir::Attribute attributeOf(mlir::Builder &b, const Window &value);
+mlir::Attribute attributeOf(mlir::Builder &b, const Algorithm &value);
+mlir::Attribute attributeOf(mlir::Builder &b, Codec value);
+mlir::Attribute attributeOf(mlir::Builder &b, const TensorArgument &value);
+mlir::Attribute attributeOf(mlir::Builder &b, llvm::ArrayRef<Slot> values);
+mlir::Attribute attributeOf(mlir::Builder &b, const Enumerator &value);
+template <typename E, typename = std::enable_if_t<std::is_enum_v<E>>>
+mlir::Attribute attributeOf(mlir::Builder &b, E value) {
+  return attributeOf(b, Enumerator{Enumerators<E>::type, Enumerators<E>::names[static_cast<size_t>(value)]});
+}
+
+/// The argument that an attribute is; false where it is one of another type. A tensor is known by its slot.
+bool readArgument(mlir::Attribute from, bool &value);
+bool readArgument(mlir::Attribute from, int64_t &value);
+bool readArgument(mlir::Attribute from, float &value);
+bool readArgument(mlir::Attribute from, Shape &value);
+bool readArgument(mlir::Attribute from, Numbers &value);
+bool readArgument(mlir::Attribute from, Window &value);
+bool readArgument(mlir::Attribute from, Algorithm &value);
+bool readArgument(mlir::Attribute from, Codec &value);
+bool readArgument(mlir::Attribute from, TensorArgument &value);
+template <typename E> std::enable_if_t<std::is_enum_v<E>, bool> readArgument(mlir::Attribute from, E &value) {
+  auto named = llvm::dyn_cast<sched::EnumeratorAttr>(from);
+  for (auto [number, name] : llvm::enumerate(Enumerators<E>::names))
+    if (named && named.getType() == Enumerators<E>::type && named.getName() == name) {
+      value = static_cast<E>(number);
+      return true;
+    }
+  return false;
+}
+
+/// What a constructor is given for a member of the table's structs.
+template <typename T> struct Given {
+  using type = T;
+};
+template <> struct Given<TensorArgument> {
+  using type = const Tensor &;
+};
+template <> struct Given<Numbers> {
+  using type = std::initializer_list<int>;
+};
+
+/// How many of the arguments A calls must say: the fewest that the class can be constructed from. The table agrees with
+/// the constructor, or this does not compile.
+template <typename A, size_t... I> constexpr bool isConstructible(std::index_sequence<I...>) {
+  using Members = decltype(std::declval<A &>().members());
+  return std::is_constructible_v<typename A::Kernel, Node,
+                                 typename Given<std::remove_reference_t<std::tuple_element_t<I, Members>>>::type...>;
+}
+template <typename A, size_t count = 0> constexpr size_t requiredArguments() {
+  constexpr size_t all = std::tuple_size_v<decltype(std::declval<A &>().members())>;
+  static_assert(count <= all && isConstructible<A>(std::make_index_sequence<all>()),
+                "KernelTable.h and the constructor of the class disagree");
+  if constexpr (isConstructible<A>(std::make_index_sequence<count>()))
+    return count;
+  else
+    return requiredArguments<A, count + 1>();
+}
+
+/// All arguments but the last ones that are the constructor's defaults.
+template <typename A> llvm::SmallVector<mlir::Attribute> attributesOf(mlir::Builder &b, const A &arguments) {
+  const auto list = [&](const A &of) {
+    return std::apply([&](const auto &...each) { return llvm::SmallVector<mlir::Attribute>{attributeOf(b, each)...}; },
+                      of.members());
+  };
+  llvm::SmallVector<mlir::Attribute> all = list(arguments);
+  const llvm::SmallVector<mlir::Attribute> defaults = list(A{});
+  while (all.size() > requiredArguments<A>() && all.back() == defaults[all.size() - 1])
+    all.pop_back();
+  return all;
+}
 
 /// Collects the calls of one op.
 class KernelCalls {
@@ -55,22 +134,16 @@ public:
   Shape shape(Slot slot) const { return shapeOf(typeOf(slot)); }
   DataType type(Slot slot) const { return tensorOf(typeOf(slot)).type; }
   /// What estimate-cost chose, or the kernel's own choice.
-  train::AlgorithmAttr algorithm() const;
+  Algorithm algorithm() const;
 
-  /// `method` of an object of the class `kernel`, constructed from `arguments` after the node's name.
-  template <typename... Arguments>
-  KernelCalls &object(llvm::StringRef kernel, llvm::StringRef method, llvm::ArrayRef<Slot> operands,
-                      const Arguments &...arguments) {
-    return add(kernel, {attribute(arguments)...}, method, operands);
+  /// `method` of an object that is constructed from `arguments`, one of KernelTable.
+  template <typename A> KernelCalls &object(const A &arguments, llvm::StringRef method, llvm::ArrayRef<Slot> operands) {
+    return add(A::kernel, attributesOf(b, arguments), method, operands);
   }
   /// A function of the runtime: stream, operands, `arguments`, node.
   template <typename... Arguments>
   KernelCalls &function(llvm::StringRef name, llvm::ArrayRef<Slot> operands, const Arguments &...arguments) {
-    return add("", {attribute(arguments)...}, name, operands);
-  }
-  /// More arguments for the call that was added last.
-  template <typename... Arguments> KernelCalls &with(const Arguments &...arguments) {
-    return extend({attribute(arguments)...});
+    return add("", {attributeOf(b, arguments)...}, name, operands);
   }
 
   operator llvm::SmallVector<sched::CallAttr>() const { return calls; }
@@ -79,25 +152,6 @@ private:
   mlir::RankedTensorType typeOf(Slot slot) const;
   KernelCalls &add(llvm::StringRef kernel, llvm::ArrayRef<mlir::Attribute> arguments, llvm::StringRef method,
                    llvm::ArrayRef<Slot> operands);
-  KernelCalls &extend(llvm::ArrayRef<mlir::Attribute> arguments);
-
-  mlir::Attribute attribute(bool value) { return b.getBoolAttr(value); }
-  mlir::Attribute attribute(int64_t value) { return b.getI64IntegerAttr(value); }
-  mlir::Attribute attribute(llvm::APFloat value) { return b.getF32FloatAttr(value.convertToFloat()); }
-  mlir::Attribute attribute(float value) { return b.getF32FloatAttr(value); }
-  mlir::Attribute attribute(llvm::ArrayRef<int64_t> list) { return b.getDenseI64ArrayAttr(list); }
-  mlir::Attribute attribute(const Shape &shape) { return b.getDenseI64ArrayAttr({shape.dims, size_t(shape.rank)}); }
-  mlir::Attribute attribute(Slot slot) { return sched::OperandAttr::get(b.getContext(), slot.kind, slot.index); }
-  mlir::Attribute attribute(llvm::ArrayRef<Slot> slots) {
-    return b.getArrayAttr(llvm::map_to_vector(slots, [&](Slot slot) { return attribute(slot); }));
-  }
-  mlir::Attribute attribute(const Enumerator &e) {
-    return sched::EnumeratorAttr::get(b.getContext(), b.getStringAttr(e.type), b.getStringAttr(e.name));
-  }
-  template <typename E> std::enable_if_t<std::is_enum_v<E>, mlir::Attribute> attribute(E e) {
-    return attribute(Enumerator{Enumerators<E>::type, Enumerators<E>::names[static_cast<size_t>(e)]});
-  }
-  mlir::Attribute attribute(mlir::Attribute made) { return made; }
 
   mlir::Operation *op;
   mlir::Builder b;
@@ -105,27 +159,47 @@ private:
 };
 
 /// A window as an argument; absent dilations are 1.
-sched::WindowAttr windowOf(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> strides,
-                           llvm::ArrayRef<int64_t> pads, mlir::DenseI64ArrayAttr dilations = {});
+Window windowOf(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> strides, llvm::ArrayRef<int64_t> pads,
+                mlir::DenseI64ArrayAttr dilations = {});
 
-/// Reads the argument back; another type than the class's constructor takes ends the program, naming the class. `op` is
-/// the op whose call it is.
-template <typename T> T argument(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> bool argument<bool>(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> int64_t argument<int64_t>(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> float argument<float>(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> Shape argument<Shape>(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> Tensor argument<Tensor>(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> Window argument<Window>(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> ConvPass argument<ConvPass>(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> AttentionPass argument<AttentionPass>(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> LossKind argument<LossKind>(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> DataType argument<DataType>(mlir::Operation *op, sched::CallAttr call, unsigned i);
-template <> RecurrentCell argument<RecurrentCell>(mlir::Operation *op, sched::CallAttr call, unsigned i);
+/// Gives tensors that a call's arguments name their types; `op` is the op whose call it is.
+void resolve(mlir::Operation *op, TensorArgument &argument);
+template <typename T> void resolve(mlir::Operation *, T &) {}
 
-/// The same of an argument with a default, which calls may leave out.
-template <typename T> T argumentOr(T otherwise, mlir::Operation *op, sched::CallAttr call, unsigned i) {
-  return i < call.getArguments().size() ? argument<T>(op, call, i) : otherwise;
+/// The arguments of a call that verifies, empty for one of another class. `op` is the op whose call it is.
+template <typename A> std::optional<A> argumentsOf(mlir::Operation *op, sched::CallAttr call) {
+  if (call.getKernel() != A::kernel)
+    return std::nullopt;
+  A arguments{};
+  const auto given = call.getArguments();
+  size_t i = 0;
+  const auto read = [&](auto &member) {
+    if (i >= given.size())
+      return;
+    [[maybe_unused]] const bool fits = readArgument(given[i++], member);
+    assert(fits && "a call that was not verified");
+    resolve(op, member);
+  };
+  std::apply([&](auto &...member) { (read(member), ...); }, arguments.members());
+  return arguments;
 }
+
+template <typename Visitor, typename... A>
+bool visitIn(KernelList<A...>, mlir::Operation *op, sched::CallAttr call, Visitor &visitor) {
+  const auto visit = [&](const auto &arguments) {
+    if (arguments)
+      visitor(*arguments);
+    return arguments.has_value();
+  };
+  return (visit(argumentsOf<A>(op, call)) || ...);
+}
+/// Calls `visitor` with the arguments of the call, of whichever class it is; false for a function's.
+template <typename Visitor> bool visitArguments(mlir::Operation *op, sched::CallAttr call, Visitor visitor) {
+  return visitIn(KernelTable(), op, call, visitor);
+}
+
+/// Whether the runtime has the class and its constructor takes these arguments; errors name class and argument.
+mlir::LogicalResult verifyArguments(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, llvm::StringRef kernel,
+                                    llvm::ArrayRef<mlir::Attribute> arguments);
 
 } // namespace sluice

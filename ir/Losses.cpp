@@ -72,8 +72,8 @@ LogicalResult LossBackwardOp::verify() {
 
 template <typename Op> static Calls softmax(Op op, StringRef method, ArrayRef<Slot> operands) {
   KernelCalls calls(op);
-  return calls.object("Softmax", method, operands, calls.shape(in(0)), static_cast<int64_t>(op.getAxis()),
-                      op.getLogarithm());
+  return calls.object(arguments::Softmax{calls.shape(in(0)), static_cast<int64_t>(op.getAxis()), op.getLogarithm()},
+                      method, operands);
 }
 
 KERNEL(SoftmaxOp) { return softmax(*this, "forward", {in(0), out(0)}); }
@@ -82,8 +82,7 @@ KERNEL(SoftmaxBackwardOp) { return softmax(*this, "backward", {in(0), in(1), out
 static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot> operands,
                   std::optional<int64_t> ignoreIndex = {}) {
   KernelCalls calls(op);
-  calls.object("Loss", method, operands, kind, calls.shape(in(0)));
-  return ignoreIndex ? calls.with(*ignoreIndex) : calls;
+  return calls.object(arguments::Loss{kind, calls.shape(in(0)), ignoreIndex.value_or(Loss::none)}, method, operands);
 }
 
 // Where its readers want 16 bits and nobody scales it before: fp16's scale comes after it.

@@ -116,13 +116,12 @@ Value DecodeOp::original() {
 std::string DecodeOp::storageSuffix() { return "_back"; }
 
 static Calls packing(Operation *op, StringRef method, StringRef codec, Slot raw) {
-  MLIRContext *context = op->getContext();
-  return KernelCalls(op).object("Packing", method, {in(0), out(0)},
-                                sched::CodecAttr::get(context, StringAttr::get(context, codec)), raw);
+  return KernelCalls(op).object(arguments::Packing{*parseCodec(codec), raw}, method, {in(0), out(0)}); // C1 knows it
 }
 KERNEL(EncodeOp) {
   if (findCodec(getCodec())->readDirectly)
-    return KernelCalls(*this).object("Mask", "encode", {in(0), out(0)}, elements(getX().getType()), getPositive());
+    return KernelCalls(*this).object(arguments::Mask{elements(getX().getType()), getPositive()}, "encode",
+                                     {in(0), out(0)});
   return packing(*this, "encode", getCodec(), in(0));
 }
 

@@ -40,7 +40,7 @@ def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_L
 def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>,
     Pure, Train_Costed, Train_Recomputable,
     InferTypeOpAdaptorWithIsCompatible, Train_LayoutAware]> {
-  let extraClassDeclaration = Train_KernelFacts<"Norm", object = "_statistics", results = ["_mean", "_rstd"]>.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Norm", object = "_statistics", results = ["_mean", "_rstd"]>.decl # Train_MemoryWork<"Norm">.decl;
   let summary = "mean and 1/sqrt(variance + epsilon) of every channel";
   let description = [{
     Created by fuse from train.batch_norm.
@@ -55,7 +55,7 @@ def Train_BatchNormStatisticsOp : Train_Op<"batch_norm_statistics", [Train_OwnKe
 
 def Train_ConvStatisticsOp : Train_Op<"conv_statistics", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>, Pure,
-    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>, Train_Recomputable, InferTypeOpAdaptorWithIsCompatible,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>, Train_Recomputable, InferTypeOpAdaptorWithIsCompatible,
     DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_statistics", results = ["", "_mean", "_rstd"]>.decl;
   let summary = "a convolution, and mean and 1/sqrt(variance + epsilon) of every channel of its result, without reading that again";
@@ -76,7 +76,7 @@ def Train_ConvStatisticsOp : Train_Op<"conv_statistics", [Train_OwnKernel,
 
 def Train_ConvBackwardNormOp : Train_GradientOp<"conv_backward_norm", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>,
-    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_dx", results = ["_dx", "_dscale", "_dbias"]>.decl;
   let summary = "gradient of a convolution with respect to its input, where that is what ReLU gave, with the channel sums of the BatchNorm before";
   let description = [{

@@ -64,20 +64,25 @@ LogicalResult LrnBackwardOp::verify() {
 
 KERNEL(BatchNormStatisticsOp) {
   KernelCalls calls(*this);
-  return calls.object("BatchNormStatistics", "run", {in(0), out(0), out(1), scratchSlot}, calls.shape(in(0)),
-                      getEpsilon());
+  return calls.object(arguments::BatchNormStatistics{calls.shape(in(0)), getEpsilon().convertToFloat()}, "run",
+                      {in(0), out(0), out(1), scratchSlot});
 }
 
 KERNEL(UpdateStatisticsOp) { // out: the running vectors
   KernelCalls calls(*this);
-  return calls.object("UpdateStatistics", "run", {in(0), in(1), out(0), out(1)}, calls.shape(in(0))[0],
-                      static_cast<int64_t>(getCount()), getMomentum(), getEpsilon());
+  arguments::UpdateStatistics kernel{};
+  kernel.channels = calls.shape(in(0))[0], kernel.count = static_cast<int64_t>(getCount());
+  kernel.momentum = getMomentum().convertToFloat(), kernel.epsilon = getEpsilon().convertToFloat();
+  return calls.object(kernel, "run", {in(0), in(1), out(0), out(1)});
 }
 
 template <typename Op> static Calls normalization(Op op, StringRef method, ArrayRef<Slot> operands) {
   KernelCalls calls(op);
-  return calls.object("Lrn", method, operands, calls.shape(in(0)), static_cast<int64_t>(op.getSize()), op.getAlpha(),
-                      op.getBeta(), op.getBias());
+  arguments::Lrn kernel{};
+  kernel.x = calls.shape(in(0)), kernel.size = static_cast<int64_t>(op.getSize());
+  kernel.alpha = op.getAlpha().convertToFloat(), kernel.beta = op.getBeta().convertToFloat();
+  kernel.bias = op.getBias().convertToFloat();
+  return calls.object(kernel, method, operands);
 }
 
 KERNEL(LrnOp) { return normalization(*this, "forward", {in(0), out(0), scratchSlot}); }
@@ -125,12 +130,13 @@ LogicalResult LayerNormBackwardOp::verify() {
 
 KERNEL(LayerNormOp) {
   KernelCalls calls(*this);
-  return calls.object("LayerNorm", "forward", {in(0), in(1), in(2), out(0), out(1), out(2)}, calls.shape(in(0)),
-                      getEpsilon());
+  return calls.object(arguments::LayerNorm{calls.shape(in(0)), getEpsilon().convertToFloat()}, "forward",
+                      {in(0), in(1), in(2), out(0), out(1), out(2)});
 }
 KERNEL(LayerNormBackwardOp) { // it reads no epsilon: rstd has it
   KernelCalls calls(*this);
-  return calls.object("LayerNorm", "backward", {in(0), in(1), in(2), in(3), in(4), out(0)}, calls.shape(in(0)), 0.0f);
+  return calls.object(arguments::LayerNorm{calls.shape(in(0)), 0.0f}, "backward",
+                      {in(0), in(1), in(2), in(3), in(4), out(0)});
 }
 
 bool LayerNormOp::isWeightOperand(unsigned i) { return i >= 1; }

@@ -7,7 +7,7 @@ include "ir/ForwardOps.td"
 
 def Train_ConvOp : Train_ForwardOp<"conv", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
-    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv">.decl;
   let summary = "convolution of x [N,C,H,W] with w [O,C/group,kh,kw], or of volumes [N,C,D,H,W]";
   let description = [{
@@ -29,7 +29,7 @@ def Train_ConvOp : Train_ForwardOp<"conv", [Train_OwnKernel, DeclareOpInterfaceM
 
 def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
-    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+    DeclareOpInterfaceMethods<Train_LayoutAware, ["isLayoutFixed"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Conv", launch = "conv_backward_data">.decl;
   let summary = "transposed convolution of x [N,C,H,W] with w [C,O/group,kh,kw], or of volumes [N,C,D,H,W]";
   let description = [{
@@ -50,7 +50,7 @@ def Train_ConvTransposeOp : Train_ForwardOp<"conv_transpose", [Train_OwnKernel, 
 
 def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "mayStoreWide"]>,
     DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
-    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+    DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"FullyConnected">.decl # [{
     /// Whether the bias is one row, added as it is.
     bool addsRow();

@@ -79,25 +79,24 @@ GRADIENT(MatmulOp) {
 
 bool MatmulOp::isWeightOperand(unsigned) { return true; }
 
-/// As many of the last arguments as differ from the constructor's defaults.
 KERNEL(MatmulOp) {
   KernelCalls calls(*this);
-  const float alpha = getAlpha().convertToFloat(), beta = getBeta().convertToFloat();
-  const Shape bias = getBias() ? calls.shape(in(2)) : Shape();
-  const AlgorithmAttr algorithm = calls.algorithm();
-  calls.object("Matmul", "run", {in(0), in(1), getBias() ? in(2) : noSlot, out(0), scratchSlot}, calls.shape(in(0)),
-               calls.shape(in(1)), calls.shape(out(0)), getTransposeA(), getTransposeB());
-  const bool halves = calls.type(in(0)) != DataType::F32;
-  const bool chosen = halves || !algorithm.getName().empty() || algorithm.getGranted();
-  if (chosen || getBias() || alpha != 1 || beta != 1)
-    calls.with(alpha, beta);
-  if (chosen || getBias())
-    calls.with(bias);
-  if (chosen)
-    calls.with(algorithm);
-  if (halves)
-    calls.with(calls.type(in(0)), calls.type(out(0)));
-  return calls;
+  arguments::Matmul kernel{};
+  kernel.a = calls.shape(in(0)), kernel.b = calls.shape(in(1)), kernel.c = calls.shape(out(0));
+  kernel.transposeA = getTransposeA(), kernel.transposeB = getTransposeB();
+  kernel.alpha = getAlpha().convertToFloat(), kernel.beta = getBeta().convertToFloat();
+  if (getBias())
+    kernel.bias = calls.shape(in(2));
+  kernel.algorithm = calls.algorithm();
+  kernel.factors = calls.type(in(0));
+  if (kernel.factors != DataType::F32)
+    kernel.result = calls.type(out(0));
+  return calls.object(kernel, "run", {in(0), in(1), getBias() ? in(2) : noSlot, out(0), scratchSlot});
+}
+
+OpWork MatmulOp::work() {
+  ArrayRef<int64_t> result = extents(getY()), a = extents(getA());
+  return ProductWork{result[result.size() - 2], a[a.size() - (getTransposeA() ? 2 : 1)], result.back()};
 }
 
 int64_t MatmulOp::flops() {

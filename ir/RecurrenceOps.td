@@ -7,7 +7,7 @@
 include "ir/GradientOps.td"
 
 def Train_RecurrenceOp : Train_ForwardOp<"recurrence", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
-    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+    DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"FullyConnected", results = ["", "_saved", "_cell"]>.decl;
   let summary = "hidden states of a recurrent layer in one direction, step by step";
   let description = [{
@@ -37,7 +37,7 @@ def Train_RecurrenceOp : Train_ForwardOp<"recurrence", [Train_OwnKernel, Declare
   let results = (outs Train_Float:$hidden, Variadic<Train_Float>:$rest);
 }
 
-def Train_RecurrenceBackwardOp : Train_GradientOp<"recurrence_backward", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+def Train_RecurrenceBackwardOp : Train_GradientOp<"recurrence_backward", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"FullyConnected", results = ["", "_initial", "_rest"]>.decl;
   let summary = "gradients of train.recurrence with respect to gates and initial states";
   let description = [{

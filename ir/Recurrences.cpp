@@ -167,19 +167,17 @@ GRADIENT(RecurrenceOp) {
 KERNEL(RecurrenceOp) {
   KernelCalls calls(*this);
   const bool lstm = getCell() == Cell::Lstm, saves = !getRest().empty();
-  return calls.object("Recurrence", "forward",
+  return calls.object(arguments::Recurrence{runtimeCell(getCell()), calls.shape(in(0)), getReverse()}, "forward",
                       {in(0), in(1), in(2), getExtra() ? in(3) : noSlot, out(0), saves ? out(1) : noSlot,
-                       lstm ? out(2) : noSlot, scratchSlot},
-                      runtimeCell(getCell()), calls.shape(in(0)), getReverse());
+                       lstm ? out(2) : noSlot, scratchSlot});
 }
 
 KERNEL(RecurrenceBackwardOp) {
   KernelCalls calls(*this);
   auto state = [&](size_t i) { return i < getStates().size() ? in(4 + static_cast<int64_t>(i)) : noSlot; };
-  return calls.object("Recurrence", "backward",
+  return calls.object(arguments::Recurrence{runtimeCell(getCell()), calls.shape(out(0)), getReverse()}, "backward",
                       {in(0), in(1), in(2), in(3), state(0), state(1), state(2), out(0), out(1),
-                       getRest().empty() ? noSlot : out(2), scratchSlot},
-                      runtimeCell(getCell()), calls.shape(out(0)), getReverse());
+                       getRest().empty() ? noSlot : out(2), scratchSlot});
 }
 
 bool RecurrenceOp::isWeightOperand(unsigned operand) {
@@ -188,5 +186,12 @@ bool RecurrenceOp::isWeightOperand(unsigned operand) {
 
 /// The products, and about ten operations for each gate besides.
 static int64_t flopsOf(Value gates, Value weight) { return elements(gates.getType()) * (2 * extents(weight)[1] + 10); }
+/// Products of a step, one after the other: rows are those of a sample each.
+static OpWork workOf(Value gates, Value weight) {
+  return ProductWork{extents(gates)[1], extents(weight)[1], extents(weight)[0]};
+}
+OpWork RecurrenceOp::work() { return workOf(getGates(), getWeight()); }
+OpWork RecurrenceBackwardOp::work() { return workOf(getDgates(), getWeight()); }
+
 int64_t RecurrenceOp::flops() { return flopsOf(getGates(), getWeight()); }
 int64_t RecurrenceBackwardOp::flops() { return flopsOf(getDgates(), getWeight()); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration, printing and verification of the sched dialect. The constraints are numbered in SchedOps.td.
-#include "ir/RuntimeTypes.h"
+#include "ir/KernelCall.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -237,14 +237,16 @@ bool CallAttr::usesScratch() {
   return llvm::any_of(getOperands(), [](OperandAttr slot) { return slot.getKind() == OperandKind::Scratch; });
 }
 
-LogicalResult CallAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, ArrayAttr arguments,
+LogicalResult CallAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr kernel, ArrayAttr arguments,
                                StringAttr method, ArrayRef<OperandAttr>) {
+  if (!kernel.empty())
+    return verifyArguments(emitError, kernel, arguments.getValue());
   for (Attribute argument : arguments)
     if (auto list = dyn_cast<ArrayAttr>(argument);
         list ? !llvm::all_of(list, llvm::IsaPred<OperandAttr>)
              : !isa<BoolAttr, IntegerAttr, FloatAttr, DenseI64ArrayAttr, OperandAttr, WindowAttr, EnumeratorAttr,
                     CodecAttr, sluice::train::AlgorithmAttr>(argument))
-      return emitError() << "no constructor behind " << method << " takes " << argument;
+      return emitError() << "the function " << method << " cannot take " << argument;
   return success();
 }
 

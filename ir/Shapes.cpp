@@ -226,8 +226,8 @@ LogicalResult PickBackwardOp::verify() { return mirrors<PickOp>(*this, {getDx(),
 
 KERNEL(TopOp) {
   KernelCalls calls(*this);
-  return calls.object("Top", "run", {in(0), out(0)}, calls.shape(in(0)), static_cast<int64_t>(getCount()),
-                      getSmallest(), getLast());
+  return calls.object(arguments::Top{calls.shape(in(0)), static_cast<int64_t>(getCount()), getSmallest(), getLast()},
+                      "run", {in(0), out(0)});
 }
 
 sched::IdsAttr PickOp::ids() {
@@ -239,12 +239,12 @@ sched::IdsAttr EmbeddingOp::ids() {
 
 KERNEL(PickOp) {
   KernelCalls calls(*this);
-  return calls.object("Pick", "forward", {in(0), in(1), out(0)}, calls.shape(in(0)), calls.shape(in(1)));
+  return calls.object(arguments::Pick{calls.shape(in(0)), calls.shape(in(1))}, "forward", {in(0), in(1), out(0)});
 }
 
 KERNEL(PickBackwardOp) {
   KernelCalls calls(*this);
-  return calls.object("Pick", "backward", {in(0), in(1), out(0)}, calls.shape(out(0)), calls.shape(in(1)));
+  return calls.object(arguments::Pick{calls.shape(out(0)), calls.shape(in(1))}, "backward", {in(0), in(1), out(0)});
 }
 
 // An element is compared with those that are best so far.
@@ -256,19 +256,19 @@ int64_t PickBackwardOp::flops() { return saturatedProduct({elements(getDx().getT
 
 KERNEL(EmbeddingOp) {
   KernelCalls calls(*this);
-  return calls.object("Embedding", "forward", {in(0), in(1), out(0)}, calls.shape(in(0)), calls.shape(in(1)));
+  return calls.object(arguments::Embedding{calls.shape(in(0)), calls.shape(in(1))}, "forward", {in(0), in(1), out(0)});
 }
 
 KERNEL(EmbeddingBackwardOp) {
   KernelCalls calls(*this);
-  return calls.object("Embedding", "backward", {in(0), in(1), out(0), scratchSlot}, calls.shape(out(0)),
-                      calls.shape(in(1)));
+  return calls.object(arguments::Embedding{calls.shape(out(0)), calls.shape(in(1))}, "backward",
+                      {in(0), in(1), out(0), scratchSlot});
 }
 
 KERNEL(ScatterRowsOp) {
   KernelCalls calls(*this);
-  return calls.object("Embedding", getLargest() ? "largest" : "backward", {in(0), in(1), out(0), scratchSlot},
-                      calls.shape(out(0)), calls.shape(in(1)));
+  return calls.object(arguments::Embedding{calls.shape(out(0)), calls.shape(in(1))},
+                      getLargest() ? "largest" : "backward", {in(0), in(1), out(0), scratchSlot});
 }
 
 bool EmbeddingOp::isWeightOperand(unsigned operand) { return operand == 0; }
@@ -285,30 +285,35 @@ int64_t ScatterRowsOp::bytesMoved() {
   return bytes(getIds().getType()) + 2 * bytes(getX().getType()) + bytes(getY().getType());
 }
 
+static arguments::Slab slab(Slot large, Slot small, uint64_t axis, uint64_t start) {
+  return {large, small, static_cast<int64_t>(axis), static_cast<int64_t>(start)};
+}
+
 KERNEL(ConcatOp) {
   KernelCalls calls(*this);
   int64_t start = 0;
   for (int64_t i = 0; i < static_cast<int64_t>(getXs().size()); ++i) {
-    calls.object("Slab", "insert", {in(i), out(0)}, out(0), in(i), static_cast<int64_t>(getAxis()), start);
+    calls.object(slab(out(0), in(i), getAxis(), start), "insert", {in(i), out(0)});
     start += calls.shape(in(i))[getAxis()];
   }
   return calls;
 }
 
+// No more than it takes out.
+int64_t SliceOp::bytesMoved() { return 2 * bytes(getY().getType()); }
+
 KERNEL(SliceOp) {
-  return KernelCalls(*this).object("Slab", "extract", {in(0), out(0)}, in(0), out(0), static_cast<int64_t>(getAxis()),
-                                   static_cast<int64_t>(getStart()));
+  return KernelCalls(*this).object(slab(in(0), out(0), getAxis(), getStart()), "extract", {in(0), out(0)});
 }
 
 KERNEL(PadSlabOp) {
   return KernelCalls(*this)
       .function("clear", {out(0)})
-      .object("Slab", "insert", {in(0), out(0)}, out(0), in(0), static_cast<int64_t>(getAxis()),
-              static_cast<int64_t>(getStart()));
+      .object(slab(out(0), in(0), getAxis(), getStart()), "insert", {in(0), out(0)});
 }
 
 static Calls reorder(Operation *op, ArrayRef<int64_t> permutation = {}) {
-  return KernelCalls(op).object("Reorder", "run", {in(0), out(0)}, in(0), out(0), permutation);
+  return KernelCalls(op).object(arguments::Reorder{in(0), out(0), Numbers(permutation)}, "run", {in(0), out(0)});
 }
 
 bool TransposeOp::sharesBytes() { return keepsOrder(getX().getType(), getY().getType(), getPermutation()); }
@@ -321,11 +326,13 @@ KERNEL(CastOp) { return reorder(*this); }
 StringRef CastOp::resultSuffix(unsigned, bool) { return attr::has<attr::Recompute>(*this) ? "" : "_cast"; }
 
 KERNEL(SumToOp) {
-  return KernelCalls(*this).object("SumTo", "run", {in(0), out(0), scratchSlot}, in(0), out(0), getFactor());
+  return KernelCalls(*this).object(arguments::SumTo{in(0), out(0), getFactor().convertToFloat()}, "run",
+                                   {in(0), out(0), scratchSlot});
 }
 
 KERNEL(BroadcastToOp) {
-  return KernelCalls(*this).object("BroadcastTo", "run", {in(0), out(0)}, in(0), out(0), getFactor());
+  return KernelCalls(*this).object(arguments::BroadcastTo{in(0), out(0), getFactor().convertToFloat()}, "run",
+                                   {in(0), out(0)});
 }
 
 PrecisionPreference SumToOp::precisionPreference() { return PrecisionPreference::Mixed; }

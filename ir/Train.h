@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ir/OpKind.h"
+#include "ir/OpWork.h"
 #include "ir/Sched.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"

@@ -65,6 +65,11 @@ class Train_KernelFacts<string kind, string object = "", list<string> results = 
     # !if(!empty(launch), "", "::std::string launchName() { return \"" # launch # "\"; }\n");
 }
 
+/// For ops that wait for memory, but not as elementwise ones do.
+class Train_MemoryWork<string kind> {
+  string decl = "::sluice::OpWork work() { return ::sluice::MemoryWork{::sluice::MemoryWork::" # kind # "}; }\n";
+}
+
 /// For ops whose role is fixed.
 class Train_RoleIs<string role> {
   string decl = "::sluice::sched::Role role() { return ::sluice::sched::Role::" # role # "; }\n";
@@ -98,8 +103,8 @@ def Train_MovesContent : OpInterface<"MovesContent"> {
 
 def Train_Costed : OpInterface<"Costed"> {
   let cppNamespace = "::sluice::train";
-  let description = [{ Arithmetic and memory traffic of one execution, for the roofline estimate. Workspace belongs to a target's
-    kernels and is asked from the runtime by estimate-cost. }];
+  let description = [{ Arithmetic and memory traffic of one execution, and which measured kernels it resembles, for estimates of its time.
+    Workspace belongs to a target's kernels and is asked from the runtime by estimate-cost. }];
   let methods = [
     InterfaceMethod<"floating-point operations", "int64_t", "flops", (ins), "", [{
       int64_t n = 0;
@@ -113,6 +118,7 @@ def Train_Costed : OpInterface<"Costed"> {
       for (::mlir::Value v : $_op->getResults()) n += ::sluice::train::bytes(v.getType());
       return n;
     }]>,
+    InterfaceMethod<"what kind of kernel does it, and how large it is to that", "::sluice::OpWork", "work", (ins), "", "return {};">,
   ];
 }
 

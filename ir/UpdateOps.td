@@ -8,7 +8,7 @@ include "ir/GradientOps.td"
 defvar Train_UpdateTraits = [Train_OwnKernel, MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>,
     DeclareOpInterfaceMethods<Train_ChangesVariables>, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed];
 
-def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits> {
+def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [DeclareOpInterfaceMethods<Train_Costed, ["bytesMoved"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Update", object = "_update">.decl # "::std::string launchName();\nbool gathers() { return getRule() != UpdateRule::Lamb; }";
   let summary = "one optimizer step on a parameter, placed right after its gradient";
   let description = [{
@@ -32,7 +32,7 @@ def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits> {
   }];
 }
 
-def Train_AccumulateOp : Train_Op<"accumulate", Train_UpdateTraits> {
+def Train_AccumulateOp : Train_Op<"accumulate", Train_UpdateTraits # [DeclareOpInterfaceMethods<Train_Costed, ["bytesMoved"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Update">.decl # "bool gathers() { return true; }";
   let summary = "a gradient joins the sum over the batches of a step";
   let description = [{

@@ -141,7 +141,8 @@ static KernelCalls updateCalls(UpdateOp op) {
   case UpdateRule::RmsProp:
     return calls.function("updateRmsProp", {out(0), in(0), norm, out(1), out(2)});
   case UpdateRule::Lamb:
-    return calls.object("Lamb", "update", {out(0), in(0), norm, out(1), out(2), scratchSlot}, calls.shape(in(0)));
+    return calls.object(arguments::Lamb{calls.shape(in(0))}, "update",
+                        {out(0), in(0), norm, out(1), out(2), scratchSlot});
   case UpdateRule::Lion:
     return calls.function("updateLion", {out(0), in(0), norm, out(1)});
   }
@@ -157,6 +158,12 @@ KERNEL(UpdateOp) {
 
 std::string UpdateOp::launchName() { return "update_" + stringifyUpdateRule(getRule()).str(); }
 
+// The parameter and its states are read and written besides the gradient.
+int64_t UpdateOp::bytesMoved() {
+  return bytes(getGradient().getType()) * (3 + 2 * static_cast<int64_t>(getStates().size()));
+}
+int64_t AccumulateOp::bytesMoved() { return 3 * bytes(getGradient().getType()); }
+
 KERNEL(AccumulateOp) { return KernelCalls(*this).function("accumulateGradient", {in(0), out(0)}); }
 
 KERNEL(CheckGradientsOp) {
@@ -167,6 +174,7 @@ KERNEL(CheckGradientsOp) {
 }
 
 KERNEL(GradientNormOp) {
-  return KernelCalls(*this).object("GradientNorm", "run", {in(0), getBefore() ? in(1) : noSlot, out(0), scratchSlot},
-                                   KernelCalls(*this).shape(in(0)));
+  KernelCalls calls(*this);
+  return calls.object(arguments::GradientNorm{calls.shape(in(0))}, "run",
+                      {in(0), getBefore() ? in(1) : noSlot, out(0), scratchSlot});
 }

@@ -110,43 +110,48 @@ LogicalResult ResizeBackwardOp::verify() {
   return mirrors<ResizeOp>(*this, {getDx()}, p, {getDy()});
 }
 
+template <typename Op> static Window poolWindow(Op pool) {
+  return windowOf(pool.getKernel(), pool.getStrides(), pool.getPads(), pool.getDilationsAttr());
+}
+
 KERNEL(MaxPoolOp) {
   KernelCalls calls(*this);
-  return calls.object("MaxPool", "forward", {in(0), out(0), out(1), scratchSlot}, calls.shape(in(0)),
-                      calls.shape(out(0)),
-                      windowOf(getContext(), getKernel(), getStrides(), getPads(), getDilationsAttr()));
+  return calls.object(arguments::MaxPool{calls.shape(in(0)), calls.shape(out(0)), poolWindow(*this)}, "forward",
+                      {in(0), out(0), out(1), scratchSlot});
 }
 
 KERNEL(MaxPoolBackwardOp) {
   KernelCalls calls(*this);
-  return calls.object("MaxPool", "backward", {in(0), in(1), out(0), scratchSlot}, calls.shape(out(0)),
-                      calls.shape(in(0)),
-                      windowOf(getContext(), getKernel(), getStrides(), getPads(), getDilationsAttr()));
+  return calls.object(arguments::MaxPool{calls.shape(out(0)), calls.shape(in(0)), poolWindow(*this)}, "backward",
+                      {in(0), in(1), out(0), scratchSlot});
 }
 
 KERNEL(AveragePoolOp) {
   KernelCalls calls(*this);
-  return calls.object("AveragePool", "forward", {in(0), out(0), scratchSlot}, calls.shape(in(0)), calls.shape(out(0)),
-                      windowOf(getContext(), getKernel(), getStrides(), getPads(), getDilationsAttr()),
-                      getCountIncludePad());
+  return calls.object(
+      arguments::AveragePool{calls.shape(in(0)), calls.shape(out(0)), poolWindow(*this), getCountIncludePad()},
+      "forward", {in(0), out(0), scratchSlot});
 }
 
 KERNEL(AveragePoolBackwardOp) {
   KernelCalls calls(*this);
-  return calls.object("AveragePool", "backward", {in(0), out(0), scratchSlot}, calls.shape(out(0)), calls.shape(in(0)),
-                      windowOf(getContext(), getKernel(), getStrides(), getPads(), getDilationsAttr()),
-                      getCountIncludePad());
+  return calls.object(
+      arguments::AveragePool{calls.shape(out(0)), calls.shape(in(0)), poolWindow(*this), getCountIncludePad()},
+      "backward", {in(0), out(0), scratchSlot});
 }
 
 template <typename Op> static Calls resize(Op op, StringRef method, Slot x, Slot y) {
-  auto named = [](StringRef type, StringRef word) {
-    return Enumerator{type, llvm::convertToCamelFromSnakeCase(word, /*capitalizeFirst=*/true)};
-  };
   KernelCalls calls(op);
-  return calls.object("Resize", method, {in(0), out(0)}, calls.shape(x), calls.shape(y), op.getScaleH(), op.getScaleW(),
-                      named("ResizeMode", stringifyResizeMode(op.getMode())),
-                      named("ResizeCoordinates", stringifyCoordinates(op.getCoordinates())),
-                      named("NearestRounding", stringifyNearestMode(op.getNearest())));
+  arguments::Resize kernel{};
+  kernel.x = calls.shape(x), kernel.y = calls.shape(y);
+  kernel.scaleH = op.getScaleH().convertToFloat(), kernel.scaleW = op.getScaleW().convertToFloat();
+  static_assert(static_cast<int>(train::ResizeMode::Linear) == static_cast<int>(sluice::ResizeMode::Linear) &&
+                static_cast<int>(Coordinates::Asymmetric) == static_cast<int>(ResizeCoordinates::Asymmetric) &&
+                static_cast<int>(NearestMode::Ceil) == static_cast<int>(NearestRounding::Ceil));
+  kernel.mode = static_cast<sluice::ResizeMode>(op.getMode());
+  kernel.coordinates = static_cast<ResizeCoordinates>(op.getCoordinates());
+  kernel.rounding = static_cast<NearestRounding>(op.getNearest());
+  return calls.object(kernel, method, {in(0), out(0)});
 }
 
 KERNEL(ResizeOp) { return resize(*this, "forward", in(0), out(0)); }

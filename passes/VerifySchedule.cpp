@@ -216,10 +216,10 @@ LogicalResult Verifier::checkVersions() {
     for (size_t i = begin; i < end; ++i) {
       const Access &access = accesses[i];
       int64_t held = writes[access.place] + access.writes;
-      if (access.version >= 0 && access.version != held)
+      if (access.version && *access.version != held)
         return access.op->emitOpError() << "V4: step " << access.step << ", " << describe(access.op) << ", "
                                         << (access.writes ? "leaves" : "is meant to read") << " version "
-                                        << access.version << " of '" << BufferOp(places[access.place].op).getName()
+                                        << *access.version << " of '" << BufferOp(places[access.place].op).getName()
                                         << "', but the one there is " << held;
     }
     for (size_t i = begin; i < end; ++i)

@@ -70,7 +70,7 @@ LogicalResult Replay::step(Operation *op, Stream stream) {
                              << ", which has not waited for compute: the step before may still be running";
   Clock before = clocks[s];
   int64_t position = ++clocks[s][s];
-  auto access = [&](Value buffer, bool writes, int64_t version) {
+  auto access = [&](Value buffer, bool writes, std::optional<int64_t> version) {
     accesses.push_back({placeOf.lookup(buffer), writes, steps, op, s, position, before, version});
   };
   if (auto run = dyn_cast<RunOp>(op)) {
@@ -79,7 +79,7 @@ LogicalResult Replay::step(Operation *op, Stream stream) {
     for (auto [buffer, version] : llvm::zip(run.getOuts(), run.getOutVersions()))
       access(buffer, true, version);
     if (run.getScratch())
-      access(run.getScratch(), true, -1);
+      access(run.getScratch(), true, std::nullopt);
   } else {
     auto copy = cast<CopyOp>(op);
     access(copy.getFrom(), false, copy.getFromVersion());

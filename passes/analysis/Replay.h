@@ -41,9 +41,9 @@ struct Access {
   int64_t step;
   mlir::Operation *op;
   int stream;
-  int64_t position; ///< of the op among those of its stream
-  Clock before;     ///< what has run when it starts
-  int64_t version;  ///< that the op says it reads or leaves; -1: scratch
+  int64_t position;               ///< of the op among those of its stream
+  Clock before;                   ///< what has run when it starts
+  std::optional<int64_t> version; ///< that the op says it reads or leaves; none: scratch
   bool runsBefore(const Access &later) const { return later.before[stream] >= position; }
 };
 

@@ -6,77 +6,43 @@
 #include "passes/kernels/HostKernels.h"
 #include "runtime/cuda/Cut.h"
 
-#include "llvm/ADT/StringSwitch.h"
-
 using namespace mlir;
 using namespace sluice;
 using sched::CallAttr;
 
-/// Bytes that a call needs of at most `limit`.
-using Workspace = int64_t (*)(Operation *op, CallAttr call, int64_t limit);
-
-static int64_t convolution(Operation *op, CallAttr call, int64_t limit) {
-  return cuda::convolutionScratch(limit, argument<ConvPass>(op, call, 0), argument<Shape>(op, call, 1),
-                                  argument<Shape>(op, call, 2), argument<Shape>(op, call, 3),
-                                  argument<bool>(op, call, 6), argumentOr(DataType::F32, op, call, 8));
+// Bytes that a call of an object that takes scratch needs, of at most `limit`. Without a rule: none, the host's kernels
+// take it.
+template <typename A> static int64_t scratchOf(const A &, int64_t) { return 0; }
+static int64_t scratchOf(const arguments::Conv &c, int64_t limit) {
+  return cuda::convolutionScratch(limit, c.pass, c.x, c.w, c.y, c.bias, c.type);
 }
-static int64_t convNorm(Operation *op, CallAttr call, int64_t limit) {
-  return cuda::convNormScratch(limit, argument<ConvPass>(op, call, 0), argument<Shape>(op, call, 1),
-                               argument<Shape>(op, call, 2), argument<Shape>(op, call, 3));
+static int64_t scratchOf(const arguments::ConvNorm &c, int64_t limit) {
+  return cuda::convNormScratch(limit, c.pass, c.x, c.w, c.y);
 }
-static int64_t product(Operation *op, CallAttr call, int64_t limit) {
-  return cuda::matmulScratch(limit, argument<Shape>(op, call, 0), argument<Shape>(op, call, 1),
-                             argument<Shape>(op, call, 2));
+static int64_t scratchOf(const arguments::Matmul &m, int64_t limit) {
+  return cuda::matmulScratch(limit, m.a, m.b, m.c);
 }
-static int64_t attention(Operation *op, CallAttr call, int64_t limit) {
-  auto view = [&](unsigned i) { return argumentOr(Shape(), op, call, i); };
-  const AttentionGeometry geometry("", argument<Shape>(op, call, 1), argument<Shape>(op, call, 2),
-                                   argument<Shape>(op, call, 3), argument<Shape>(op, call, 4),
-                                   argument<Shape>(op, call, 5), {view(12), view(13), view(14), view(15)});
-  return cuda::attentionScratch(limit, argument<AttentionPass>(op, call, 0), geometry, argumentOr(0.0f, op, call, 8),
-                                argumentOr(DataType::F32, op, call, 10));
+static int64_t scratchOf(const arguments::Attention &a, int64_t limit) {
+  const AttentionGeometry geometry("", a.q, a.k, a.v, a.mask, a.kept, {a.qView, a.kView, a.vView, a.yView});
+  return cuda::attentionScratch(limit, a.pass, geometry, a.ratio, a.type);
 }
-static int64_t statistics(Operation *op, CallAttr call, int64_t) {
-  return cuda::statisticsScratch(argument<Shape>(op, call, 0));
+static int64_t scratchOf(const arguments::BatchNormStatistics &b, int64_t) { return cuda::statisticsScratch(b.x); }
+static int64_t scratchOf(const arguments::SumTo &s, int64_t) { return SumCut("", s.x.tensor, s.y.tensor).scratch(); }
+static int64_t scratchOf(const arguments::Loss &l, int64_t) { return cuda::lossScratch(l.ignoreIndex != Loss::none); }
+static int64_t scratchOf(const arguments::Embedding &e, int64_t) {
+  return static_cast<int64_t>(sizeof(int64_t)) * e.ids.elements();
 }
-static int64_t sumTo(Operation *op, CallAttr call, int64_t) {
-  return SumCut("", argument<Tensor>(op, call, 0), argument<Tensor>(op, call, 1)).scratch();
+static int64_t scratchOf(const arguments::Recurrence &r, int64_t) {
+  return cuda::recurrenceScratch(recurrenceGeometry("", r.cell, r.gates, false));
 }
-static int64_t loss(Operation *, CallAttr call, int64_t) { return cuda::lossScratch(call.getArguments().size() > 2); }
-static int64_t embedding(Operation *op, CallAttr call, int64_t) {
-  return static_cast<int64_t>(sizeof(int64_t)) * argument<Shape>(op, call, 1).elements();
-}
-static int64_t recurrence(Operation *op, CallAttr call, int64_t) {
-  return cuda::recurrenceScratch(
-      recurrenceGeometry("", argument<RecurrentCell>(op, call, 0), argument<Shape>(op, call, 1), false));
-}
-static int64_t lamb(Operation *, CallAttr, int64_t) { return cuda::lambScratch; }
-static int64_t gradientNorm(Operation *, CallAttr, int64_t) { return cuda::normScratch; }
-static int64_t nothing(Operation *, CallAttr, int64_t) { return 0; } // the host's kernels take scratch
+static int64_t scratchOf(const arguments::Lamb &, int64_t) { return cuda::lambScratch; }
+static int64_t scratchOf(const arguments::GradientNorm &, int64_t) { return cuda::normScratch; }
 
 static int64_t fusedWorkspace(train::FusedOp region) {
   if (region.getSums() == 0)
     return 0;
   const FusedGeometry geometry = geometryOf(region);
   return sumScratch(Cut(geometry.rows, geometry.rowExtent, Cut::sumTasks), static_cast<int>(region.getSums()));
-}
-
-/// What computes the scratch of a kernel's object; null for one that the cuda runtime does not have.
-static Workspace workspaceFunction(StringRef kernel) {
-  return llvm::StringSwitch<Workspace>(kernel)
-      .Case("Conv", convolution)
-      .Case("ConvNorm", convNorm)
-      .Case("Matmul", product)
-      .Case("BatchNormStatistics", statistics)
-      .Case("SumTo", sumTo)
-      .Case("Loss", loss)
-      .Case("Embedding", embedding)
-      .Case("Lamb", lamb)
-      .Case("GradientNorm", gradientNorm)
-      .Case("Recurrence", recurrence)
-      .Case("Attention", attention)
-      .Cases({"MaxPool", "AveragePool", "Lrn"}, nothing)
-      .Default(nullptr);
 }
 
 static FailureOr<int64_t> workspaceOf(Operation *op, int64_t limit) {
@@ -87,11 +53,11 @@ static FailureOr<int64_t> workspaceOf(Operation *op, int64_t limit) {
     return failure();
   if (!*call)
     return 0;
-  const Workspace workspace = workspaceFunction(call->getKernel());
-  if (!workspace)
-    return op->emitOpError() << "calls " << call->getKernel() << ", of whose scratch the cuda runtime says nothing";
+  int64_t bytes = 0;
   try {
-    return workspace(op, *call, limit);
+    if (!visitArguments(op, *call, [&](const auto &kernel) { bytes = scratchOf(kernel, limit); }))
+      return op->emitOpError() << "gives scratch to " << call->getMethod() << ", a function, which takes none";
+    return bytes;
   } catch (const std::exception &refusal) { // by the arithmetic that the runtime's constructors use
     return op->emitError() << refusal.what();
   }

@@ -3,17 +3,11 @@
 #include "passes/kernels/HostKernels.h"
 
 #include "ir/KernelCall.h"
-#include "runtime/Attention.h"
-#include "runtime/Embedding.h"
-#include "runtime/Recurrence.h"
-#include "runtime/Update.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/MatmulEngine.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/host/Processor.h"
 #include "runtime/host/TileForm.h"
-
-#include "llvm/ADT/StringSwitch.h"
 
 #include <thread>
 
@@ -24,67 +18,50 @@ using sched::CallAttr;
 namespace {
 
 using Offered = std::vector<KernelAlgorithm>;
-/// What one call offers, `node` and `op` being those whose call it is.
-using Offers = Offered (*)(Operation *op, CallAttr call, const char *node);
 
-/// Without a choice: what the very object needs that the generated program will build.
-template <typename K, typename... Arguments, unsigned... I>
-Offered constructed(Operation *op, CallAttr call, const char *node, std::integer_sequence<unsigned, I...>) {
+const Tensor &given(const TensorArgument &argument) { return argument.tensor; }
+template <typename T> const T &given(const T &argument) { return argument; }
+
+/// What a call's object offers. Without a choice: what the very object needs that the generated program will build.
+template <typename A> Offered offersOf(const A &arguments, const char *node) {
+  const auto workspace = [&](const auto &...each) -> size_t {
+    if constexpr (std::is_constructible_v<typename A::Kernel, Node, decltype(given(each))...>)
+      return typename A::Kernel(node, given(each)...).workspaceBytes();
+    return 0;
+  };
   KernelAlgorithm only;
-  only.workspace = static_cast<int64_t>(K(node, argument<Arguments>(op, call, I)...).workspaceBytes());
+  only.workspace = static_cast<int64_t>(std::apply(workspace, arguments.members()));
   return {only};
 }
-template <typename K, typename... Arguments> Offered workspaceOf(Operation *op, CallAttr call, const char *node) {
-  return constructed<K, Arguments...>(op, call, node, std::make_integer_sequence<unsigned, sizeof...(Arguments)>());
+
+Offered offersOf(const arguments::ConvNorm &, const char *node) {
+  throw std::invalid_argument(std::string("'") + node + "': the host runtime has no class ConvNorm");
 }
 
-HostTrialCase convolutionOf(Operation *op, CallAttr call, const char *node) {
-  const auto pass = argument<ConvPass>(op, call, 0);
-  const auto x = argument<Shape>(op, call, 1), w = argument<Shape>(op, call, 2), y = argument<Shape>(op, call, 3);
-  const auto window = argument<Window>(op, call, 4);
-  const auto groups = argument<int64_t>(op, call, 5);
-  const bool bias = argument<bool>(op, call, 6);
-  if (argumentOr(DataType::F32, op, call, 8) != DataType::F32)
+HostTrialCase trialOf(const arguments::Conv &conv, const char *node) {
+  if (conv.type != DataType::F32)
     throw std::invalid_argument(std::string("'") + node + "': the host computes convolutions in f32 only");
-  checkConvolution(node, x, w, y, window, groups);
-  return {{pass, x, w, y, window, groups}, bias && pass != ConvPass::BackwardData, "", 1};
+  checkConvolution(node, conv.x, conv.w, conv.y, conv.window, conv.groups);
+  return {{conv.pass, conv.x, conv.w, conv.y, conv.window, conv.groups},
+          conv.bias && conv.pass != ConvPass::BackwardData,
+          "",
+          1};
 }
 
-Offered convolution(Operation *op, CallAttr call, const char *node) {
+Offered offersOf(const arguments::Conv &conv, const char *node) {
   Offered offered;
-  const HostTrialCase trial = convolutionOf(op, call, node);
+  const HostTrialCase trial = trialOf(conv, node);
   for (const ConvCandidate &c : convCandidates(trial.geometry, trial.bias))
     offered.push_back({c.name, c.parts, 0, c.slowness, static_cast<int64_t>(c.workspace)});
   return offered;
 }
 
-Offered product(Operation *op, CallAttr call, const char *) {
-  MatmulGeometry geometry{argument<Shape>(op, call, 0),  argument<Shape>(op, call, 1),    argument<Shape>(op, call, 2),
-                          argument<bool>(op, call, 3),   argument<bool>(op, call, 4),     argumentOr(1.0f, op, call, 5),
-                          argumentOr(1.0f, op, call, 6), argumentOr(Shape(), op, call, 7)};
+Offered offersOf(const arguments::Matmul &m, const char *) {
   Offered offered;
-  for (const MatmulCandidate &m : matmulCandidates(geometry))
-    offered.push_back({m.name, 1, 0, m.slowness, static_cast<int64_t>(m.workspace)});
+  for (const MatmulCandidate &c :
+       matmulCandidates({m.a, m.b, m.c, m.transposeA, m.transposeB, m.alpha, m.beta, m.bias}))
+    offered.push_back({c.name, 1, 0, c.slowness, static_cast<int64_t>(c.workspace)});
   return offered;
-}
-
-/// By class, for those whose methods take scratch.
-Offers offersOf(StringRef kernel) {
-  return llvm::StringSwitch<Offers>(kernel)
-      .Case("Conv", convolution)
-      .Case("Matmul", product)
-      .Case("MaxPool", workspaceOf<MaxPool, Shape, Shape, Window>)
-      .Case("AveragePool", workspaceOf<AveragePool, Shape, Shape, Window, bool>)
-      .Case("BatchNormStatistics", workspaceOf<BatchNormStatistics, Shape, float>)
-      .Case("Lrn", workspaceOf<Lrn, Shape, int64_t, float, float, float>)
-      .Case("Loss", workspaceOf<Loss, LossKind, Shape>)
-      .Case("Attention", workspaceOf<Attention, AttentionPass, Shape, Shape, Shape, Shape, Shape, float>)
-      .Case("Embedding", workspaceOf<Embedding, Shape, Shape>)
-      .Case("Recurrence", workspaceOf<Recurrence, RecurrentCell, Shape, bool>)
-      .Case("Lamb", workspaceOf<Lamb, Shape>)
-      .Case("GradientNorm", workspaceOf<GradientNorm, Shape>)
-      .Case("SumTo", workspaceOf<SumTo, Tensor, Tensor, float>)
-      .Default(nullptr);
 }
 
 } // namespace
@@ -131,10 +108,11 @@ static FailureOr<Offered> offeredFor(Operation *op) {
     return failure();
   if (!*call)
     return Offered(1);
-  Offers offers = offersOf(call->getKernel());
-  if (!offers)
-    return op->emitOpError() << "calls " << call->getKernel() << ", of whose scratch the host runtime says nothing";
-  return offers(op, *call, train::nodeName(op->getLoc()).c_str());
+  const std::string node = train::nodeName(op->getLoc());
+  Offered offered;
+  if (!visitArguments(op, *call, [&](const auto &arguments) { offered = offersOf(arguments, node.c_str()); }))
+    return op->emitOpError() << "gives scratch to " << call->getMethod() << ", a function, which takes none";
+  return offered;
 }
 
 FailureOr<Offered> sluice::hostAlgorithms(Operation *op, const HostMachine &machine) {
@@ -150,9 +128,11 @@ std::optional<HostTrialCase> sluice::trialOf(Operation *op, const KernelAlgorith
   if (algorithm.name.empty() || algorithm.name == "blocked")
     return std::nullopt;
   FailureOr<CallAttr> call = callWithScratch(op);
-  if (failed(call) || !*call || call->getKernel() != "Conv")
+  const std::optional<arguments::Conv> conv =
+      failed(call) || !*call ? std::nullopt : argumentsOf<arguments::Conv>(op, *call);
+  if (!conv)
     return std::nullopt;
-  HostTrialCase trial = convolutionOf(op, *call, train::nodeName(op->getLoc()).c_str());
+  HostTrialCase trial = ::trialOf(*conv, train::nodeName(op->getLoc()).c_str());
   trial.name = algorithm.name, trial.parts = algorithm.parts;
   return trial;
 }

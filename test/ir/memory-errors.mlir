@@ -141,7 +141,7 @@ func.func @fused_c3(%x: tensor<8x4x2x2xf32>, %m: tensor<4x1x1xi1>) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 sched.program @run_c6 {
   %a = sched.buffer "a" device bytes(4)

@@ -153,12 +153,12 @@ sched.program @buffer_c7_type {
 sched.program @run_c1 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'f' has 1 outs and 0 types}}
-  "sched.run"(%a) <{stream = 0 : i32, kernel = "f", in_types = [], out_types = [], in_versions = array<i64>, out_versions = array<i64: 1>, calls = [#sched.call<"F", [], "run">], operandSegmentSizes = array<i32: 0, 1, 0>}> ({}) : (!sched.buffer) -> ()
+  "sched.run"(%a) <{stream = 0 : i32, kernel = "f", in_types = [], out_types = [], in_versions = array<i64>, out_versions = array<i64: 1>, calls = [#sched.call<"", [], "run">], operandSegmentSizes = array<i32: 0, 1, 0>}> ({}) : (!sched.buffer) -> ()
 }
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 sched.program @run_c2 {
   %a = sched.buffer "a" device bytes(4)
@@ -168,7 +168,7 @@ sched.program @run_c2 {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // What is left of the buffer would be what some other step wrote.
 
@@ -180,7 +180,7 @@ sched.program @run_c2_part {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 sched.program @run_c3 {
   %a = sched.buffer "a" host bytes(4)
@@ -190,17 +190,17 @@ sched.program @run_c3 {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 sched.program @run_c4 {
   %a = sched.buffer "a" device bytes(4)
   // expected-error @below {{'f' needs a scratch buffer of its own on the device}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) scratch(%a) versions [] -> [1] calls [#sched.call<"F", [], "run", <scratch>>]
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) scratch(%a) versions [] -> [1] calls [#sched.call<"", [], "run", <scratch>>]
 }
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 sched.program @run_c5 {
   %a = sched.buffer "a" device bytes(4)
@@ -244,7 +244,7 @@ sched.program @run_c7_nothing {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 sched.program @run_c7_both {
   %a = sched.buffer "a" device bytes(4) result(0)
@@ -282,7 +282,7 @@ sched.program @run_c7_sums {
 sched.program @run_c8_operand {
   %a = sched.buffer "a" device bytes(4) result(0)
   // expected-error @below {{'f' calls "run" with #sched.operand<in 0> of 0 ins and 1 outs}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [], "run", <in 0>>]
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [], "run", <in 0>>]
 }
 
 // -----
@@ -290,7 +290,7 @@ sched.program @run_c8_operand {
 sched.program @run_c8_argument {
   %a = sched.buffer "a" device bytes(4) result(0)
   // expected-error @below {{'f' calls "run" with #sched.operand<out 1> of 0 ins and 1 outs}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [#sched.operand<out 1>], "run", <out 0>>]
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [#sched.operand<out 1>], "run", <out 0>>]
 }
 
 // -----
@@ -305,13 +305,13 @@ sched.program @run_c8_list {
 
 sched.program @call_list {
   %a = sched.buffer "a" device bytes(4) result(0)
-  // expected-error @below {{no constructor behind "g" takes [1]}}
+  // expected-error @below {{the function "g" cannot take [1]}}
   sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [[1]], "g", <out 0>>]
 }
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 sched.program @run_c8_scratch {
   %a = sched.buffer "a" device bytes(4) result(0)
@@ -326,7 +326,7 @@ sched.program @operand_number {
   %a = sched.buffer "a" device bytes(4) result(0)
   // expected-error @below {{in needs a number >= 0}}
   // expected-error @below {{failed to parse Sched_CallAttr parameter 'operands'}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [], "run", <in>>]
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [], "run", <in>>]
 }
 
 // -----
@@ -335,7 +335,7 @@ sched.program @operand_no_number {
   %a = sched.buffer "a" device bytes(4) result(0)
   // expected-error @below {{scratch has no number}}
   // expected-error @below {{failed to parse Sched_CallAttr parameter 'operands'}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [], "run", <scratch 1>>]
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [], "run", <scratch 1>>]
 }
 
 // -----
@@ -344,7 +344,7 @@ sched.program @window {
   %a = sched.buffer "a" device bytes(4) result(0)
   // expected-error @below {{a window has 2 or 3 extents, strides and dilations and twice as many pads, not 3, 2, 2 and 4}}
   // expected-error @below {{failed to parse Sched_CallAttr parameter 'arguments'}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [#sched.window<[1, 1, 1], [1, 1], [0, 0, 0, 0], [1, 1]>], "run">]
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [#sched.window<[1, 1, 1], [1, 1], [0, 0, 0, 0], [1, 1]>], "run">]
 }
 
 // -----
@@ -353,15 +353,55 @@ sched.program @codec {
   %a = sched.buffer "a" device bytes(4) result(0)
   // expected-error @below {{knows no codec of floats 'mask'}}
   // expected-error @below {{failed to parse Sched_CallAttr parameter 'arguments'}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", [#sched.codec<"mask">], "run">]
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [#sched.codec<"mask">], "run">]
 }
 
 // -----
 
 sched.program @argument {
   %a = sched.buffer "a" device bytes(4) result(0)
-  // expected-error @below {{no constructor behind "run" takes "text"}}
-  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"F", ["text"], "run">]
+  // expected-error @below {{the function "run" cannot take "text"}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", ["text"], "run">]
+}
+
+// -----
+
+sched.program @class {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{the runtime has no class Pooling}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"Pooling", [], "run">]
+}
+
+// -----
+
+sched.program @too_few_arguments {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{Matmul takes 5 to 11 arguments (a, b, c, transposeA, transposeB, alpha, beta, bias, algorithm, factors, result), not 1}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"Matmul", [array<i64: 8, 8>], "run">]
+}
+
+// -----
+
+sched.program @too_many_arguments {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{Lamb takes 1 arguments (w), not 2}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"Lamb", [array<i64: 8>, 1], "update">]
+}
+
+// -----
+
+sched.program @argument_type {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'axis', argument 1 of Softmax, is never true}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"Softmax", [array<i64: 8, 8>, true, true], "forward">]
+}
+
+// -----
+
+sched.program @argument_enumerator {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'kind', argument 0 of Loss, is never #sched.enumerator<"LossKind", "Hinge">}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"Loss", [#sched.enumerator<"LossKind", "Hinge">, array<i64: 8, 8>], "forward">]
 }
 
 // -----

@@ -1,6 +1,6 @@
 // RUN: sluice-opt --sluice-assign-slots="budget=1024 host-budget=256" --split-input-file --verify-diagnostics %s
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // expected-error @below {{placed device arena needs 1280 bytes, the budget is 1024}}
 module @device_budget {

@@ -2,7 +2,7 @@
 // Copies in flight belong to a lifetime. `a` is copied out in step 2, but compute waits for it only after step 3, so b (written in step
 // 3) must not have its bytes and c (step 4) may. The host slot is in use from the copy out to the wait for the copy back.
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // CHECK-LABEL: sched.program @step device(2048) host(1024) base(0)
 // CHECK: "a" device bytes(1024) at([[A:[0-9]+]]) live(1, 3)

@@ -3,7 +3,7 @@
 // @step: a lives in steps 1-2, b in 2-3, c in 3-4, 1024 bytes each; two at a time, so c takes a's bytes: 1536 + 2048 = 3584.
 // @evaluate: one buffer of 512 bytes, in the same space.
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // CHECK-LABEL: sched.program @step device(3584) host(512) base(1536)
 // CHECK: "w" device bytes(100) variable(@w) at(0)

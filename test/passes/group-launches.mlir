@@ -3,9 +3,9 @@
 // RUN: sluice-opt --sluice-group-launches --sluice-group-launches %s | FileCheck %s
 // RUN: sluice-opt --sluice-group-launches --sluice-assign-slots --sluice-verify-schedule %s -o /dev/null
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 #update = #sched.call<"", [], "updateSgd", <out 0>, <in 0>, <none>, <none>>
-#cast = #sched.call<"Reorder", [#sched.operand<in 0>, #sched.operand<out 0>], "run", <in 0>, <out 0>>
+#cast = #sched.call<"Reorder", [#sched.operand<in 0>, #sched.operand<out 0>, array<i64>], "run", <in 0>, <out 0>>
 
 // Casts of parameters come with the first one, updates wait for the last one; bytes that live at once are the most in the middle.
 // CHECK-LABEL: sched.program @step

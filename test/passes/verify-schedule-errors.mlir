@@ -1,7 +1,7 @@
 // RUN: sluice-opt --sluice-verify-schedule --split-input-file --verify-diagnostics %s
 // The program of verify-schedule.mlir with one mistake each.
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // An offset that is no multiple of 256.
 
@@ -30,7 +30,7 @@ sched.program @v1_alignment device(1024) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // A buffer that sticks out of its arena.
 
@@ -59,7 +59,7 @@ sched.program @v1_arena device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // A transient among what outlives the step.
 
@@ -88,7 +88,7 @@ sched.program @v1_base device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // A lifetime that ends before the copy out.
 
@@ -117,7 +117,7 @@ sched.program @v2_in_flight device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // A host slot that is given up before the copy back.
 
@@ -146,7 +146,7 @@ sched.program @v2_host device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // Compute waits for the copy out at the end only.
 
@@ -175,7 +175,7 @@ sched.program @v2_dropped_await device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // The wait comes behind the step that reuses the bytes, and the lifetime says so.
 
@@ -205,7 +205,7 @@ sched.program @v3_shared device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // d2h copies without waiting for what compute writes.
 
@@ -233,7 +233,7 @@ sched.program @v5_dropped_ready device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // The same, where d2h at least waits for the step before.
 
@@ -264,7 +264,7 @@ sched.program @v3_early_copy device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // Nobody waits for the copy back.
 
@@ -292,7 +292,7 @@ sched.program @v5_dropped_prefetch_wait device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // The copy back starts before the copy out has ended.
 
@@ -323,7 +323,7 @@ sched.program @v3_early_prefetch device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // The copy back waits for the copy out, but not for the readers of the bytes that it writes.
 
@@ -353,7 +353,7 @@ sched.program @v3_reuse_in_use device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // Reader and writer change places.
 
@@ -382,7 +382,7 @@ sched.program @v4_swapped device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // A host slot that is read but was never written.
 
@@ -408,7 +408,7 @@ sched.program @v4_host_unwritten device(512) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // The copy back may start when step 3 is over, which is before its bytes are its own.
 
@@ -437,7 +437,7 @@ sched.program @v2_early device(768) host(256) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // Two in-place kernels change places: no byte is read before it is written, but the second was meant to come first.
 
@@ -453,7 +453,7 @@ sched.program @v4_in_place device(512) host(0) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // Two writers of one buffer change places, and nobody reads between them.
 
@@ -484,7 +484,7 @@ sched.program @unplaced {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // A slot that sticks out of the spill arena.
 
@@ -511,7 +511,7 @@ sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // A buffer in the pool.
 
@@ -539,7 +539,7 @@ sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // A pool that is larger than copies say, and none.
 
@@ -566,7 +566,7 @@ sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(51
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
@@ -593,7 +593,7 @@ sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // Ends that are no 64-bit numbers, of an offset and of a size.
 
@@ -606,18 +606,18 @@ sched.program @v1_offset_overflow device(512) host(0) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 sched.program @v1_size_overflow device(512) host(0) base(256) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   // expected-error @below {{V1: 'a' has 9223372036854775807 bytes at 256 of a device arena of 512 bytes}}
   %a = sched.buffer "a" device bytes(9223372036854775807) at(256) live(1, 1)
-  sched.run compute "f" ins() outs(%loss : tensor<f32>) scratch(%a) versions [] -> [1] calls [#sched.call<"F", [], "run", <scratch>>]
+  sched.run compute "f" ins() outs(%loss : tensor<f32>) scratch(%a) versions [] -> [1] calls [#sched.call<"", [], "run", <scratch>>]
 }
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // The next step would find the batch of the one before.
 
@@ -632,7 +632,7 @@ sched.program @v4_next_batch device(768) host(256) base(768) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 sched.program @v4_result device(512) host(0) base(256) {
   // expected-error @below {{V4: 'loss' is read after the step, but nothing has written it}}
@@ -643,7 +643,7 @@ sched.program @v4_result device(512) host(0) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // Everything agrees on 128 bytes but the variable that they are for.
 
@@ -657,7 +657,7 @@ sched.program @v6_variable device(512) host(0) base(512) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // One launch has no order among what it takes.
 
@@ -673,7 +673,7 @@ sched.program @v7_order device(768) host(0) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // Bytes that the first run gives up are not the last one's yet.
 
@@ -692,7 +692,7 @@ sched.program @v7_reuse device(768) host(0) base(512) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // Nothing on compute that it could share a launch with.
 
@@ -704,7 +704,7 @@ sched.program @v7_alone device(512) host(0) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 #pack = #sched.call<"Packing", [#sched.codec<"mask+fp16">, #sched.operand<in 0>], "encode", <in 0>, <out 0>>
 
 // The first bytes of a packed form are the mask of what was packed, and of no other tensor.
@@ -722,7 +722,7 @@ sched.program @v6_mask device(1280) host(0) base(256) {
 
 // -----
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // What a program computes is a function of its module; that it computes it is CallMutationTest's.
 

@@ -5,7 +5,7 @@
 // A placed program in which every reuse of bytes is ordered by an event: `b` takes the bytes of `a` once compute has waited for the copy
 // out, `back` takes those of `b` once h2d has waited for compute. verify-schedule says nothing and changes nothing.
 
-#f = #sched.call<"F", [], "run">
+#f = #sched.call<"", [], "run">
 
 // DEVICE: V1: the device arena has 512 bytes, the budget is 500
 // HOST: V1: the host arena has 256 bytes, the budget is 255

@@ -191,14 +191,14 @@ struct Kernels {
   const Loss loss_grad{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
   const Matmul classifier_2_grad_2{"/classifier/classifier.2/Gemm", {8, 10}, {8, 24}, {10, 24}, true, false, 1.0f, 1.0f,
       {}, {"blocked"}};
-  const SumTo classifier_2_grad_3{"/classifier/classifier.2/Gemm", classifier_2_y, classifier_2_bias_grad, 1.0f};
+  const SumTo classifier_2_grad_3{"/classifier/classifier.2/Gemm", classifier_2_y, classifier_2_bias_grad};
   const Matmul classifier_2_grad_4{"/classifier/classifier.2/Gemm", {8, 10}, {10, 24}, {8, 24}, false, false, 1.0f,
       1.0f, {}, {"blocked"}};
   const Fused<ReluBackward> classifier_1_Relu_grad{"/classifier/classifier.1/Relu", {8, 24}, Layout::RowMajor,
       {classifier_2_grad, classifier_0_y}, {classifier_2_grad}, {}};
   const Matmul classifier_0_grad_2{"/classifier/classifier.0/Gemm", {8, 24}, {8, 256}, {24, 256}, true, false, 1.0f,
       1.0f, {}, {"blocked"}};
-  const SumTo classifier_0_grad_3{"/classifier/classifier.0/Gemm", classifier_2_grad, classifier_0_bias_grad, 1.0f};
+  const SumTo classifier_0_grad_3{"/classifier/classifier.0/Gemm", classifier_2_grad, classifier_0_bias_grad};
   const Matmul classifier_0_grad_4{"/classifier/classifier.0/Gemm", {8, 24}, {24, 256}, {8, 256}, false, false, 1.0f,
       1.0f, {}, {"blocked"}};
   const Reorder features_7_MaxPool_grad_3{"/features/features.7/MaxPool", as(classifier_0_grad, {8, 16, 4, 4}),

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the constructor of each of the runtime's kernel classes takes after the node: the one description of it. The
+// rules of ops fill these in, #sched.call carries them and is checked against them, targets read from them what scratch
+// depends on, and codegen prints them in order. A new class of kernels is a struct here and an entry in KernelTable.
+#pragma once
+
+#include "ir/RuntimeTypes.h"
+#include "runtime/ConvNorm.h"
+#include "runtime/Embedding.h"
+#include "runtime/Recurrence.h"
+#include "runtime/Selection.h"
+#include "runtime/Update.h"
+
+#include <tuple>
+
+namespace sluice {
+
+/// A tensor of the op: as an operand of the call, or as an argument of the constructor, which takes its layout and
+/// type.
+struct Slot {
+  sched::OperandKind kind = sched::OperandKind::None;
+  std::optional<int64_t> index = {};
+};
+constexpr Slot in(int64_t i) { return {sched::OperandKind::In, i}; }
+constexpr Slot out(int64_t i) { return {sched::OperandKind::Out, i}; }
+constexpr Slot scratchSlot{sched::OperandKind::Scratch}, noSlot{sched::OperandKind::None};
+
+/// An argument `const Tensor &`: rules say which tensor of the op it is, who reads a call finds its shape, type and
+/// layout.
+struct TensorArgument {
+  TensorArgument(Slot slot = {}) : slot(slot) {}
+  Slot slot;
+  Tensor tensor = {};
+};
+
+/// An argument std::initializer_list<int>.
+using Numbers = llvm::SmallVector<int64_t, 4>;
+
+/// The class, its name, and its arguments in the order of the constructor.
+#define KERNEL_ARGUMENTS(Class, ...)                                                                                   \
+  using Kernel = sluice::Class;                                                                                        \
+  static constexpr const char *kernel = #Class, *names = #__VA_ARGS__;                                                 \
+  auto members() { return std::tie(__VA_ARGS__); }                                                                     \
+  auto members() const { return std::tie(__VA_ARGS__); }
+
+/// Structs of the names of their classes; what the constructors mean by their arguments is said there. Defaults are
+/// those of the constructors.
+namespace arguments {
+
+struct Attention {
+  AttentionPass pass;
+  Shape q, k, v, mask, kept;
+  float scale;
+  bool causal = false;
+  float ratio = 0;
+  int64_t key = 0;
+  DataType type = DataType::F32;
+  Algorithm algorithm;
+  Shape qView, kView, vView, yView;
+  KERNEL_ARGUMENTS(Attention, pass, q, k, v, mask, kept, scale, causal, ratio, key, type, algorithm, qView, kView,
+                   vView, yView)
+};
+
+struct AveragePool {
+  Shape x, y;
+  Window window;
+  bool countIncludePad;
+  KERNEL_ARGUMENTS(AveragePool, x, y, window, countIncludePad)
+};
+
+struct BatchNormInversion {
+  Shape x;
+  int64_t slots;
+  float alpha;
+  DataType from;
+  KERNEL_ARGUMENTS(BatchNormInversion, x, slots, alpha, from)
+};
+
+struct BatchNormStatistics {
+  Shape x;
+  float epsilon;
+  KERNEL_ARGUMENTS(BatchNormStatistics, x, epsilon)
+};
+
+struct BroadcastTo {
+  TensorArgument x, y;
+  float scale = 1;
+  KERNEL_ARGUMENTS(BroadcastTo, x, y, scale)
+};
+
+struct CancellationCheck {
+  int64_t elements, parts;
+  KERNEL_ARGUMENTS(CancellationCheck, elements, parts)
+};
+
+struct Conv {
+  ConvPass pass;
+  Shape x, w, y;
+  Window window;
+  int64_t groups;
+  bool bias;
+  Algorithm algorithm;
+  DataType type = DataType::F32;
+  KERNEL_ARGUMENTS(Conv, pass, x, w, y, window, groups, bias, algorithm, type)
+};
+
+struct ConvNorm {
+  ConvPass pass;
+  Shape x, w, y;
+  Window window;
+  int64_t groups;
+  bool addend;
+  Algorithm algorithm;
+  DataType type;
+  float epsilon = 0;
+  KERNEL_ARGUMENTS(ConvNorm, pass, x, w, y, window, groups, addend, algorithm, type, epsilon)
+};
+
+struct Embedding {
+  Shape table, ids;
+  KERNEL_ARGUMENTS(Embedding, table, ids)
+};
+
+struct GradientNorm {
+  Shape gradient;
+  KERNEL_ARGUMENTS(GradientNorm, gradient)
+};
+
+struct Lamb {
+  Shape w;
+  KERNEL_ARGUMENTS(Lamb, w)
+};
+
+struct LayerNorm {
+  Shape x;
+  float epsilon;
+  KERNEL_ARGUMENTS(LayerNorm, x, epsilon)
+};
+
+struct Loss {
+  LossKind kind;
+  Shape x;
+  int64_t ignoreIndex = sluice::Loss::none;
+  KERNEL_ARGUMENTS(Loss, kind, x, ignoreIndex)
+};
+
+struct Lrn {
+  Shape x;
+  int64_t size;
+  float alpha, beta, bias;
+  KERNEL_ARGUMENTS(Lrn, x, size, alpha, beta, bias)
+};
+
+struct Mask {
+  int64_t elements;
+  bool positive;
+  KERNEL_ARGUMENTS(Mask, elements, positive)
+};
+
+struct Matmul {
+  Shape a, b, c;
+  bool transposeA, transposeB;
+  float alpha = 1, beta = 1;
+  Shape bias;
+  Algorithm algorithm;
+  DataType factors = DataType::F32, result = DataType::F32;
+  KERNEL_ARGUMENTS(Matmul, a, b, c, transposeA, transposeB, alpha, beta, bias, algorithm, factors, result)
+};
+
+struct MaxPool {
+  Shape x, y;
+  Window window;
+  KERNEL_ARGUMENTS(MaxPool, x, y, window)
+};
+
+struct Packing {
+  Codec codec;
+  TensorArgument x;
+  KERNEL_ARGUMENTS(Packing, codec, x)
+};
+
+struct Pick {
+  Shape x, ids;
+  KERNEL_ARGUMENTS(Pick, x, ids)
+};
+
+struct Recurrence {
+  RecurrentCell cell;
+  Shape gates;
+  bool reverse;
+  KERNEL_ARGUMENTS(Recurrence, cell, gates, reverse)
+};
+
+struct Reorder {
+  TensorArgument x, y;
+  Numbers permutation;
+  KERNEL_ARGUMENTS(Reorder, x, y, permutation)
+};
+
+struct Resize {
+  Shape x, y;
+  float scaleH, scaleW;
+  ResizeMode mode;
+  ResizeCoordinates coordinates;
+  NearestRounding rounding;
+  KERNEL_ARGUMENTS(Resize, x, y, scaleH, scaleW, mode, coordinates, rounding)
+};
+
+struct Slab {
+  TensorArgument large, small;
+  int64_t axis, start;
+  KERNEL_ARGUMENTS(Slab, large, small, axis, start)
+};
+
+struct Softmax {
+  Shape x;
+  int64_t axis;
+  bool logarithm;
+  KERNEL_ARGUMENTS(Softmax, x, axis, logarithm)
+};
+
+struct SumTo {
+  TensorArgument x, y;
+  float scale = 1;
+  KERNEL_ARGUMENTS(SumTo, x, y, scale)
+};
+
+struct Top {
+  Shape x;
+  int64_t count;
+  bool smallest, last;
+  KERNEL_ARGUMENTS(Top, x, count, smallest, last)
+};
+
+struct UpdateStatistics {
+  int64_t channels, count;
+  float momentum, epsilon;
+  KERNEL_ARGUMENTS(UpdateStatistics, channels, count, momentum, epsilon)
+};
+
+} // namespace arguments
+#undef KERNEL_ARGUMENTS
+
+template <typename... A> struct KernelList {};
+using KernelTable = KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
+                               arguments::BatchNormStatistics, arguments::BroadcastTo, arguments::CancellationCheck,
+                               arguments::Conv, arguments::ConvNorm, arguments::Embedding, arguments::GradientNorm,
+                               arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
+                               arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick,
+                               arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab,
+                               arguments::Softmax, arguments::SumTo, arguments::Top, arguments::UpdateStatistics>;
+
+} // namespace sluice
