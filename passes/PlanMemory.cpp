@@ -231,9 +231,9 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (planner::withinErrorBudget(problem, plan))
       return success();
     return failWith(getOperation(), 2) << "strategy '" << strategy << "' is expected to change the gradients by "
-                                       << planner::shortNumber(planner::totalError(problem, plan))
+                                       << shortNumber(planner::totalError(problem, plan))
                                        << " of themselves, the error budget is "
-                                       << planner::shortNumber(*problem.errorBudget)
+                                       << shortNumber(*problem.errorBudget)
                                        << "; raise it, or leave codecs to the strategy mixed";
   }
 

@@ -46,7 +46,7 @@ std::string sluice::explain(ModuleOp module) {
       ++idle;
     }
     if (const train::LossyTensor *tensor = lossy.find(row.getStorage().getValue()); tensor && tensor->error > 0)
-      reason += (reason.empty() ? "" : "; ") + ("error " + planner::shortNumber(tensor->error));
+      reason += (reason.empty() ? "" : "; ") + ("error " + shortNumber(tensor->error));
     std::string life = std::to_string(row.getFirst()) + ".." + std::to_string(row.getLast());
     out << llvm::formatv(layout, printable(row.getStorage().getValue().take_front(32).str()),
                          printable(row.getNode().getValue().take_front(36).str()), row.getBytes(), life, named,
@@ -61,8 +61,8 @@ std::string sluice::explain(ModuleOp module) {
       "keep needs {0}, of which {1} live through the whole step; no plan of whole tensors goes below {2}\n",
       mebibytes(plan.getKeepArena()), mebibytes(plan.getBase()), mebibytes(plan.getFloor()));
   if (lossy.budget > 0)
-    out << "expected error of the gradients: " << planner::shortNumber(lossy.error) << " of "
-        << planner::shortNumber(lossy.budget) << ", the root of the sum of squares; "
+    out << "expected error of the gradients: " << shortNumber(lossy.error) << " of "
+        << shortNumber(lossy.budget) << ", the root of the sum of squares; "
         << (lossy.usual ? "where --profile does not say them, errors are what codecs usually do\n"
                                   : "errors of single tensors are those of --profile\n");
   out << llvm::formatv("predicted step: {0:F1} ms (keep {1:F1} ms, lower bound {2:F1} ms)\n",

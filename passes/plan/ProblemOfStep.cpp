@@ -4,6 +4,7 @@
 
 #include "passes/analysis/InvertedStorages.h"
 #include "passes/analysis/Masks.h"
+#include "passes/planner/Errors.h"
 
 #include "ir/RuntimeTypes.h"
 

@@ -5,6 +5,7 @@
 #include "passes/planner/Errors.h"
 #include "passes/planner/Inversions.h"
 #include "passes/planner/Simulate.h"
+#include "passes/planner/Words.h"
 
 #include <algorithm>
 #include <cmath>
@@ -202,6 +203,24 @@ void LossyForms::packCopies(Plan &plan) const {
       room -= squared;
       plan.decisions[b].codec = "fp16";
     }
+}
+
+Answer lossyOrExact(const Problem &problem, Bytes memory, const Options &options, PlanFunction strategy) {
+  Answer lossy = strategy(problem, memory, options);
+  if (!problem.errorBudget)
+    return lossy;
+  Problem exactly = problem;
+  exactly.errorBudget.reset();
+  Options without = options;
+  for (const std::string &action : lossyActions())
+    without.executable.erase(action);
+  Answer exact = strategy(exactly, memory, without);
+  const Plan *one = std::get_if<Plan>(&lossy), *other = std::get_if<Plan>(&exact);
+  if (one && other)
+    return simulate(problem, *other).makespan < simulate(problem, *one).makespan ? exact : lossy;
+  const Infeasible *none = std::get_if<Infeasible>(&lossy), *noneExactly = std::get_if<Infeasible>(&exact);
+  const bool less = none && noneExactly && noneExactly->smallestMemory < none->smallestMemory;
+  return (other && !one) || less ? exact : lossy;
 }
 
 } // namespace sluice::planner

@@ -6,6 +6,7 @@
 
 #include "passes/planner/Plan.h"
 #include "passes/planner/Recomputation.h"
+#include "passes/strategies/Registry.h"
 
 #include <functional>
 #include <map>
@@ -72,5 +73,9 @@ private:
   const std::function<bool(const std::string &)> can;
   std::vector<std::vector<Form>> forms; ///< by buffer
 };
+
+/// The strategy's plan; of a problem with an error budget the faster one of that and its plan of exact actions alone, so
+/// that no codec that is allowed makes a plan slower.
+Answer lossyOrExact(const Problem &problem, Bytes memory, const Options &options, PlanFunction strategy);
 
 } // namespace sluice::planner

@@ -83,8 +83,8 @@ private:
     if (best.feasible)
       return;
     rankings = {rankTensors(combiner, mayRecompute, false)};
-    // Where both cost about the same, only one of them may be possible in a row: running the sums of a reversible
-    // network again needs their earlier neighbours, rebuilding them needs the later ones.
+    // Where both cost about the same, only one may be possible in a row: running the sums of a reversible network again
+    // needs their earlier neighbours, rebuilding them the later ones.
     if (Ranking other = rankTensors(combiner, mayRecompute, true); other.byInversion != rankings[0].byInversion)
       rankings.push_back(std::move(other));
     const std::vector<Choice> tried = frames();
@@ -286,14 +286,11 @@ void Mixed::refineForms(double leave) {
     for (const FormWish &wish : LossyForms::around(*bestChoice.rates, step))
       if (trials > leave)
         considerForms(wish);
-  for (bool changed = true; changed;) {
+  for (bool changed = true; changed && trials > leave;) {
     changed = false;
     for (int b : combiner.lossy.packable())
-      for (const FormWish &wish : combiner.lossy.withOtherForms(*bestChoice.rates, b)) {
-        if (trials <= leave)
-          return;
-        changed |= considerForms(wish);
-      }
+      for (const FormWish &wish : combiner.lossy.withOtherForms(*bestChoice.rates, b))
+        changed |= trials > leave && considerForms(wish);
   }
 }
 
@@ -325,10 +322,12 @@ void Mixed::disturb() {
 
 } // namespace
 
+static Answer planOwn(const Problem &problem, Bytes memory, const Options &options) {
+  return lossyOrExact(problem, memory, options, [](auto &p, Bytes m, auto &o) { return Mixed(p, m, o).run(); });
+}
+
 static Answer planMixed(const Problem &problem, Bytes memory, const Options &options) {
-  return planWithKernels(problem, memory, options, [](const Problem &p, Bytes m, const Options &o) {
-    return Mixed(p, m, o).run();
-  });
+  return planWithKernels(problem, memory, options, planOwn);
 }
 
 /// Whole stages as units: their tensors move or run again together. Lossy actions as those strategies were published

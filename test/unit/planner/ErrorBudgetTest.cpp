@@ -147,8 +147,9 @@ TEST(ErrorBudget, IsKeptAndNeverMakesAPlanSlowerWhenItIsLarger) {
     const Answer answer = runStrategy(p, 4200, "mixed", lossy());
     const Plan *plan = std::get_if<Plan>(&answer);
     const Seconds span = plan ? simulate(p, *plan).makespan : std::numeric_limits<Seconds>::infinity();
-    if (plan)
+    if (plan) {
       EXPECT_LE(totalError(p, *plan), most);
+    }
     EXPECT_LE(span, last * (1 + 1e-9)) << most;
     last = span;
   }
@@ -161,9 +162,10 @@ TEST(ErrorBudget, OfAnyCodecIsNoSlowerThanOfOne) {
       Options one = lossy();
       one.allowLossy = {codec};
       const Answer single = runStrategy(p, 4200, "mixed", one), all = runStrategy(p, 4200, "mixed", lossy());
-      if (const Plan *plan = std::get_if<Plan>(&single))
+      if (const Plan *plan = std::get_if<Plan>(&single)) {
         EXPECT_LE(simulate(p, std::get<Plan>(all)).makespan, simulate(p, *plan).makespan * (1 + 1e-9))
             << codec << " " << most;
+      }
     }
 }
 
