@@ -191,6 +191,22 @@ std::string Document::inputDeclarations() const {
   return text;
 }
 
+std::vector<KeptBuffer> Document::keptActivations() const {
+  const train::LossyPlan lossy = train::lossyPlanOf(module);
+  llvm::StringMap<Comparison> kept;
+  for (train::DecisionAttr decision : plan.getDecisions())
+    if (const train::LossyTensor *tensor = lossy.find(decision.getStorage().getValue());
+        tensor && decision.getAction() == train::ActionKind::Keep)
+      kept[decision.getStorage().getValue()] = tensor->compared;
+  std::vector<KeptBuffer> found;
+  for (auto buffer : step.getBody().getOps<sched::BufferOp>())
+    if (auto at = kept.find(buffer.getName()); buffer.onDevice() && buffer.getFirst() && at != kept.end()) {
+      found.push_back({buffer, at->second});
+      kept.erase(at);
+    }
+  return found;
+}
+
 int64_t Document::batch() const {
   auto list = step.getBody().getOps<sched::BufferOp>();
   for (auto buffer : list)

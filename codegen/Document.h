@@ -6,6 +6,7 @@
 #include "codegen/EmitFused.h"
 #include "codegen/EmitProgram.h"
 #include "codegen/Text.h"
+#include "ir/LossyPlan.h"
 #include "ir/RuntimeTypes.h"
 #include "ir/Sched.h"
 #include "ir/Train.h"
@@ -22,6 +23,12 @@ struct KernelCallText {
   std::string method;                ///< or function
   std::vector<std::string> operands; ///< after the stream
   bool scratch = false;              ///< the object's workspace is checked against the slot
+};
+
+/// An activation that stays between its forward and its backward readers, and could be packed.
+struct KeptBuffer {
+  sched::BufferOp buffer;
+  sluice::Comparison compared;
 };
 
 class Document {
@@ -67,6 +74,8 @@ public:
   std::vector<InputNames> inputs() const;
   /// Their declarations.
   std::string inputDeclarations() const;
+  /// Activations of the step that its plan keeps and that could be packed, in the order of their buffers.
+  std::vector<KeptBuffer> keptActivations() const;
   /// Extent of the first input's first dimension.
   int64_t batch() const;
   /// Events in the order of their ids.

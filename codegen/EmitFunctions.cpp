@@ -24,6 +24,8 @@ public:
     for (auto buffer : program.getBody().getOps<sched::BufferOp>())
       if (buffer.getLast() && !buffer.getKept() && buffer.onDevice() && !isScratch(buffer))
         endingAt[*buffer.getLast()].push_back(buffer);
+    for (KeptBuffer kept : d.keptActivations())
+      shown.insert(kept.buffer.getBuffer());
   }
 
   void print(llvm::raw_ostream &out, Operation &op) {
@@ -88,6 +90,7 @@ private:
     const SmallVector<sched::RunOp> runs = sched::launchOf(first);
     if (runs.size() == 1) {
       printNode(out, first.getLoc(), factsOf(first.getRole()).note);
+      printActivations(out, first);
       printGradient(out, first);
       for (const KernelCallText &call : d.callsOf(first))
         printCall(out, first, call);
@@ -95,14 +98,26 @@ private:
     }
     out << "  // one launch for " << runs.size() << " nodes\n";
     lastNode.clear();
-    for (sched::RunOp run : runs)
+    for (sched::RunOp run : runs) {
+      printActivations(out, run);
       printGradient(out, run);
+    }
     const std::string on = std::string("(s.") + stream(first.getStream()) + ");\n";
     out << "  gather" << on;
     for (size_t i = 0; i < d.callsOf(first).size(); ++i)
       for (sched::RunOp run : runs)
         printCall(out, run, d.callsOf(run)[i]);
     out << "  launchGathered" << on;
+  }
+
+  /// Those whose first reader of the backward half this is.
+  void printActivations(llvm::raw_ostream &out, sched::RunOp run) {
+    if (!run.getBackward())
+      return;
+    for (Value in : run.getIns())
+      if (shown.erase(in))
+        out << "  showActivation(s, " << stringLiteral(in.getDefiningOp<sched::BufferOp>().getName()) << ", "
+            << d.nameOf(in) << ");\n";
   }
 
   void printGradient(llvm::raw_ostream &out, sched::RunOp run) {
@@ -134,6 +149,7 @@ private:
   SymbolTable symbols;
   llvm::DenseMap<Operation *, int> stepOf;
   llvm::DenseMap<int, SmallVector<sched::BufferOp>> endingAt;
+  llvm::DenseSet<Value> shown; ///< kept activations that no op of the backward half has read yet
   int released = 0, done = 0; ///< steps
   std::string lastNode;
 };

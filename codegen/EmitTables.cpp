@@ -207,6 +207,20 @@ int printActions(const Document &d, llvm::raw_ostream &out) {
   return sums.size();
 }
 
+/// What --profile-errors can measure. Returns the number of rows.
+int printKept(const Document &d, llvm::raw_ostream &out) {
+  static const char *const compared[] = {"Comparison::None", "Comparison::AboveZero", "Comparison::Otherwise"};
+  const std::vector<KeptBuffer> kept = d.keptActivations();
+  if (kept.empty())
+    return 0;
+  out << "// Activations that stay and could be packed, for --profile-errors.\nstatic const KeptActivation kept[] = {\n";
+  for (KeptBuffer row : kept)
+    out << "    {" << stringLiteral(row.buffer.getName()) << ", " << d.nameOf(row.buffer.getBuffer()) << ", "
+        << compared[static_cast<size_t>(row.compared)] << "},\n";
+  out << "};\n\n";
+  return kept.size();
+}
+
 int64_t variableCount(const Document &d) {
   int64_t count = 0;
   for (auto variable : d.module.getOps<train::VariableOp>())
@@ -260,7 +274,7 @@ void printResults(const Document &d, llvm::function_ref<void(const Twine &, cons
 }
 
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
-  const int tied = printTiedNames(d, out);
+  const int kept = printKept(d, out), tied = printTiedNames(d, out);
   const size_t engines = printEngines(d, out);
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   static const char *const rules[] = {"Sgd", "Adam", "AdamW", "Adagrad", "RmsProp", "Lamb", "Lion"};
@@ -302,6 +316,10 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("planRows", Twine(rows));
   line("actions", "actions");
   line("actionRows", Twine(actions));
+  if (kept) {
+    line("kept", "kept");
+    line("keptCount", Twine(kept));
+  }
   printResults(d, line);
   line("target", Twine(d.target()));
   for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})

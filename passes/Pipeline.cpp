@@ -13,7 +13,7 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   SmallVector<StringRef> lossy;
   StringRef(options.allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
   const bool alternatives = llvm::is_contained(lossy, "algorithms"),
-             roundsTensors = lossy.size() > (alternatives ? 1 : 0);
+             roundsTensors = lossy.size() > (alternatives ? 1 : 0) || options.errorBudget > 0;
   if (options.fuseEpilogues)
     pm.addPass(createFuseEpilogues());
   pm.addPass(createFuse({!roundsTensors}));
@@ -35,7 +35,7 @@ void sluice::addPasses(OpPassManager &pm, Stage from, Stage until, const Pipelin
     addLinearizing(pm, options);
   if (reaches(Stage::Planned)) {
     pm.addPass(createPlanMemory({options.strategy, options.budget, options.device, options.profile, options.allowLossy,
-                                 options.target, shrink, options.hostBudget, options.oneMemory},
+                                 options.target, shrink, options.hostBudget, options.oneMemory, options.errorBudget},
                                 cause));
     pm.addPass(createApplyPlan());
   }

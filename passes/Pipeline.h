@@ -21,6 +21,7 @@ struct PipelineOptions {
   std::string strategy = "auto";        ///< NAME[,k=v...]
   std::string budget;                   ///< see Budget.h; empty: no limit
   std::string allowLossy;               ///< actions that round, and algorithms, separated by commas
+  double errorBudget = 0;               ///< relative error of the gradients that lossy actions may cause; 0: any
   int64_t hostBudget = -1;              ///< bytes; 0: the next batch alone; -1: no limit
   bool oneMemory = false;               ///< the budget is of both arenas together, so that nothing is offloaded
   int64_t workspaceLimit = 0;           ///< bytes; 0: follows from the model, see estimate-cost

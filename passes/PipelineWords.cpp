@@ -24,6 +24,9 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
   Option<std::string> strategy{*this, "strategy", llvm::cl::desc("NAME[,k=v...]"), llvm::cl::init("auto")};
   Option<std::string> budget{*this, "budget", llvm::cl::desc("bytes, 8GiB, 40% or 40%act; empty for no limit")};
   Option<std::string> allowLossy{*this, "allow-lossy", llvm::cl::desc("actions that round, separated by commas")};
+  Option<double> errorBudget{*this, "error-budget",
+                             llvm::cl::desc("relative error of the gradients that the plan may cause; 0: any"),
+                             llvm::cl::init(0)};
   Option<int64_t> hostBudget{*this, "host-budget",
                              llvm::cl::desc("largest host arena in bytes; 0: the next batch alone; -1: no limit"),
                              llvm::cl::init(-1)};
@@ -49,6 +52,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.strategy = strategy;
     result.budget = budget;
     result.allowLossy = allowLossy;
+    result.errorBudget = errorBudget;
     result.hostBudget = hostBudget;
     result.oneMemory = oneMemory;
     result.workspaceLimit = workspaceLimit;

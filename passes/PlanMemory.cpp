@@ -10,6 +10,7 @@
 #include "passes/plan/PlanRequest.h"
 #include "passes/plan/ProblemOfStep.h"
 #include "passes/planner/Bounds.h"
+#include "passes/planner/Errors.h"
 #include "passes/planner/Inversions.h"
 #include "passes/planner/Profile.h"
 #include "passes/planner/Program.h"
@@ -65,11 +66,11 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!known)
       return module.emitError() << known.error();
     Storages storages(step);
-    Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, oneMemory);
+    Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, oneMemory, errorBudget);
     if (!asked)
       return failWith(module, 2) << asked.error();
     const PlanRequest &request = *asked;
-    planner::Problem problem = problemOfStep(module, step, storages, *known, target, oneMemory, request.zfp);
+    planner::Problem problem = problemOfStep(module, step, storages, *known, target, oneMemory, request.zfp, request.errorBudget);
 
     planner::Answer keep = keepOf(problem, "step");
     if (auto *refused = std::get_if<planner::Refused>(&keep))
@@ -94,7 +95,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (summary.budget < evaluation)
       return reportInfeasible(module, evaluation, summary, request.name);
     choosePacking(problem, request, plan);
-    if (failed(checkLossy(plan, request.options)))
+    if (failed(checkLossy(plan, request.options)) || failed(checkErrors(problem, plan)))
       return failure();
     planner::Timeline timeline = simulate(problem, plan);
     summary.seconds = timeline.makespan;
@@ -104,9 +105,11 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     for (const planner::Buffer &buffer : problem.buffers)
       nodes.push_back(storages[buffer.id].values.empty() ? "" : nodeName(storages[buffer.id].values.front().getLoc()));
     std::vector<ActionCost> costs = actionCosts(problem, plan, timeline);
-    for (planner::Decision &d : plan.decisions)
-      d.codec = d.codec == "zvc" ? request.zvc : withRate(d.codec, request.zfp);
-    attr::set<attr::Plan>(step, planAttribute(step.getContext(), problem, plan, summary, costs, nodes));
+    const auto codecs = [&](const std::string &codec) {
+      return codec == "zvc" ? request.zvc : withRate(codec, request.zfp);
+    };
+    setLossyPlan(module, lossyPlan(problem, plan));
+    attr::set<attr::Plan>(step, planAttribute(step.getContext(), problem, plan, summary, costs, nodes, codecs));
     return success();
   }
 
@@ -221,6 +224,17 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
                                          << "' chooses kernels, whose results differ by rounding; allow it with "
                                             "--allow-lossy=algorithms";
     return success();
+  }
+
+  /// What `codec=` has made of copies counts, too.
+  LogicalResult checkErrors(const planner::Problem &problem, const planner::Plan &plan) {
+    if (planner::withinErrorBudget(problem, plan))
+      return success();
+    return failWith(getOperation(), 2) << "strategy '" << strategy << "' is expected to change the gradients by "
+                                       << shortNumber(planner::totalError(problem, plan))
+                                       << " of themselves, the error budget is "
+                                       << shortNumber(*problem.errorBudget)
+                                       << "; raise it, or leave codecs to the strategy mixed";
   }
 
   /// Who does not ask for the number as such finds it in a note.

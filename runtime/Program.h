@@ -5,6 +5,7 @@
 
 #include "runtime/Engines.h"
 #include "runtime/Kernels.h"
+#include "runtime/PackedForms.h"
 
 #include <vector>
 
@@ -62,6 +63,13 @@ struct ActionRow {    ///< all tensors of the plan that one action takes away, p
   double predictedSeconds; ///< on the stream where the work is done, waits not included
 };
 
+/// An activation that stays on the device between its forward and its backward readers, and could be packed.
+struct KeptActivation {
+  const char *name;
+  Tensor tensor;
+  Comparison compared;
+};
+
 struct Program {
   const char *model, *commandLine, *strategy;
   const char *identity = nullptr;    ///< of the model, whatever its batch and its plan; null: not known
@@ -90,6 +98,8 @@ struct Program {
   int planRows;
   const ActionRow *actions;
   int actionRows;
+  const KeptActivation *kept = nullptr; ///< those that a step shows
+  int keptCount = 0;
   Tensor loss;        ///< F32 scalar, readable after a step until the next begins
   Tensor correct;     ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
   Tensor norm = {};   ///< F32 scalar as `loss`, the norm of all gradients; absent unless they can be clipped by it
@@ -116,11 +126,16 @@ struct Program {
 #define SLUICE_SEQUENCE
 #endif
 
+/// Shows an activation that the plan keeps, right before the first op of the backward half that reads it. Does nothing but
+/// while --profile-errors measures, which may enqueue on the compute stream then.
+void showActivation(Session &session, const char *name, const Tensor &activation);
+
 /// The program's functions. makeKernels creates all kernels (setThreads was called) and checks each against its slot.
 /// `step` and `evaluate` enqueue one whole step or one evaluation batch and return; inputs lie in
 /// Session::batch(slots). Nothing of a step is running when either is called, and neither copies input batches: run()
 /// gathers the next batch into the staging slots while a step runs and copies it into Session::nextBatch(slots) on the
-/// toDevice stream. A step calls Session::captureGradient right before each parameter's update. `evaluate` writes
+/// toDevice stream. A step calls Session::captureGradient right before each parameter's update, and
+/// showActivation() for each of Program::kept. `evaluate` writes
 /// `loss`, adds to `correct`, which is cleared before, and changes no variable.
 struct Entry {
   std::function<void()> makeKernels;

@@ -16,7 +16,6 @@
 #include <charconv>
 #include <iostream>
 #include <limits>
-#include <sstream>
 #include <thread>
 
 using namespace sluice;
@@ -27,7 +26,7 @@ namespace {
 struct Words {
   std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", classWeights, launches, epilogues, hostBudget,
-              workspaceLimit, allowLossy;
+              workspaceLimit, allowLossy, errorBudget;
   std::vector<std::string> dims, batchDims, inputs, limits, batchNorm, freeze, train;
   std::string batch, threads;
 };
@@ -114,6 +113,10 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
                  "of " + llvm::join(planner::lossyActions(), ",") +
                      ",algorithms: what plans may do that rounds otherwise than keeping everything (default: nothing)")
       ->option_text("NAMES");
+  app.add_option("--error-budget", w.errorBudget,
+                 "relative error of the gradients, as 1e-2, within which each tensor has a codec and a rate of its own; "
+                 "allows all lossy codecs unless --allow-lossy names some (default: no limit)")
+      ->option_text("X");
   app.add_option("--workspace-limit", w.workspaceLimit,
                  "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
                  "would raise the smallest budget; cuda: 64MiB, 256MiB in fp32)")
@@ -316,11 +319,8 @@ std::string convert(const Words &w, DriverOptions &o) {
   o.pipeline.threads = static_cast<int>(threads);
   if (!(e = takeMemory(w.hostBudget, w.workspaceLimit, o)).empty())
     return e;
-  std::stringstream lossy(w.allowLossy);
-  for (std::string name; std::getline(lossy, name, ',');)
-    if (const auto known = planner::lossyActions(); !llvm::is_contained(known, name) && name != "algorithms")
-      return "--allow-lossy knows no '" + name + "'; there are " + llvm::join(known, ", ") + " and algorithms";
-  o.pipeline.allowLossy = w.allowLossy;
+  if (!(e = takeLossy(w.allowLossy, w.errorBudget, o)).empty())
+    return e;
   std::string unknown = checkStrategy(o.pipeline.strategy);
   return unknown.empty() ? refuse(o) : unknown;
 }

@@ -3,6 +3,12 @@
 #include "tools/MemoryWords.h"
 
 #include "passes/plan/Budget.h"
+#include "passes/planner/Words.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+#include <vector>
 
 namespace sluice {
 
@@ -29,6 +35,24 @@ std::string takeMemory(const std::string &hostBudget, const std::string &workspa
   if (wrong.empty() && !pipeline.budget.empty() && !parseBudget(pipeline.budget, 1 << 20, 0))
     wrong = "--memory-budget takes bytes, 600MiB, 8GiB, 40% or 40%act, not '" + pipeline.budget + "'";
   return wrong;
+}
+
+/// The relative error of a vector; at 1 nothing of it is left.
+static bool isErrorBudget(const std::string &word, double &value) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc() && end == word.data() + word.size() && value > 0 && value <= 1;
+}
+
+std::string takeLossy(const std::string &allowLossy, const std::string &errorBudget, DriverOptions &options) {
+  const std::vector<std::string> known = planner::lossyActions();
+  std::stringstream lossy(allowLossy);
+  for (std::string name; std::getline(lossy, name, ',');)
+    if (std::find(known.begin(), known.end(), name) == known.end() && name != "algorithms")
+      return "--allow-lossy knows no '" + name + "'; there are " + listed(known) + " and algorithms";
+  options.pipeline.allowLossy = allowLossy;
+  if (!errorBudget.empty() && !isErrorBudget(errorBudget, options.pipeline.errorBudget))
+    return "--error-budget takes a number above 0 and at most 1, as 1e-2, not '" + errorBudget + "'";
+  return "";
 }
 
 } // namespace sluice

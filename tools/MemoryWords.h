@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of the flags that say how much memory there is.
+// The words of the flags that say how much memory there is, and what may be lost for it.
 #pragma once
 
 #include "tools/Driver.h"
@@ -12,5 +12,8 @@ namespace sluice {
 /// looks at that of --memory-budget, which `options` has with the target and the form of the output. What is wrong, or
 /// nothing.
 std::string takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options);
+
+/// The same of --allow-lossy (names, separated by commas; empty: none) and --error-budget (a number; empty: none).
+std::string takeLossy(const std::string &allowLossy, const std::string &errorBudget, DriverOptions &options);
 
 } // namespace sluice

@@ -53,12 +53,13 @@ ModelProblem PlannedModel::problem() {
   if (!step)
     return fail(4, options.model + ": the module has no function @step");
   const Result<PlanRequest> request =
-      parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.pipeline.oneMemory);
+      parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.pipeline.oneMemory,
+                       options.pipeline.errorBudget);
   if (!request)
     return fail(2, request.error());
   Storages storages(step);
   result.problem = problemOfStep(compilation.module(), step, storages, *profile, options.pipeline.target,
-                                 options.pipeline.oneMemory, request->zfp);
+                                 options.pipeline.oneMemory, request->zfp, request->errorBudget);
   result.options = request->options;
   result.device = profile->device;
   return result;
@@ -71,13 +72,14 @@ static train::PlanAttr placedPlan(ModuleOp module) {
   return {};
 }
 
-/// The problem's forms do not name their rate.
+/// The problem's forms do not name the rate that a strategy was given, and no pool.
 static Result<planner::Plan> planOfProblem(train::PlanAttr attribute, const planner::Problem &problem) {
   Result<planner::Plan> plan = planOfAttribute(attribute, storageNames(problem));
   if (!plan)
     return plan;
-  for (planner::Decision &decision : plan->decisions)
-    decision.codec = decision.codec.substr(0, decision.codec.find(':'));
+  for (size_t b = 0; b < plan->decisions.size(); ++b)
+    if (std::string &codec = plan->decisions[b].codec; !encodingOf(problem.buffers[b], codec))
+      codec = codec.substr(0, codec.find(':'));
   plan->peakBytes = peakBytes(problem, expand(problem, *plan));
   return plan;
 }

@@ -2,8 +2,10 @@
 // Sections for the viewer of reports, which draws them.
 #include "tools/PlanReport.h"
 
+#include "passes/planner/Errors.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
+#include "passes/planner/Words.h"
 #include "runtime/program/ReportPage.h"
 
 #include <algorithm>
@@ -255,7 +257,8 @@ static ReportJson tensors(const Problem &problem, const Plan &plan) {
   const std::vector<Accesses> accesses = accessesOf(problem);
   auto opName = [&](int op) { return op < 0 ? std::string() : problem.ops[op].name; };
   ReportTable table("Tensors",
-                    {"tensor", "written by", "bytes", "first op", "last op", "action", "reason", "away during ops"});
+                    {"tensor", "written by", "bytes", "first op", "last op", "action", "reason", "away during ops",
+                     "error of gradients"});
   table.bytes({2});
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     const Decision &d = plan.decisions[b];
@@ -267,7 +270,9 @@ static ReportJson tensors(const Problem &problem, const Plan &plan) {
                                  ? std::to_string(d.freeBefore) + " on"
                                  : std::to_string(d.freeBefore) + " to " + std::to_string(d.prefetchAfter);
     table.add({problem.buffers[b].name, opName(a.firstWrite), problem.buffers[b].bytes, a.first, a.last,
-               nameOf(d.action) + (d.codec.empty() ? "" : " " + d.codec), d.reason, away});
+               nameOf(d.action) + (d.codec.empty() ? "" : " " + d.codec), d.reason, away,
+               problem.errorBudget && errorOf(problem.buffers[b], d) > 0 ? ReportJson(errorOf(problem.buffers[b], d))
+                                                                         : ReportJson()});
   }
   return table.json;
 }
@@ -293,6 +298,11 @@ static void addExplanation(Report &report, const Sweep &sweep, const SweepPoint 
   report.text(milliseconds(point.makespan) + " a step, " + fixed(100 * (point.makespan / sweep.keepSeconds - 1), 1) +
               " % above keeping everything; the arena takes " + mebibytes(point.plan->arenaBytes) + ", host memory " +
               mebibytes(timeline.hostBytes) + ". Compute is busy for " + milliseconds(timeline.busy) + ".");
+  if (sweep.problem.errorBudget)
+    report.text("Lossy actions are expected to change the gradients by " +
+                shortNumber(totalError(sweep.problem, *point.plan)) + " of themselves, the root of the sum of squares of " +
+                "all tensors' errors; the error budget is " + shortNumber(*sweep.problem.errorBudget) + "." +
+                (sweep.problem.errorsAreDefaults ? " Errors that no profile says are what codecs usually do." : ""));
   report.add(totals(sweep.problem, *point.plan));
   report.add(memoryOverTime(sweep, point, timeline));
   report.add(streams(sweep, timeline));

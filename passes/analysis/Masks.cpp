@@ -86,8 +86,8 @@ static bool asksAboveZero(arith::CmpFOp compare, Value argument) {
 }
 
 /// What one backward op compares the tensor with that it reads.
-static planner::Comparison comparisonBy(OpOperand &use) {
-  using planner::Comparison;
+static sluice::Comparison comparisonBy(OpOperand &use) {
+  using sluice::Comparison;
   Operation *reader = use.getOwner();
   if (isa<ClipBackwardOp>(reader))
     return Comparison::Otherwise;
@@ -104,8 +104,8 @@ static planner::Comparison comparisonBy(OpOperand &use) {
   return found;
 }
 
-planner::Comparison sluice::comparisonOf(Value content, const Storages &storages) {
-  auto found = planner::Comparison::None;
+sluice::Comparison sluice::comparisonOf(Value content, const Storages &storages) {
+  auto found = sluice::Comparison::None;
   for (Value value : storages[storages.of(content)].values)
     for (OpOperand &use : value.getUses())
       if (!isForward(use.getOwner()) && !isFree(use.getOwner()))

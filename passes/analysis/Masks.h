@@ -23,6 +23,6 @@ bool readsMaskOnly(mlir::Operation *reader, mlir::Value content, const Storages 
 
 /// What backward ops compare the storage of `content` with, as the gradients of ReLU and Clip do: errors that move a
 /// value across a bound, however small, change a gradient by all of itself.
-planner::Comparison comparisonOf(mlir::Value content, const Storages &storages);
+Comparison comparisonOf(mlir::Value content, const Storages &storages);
 
 } // namespace sluice

@@ -2,7 +2,9 @@
 // Formats `train.plan`, wherever it is: on @step, or on the scheduled program.
 #include "passes/plan/Explain.h"
 
+#include "ir/LossyPlan.h"
 #include "ir/Train.h"
+#include "passes/planner/Words.h"
 
 #include "runtime/Printable.h"
 
@@ -32,6 +34,7 @@ std::string sluice::explain(ModuleOp module) {
   llvm::raw_string_ostream out(text);
   const char *layout = "{0,-32} {1,-36} {2,12} {3,10}  {4,-14} {5,9}  {6}\n";
   out << llvm::formatv(layout, "activation", "node", "bytes", "ops", "action", "cost ms", "reason");
+  const train::LossyPlan lossy = train::lossyPlanOf(module);
   int64_t freed = 0, idle = 0;
   for (train::DecisionAttr row : plan.getDecisions()) {
     StringRef action = train::stringifyActionKind(row.getAction()), codec = row.getCodec();
@@ -42,6 +45,8 @@ std::string sluice::explain(ModuleOp module) {
       reason += (reason.empty() ? "" : "; ") + std::string("FREES NOTHING: the plan's peak has room for it");
       ++idle;
     }
+    if (const train::LossyTensor *tensor = lossy.find(row.getStorage().getValue()); tensor && tensor->error > 0)
+      reason += (reason.empty() ? "" : "; ") + ("error " + shortNumber(tensor->error));
     std::string life = std::to_string(row.getFirst()) + ".." + std::to_string(row.getLast());
     out << llvm::formatv(layout, printable(row.getStorage().getValue().take_front(32).str()),
                          printable(row.getNode().getValue().take_front(36).str()), row.getBytes(), life, named,
@@ -55,6 +60,11 @@ std::string sluice::explain(ModuleOp module) {
   out << llvm::formatv(
       "keep needs {0}, of which {1} live through the whole step; no plan of whole tensors goes below {2}\n",
       mebibytes(plan.getKeepArena()), mebibytes(plan.getBase()), mebibytes(plan.getFloor()));
+  if (lossy.budget > 0)
+    out << "expected error of the gradients: " << shortNumber(lossy.error) << " of "
+        << shortNumber(lossy.budget) << ", the root of the sum of squares; "
+        << (lossy.usual ? "where --profile does not say them, errors are what codecs usually do\n"
+                                  : "errors of single tensors are those of --profile\n");
   out << llvm::formatv("predicted step: {0:F1} ms (keep {1:F1} ms, lower bound {2:F1} ms)\n",
                        inMilliseconds(plan.getSeconds()), inMilliseconds(plan.getKeepSeconds()),
                        inMilliseconds(plan.getLowerBound()));

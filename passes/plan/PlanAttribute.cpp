@@ -2,6 +2,7 @@
 // Writing and reading of `train.plan`, see PlanAttribute.h.
 #include "passes/plan/PlanAttribute.h"
 
+#include "passes/planner/Errors.h"
 #include "passes/planner/Words.h"
 
 using namespace mlir;
@@ -29,7 +30,8 @@ struct Lives {
 
 PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
                                const PlanSummary &summary, const std::vector<ActionCost> &costs,
-                               const std::vector<std::string> &nodes) {
+                               const std::vector<std::string> &nodes,
+                               llvm::function_ref<std::string(const std::string &)> codecs) {
   Builder b(context);
   const Lives lives(problem);
   SmallVector<DecisionAttr> decisions;
@@ -37,7 +39,7 @@ PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &pro
     if (const planner::Buffer &buffer = problem.buffers[i]; buffer.activation)
       decisions.push_back(DecisionAttr::get(
           context, b.getStringAttr(buffer.name), *symbolizeActionKind(planner::actionName(d.action)),
-          b.getStringAttr(d.codec), d.offloadAfter, d.freeBefore, d.prefetchAfter, d.neededBy, buffer.bytes,
+          b.getStringAttr(codecs(d.codec)), d.offloadAfter, d.freeBefore, d.prefetchAfter, d.neededBy, buffer.bytes,
           lives.first[i], lives.last[i], b.getStringAttr(nodes[i]), b.getStringAttr(d.reason),
           b.getF64FloatAttr(costs[i].seconds), b.getF64FloatAttr(costs[i].stall), costs[i].freesNothing));
   SmallVector<RecomputeAttr> recomputes;
@@ -47,6 +49,19 @@ PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &pro
                        summary.base, summary.floor, b.getF64FloatAttr(summary.seconds),
                        b.getF64FloatAttr(summary.keepSeconds), b.getF64FloatAttr(summary.lowerBound),
                        b.getF64FloatAttr(summary.longest), decisions, recomputes, plan.alternatives);
+}
+
+LossyPlan sluice::lossyPlan(const planner::Problem &problem, const planner::Plan &plan) {
+  LossyPlan lossy;
+  if (problem.errorBudget) {
+    lossy.budget = *problem.errorBudget;
+    lossy.error = planner::totalError(problem, plan);
+    lossy.usual = problem.errorsAreDefaults;
+  }
+  for (auto [buffer, decision] : llvm::zip(problem.buffers, plan.decisions))
+    if (const double error = problem.errorBudget ? planner::errorOf(buffer, decision) : 0; buffer.compared || error > 0)
+      lossy.tensors.push_back({buffer.name, buffer.compared.value_or(sluice::Comparison::Otherwise), error});
+  return lossy;
 }
 
 Result<planner::Plan> sluice::planOfAttribute(PlanAttr attribute, ArrayRef<StringRef> storages) {

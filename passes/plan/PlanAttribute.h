@@ -2,6 +2,7 @@
 // Between planner::Plan and the attribute that carries it in the IR, see ir/PlanAttrs.td.
 #pragma once
 
+#include "ir/LossyPlan.h"
 #include "ir/Train.h"
 #include "passes/plan/ActionCosts.h"
 #include "runtime/Result.h"
@@ -14,10 +15,15 @@ struct PlanSummary {
   double keepSeconds = 0, seconds = 0, lowerBound = 0, longest = 0;
 };
 
-/// `costs` and `nodes` (ONNX nodes that made them) by buffer.
+/// `costs` and `nodes` (ONNX nodes that made them) by buffer. `codecs` gives codecs of the problem the parameters that
+/// they have in programs.
 train::PlanAttr planAttribute(mlir::MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
                               const PlanSummary &summary, const std::vector<ActionCost> &costs,
-                              const std::vector<std::string> &nodes);
+                              const std::vector<std::string> &nodes,
+                              llvm::function_ref<std::string(const std::string &)> codecs);
+
+/// What the plan's lossy actions do to the gradients, with all activations that have packed forms.
+train::LossyPlan lossyPlan(const planner::Problem &problem, const planner::Plan &plan);
 
 /// The plan back from the attribute, with a decision for each of `storages`, Keep where the attribute has none. Errors
 /// name a storage that is not among them.

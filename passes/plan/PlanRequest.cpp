@@ -56,7 +56,7 @@ const char *const sluice::secondMemoryHint =
     "gives what is offloaded a memory of its own, which --offload-to keeps in a file";
 
 Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy,
-                                             bool oneMemory) {
+                                             bool oneMemory, double errorBudget) {
   Result<planner::StrategyWords> words = planner::parseStrategy(strategy);
   if (!words)
     return words.takeError();
@@ -73,6 +73,12 @@ Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const 
       return sluice::Error{"--allow-lossy knows no '" + name.str() + "'; there are " + join(known, ", ") +
                            " and algorithms"};
     request.options.allowLossy.insert(name.str());
+  }
+  if (errorBudget > 0) {
+    request.errorBudget = errorBudget;
+    const std::vector<std::string> codecs = planner::lossyCodecs();
+    if (llvm::none_of(codecs, [&](const std::string &name) { return request.options.allowLossy.count(name); }))
+      request.options.allowLossy.insert(codecs.begin(), codecs.end());
   }
   request.options.executable = executableActions(oneMemory);
   return request;

@@ -6,6 +6,7 @@
 #include "passes/strategies/Registry.h"
 #include "runtime/TargetTable.h"
 
+#include <optional>
 #include <string>
 
 namespace sluice {
@@ -17,12 +18,15 @@ struct PlanRequest {
   std::string codec; ///< knob `codec` of every strategy: "fp16" packs the floats of all copies, "zvc" those that
                      ///< are expected to shrink; "": raw bytes
   std::string zvc = "zvc"; ///< codec after every "zvc" of the plan, with its pool: knob `codec=zvc:pool=BYTES`
+  std::optional<double> errorBudget; ///< see Problem
   std::string zfp = "zfp"; ///< codec after every "zfp" of the plan, with its rate: knob `rate`
 };
 
 /// Reads --strategy=NAME[,k=v...] and --allow-lossy=NAME[,NAME...]; the registry knows the names of
-/// strategies and their own knobs. With `oneMemory` nothing is offloaded: its bytes would stay in the same memory.
-Result<PlanRequest> parsePlanRequest(const std::string &strategy, const std::string &allowLossy, bool oneMemory);
+/// strategies and their own knobs. With `oneMemory` nothing is offloaded: its bytes would stay in the same memory. With
+/// an error budget above 0 all lossy codecs are allowed unless some are named.
+Result<PlanRequest> parsePlanRequest(const std::string &strategy, const std::string &allowLossy, bool oneMemory,
+                                     double errorBudget = 0);
 
 /// What a strategy that is refused because it may not offload needs, for the end of a message.
 extern const char *const secondMemoryHint;

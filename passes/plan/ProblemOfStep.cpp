@@ -4,6 +4,7 @@
 
 #include "passes/analysis/InvertedStorages.h"
 #include "passes/analysis/Masks.h"
+#include "passes/planner/Errors.h"
 
 #include "ir/RuntimeTypes.h"
 
@@ -24,7 +25,8 @@ public:
   Bridge(const Storages &storages) : storages(storages), bufferOf(storages.all().size(), -1) {}
 
   planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile, Target target,
-                         StringRef zfp) {
+                         StringRef zfp, std::optional<double> errorBudget) {
+    problem.errorBudget = errorBudget;
     problem.base = persistentBytes(module);
     problem.alignment = slotAlignment;
     problem.link = profile.link;
@@ -42,6 +44,8 @@ public:
     expectZeros(step, profile);
     addEncodings(step, profile, zfp);
     addInversions(step, profile);
+    if (errorBudget)
+      addErrors(profile, zfp.contains(':') ? zfp : "zfp:8");
     return std::move(problem);
   }
 
@@ -176,12 +180,51 @@ private:
         return packed && bytes(packed) < buffer.bytes ? bytes(packed) : 0; // of halves zfp at a high rate makes more
       };
       const planner::Bytes asFloats = elements(type) * static_cast<planner::Bytes>(sizeof(float));
-      for (planner::Encoding &form : planner::packingsOf(asFloats, comparisonOf(content, storages), profile, bytesOf)) {
+      buffer.compared = comparisonOf(content, storages);
+      const bool rates = problem.errorBudget && !zfp.contains(':'); // unless one is given
+      for (planner::Encoding &form : planner::packingsOf(asFloats, *buffer.compared, profile, bytesOf, rates)) {
         if (hasMask(form.codec))
           form.maskReaders = maskReaders(content);
         buffer.encodings.push_back(std::move(form));
       }
     }
+  }
+
+  /// What is packed in device memory, and copies in fp16. A tensor that was measured has no errors but those that were:
+  /// the codec refused others.
+  void addErrors(const planner::Profile &profile, StringRef zfp) {
+    const size_t tensors =
+        llvm::count_if(problem.buffers, [](const planner::Buffer &buffer) { return buffer.compared.has_value(); });
+    for (planner::Buffer &buffer : problem.buffers) {
+      if (!buffer.compared)
+        continue;
+      std::vector<std::string> codecs = {"fp16"};
+      for (const planner::Encoding &form : buffer.encodings)
+        if (!planner::readDirectly(form.codec) && form.codec != "fp16")
+          codecs.push_back(form.codec);
+      const auto first = profile.errors.lower_bound({buffer.name, ""});
+      const bool measured = first != profile.errors.end() && first->first.first == buffer.name;
+      problem.errorsAreDefaults |= !measured;
+      for (const std::string &codec : codecs)
+        if (const std::optional<double> error =
+                measured ? measuredError(profile, buffer.name, withRate(codec, zfp))
+                         : planner::usualError(withRate(codec, zfp), tensors))
+          buffer.errors.emplace_back(codec, *error);
+    }
+  }
+
+  /// A rate that was not measured has the error of the next lower one that was.
+  static std::optional<double> measuredError(const planner::Profile &profile, const std::string &tensor,
+                                             const std::string &codec) {
+    std::optional<Codec> wanted = parseCodec(codec);
+    for (std::string name = codec; wanted;) {
+      if (const auto found = profile.errors.find({tensor, name}); found != profile.errors.end())
+        return found->second;
+      if (wanted->kind != Codec::Zfp || --wanted->rate < 2)
+        break;
+      name = codec.substr(0, codec.find(':') + 1) + std::to_string(wanted->rate);
+    }
+    return std::nullopt;
   }
 
   std::vector<int> maskReaders(Value content) const {
@@ -214,6 +257,9 @@ private:
       for (Operation *again : found.reruns)
         if (auto cost = attr::get<attr::Cost>(again))
           inversion.seconds += cost.getSeconds().getValueAsDouble();
+      // The most that guards let through: see InversionRules.h.
+      const bool floats = buffer.elementBytes == sizeof(float);
+      buffer.errors.emplace_back("invert", saved ? (floats ? 1e-5 : 2e-2) : (floats ? 6.2e-5 : 1.6e-2));
       buffer.inversion = inversion;
       if (saved)
         keepOperands(found);
@@ -247,8 +293,9 @@ std::string sluice::withRate(StringRef codec, StringRef zfp) {
 }
 
 planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Storages &storages,
-                                       const planner::Profile &profile, Target target, bool oneMemory, StringRef zfp) {
-  planner::Problem problem = Bridge(storages).build(module, step, profile, target, zfp);
+                                       const planner::Profile &profile, Target target, bool oneMemory, StringRef zfp,
+                                       std::optional<double> errorBudget) {
+  planner::Problem problem = Bridge(storages).build(module, step, profile, target, zfp, errorBudget);
   problem.base += oneMemory ? stagingBytes(module) : 0;
   return problem;
 }

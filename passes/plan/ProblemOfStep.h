@@ -10,15 +10,18 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <optional>
+
 namespace sluice {
 
 /// Ops carry `train.cost` and `train.stage`. Buffer::id is the storage's index in `buffers`; base is everything that
 /// outlives the step. What copies can do is the target's. `zfp` is the codec, with its rate, whose sizes stand after
 /// the encoding "zfp". Tensors below 4 KiB stay on the device or run again. With `oneMemory` base counts the staging
-/// slots of batches, too, which are all that the host arena then holds.
+/// slots of batches, too, which are all that the host arena then holds. With an error budget buffers have packed forms
+/// of all rates unless `zfp` names one, and the errors of each: as the profile measured them, or else usual ones.
 planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Storages &storages,
                                const planner::Profile &profile, Target target, bool oneMemory,
-                               llvm::StringRef zfp = "zfp");
+                               llvm::StringRef zfp = "zfp", std::optional<double> errorBudget = {});
 
 /// The codec of a plan with its parameters: "zfp" and "mask+zfp" become `zfp`, which has a rate.
 std::string withRate(llvm::StringRef codec, llvm::StringRef zfp);

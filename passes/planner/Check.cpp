@@ -175,7 +175,7 @@ std::string PlanCheck::allowed(int b, const Decision &d) const {
              ", parameters that it needs change at " + std::to_string(what.inversion->latest);
     for (int source : what.inversion->sources)
       if (const std::string &codec = plan.decisions[source].codec;
-          withoutMask(codec) == "zfp" || withoutMask(codec) == "int8" ||
+          withoutMask(codec).substr(0, 3) == "zfp" || withoutMask(codec) == "int8" ||
           (withoutMask(codec) == "fp16" && !what.inversion->fromHalves))
         return buffer(b) + " cannot be rebuilt from " + buffer(source) + ", which comes back from " + codec;
     return "";
@@ -346,7 +346,8 @@ std::string PlanCheck::bytes() {
 } // namespace
 
 std::string checkPlan(const Problem &problem, const Plan &plan, Bytes memory) {
-  return PlanCheck(problem, plan, memory).check();
+  const std::string error = PlanCheck(problem, plan, memory).check();
+  return error.empty() ? checkErrors(problem, plan) : error;
 }
 
 } // namespace sluice::planner

@@ -9,9 +9,13 @@
 namespace sluice::planner {
 
 /// Replays the plan in program order: every access finds its buffer on the device with the content that the original
-/// program has there, every position makes sense, and live bytes stay within `memory` (base included). Empty, or the
-/// first violation with both numbers.
+/// program has there, every position makes sense, live bytes stay within `memory` (base included), and errors within
+/// the problem's error budget. Empty, or the first violation with both numbers.
 std::string checkPlan(const Problem &problem, const Plan &plan, Bytes memory);
+
+/// Adds up the squares of the errors of everything that rounds; part of checkPlan(). Empty, or what exceeds the error
+/// budget, or whose error nobody knows.
+std::string checkErrors(const Problem &problem, const Plan &plan);
 
 /// Replays a timeline of the plan: streams run one thing at a time, ops in order, copies start after what they copy,
 /// content is back before it is read, no byte is reused before its copy out has ended. Empty, or the first violation

@@ -21,18 +21,22 @@ static std::optional<Seconds> secondsOf(const CodecFacts &codec, bool mask, Byte
 }
 
 std::vector<Encoding> packingsOf(Bytes raw, Comparison compared, const Profile &profile,
-                                 const std::function<Bytes(const std::string &)> &bytesOf) {
+                                 const std::function<Bytes(const std::string &)> &bytesOf, bool rates) {
+  std::vector<std::string> names;
+  for (const CodecFacts &codec : codecTable)
+    if (const std::string name = packedForm(codec, compared); !name.empty())
+      names.push_back(name);
+  std::stable_partition(names.begin(), names.end(), [](const std::string &name) { return !hasMask(name); });
+  if (rates)
+    for (const std::string &name : ratedForms(compared))
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
   std::vector<Encoding> forms;
-  for (const CodecFacts &codec : codecTable) {
-    const bool mask = compared == Comparison::AboveZero && !codec.keepsSigns;
-    if (!codec.onDevice || (compared == Comparison::Otherwise && !codec.keepsSigns))
-      continue;
-    const std::string name = std::string(mask ? maskPrefix : "") + codec.name;
-    const std::optional<Seconds> seconds = secondsOf(codec, mask, raw, profile);
+  for (const std::string &name : names) {
+    const std::optional<Seconds> seconds = secondsOf(*findCodec(name), hasMask(name), raw, profile);
     if (const Bytes packed = seconds ? bytesOf(name) : 0; packed > 0)
       forms.push_back({name, packed, *seconds, *seconds});
   }
-  std::stable_partition(forms.begin(), forms.end(), [](const Encoding &form) { return !hasMask(form.codec); });
   return forms;
 }
 

@@ -9,17 +9,14 @@
 
 namespace sluice::planner {
 
-/// What gradients compare a tensor with, by how much it asks of a codec. AboveZero: only whether a value is above 0, as
-/// those of ReLU and LeakyReLU ask. Otherwise: with other bounds too, as that of Clip does.
-enum class Comparison { None, AboveZero, Otherwise };
-
 /// Packed forms of a tensor that has `raw` bytes as floats (rates are of those, and kernels widen halves), of every
 /// codec that packs in device memory and whose rate the profile has: `NAME`, or `mask+NAME` where gradients compare the
 /// tensor with 0 and the codec does not keep signs; nothing of such a codec where they compare it with anything else.
 /// Those with a mask come last. `bytesOf` gives the size of the form of this name, 0 where the tensor has none. Times
-/// with a mask are the profile's, or else those of the codec and of one more pass over the tensor.
+/// with a mask are the profile's, or else those of the codec and of one more pass over the tensor. With `rates` the
+/// forms of ratedForms() that differ from these follow them, in the time of their codec at any rate.
 std::vector<Encoding> packingsOf(Bytes raw, Comparison compared, const Profile &profile,
-                                 const std::function<Bytes(const std::string &)> &bytesOf);
+                                 const std::function<Bytes(const std::string &)> &bytesOf, bool rates = false);
 
 /// The codecs that copies can apply, with raw bytes per second: those whose rate the profile has, and zvc where zeros
 /// stay on the device and the profile says how fast memory is. Kernels look at a tensor twice to pack it, for its bits

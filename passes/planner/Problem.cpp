@@ -60,6 +60,9 @@ static std::string bufferError(const Problem &problem, int k) {
   for (const Encoding &e : buffer.encodings)
     if (e.bytes < 0 || e.bytes > largestTotal || badSeconds(e.encodeSeconds) || badSeconds(e.decodeSeconds))
       return who + "has encoding '" + e.codec + "' of " + std::to_string(e.bytes) + " bytes";
+  for (const auto &[codec, error] : buffer.errors)
+    if (!std::isfinite(error) || error < 0)
+      return who + "has an error of " + std::to_string(error) + " under '" + codec + "'";
   const std::optional<Inversion> &inversion = buffer.inversion;
   if (!inversion)
     return "";
@@ -92,6 +95,8 @@ std::string problemError(const Problem &problem) {
            " seconds a byte, it must be from 0 to 1";
   if (!(problem.codecContention >= 0 && problem.codecContention <= 1))
     return "codecs have a contention of " + std::to_string(problem.codecContention) + ", it must be from 0 to 1";
+  if (problem.errorBudget && !(*problem.errorBudget > 0 && std::isfinite(*problem.errorBudget)))
+    return "the error budget is " + std::to_string(*problem.errorBudget) + ", it must be above 0";
   for (const auto &[codec, rate] : problem.codecRates)
     if (!std::isfinite(rate) || rate <= 0)
       return "codec '" + codec + "' has a rate of " + std::to_string(rate) + " bytes a second";

@@ -8,13 +8,14 @@
 #pragma once
 
 #include "ir/OpKind.h"
-#include "runtime/CodecTable.h"
+#include "runtime/PackedForms.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::planner {
@@ -96,6 +97,11 @@ struct Buffer {
   std::vector<Encoding> encodings;
   std::optional<Inversion> inversion;
   double zeroFraction = 0; ///< expected share of zeros, for zvc
+  /// How gradients compare it with numbers, where packed forms of it are conceivable at all.
+  std::optional<Comparison> compared;
+  /// By action or codec with its rate ("invert", "fp16", "mask+zfp:4"): the relative error of all parameters' gradients
+  /// together, in the Euclidean norm, where this buffer alone is treated so. What is missing has no bound.
+  std::vector<std::pair<std::string, double>> errors;
   int elementBytes = 4;    ///< of the floats or halves that it holds; 0: of nothing that copies can pack
   /// Buffers that are live through the whole step (parameters, states, batch slots) are not listed: they are
   /// Problem::base.
@@ -137,6 +143,9 @@ struct Problem {
   /// Seconds that compute loses per second of the codec stream beside it, from 0 to 1: what packs and unpacks in device
   /// memory runs on the device's own cores.
   double codecContention = 0;
+  /// Most that totalError() of a plan may be (Errors.h); empty: no limit, nothing is added up.
+  std::optional<double> errorBudget = std::nullopt;
+  bool errorsAreDefaults = false; ///< some of the buffers' errors are what a codec usually does, not measured ones
 };
 
 } // namespace sluice::planner

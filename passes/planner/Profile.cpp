@@ -77,7 +77,7 @@ struct Range {
   double least, most;
 };
 constexpr Range seconds{0, 1e6}, bytes{0, 1e15}, rate{1, 1e18}, rateOrNone{0, 1e18}, flops{1, 1e24}, share{1e-6, 1},
-    lossPerByte{0, 1}, lossPerSecond{0, 1}, zeroShare{0, 1}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536},
+    lossPerByte{0, 1}, lossPerSecond{0, 1}, zeroShare{0, 1}, relativeError{0, 1e6}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536},
     partCount{1, 1e6};
 
 } // namespace
@@ -171,6 +171,19 @@ static void readEngines(const json &root, Profile &profile) {
   }
 }
 
+static void readErrors(const json &root, Profile &profile) {
+  if (!root.contains("errors"))
+    return;
+  if (!root.at("errors").is_array())
+    throw std::runtime_error("'errors' is not an array");
+  for (const json &entry : root.at("errors")) {
+    const auto isText = [&](const char *key) { return entry.contains(key) && entry.at(key).is_string(); };
+    if (!entry.is_object() || !isText("tensor") || !isText("codec") || !entry.contains("error"))
+      throw std::runtime_error("an entry of 'errors' lacks 'tensor', 'codec' or 'error': " + quoted(entry));
+    profile.errors[{entry.at("tensor"), entry.at("codec")}] = number(entry, "error", 0, relativeError);
+  }
+}
+
 static Profile readProfile(const json &root) {
   if (!root.is_object() || !root.contains("version") || root.at("version") != 1)
     throw std::runtime_error("version is " + (root.is_object() ? quoted(root.value("version", json())) : "missing") +
@@ -193,6 +206,7 @@ static Profile readProfile(const json &root) {
   readSamples(root, profile);
   readOps(root, profile);
   readEngines(root, profile);
+  readErrors(root, profile);
   for (const auto &[codec, value] : object(root, "codecs").items())
     profile.codecs[codec] = number(object(root, "codecs"), codec, 0, rate);
   if (root.contains("codec_contention"))
@@ -243,6 +257,8 @@ void overrideWith(Profile &profile, const Profile &own) {
     profile.ops[key] = op;
   for (const auto &[codec, rate] : own.codecs)
     profile.codecs[codec] = rate;
+  for (const auto &[key, error] : own.errors)
+    profile.errors[key] = error;
   for (const auto &[convolution, engine] : own.engines)
     profile.engines[convolution] = engine;
   const std::optional<double> contention = own.link.contention ? own.link.contention : profile.link.contention;

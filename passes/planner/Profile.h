@@ -4,7 +4,7 @@
 // (`--profile-out`): {"version":1, "device", "threads",
 // "ops":[{"node","op","seconds","calls","workspace_bytes","zeros"}],
 // "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"]}, "codecs":{name: bytes/s}
-// [,"codec_contention"]}; shipped ones add
+// [,"codec_contention"][,"errors":[{"tensor","codec","error"}]]}; shipped ones add
 // "rates" to estimate ops from, and those that sluicec measured on its machine "samples":[{"kind","size":[...],"rate"}]
 // of kernels besides. "duplex" is the rate of each direction while both run, "contention" what Link says,
 // "codec_contention" what Problem says.
@@ -78,6 +78,8 @@ struct Profile {
   std::map<std::string, double> codecs;                          ///< raw bytes per second
   std::optional<double> codecContention;                         ///< see Problem; empty: unknown, taken as 0
   std::map<std::string, MeasuredEngine> engines;                 ///< by runtime/Engines.h's words for a convolution
+  /// By (tensor, codec with its rate): relative error of the gradients, see Errors.h.
+  std::map<std::pair<std::string, std::string>, double> errors;
 
   const MeasuredOp *measured(const std::string &node, const std::string &op) const;
 
@@ -101,8 +103,8 @@ Result<Profile> loadProfile(const std::string &nameOrFile);
 /// file where one is named. Errors: one cannot be read, or the device's lacks rates or links.
 Result<Profile> loadDevice(const std::string &device, const std::string &measured);
 
-/// Measurements of `own` replace what `profile` estimates: ops, links and codecs that it has, and the links' and the
-/// codecs' contention where it says those, too.
+/// Measurements of `own` replace what `profile` estimates: ops, links, codecs and errors that it has, and the links' and
+/// the codecs' contention where it says those, too.
 void overrideWith(Profile &profile, const Profile &own);
 
 /// Shipped profiles as (name, JSON text); generated at build time from passes/profiles.

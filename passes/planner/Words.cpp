@@ -4,6 +4,7 @@
 
 #include "runtime/CodecTable.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -27,6 +28,12 @@ std::optional<double> parseBytes(const std::string &text) {
     if (number && unit == name)
       return *number * factor;
   return std::nullopt;
+}
+
+std::string shortNumber(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
 }
 
 std::string listed(const std::vector<std::string> &names) {
@@ -56,11 +63,16 @@ std::optional<Action> findAction(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<std::string> lossyActions() {
+std::vector<std::string> lossyCodecs() {
   std::vector<std::string> lossy;
   for (const CodecFacts &codec : codecTable)
     if (!codec.exact)
       lossy.push_back(codec.name);
+  return lossy;
+}
+
+std::vector<std::string> lossyActions() {
+  std::vector<std::string> lossy = lossyCodecs();
   lossy.push_back("invert");
   return lossy;
 }

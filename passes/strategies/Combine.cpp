@@ -14,7 +14,8 @@
 namespace sluice::planner {
 
 Combiner::Combiner(const Problem &problem, Bytes memory, const Options &options)
-    : problem(problem), memory(memory), options(options), recomputation(problem), accesses(accessesOf(problem)) {}
+    : problem(problem), memory(memory), options(options), recomputation(problem), accesses(accessesOf(problem)),
+      lossy(problem, accesses, [this](const std::string &codec) { return can(codec); }) {}
 
 /// What re-run ops and inversions read, which need the raw content.
 static std::set<int> readRaw(const Problem &problem, const Plan &plan) {
@@ -84,10 +85,14 @@ void Combiner::leave(const Choice &choice, Plan &plan) const {
   for (int b : choice.offloaded)
     if (plan.decisions[b].action == Action::Keep && problem.buffers[b].offloadable)
       plan.decisions[b].action = Action::Offload;
+  if (choice.rates)
+    lossy.pack(*choice.rates, plan);
 }
 
 /// Codecs of what is offloaded.
 void Combiner::setCodecs(const Choice &choice, Plan &plan) const {
+  if (choice.rates)
+    return lossy.packCopies(plan);
   if (!copiesWith(choice.codec))
     return;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "passes/planner/Recomputation.h"
+#include "passes/strategies/LossyForms.h"
 #include "passes/strategies/Registry.h"
 
 namespace sluice::planner {
@@ -14,6 +15,7 @@ struct Choice {
   std::vector<int> offloaded;  ///< buffers to offload whether needed or not
   std::vector<int> compressed; ///< buffers to pack in device memory, into their first packed form that the target has
   std::vector<int> inverted;   ///< buffers to rebuild, where their inversion's sources are there in time
+  std::optional<FormWish> rates; ///< under an error budget: lossy forms of what is kept otherwise, and of copies
   std::string codec;           ///< of every offload: "", or "fp16" or "zvc" where copies can apply it
   double dearer = 4;           ///< see Recomputation::closure
   bool again = false;          ///< run producers again before every backward reader, see Recomputation::applyAgain
@@ -32,6 +34,8 @@ struct Attempt {
 class Combiner {
 public:
   Combiner(const Problem &problem, Bytes memory, const Options &options);
+  Combiner(const Combiner &) = delete;
+  Combiner &operator=(const Combiner &) = delete;
 
   /// An attempt whose compute alone takes `worthwhile` seconds is given up, infeasible.
   Attempt attempt(const Choice &choice, Seconds worthwhile = std::numeric_limits<Seconds>::infinity()) const;
@@ -43,14 +47,18 @@ public:
   Plan marked(const Choice &choice) const;
   /// True when copies between device and host can apply the codec.
   bool copiesWith(const std::string &codec) const;
-  /// A codec's mask needs no leave of its own.
-  bool can(const std::string &action) const { return options.executable.count(std::string(withoutMask(action))) > 0; }
+  /// A codec's mask and rate need no leave of their own.
+  bool can(const std::string &action) const {
+    const CodecFacts *codec = findCodec(action);
+    return options.executable.count(codec ? codec->name : action) > 0;
+  }
 
   const Problem &problem;
   const Bytes memory;
   const Options &options;
   const Recomputation recomputation;
   const std::vector<Accesses> accesses;
+  const LossyForms lossy; ///< of a problem with an error budget
 
 private:
   Seconds computeOf(const Plan &plan) const;

@@ -3,6 +3,7 @@
 #include "passes/strategies/Kernels.h"
 
 #include "passes/planner/Program.h"
+#include "passes/planner/Simulate.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
@@ -76,6 +77,22 @@ void takeFasterKernels(const Problem &problem, Bytes memory, Plan &plan) {
       if (all[a].seconds < all[plan.alternatives[k]].seconds && aligned(problem, all[a].workspace) <= room[k])
         plan.alternatives[k] = static_cast<int>(a);
   }
+}
+
+Answer planWithKernels(const Problem &problem, Bytes memory, const Options &options, PlanFunction strategy) {
+  Answer own = strategy(problem, memory, options);
+  if (!hasAlternatives(problem))
+    return own;
+  const std::vector<int> small = smallestKernels(problem);
+  Answer other = strategy(withKernels(problem, small), memory, options);
+  if (Plan *plan = std::get_if<Plan>(&other)) {
+    plan->alternatives = small;
+    takeFasterKernels(problem, memory, *plan);
+    const Plan *first = std::get_if<Plan>(&own);
+    return first && simulate(problem, *first).makespan <= simulate(problem, *plan).makespan ? own : other;
+  }
+  const Infeasible *first = std::get_if<Infeasible>(&own), *second = std::get_if<Infeasible>(&other);
+  return first && second && second->smallestMemory < first->smallestMemory ? other : own;
 }
 
 } // namespace sluice::planner

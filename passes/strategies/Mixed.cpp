@@ -11,7 +11,9 @@
 // stream packs in some share of the forward half. All that is tried with what may be inverted being inverted where that
 // is cheaper than running it again, and wherever it is possible. The best is then improved by giving single tensors
 // another action, and by random small sets of them, drawn in the same way every time. The registry lets faster plans of
-// the other strategies take over, so mixed is never slower than they are. Where an op has alternative kernels, a plan
+// the other strategies take over, so mixed is never slower than they are. Under an error budget no codec is given: which
+// form each tensor gets in device memory and on copies follows from how many bytes are to be freed that way, within what
+// share of the budget (LossyForms.h); both are tried, and then other forms of single tensors. Where an op has alternative kernels, a plan
 // with those of least workspace, which then takes faster ones where there is room, competes with the plan for those in
 // use.
 //
@@ -53,6 +55,8 @@ public:
     mayOffload = combiner.can("offload") && numberKnob(options, "offload", 1) > 0;
     mayEncode = numberKnob(options, "encode", 1) > 0;
     frame.offloadRest = mayOffload;
+    if (problem.errorBudget)
+      return;
     Decision halved;
     halved.codec = "fp16";
     if (combiner.can("fp16") && combiner.copiesWith("fp16") && copyGains(halved))
@@ -79,17 +83,16 @@ private:
     if (best.feasible)
       return;
     rankings = {rankTensors(combiner, mayRecompute, false)};
-    // Where both cost about the same, only one of them may be possible in a row: running the sums of a reversible
-    // network again needs their earlier neighbours, rebuilding them needs the later ones.
+    // Where both cost about the same, only one may be possible in a row: running the sums of a reversible network again
+    // needs their earlier neighbours, rebuilding them the later ones.
     if (Ranking other = rankTensors(combiner, mayRecompute, true); other.byInversion != rankings[0].byInversion)
       rankings.push_back(std::move(other));
-    const std::vector<double> shares =
-        anyPacked(combiner) ? std::vector<double>{0, 0.4, 0.8, 2} : std::vector<double>{0};
-    const double each = trials * 2 / 5 / (2 * shares.size() * rankings.size());
+    const std::vector<Choice> tried = frames();
+    const double each = trials * 2 / 5 / (2 * tried.size() * rankings.size());
     for (const Ranking &next : rankings) {
       ranking = &next;
-      for (double share : shares) {
-        frame.compressed = packedWithin(combiner, share, birthAfter(combiner, mayOffload ? 1 : 0));
+      for (const Choice &one : tried) {
+        frame = one;
         consider({});
         if (mayRecompute || !ranking->byInversion.empty())
           for (double d : {4.0, 1e9}) {
@@ -99,8 +102,27 @@ private:
       }
     }
     ranking = bestRanking ? bestRanking : &rankings[0];
+    if (problem.errorBudget)
+      refineForms(trials / 2);
     refine(trials / 5);
     disturb();
+  }
+
+  /// What trials have in common, one after the other: who is packed in device memory, and how.
+  std::vector<Choice> frames() const {
+    std::vector<Choice> all;
+    const int carried = birthAfter(combiner, mayOffload ? 1 : 0);
+    Choice next = frame;
+    if (!problem.errorBudget)
+      for (double share : anyPacked(combiner) ? std::vector<double>{0, 0.4, 0.8, 2} : std::vector<double>{0}) {
+        next.compressed = packedWithin(combiner, share, carried);
+        all.push_back(next);
+      }
+    for (const FormWish &wish : problem.errorBudget ? LossyForms::wishes({0, carried}) : std::vector<FormWish>()) {
+      next.rates = wish;
+      all.push_back(next);
+    }
+    return all;
   }
 
   /// True when a codec makes the largest copy shorter, not only smaller.
@@ -119,6 +141,8 @@ private:
   bool considerNeighbour(const std::vector<int> &changed);
   void sweep(double share);
   void prefixes(const std::vector<int> &order);
+  bool considerForms(const FormWish &rates);
+  void refineForms(double leave);
   void refine(double leave);
   void disturb();
 
@@ -247,6 +271,29 @@ void Mixed::refine(double leave) {
   }
 }
 
+/// Tries the best choice with other lossy forms. True when it is the best so far.
+bool Mixed::considerForms(const FormWish &rates) {
+  Choice choice = bestChoice;
+  choice.rates = rates;
+  return attempt(choice, bestDropped) == Outcome::Best;
+}
+
+/// More and less packing and errors around the best; then other forms of single tensors.
+void Mixed::refineForms(double leave) {
+  if (!bestChoice.rates)
+    return;
+  for (double step : {0.08, 0.04, 0.02, 0.01})
+    for (const FormWish &wish : LossyForms::around(*bestChoice.rates, step))
+      if (trials > leave)
+        considerForms(wish);
+  for (bool changed = true; changed && trials > leave;) {
+    changed = false;
+    for (int b : combiner.lossy.packable())
+      for (const FormWish &wish : combiner.lossy.withOtherForms(*bestChoice.rates, b))
+        changed |= trials > leave && considerForms(wish);
+  }
+}
+
 /// Gives some random tensors another action, half of them close in the ranking, until the trials are used up.
 void Mixed::disturb() {
   uint32_t state = 1;
@@ -255,7 +302,13 @@ void Mixed::disturb() {
     return (state >> 8) % n;
   };
   const std::vector<int> &ranked = ranking->order;
+  const std::vector<int> packed = bestChoice.rates ? combiner.lossy.packable() : std::vector<int>();
   while (trials > 0 && !ranked.empty()) {
+    if (!packed.empty() && random(3) == 0) {
+      const std::vector<FormWish> others = combiner.lossy.withOtherForms(*bestChoice.rates, packed[random(packed.size())]);
+      considerForms(others[random(others.size())]);
+      continue;
+    }
     std::vector<int> changed;
     size_t at = random(ranked.size());
     for (size_t flips = 1 + random(4); flips > 0; --flips) {
@@ -269,24 +322,12 @@ void Mixed::disturb() {
 
 } // namespace
 
-/// Where kernels may be chosen: a plan with those of least workspace, which then takes faster ones where there is room.
-static Answer planWithKernels(const Problem &problem, Bytes memory, const Options &options, Answer own) {
-  const std::vector<int> small = smallestKernels(problem);
-  Answer other = Mixed(withKernels(problem, small), memory, options).run();
-  if (Plan *plan = std::get_if<Plan>(&other)) {
-    plan->alternatives = small;
-    takeFasterKernels(problem, memory, *plan);
-    const Plan *first = std::get_if<Plan>(&own);
-    return first && simulate(problem, *first).makespan <= simulate(problem, *plan).makespan ? std::move(own)
-                                                                                            : std::move(other);
-  }
-  const Infeasible *first = std::get_if<Infeasible>(&own), *second = std::get_if<Infeasible>(&other);
-  return first && second && second->smallestMemory < first->smallestMemory ? std::move(other) : std::move(own);
+static Answer planOwn(const Problem &problem, Bytes memory, const Options &options) {
+  return lossyOrExact(problem, memory, options, [](auto &p, Bytes m, auto &o) { return Mixed(p, m, o).run(); });
 }
 
 static Answer planMixed(const Problem &problem, Bytes memory, const Options &options) {
-  Answer own = Mixed(problem, memory, options).run();
-  return hasAlternatives(problem) ? planWithKernels(problem, memory, options, std::move(own)) : own;
+  return planWithKernels(problem, memory, options, planOwn);
 }
 
 /// Whole stages as units: their tensors move or run again together. Lossy actions as those strategies were published

@@ -41,7 +41,7 @@ static std::optional<Plan> fasterForLess(const Problem &problem, Bytes budget, c
       actions.insert(action);
   std::optional<Plan> found;
   for (const Bytes less : tenthsBelow(problem, budget, actions, span)) {
-    const Answer unpacked = strategy.plan(problem, less, options);
+    const Answer unpacked = strategyAnswer(strategy, problem, less, options);
     const Plan *plan = std::get_if<Plan>(&unpacked);
     if (!plan || simulate(problem, *plan).makespan >= span)
       continue;
@@ -94,7 +94,7 @@ private:
         take(std::move(*less));
     // Packing costs more than planning: where that counts, only plans that are faster before it go through it.
     if (problem.ops.size() > 300 && std::isfinite(bestSpan)) {
-      const Answer unpacked = strategy.plan(problem, budget, options);
+      const Answer unpacked = strategyAnswer(strategy, problem, budget, options);
       const Plan *plan = std::get_if<Plan>(&unpacked);
       if (!plan || simulate(problem, *plan).makespan >= bestSpan)
         return;

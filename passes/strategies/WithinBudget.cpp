@@ -4,13 +4,25 @@
 
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
+#include "passes/planner/Errors.h"
 #include "passes/planner/Pack.h"
 #include "passes/planner/Program.h"
+#include "passes/planner/Words.h"
 
 #include <algorithm>
 #include <stdexcept>
 
 namespace sluice::planner {
+
+Answer strategyAnswer(const Strategy &strategy, const Problem &problem, Bytes memory, const Options &options) {
+  Answer answer = strategy.plan(problem, memory, options);
+  const Plan *plan = std::get_if<Plan>(&answer);
+  if (!plan || withinErrorBudget(problem, *plan))
+    return answer;
+  return Refused{"the plan of strategy '" + strategy.name + "' is expected to change the gradients by " +
+                 shortNumber(totalError(problem, *plan)) + " of themselves, the error budget is " +
+                 shortNumber(*problem.errorBudget) + "; mixed chooses codecs within it"};
+}
 
 void measure(const Problem &problem, const Options &options, Bytes budget, Plan &plan) {
   const Program program = expand(problem, plan);
@@ -48,7 +60,7 @@ Answer Planner::run(Bytes budget) {
     return smallest(budget);
   Bytes inner = budget;
   for (int attempt = 0; attempt < 8; ++attempt) {
-    Answer answer = strategy.plan(problem, inner, options);
+    Answer answer = strategyAnswer(strategy, problem, inner, options);
     Plan *plan = std::get_if<Plan>(&answer);
     if (!plan) {
       if (std::holds_alternative<Refused>(answer))
@@ -81,9 +93,9 @@ Answer Planner::smallest(Bytes budget) {
 Bytes Planner::least(Bytes budget) {
   const auto [found, isNew] = options.known->least.try_emplace(strategy.name);
   if (isNew) {
-    const Answer none = strategy.plan(problem, 0, options);
+    const Answer none = strategyAnswer(strategy, problem, 0, options);
     const Infeasible *infeasible = std::get_if<Infeasible>(&none);
-    found->second = strategy.plan(problem, infeasible ? infeasible->smallestMemory : 0, options);
+    found->second = strategyAnswer(strategy, problem, infeasible ? infeasible->smallestMemory : 0, options);
   }
   Plan *plan = std::get_if<Plan>(&found->second);
   if (!plan)

@@ -7,6 +7,10 @@
 
 namespace sluice::planner {
 
+/// The strategy's own answer for `memory`; a plan whose errors exceed the problem's budget is refused, as one that the
+/// strategy has no means to mend.
+Answer strategyAnswer(const Strategy &strategy, const Problem &problem, Bytes memory, const Options &options);
+
 /// Sets peak and arena of a plan. `budget`: packing ends when it is met.
 void measure(const Problem &problem, const Options &options, Bytes budget, Plan &plan);
 

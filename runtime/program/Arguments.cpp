@@ -101,7 +101,7 @@ void checkTogether(const Arguments &arguments, const Program &program) {
       throw UsageError("nothing to do: give --data DIR or --data synthetic (see --help)");
     for (const char *name :
          {"--steps", "--epochs", "--shuffle", "--validation-split", "--trace", "--dump-gradients", "--profile-out",
-          "--checkpoint-every", "--evaluate-every", "--best", "--patience", "--report"})
+          "--profile-errors", "--checkpoint-every", "--evaluate-every", "--best", "--patience", "--report"})
       if (isGiven(arguments, *findFlag(name)))
         throw UsageError(text(name, " needs --data"));
   }
@@ -116,6 +116,11 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   for (const char *name : {"--checkpoint-every", "--keep-checkpoints", "--checkpoint-trained-only"})
     if (isGiven(arguments, *findFlag(name)) && !arguments.checkpoint)
       throw UsageError(text(name, " needs --checkpoint DIR"));
+  if (arguments.profileErrors && !arguments.profileOut)
+    throw UsageError("--profile-errors needs --profile-out FILE");
+  if (arguments.profileErrors && program.keptCount == 0)
+    throw UsageError("--profile-errors measures activations that the plan keeps, and this program's keeps none that could "
+                     "be packed: compile with --strategy=keep, with a smaller --batch where that does not fit");
   if (arguments.exportTo && !WeightFile(*arguments.exportTo).isSafetensors() && !program.exportTemplate)
     throw UsageError("--export of ONNX is not available: this program was compiled without an export template; "
                      "--export=FILE.safetensors writes the weights");

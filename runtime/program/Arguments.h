@@ -20,7 +20,8 @@ struct Arguments {
   std::optional<double> validationSplit; ///< percent
   std::optional<std::string> log, tensorboard, report, trace, checkpoint, resume, init, exportTo, recipe, dumpGradients,
       profileOut, offloadTo;
-  std::optional<int64_t> steps, epochs, checkpointEvery, keepCheckpoints, threads, evaluateEvery, patience;
+  std::optional<int64_t> steps, epochs, checkpointEvery, keepCheckpoints, threads, evaluateEvery, patience,
+      profileErrors;
   std::optional<uint64_t> seed;
   std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon, alpha, rateDecay;
   std::optional<std::string> schedule, warmup, lossScale;

@@ -173,6 +173,9 @@ std::vector<Flag> inspectionFlags() {
        &Arguments::dumpGradients},
       {"--profile-out", "FILE", "write measured op times, link rates and fastest engines for sluicec --profile",
        &Arguments::profileOut},
+      {"--profile-errors", "N",
+       "into the profile: what lossy codecs do to the gradients of the first N batches, for sluicec --error-budget",
+       &Arguments::profileErrors, 1, 1e6},
       {"--help", nullptr, "print this text and exit", &Arguments::help},
   };
 }

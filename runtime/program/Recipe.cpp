@@ -135,6 +135,7 @@ bool isOfTraining(const std::string &name) {
                                               "--trace",
                                               "--dump-gradients",
                                               "--profile-out",
+                                              "--profile-errors",
                                               "--checkpoint",
                                               "--checkpoint-every",
                                               "--keep-checkpoints",

@@ -11,6 +11,7 @@
 #include "runtime/program/CheckpointWriter.h"
 #include "runtime/program/Export.h"
 #include "runtime/program/FolderLock.h"
+#include "runtime/program/GradientErrors.h"
 #include "runtime/program/InitialWeights.h"
 #include "runtime/program/Initialize.h"
 #include "runtime/program/Interrupt.h"
@@ -233,8 +234,11 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   run.preparation = preparationFor(arguments, files);
   announce(files, initial, adopted);
   Recording recording;
+  std::vector<TensorError> errors;
+  const size_t scratch = (program.deviceBytes + 255) / 256 * 256;
   {
-    Session session(program.deviceBytes, program.hostBytes, program.events,
+    Session session(arguments.profileErrors ? scratch + scratchOfErrors(program) : program.deviceBytes,
+                    program.hostBytes, program.events,
                     arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr,
                     {program.poolBytes, program.spillBytes});
     session.state = state;
@@ -253,10 +257,12 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     recording = train(session, program, entry, arguments, files, run);
     if (arguments.exportTo)
       exportModel(*arguments.exportTo, session, program, run.preparation);
+    if (arguments.profileErrors)
+      errors = measureErrors(session, program, entry, *files.training, *arguments.profileErrors, scratch);
   }
   if (arguments.profileOut)
     writeProfile(*arguments.profileOut, recording.records, recording.steps, measureLinks(), threads(),
-                 enginesFor(*arguments.profileOut));
+                 enginesFor(*arguments.profileOut), errors);
 }
 
 static int runGuarded(int argc, char **argv, const Program &program, const Entry &entry) {

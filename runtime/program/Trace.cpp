@@ -148,8 +148,17 @@ static std::string enginesText(const std::vector<EngineTime> &engines) {
   return out.empty() ? out : out + "\n]";
 }
 
+static std::string errorsText(const std::vector<TensorError> &errors) {
+  std::string out;
+  for (const TensorError &e : errors)
+    out += text(out.empty() ? ",\"errors\":[\n" : ",\n", "{\"tensor\":", jsonString(e.tensor.c_str()),
+                ",\"codec\":", jsonString(e.codec.c_str()), ",\"error\":", number("%.6g", e.error), "}");
+  return out.empty() ? out : out + "\n]";
+}
+
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
-                  const LinkRates &links, int threads, const std::vector<EngineTime> &engines) {
+                  const LinkRates &links, int threads, const std::vector<EngineTime> &engines,
+                  const std::vector<TensorError> &errors) {
   const auto steps = static_cast<size_t>(std::max<int64_t>(1, recorded));
   const std::vector<NamedCalls> ops = opsIn(records);
   const double factor = stretch(ops, steps);
@@ -170,7 +179,7 @@ void writeProfile(const std::string &path, const std::vector<OpRecord> &records,
     out += text(separator, jsonString(codec.c_str()), ":", number("%.6g", use.bytes / std::max(1e-9, use.seconds)));
     separator = ",";
   }
-  out += "}" + enginesText(engines) + "}\n";
+  out += "}" + enginesText(engines) + errorsText(errors) + "}\n";
   OutputFile file(path);
   file.write(out.data(), out.size());
   file.commit();

@@ -5,6 +5,7 @@
 
 #include "runtime/Engines.h"
 #include "runtime/Program.h"
+#include "runtime/program/GradientErrors.h"
 #include "runtime/program/Links.h"
 
 #include <string>
@@ -22,7 +23,9 @@ void writeTrace(const std::string &path, const std::vector<OpRecord> &records);
 /// `records` of so many steps: what an op's name stands for takes the median of the steps' sums, in so many calls a
 /// step; all together take what a step does. Beside it, where they were counted: shares of zeros in what the calls of a
 /// step write. `engines`: the fastest ones, which have not run unless a profile had recorded them before.
+/// `errors`: of gradients, where they were measured.
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
-                  const LinkRates &links, int threads, const std::vector<EngineTime> &engines = {});
+                  const LinkRates &links, int threads, const std::vector<EngineTime> &engines = {},
+                  const std::vector<TensorError> &errors = {});
 
 } // namespace sluice

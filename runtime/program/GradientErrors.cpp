@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hooks catch gradients and round activations; both run in the order of the compute stream.
+#include "runtime/program/GradientErrors.h"
+
+#include "runtime/Codec.h"
+#include "runtime/Printable.h"
+#include "runtime/program/Batches.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <optional>
+
+namespace sluice {
+
+namespace {
+
+/// One activation in one form.
+struct Trial {
+  const KeptActivation *activation;
+  std::string codec;
+  double squares = 0; ///< of the errors of all batches
+};
+
+class Measurement {
+public:
+  Measurement(Session &session, const Program &program, const Entry &entry, size_t scratch)
+      : session(session), entry(entry), scratch(scratch), before(session.state) {
+    StepState &state = session.state;
+    state.learningRate = state.weightDecay = 0;
+    state.batch = 0;
+    state.batches = 1;
+    state.batchShare = state.mixShare = 1;
+    state.labelSmoothing = 0;
+    state.mixBatch = program.batch;
+    state.scaleIsFixed = 1;
+    state.step = std::max<int64_t>(1, state.step);
+    session.onGradient = [this](const char *parameter, const Tensor &gradient, const void *data) {
+      take(parameter, gradient, static_cast<const float *>(data));
+    };
+    running = this;
+  }
+  // After an error in the middle of a step the hooks may still be running.
+  ~Measurement() {
+    try {
+      session.synchronize();
+    } catch (const std::exception &) {
+      // Whoever destroys this is already handling the first error.
+    }
+    session.onGradient = nullptr;
+    running = nullptr;
+    session.state = before;
+  }
+  Measurement(const Measurement &) = delete;
+  Measurement &operator=(const Measurement &) = delete;
+
+  inline static Measurement *running = nullptr; ///< of the thread that enqueues steps
+
+  void round(Stream &stream, const char *name, const Tensor &tensor) {
+    if (!current || std::strcmp(name, current->activation->name) != 0)
+      return;
+    const Codec codec = *parseCodec(current->codec);
+    const Tensor packed = device(scratch, {packedBytes(codec, tensor)}, Layout::RowMajor, DataType::U8);
+    rounded.emplace(name, codec, tensor);
+    rounded->encode(stream, tensor, packed);
+    rounded->decode(stream, packed, tensor);
+  }
+
+  /// The gradients of the batch that is on the device.
+  void remember() {
+    reference.clear();
+    rounded.reset();
+    step();
+  }
+
+  /// The squared error of the trial on that batch.
+  double squaredError(const Trial &trial) {
+    current = &trial;
+    difference = size = 0;
+    step();
+    current = nullptr;
+    return size > 0 ? difference / size : 0;
+  }
+
+private:
+  void step() {
+    session.enqueue(entry.step);
+    session.synchronize();
+  }
+
+  void take(const char *parameter, const Tensor &gradient, const float *data) {
+    if (gradient.type != DataType::F32)
+      return;
+    const auto count = static_cast<size_t>(gradient.shape.elements());
+    std::vector<float> &exact = reference[parameter];
+    if (!current)
+      return exact.assign(data, data + count);
+    for (size_t i = 0; i < std::min(count, exact.size()); ++i) {
+      const double is = data[i], was = exact[i];
+      difference += (is - was) * (is - was);
+      size += was * was;
+    }
+  }
+
+  Session &session;
+  const Entry &entry;
+  const size_t scratch;
+  const StepState before;
+  std::map<std::string, std::vector<float>> reference; ///< by parameter
+  const Trial *current = nullptr;                      ///< null: gradients are remembered
+  std::optional<Packing> rounded;                      ///< outlives what it has enqueued
+  double difference = 0, size = 0;                     ///< squared
+};
+
+/// All forms that are smaller than the tensor.
+std::vector<Trial> trialsOf(const Program &program) {
+  std::vector<Trial> trials;
+  for (int i = 0; i < program.keptCount; ++i)
+    for (const std::string &form : ratedForms(program.kept[i].compared))
+      if (packedBytes(*parseCodec(form), program.kept[i].tensor) < static_cast<int64_t>(program.kept[i].tensor.bytes()))
+        trials.push_back({&program.kept[i], form});
+  return trials;
+}
+
+} // namespace
+
+void showActivation(Session &session, const char *name, const Tensor &activation) {
+  if (Measurement::running)
+    Measurement::running->round(session.compute, name, activation);
+}
+
+size_t scratchOfErrors(const Program &program) {
+  int64_t most = 0;
+  for (const Trial &trial : trialsOf(program))
+    most = std::max(most, packedBytes(*parseCodec(trial.codec), trial.activation->tensor));
+  return static_cast<size_t>(most);
+}
+
+std::vector<TensorError> measureErrors(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+                                       int64_t batches, size_t scratch) {
+  std::vector<Trial> trials = trialsOf(program);
+  std::printf("errors:        measuring %zu forms of %d tensors on %lld %s, a step each\n", trials.size(),
+              program.keptCount, static_cast<long long>(batches), batches == 1 ? "batch" : "batches");
+  std::fflush(stdout);
+  Batches data(session, program, dataset);
+  size_t measured = trials.size();
+  try {
+    Measurement measurement(session, program, entry, scratch);
+    Position position = dataset.normalize({});
+    for (int64_t batch = 0; batch < batches; ++batch) {
+      data.prefetchAlone(position);
+      data.advance();
+      position = dataset.normalize({position.epoch, position.sample + program.batch});
+      measurement.remember();
+      for (size_t i = 0; i < measured; ++i)
+        trials[i].squares += measurement.squaredError(trials[i]);
+    }
+  } catch (const ValueNotStorable &error) {
+    std::printf("errors:        not measured: %s\n", printable(error.what()).c_str());
+    return {};
+  }
+  std::vector<TensorError> errors;
+  for (const Trial &trial : trials)
+    errors.push_back({trial.activation->name, trial.codec, std::sqrt(trial.squares / static_cast<double>(batches))});
+  return errors;
+}
+
+} // namespace sluice

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// --profile-errors: what lossy codecs do to the gradients, tensor by tensor, for sluicec --error-budget.
+//
+// A step runs on a batch of the data, once as it is and once for each kept activation and each packed form that it can
+// have, with that activation packed and unpacked between its forward and its backward readers. The error is |g' - g| /
+// |g|, Euclidean, over the gradients of all trained parameters as one vector. Nothing is updated meanwhile but states of
+// optimizers and running statistics, so it comes after all that a run writes.
+#pragma once
+
+#include "runtime/Program.h"
+#include "runtime/program/Dataset.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+struct TensorError {
+  std::string tensor, codec;
+  double error;
+};
+
+/// Bytes that measuring takes at the end of the device arena: the largest packed form of any of the activations.
+size_t scratchOfErrors(const Program &program);
+
+/// Root of the mean square over the first `batches` batches. `scratch`: where the arena has scratchOfErrors() bytes. A
+/// value that a codec refuses ends the measuring; what was measured until then is returned, and why it ended printed.
+std::vector<TensorError> measureErrors(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+                                       int64_t batches, size_t scratch);
+
+} // namespace sluice

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Planned overhead of an error budget's choice of codec and rate per tensor against one codec for all tensors, as Markdown on stdout.
+
+    tools/bench/error_budget.py --errors FOLDER NAME=MODEL.onnx:BATCH... [--device h200] [--budget 25%act] [--limits 1e-3,1e-2]
+
+FOLDER/NAME.json is a profile with the errors that a program of the model measured (--profile-out with --profile-errors); where there is none,
+codecs have their usual errors, and the table says so. Every plan is mixed's own (`takeover=0`) within the same memory and error budget, for
+--target=cuda: of exact actions, with one codec allowed (zfp at one rate), and with all of them, of which each tensor has its own. Overhead
+is predicted time over that of keeping everything."""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+SINGLE = [("fp16", "fp16", ""), ("int8", "int8", "")] + [(f"zfp {rate}", "zfp", f",rate={rate}") for rate in (4, 6, 8, 12, 16)]
+
+
+def measured(options, name, folder):
+    """A profile with nothing but errors, so that times are the device's; None where nobody measured."""
+    path = options.errors / f"{name}.json" if options.errors else None
+    if not path or not path.exists():
+        return None
+    own = folder / f"{name}.json"
+    own.write_text(json.dumps({"version": 1, "errors": json.loads(path.read_text())["errors"]}))
+    return own
+
+
+def planned(options, model, batch, precision, flags, profile):
+    """Overhead in percent, total error, and how many tensors have each lossy codec; None where no plan fits."""
+    words = [options.sluicec, model, f"--batch={batch}", "--init=kaiming", "--target=cuda", f"--precision={precision}", f"--device={options.device}",
+             f"--memory-budget={options.budget}", "--host-budget=unlimited", "--emit=planned", *flags]
+    if profile:
+        words.append(f"--profile={profile}")
+    run = subprocess.run(words, capture_output=True, text=True)
+    if run.returncode == 3:
+        return None
+    if run.returncode:
+        raise SystemExit(f"{model}: {run.stderr}")
+    plan = run.stdout[run.stdout.index("#train.plan<"):]
+    number = lambda key: float((re.search(rf"\b{key} = ([-+0-9.Ee]+)", plan.split("decisions [")[0]) or [0, 0])[1])
+    codecs = {}
+    for codec in re.findall(r'action = (?:compress|offload), codec = "([^"]+)"', plan):
+        short = codec.replace("mask+", "")
+        codecs[short] = codecs.get(short, 0) + 1
+    return 100 * (number("seconds") / number("keep_seconds") - 1), number("error"), codecs, 1e3 * number("keep_seconds")
+
+
+def cell(plan):
+    return f"{plan[0]:.2f} % ({plan[1]:.1e})" if plan else "no plan"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sluicec", default="build/bin/sluicec")
+    parser.add_argument("--errors", type=pathlib.Path)
+    parser.add_argument("--device", default="h200")
+    parser.add_argument("--budget", default="25%act")
+    parser.add_argument("--limits", default="1e-3,1e-2")
+    parser.add_argument("--precisions", default="fp32,bf16")
+    parser.add_argument("networks", nargs="+")
+    options = parser.parse_args()
+    single = [name for name, _, _ in SINGLE]
+    print("| network | precision | errors | budget | keep | exact | " + " | ".join(single) + " | a codec a tensor | of the best single one | its codecs |")
+    print("|---|---|---|---|---|---|" + "---|" * (len(single) + 3))
+    with tempfile.TemporaryDirectory() as work:
+        for network in options.networks:
+            name, rest = network.split("=")
+            model, batch = rest.rsplit(":", 1)
+            profile = measured(options, name, pathlib.Path(work))
+            for precision in options.precisions.split(","):
+                exact = planned(options, model, batch, precision, ["--strategy=mixed,takeover=0"], profile)
+                for limit in options.limits.split(","):
+                    bound = f"--error-budget={limit}"
+                    plans = {label: planned(options, model, batch, precision,
+                                            [f"--strategy=mixed,takeover=0{knob}", f"--allow-lossy={codec}", bound], profile)
+                             for label, codec, knob in SINGLE}
+                    own = planned(options, model, batch, precision, ["--strategy=mixed,takeover=0", bound], profile)
+                    best = min((plan[0] for plan in plans.values() if plan), default=None)
+                    gain = f"{100 * (1 - own[0] / best):.0f} % less" if own and best and best > 0 else "-"
+                    codecs = ", ".join(f"{count} {codec}" for codec, count in sorted(own[2].items())) if own else ""
+                    print(f"| {name}, batch {batch} | {precision} | {'measured' if profile else 'usual'} | {limit} | {own[3]:.1f} ms | {cell(exact)} | "
+                          + " | ".join(cell(plans[label]) for label in single) + f" | {cell(own)} | {gain} | {codecs} |", flush=True)
+    return 0
+
+
+sys.exit(main())
