@@ -4,6 +4,7 @@
 
 #include "ir/KernelCall.h"
 #include "passes/kernels/HostKernels.h"
+#include "runtime/CtcLoss.h"
 #include "runtime/cuda/Cut.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -50,6 +51,10 @@ static int64_t recurrence(Operation *op, CallAttr call, int64_t) {
   return cuda::recurrenceScratch(
       recurrenceGeometry("", argument<RecurrentCell>(op, call, 0), argument<Shape>(op, call, 1), false));
 }
+static int64_t ctcLoss(Operation *op, CallAttr call, int64_t) {
+  return ctcScratch(ctcGeometry("", argument<Shape>(op, call, 0), argument<int64_t>(op, call, 1),
+                                argument<int64_t>(op, call, 2), argument<bool>(op, call, 3), Loss::none));
+}
 static int64_t lamb(Operation *, CallAttr, int64_t) { return cuda::lambScratch; }
 static int64_t gradientNorm(Operation *, CallAttr, int64_t) { return cuda::normScratch; }
 static int64_t nothing(Operation *, CallAttr, int64_t) { return 0; } // the host's kernels take scratch
@@ -70,6 +75,7 @@ static Workspace workspaceFunction(StringRef kernel) {
       .Case("BatchNormStatistics", statistics)
       .Case("SumTo", sumTo)
       .Case("Loss", loss)
+      .Case("CtcLoss", ctcLoss)
       .Case("Embedding", embedding)
       .Case("Lamb", lamb)
       .Case("GradientNorm", gradientNorm)

@@ -4,6 +4,7 @@
 
 #include "ir/KernelCall.h"
 #include "runtime/Attention.h"
+#include "runtime/CtcLoss.h"
 #include "runtime/Embedding.h"
 #include "runtime/Recurrence.h"
 #include "runtime/Update.h"
@@ -78,6 +79,7 @@ Offers offersOf(StringRef kernel) {
       .Case("BatchNormStatistics", workspaceOf<BatchNormStatistics, Shape, float>)
       .Case("Lrn", workspaceOf<Lrn, Shape, int64_t, float, float, float>)
       .Case("Loss", workspaceOf<Loss, LossKind, Shape>)
+      .Case("CtcLoss", workspaceOf<CtcLoss, Shape, int64_t, int64_t, bool>)
       .Case("Attention", workspaceOf<Attention, AttentionPass, Shape, Shape, Shape, Shape, Shape, float>)
       .Case("Embedding", workspaceOf<Embedding, Shape, Shape>)
       .Case("Recurrence", workspaceOf<Recurrence, RecurrentCell, Shape, bool>)

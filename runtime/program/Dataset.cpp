@@ -84,7 +84,7 @@ int64_t Dataset::memberAt(int64_t index) const { return members.empty() ? index 
 void Dataset::checkAllRanges() {
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &in = program.inputs[i];
-    if (in.staging.type != DataType::I64 || in.upperBound <= 0 || (!options.targets && !isPredictedFrom(program, i)))
+    if (in.staging.type != DataType::I64 || !in.isBounded() || (!options.targets && !isPredictedFrom(program, i)))
       continue;
     const int64_t elements = elementsRead(i);
     std::vector<char> buffer(static_cast<size_t>(elements) * byteWidth(in.staging.type));
@@ -92,7 +92,7 @@ void Dataset::checkAllRanges() {
       try {
         source->read(i, memberAt(n), buffer.data());
         checkValues(i, memberAt(n), buffer.data(), elements);
-        if (i == program.target && elements == 1)
+        if (program.outputCount > 0 && i == program.outputs[0].target && elements == 1)
           noteClass(buffer.data());
       } catch (const DataError &error) {
         if (!options.skipBad || in.shared)
@@ -137,14 +137,17 @@ void Dataset::checkValues(int input, int64_t sample, const char *values, int64_t
   const Input &in = program.inputs[input];
   if (in.staging.type == DataType::F32 && !options.keepNan)
     return checkNumbers(input, sample, values, elements);
-  if (in.staging.type != DataType::I64 || in.upperBound <= 0)
+  if (in.staging.type != DataType::I64 || !in.isBounded())
     return;
   for (int64_t i = 0; i < elements; ++i) {
     int64_t value;
     std::memcpy(&value, values + i * 8, sizeof value);
-    if (value != in.ignoreIndex && (value < 0 || value >= in.upperBound))
-      throw DataError(text(source->name(input, sample), " holds ", value, ", '", in.name, "' must lie between 0 and ",
-                           in.upperBound - 1));
+    if (value != in.ignoreIndex && (value < in.lowerBound || value >= in.upperBound))
+      throw DataError(text(source->name(input, sample), " holds ", value, ", '", in.name, "' must ",
+                           in.lowerBound == INT64_MIN ? text("be at most ", in.upperBound - 1)
+                           : in.upperBound == INT64_MAX
+                               ? text("be at least ", in.lowerBound)
+                               : text("lie between ", in.lowerBound, " and ", in.upperBound - 1)));
   }
 }
 

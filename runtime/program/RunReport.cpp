@@ -26,9 +26,19 @@ void ThinnedCurve::add(double x, double y) {
   stride *= 2;
 }
 
+std::vector<std::pair<std::string, double>> StepFacts::scalars() const {
+  std::vector<std::pair<std::string, double>> all = {
+      {"train/loss", loss}, {"train/lr", learningRate}, {"train/samples_per_second", samplesPerSecond}};
+  for (const auto &[name, value] : parts)
+    all.emplace_back("train/" + name, value);
+  return all;
+}
+
 void RunReport::addStep(const StepFacts &facts) {
   const double step = static_cast<double>(facts.step);
   loss.add(step, facts.loss);
+  for (const auto &[name, value] : facts.parts)
+    parts[name].add(step, value);
   learningRate.add(step, facts.learningRate);
   milliseconds.add(step, facts.seconds * 1e3);
   resident.add(step, static_cast<double>(residentNow()) / mebibyte);
@@ -37,7 +47,7 @@ void RunReport::addStep(const StepFacts &facts) {
 void RunReport::addEvaluation(int64_t step, const Evaluation &result) {
   for (const auto &[metric, value] : result.values)
     evaluated[metric].push_back({static_cast<double>(step), value});
-  confusion = result.confusion;
+  confusions = result.confusions;
 }
 
 static std::string number(const char *format, double value) {
@@ -70,13 +80,15 @@ void RunReport::addCurves(Report &report, const Program &program) const {
   if (const auto found = evaluated.find(Metric::Loss); found != evaluated.end())
     losses.add("evaluation", found->second); // the first lies on top
   losses.add("training", loss.points());
+  for (const auto &[name, curve] : parts)
+    losses.add("training: " + name, curve.points());
   ReportChart shares("Metrics", "step", "share");
   std::vector<ReportChart> others;
-  for (const auto &[metric, points] : evaluated)
-    if (moreIsBetter(metric))
-      shares.add(metricName(metric), points);
-    else if (metric != Metric::Loss)
-      others.push_back(ReportChart(metricName(metric), "step", metricName(metric)).add("evaluation", points));
+  for (const auto &[measure, points] : evaluated)
+    if (moreIsBetter(measure.metric))
+      shares.add(measure.name(), points);
+    else if (!(measure == Metric::Loss))
+      others.push_back(ReportChart(measure.name(), "step", measure.name()).add("evaluation", points));
   for (const ReportChart &chart : {losses, shares})
     if (!chart.isEmpty())
       report.add(chart.json);
@@ -204,11 +216,11 @@ void RunReport::write(const std::string &path, const Program &program, const Ses
   Report report(text("Training of ", program.model));
   addFacts(report, program, session, stepSeconds);
   addCurves(report, program);
-  if (!confusion.empty()) {
+  for (const auto &[label, confusion] : confusions) {
     std::vector<std::string> columns = {"right \\ answered"};
     for (size_t k = 0; k < confusion.size(); ++k)
       columns.push_back(className(classes, k));
-    ReportTable table("Confusion in the last evaluation", columns, 0);
+    ReportTable table("Confusion in the last evaluation" + (label.empty() ? "" : ": " + label), columns, 0);
     for (size_t k = 0; k < confusion.size(); ++k) {
       std::vector<ReportJson> cells = {className(classes, k)};
       cells.insert(cells.end(), confusion[k].begin(), confusion[k].end());

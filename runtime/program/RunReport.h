@@ -27,6 +27,10 @@ private:
 struct StepFacts {
   int64_t step;
   double loss, learningRate, seconds, samplesPerSecond;
+  std::vector<std::pair<std::string, double>> parts = {}; ///< losses of a sum, by their names
+
+  /// As TensorBoard has them.
+  std::vector<std::pair<std::string, double>> scalars() const;
 };
 
 class RunReport {
@@ -49,8 +53,9 @@ private:
   void addTimeline(Report &report) const;
 
   ThinnedCurve loss, learningRate, milliseconds, resident;
-  std::map<Metric, ReportPoints> evaluated;
-  Confusion confusion;
+  std::map<std::string, ThinnedCurve> parts; ///< losses of a sum
+  std::map<Measure, ReportPoints> evaluated;
+  std::map<std::string, Confusion> confusions;
   std::vector<OpRecord> timeline;
 };
 
